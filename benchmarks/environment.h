@@ -1,0 +1,54 @@
+// Where and with what a benchmark ran: what a reader needs to judge or repeat its figures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <cohort/cluster/bootstrap.h>
+
+namespace cohort::bench {
+
+/// A node of the run, as its workers see it.
+struct NodeFacts {
+  std::string host;
+  std::string cpu_model;
+  std::string kernel;
+  std::vector<std::vector<int>> cores_of_workers;  ///< the cores that each of its workers may use
+
+  [[nodiscard]] int workers() const { return static_cast<int>(cores_of_workers.size()); }
+  /// Cores that at least one of its workers may use.
+  [[nodiscard]] int cores() const;
+  [[nodiscard]] bool oversubscribed() const { return workers() > cores(); }
+};
+
+struct SettingFact {
+  std::string name;
+  std::string value;
+  bool from_environment = false;
+};
+
+struct Environment {
+  std::string version;
+  std::string build;  ///< build type and compiler
+  std::string date;   ///< UTC, ISO 8601
+  std::string command_line;
+  std::string mpi_library;
+  std::vector<NodeFacts> nodes;
+  std::vector<SettingFact> settings;  ///< every COHORT_ variable
+
+  [[nodiscard]] int members() const;
+  [[nodiscard]] int cores() const;
+  [[nodiscard]] bool oversubscribed() const;
+};
+
+/// Collective: every worker contributes its own facts, and all get the same.
+[[nodiscard]] Environment capture_environment(Bootstrap& bootstrap, const std::string& mpi_library,
+                                              const std::vector<std::string>& command_line);
+
+/// How workers and cores go together, for example `each worker has cores of its own`.
+[[nodiscard]] std::string describe_binding(const Environment& environment);
+
+/// Empty, or the warning that timings are not of the library.
+[[nodiscard]] std::string oversubscription_warning(const Environment& environment);
+
+}  // namespace cohort::bench

@@ -1,0 +1,59 @@
+#include "mpi_types.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace cohort::bench {
+namespace {
+
+MPI_Datatype type_of(DType dtype) {
+  switch (dtype) {
+    case DType::kInt8: return MPI_INT8_T;
+    case DType::kInt16: return MPI_INT16_T;
+    case DType::kInt32: return MPI_INT32_T;
+    case DType::kInt64: return MPI_INT64_T;
+    case DType::kUInt8: return MPI_UINT8_T;
+    case DType::kUInt16: return MPI_UINT16_T;
+    case DType::kUInt32: return MPI_UINT32_T;
+    case DType::kUInt64: return MPI_UINT64_T;
+    case DType::kFloat32: return MPI_FLOAT;
+    case DType::kFloat64: return MPI_DOUBLE;
+    case DType::kBool: return MPI_C_BOOL;
+    case DType::kFloat16:
+    case DType::kBFloat16: break;
+  }
+  return MPI_DATATYPE_NULL;
+}
+
+MPI_Op op_of(ReduceOp op, DType dtype) {
+  // To MPI, truth values have no order: the smaller of two is their conjunction.
+  const bool logical = dtype == DType::kBool;
+  switch (op) {
+    case ReduceOp::kSum: return MPI_SUM;
+    case ReduceOp::kMin: return logical ? MPI_LAND : MPI_MIN;
+    case ReduceOp::kMax: return logical ? MPI_LOR : MPI_MAX;
+    case ReduceOp::kProd: return MPI_PROD;
+    case ReduceOp::kMean: break;
+  }
+  return MPI_OP_NULL;
+}
+
+}  // namespace
+
+std::optional<MpiReduction> mpi_reduction(DType dtype, ReduceOp op) {
+  const MpiReduction reduction{type_of(dtype), op_of(op, dtype)};
+  if (reduction.type == MPI_DATATYPE_NULL || reduction.op == MPI_OP_NULL) return std::nullopt;
+  return reduction;
+}
+
+std::string why_mpi_cannot_reduce(DType dtype, ReduceOp op, std::size_t elements) {
+  if (type_of(dtype) == MPI_DATATYPE_NULL) return fmt::format("MPI has no type for {}", to_string(dtype));
+  if (op_of(op, dtype) == MPI_OP_NULL) return fmt::format("MPI has no operator for {}", to_string(op));
+  if (elements > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    return "MPI counts elements in an int, and these are more";
+  }
+  return {};
+}
+
+}  // namespace cohort::bench

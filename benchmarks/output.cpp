@@ -1,0 +1,55 @@
+#include "output.h"
+
+#include <cerrno>
+#include <cstring>
+#include <iostream>
+
+#include "usage_error.h"
+
+namespace cohort::bench {
+
+void complain(const std::string& text) { std::cerr << "cohort-bench: " + text + "\n" << std::flush; }
+
+Output::Output(const CommandLine& line) {
+  if (!line.output) {
+    reports_.push_back(make_report(line.format, std::cout));
+    environment_to_stderr_ = line.format == Format::kCsv;
+    return;
+  }
+  file_.open(*line.output);
+  if (!file_) {
+    throw UsageError("--output {}: cannot be written ({}); name a file in a folder that exists and is yours",
+                     *line.output, std::strerror(errno));
+  }
+  // Beside a file, the table tells who watches how far it is.
+  reports_.push_back(make_report(line.format, file_));
+  reports_.push_back(make_table_report(std::cout));
+}
+
+void Output::begin(const Environment& environment, const std::string& subject) {
+  const std::string warning = oversubscription_warning(environment);
+  if (!warning.empty()) complain(warning);
+  if (environment_to_stderr_) std::cerr << summarize(environment) << "# " << subject << std::endl;
+  for (auto& report : reports_) report->begin(environment, subject);
+}
+
+void Output::add(std::span<const Result> results) {
+  for (auto& report : reports_) {
+    for (const Result& result : results) report->add(result);
+  }
+}
+
+void Output::note(const std::string& text) {
+  if (environment_to_stderr_) complain(text);
+  for (auto& report : reports_) report->note(text);
+}
+
+bool Output::end() {
+  for (auto& report : reports_) report->end();
+  reports_.clear();
+  if (file_.is_open()) file_.close();
+  std::cout.flush();
+  return file_.good() && std::cout.good();
+}
+
+}  // namespace cohort::bench

@@ -1,0 +1,37 @@
+// What rank 0 prints: the report, to standard output or a file, and complaints to standard error.
+#pragma once
+
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "report.h"
+
+namespace cohort::bench {
+
+/// One line on standard error, marked with the program's name.
+void complain(const std::string& text);
+
+class Output {
+ public:
+  /// @throws UsageError when the output file cannot be written.
+  explicit Output(const CommandLine& line);
+
+  void begin(const Environment& environment, const std::string& subject);
+  void add(std::span<const Result> results);
+  void note(const std::string& text);
+
+  /// Completes the reports; there is nothing to do the second time. False when something could not
+  /// be written.
+  [[nodiscard]] bool end();
+
+ private:
+  std::ofstream file_;
+  std::vector<std::unique_ptr<Report>> reports_;
+  bool environment_to_stderr_ = false;  ///< CSV has no place for it
+};
+
+}  // namespace cohort::bench

@@ -1,0 +1,48 @@
+// A report turns the environment and the results of a run into text: a table for people, CSV
+// and JSON for programs, all from the same rows. Used by rank 0 alone.
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "environment.h"
+#include "result.h"
+
+namespace cohort::bench {
+
+enum class Format { kTable, kCsv, kJson };
+
+[[nodiscard]] constexpr std::string_view to_string(Format format) {
+  switch (format) {
+    case Format::kTable: return "table";
+    case Format::kCsv: return "csv";
+    case Format::kJson: return "json";
+  }
+  return "unknown";
+}
+
+class Report {
+ public:
+  virtual ~Report() = default;
+
+  /// `subject` says in words what is measured against what.
+  virtual void begin(const Environment& environment, const std::string& subject) = 0;
+  virtual void add(const Result& result) = 0;
+  /// A remark on the results.
+  virtual void note(const std::string& text) = 0;
+  virtual void end() = 0;
+};
+
+/// `stream` outlives the report.
+[[nodiscard]] std::unique_ptr<Report> make_report(Format format, std::ostream& stream);
+
+[[nodiscard]] std::unique_ptr<Report> make_table_report(std::ostream& stream);
+[[nodiscard]] std::unique_ptr<Report> make_csv_report(std::ostream& stream);
+[[nodiscard]] std::unique_ptr<Report> make_json_report(std::ostream& stream);
+
+/// The environment for people, in a few lines.
+[[nodiscard]] std::string summarize(const Environment& environment);
+
+}  // namespace cohort::bench

@@ -1,0 +1,26 @@
+// The sizes of a sweep: from a smallest to a largest number of bytes, each four times the
+// one before. Written `4:64M`, or `1M` for a single size; K, M and G are powers of 1024.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort::bench {
+
+struct SizeRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// @throws UsageError saying which part is wrong and what a range looks like.
+[[nodiscard]] SizeRange parse_size_range(std::string_view text);
+
+/// The sizes of the sweep, ascending; `last` is among them only if a step meets it.
+[[nodiscard]] std::vector<std::size_t> sizes_in(SizeRange range);
+
+/// A size as the options take it, for example `64M` or `1000`.
+[[nodiscard]] std::string format_size(std::size_t bytes);
+
+}  // namespace cohort::bench

@@ -1,0 +1,22 @@
+# One target per layer. A layer links only the layers below it, so a forbidden
+# include of a generated or third-party header fails to compile as well as to lint.
+#
+#   cohort_layer(device SOURCES ... LINKS base PRIVATE hwloc)
+#
+# makes the library cohort_device, with the alias cohort::device, and installs it.
+function(cohort_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PUBLIC;PRIVATE" ${ARGN})
+  set(target cohort_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(cohort::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${cohort_SOURCE_DIR}/include>
+    $<BUILD_INTERFACE:${cohort_BINARY_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  list(TRANSFORM ARG_LINKS PREPEND cohort_)
+  target_link_libraries(${target} PUBLIC ${ARG_LINKS} ${ARG_PUBLIC}
+    PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:cohort_warnings>)
+  install(TARGETS ${target} EXPORT cohortTargets)
+endfunction()

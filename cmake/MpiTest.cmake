@@ -1,0 +1,44 @@
+# add_mpi_test(name RANKS 1 2 3 4 7 SOURCES x.cpp [LINKS mpi strategy] [TIMEOUT 60])
+#
+# Builds a GoogleTest program that runs on every rank (its main is in
+# tests/support/mpi_main.cpp) and registers one CTest entry per number of ranks, called
+# name.Nranks. All of them need the fixture `launcher`: a smoke test that uses MPI
+# alone, so that a broken launcher is not mistaken for a broken library.
+execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE mpiexec_version ERROR_QUIET)
+
+set(COHORT_MPIEXEC_FLAGS "")
+if(mpiexec_version MATCHES "Open MPI|OpenRTE")
+  # More ranks than cores must yield while they wait, and nothing needs the network here.
+  set(COHORT_MPIEXEC_FLAGS --oversubscribe --mca mpi_yield_when_idle 1 --mca btl self,vader
+      --mca oob_tcp_if_include lo)
+endif()
+
+# cohort_mpi_command(out N program args...): the command line that starts N ranks.
+function(cohort_mpi_command out ranks)
+  set(${out} ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${COHORT_MPIEXEC_FLAGS} ${MPIEXEC_PREFLAGS}
+      ${ARGN} PARENT_SCOPE)
+endfunction()
+
+# cohort_mpi_properties(test N TIMEOUT): what every test under the launcher needs. The
+# leak suppressions match only when every stack is unwound in full.
+function(cohort_mpi_properties test ranks timeout)
+  set_tests_properties(${test} PROPERTIES
+    PROCESSORS ${ranks} TIMEOUT ${timeout} LABELS mpi FIXTURES_REQUIRED launcher
+    ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;ASAN_OPTIONS=fast_unwind_on_malloc=0;LSAN_OPTIONS=suppressions=${cohort_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
+endfunction()
+
+function(add_mpi_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SOURCES;LINKS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  list(TRANSFORM ARG_LINKS PREPEND cohort_)
+  add_executable(${name}_test ${ARG_SOURCES} ${cohort_SOURCE_DIR}/tests/support/mpi_main.cpp)
+  target_include_directories(${name}_test PRIVATE ${cohort_SOURCE_DIR}/tests/support)
+  target_link_libraries(${name}_test PRIVATE cohort_mpi ${ARG_LINKS} cohort_warnings GTest::gmock GTest::gtest)
+  foreach(ranks IN LISTS ARG_RANKS)
+    cohort_mpi_command(command ${ranks} $<TARGET_FILE:${name}_test>)
+    add_test(NAME ${name}.${ranks}ranks COMMAND ${command})
+    cohort_mpi_properties(${name}.${ranks}ranks ${ranks} ${ARG_TIMEOUT})
+  endforeach()
+endfunction()

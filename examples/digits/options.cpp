@@ -1,0 +1,101 @@
+#include "options.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include <boost/program_options.hpp>
+#include <fmt/ranges.h>
+
+namespace digits {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::array<std::string_view, 4> kStrategies{"default", "one_device", "mirrored",
+                                                      "multi_worker_mirrored"};
+
+/// The build puts the data beside the programs.
+std::string default_data() {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "data" / "digits.csv").string();
+}
+
+po::options_description describe(Options& options) {
+  options.data = default_data();
+  po::options_description description("Options");
+  const auto add = [&](const char* name, auto* target, const char* argument, const std::string& text) {
+    description.add_options()(name, po::value(target)->default_value(*target)->value_name(argument),
+                              text.c_str());
+  };
+  description.add_options()("help,h", "show this text");
+  add("strategy", &options.strategy, "NAME", fmt::format("one of {}", fmt::join(kStrategies, ", ")));
+  add("devices", &options.devices, "L", "replicas in this process, for mirrored and multi_worker_mirrored");
+  add("epochs", &options.epochs, "N", "passes over the training images");
+  add("batch", &options.batch, "N", "images per step, shared by all replicas");
+  add("seed", &options.seed, "N", "seed of the initial weights and of the order of images");
+  add("hidden", &options.hidden, "N", "hidden units");
+  add("learning-rate", &options.learning_rate, "X", "step size of gradient descent");
+  add("data", &options.data, "FILE", "CSV with 64 pixels and the digit per line");
+  add("json", &options.json, "FILE", "write the results there (chief only)");
+  return description;
+}
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw UsageError(message);
+}
+
+void check(const Options& options) {
+  require(std::find(kStrategies.begin(), kStrategies.end(), options.strategy) != kStrategies.end(),
+          fmt::format("--strategy {} is not known; use one of {}", options.strategy,
+                      fmt::join(kStrategies, ", ")));
+  require(options.devices >= 1 && options.devices <= 1024,
+          fmt::format("--devices {} is out of range; use 1 to 1024", options.devices));
+  const bool one_replica = options.strategy == "default" || options.strategy == "one_device";
+  require(options.devices == 1 || !one_replica,
+          fmt::format("--devices {} does not go with --strategy {}, which has one replica; use mirrored",
+                      options.devices, options.strategy));
+  require(options.epochs >= 1, fmt::format("--epochs {} is out of range; use 1 or more", options.epochs));
+  require(options.batch >= 1 && options.batch <= 1'000'000'000,
+          fmt::format("--batch {} is out of range; use 1 to 1000000000", options.batch));
+  require(options.seed >= 0, fmt::format("--seed {} is out of range; use 0 or more", options.seed));
+  require(options.hidden >= 1 && options.hidden <= 65536,
+          fmt::format("--hidden {} is out of range; use 1 to 65536", options.hidden));
+  require(std::isfinite(options.learning_rate) && options.learning_rate > 0,
+          fmt::format("--learning-rate {} is not a positive number", options.learning_rate));
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, const char* const* argv) {
+  Options options;
+  const po::options_description description = describe(options);
+  po::variables_map values;
+  try {
+    // No positional arguments: a stray word is a mistake. No guessing either: --epoch is not --epochs.
+    const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(argc, argv).options(description).style(style).positional({}).run(),
+              values);
+    if (values.contains("help")) return std::nullopt;
+    po::notify(values);
+  } catch (const po::error& error) {
+    throw UsageError(fmt::format("{}; see --help", error.what()));
+  }
+  check(options);
+  return options;
+}
+
+std::string help_text() {
+  Options options;
+  std::ostringstream text;
+  text << "digits: trains a small network on 1,797 images of handwritten digits, under any strategy.\n\n"
+          "  mpirun -n 4 digits\n"
+          "  digits --strategy mirrored --devices 4\n\n"
+       << describe(options);
+  return text.str();
+}
+
+}  // namespace digits

@@ -1,0 +1,33 @@
+// The command line of the digits example.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace digits {
+
+struct Options {
+  std::string strategy = "multi_worker_mirrored";
+  int devices = 1;
+  int epochs = 60;
+  std::int64_t batch = 64;  ///< global: shared by all replicas
+  std::int64_t seed = 1;
+  int hidden = 128;
+  double learning_rate = 0.5;
+  std::string data;
+  std::string json;
+};
+
+/// A command line that cannot be used; the text says what was wrong and what to do.
+class UsageError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Nothing when help was asked for. @throws UsageError.
+[[nodiscard]] std::optional<Options> parse_options(int argc, const char* const* argv);
+
+[[nodiscard]] std::string help_text();
+
+}  // namespace digits

@@ -1,0 +1,72 @@
+#include "report.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cohort/base/error.h>
+
+namespace digits {
+namespace {
+
+/// mpirun gives its ranks a pseudo-terminal, also when its own output goes to a file. What counts
+/// is then where the launcher writes.
+bool shows_on_terminal() {
+  if (isatty(STDOUT_FILENO) == 0) return false;
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return true;
+  std::error_code error;
+  const auto target = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/1", getppid()), error).string();
+  return target.starts_with("/dev/pts/") || target.starts_with("/dev/tty");
+}
+
+}  // namespace
+
+Progress::Progress(bool enabled, int epochs, std::int64_t steps)
+    : enabled_(enabled), terminal_(shows_on_terminal()), epochs_(epochs), steps_(steps) {}
+
+void Progress::step() {
+  ++step_;
+  if (!enabled_ || !terminal_) return;
+  constexpr std::int64_t kWidth = 30;
+  const std::int64_t filled = kWidth * step_ / steps_;
+  fmt::print("\repoch {:>3}/{} [{:=<{}}{: <{}}] {}/{}", epoch_, epochs_, "", filled, "", kWidth - filled,
+             step_, steps_);
+  std::fflush(stdout);
+}
+
+void Progress::end_epoch(const Epoch& epoch) {
+  if (enabled_) {
+    // On a terminal the line replaces the bar, whatever was longer.
+    fmt::print("{}epoch {:>3}/{}  loss {:.6f}  accuracy {:.4f}  {:.3f} s{}\n", terminal_ ? "\r" : "", epoch_,
+               epochs_, epoch.loss, epoch.accuracy, epoch.seconds, terminal_ ? "\033[K" : "");
+    std::fflush(stdout);
+  }
+  ++epoch_;
+  step_ = 0;
+}
+
+void write_json(const std::string& path, const Results& results) {
+  nlohmann::ordered_json json;
+  json["strategy"] = results.strategy;
+  json["replicas"] = results.replicas;
+  json["epochs"] = nlohmann::ordered_json::array();
+  for (const Epoch& epoch : results.epochs) {
+    json["epochs"].push_back(
+        {{"loss", epoch.loss}, {"accuracy", epoch.accuracy}, {"seconds", epoch.seconds}});
+  }
+  json["test_accuracy"] = results.test_accuracy;
+  std::ofstream stream(path);
+  stream << json.dump(2) << '\n';
+  stream.close();
+  if (!stream) throw cohort::Unavailable("cannot write '{}': {}", path, std::strerror(errno));
+}
+
+}  // namespace digits

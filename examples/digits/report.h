@@ -1,0 +1,42 @@
+// What the digits example shows while it trains, and what it writes at the end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace digits {
+
+struct Epoch {
+  double loss = 0;      ///< mean over the training images, during the epoch
+  double accuracy = 0;  ///< the same
+  double seconds = 0;
+};
+
+struct Results {
+  std::string strategy;
+  int replicas = 1;
+  std::vector<Epoch> epochs;
+  double test_accuracy = 0;
+};
+
+/// A progress bar on a terminal, one line per epoch elsewhere. Silent unless `enabled`.
+class Progress {
+ public:
+  Progress(bool enabled, int epochs, std::int64_t steps);
+  void step();
+  void end_epoch(const Epoch& epoch);
+
+ private:
+  bool enabled_;
+  bool terminal_;
+  int epochs_;
+  std::int64_t steps_;
+  int epoch_ = 1;
+  std::int64_t step_ = 0;
+};
+
+/// @throws cohort::Unavailable when the file cannot be written.
+void write_json(const std::string& path, const Results& results);
+
+}  // namespace digits

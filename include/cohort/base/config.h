@@ -1,0 +1,68 @@
+// The settings: every COHORT_* environment variable, declared once with its type,
+// default and meaning. Parsing is strict: a value that does not fit, or a COHORT_
+// name that nobody knows, is an error that lists what would have been right, because
+// a typo that is silently ignored costs its user a day.
+//
+// `config()` reads the environment once, on first use. Immutable afterwards; any
+// thread may read.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort {
+
+enum class SettingType { kBoolean, kInteger, kSeconds, kChoice };
+
+[[nodiscard]] std::string_view to_string(SettingType type) noexcept;
+
+/// One row of the table of settings.
+struct SettingSpec {
+  std::string_view name;
+  SettingType type;
+  std::string_view default_value;
+  std::string_view choices;  ///< for `kChoice`: the legal values, separated by `|`
+  double minimum;            ///< for numbers: the smallest legal value
+  double maximum;            ///< for numbers: the largest legal value
+  std::string_view text;
+};
+
+/// A setting with the value in force and where that came from.
+struct Setting {
+  SettingSpec spec;
+  std::string value;
+  bool from_environment = false;
+};
+
+class Config {
+ public:
+  using Environment = std::map<std::string, std::string, std::less<>>;
+
+  /// @throws InvalidArgument for an unknown COHORT_ name or a value that does not parse.
+  explicit Config(const Environment& environment);
+
+  /// The whole table, in declaration order.
+  [[nodiscard]] static std::span<const SettingSpec> specs() noexcept;
+
+  [[nodiscard]] std::span<const Setting> settings() const noexcept { return settings_; }
+
+  [[nodiscard]] const std::string& log_level() const;
+  [[nodiscard]] std::chrono::duration<double> collective_timeout() const;
+  [[nodiscard]] std::chrono::duration<double> fault_grace() const;
+  [[nodiscard]] int cpu_devices() const;
+  [[nodiscard]] bool huge_pages() const;
+
+ private:
+  [[nodiscard]] const Setting& find(std::string_view name) const;
+  std::vector<Setting> settings_;
+};
+
+/// The settings of this process, from its environment.
+/// @throws InvalidArgument as `Config::Config`.
+[[nodiscard]] const Config& config();
+
+}  // namespace cohort

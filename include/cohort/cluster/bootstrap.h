@@ -1,0 +1,43 @@
+// Bootstrap is a worker's door to its cluster at start-up: who takes part, which rank
+// this process has, an exchange of small blobs, and the way to make communicators. MPI
+// implements it (`mpi::Session`); the core knows only this interface.
+//
+// `exchange` and `make_communicator` are collective: every worker calls them in the
+// same order. The Bootstrap outlives what was made with it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <cohort/cluster/worker.h>
+
+namespace cohort {
+
+class Communicator;  // the collective layer, above this one, defines both
+struct CommunicationOptions;
+
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+
+  /// All workers, by rank.
+  [[nodiscard]] virtual std::span<const WorkerInfo> workers() const = 0;
+  [[nodiscard]] virtual int rank() const = 0;
+
+  [[nodiscard]] int size() const { return static_cast<int>(workers().size()); }
+  [[nodiscard]] const WorkerInfo& self() const { return workers()[static_cast<std::size_t>(rank())]; }
+  [[nodiscard]] bool is_chief() const { return rank() == 0; }
+
+  /// Every worker's blob, by rank; blobs may differ in size and be empty.
+  /// @throws Unavailable naming a worker that is gone.
+  [[nodiscard]] virtual std::vector<std::string> exchange(std::string_view blob) = 0;
+
+  /// A communicator whose members are the workers, one each.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(
+      const CommunicationOptions& options) = 0;
+};
+
+}  // namespace cohort

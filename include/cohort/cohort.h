@@ -1,0 +1,21 @@
+// Everything that a training program needs, except the way it starts: add
+// <cohort/mpi/session.h> for programs under mpirun or srun.
+#pragma once
+
+#include <cohort/base/config.h>
+#include <cohort/base/error.h>
+#include <cohort/base/log.h>
+#include <cohort/base/version.h>
+#include <cohort/device/tensor.h>
+#include <cohort/device/tensor_ops.h>
+#include <cohort/input/csv.h>
+#include <cohort/input/dataset.h>
+#include <cohort/input/distribute.h>
+#include <cohort/strategy/mirrored_strategy.h>
+#include <cohort/strategy/multi_worker_mirrored_strategy.h>
+#include <cohort/strategy/one_device_strategy.h>
+#include <cohort/strategy/strategy.h>
+#include <cohort/train/optimizer.h>
+#include <cohort/value/per_replica.h>
+#include <cohort/value/structure.h>
+#include <cohort/value/variable.h>

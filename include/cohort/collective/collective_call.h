@@ -1,0 +1,101 @@
+// What one member asks of a collective, with the types erased: kind, dtype, operator
+// and bytes. Communicators take these; `signature` is the part of a call on which all
+// members must agree, and `explain_mismatch` says who does not.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <cohort/collective/reduce_op.h>
+#include <cohort/device/allocator.h>
+
+namespace cohort {
+
+enum class CollectiveKind : std::uint8_t {
+  kAllReduce,
+  kReduce,
+  kBroadcast,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kGather,
+  kScatter,
+  kBarrier,
+  kSend,
+  kReceive,
+};
+
+/// The name of the function, for example `all_reduce`.
+[[nodiscard]] std::string_view to_string(CollectiveKind kind) noexcept;
+
+struct CollectiveCall {
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  DType dtype = DType::kUInt8;
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;  ///< the root of rooted collectives, the other member of send and receive
+  int tag = 0;   ///< of send and receive
+
+  /// Elements that one member contributes to, or takes from, the collective: the whole tensor of
+  /// all-reduce, reduce, broadcast, send and receive, one member's block of the others.
+  std::size_t elements = 0;
+
+  /// Uneven all-gather only: elements of every member's block, by rank.
+  std::vector<std::size_t> counts;
+
+  /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
+  std::uint64_t layout = 0;
+
+  const std::byte* input = nullptr;  ///< equals `output` where the call is in place
+  std::byte* output = nullptr;       ///< null where this member gets no result
+
+  /// Keeps the memory of asynchronous calls alive.
+  std::array<std::shared_ptr<const Buffer>, 2> owners;
+};
+
+/// For example `all_reduce(float32[1000], sum)`.
+[[nodiscard]] std::string describe(const CollectiveCall& call);
+
+/// The part of a call on which members must agree; trivially copyable, so it can travel as bytes.
+struct CallSignature {
+  std::uint64_t sequence = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t layout = 0;
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  DType dtype = DType::kUInt8;
+  std::uint8_t op = 0;
+  std::uint8_t padding = 0;
+  std::int32_t root = 0;
+
+  friend bool operator==(const CallSignature&, const CallSignature&) = default;
+};
+
+[[nodiscard]] CallSignature signature(const CollectiveCall& call, std::uint64_t sequence);
+
+/// Who a member is, for messages.
+struct MemberInfo {
+  int worker = 0;
+  std::string host;
+};
+
+/// For example `member 5 (worker 2, host n1)`.
+[[nodiscard]] std::string describe(int member, const MemberInfo& info);
+
+/// Nothing when all signatures agree; otherwise a message that names the odd members by
+/// majority, what they called and what the others called. `odd_member` gets the lowest of them.
+[[nodiscard]] std::optional<std::string> explain_mismatch(std::span<const CallSignature> by_member,
+                                                          std::span<const MemberInfo> members,
+                                                          int& odd_member);
+
+/// The message for members that did not arrive in time.
+[[nodiscard]] std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence,
+                                          std::span<const int> missing, std::span<const MemberInfo> members,
+                                          double waited_seconds);
+
+}  // namespace cohort

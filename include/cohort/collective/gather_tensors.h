@@ -1,0 +1,15 @@
+// All-gather of whole tensors whose shapes the members do not know of each other: the
+// shapes travel first, then the elements.
+#pragma once
+
+#include <vector>
+
+#include <cohort/collective/communicator.h>
+
+namespace cohort {
+
+/// Every member's tensor, by rank, on every member. Shapes may differ; dtypes must agree.
+/// @throws InvalidArgument on every member when dtypes differ, naming both.
+[[nodiscard]] std::vector<Tensor> all_gather_tensors(Communicator& communicator, const Tensor& tensor);
+
+}  // namespace cohort

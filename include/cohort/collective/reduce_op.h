@@ -1,0 +1,22 @@
+// The reduction operators, their names, and which dtype each of them accepts.
+#pragma once
+
+#include <string_view>
+
+#include <cohort/device/dtype.h>
+
+namespace cohort {
+
+enum class ReduceOp { kSum, kMean, kMin, kMax, kProd };
+
+/// `sum`, `mean`, `min`, `max` or `prod`.
+[[nodiscard]] std::string_view to_string(ReduceOp op) noexcept;
+
+/// The inverse of `to_string`, in any case. @throws InvalidArgument listing the names.
+[[nodiscard]] ReduceOp parse_reduce_op(std::string_view name);
+
+/// bool takes MIN and MAX only; the MEAN of integers is a fraction and therefore refused.
+/// @throws InvalidArgument saying what to use instead.
+void require_legal(ReduceOp op, DType dtype);
+
+}  // namespace cohort

@@ -1,0 +1,19 @@
+// Communicators whose members are threads of one process. Simple and correct: the
+// member that arrives last carries out the collective for all, while the others wait.
+// Replicas of one worker use them, and they test whatever is written against
+// Communicator, under the sanitizers and without MPI.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <cohort/collective/communicator.h>
+
+namespace cohort {
+
+/// One seat per member, by rank; hand each to its own thread. The group ends with its last seat.
+/// @throws InvalidArgument for less than one member.
+[[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_thread_communicators(
+    int members, const CommunicationOptions& options = {});
+
+}  // namespace cohort

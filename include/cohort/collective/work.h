@@ -1,0 +1,37 @@
+// A Work is a collective in flight. It co-owns the tensors it moves, so dropping the
+// caller's copies is safe. Any thread may wait; waiting twice is free.
+//
+// A Work ends in exactly one of three ways: its result is in place, or it throws the
+// Error that ended the collective, or the deadline passes and the Error names the
+// members that did not arrive.
+#pragma once
+
+#include <memory>
+
+namespace cohort {
+
+class [[nodiscard]] Work {
+ public:
+  /// What a communicator implements for its own operations.
+  class State {
+   public:
+    virtual ~State() = default;
+    virtual void wait() = 0;
+    [[nodiscard]] virtual bool done() noexcept = 0;
+  };
+
+  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  /// Blocks until the collective has ended.
+  /// @throws Error of the collective: DeadlineExceeded naming the members that are missing,
+  /// InvalidArgument naming the member whose call differs, Unavailable naming who is gone.
+  void wait() { state_->wait(); }
+
+  /// True once `wait()` would not block.
+  [[nodiscard]] bool done() const noexcept { return state_->done(); }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace cohort

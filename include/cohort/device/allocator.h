@@ -1,0 +1,39 @@
+// Where tensors get their memory. An Allocator hands out Buffers: a range of bytes
+// with shared ownership, so that a tensor, its views and a collective in flight may
+// each keep it alive. Any thread may allocate and release.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <cohort/device/device.h>
+
+namespace cohort {
+
+/// A range of bytes on a device. The last owner releases it.
+class Buffer {
+ public:
+  /// `data` is kept valid by `owner`; `owner` may be null for memory that outlives every tensor.
+  Buffer(std::byte* data, std::size_t bytes, Device device, std::shared_ptr<void> owner)
+      : data_(data), bytes_(bytes), device_(device), owner_(std::move(owner)) {}
+
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] Device device() const noexcept { return device_; }
+
+ private:
+  std::byte* data_;
+  std::size_t bytes_;
+  Device device_;
+  std::shared_ptr<void> owner_;
+};
+
+/// Alignment of every allocation in bytes: a cache line, and enough for any vector instruction.
+inline constexpr std::size_t kAlignment = 64;
+
+/// Uninitialised memory of `bytes` bytes on `device`, aligned to `kAlignment`; large blocks
+/// are advised to use huge pages (COHORT_HUGE_PAGES).
+/// @throws Unavailable when memory is short, or when this build has no such device.
+[[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device);
+
+}  // namespace cohort

@@ -1,0 +1,42 @@
+// A Device is a place of a worker where a replica computes: `cpu:K`, a set of the
+// worker's cores, or `cuda:K`, a GPU. It is a small value: a name, no resources.
+#pragma once
+
+#include <compare>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cohort {
+
+enum class DeviceKind { kCpu, kCuda };
+
+class Device {
+ public:
+  /// `cpu:0`.
+  Device() = default;
+  Device(DeviceKind kind, int index) : kind_(kind), index_(index) {}
+
+  /// Reads `cpu:K` or `cuda:K` (also `cpu`, `CPU:0`, `/cpu:0`, `/device:CPU:0`, `gpu:K`).
+  /// @throws InvalidArgument saying what a device name looks like.
+  [[nodiscard]] static Device parse(std::string_view name);
+
+  [[nodiscard]] static Device cpu(int index) { return {DeviceKind::kCpu, index}; }
+
+  [[nodiscard]] DeviceKind kind() const noexcept { return kind_; }
+  [[nodiscard]] int index() const noexcept { return index_; }
+
+  friend auto operator<=>(const Device&, const Device&) = default;
+
+ private:
+  DeviceKind kind_ = DeviceKind::kCpu;
+  int index_ = 0;
+};
+
+/// For example `cpu:0`.
+[[nodiscard]] std::string to_string(Device device);
+
+/// `cpu:0` to `cpu:count-1`.
+[[nodiscard]] std::vector<Device> cpu_devices(int count);
+
+}  // namespace cohort

@@ -1,0 +1,50 @@
+// The extents of a tensor, outermost first. Rank 0 is a scalar with one element; a
+// zero extent is legal and means an empty tensor. An immutable value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cohort {
+
+class Shape {
+ public:
+  Shape() = default;
+  /// @throws InvalidArgument for a negative extent or more than 2^63-1 elements.
+  Shape(std::initializer_list<std::int64_t> extents);
+  explicit Shape(std::vector<std::int64_t> extents);
+
+  [[nodiscard]] int rank() const noexcept { return static_cast<int>(extents_.size()); }
+  [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
+  [[nodiscard]] std::span<const std::int64_t> extents() const noexcept { return extents_; }
+
+  /// Extent of `axis`; negative axes count from the end. @throws InvalidArgument when out of range.
+  [[nodiscard]] std::int64_t operator[](int axis) const;
+
+  /// `axis` as a number from 0 to rank-1. @throws InvalidArgument naming the axis and the rank.
+  [[nodiscard]] int normalize_axis(int axis) const;
+
+  /// This shape with another extent along `axis`.
+  [[nodiscard]] Shape with(int axis, std::int64_t extent) const;
+
+  /// This shape without `axis`.
+  [[nodiscard]] Shape without(int axis) const;
+
+  /// The shape of one row: everything but the outermost extent. @throws InvalidArgument for a scalar.
+  [[nodiscard]] Shape row() const;
+
+  friend bool operator==(const Shape& a, const Shape& b) { return a.extents_ == b.extents_; }
+
+ private:
+  std::vector<std::int64_t> extents_;
+  std::size_t elements_ = 1;
+};
+
+/// For example `[64, 10]`; a scalar is `[]`.
+[[nodiscard]] std::string to_string(const Shape& shape);
+
+}  // namespace cohort

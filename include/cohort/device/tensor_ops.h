@@ -1,0 +1,25 @@
+// The few operations on tensors that distribution itself needs: putting pieces
+// together and summing along axes. Arithmetic beyond that belongs to the program
+// (Eigen, libtorch). All of them work on CPU tensors, on the calling thread.
+#pragma once
+
+#include <span>
+
+#include <cohort/device/tensor.h>
+
+namespace cohort {
+
+/// The parts one after the other along `axis` (negative counts from the end). Extents along
+/// `axis` may differ, also be 0; all others must agree.
+/// @throws InvalidArgument for no parts, scalars, or a part that does not fit, naming it.
+[[nodiscard]] Tensor concatenate(std::span<const Tensor> parts, int axis);
+
+/// Equal-shaped tensors as the rows of a new one. @throws InvalidArgument when they differ.
+[[nodiscard]] Tensor stack(std::span<const Tensor> rows);
+
+/// The sum along `axes`, which disappear from the shape: float64 for floating dtypes, int64
+/// (wrapping) for the others, so that sums of sums lose nothing before they are cast back.
+/// @throws InvalidArgument for an axis out of range or given twice.
+[[nodiscard]] Tensor sum_along(const Tensor& tensor, std::span<const int> axes);
+
+}  // namespace cohort

@@ -1,0 +1,48 @@
+// An mpi::Session makes this process a worker: it initialises MPI (or takes it over if
+// the program already did), finds out who shares its node, and implements Bootstrap.
+// Make one, first thing in `main`, and keep it until the end.
+//
+// The Session also watches the other workers over a side channel that is not MPI,
+// since MPI reports neither dead peers nor cut links. When one is lost, pending and
+// later collectives throw Unavailable naming it, and a process that has not ended
+// COHORT_FAULT_GRACE_SECONDS later is ended.
+//
+// At the end of a good run the destructor waits for all workers and finalises MPI.
+// When an exception leaves `main`, the job ends at once on all ranks, with a message.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <cohort/cluster/bootstrap.h>
+
+namespace cohort::mpi {
+
+class Session final : public Bootstrap {
+ public:
+  /// @throws Unavailable when MPI cannot be initialised, InvalidArgument for a wrong setting,
+  /// WrongContext when another Session of this process is alive or MPI was finalised already.
+  Session(int& argc, char**& argv);
+  Session();
+  ~Session() override;
+
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  [[nodiscard]] std::span<const WorkerInfo> workers() const override;
+  [[nodiscard]] int rank() const override;
+  [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) override;
+  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options) override;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The MPI library's own name and version, for example `Open MPI v4.1.4, ...`; needs no Session.
+[[nodiscard]] std::string library_version();
+
+}  // namespace cohort::mpi

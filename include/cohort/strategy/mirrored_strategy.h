@@ -1,0 +1,19 @@
+// One replica per device of this process. The replicas run at the same time, each on
+// the thread of its device, and every variable has a component on each of them.
+#pragma once
+
+#include <vector>
+
+#include <cohort/collective/communication_options.h>
+#include <cohort/strategy/strategy.h>
+
+namespace cohort {
+
+class MirroredStrategy : public Strategy {
+ public:
+  /// No devices means all of them: cpu:0 to cpu:K-1 with K from COHORT_CPU_DEVICES.
+  /// @throws InvalidArgument when a device is named twice.
+  explicit MirroredStrategy(std::vector<Device> devices = {}, const CommunicationOptions& options = {});
+};
+
+}  // namespace cohort

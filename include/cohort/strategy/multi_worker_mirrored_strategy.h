@@ -1,0 +1,31 @@
+// Synchronous training on many workers: one replica per device of each worker, and
+// every variable has a component in each replica. All workers make the same strategy at
+// the same point of the program.
+#pragma once
+
+#include <vector>
+
+#include <cohort/cluster/bootstrap.h>
+#include <cohort/cluster/cluster_resolver.h>
+#include <cohort/collective/communication_options.h>
+#include <cohort/strategy/strategy.h>
+
+namespace cohort {
+
+class MultiWorkerMirroredStrategy : public Strategy {
+ public:
+  /// The workers are those of `bootstrap` (for example an mpi::Session), which must outlive the
+  /// strategy and its variables. No devices means cpu:0.
+  /// @throws Unimplemented for several devices per worker with several workers.
+  explicit MultiWorkerMirroredStrategy(Bootstrap& bootstrap, const CommunicationOptions& options = {},
+                                       std::vector<Device> devices = {});
+
+  /// The workers are those that the resolver describes; an empty cluster means this process alone.
+  /// @throws InvalidArgument when the resolver does not say which task this is, or when the cluster
+  /// does not fit the job; Unavailable when it gives no way to reach the other workers.
+  explicit MultiWorkerMirroredStrategy(const ClusterResolver& resolver,
+                                       const CommunicationOptions& options = {},
+                                       std::vector<Device> devices = {});
+};
+
+}  // namespace cohort

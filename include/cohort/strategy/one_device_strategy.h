@@ -1,0 +1,14 @@
+// One replica on one device: the strategy for a program written for many, run on one.
+#pragma once
+
+#include <cohort/strategy/strategy.h>
+
+namespace cohort {
+
+class OneDeviceStrategy : public Strategy {
+ public:
+  /// @throws Unavailable when the device does not exist in this build.
+  explicit OneDeviceStrategy(Device device = {});
+};
+
+}  // namespace cohort

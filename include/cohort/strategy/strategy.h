@@ -1,0 +1,240 @@
+// A Strategy decides on which devices replicas run, where variables live and how values
+// are reduced; the program says what one replica does. Concrete strategies (OneDevice,
+// Mirrored, MultiWorkerMirrored) differ only in how they are made. A Strategy is a
+// handle: copies denote the same strategy.
+//
+//     auto scope = strategy.scope();
+//     auto losses = strategy.run([&](ReplicaContext& replica, const Batch& mine) { ... }, batch);
+//     float loss = strategy.reduce(ReduceOp::kSum, losses);
+//
+// One thread at a time calls these functions. With several workers, all of them make
+// the same calls in the same order.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cohort/strategy/replica_context.h>
+#include <cohort/strategy/strategy_extended.h>
+#include <cohort/value/per_replica.h>
+#include <cohort/value/structure.h>
+
+namespace cohort {
+
+/// While it lives, the strategy is the current one of this thread, in cross-replica context.
+class [[nodiscard]] StrategyScope {
+ public:
+  explicit StrategyScope(StrategyExtended& extended);
+
+ private:
+  std::shared_ptr<StrategyExtended> extended_;  // the strategy lives as long as it is the current one
+  std::optional<ContextScope> scope_;
+};
+
+/// One axis or several; negative ones count from the end.
+class Axes {
+ public:
+  Axes(int axis) : axes_{axis} {}  // NOLINT(google-explicit-constructor): reads as reduce(op, value, 0)
+  Axes(std::initializer_list<int> axes) : axes_(axes) {}
+  [[nodiscard]] std::span<const int> values() const noexcept { return axes_; }
+
+ private:
+  std::vector<int> axes_;
+};
+
+class Strategy {
+ public:
+  explicit Strategy(std::shared_ptr<StrategyExtended> extended) : extended_(std::move(extended)) {}
+
+  [[nodiscard]] StrategyExtended& extended() const noexcept { return *extended_; }
+  [[nodiscard]] int num_replicas_in_sync() const noexcept { return extended_->num_replicas_in_sync(); }
+
+  /// Enters this strategy; re-entrant. @throws WrongContext when another strategy is active, or
+  /// inside a replica.
+  StrategyScope scope() const { return StrategyScope(*extended_); }
+
+  /// Calls `function` once per local replica, concurrently. It may take a ReplicaContext& first;
+  /// arguments of type PerReplica<T> arrive as the replica's own T, all others as they are. Results
+  /// come back as PerReplica. When replicas throw, all end and the lowest one's exception is thrown.
+  /// @throws WrongContext inside a replica, or when another strategy is active.
+  template <class Function, class... Args>
+  auto run(Function&& function, const Args&... args) const;
+
+  /// SUM or MEAN over all replicas of each leaf of a structure; the same result on every worker.
+  /// A value that is not PerReplica counts as this worker's contribution (with one worker: the MEAN
+  /// is the value itself and the SUM is an error). The MEAN of integer tensors over several
+  /// replicas is floating.
+  /// @throws WrongContext inside a replica; InvalidArgument for another op or replicas that differ.
+  template <class Value>
+  [[nodiscard]] auto reduce(ReduceOp op, const Value& value) const;
+
+  /// Also reduces along `axes` inside each replica. MEAN weighs elements, not replicas: uneven
+  /// batches, also empty ones, count by their sizes.
+  [[nodiscard]] Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value, const Axes& axes) const {
+    extended_->require_cross_replica("reduce");
+    return extended_->reduce_along(op, value.components(), axes.values());
+  }
+
+  /// The replicas' tensors one after the other along `axis`, on every worker.
+  /// @throws WrongContext inside a replica, pointing to all_gather.
+  [[nodiscard]] Tensor gather(const PerReplica<Tensor>& value, int axis) const {
+    extended_->require_cross_replica("gather");
+    return extended_->gather(value.components(), axis);
+  }
+
+  /// The values of this worker's replicas; anything else is a list of one.
+  template <class Value>
+  [[nodiscard]] auto local_results(const Value& value) const;
+
+  /// Deals a dataset out to the replicas: each global batch is split among all of them. Defined by
+  /// the input layer, which finds it through its argument (`#include <cohort/input/distribute.h>`).
+  template <class Dataset>
+  [[nodiscard]] auto distribute_dataset(const Dataset& dataset) const {
+    return distribute(dataset, *this);
+  }
+
+  friend bool operator==(const Strategy& a, const Strategy& b) { return a.extended_ == b.extended_; }
+
+ private:
+  std::shared_ptr<StrategyExtended> extended_;
+};
+
+/// The current strategy of this thread; outside any scope, the default strategy.
+[[nodiscard]] Strategy get_strategy();
+
+/// True when the current strategy is not the default one.
+[[nodiscard]] bool has_strategy();
+
+/// The replica that this thread runs; null in cross-replica context; replica 0 of the default
+/// strategy outside any scope.
+[[nodiscard]] ReplicaContext* get_replica_context();
+
+[[nodiscard]] bool in_cross_replica_context();
+
+// ---- implementation of the templates ----
+
+namespace detail {
+
+template <class Arg>
+[[nodiscard]] const auto& component_of(const Arg& arg, int local_replica) {
+  if constexpr (kIsPerReplica<Arg>)
+    return arg[static_cast<std::size_t>(local_replica)];
+  else
+    return arg;
+}
+
+template <class Arg>
+void require_components(const Arg& arg, int replicas) {
+  if constexpr (kIsPerReplica<Arg>) {
+    if (static_cast<int>(arg.size()) == replicas) return;
+    throw InvalidArgument(
+        "a PerReplica value of {} components was given to a strategy with {} local replicas; it "
+        "belongs to another strategy",
+        arg.size(), replicas);
+  }
+}
+
+template <class Function, class... Args>
+decltype(auto) call_replica(Function& function, ReplicaContext& replica, const Args&... args) {
+  if constexpr (std::is_invocable_v<Function&, ReplicaContext&, const Args&...>)
+    return function(replica, args...);
+  else
+    return function(args...);
+}
+
+}  // namespace detail
+
+template <class Function, class... Args>
+auto Strategy::run(Function&& function, const Args&... args) const {
+  (detail::require_components(args, extended_->local_replicas()), ...);
+  using Result = std::remove_cvref_t<decltype(detail::call_replica(function, std::declval<ReplicaContext&>(),
+                                                                   detail::component_of(args, 0)...))>;
+  const auto call = [&](ReplicaContext& replica) -> decltype(auto) {
+    return detail::call_replica(function, replica, detail::component_of(args, replica.local_replica_)...);
+  };
+  if constexpr (std::is_void_v<Result>) {
+    extended_->call_for_each_replica([&](ReplicaContext& replica) { call(replica); });
+  } else {
+    std::vector<std::optional<Result>> results(static_cast<std::size_t>(extended_->local_replicas()));
+    extended_->call_for_each_replica([&](ReplicaContext& replica) {
+      results[static_cast<std::size_t>(replica.local_replica_)].emplace(call(replica));
+    });
+    std::vector<Result> components;
+    components.reserve(results.size());
+    for (auto& result : results) components.push_back(std::move(*result));
+    return PerReplica<Result>(std::move(components));
+  }
+}
+
+template <class Value>
+auto Strategy::reduce(ReduceOp op, const Value& value) const {
+  extended_->require_cross_replica("reduce");
+  std::vector<std::vector<Tensor>> tensors;
+  if constexpr (detail::kIsPerReplica<Value>) {
+    detail::require_components(value, extended_->local_replicas());
+    const std::uint64_t structure = structure_fingerprint(value[0]);
+    for (std::size_t replica = 0; replica < value.size(); ++replica) {
+      if (structure_fingerprint(value[replica]) != structure) {
+        throw InvalidArgument(
+            "reduce: replica {} has a structure of other keys, lengths or optionals than replica {}",
+            extended_->first_replica_id() + static_cast<int>(replica), extended_->first_replica_id());
+      }
+      tensors.push_back(detail::to_tensors(value[replica], op));
+    }
+    return detail::from_tensors(value[0], extended_->reduce(op, tensors, structure));
+  } else {
+    tensors.push_back(detail::to_tensors(value, op));
+    return detail::from_tensors(value, extended_->reduce(op, tensors, structure_fingerprint(value)));
+  }
+}
+
+template <class Value>
+auto Strategy::local_results(const Value& value) const {
+  if constexpr (detail::kIsPerReplica<Value>) {
+    return std::vector<typename Value::value_type>(value.components().begin(), value.components().end());
+  } else {
+    return std::vector<Value>{value};
+  }
+}
+
+template <class MergeFunction, class... Args>
+auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) const {
+  require_current("merge_call");
+  using Arguments = std::tuple<const Args&...>;
+  using Result =
+      std::remove_cvref_t<std::invoke_result_t<MergeFunction&, Strategy, const PerReplica<Args>&...>>;
+  Arguments arguments(args...);
+
+  const auto merge = [&](std::span<void* const> by_replica) -> std::shared_ptr<void> {
+    const auto regroup = [&]<std::size_t kIndex>(std::integral_constant<std::size_t, kIndex>) {
+      std::vector<std::tuple_element_t<kIndex, std::tuple<Args...>>> components;
+      components.reserve(by_replica.size());
+      for (void* const of_replica : by_replica)
+        components.push_back(std::get<kIndex>(*static_cast<Arguments*>(of_replica)));
+      return PerReplica(std::move(components));
+    };
+    return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>)->std::shared_ptr<void> {
+      if constexpr (std::is_void_v<Result>) {
+        merge_fn(strategy(), regroup(std::integral_constant<std::size_t, kIndex>{})...);
+        return nullptr;
+      } else {
+        return std::make_shared<Result>(
+            merge_fn(strategy(), regroup(std::integral_constant<std::size_t, kIndex>{})...));
+      }
+    }
+    (std::index_sequence_for<Args...>{});
+  };
+  MergeRequest request{typeid(Result(*)(Arguments)), &arguments, merge};
+  const std::shared_ptr<void> result = merge_point_.meet(local_replica_, request);
+  if constexpr (detail::kIsPerReplica<Result>) {
+    return (*static_cast<const Result*>(result.get()))[static_cast<std::size_t>(local_replica_)];
+  } else if constexpr (!std::is_void_v<Result>) {
+    return Result(*static_cast<const Result*>(result.get()));
+  }
+}
+
+}  // namespace cohort

@@ -1,0 +1,44 @@
+#include "facts.h"
+
+#include <algorithm>
+#include <set>
+
+#include <cohort/base/version.h>
+#include <cohort/device/device.h>
+#include <cohort/device/topology.h>
+#include <cohort/mpi/session.h>
+
+namespace cohort::info {
+namespace {
+
+std::vector<DeviceFacts> gather_devices(int count) {
+  const std::vector<Core> cores = allowed_cores();
+  std::vector<DeviceFacts> devices;
+  for (const std::vector<int>& group : split_cores(cores, count)) {
+    std::set<int> nodes;
+    for (const Core& core : cores) {
+      if (std::find(group.begin(), group.end(), core.os_index) != group.end()) nodes.insert(core.numa_node);
+    }
+    const int index = static_cast<int>(devices.size());
+    devices.push_back({to_string(Device::cpu(index)), group, {nodes.begin(), nodes.end()}});
+  }
+  return devices;
+}
+
+}  // namespace
+
+Facts gather() {
+  const Config& settings = config();
+  return {
+      .version = COHORT_VERSION,
+      .build_type = COHORT_INFO_BUILD_TYPE,
+      .compiler = COHORT_INFO_COMPILER,
+      .components = {{.name = "cuda", .enabled = false, .version = {}},
+                     {.name = "nccl", .enabled = false, .version = {}}},
+      .mpi_library = mpi::library_version(),
+      .devices = gather_devices(settings.cpu_devices()),
+      .settings = {settings.settings().begin(), settings.settings().end()},
+  };
+}
+
+}  // namespace cohort::info

@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include "facts.h"
+
+namespace cohort::info {
+namespace {
+
+std::string describe(const DeviceFacts& device) {
+  return fmt::format("  {:<8} {} {}, NUMA {} {}\n", device.name, device.cores.size() == 1 ? "core" : "cores",
+                     fmt::join(device.cores, " "), device.numa_nodes.size() == 1 ? "node" : "nodes",
+                     fmt::join(device.numa_nodes, " "));
+}
+
+/// For example `choice, debug|info|warning`.
+std::string describe_type(const SettingSpec& spec) {
+  if (spec.type != SettingType::kChoice) return std::string(to_string(spec.type));
+  return fmt::format("{}, {}", to_string(spec.type), spec.choices);
+}
+
+std::string describe(const Setting& setting) {
+  return fmt::format("  {}={}  ({}; {})\n      {}\n", setting.spec.name, setting.value,
+                     setting.from_environment ? "from the environment" : "default",
+                     describe_type(setting.spec), setting.spec.text);
+}
+
+}  // namespace
+
+std::string to_text(const Facts& facts) {
+  std::string text = fmt::format("Cohort {}\n\nBuild\n  type     {}\n  compiler {}\n", facts.version,
+                                 facts.build_type, facts.compiler);
+  for (const Component& component : facts.components) {
+    text += fmt::format("  {:<8} {}\n", component.name,
+                        component.enabled ? "on, version " + component.version : "off");
+  }
+  text += fmt::format("\nMPI library\n  {}\n\nDevices of this process\n", facts.mpi_library);
+  for (const DeviceFacts& device : facts.devices) text += describe(device);
+  text += "\nSettings\n";
+  for (const Setting& setting : facts.settings) text += describe(setting);
+  return text;
+}
+
+}  // namespace cohort::info

@@ -1,0 +1,11 @@
+# shellcheck shell=bash
+# Sourced before mpirun is used on one machine: a workstation, a container, a CI runner.
+# Environment instead of flags, so that other MPI libraries ignore it.
+
+# Open MPI refuses to start as root, the usual user in a container, unless told twice.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# Permits more workers than cores (Open MPI 4, then 5). With enough cores nothing changes,
+# binding included; with too few, Open MPI yields a waiting worker's core by itself.
+export OMPI_MCA_rmaps_base_oversubscribe=1
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe

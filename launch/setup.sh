@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Cohort needs. With all of them in place it says
+# nothing and needs no root. Each set contains the one before it.
+#
+#   launch/setup.sh [build|test|lint]     default: build
+#
+# A system without apt-get is only told what is expected: CMake names what it misses.
+set -euo pipefail
+
+packages=()
+case ${1:-build} in
+  lint) packages+=(git clang-format clang-tidy) ;&
+  test) packages+=(libgtest-dev libgmock-dev) ;&
+  build)
+    packages+=(
+      cmake ninja-build g++ ccache
+      openmpi-bin libopenmpi-dev
+      libboost-program-options-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
+      libhwloc-dev libdlpack-dev
+      libeigen3-dev  # examples only
+    ) ;;
+  -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;
+  *) echo "setup: unknown set '$1': build, test or lint" >&2; exit 2 ;;
+esac
+
+if ! command -v apt-get >/dev/null; then
+  echo "setup: no apt-get here; expected, by their Debian names: ${packages[*]}" >&2
+  exit 0
+fi
+
+# dpkg-query fails when it has never heard of one of the names; it still lists the others.
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null |
+  sed -n 's/^installed //p') || true
+mapfile -t missing < <(printf '%s\n' "${packages[@]}" | grep -vxF "$installed")
+((${#missing[@]})) || exit 0
+
+install="apt-get install --no-install-recommends ${missing[*]}"
+as_root=(env DEBIAN_FRONTEND=noninteractive)
+if ((EUID != 0)); then
+  if ! sudo true 2>/dev/null; then
+    echo "setup: missing: ${missing[*]}; as root, run: $install" >&2
+    exit 1
+  fi
+  as_root=(sudo "${as_root[@]}")
+fi
+
+# apt's output matters only when it fails.
+quietly() {
+  local output
+  output=$("${as_root[@]}" "$@" 2>&1 </dev/null) && return
+  printf '%s\n' "$output" | tail -n 20 >&2
+  echo "setup: '$*' failed" >&2
+  exit 1
+}
+
+echo "setup: installing ${missing[*]}"
+quietly apt-get -q update
+quietly apt-get -q -y install --no-install-recommends "${missing[@]}"

@@ -1,0 +1,267 @@
+#include "calls.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+#include <cohort/mpi/session.h>
+
+namespace cohort::mpi {
+namespace {
+
+std::string own_name() {
+  int usable = 0;
+  int finalized = 0;
+  int rank = -1;
+  MPI_Initialized(&usable);
+  MPI_Finalized(&finalized);
+  if (usable == 0 || finalized != 0 || MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS)
+    return "this process";
+  return fmt::format("worker {}", rank);
+}
+
+[[noreturn]] void throw_failed(int status, const char* call) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(status, text.data(), &length) != MPI_SUCCESS) length = 0;
+  int kind = MPI_ERR_OTHER;
+  MPI_Error_class(status, &kind);
+  const std::string message =
+      fmt::format("{} failed on {}: {} (error {})", call, own_name(),
+                  std::string_view(text.data(), static_cast<std::size_t>(length)), status);
+  throw_error(kind == MPI_ERR_NO_MEM ? ErrorCode::kUnavailable : ErrorCode::kInternal, message);
+}
+
+void require_success(int status, const char* call) {
+  if (status != MPI_SUCCESS) throw_failed(status, call);
+}
+
+}  // namespace
+
+// The call as written is part of the message.
+#define COHORT_MPI(call) require_success((call), #call)
+
+int init_thread(int* argc, char*** argv, int wanted_level) {
+  int granted = MPI_THREAD_SINGLE;
+  COHORT_MPI(MPI_Init_thread(argc, argv, wanted_level, &granted));
+  return granted;
+}
+
+bool initialized() {
+  int flag = 0;
+  COHORT_MPI(MPI_Initialized(&flag));
+  return flag != 0;
+}
+
+bool finalized() {
+  int flag = 0;
+  COHORT_MPI(MPI_Finalized(&flag));
+  return flag != 0;
+}
+
+int thread_level() {
+  int level = MPI_THREAD_SINGLE;
+  COHORT_MPI(MPI_Query_thread(&level));
+  return level;
+}
+
+bool is_main_thread() {
+  int flag = 0;
+  COHORT_MPI(MPI_Is_thread_main(&flag));
+  return flag != 0;
+}
+
+void finalize() { COHORT_MPI(MPI_Finalize()); }
+
+void abort(MPI_Comm comm, int code) noexcept { MPI_Abort(comm, code); }
+
+std::string processor_name() {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
+  int length = 0;
+  COHORT_MPI(MPI_Get_processor_name(name.data(), &length));
+  return {name.data(), static_cast<std::size_t>(length)};
+}
+
+std::string library_version() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  COHORT_MPI(MPI_Get_library_version(text.data(), &length));
+  return text.data();  // some libraries count the final zero
+}
+
+int comm_rank(MPI_Comm comm) {
+  int rank = 0;
+  COHORT_MPI(MPI_Comm_rank(comm, &rank));
+  return rank;
+}
+
+int comm_size(MPI_Comm comm) {
+  int size = 0;
+  COHORT_MPI(MPI_Comm_size(comm, &size));
+  return size;
+}
+
+Comm::Comm(MPI_Comm comm) : comm_(comm) { COHORT_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN)); }
+
+Comm& Comm::operator=(Comm&& other) noexcept {
+  std::swap(comm_, other.comm_);
+  return *this;
+}
+
+Comm::~Comm() {
+  int finalized = 0;
+  if (comm_ == MPI_COMM_NULL || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+  MPI_Comm_free(&comm_);
+}
+
+Comm Comm::duplicate(MPI_Comm comm) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  COHORT_MPI(MPI_Comm_dup(comm, &copy));
+  return Comm(copy);
+}
+
+Comm Comm::sharing_memory(MPI_Comm comm) {
+  MPI_Comm part = MPI_COMM_NULL;
+  COHORT_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, comm_rank(comm), MPI_INFO_NULL, &part));
+  return Comm(part);
+}
+
+Op::Op(MPI_User_function* function) {
+  constexpr int kCommutative = 1;
+  COHORT_MPI(MPI_Op_create(function, kCommutative, &op_));
+}
+
+Op::~Op() {
+  int finalized = 0;
+  if (op_ == MPI_OP_NULL || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+  MPI_Op_free(&op_);
+}
+
+MPI_Request isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Isend(data, count, type, to, tag, comm, &request));
+  return request;
+}
+
+MPI_Request irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Irecv(data, count, type, from, tag, comm, &request));
+  return request;
+}
+
+void recv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm) {
+  COHORT_MPI(MPI_Recv(data, count, type, from, tag, comm, MPI_STATUS_IGNORE));
+}
+
+namespace {
+Envelope envelope_of(const MPI_Status& status) {
+  int bytes = 0;
+  COHORT_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
+  return {status.MPI_SOURCE, status.MPI_TAG, static_cast<std::size_t>(std::max(bytes, 0))};
+}
+}  // namespace
+
+std::optional<Envelope> iprobe_any(int tag, MPI_Comm comm) {
+  int found = 0;
+  MPI_Status status;
+  COHORT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &found, &status));
+  if (found == 0) return std::nullopt;
+  return envelope_of(status);
+}
+
+bool test(MPI_Request& request, Envelope* envelope) {
+  int completed = 0;
+  MPI_Status status;
+  COHORT_MPI(MPI_Test(&request, &completed, &status));
+  if (completed != 0 && envelope != nullptr) *envelope = envelope_of(status);
+  return completed != 0;
+}
+
+std::size_t RequestSet::test_some() {
+  int completed = 0;
+  COHORT_MPI(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &completed, places_.data(),
+                          statuses_.data()));
+  return completed == MPI_UNDEFINED ? 0 : static_cast<std::size_t>(completed);
+}
+
+Envelope RequestSet::envelope(std::size_t completed) const { return envelope_of(statuses_[completed]); }
+
+void cancel(MPI_Request& request) {
+  if (request == MPI_REQUEST_NULL) return;
+  COHORT_MPI(MPI_Cancel(&request));
+  COHORT_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+void all_gather(const void* input, void* output, int count, MPI_Datatype type, MPI_Comm comm) {
+  COHORT_MPI(MPI_Allgather(input, count, type, output, count, type, comm));
+}
+
+int all_reduce_min(int value, MPI_Comm comm) {
+  int least = value;
+  COHORT_MPI(MPI_Allreduce(&value, &least, 1, MPI_INT, MPI_MIN, comm));
+  return least;
+}
+
+MPI_Request iall_reduce(const void* input, void* output, int count, MPI_Datatype type, MPI_Op op,
+                        MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Iallreduce(input, output, count, type, op, comm, &request));
+  return request;
+}
+
+MPI_Request ireduce(const void* input, void* output, int count, MPI_Datatype type, MPI_Op op, int root,
+                    MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Ireduce(input, output, count, type, op, root, comm, &request));
+  return request;
+}
+
+MPI_Request ibroadcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Ibcast(data, count, type, root, comm, &request));
+  return request;
+}
+
+MPI_Request iall_gather(const void* input, void* output, int count, MPI_Datatype type, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Iallgather(input, count, type, output, count, type, comm, &request));
+  return request;
+}
+
+MPI_Request iall_gather_uneven(const void* input, int count, void* output, const int* counts,
+                               const int* offsets, MPI_Datatype type, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Iallgatherv(input, count, type, output, counts, offsets, type, comm, &request));
+  return request;
+}
+
+MPI_Request ireduce_scatter(const void* input, void* output, int count, MPI_Datatype type, MPI_Op op,
+                            MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Ireduce_scatter_block(input, output, count, type, op, comm, &request));
+  return request;
+}
+
+MPI_Request iall_to_all(const void* input, void* output, int count, MPI_Datatype type, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Ialltoall(input, count, type, output, count, type, comm, &request));
+  return request;
+}
+
+MPI_Request igather(const void* input, void* output, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Igather(input, count, type, output, count, type, root, comm, &request));
+  return request;
+}
+
+MPI_Request iscatter(const void* input, void* output, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  COHORT_MPI(MPI_Iscatter(input, count, type, output, count, type, root, comm, &request));
+  return request;
+}
+
+#undef COHORT_MPI
+
+}  // namespace cohort::mpi

@@ -1,0 +1,144 @@
+// Every MPI function that Cohort uses, each wrapped once: an error becomes an exception
+// with the call and MPI's own text. Nothing else calls MPI. The names are those of MPI
+// without the prefix, in the form that its C++ users know.
+//
+// Not thread-safe by itself: `Gate` lets one thread at a time call MPI.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpi.h>
+
+namespace cohort::mpi {
+
+// ---- the library ----
+
+/// MPI_Init_thread; returns the thread level that was granted. @throws Unavailable
+int init_thread(int* argc, char*** argv, int wanted_level);
+[[nodiscard]] bool initialized();
+[[nodiscard]] bool finalized();
+[[nodiscard]] int thread_level();
+[[nodiscard]] bool is_main_thread();
+void finalize();
+/// Ends all processes of `comm`; may fail to, and then returns.
+void abort(MPI_Comm comm, int code) noexcept;
+[[nodiscard]] std::string processor_name();
+
+// ---- communicators and operators ----
+
+[[nodiscard]] int comm_rank(MPI_Comm comm);
+[[nodiscard]] int comm_size(MPI_Comm comm);
+
+/// A communicator of Cohort's own: errors return, and it is freed unless MPI was finalised.
+class Comm {
+ public:
+  Comm() = default;
+  Comm(Comm&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
+  Comm& operator=(Comm&& other) noexcept;
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+  ~Comm();
+
+  /// Collective over `comm`.
+  [[nodiscard]] static Comm duplicate(MPI_Comm comm);
+  /// Collective over `comm`: those of it that share memory with the caller, in the same order.
+  [[nodiscard]] static Comm sharing_memory(MPI_Comm comm);
+
+  [[nodiscard]] MPI_Comm get() const noexcept { return comm_; }
+
+  /// Never frees it: for communicators on which something may still be pending.
+  void leak() noexcept { comm_ = MPI_COMM_NULL; }
+
+ private:
+  explicit Comm(MPI_Comm comm);
+  MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+/// A reduction operator of Cohort's own; it is commutative.
+class Op {
+ public:
+  explicit Op(MPI_User_function* function);
+  Op(Op&& other) noexcept : op_(std::exchange(other.op_, MPI_OP_NULL)) {}
+  Op(const Op&) = delete;
+  Op& operator=(const Op&) = delete;
+  Op& operator=(Op&&) = delete;
+  ~Op();
+
+  [[nodiscard]] MPI_Op get() const noexcept { return op_; }
+
+ private:
+  MPI_Op op_ = MPI_OP_NULL;
+};
+
+// ---- messages ----
+
+/// What a probe or a completed receive says about a message.
+struct Envelope {
+  int source = 0;
+  int tag = 0;
+  std::size_t bytes = 0;
+};
+
+[[nodiscard]] MPI_Request isend(const void* data, int count, MPI_Datatype type, int to, int tag,
+                                MPI_Comm comm);
+[[nodiscard]] MPI_Request irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm);
+void recv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm);
+/// The next message from anyone with this tag, if one is here.
+[[nodiscard]] std::optional<Envelope> iprobe_any(int tag, MPI_Comm comm);
+/// True once it has completed; it is then MPI_REQUEST_NULL.
+[[nodiscard]] bool test(MPI_Request& request, Envelope* envelope = nullptr);
+
+/// Requests that are tested together; those that have completed are MPI_REQUEST_NULL.
+class RequestSet {
+ public:
+  explicit RequestSet(std::size_t size) : requests_(size, MPI_REQUEST_NULL), places_(size), statuses_(size) {}
+
+  [[nodiscard]] MPI_Request& operator[](std::size_t place) { return requests_[place]; }
+  [[nodiscard]] bool pending(std::size_t place) const { return requests_[place] != MPI_REQUEST_NULL; }
+
+  /// The number of requests that have completed since the last call; see `place` and `envelope`.
+  [[nodiscard]] std::size_t test_some();
+  [[nodiscard]] std::size_t place(std::size_t completed) const {
+    return static_cast<std::size_t>(places_[completed]);
+  }
+  [[nodiscard]] Envelope envelope(std::size_t completed) const;
+
+ private:
+  std::vector<MPI_Request> requests_;
+  std::vector<int> places_;
+  std::vector<MPI_Status> statuses_;
+};
+
+/// Takes back a receive that nothing has arrived for.
+void cancel(MPI_Request& request);
+
+// ---- collectives ----
+
+void all_gather(const void* input, void* output, int count, MPI_Datatype type, MPI_Comm comm);
+[[nodiscard]] int all_reduce_min(int value, MPI_Comm comm);
+
+[[nodiscard]] MPI_Request iall_reduce(const void* input, void* output, int count, MPI_Datatype type,
+                                      MPI_Op op, MPI_Comm comm);
+[[nodiscard]] MPI_Request ireduce(const void* input, void* output, int count, MPI_Datatype type, MPI_Op op,
+                                  int root, MPI_Comm comm);
+[[nodiscard]] MPI_Request ibroadcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm);
+[[nodiscard]] MPI_Request iall_gather(const void* input, void* output, int count, MPI_Datatype type,
+                                      MPI_Comm comm);
+/// `counts` and `offsets` must stay valid until the request has completed.
+[[nodiscard]] MPI_Request iall_gather_uneven(const void* input, int count, void* output, const int* counts,
+                                             const int* offsets, MPI_Datatype type, MPI_Comm comm);
+[[nodiscard]] MPI_Request ireduce_scatter(const void* input, void* output, int count, MPI_Datatype type,
+                                          MPI_Op op, MPI_Comm comm);
+[[nodiscard]] MPI_Request iall_to_all(const void* input, void* output, int count, MPI_Datatype type,
+                                      MPI_Comm comm);
+[[nodiscard]] MPI_Request igather(const void* input, void* output, int count, MPI_Datatype type, int root,
+                                  MPI_Comm comm);
+[[nodiscard]] MPI_Request iscatter(const void* input, void* output, int count, MPI_Datatype type, int root,
+                                   MPI_Comm comm);
+
+}  // namespace cohort::mpi

@@ -1,0 +1,34 @@
+#include "gate.h"
+
+#include <mpi.h>
+
+#include <cohort/base/error.h>
+
+namespace cohort::mpi {
+
+Gate::Gate(int thread_level) : thread_level_(thread_level) {}
+
+Gate::Pass Gate::enter() {
+  require_thread();
+  ++waiting_;
+  Pass pass(mutex_);
+  --waiting_;
+  return pass;
+}
+
+Gate::Pass Gate::try_enter() {
+  require_thread();
+  if (waiting_.load(std::memory_order_relaxed) > 0) return {};
+  return {mutex_, std::try_to_lock};
+}
+
+void Gate::require_thread() const {
+  if (thread_level_ >= MPI_THREAD_SERIALIZED || std::this_thread::get_id() == owner_) return;
+  throw WrongContext(
+      "MPI was initialised with thread level {}, so only the thread that made the Session may communicate; "
+      "initialise "
+      "MPI with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, or let the Session do it",
+      thread_level_ == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED");
+}
+
+}  // namespace cohort::mpi

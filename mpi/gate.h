@@ -1,0 +1,33 @@
+// The gate to MPI: one thread at a time passes, whatever thread level the library gave.
+// Those who poll use `try_enter`, so that whoever has a call to make gets in between.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace cohort::mpi {
+
+class Gate {
+ public:
+  using Pass = std::unique_lock<std::mutex>;
+
+  /// Made by the thread that initialised MPI; below MPI_THREAD_SERIALIZED only it may pass.
+  explicit Gate(int thread_level);
+
+  /// @throws WrongContext on a thread that may not call MPI.
+  [[nodiscard]] Pass enter();
+
+  /// No pass when somebody is inside or waits to get in.
+  [[nodiscard]] Pass try_enter();
+
+ private:
+  void require_thread() const;
+
+  std::mutex mutex_;
+  std::atomic<int> waiting_{0};
+  int thread_level_;
+  std::thread::id owner_ = std::this_thread::get_id();
+};
+
+}  // namespace cohort::mpi

@@ -1,0 +1,120 @@
+#include "process_end.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "calls.h"
+
+namespace cohort::mpi {
+namespace {
+
+/// MPI_Abort was seen to hang for a minute when the network to the launcher is cut.
+constexpr auto kTimeToAbort = std::chrono::seconds(2);
+constexpr auto kTimeToHear = std::chrono::milliseconds(200);
+
+std::string text_of_current_exception() {
+  const std::exception_ptr current = std::current_exception();
+  if (!current) return "std::terminate was called";
+  try {
+    std::rethrow_exception(current);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+}  // namespace
+
+ProcessEnd& ProcessEnd::instance() {
+  static auto& instance = *new ProcessEnd;  // exit hooks may come after destructors of statics
+  return instance;
+}
+
+void ProcessEnd::take_over() {
+  const std::lock_guard lock(mutex_);
+  if (const std::terminate_handler current = std::get_terminate(); current != on_terminate) {
+    before_ = current;
+    std::set_terminate(on_terminate);
+  }
+  // Hooks run in reverse order: this one before those that MPI registers when it starts later, and
+  // before what was there earlier.
+  if (!std::exchange(hooked_, true)) std::atexit(on_exit);
+}
+
+void ProcessEnd::set_worker(const WorkerInfo& worker, PeerWatch* watch) {
+  const std::lock_guard lock(mutex_);
+  name_ = describe(worker);
+  watch_ = watch;
+}
+
+void ProcessEnd::give_back() {
+  const std::lock_guard lock(mutex_);
+  if (std::get_terminate() == on_terminate) std::set_terminate(before_);
+  name_.clear();
+  watch_ = nullptr;
+}
+
+void ProcessEnd::abandon(std::shared_ptr<void> kept) {
+  const std::lock_guard lock(mutex_);
+  abandoned_ = true;
+  kept_ = std::move(kept);
+}
+
+void ProcessEnd::on_terminate() {
+  static std::atomic<bool> entered{false};
+  if (entered.exchange(true)) {
+    while (true) ::pause();  // another thread was first and ends the process
+  }
+  instance().fail(text_of_current_exception());
+}
+
+void ProcessEnd::fail(const std::string& text) {
+  write_line(name_.empty() ? fmt::format("cohort: {}", text)
+                           : fmt::format("cohort: {} failed: {}", name_, text));
+  if (watch_ != nullptr) {
+    watch_->mute();
+    watch_->announce_failure(text);
+  }
+  end_job();
+}
+
+void ProcessEnd::on_exit() {
+  if (instance().abandoned_) end_job();
+}
+
+void ProcessEnd::end_job() {
+  start_quiet_thread([] {
+    std::this_thread::sleep_for(kTimeToAbort);
+    ::_exit(1);
+  }).detach();
+  std::fflush(nullptr);  // MPI_Abort does not
+  // The launcher ends the others at once when it hears of the abort; they should know why by then.
+  if (instance().watch_ != nullptr) std::this_thread::sleep_for(kTimeToHear);
+  if (initialized() && !finalized()) abort(MPI_COMM_WORLD, 1);
+  ::_exit(1);
+}
+
+void write_line(const std::string& line) {
+  const std::string text = line + '\n';
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+std::thread start_quiet_thread(std::function<void()> function) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(function));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace cohort::mpi

@@ -1,0 +1,56 @@
+// How a process ends that cannot leave its Session in good order: because an exception
+// leaves `main`, or unwinds through the Session, or because another worker is lost. MPI
+// must not be finalised then, for that would wait for workers that never come; the whole
+// job ends by MPI_Abort, and this process by a timer if even that hangs.
+//
+// The terminate handler and the exit hook are a process's own, so there is one object.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include <cohort/cluster/peer_watch.h>
+
+namespace cohort::mpi {
+
+class ProcessEnd {
+ public:
+  [[nodiscard]] static ProcessEnd& instance();
+
+  /// From here on an exception that leaves `main` ends in one line, and ends the job.
+  void take_over();
+  /// This process is that worker; `watch` may be null.
+  void set_worker(const WorkerInfo& worker, PeerWatch* watch);
+  /// The Session was left in good order: everything is as before.
+  void give_back();
+
+  /// The job ends with an error when this process exits. `kept` lives until then; it may be null.
+  void abandon(std::shared_ptr<void> kept);
+
+ private:
+  ProcessEnd() = default;
+  [[noreturn]] static void on_terminate();
+  static void on_exit();
+  [[noreturn]] void fail(const std::string& text);
+  [[noreturn]] static void end_job();
+
+  std::mutex mutex_;
+  std::terminate_handler before_ = nullptr;
+  bool hooked_ = false;
+  std::string name_;
+  PeerWatch* watch_ = nullptr;
+  bool abandoned_ = false;
+  std::shared_ptr<void> kept_;
+};
+
+/// Writes one line to standard error, in one piece.
+void write_line(const std::string& line);
+
+/// A thread that receives none of the program's signals.
+[[nodiscard]] std::thread start_quiet_thread(std::function<void()> function);
+
+}  // namespace cohort::mpi

@@ -1,0 +1,234 @@
+#include <cohort/mpi/session.h>
+
+#include <atomic>
+#include <exception>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/base/config.h>
+#include <cohort/base/error.h>
+#include <cohort/base/log.h>
+
+#include "calls.h"
+#include "mpi_communicator.h"
+#include "process_end.h"
+#include "runtime.h"
+#include "start_guard.h"
+#include "worker_census.h"
+
+namespace cohort::mpi {
+namespace {
+
+/// MPI is a process's own, so a process has one Session at a time.
+class Claim {
+ public:
+  Claim() {
+    if (taken_.exchange(true)) {
+      throw WrongContext(
+          "this process has a Session already, or had one that ended with an error; keep one Session for the "
+          "whole "
+          "run and pass it on by reference");
+    }
+  }
+  ~Claim() { taken_ = false; }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+ private:
+  static inline std::atomic<bool> taken_{false};
+};
+
+/// The settings; if one is wrong, the terminate handler is already there to say so in one line.
+const Config& checked_settings() {
+  ProcessEnd::instance().take_over();
+  return config();
+}
+
+/// MPI itself: initialised here and then finalised here, or taken over as it is.
+class Library {
+ public:
+  Library(int* argc, char*** argv) {
+    if (mpi::finalized()) {
+      throw WrongContext("MPI was finalised before the Session was made; MPI can be used once per process");
+    }
+    if (mpi::initialized()) {
+      thread_level_ = mpi::thread_level();
+      if (thread_level_ < MPI_THREAD_SERIALIZED && !is_main_thread()) {
+        throw WrongContext("MPI was initialised for one thread; make the Session on that thread");
+      }
+      return;
+    }
+    owned_ = true;
+    thread_level_ = init_thread(argc, argv, MPI_THREAD_MULTIPLE);
+  }
+
+  /// Without `finalize` before it, the job can only end with an error.
+  ~Library() {
+    if (owned_) ProcessEnd::instance().abandon(nullptr);
+  }
+
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  [[nodiscard]] int thread_level() const { return thread_level_; }
+
+  void finalize() {
+    if (std::exchange(owned_, false)) mpi::finalize();
+  }
+
+ private:
+  bool owned_ = false;
+  int thread_level_ = MPI_THREAD_SINGLE;
+};
+
+std::vector<MemberInfo> to_members(std::span<const WorkerInfo> workers) {
+  std::vector<MemberInfo> members;
+  for (const WorkerInfo& worker : workers) members.push_back({worker.rank, worker.host});
+  return members;
+}
+
+}  // namespace
+
+class Session::Impl {
+ public:
+  Impl(int* argc, char*** argv);
+
+  /// Leaves in good order. @throws Error when another worker is lost on the way.
+  void close();
+
+  [[nodiscard]] bool is_unwinding() const { return std::uncaught_exceptions() > exceptions_at_start_; }
+  [[nodiscard]] const Error* fault() const { return watch_ ? watch_->fault() : nullptr; }
+  void mute_watch() {
+    if (watch_) watch_->mute();
+  }
+  void tell_failure(const std::string& text) {
+    if (watch_) watch_->announce_failure(text);
+  }
+
+  [[nodiscard]] const std::vector<WorkerInfo>& workers() const { return workers_; }
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] std::vector<std::string> exchange(std::string_view blob);
+  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options);
+
+ private:
+  void watch_others();
+
+  // In the order of the start; undone in reverse when the constructor fails.
+  Claim claim_;
+  const Config& settings_ = checked_settings();
+  std::optional<StartGuard> start_guard_{settings_.collective_timeout()};
+  Library library_;
+  const int exceptions_at_start_ = std::uncaught_exceptions();
+  std::shared_ptr<Runtime> runtime_;
+  Comm world_;
+  std::vector<WorkerInfo> workers_;
+  int rank_ = 0;
+  std::unique_ptr<MpiCommunicator> everyone_;
+  std::unique_ptr<PeerWatch> watch_;
+};
+
+Session::Impl::Impl(int* argc, char*** argv)
+    : library_(argc, argv),
+      runtime_(std::make_shared<Runtime>(library_.thread_level())),
+      world_(Comm::duplicate(MPI_COMM_WORLD)),
+      workers_(take_census(world_.get())),
+      rank_(comm_rank(world_.get())) {
+  log::set_origin(fmt::format("worker {}", rank_));
+  everyone_ = std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_),
+                                                CommunicationOptions{});
+  if (workers_.size() > 1) watch_others();
+  ProcessEnd::instance().set_worker(workers_[static_cast<std::size_t>(rank_)], watch_.get());
+  start_guard_.reset();
+  log::debug("session of {} workers on {} nodes, MPI thread level {}", workers_.size(),
+             workers_.back().node + 1, library_.thread_level());
+}
+
+void Session::Impl::watch_others() {
+  PeerWatchOptions options;
+  options.rank = rank_;
+  options.workers = workers_;
+  options.exchange = [this](std::string_view blob) { return exchange(blob); };
+  options.grace = settings_.fault_grace();
+  watch_ = std::make_unique<PeerWatch>(std::move(options));
+  runtime_->set_watch(watch_.get());
+}
+
+std::vector<std::string> Session::Impl::exchange(std::string_view blob) {
+  const auto workers = static_cast<std::int64_t>(workers_.size());
+  const Tensor sizes = Tensor::uninitialized({workers}, DType::kUInt64);
+  everyone_->all_gather(Tensor::from({static_cast<std::uint64_t>(blob.size())}), sizes);
+
+  const std::span<const std::uint64_t> counts = sizes.span<std::uint64_t>();
+  const auto total =
+      static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
+  const Tensor own = Tensor::uninitialized({static_cast<std::int64_t>(blob.size())}, DType::kUInt8);
+  std::copy(blob.begin(), blob.end(), reinterpret_cast<char*>(own.data()));
+  const Tensor all = Tensor::uninitialized({total}, DType::kUInt8);
+  everyone_->all_gather_uneven(own, all, counts);
+
+  std::vector<std::string> blobs;
+  const char* next = reinterpret_cast<const char*>(all.data());
+  for (const std::uint64_t count : counts) {
+    blobs.emplace_back(next, count);
+    next += count;
+  }
+  return blobs;
+}
+
+std::unique_ptr<Communicator> Session::Impl::make_communicator(const CommunicationOptions& options) {
+  static_cast<void>(options.deadline());  // wrong options are refused before anyone is waited for
+  // Another call than the barrier of `close`, so that a worker that ends too early is found out.
+  const Tensor timeouts =
+      Tensor::uninitialized({static_cast<std::int64_t>(workers_.size())}, DType::kFloat64);
+  everyone_->all_gather(Tensor::from({options.timeout_seconds.value_or(-1)}), timeouts);
+  return std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_), options);
+}
+
+void Session::Impl::close() {
+  everyone_->wait_for_all();
+  everyone_.reset();
+  // Whoever dies from here on is still noticed: the watch goes on until all have finalised.
+  {
+    const Gate::Pass pass = runtime_->gate().enter();
+    world_ = Comm();
+    library_.finalize();
+  }
+  if (watch_ && !watch_->leave()) throw_error(fault()->code(), fault()->what(), fault()->origin());
+  runtime_->set_watch(nullptr);
+  ProcessEnd::instance().give_back();
+}
+
+Session::Session(int& argc, char**& argv) : impl_(std::make_unique<Impl>(&argc, &argv)) {}
+
+Session::Session() : impl_(std::make_unique<Impl>(nullptr, nullptr)) {}
+
+Session::~Session() {
+  std::string reason = "an exception ended its Session";
+  if (!impl_->is_unwinding()) {
+    try {
+      impl_->close();
+      return;
+    } catch (const std::exception& error) {
+      reason = impl_->fault() != nullptr ? impl_->fault()->what() : error.what();
+      impl_->mute_watch();
+      write_line(fmt::format("cohort: {} ends because {}", describe(self()), reason));
+    }
+  }
+  impl_->tell_failure(reason);
+  ProcessEnd::instance().abandon(std::shared_ptr<void>(std::move(impl_)));
+}
+
+std::span<const WorkerInfo> Session::workers() const { return impl_->workers(); }
+
+int Session::rank() const { return impl_->rank(); }
+
+std::vector<std::string> Session::exchange(std::string_view blob) { return impl_->exchange(blob); }
+
+std::unique_ptr<Communicator> Session::make_communicator(const CommunicationOptions& options) {
+  return impl_->make_communicator(options);
+}
+
+}  // namespace cohort::mpi

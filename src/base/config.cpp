@@ -1,0 +1,190 @@
+#include <cohort/base/config.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the program
+
+namespace cohort {
+namespace {
+
+constexpr std::string_view kPrefix = "COHORT_";
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+constexpr std::array<SettingSpec, 5> kSpecs{{
+    {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
+     "least severe level that is logged to standard error"},
+    {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
+     "how long a collective waits for its members before it names who is missing; 0 waits for ever"},
+    {"COHORT_FAULT_GRACE_SECONDS", SettingType::kSeconds, "3", "", 0.1, 3600,
+     "after the loss of a worker: how long the others may take to end by themselves before they are ended"},
+    {"COHORT_CPU_DEVICES", SettingType::kInteger, "1", "", 1, 4096,
+     "number of logical CPU devices (cpu:0, cpu:1, ...) that this worker's cores are split into"},
+    {"COHORT_HUGE_PAGES", SettingType::kBoolean, "true", "", 0, 0,
+     "advise the kernel to back large tensors with huge pages"},
+}};
+
+std::string known_names() {
+  std::string names;
+  for (const SettingSpec& spec : kSpecs) {
+    if (!names.empty()) names += ", ";
+    names += spec.name;
+  }
+  return names;
+}
+
+/// Levenshtein distance; finds the name that a typo was meant to be.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row.back();
+}
+
+[[noreturn]] void reject_unknown(std::string_view name) {
+  const auto* nearest = std::min_element(kSpecs.begin(), kSpecs.end(), [&](const auto& a, const auto& b) {
+    return edit_distance(name, a.name) < edit_distance(name, b.name);
+  });
+  const bool close = edit_distance(name, nearest->name) <= 4;
+  throw InvalidArgument("unknown setting {}{}. Known settings: {}.", name,
+                        close ? fmt::format(" (did you mean {}?)", nearest->name) : std::string(),
+                        known_names());
+}
+
+bool parse_number(const std::string& text, double& number) {
+  const char* end = text.data() + text.size();
+  const auto [stopped, status] = std::from_chars(text.data(), end, number);
+  return status == std::errc() && stopped == end && std::isfinite(number);
+}
+
+/// The number that a setting holds, which has been checked.
+double number_of(const Setting& setting) {
+  double number = 0;
+  COHORT_CHECK(parse_number(setting.value, number));
+  return number;
+}
+
+bool is_choice(std::string_view choices, std::string_view value) {
+  while (true) {
+    const std::size_t bar = choices.find('|');
+    if (choices.substr(0, bar) == value) return true;
+    if (bar == std::string_view::npos) return false;
+    choices.remove_prefix(bar + 1);
+  }
+}
+
+/// What a legal value looks like, for the error message.
+std::string expectation(const SettingSpec& spec) {
+  const std::string limit =
+      spec.maximum == kNoLimit ? std::string("or more") : fmt::format("to {}", spec.maximum);
+  switch (spec.type) {
+    case SettingType::kBoolean: return "true or false";
+    case SettingType::kInteger: return fmt::format("a whole number, {} {}", spec.minimum, limit);
+    case SettingType::kSeconds: return fmt::format("a number of seconds, {} {}", spec.minimum, limit);
+    case SettingType::kChoice: return fmt::format("one of {}", spec.choices);
+  }
+  return {};
+}
+
+bool is_legal(const SettingSpec& spec, const std::string& value) {
+  double number = 0;
+  switch (spec.type) {
+    case SettingType::kBoolean: return value == "true" || value == "false";
+    case SettingType::kChoice: return is_choice(spec.choices, value);
+    case SettingType::kInteger:
+      if (!parse_number(value, number) || number != std::floor(number)) return false;
+      break;
+    case SettingType::kSeconds:
+      if (!parse_number(value, number)) return false;
+      break;
+  }
+  return number >= spec.minimum && number <= spec.maximum;
+}
+
+Config::Environment process_environment() {
+  Config::Environment environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (!text.starts_with(kPrefix) || equals == std::string_view::npos) continue;
+    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return environment;
+}
+
+}  // namespace
+
+std::string_view to_string(SettingType type) noexcept {
+  switch (type) {
+    case SettingType::kBoolean: return "boolean";
+    case SettingType::kInteger: return "integer";
+    case SettingType::kSeconds: return "seconds";
+    case SettingType::kChoice: return "choice";
+  }
+  return "unknown";
+}
+
+std::span<const SettingSpec> Config::specs() noexcept { return kSpecs; }
+
+Config::Config(const Environment& environment) {
+  for (const auto& entry : environment) {
+    const std::string& name = entry.first;
+    const auto is_name = [&](const SettingSpec& spec) { return spec.name == name; };
+    if (name.starts_with(kPrefix) && std::none_of(kSpecs.begin(), kSpecs.end(), is_name))
+      reject_unknown(name);
+  }
+  for (const SettingSpec& spec : kSpecs) {
+    const auto given = environment.find(spec.name);
+    const bool from_environment = given != environment.end();
+    Setting setting{spec, from_environment ? given->second : std::string(spec.default_value),
+                    from_environment};
+    if (!is_legal(spec, setting.value)) {
+      throw InvalidArgument("setting {}={} is not legal: it takes {} (default {}).", spec.name, setting.value,
+                            expectation(spec), spec.default_value);
+    }
+    settings_.push_back(std::move(setting));
+  }
+}
+
+const Setting& Config::find(std::string_view name) const {
+  const auto found = std::find_if(settings_.begin(), settings_.end(),
+                                  [&](const Setting& setting) { return setting.spec.name == name; });
+  COHORT_CHECK(found != settings_.end());
+  return *found;
+}
+
+const std::string& Config::log_level() const { return find("COHORT_LOG_LEVEL").value; }
+
+std::chrono::duration<double> Config::collective_timeout() const {
+  return std::chrono::duration<double>(number_of(find("COHORT_COLLECTIVE_TIMEOUT_SECONDS")));
+}
+
+std::chrono::duration<double> Config::fault_grace() const {
+  return std::chrono::duration<double>(number_of(find("COHORT_FAULT_GRACE_SECONDS")));
+}
+
+int Config::cpu_devices() const { return static_cast<int>(number_of(find("COHORT_CPU_DEVICES"))); }
+
+bool Config::huge_pages() const { return find("COHORT_HUGE_PAGES").value == "true"; }
+
+const Config& config() {
+  static const Config instance(process_environment());
+  return instance;
+}
+
+}  // namespace cohort

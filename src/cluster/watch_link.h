@@ -1,0 +1,80 @@
+// A Link carries the frames of a PeerWatch between two processes, over a stream socket
+// that never blocks: what cannot be sent at once waits in an outbox.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "fd.h"
+
+namespace cohort::watch {
+
+using Clock = std::chrono::steady_clock;
+
+enum class FrameKind : std::uint8_t {
+  kHello,        ///< from the one who connects: its rank and the listener's key
+  kWelcome,      ///< the listener's proof that it is the right one
+  kConfirm,      ///< from here on the end of the link is a death; answered by the same
+  kBeat,         ///< a sign of life
+  kBye,          ///< towards the chief: everyone below has left; from the chief: all have left
+  kGone,         ///< a worker has died or is out of reach
+  kFailed,       ///< a worker ends because of an error
+  kInterrupted,  ///< a worker got a signal that ends it
+};
+
+struct Frame {
+  FrameKind kind = FrameKind::kBeat;
+  std::int32_t subject = -1;  ///< the worker that the frame is about
+  std::int32_t signal = 0;    ///< of kInterrupted
+  std::string text;
+};
+
+class Link {
+ public:
+  enum class Reach { kNode, kNetwork };
+
+  Link(Fd socket, Reach reach);
+
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  [[nodiscard]] Reach reach() const noexcept { return reach_; }
+
+  /// False once the other end has closed or broke the protocol and everything that arrived is read.
+  [[nodiscard]] bool open() const noexcept { return open_; }
+
+  void send(const Frame& frame);
+  void flush();
+  [[nodiscard]] bool has_unsent() const noexcept { return !outbox_.empty(); }
+
+  /// Reads what is there, without waiting.
+  void receive();
+
+  /// The next complete frame of what was read.
+  [[nodiscard]] std::optional<Frame> next_frame();
+
+  /// On a local socket: who is at the other end, so that its death is seen even where a forked
+  /// child keeps the socket open. False when it is not this user's process.
+  [[nodiscard]] bool identify();
+
+  /// The process at the other end is known to have ended.
+  [[nodiscard]] bool peer_is_dead() const;
+  [[nodiscard]] int process_fd() const noexcept { return process_.get(); }
+
+  // What the loop knows about the other end.
+  int rank = -1;
+  bool confirmed = false;  ///< its end is a death
+  bool left = false;       ///< it said bye
+  bool ended = false;      ///< closed or dead, to be dropped
+  Clock::time_point last_heard = Clock::now();
+
+ private:
+  Fd socket_;
+  Fd process_;
+  Reach reach_;
+  bool open_ = true;
+  std::string inbox_;
+  std::string outbox_;
+};
+
+}  // namespace cohort::watch

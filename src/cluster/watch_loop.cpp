@@ -1,0 +1,361 @@
+#include "watch_loop.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace cohort::watch {
+namespace {
+
+void write_line(const std::string& line) {
+  const std::string text = line + '\n';
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+const char* signal_name(int signal) {
+  return signal == SIGINT ? "SIGINT" : signal == SIGTERM ? "SIGTERM" : "a signal";
+}
+
+}  // namespace
+
+Loop::Loop(PeerWatchOptions options)
+    : options_(std::move(options)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (options_.handle_signals) signals_.emplace();
+  // The program's signals are for the program's threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Loop::~Loop() {
+  post([this] { stopped_ = true; });
+  thread_.join();
+  signals_.reset();  // before what its handler may print
+}
+
+void Loop::post(std::function<void()> command) {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  ::eventfd_write(wake_.get(), 1);
+}
+
+void Loop::listen(Fd socket, Link::Reach reach, const Address& address) {
+  auto listener = std::make_shared<Listener>(Listener{std::move(socket), reach, address});
+  post([this, listener] { listeners_.push_back(std::move(*listener)); });
+}
+
+void Loop::stop_listening() {
+  post([this] {
+    listeners_.clear();
+    std::erase_if(links_, [](const auto& link) { return link->rank < 0; });
+  });
+}
+
+void Loop::set_uplink(std::unique_ptr<Link> link) {
+  post([this, shared = std::make_shared<std::unique_ptr<Link>>(std::move(link))] {
+    uplink_ = shared->get();
+    links_.push_back(std::move(*shared));
+  });
+}
+
+void Loop::announce_failure(const std::string& text) {
+  auto told = std::make_shared<std::promise<void>>();
+  std::future<void> done = told->get_future();
+  post([this, text, told] {
+    if (own_failure_.empty() && !fault_) {
+      own_failure_ = text;
+      forward({FrameKind::kFailed, options_.rank, 0,
+               fmt::format("{} failed: {}", describe_worker(options_.rank), text)},
+              nullptr);
+      end_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.grace);
+    }
+    told->set_value();
+  });
+  // The caller may be about to end the process, so the frames should be out; but a watch that
+  // is itself in trouble must not keep it from ending.
+  done.wait_for(std::chrono::milliseconds(200));
+}
+
+void Loop::mute() noexcept {
+  if (signals_) signals_->set_last_words(nullptr);
+}
+
+bool Loop::leave() {
+  post([this] {
+    leaving_ = true;
+    leave_when_all_below_left();
+  });
+  return left_.get_future().get();
+}
+
+void Loop::run() {
+  while (!stopped_) {
+    wait_for_events();
+    run_commands();
+    accept_all();
+    read_links();
+    check_clocks();
+    // Last, so that a reason that came together with the signal is known.
+    if (signals_) {
+      if (const int signal = signals_->take(); signal != 0) interrupted_by(signal);
+    }
+  }
+}
+
+void Loop::wait_for_events() {
+  std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
+  if (signals_) polled.push_back({signals_->fd(), POLLIN, 0});
+  for (const Listener& listener : listeners_) polled.push_back({listener.socket.get(), POLLIN, 0});
+  for (const auto& link : links_) {
+    polled.push_back({link->fd(), static_cast<short>(link->has_unsent() ? POLLIN | POLLOUT : POLLIN), 0});
+    if (link->process_fd() >= 0) polled.push_back({link->process_fd(), POLLIN, 0});
+  }
+  const TimePoint due = next_due();
+  int timeout = -1;
+  if (due != TimePoint::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count();
+    timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+  }
+  ::poll(polled.data(), polled.size(), timeout);
+  eventfd_t ignored = 0;
+  ::eventfd_read(wake_.get(), &ignored);
+}
+
+Loop::TimePoint Loop::next_due() const {
+  TimePoint due = TimePoint::max();
+  if (end_at_) due = std::min(due, *end_at_);
+  if (interruption_ends_at_) due = std::min(due, *interruption_ends_at_);
+  const bool beats = std::any_of(links_.begin(), links_.end(),
+                                 [](const auto& link) { return link->reach() == Link::Reach::kNetwork; });
+  return beats ? std::min(due, next_beat_) : due;
+}
+
+void Loop::run_commands() {
+  std::vector<std::function<void()>> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  for (const auto& command : commands) command();
+}
+
+void Loop::accept_all() {
+  for (const Listener& listener : listeners_) {
+    while (true) {
+      Fd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket) break;
+      links_.push_back(std::make_unique<Link>(std::move(socket), listener.reach));
+    }
+  }
+}
+
+void Loop::read_links() {
+  // Handling a frame adds no links, so the list stays as it is until the end of the round.
+  for (const auto& link : links_) {
+    // The death is looked up first: all that the process sent before it can then be read.
+    const bool dead = link->peer_is_dead();
+    link->flush();
+    link->receive();
+    while (const std::optional<Frame> frame = link->next_frame()) handle(*link, *frame);
+    link->ended = dead || !link->open();
+    if (link->ended && link->confirmed) handle_end(*link);
+    if (link->ended && link.get() == uplink_) uplink_ = nullptr;
+  }
+  std::erase_if(links_, [](const auto& link) { return link->ended; });
+}
+
+void Loop::check_clocks() {
+  const TimePoint now = Clock::now();
+  // Whoever was stopped or starved for long is no judge of the others' silence.
+  const bool was_asleep = now - last_round_ > options_.silence / 2;
+  last_round_ = now;
+  for (const auto& link : links_) {
+    if (link->reach() != Link::Reach::kNetwork || !link->confirmed) continue;
+    if (was_asleep) link->last_heard = now;
+    if (now - link->last_heard < options_.silence || link->left) continue;
+    raise(
+        FrameKind::kGone, link->rank,
+        fmt::format(
+            "{} is out of reach: no sign of life for {:.3g} s (its host is down, the network is cut, or the "
+            "process is stopped)",
+            describe_worker(link->rank), std::chrono::duration<double>(options_.silence).count()),
+        nullptr);
+  }
+  if (now >= next_beat_) {
+    next_beat_ = now + options_.beat;
+    for (const auto& link : links_) {
+      if (link->reach() == Link::Reach::kNetwork && link->confirmed && !link->has_unsent()) {
+        link->send({FrameKind::kBeat, -1, 0, {}});
+      }
+    }
+  }
+  if (interruption_ends_at_ && now >= *interruption_ends_at_) {
+    const Frame frame = *std::exchange(interruption_, std::nullopt);
+    interruption_ends_at_.reset();
+    raise(FrameKind::kGone, frame.subject,
+          fmt::format("{} was ended by {}", describe_worker(frame.subject), signal_name(frame.signal)),
+          nullptr);
+  }
+  if (end_at_ && now >= *end_at_) {
+    end_at_.reset();
+    if (dying_of_ != 0) SignalRelay::end_by(dying_of_);
+    end_process(fault_ ? last_words_
+                       : fmt::format("cohort: {} ends: {}", describe_worker(options_.rank), own_failure_));
+  }
+}
+
+void Loop::welcome(Link& link, const Frame& hello) {
+  const auto knows_key = [&](const Listener& listener) {
+    return listener.reach == link.reach() && listener.address.key == hello.text;
+  };
+  const auto listener = std::find_if(listeners_.begin(), listeners_.end(), knows_key);
+  const bool is_worker =
+      hello.subject >= 0 && static_cast<std::size_t>(hello.subject) < options_.workers.size();
+  // Of several addresses that lead here, the first to arrive becomes the link.
+  if (listener == listeners_.end() || !is_worker || is_linked(hello.subject)) return;
+  if (link.reach() == Link::Reach::kNode && !link.identify()) return;
+  link.rank = hello.subject;
+  link.send({FrameKind::kWelcome, options_.rank, 0, listener->address.answer});
+}
+
+void Loop::handle(Link& link, const Frame& frame) {
+  if (frame.kind == FrameKind::kHello) return welcome(link, frame);
+  if (link.rank < 0) return;  // has not proved that it belongs to this job
+  switch (frame.kind) {
+    case FrameKind::kConfirm:
+      link.send({FrameKind::kConfirm, options_.rank, 0, {}});
+      link.confirmed = true;
+      if (fault_) link.send(fault_frame_);
+      break;
+    case FrameKind::kBye:
+      link.left = true;
+      if (&link == uplink_)
+        all_have_left();
+      else
+        leave_when_all_below_left();
+      break;
+    case FrameKind::kGone:
+    case FrameKind::kFailed: raise(frame.kind, frame.subject, frame.text, &link); break;
+    case FrameKind::kInterrupted: interrupted(frame, &link); break;
+    case FrameKind::kHello:
+    case FrameKind::kWelcome:
+    case FrameKind::kBeat: break;
+  }
+}
+
+void Loop::handle_end(const Link& link) {
+  if (link.left) return;
+  raise(FrameKind::kGone, link.rank,
+        fmt::format("{} is gone: its process ended without leaving the session", describe_worker(link.rank)),
+        &link);
+}
+
+void Loop::interrupted_by(int signal) {
+  if (dying_of_ != 0) return;
+  dying_of_ = signal;
+  forward({FrameKind::kInterrupted, options_.rank, signal, {}}, nullptr);
+  if (options_.rank == 0 && !fault_ && own_failure_.empty()) {
+    write_line(fmt::format("cohort: interrupted by {}", signal_name(signal)));
+  }
+  // Open MPI's launcher sends SIGKILL to all as soon as the first process has ended after its
+  // SIGTERM. A moment later, all have had the time to speak.
+  constexpr auto kTimeToSpeak = std::chrono::milliseconds(100);
+  end_at_ = Clock::now() + kTimeToSpeak;
+}
+
+void Loop::interrupted(const Frame& frame, const Link* from) {
+  if (interruption_ || fault_ || dying_of_ != 0) return;
+  interruption_ = frame;
+  interruption_ends_at_ = Clock::now() + options_.interrupt;
+  forward(frame, from);
+}
+
+void Loop::raise(FrameKind kind, int subject, const std::string& message, const Link* from) {
+  // The first fault is the cause, what follows its consequence.
+  if (fault_ || !own_failure_.empty()) return;
+  // After an interruption the whole job may be on its way down, and ends of processes mean nothing
+  // for a moment.
+  if ((interruption_ || dying_of_ != 0) && kind == FrameKind::kGone) return;
+  fault_frame_ = {kind, subject, 0, message};
+  forward(fault_frame_, from);
+  std::string host;
+  if (subject >= 0 && static_cast<std::size_t>(subject) < options_.workers.size()) {
+    host = options_.workers[static_cast<std::size_t>(subject)].host;
+  }
+  fault_ = std::make_unique<Error>(kind == FrameKind::kFailed ? ErrorCode::kAborted : ErrorCode::kUnavailable,
+                                   message, ErrorOrigin{{}, subject, host});
+  last_words_ = fmt::format("cohort: {} ends because {}", describe_worker(options_.rank), message);
+  last_line_ = last_words_ + '\n';
+  if (dying_of_ != 0) return write_line(last_words_);
+  if (signals_) signals_->set_last_words(last_line_.c_str());
+  published_fault_.store(fault_.get(), std::memory_order_release);
+  end_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.grace);
+  if (leaving_ && !std::exchange(left_is_decided_, true)) left_.set_value(false);
+}
+
+void Loop::leave_when_all_below_left() {
+  if (!leaving_ || left_is_decided_) return;
+  if (fault_) {
+    left_is_decided_ = true;
+    left_.set_value(false);
+    return;
+  }
+  const auto still_here = [this](const auto& link) {
+    return link.get() != uplink_ && link->confirmed && !link->left;
+  };
+  if (std::any_of(links_.begin(), links_.end(), still_here)) return;
+  if (uplink_ == nullptr) return all_have_left();
+  if (std::exchange(told_uplink_, true)) return;
+  for (const auto& link : links_) {
+    if (link.get() == uplink_) link->send({FrameKind::kBye, options_.rank, 0, {}});
+  }
+}
+
+void Loop::all_have_left() {
+  for (const auto& link : links_) {
+    if (link.get() != uplink_) link->send({FrameKind::kBye, options_.rank, 0, {}});
+    link->left = true;
+  }
+  if (!std::exchange(left_is_decided_, true)) left_.set_value(true);
+}
+
+void Loop::forward(const Frame& frame, const Link* except) {
+  for (const auto& link : links_) {
+    if (link.get() != except && link->confirmed) link->send(frame);
+  }
+}
+
+void Loop::end_process(const std::string& line) {
+  if (options_.end_process) return options_.end_process(line);
+  write_line(line);
+  // What the program has printed should not be lost, but another thread may hold the stream for ever.
+  if (::ftrylockfile(stdout) == 0) {
+    ::fflush_unlocked(stdout);
+    ::funlockfile(stdout);
+  }
+  ::_exit(1);
+}
+
+std::string Loop::describe_worker(int rank) const {
+  if (rank < 0 || static_cast<std::size_t>(rank) >= options_.workers.size())
+    return fmt::format("worker {}", rank);
+  return describe(options_.workers[static_cast<std::size_t>(rank)]);
+}
+
+bool Loop::is_linked(int rank) const {
+  return rank == options_.rank ||
+         std::any_of(links_.begin(), links_.end(), [&](const auto& link) { return link->rank == rank; });
+}
+
+}  // namespace cohort::watch

@@ -1,0 +1,142 @@
+#include <cohort/collective/collective_call.h>
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cohort/base/fingerprint.h>
+
+namespace cohort {
+namespace {
+
+bool has_root(CollectiveKind kind) {
+  return kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast ||
+         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
+}
+
+bool has_op(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce ||
+         kind == CollectiveKind::kReduceScatter;
+}
+
+std::string describe(const CallSignature& call) {
+  if (call.kind == CollectiveKind::kBarrier) return "barrier()";
+  std::string text = fmt::format("{}({}[{}]", to_string(call.kind), to_string(call.dtype), call.elements);
+  if (has_op(call.kind)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(call.op)));
+  if (has_root(call.kind)) text += fmt::format(", root {}", call.root);
+  if (call.layout != 0) text += fmt::format(", layout {:08x}", call.layout & 0xffffffffu);
+  return text + ")";
+}
+
+std::string list_members(std::span<const int> ranks, std::span<const MemberInfo> members) {
+  std::vector<std::string> names;
+  for (const int rank : ranks) names.push_back(describe(rank, members[static_cast<std::size_t>(rank)]));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string_view to_string(CollectiveKind kind) noexcept {
+  switch (kind) {
+    case CollectiveKind::kAllReduce: return "all_reduce";
+    case CollectiveKind::kReduce: return "reduce";
+    case CollectiveKind::kBroadcast: return "broadcast";
+    case CollectiveKind::kAllGather: return "all_gather";
+    case CollectiveKind::kReduceScatter: return "reduce_scatter";
+    case CollectiveKind::kAllToAll: return "all_to_all";
+    case CollectiveKind::kGather: return "gather";
+    case CollectiveKind::kScatter: return "scatter";
+    case CollectiveKind::kBarrier: return "barrier";
+    case CollectiveKind::kSend: return "send";
+    case CollectiveKind::kReceive: return "receive";
+  }
+  return "unknown";
+}
+
+std::string describe(const CollectiveCall& call) {
+  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) {
+    return fmt::format("{}({}[{}], {} member {}, tag {})", to_string(call.kind), to_string(call.dtype),
+                       call.elements, call.kind == CollectiveKind::kSend ? "to" : "from", call.root,
+                       call.tag);
+  }
+  return describe(signature(call, 0));
+}
+
+CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
+  CallSignature result;
+  result.sequence = sequence;
+  result.elements = call.elements;
+  result.kind = call.kind;
+  result.dtype = call.dtype;
+  result.root = call.root;
+  result.layout = call.layout;
+  result.op = has_op(call.kind) ? static_cast<std::uint8_t>(call.op) : std::uint8_t{0};
+  if (!call.counts.empty()) {
+    // Members of an uneven all-gather contribute different amounts, but must agree on the list.
+    result.elements = 0;
+    Fingerprint counts;
+    for (const std::size_t count : call.counts) {
+      result.elements += count;
+      counts.add(count);
+    }
+    result.layout = counts.value();
+  }
+  return result;
+}
+
+std::string describe(int member, const MemberInfo& info) {
+  return fmt::format("member {} (worker {}, host {})", member, info.worker, info.host);
+}
+
+std::optional<std::string> explain_mismatch(std::span<const CallSignature> by_member,
+                                            std::span<const MemberInfo> members, int& odd_member) {
+  const auto agrees_with_first = [&](const CallSignature& other) { return other == by_member.front(); };
+  if (std::all_of(by_member.begin(), by_member.end(), agrees_with_first)) return std::nullopt;
+
+  // The signature that most members share is taken for the right one; of equally frequent
+  // ones, that of the lowest rank.
+  std::size_t majority = 0;
+  std::ptrdiff_t votes = 0;
+  for (std::size_t i = 0; i < by_member.size(); ++i) {
+    const std::ptrdiff_t count = std::count(by_member.begin(), by_member.end(), by_member[i]);
+    if (count > votes) {
+      votes = count;
+      majority = i;
+    }
+  }
+  std::vector<std::string> odd_calls;
+  odd_member = -1;
+  for (std::size_t i = 0; i < by_member.size(); ++i) {
+    if (by_member[i] == by_member[majority]) continue;
+    if (odd_member < 0) odd_member = static_cast<int>(i);
+    constexpr std::size_t kListed = 4;
+    if (odd_calls.size() == kListed) {
+      odd_calls.emplace_back("and more");
+      break;
+    }
+    odd_calls.push_back(
+        fmt::format("{} called {}", describe(static_cast<int>(i), members[i]), describe(by_member[i])));
+  }
+  return fmt::format(
+      "{} #{}: members disagree: {}; the other {} called {}. All members must make the same calls in the "
+      "same order, "
+      "with the same number of elements, dtype, operator and root; look at the last batch of the odd member, "
+      "or pad "
+      "it.",
+      to_string(by_member[majority].kind), by_member[majority].sequence, fmt::join(odd_calls, "; "), votes,
+      describe(by_member[majority]));
+}
+
+std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, std::span<const int> missing,
+                            std::span<const MemberInfo> members, double waited_seconds) {
+  return fmt::format(
+      "{} #{}: deadline of {:.3g} s passed while waiting in {}; missing: {}. They are stopped, busy "
+      "elsewhere, or took "
+      "another path through the program; raise the time-out (timeout_seconds, or "
+      "COHORT_COLLECTIVE_TIMEOUT_SECONDS) if they are only slow.",
+      to_string(call.kind), sequence, waited_seconds, describe(call), list_members(missing, members));
+}
+
+}  // namespace cohort

@@ -1,0 +1,40 @@
+#include <cohort/device/allocator.h>
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+#include <cohort/base/config.h>
+#include <cohort/base/error.h>
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) {
+  if (device.kind() != DeviceKind::kCpu) {
+    throw Unavailable("no memory on {}: this build of Cohort has no GPU support; use a cpu:K device",
+                      to_string(device));
+  }
+  const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
+  const std::size_t size = round_up(bytes == 0 ? 1 : bytes, alignment);
+  void* memory = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
+  if (memory == nullptr) {
+    throw Unavailable("out of memory: cannot allocate {} bytes on {}", bytes, to_string(device));
+  }
+  std::shared_ptr<void> owner(memory, [](void* pointer) { std::free(pointer); });
+  if (alignment == kHugePage && config().huge_pages()) {
+    // Only advice: where the kernel declines, the memory works all the same.
+    static_cast<void>(madvise(memory, size, MADV_HUGEPAGE));
+  }
+  return std::make_shared<const Buffer>(static_cast<std::byte*>(memory), bytes, device, std::move(owner));
+}
+
+}  // namespace cohort

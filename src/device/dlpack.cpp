@@ -1,0 +1,96 @@
+#include <cohort/device/dlpack.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace cohort {
+namespace {
+
+/// What an exported DLManagedTensor points into; freed by its deleter.
+struct Export {
+  explicit Export(Tensor source) : tensor(std::move(source)) {}
+  Tensor tensor;
+  std::vector<std::int64_t> shape;
+  DLManagedTensor managed{};
+};
+
+DLDataType dlpack_type(DType dtype) {
+  const auto make = [&](DLDataTypeCode code) {
+    return DLDataType{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
+  };
+  switch (dtype) {
+    case DType::kInt8:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64: return make(kDLInt);
+    case DType::kBFloat16: return make(kDLBfloat);
+    case DType::kFloat16:
+    case DType::kFloat32:
+    case DType::kFloat64: return make(kDLFloat);
+    default: return make(kDLUInt);
+  }
+}
+
+DType cohort_type(const DLDataType& type) {
+  for (const DType dtype : kAllDTypes) {
+    const DLDataType candidate = dlpack_type(dtype);
+    // bool shares its DLPack type with uint8, which comes first in the list.
+    if (candidate.code == type.code && candidate.bits == type.bits && type.lanes == 1) return dtype;
+  }
+  throw InvalidArgument("DLPack element type (code {}, {} bits, {} lanes) has no counterpart in Cohort",
+                        type.code, type.bits, type.lanes);
+}
+
+bool is_contiguous(const DLTensor& tensor) {
+  if (tensor.strides == nullptr) return true;
+  std::int64_t expected = 1;
+  for (int axis = tensor.ndim - 1; axis >= 0; --axis) {
+    if (tensor.shape[axis] == 0) return true;
+    if (tensor.shape[axis] != 1 && tensor.strides[axis] != expected) return false;
+    expected *= tensor.shape[axis];
+  }
+  return true;
+}
+
+}  // namespace
+
+DLManagedTensor* to_dlpack(const Tensor& tensor) {
+  auto exported = std::make_unique<Export>(tensor);
+  exported->shape.assign(tensor.shape().extents().begin(), tensor.shape().extents().end());
+  DLManagedTensor& managed = exported->managed;
+  managed.dl_tensor.data = tensor.data();
+  managed.dl_tensor.device = {kDLCPU, 0};
+  managed.dl_tensor.ndim = tensor.shape().rank();
+  managed.dl_tensor.dtype = dlpack_type(tensor.dtype());
+  managed.dl_tensor.shape = exported->shape.data();
+  managed.dl_tensor.strides = nullptr;  // row-major contiguous
+  managed.dl_tensor.byte_offset = 0;
+  managed.manager_ctx = exported.get();
+  managed.deleter = [](DLManagedTensor* self) { delete static_cast<Export*>(self->manager_ctx); };
+  return &exported.release()->managed;
+}
+
+Tensor from_dlpack(DLManagedTensor* managed) {
+  if (managed == nullptr) throw InvalidArgument("from_dlpack got a null pointer");
+  const std::shared_ptr<void> owner(managed, [](DLManagedTensor* given) {
+    if (given->deleter != nullptr) given->deleter(given);
+  });
+  const DLTensor& source = managed->dl_tensor;
+  if (source.device.device_type != kDLCPU) {
+    throw InvalidArgument("from_dlpack got memory on DLPack device type {}; only CPU memory is supported",
+                          static_cast<int>(source.device.device_type));
+  }
+  if (!is_contiguous(source)) {
+    throw InvalidArgument(
+        "from_dlpack got a strided tensor; make it contiguous (row-major) before the export");
+  }
+  const DType dtype = cohort_type(source.dtype);
+  Shape shape(std::vector<std::int64_t>(source.shape, source.shape + source.ndim));
+  const std::size_t bytes = shape.elements() * size_of(dtype);
+  auto* data = static_cast<std::byte*>(source.data) + source.byte_offset;
+  return Tensor::wrap(std::make_shared<const Buffer>(data, bytes, Device(), owner), 0, std::move(shape),
+                      dtype);
+}
+
+}  // namespace cohort

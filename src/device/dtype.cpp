@@ -1,0 +1,46 @@
+#include <cohort/device/dtype.h>
+
+#include <string>
+
+namespace cohort {
+
+std::string_view to_string(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kInt8: return "int8";
+    case DType::kInt16: return "int16";
+    case DType::kInt32: return "int32";
+    case DType::kInt64: return "int64";
+    case DType::kUInt8: return "uint8";
+    case DType::kUInt16: return "uint16";
+    case DType::kUInt32: return "uint32";
+    case DType::kUInt64: return "uint64";
+    case DType::kFloat16: return "float16";
+    case DType::kBFloat16: return "bfloat16";
+    case DType::kFloat32: return "float32";
+    case DType::kFloat64: return "float64";
+    case DType::kBool: return "bool";
+  }
+  return "unknown";
+}
+
+DType parse_dtype(std::string_view name) {
+  std::string known;
+  for (const DType dtype : kAllDTypes) {
+    if (to_string(dtype) == name) return dtype;
+    known += known.empty() ? "" : ", ";
+    known += to_string(dtype);
+  }
+  throw InvalidArgument("unknown dtype '{}'; known: {}.", name, known);
+}
+
+std::size_t size_of(DType dtype) noexcept {
+  return visit_dtype(dtype, []<class T>(std::type_identity<T>) { return sizeof(T); });
+}
+
+bool is_floating(DType dtype) noexcept {
+  return is_half(dtype) || dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
+
+bool is_half(DType dtype) noexcept { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+}  // namespace cohort

@@ -1,0 +1,58 @@
+#include <cohort/device/shape.h>
+
+#include <fmt/ranges.h>
+
+#include <cohort/base/error.h>
+
+namespace cohort {
+namespace {
+
+std::size_t count_elements(const std::vector<std::int64_t>& extents) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : extents) {
+    if (extent < 0) throw InvalidArgument("shape [{}] has a negative extent", fmt::join(extents, ", "));
+    if (__builtin_mul_overflow(elements, extent, &elements)) {
+      throw InvalidArgument("shape [{}] has more than 2^63-1 elements", fmt::join(extents, ", "));
+    }
+  }
+  return static_cast<std::size_t>(elements);
+}
+
+}  // namespace
+
+Shape::Shape(std::initializer_list<std::int64_t> extents) : Shape(std::vector<std::int64_t>(extents)) {}
+
+Shape::Shape(std::vector<std::int64_t> extents)
+    : extents_(std::move(extents)), elements_(count_elements(extents_)) {}
+
+int Shape::normalize_axis(int axis) const {
+  if (axis < -rank() || axis >= rank()) {
+    throw InvalidArgument("axis {} is out of range for shape {} of rank {}", axis, to_string(*this), rank());
+  }
+  return axis < 0 ? axis + rank() : axis;
+}
+
+std::int64_t Shape::operator[](int axis) const {
+  return extents_[static_cast<std::size_t>(normalize_axis(axis))];
+}
+
+Shape Shape::with(int axis, std::int64_t extent) const {
+  std::vector<std::int64_t> extents = extents_;
+  extents[static_cast<std::size_t>(normalize_axis(axis))] = extent;
+  return Shape(std::move(extents));
+}
+
+Shape Shape::without(int axis) const {
+  std::vector<std::int64_t> extents = extents_;
+  extents.erase(extents.begin() + normalize_axis(axis));
+  return Shape(std::move(extents));
+}
+
+Shape Shape::row() const {
+  if (rank() == 0) throw InvalidArgument("a scalar has no rows; give the tensor at least one axis");
+  return without(0);
+}
+
+std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.extents(), ", ")); }
+
+}  // namespace cohort

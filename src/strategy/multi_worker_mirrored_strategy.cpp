@@ -1,0 +1,84 @@
+#include <cohort/strategy/multi_worker_mirrored_strategy.h>
+
+#include <cohort/collective/communicator.h>
+#include <cohort/collective/thread_communicator.h>
+
+namespace cohort {
+namespace {
+
+constexpr const char* kName = "MultiWorkerMirroredStrategy";
+
+StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& options,
+                         std::vector<Device> devices) {
+  if (devices.empty()) devices = cpu_devices(1);
+  const auto replicas = static_cast<int>(devices.size());
+  if (bootstrap == nullptr) {
+    return {.name = kName, .devices = std::move(devices), .connect = [=] {
+              return make_thread_communicators(replicas, options);
+            }};
+  }
+  if (replicas > 1 && bootstrap->size() > 1) {
+    throw Unimplemented(
+        "{}: {} devices on each of {} workers: several devices per worker are not supported across "
+        "workers yet; start one worker per device (mpirun -n {})",
+        kName, replicas, bootstrap->size(), replicas * bootstrap->size());
+  }
+  if (replicas > 1) return layout_of(nullptr, options, std::move(devices));
+  return {.name = kName,
+          .devices = std::move(devices),
+          .worker = bootstrap->rank(),
+          .workers = bootstrap->size(),
+          .connect = [=] {
+            std::vector<std::unique_ptr<Communicator>> seats;
+            seats.push_back(bootstrap->make_communicator(options));
+            return seats;
+          }};
+}
+
+/// The bootstrap that the resolver's cluster needs; null for a process on its own.
+Bootstrap* bootstrap_of(const ClusterResolver& resolver) {
+  const ClusterSpec spec = resolver.cluster_spec();
+  if (spec.empty()) return nullptr;
+  const auto type = resolver.task_type();
+  const auto id = resolver.task_id();
+  if (!type || !id) {
+    throw InvalidArgument(
+        "{}: the cluster resolver describes a cluster but not this process's place in it; it must "
+        "give both task_type and task_id",
+        kName);
+  }
+  if (*type != "chief" && *type != "worker") {
+    throw InvalidArgument(
+        "{}: task type '{}' takes no part in synchronous training; only chief and worker do", kName, *type);
+  }
+  static_cast<void>(spec.task_address(*type, *id));  // throws unless the task exists
+  int workers = 0;
+  for (const char* job : {"chief", "worker"}) workers += spec.has_job(job) ? spec.num_tasks(job) : 0;
+  Bootstrap* bootstrap = resolver.bootstrap();
+  if (bootstrap == nullptr) {
+    if (workers == 1) return nullptr;
+    throw Unavailable(
+        "{}: the cluster resolver describes {} workers but gives no way to reach them; use a resolver "
+        "made from an mpi::Session, and start the program with mpirun or srun",
+        kName, workers);
+  }
+  if (bootstrap->size() != workers) {
+    throw InvalidArgument("{}: the cluster resolver describes {} workers, but the job has {}", kName, workers,
+                          bootstrap->size());
+  }
+  return bootstrap;
+}
+
+}  // namespace
+
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(Bootstrap& bootstrap,
+                                                         const CommunicationOptions& options,
+                                                         std::vector<Device> devices)
+    : Strategy(StrategyExtended::make(layout_of(&bootstrap, options, std::move(devices)))) {}
+
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(const ClusterResolver& resolver,
+                                                         const CommunicationOptions& options,
+                                                         std::vector<Device> devices)
+    : Strategy(StrategyExtended::make(layout_of(bootstrap_of(resolver), options, std::move(devices)))) {}
+
+}  // namespace cohort

@@ -1,0 +1,65 @@
+#include <cohort/strategy/strategy.h>
+
+#include <cohort/collective/gather_tensors.h>
+#include <cohort/device/tensor_ops.h>
+
+#include "default_replica.h"
+
+namespace cohort {
+
+StrategyScope::StrategyScope(StrategyExtended& extended) : extended_(extended.shared_from_this()) {
+  const ContextMode& mode = current_mode();
+  if (extended.is_default()) {
+    if (mode.strategy == nullptr) return;
+    throw WrongContext("the scope of the default strategy must not nest inside the scope of {}",
+                       mode.strategy->strategy_name());
+  }
+  extended.require_cross_replica("scope");
+  scope_.emplace(ContextMode{ContextKind::kCrossReplica, &extended, nullptr, -1});
+}
+
+Strategy get_strategy() {
+  VariableOwner* active = current_mode().strategy;
+  if (active == nullptr) return Strategy(StrategyExtended::default_strategy());
+  // Contexts are entered by strategies alone, so the owner is one.
+  return Strategy(static_cast<StrategyExtended*>(active)->shared_from_this());
+}
+
+bool has_strategy() { return current_mode().strategy != nullptr; }
+
+ReplicaContext* get_replica_context() {
+  const ContextMode& mode = current_mode();
+  return mode.kind == ContextKind::kDefault ? &default_replica() : mode.replica;
+}
+
+bool in_cross_replica_context() { return current_mode().kind == ContextKind::kCrossReplica; }
+
+Strategy ReplicaContext::strategy() const { return Strategy(extended_.shared_from_this()); }
+
+void ReplicaContext::require_current(const char* what) const {
+  const ReplicaContext* current = get_replica_context();
+  if (current == this) return;
+  if (current == nullptr) {
+    throw WrongContext(
+        "{} was called on a replica context, but this code is not inside a replica function; it is in "
+        "cross-replica context",
+        what);
+  }
+  if (&current->extended_ == &extended_) {
+    throw WrongContext(
+        "{} was called on the context of replica {}, but this thread runs replica {} of the same "
+        "strategy; use the context given to the replica function",
+        what, replica_id_in_sync_group(), current->replica_id_in_sync_group());
+  }
+  throw WrongContext(
+      "{} was called on a replica context of {}, but {} is active: mixing different strategies", what,
+      extended_.strategy_name(), current->extended_.strategy_name());
+}
+
+Tensor ReplicaContext::gather_tensor(const Tensor& value, int axis) const {
+  // Every thread outside a scope runs the default replica, but a seat is for one thread at a time.
+  if (num_replicas_in_sync() == 1) return concatenate({&value, 1}, axis);
+  return concatenate(all_gather_tensors(extended_.communicator(local_replica_), value), axis);
+}
+
+}  // namespace cohort

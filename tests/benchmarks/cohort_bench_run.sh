@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Runs cohort-bench on a few small sizes and checks everything that it prints.
+#
+#   cohort_bench_run.sh RANKS JSON_VALUE COMMAND...
+#
+# COMMAND starts cohort-bench on RANKS ranks; JSON_VALUE is the program of json_value.cpp.
+set -euo pipefail
+# shellcheck source=tests/benchmarks/checks.sh
+source "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+ranks=$1 json_value=$2
+shift 2
+bench=("$@" all-reduce --iterations 10)
+
+header=collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_us,p99_us,iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong
+
+# column NAME FILE: that column of a CSV file.
+column() {
+  local names number=0
+  IFS=, read -ra names <<<"$header"
+  while [[ ${names[number]} != "$1" ]]; do number=$((number + 1)); done
+  tail -n +2 "$2" | cut -d, -f $((number + 1))
+}
+
+# The values of a column, each once, on one line.
+values() { column "$1" "$2" | sort -u | paste -sd' '; }
+
+echo "csv: the header, then a row per size and library, nothing else"
+succeeds "${bench[@]}" --sizes 4:256K --format csv
+csv=$scratch/out
+same "header" "$header" "$(head -n 1 "$csv")"
+same "rows" 18 "$(tail -n +2 "$csv" | wc -l)"
+same "rows with another number of columns" 0 "$(awk -F, 'NF != 18' "$csv" | wc -l)"
+same "libraries" "cohort mpi" "$(values library "$csv")"
+same "members" "$ranks" "$(values members "$csv")"
+same "wrong elements" 0 "$(values wrong "$csv")"
+same "rows of Cohort without times" 0 "$(awk -F, 'NR > 1 && !($11 > 0 && $12 > 0 && $13 >= $11 && $14 >= $12)' "$csv" | wc -l)"
+same "sizes" "4 16 64 256 1024 4096 16384 65536 262144" "$(column bytes "$csv" | sort -nu | paste -sd' ')"
+same "bus bandwidths that are not 2(n-1)/n of the algorithm's" 0 "$(awk -F, -v n="$ranks" \
+  'NR > 1 { d = $16 - $15 * 2 * (n - 1) / n; if (d > 2e-6 || d < -2e-6) print }' "$csv" | wc -l)"
+same "ratios of a size that are not each other's inverse" 0 "$(awk -F, \
+  'NR > 1 { if ($7 in r) { p = r[$7] * $17; if (p < 0.99 || p > 1.01) print } else r[$7] = $17 }' "$csv" | wc -l)"
+grep -q "$ranks member" "$scratch/err" || fail "the environment is not on standard error: $(cat "$scratch/err")"
+
+echo "json: in a file, beside the table"
+succeeds "${bench[@]}" --sizes 4:64 --format json --output "$scratch/report.json"
+grep -q 'algorithm' "$scratch/out" || fail "no table beside the file: $(cat "$scratch/out")"
+same "members, nodes, results and wrong elements" "$ranks 1 6 0" "$("$json_value" \
+  /environment/members /environment/nodes /results /results/0/wrong <"$scratch/report.json" | paste -sd' ')"
+for fact in version date command_line hosts cpu_model cores_available kernel mpi_library settings binding; do
+  value=$("$json_value" /environment/$fact <"$scratch/report.json")
+  [[ -n $value && $value != 0 ]] || fail "the environment says nothing of $fact"
+done
+[[ $("$json_value" /environment/date <"$scratch/report.json") =~ ^20[0-9-]{8}T[0-9:]{8}Z$ ]] || fail "the date is not ISO 8601 in UTC"
+
+echo "table: at most 110 columns"
+succeeds "${bench[@]}" --sizes 16K
+same "wide lines" 0 "$(grep -vc '^.\{0,110\}$' "$scratch/out")"
+
+echo "every kind of reduction, also in odd sizes"
+for case in "float64 prod" "int8 sum" "uint64 prod" "int16 min" "bool max"; do
+  read -r dtype op <<<"$case"
+  succeeds "${bench[@]}" --sizes 1001:5000 --dtype "$dtype" --op "$op" --format csv
+  same "$case: rows and wrong elements" "4 0" "$(tail -n +2 "$scratch/out" | wc -l) $(values wrong "$scratch/out")"
+done
+
+echo "what MPI lacks: Cohort alone, without a ratio, and a note"
+for case in "float16 sum" "bfloat16 prod" "float32 mean"; do
+  read -r dtype op <<<"$case"
+  succeeds "${bench[@]}" --sizes 2:2K --dtype "$dtype" --op "$op" --format csv
+  same "$case: libraries, ratios and wrong elements" "cohort  0" \
+    "$(values library "$scratch/out") $(values ratio_to_peer "$scratch/out") $(values wrong "$scratch/out")"
+  grep -q "MPI has no" "$scratch/err" || fail "$case: no note that the peer is left out: $(cat "$scratch/err")"
+done
+
+echo "kept inputs, and no check"
+succeeds "${bench[@]}" --sizes 4K --inputs kept --format csv
+same "inputs and wrong elements" "kept 0" "$(values inputs "$scratch/out") $(values wrong "$scratch/out")"
+succeeds "${bench[@]}" --sizes 4K --no-check --format csv
+same "wrong elements" "" "$(values wrong "$scratch/out")"

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Mistakes on the command line: status 2 and one line, however many ranks there are. What cannot be
+# done: status 1 and one line. And the help.
+#
+#   cohort_bench_usage.sh COHORT_BENCH LAUNCHER...     LAUNCHER starts 2 ranks
+set -euo pipefail
+# shellcheck source=tests/benchmarks/checks.sh
+source "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+alone=("$1")
+together=("${@:2}" "$1")
+
+# ends STATUS ADVICE ARGUMENT...: in one line that contains ADVICE. The launcher adds lines of its own.
+ends() {
+  local expected=$1 advice=$2
+  shift 2
+  capture "${bench[@]}" "$@"
+  same "$*: status" "$expected" "$status"
+  same "$*: lines" 1 "$(grep -c '^cohort-bench: ' "$scratch/err")"
+  grep -q "^cohort-bench: .*$advice" "$scratch/err" || fail "$*: expected '$advice' in: $(cat "$scratch/err")"
+}
+
+refuses() {
+  ends 2 "$@"
+  same "${*:2}: output" "" "$(grep -v '^-*$\|^Primary job\|^a non-zero exit code' "$scratch/out" || true)"
+}
+
+bench=("${alone[@]}")
+refuses "choose one of all-reduce"
+refuses "choose one of all-reduce" all_reduce
+refuses "float32" all-reduce --dtype float31
+refuses "int32" all-reduce --dtype int32 --op mean
+refuses "unrecognised option" all-reduce --frobnicate
+COHORT_LOG_LEVLE=info refuses "did you mean COHORT_LOG_LEVEL" all-reduce
+
+# Some launchers take a second over each failure, so only what ranks do differently is tried on two:
+# rank 0 alone opens the file, and settings are read before there are ranks.
+bench=("${together[@]}")
+refuses "'abc' is not a size" all-reduce --sizes 4:abc
+refuses "cannot be written" all-reduce --sizes 4 --output "$scratch/missing/report.csv"
+COHORT_LOG_LEVLE=info refuses "did you mean COHORT_LOG_LEVEL" all-reduce
+
+ends 1 "no memory" all-reduce --sizes 1000000G
+if [[ -e /dev/full ]]; then ends 1 "could not be written" all-reduce --sizes 4 --output /dev/full; fi
+
+succeeds "${bench[@]}" --help
+same "copies of the help" 1 "$(grep -c '^Collectives:' "$scratch/out")"
+succeeds "${bench[@]}" all-reduce --help
+grep -q 'MPI_Allreduce' "$scratch/out" || fail "the help on all-reduce does not name its peer"

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# What cohort-info prints, with and without a launcher.
+#
+#   cohort_info.sh COHORT_INFO JSON_VALUE LAUNCHER...     LAUNCHER starts 2 ranks
+set -euo pipefail
+# shellcheck source=tests/benchmarks/checks.sh
+source "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
+info=$1 json_value=$2
+shift 2
+launcher=("$@")
+
+echo "text"
+succeeds "$info"
+for words in '^Cohort [0-9]' 'type ' 'compiler ' 'cuda .*off' 'nccl .*off' '^MPI library' 'cpu:0 .*core.*NUMA node' \
+  'COHORT_CPU_DEVICES=1 .*default'; do
+  grep -q "$words" "$scratch/out" || fail "no '$words' in: $(cat "$scratch/out")"
+done
+
+echo "json"
+succeeds env COHORT_CPU_DEVICES=2 "$info" --format json
+same "components" "false null false null" "$("$json_value" /build/cuda/enabled /build/cuda/version /build/nccl/enabled \
+  /build/nccl/version <"$scratch/out" | paste -sd' ')"
+same "devices" "2 cpu:0 cpu:1" "$("$json_value" /devices /devices/0/name /devices/1/name <"$scratch/out" | paste -sd' ')"
+for pointer in /version /build/type /build/compiler /mpi/library /devices/0/cores /devices/0/numa_nodes; do
+  [[ -n $("$json_value" $pointer <"$scratch/out") ]] || fail "nothing at $pointer"
+done
+same "unprintable characters in the MPI library's name" "" "$("$json_value" /mpi/library <"$scratch/out" | tr -d '[:print:]\n' | od -An -c)"
+settings=$("$json_value" /settings <"$scratch/out")
+found=no
+for ((i = 0; i < settings; ++i)); do
+  mapfile -t setting < <("$json_value" "/settings/$i/name" "/settings/$i/value" "/settings/$i/origin" \
+    "/settings/$i/type" "/settings/$i/text" <"$scratch/out")
+  ((${#setting[@]} == 5)) || fail "setting $i is not complete: ${setting[*]}"
+  if [[ ${setting[0]} == COHORT_CPU_DEVICES ]]; then
+    same "COHORT_CPU_DEVICES" "2 environment integer" "${setting[*]:1:3}"
+    found=yes
+  fi
+done
+same "COHORT_CPU_DEVICES is listed" yes $found
+
+echo "under a launcher: one answer"
+succeeds "${launcher[@]}" "$info"
+same "answers" 1 "$(grep -c '^MPI library' "$scratch/out")"
+
+# refuses ADVICE COMMAND...
+refuses() {
+  local advice=$1
+  shift
+  capture "$@"
+  same "$*: status" 2 "$status"
+  same "$*: output" "" "$(cat "$scratch/out")"
+  same "$*: lines" 1 "$(wc -l <"$scratch/err")"
+  grep -q "^cohort-info: .*$advice" "$scratch/err" || fail "$*: expected '$advice' in: $(cat "$scratch/err")"
+}
+
+echo "mistakes: one line and status 2"
+refuses "did you mean COHORT_CPU_DEVICES" env COHORT_CPU_DEVICE=2 "$info"
+refuses "whole number" env COHORT_CPU_DEVICES=two "$info" --format json
+refuses "text or json" "$info" --format xml
+refuses "unrecognised option" "$info" --frobnicate
+succeeds "$info" --help

@@ -1,0 +1,125 @@
+#include "report.h"
+
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace cohort::bench {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+Environment two_workers_on(std::vector<std::vector<int>> cores_of_workers) {
+  Environment environment;
+  environment.version = "1.2.3";
+  environment.mpi_library = "Some MPI v4, and more";
+  environment.command_line = "cohort-bench all-reduce";
+  environment.nodes = {
+      {.host = "n0", .cpu_model = "CPU", .kernel = "Linux", .cores_of_workers = std::move(cores_of_workers)}};
+  environment.settings = {{.name = "COHORT_X", .value = "1", .from_environment = true}};
+  return environment;
+}
+
+Result slow_and_large() {
+  Result row;
+  row.collective = "all_reduce";
+  row.library = "cohort";
+  row.algorithm = "shared-ring";
+  row.dtype = "bfloat16";
+  row.op = "mean";
+  row.members = 4096;
+  row.bytes = std::size_t{1} << 30;
+  row.elements = row.bytes / 2;
+  row.in_place = true;
+  row.inputs = "rewritten";
+  row.median_us = 12345678;
+  row.min_us = 0.1234;
+  row.p99_us = 23456789;
+  row.iteration_us = 1;
+  row.algbw_gbs = 0.00012345;
+  row.busbw_gbs = 1234.5;
+  return row;
+}
+
+std::string report(Format format, const Environment& environment, const Result& row) {
+  std::ostringstream stream;
+  const auto report = make_report(format, stream);
+  report->begin(environment, "subject");
+  report->add(row);
+  report->note("a note");
+  report->end();
+  return stream.str();
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Csv, HasTheAgreedColumnsAndEmptyCellsForWhatIsMissing) {
+  const auto lines = lines_of(report(Format::kCsv, two_workers_on({{0}, {1}}), slow_and_large()));
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_EQ(
+      lines[0],
+      "collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_us,p99_us,"
+      "iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong");
+  EXPECT_EQ(
+      lines[1],
+      "all_reduce,cohort,shared-ring,bfloat16,mean,4096,1073741824,536870912,true,rewritten,12345678.000,"
+      "0.123,23456789.000,1.000,0.000123,1234.500000,,");
+}
+
+TEST(Csv, WritesRatioAndWrongElementsWhenThereAreSome) {
+  Result row = slow_and_large();
+  row.ratio_to_peer = 1.5;
+  row.wrong = 3;
+  EXPECT_THAT(report(Format::kCsv, two_workers_on({{0}, {1}}), row), HasSubstr(",1.500000,3\n"));
+}
+
+TEST(Json, HasTheEnvironmentAndTheResults) {
+  Result row = slow_and_large();
+  row.wrong = 0;
+  const auto json = nlohmann::json::parse(report(Format::kJson, two_workers_on({{0, 1}, {0, 1}}), row));
+  const auto& environment = json.at("environment");
+  EXPECT_EQ(environment.at("version"), "1.2.3");
+  EXPECT_EQ(environment.at("hosts"), nlohmann::json({"n0"}));
+  EXPECT_EQ(environment.at("members"), 2);
+  EXPECT_EQ(environment.at("nodes"), 1);
+  EXPECT_EQ(environment.at("cores_available"), 2);
+  EXPECT_EQ(environment.at("settings").at("COHORT_X").at("origin"), "environment");
+  ASSERT_THAT(json.at("results"), SizeIs(1));
+  EXPECT_EQ(json.at("results")[0].at("bytes"), 1073741824u);
+  EXPECT_EQ(json.at("results")[0].at("wrong"), 0);
+  EXPECT_TRUE(json.at("results")[0].at("ratio_to_peer").is_null());
+}
+
+TEST(Table, FitsInto110ColumnsAndTellsTheEnvironment) {
+  const std::string text = report(Format::kTable, two_workers_on({{0}, {1}}), slow_and_large());
+  EXPECT_THAT(lines_of(text), Each(testing::ResultOf([](const std::string& line) { return line.size(); },
+                                                     testing::Le(110u))));
+  EXPECT_THAT(text,
+              testing::AllOf(HasSubstr("Cohort 1.2.3"), HasSubstr("Some MPI v4,"), HasSubstr("COHORT_X=1"),
+                             HasSubstr("2 members on 1 node (n0), 2 cores"), HasSubstr("a note")));
+}
+
+TEST(Environment, TellsHowWorkersAndCoresGoTogether) {
+  EXPECT_EQ(describe_binding(two_workers_on({{0}, {1}})), "each worker has cores of its own");
+  EXPECT_EQ(describe_binding(two_workers_on({{0, 1}, {0, 1}})),
+            "not bound: workers of a node share its cores");
+  EXPECT_EQ(describe_binding(two_workers_on({{0}, {0}})), "oversubscribed: more workers than cores");
+}
+
+TEST(Environment, WarnsOfMoreWorkersThanCores) {
+  EXPECT_EQ(oversubscription_warning(two_workers_on({{0}, {1}})), "");
+  EXPECT_THAT(oversubscription_warning(two_workers_on({{3}, {3}})),
+              HasSubstr("2 workers on 1 core of host n0"));
+}
+
+}  // namespace
+}  // namespace cohort::bench

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Includes point strictly down the list of layers, and foreign headers stay in the module
+# that wraps them. Names every include that does not, and what is allowed there.
+#
+#   tests/checks/include_direction.sh [ROOT]
+set -euo pipefail
+# shellcheck source=tests/checks/sources.sh
+source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
+enter_root "$@"
+
+mapfile -t files < <(sources include src mpi launch benchmarks examples tests)
+awk '
+BEGIN {
+  # What each unit may include. The chain comes first: each layer sees itself and those below.
+  layers = split("base cluster device collective value strategy input", chain)
+  for (i = 1; i <= layers; i++) allowed[chain[i]] = below = below chain[i] " "
+  split("coordinator checkpoint train", tops)
+  for (i in tops) allowed[tops[i]] = below tops[i] " "
+  # Beside the core.
+  allowed["cuda"] = allowed["device"] "cuda "
+  allowed["nccl"] = allowed["collective"] "cuda nccl "
+  allowed["mpi"] = allowed["collective"] "mpi "
+  allowed["launch"] = allowed["device"] "mpi launch "
+  # The header that programs include: the whole core, but nothing that needs MPI or a GPU.
+  allowed["cohort.h"] = below "coordinator checkpoint train launch "
+
+  # Folders that may include headers of a foreign library.
+  home["MPI"] = "mpi/ benchmarks/ tests/mpi/"
+  home["CUDA"] = "src/cuda/ src/nccl/ benchmarks/ examples/ tests/cuda/ tests/nccl/"
+  home["NCCL"] = "src/nccl/ benchmarks/ tests/nccl/"
+}
+
+function complain(text) { printf "%s:%d: %s\n", FILENAME, FNR, text; bad = 1 }
+
+# The layer or module that a file or an include belongs to: the first folder below the roots.
+function unit_of(path) {
+  sub(/^(\.\.?\/)+/, "", path)
+  sub(/^include\//, "", path)
+  sub(/^(cohort|src)\//, "", path)
+  sub(/\/.*/, "", path)
+  return path
+}
+
+function library_of(path) {
+  if (path ~ /^mpi(-ext)?\.h$/) return "MPI"
+  if (path ~ /^nccl[^\/]*\.h$/) return "NCCL"
+  if (path ~ /^cuda[^\/]*\.h$/) return "CUDA"
+  return ""
+}
+
+function starts_with_one_of(path, folders,    list, n, i) {
+  n = split(folders, list, " ")
+  for (i = 1; i <= n; i++) if (index(path, list[i]) == 1) return 1
+  return 0
+}
+
+FNR == 1 {
+  # Benchmarks, examples and tests may use every layer.
+  unit = FILENAME ~ /^(include|src|mpi|launch)\// ? unit_of(FILENAME) : ""
+  if (unit != "" && !(unit in allowed)) complain("no layer of this name; the layers are listed in tests/checks/include_direction.sh")
+}
+
+/^[ \t]*#[ \t]*include[ \t]*[<"]/ {
+  split($0, parts, /[<">]/)
+  path = parts[2]
+  library = library_of(path)
+  if (library != "") {
+    if (!starts_with_one_of(FILENAME, home[library])) complain(path " may be included only below " home[library])
+    next
+  }
+  target = unit_of(path)
+  # Elsewhere, or in the same folder.
+  if (unit == "" || !(unit in allowed) || (path !~ /^cohort\// && (path !~ /\// || !(target in allowed)))) next
+  if (index(" " allowed[unit], " " target " ") == 0) {
+    complain(unit " may not include " path "; it may include: " allowed[unit])
+  }
+}
+
+END { exit bad }
+' "${files[@]}" </dev/null

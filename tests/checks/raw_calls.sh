@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Every MPI, NCCL and CUDA function is called in one place, its checked wrapper. Names each
+# call elsewhere. Benchmarks call the peers themselves, and a module's tests may too.
+#
+#   tests/checks/raw_calls.sh [ROOT]
+set -euo pipefail
+# shellcheck source=tests/checks/sources.sh
+source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
+enter_root "$@"
+
+mapfile -t files < <(sources include src mpi launch examples tests)
+awk '
+function look_for(names, wrapper, tests,    call) {
+  if (FILENAME ~ "^" wrapper "\\.(h|cpp)$" || index(FILENAME, tests) == 1) return
+  if (!match(code, "(^|[^A-Za-z0-9_])" names "[A-Za-z0-9_]*[ \t]*\\(")) return
+  call = substr(code, RSTART, RLENGTH)
+  gsub(/[^A-Za-z0-9_]/, "", call)
+  printf "%s:%d: raw call of %s; call its checked wrapper in %s.h\n", FILENAME, FNR, call, wrapper
+  bad = 1
+}
+
+FNR == 1 { in_comment = 0 }
+
+{
+  code = $0
+  gsub(/\047"\047/, "", code)              # the character that would open a string
+  gsub(/"([^"\\]|\\.)*"/, "\"\"", code)
+  sub(/\/\/.*/, "", code)
+  gsub(/\/\*([^*]|\*+[^*\/])*\*+\//, " ", code)
+  if (in_comment && !sub(/^.*\*\//, "", code)) next
+  in_comment = sub(/\/\*.*/, "", code)
+
+  look_for("P?MPI_(T_)?[A-Z]?[a-z]", "mpi/calls", "tests/mpi/")
+  look_for("nccl[A-Z]", "src/nccl/calls", "tests/nccl/")
+  look_for("cu(da)?[A-Z][a-z]", "src/cuda/calls", "tests/cuda/")
+}
+
+END { exit bad }
+' "${files[@]}" </dev/null

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Proves that the checks of this folder can fail: each violation is planted alone in a
+# clean tree, and the check has to name its file.
+set -euo pipefail
+checks=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+
+failures=0
+fail() { echo "self_test: $*" >&2; failures=$((failures + 1)); }
+
+plant() {
+  mkdir -p "$tree/$(dirname "$1")"
+  printf '%s\n' "$2" >"$tree/$1"
+}
+
+# accepts CHECK FILE CONTENT, rejects CHECK FILE CONTENT: the verdict on a tree with that file.
+accepts() {
+  local output
+  plant "$2" "$3"
+  output=$("$checks/$1" "$tree") || fail "$1 rejects $2 with: $3: $output"
+  rm "$tree/$2"
+}
+
+rejects() {
+  local output status=0
+  plant "$2" "$3"
+  output=$("$checks/$1" "$tree") || status=$?
+  if ((status != 1)); then
+    fail "$1 accepts $2 with: $3 (exit status $status)"
+  elif ! grep -qE "^$2:[0-9]+: ." <<<"$output"; then
+    fail "$1 does not name $2, only: $output"
+  fi
+  rm "$tree/$2"
+}
+
+includes() { "$1" include_direction.sh "$2" "#include $3"; }
+calls() { "$1" raw_calls.sh "$2" "$3"; }
+
+# The clean tree, which every other tree contains.
+plant include/cohort/base/error.h $'// Errors.\n#include <string>'
+plant src/base/error.cpp $'#include <cohort/base/error.h>\n#include "text.h"'
+plant mpi/calls.cpp $'#include <mpi.h>\nvoid send() { check(MPI_Send(nullptr)); }'
+for check in include_direction raw_calls tree; do
+  "$checks/$check.sh" "$tree" || fail "$check.sh rejects the clean tree"
+done
+
+includes accepts include/cohort/input/dataset.h '<cohort/strategy/strategy.h>'
+includes accepts src/train/trainer.cpp '<cohort/input/dataset.h>'
+includes accepts mpi/transport.cpp '<cohort/collective/transport.h>'
+includes accepts launch/resolvers.cpp '<cohort/mpi/session.h>'
+includes accepts include/cohort/cohort.h '<cohort/train/trainer.h>'
+includes accepts benchmarks/peers.cpp '<mpi.h>'
+includes accepts tests/mpi/calls_test.cpp '<mpi.h>'
+includes accepts examples/digits.cpp '<cohort/mpi/session.h>'
+
+includes rejects include/cohort/base/log.h '<cohort/device/device.h>'
+includes rejects src/collective/ring.cpp '<cohort/strategy/strategy.h>'
+includes rejects src/device/tensor.cpp '"collective/arena.h"'
+includes rejects src/device/tensor.cpp '"../collective/arena.h"'
+includes rejects src/train/trainer.cpp '<cohort/checkpoint/save.h>'
+includes rejects src/value/variable.cpp '<cohort/mpi/session.h>'
+includes rejects src/value/variable.cpp '<cohort/cohort.h>'
+includes rejects src/device/device.cpp '<cohort/cuda/device.h>'
+includes rejects src/collective/select.cpp '<cohort/nccl/communicator.h>'
+includes rejects src/cluster/spec.cpp '<cohort/launch/slurm.h>'
+includes rejects src/base/config.cpp '<cohort/newlayer/thing.h>'
+includes rejects src/newlayer/thing.cpp '<cohort/base/error.h>'
+includes rejects mpi/session.cpp '<cohort/value/variable.h>'
+includes rejects launch/slurm.cpp '<cohort/collective/communicator.h>'
+includes rejects include/cohort/cohort.h '<cohort/mpi/session.h>'
+includes rejects src/collective/transport.cpp '<mpi.h>'
+includes rejects include/cohort/mpi/session.h '<mpi.h>'
+includes rejects tests/collective/ring_test.cpp '<mpi.h>'
+includes rejects examples/digits.cpp '<mpi.h>'
+includes rejects src/device/device.cpp '  <cuda_runtime.h>'
+includes rejects src/collective/select.cpp '<nccl.h>'
+
+calls accepts mpi/session.cpp '// MPI_Init( is called by the wrapper'
+calls accepts mpi/session.cpp '  const char* name = "MPI_Init()";  /* MPI_Init() */'
+calls accepts mpi/session.cpp $'/* As in\n   MPI_Init(nullptr, nullptr) */'
+calls accepts mpi/session.cpp 'MPI_Comm world = MPI_COMM_WORLD;'
+calls accepts benchmarks/peers.cpp 'MPI_Allreduce(a, b);'
+calls accepts tests/mpi/calls_test.cpp 'MPI_Allreduce(a, b);'
+calls accepts src/nccl/calls.cpp 'ncclAllReduce(a);'
+calls accepts src/cuda/calls.h 'cudaMalloc(a);'
+
+calls rejects mpi/session.cpp 'MPI_Init(&argc, &argv);'
+calls rejects mpi/transport.cpp '  check(PMPI_Isend (buffer));'
+calls rejects mpi/transport.cpp '/* sent */ MPI_T_init_thread(level);'
+calls rejects mpi/transport.cpp $'/* two\nlines */ MPI_Isend(buffer);'
+calls rejects src/base/log.cpp 'MPI_Comm_rank(comm, &rank);'
+calls rejects tests/collective/ring_test.cpp 'MPI_Barrier(comm);'
+calls rejects src/nccl/communicator.cpp 'ncclAllReduce(a);'
+calls rejects src/cuda/device.cpp 'if (cudaMalloc(&p, 8) != 0) {}'
+calls rejects src/cuda/device.cpp 'cuMemCreate(&handle);'
+
+later="TO""DO"  # in two pieces, for the tree check reads this file too
+tree() { "$1" tree.sh "$2" "$3"; }
+tree accepts src/base/log.cpp "// $later(needs CMake 3.28): modules"
+tree accepts tests/base/log_test.cpp 'auto path = "/tmp/x";'
+tree rejects src/base/log.cpp "// $later: nicer"
+tree rejects src/base/log.cpp "$(seq 601)"
+tree rejects tests/long.sh "$(seq 601)"
+tree rejects include/cohort/base/log.h '#pragma once'
+tree rejects src/base/log.cpp 'auto path = "/home/me/x";'
+
+if ((failures)); then echo "self_test: $failures wrong verdicts" >&2; exit 1; fi
+echo "self_test: every verdict is right"

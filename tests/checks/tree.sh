@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Housekeeping of the tree: what a reviewer would otherwise have to say each time.
+#
+#   tests/checks/tree.sh [ROOT]
+set -euo pipefail
+# shellcheck source=tests/checks/sources.sh
+source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
+enter_root "$@"
+
+folders=(include src mpi launch benchmarks examples tests)
+mapfile -t cpp < <(sources "${folders[@]}")
+mapfile -t scripts < <(for folder in "${folders[@]}"; do
+  [[ ! -d $folder ]] || find "$folder" -name '*.sh'
+done | LC_ALL=C sort)
+
+status=0
+complain() { echo "$*"; status=1; }
+
+# forbid PATTERN WHY FILE...: a complaint for each line that matches.
+forbid() {
+  local pattern=$1 why=$2 file line
+  shift 2
+  while IFS=: read -r file line _; do complain "$file:$line: $why"; done < <(grep -nE "$pattern" "$@" /dev/null)
+}
+
+forbid '\b(TO[D]O|FIX[M]E)\b($|[^(]|\($|\(\))' "a note for later needs its reason in parentheses" "${cpp[@]}" "${scripts[@]}"
+
+for file in "${cpp[@]}" "${scripts[@]}"; do
+  lines=$(wc -l <"$file")
+  ((lines <= 600)) || complain "$file:600: $lines lines; over 600, a file wants to be two"
+done
+
+for file in "${cpp[@]}"; do
+  case $file in
+    include/*) [[ $(head -n 1 "$file") == //* ]] || complain "$file:1: a public header opens with a comment: what it is, who owns what, which threads may call it" ;;
+  esac
+  case $file in
+    tests/*) ;;
+    *) forbid '"/(home|root|tmp|Users)/' "a path of one machine; only tests may name one" "$file" ;;
+  esac
+done
+
+exit "$status"

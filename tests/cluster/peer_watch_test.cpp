@@ -1,0 +1,249 @@
+// Workers of a PeerWatch as threads of one process: who learns what, in every shape of
+// cluster. What only processes can do (be killed, stopped, signalled) is tested in
+// peer_watch_processes_test.cpp.
+#include <cohort/cluster/peer_watch.h>
+
+#include <barrier>
+#include <future>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cohort {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// The number of workers on each node.
+using Layout = std::vector<int>;
+
+std::vector<WorkerInfo> make_workers(const Layout& layout) {
+  std::vector<WorkerInfo> workers;
+  for (std::size_t node = 0; node < layout.size(); ++node) {
+    for (int local = 0; local < layout[node]; ++local) {
+      workers.push_back({static_cast<int>(workers.size()), static_cast<int>(node), local,
+                         fmt::format("n{}", node), 1000 + static_cast<int>(workers.size())});
+    }
+  }
+  return workers;
+}
+
+/// The exchange of blobs among threads. A test may tamper with what is handed out.
+class Exchange {
+ public:
+  explicit Exchange(std::size_t workers) : blobs_(workers), barrier_(static_cast<std::ptrdiff_t>(workers)) {}
+
+  std::vector<std::string> operator()(int rank, std::string_view blob) {
+    blobs_[static_cast<std::size_t>(rank)] = blob;
+    barrier_.arrive_and_wait();
+    std::vector<std::string> all = blobs_;
+    barrier_.arrive_and_wait();
+    return all;
+  }
+
+ private:
+  std::vector<std::string> blobs_;
+  std::barrier<> barrier_;
+};
+
+using Tamper = std::function<void(int rank, std::vector<std::string>& blobs)>;
+
+/// A cluster of threads; each has a watch, and does what the test says.
+class Cluster {
+ public:
+  explicit Cluster(const Layout& layout, Tamper tamper = {})
+      : workers(make_workers(layout)),
+        lines(workers.size()),
+        exchange_(workers.size()),
+        tamper_(std::move(tamper)) {}
+
+  void run(const std::function<void(int rank, std::optional<PeerWatch>& watch)>& body) {
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      threads.emplace_back([this, &body, rank = static_cast<int>(i)] {
+        std::optional<PeerWatch> watch(std::in_place, options(rank));
+        body(rank, watch);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  [[nodiscard]] int size() const { return static_cast<int>(workers.size()); }
+
+  std::vector<WorkerInfo> workers;
+  std::vector<std::promise<std::string>> lines;  ///< what each process would have ended with
+  std::chrono::duration<double> grace{60};
+
+ private:
+  PeerWatchOptions options(int rank) {
+    PeerWatchOptions options;
+    options.rank = rank;
+    options.workers = workers;
+    options.exchange = [this, rank](std::string_view blob) {
+      std::vector<std::string> blobs = exchange_(rank, blob);
+      if (tamper_) tamper_(rank, blobs);
+      return blobs;
+    };
+    options.grace = grace;
+    options.connect = 300ms;
+    options.handle_signals = false;
+    options.end_process = [this, rank](const std::string& line) {
+      lines[static_cast<std::size_t>(rank)].set_value(line);
+    };
+    return options;
+  }
+
+  Exchange exchange_;
+  Tamper tamper_;
+};
+
+const Error* wait_for_fault(const PeerWatch& watch, std::chrono::milliseconds limit = 5s) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (watch.fault() == nullptr && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  return watch.fault();
+}
+
+class PeerWatchIn : public testing::TestWithParam<Layout> {};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, PeerWatchIn,
+                         testing::Values(Layout{2}, Layout{4}, Layout{1, 1}, Layout{2, 1}, Layout{1, 3},
+                                         Layout{2, 2, 2}, Layout{1, 1, 1, 1}, Layout{3, 2}));
+
+TEST_P(PeerWatchIn, LetsAllLeaveTogether) {
+  Cluster cluster(GetParam());
+  std::atomic<int> ready = 0;
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    EXPECT_TRUE(watch->unwatched().empty());
+    if (rank == cluster.size() - 1) std::this_thread::sleep_for(30ms);
+    ++ready;
+    EXPECT_TRUE(watch->leave());
+    EXPECT_EQ(ready, cluster.size()) << "worker " << rank << " got away before all were ready";
+    EXPECT_EQ(watch->fault(), nullptr);
+  });
+}
+
+TEST_P(PeerWatchIn, NamesTheWorkerThatVanished) {
+  for (int victim = 0; victim < static_cast<int>(make_workers(GetParam()).size()); ++victim) {
+    Cluster cluster(GetParam());
+    cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+      if (rank == victim) return watch.reset();
+      const Error* fault = wait_for_fault(*watch);
+      ASSERT_NE(fault, nullptr) << "worker " << rank << " does not know that " << victim << " is gone";
+      EXPECT_EQ(fault->what(), describe(cluster.workers[static_cast<std::size_t>(victim)]) +
+                                   " is gone: its process ended without leaving the session");
+      EXPECT_EQ(fault->code(), ErrorCode::kUnavailable);
+      EXPECT_EQ(fault->origin().member, victim);
+      EXPECT_EQ(fault->origin().host, cluster.workers[static_cast<std::size_t>(victim)].host);
+      EXPECT_FALSE(watch->leave());
+    });
+  }
+}
+
+TEST_P(PeerWatchIn, SpreadsTheReasonOfAFailure) {
+  const int victim = static_cast<int>(make_workers(GetParam()).size()) - 1;
+  Cluster cluster(GetParam());
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    if (rank == victim) {
+      watch->announce_failure("division by zero");
+      return watch.reset();
+    }
+    const Error* fault = wait_for_fault(*watch);
+    ASSERT_NE(fault, nullptr);
+    EXPECT_THAT(fault->what(), AllOf(HasSubstr(describe(cluster.workers[static_cast<std::size_t>(victim)])),
+                                     HasSubstr("failed: division by zero")));
+    EXPECT_EQ(fault->code(), ErrorCode::kAborted);
+  });
+}
+
+TEST_P(PeerWatchIn, NoticesADeathWhileTheOthersAreLeaving) {
+  const int victim = static_cast<int>(make_workers(GetParam()).size()) - 1;
+  Cluster cluster(GetParam());
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    if (rank == victim) {
+      std::this_thread::sleep_for(30ms);
+      return watch.reset();
+    }
+    EXPECT_FALSE(watch->leave());
+    ASSERT_NE(watch->fault(), nullptr);
+    EXPECT_EQ(watch->fault()->origin().member, victim);
+  });
+}
+
+TEST(PeerWatch, EndsTheProcessWhenTheGraceIsOver) {
+  Cluster cluster({2, 1});
+  cluster.grace = 0.2s;
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    if (rank == 2) return watch.reset();
+    const auto start = std::chrono::steady_clock::now();
+    const std::string line = cluster.lines[static_cast<std::size_t>(rank)].get_future().get();
+    EXPECT_GE(std::chrono::steady_clock::now() - start, 0.1s);
+    EXPECT_EQ(line, "cohort: " + describe(cluster.workers[static_cast<std::size_t>(rank)]) +
+                        " ends because " + describe(cluster.workers[2]) +
+                        " is gone: its process ended without leaving the session");
+  });
+}
+
+TEST(PeerWatch, EndsAFailedProcessThatDoesNotEndItself) {
+  Cluster cluster({2});
+  cluster.grace = 0.2s;
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    if (rank == 1) watch->announce_failure("out of luck");
+    const std::string line = cluster.lines[static_cast<std::size_t>(rank)].get_future().get();
+    EXPECT_THAT(line, HasSubstr("out of luck"));
+  });
+}
+
+TEST(PeerWatch, FallsBackToTcpWhereLocalSocketsAreRefused) {
+  // Worker 3 sees another name than the one its hub listens on, as in a network namespace of its own.
+  const auto hide_local_name = [](int rank, std::vector<std::string>& blobs) {
+    if (rank == 3 && blobs[2].starts_with("cohort-")) blobs[2].front() = 'x';
+  };
+  Cluster cluster({2, 2}, hide_local_name);
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    EXPECT_TRUE(watch->unwatched().empty());
+    if (rank == 3) return watch.reset();
+    const Error* fault = wait_for_fault(*watch);
+    ASSERT_NE(fault, nullptr);
+    EXPECT_EQ(fault->origin().member, 3);
+  });
+}
+
+TEST(PeerWatch, OpensTcpForTheFallbackEvenOnOneNode) {
+  const auto hide_local_name = [](int rank, std::vector<std::string>& blobs) {
+    if (rank == 1 && blobs[0].starts_with("cohort-")) blobs[0].front() = 'x';
+  };
+  Cluster cluster({3}, hide_local_name);
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    EXPECT_TRUE(watch->unwatched().empty());
+    if (rank == 0) return watch.reset();
+    EXPECT_NE(wait_for_fault(*watch), nullptr);
+  });
+}
+
+TEST(PeerWatch, DoesWithoutAWorkerThatCannotBeReached) {
+  // A wrong key is what a stranger would have: the chief must not let it in.
+  const auto spoil_key = [](int rank, std::vector<std::string>& blobs) {
+    if (rank != 2) return;
+    const std::size_t port_end = blobs[0].find('\n', blobs[0].find('\n') + 1);
+    if (port_end != std::string::npos) blobs[0].replace(port_end + 1, 4, "xxxx");
+  };
+  Cluster cluster({2, 2}, spoil_key);
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    EXPECT_EQ(watch->unwatched(), std::vector<int>{2});
+    if (rank == 3) return watch.reset();
+    if (rank == 2) {
+      ASSERT_NE(wait_for_fault(*watch), nullptr) << "its own node is still watched";
+      return;
+    }
+    EXPECT_TRUE(watch->leave()) << "the other half is not waited for";
+    EXPECT_EQ(watch->fault(), nullptr);
+  });
+}
+
+}  // namespace
+}  // namespace cohort

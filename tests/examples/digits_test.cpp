@@ -1,0 +1,133 @@
+// The digits example on real data: it learns, it gives the same losses on however many
+// replicas, and it refuses what it cannot use.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int status = -1;
+  std::string output;  // of both streams
+};
+
+std::string replace(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+Outcome run_digits(int ranks, const std::string& options) {
+  const std::string launcher = replace(MPIRUN, " N", fmt::format(" {}", ranks));
+  const std::string command = fmt::format("{} {} {} 2>&1 </dev/null", launcher, PROGRAM, options);
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return {};
+  Outcome outcome;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    outcome.output.append(buffer.data(), count);
+  }
+  outcome.status = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+/// A file name of this process, removed at the end of the test.
+class TemporaryFile {
+ public:
+  TemporaryFile()
+      : path_(std::filesystem::temp_directory_path() / fmt::format("cohort-digits-{}.json", getpid())) {}
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+nlohmann::json train(int ranks, const std::string& options) {
+  const TemporaryFile file;
+  const Outcome outcome = run_digits(ranks, fmt::format("{} --json {}", options, file.path()));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  std::ifstream stream(file.path());
+  return nlohmann::json::parse(stream, nullptr, false);
+}
+
+double worst_difference(const nlohmann::json& a, const nlohmann::json& b) {
+  EXPECT_EQ(a["epochs"].size(), b["epochs"].size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a["epochs"].size(); ++i) {
+    const double x = a["epochs"][i]["loss"];
+    const double y = b["epochs"][i]["loss"];
+    worst = std::max(worst, std::abs(x - y) / std::abs(x));
+  }
+  return worst;
+}
+
+TEST(Digits, LearnsUnderEachOfFiveSeeds) {
+  for (int seed = 1; seed <= 5; ++seed) {
+    const auto results = train(2, fmt::format("--seed {}", seed));
+    EXPECT_GE(results["test_accuracy"], 0.97) << "seed " << seed;
+    EXPECT_EQ(results["strategy"], "multi_worker_mirrored");
+    EXPECT_EQ(results["replicas"], 2);
+    EXPECT_EQ(results["epochs"].size(), 60u);
+  }
+}
+
+TEST(Digits, AgreesOnTheLossHoweverReplicasAreSpread) {
+  const auto alone = train(1, "--strategy default");
+  constexpr double kTolerance = 1e-5;
+  for (const int replicas : {1, 2, 3, 4}) {
+    const auto threads = train(1, fmt::format("--strategy mirrored --devices {}", replicas));
+    const auto workers = train(replicas, "--strategy multi_worker_mirrored");
+    EXPECT_EQ(threads["replicas"], replicas);
+    EXPECT_EQ(workers["replicas"], replicas);
+    EXPECT_LE(worst_difference(alone, threads), kTolerance) << replicas << " devices of one worker";
+    EXPECT_LE(worst_difference(alone, workers), kTolerance) << replicas << " workers";
+  }
+  EXPECT_LE(worst_difference(alone, train(1, "--strategy one_device")), kTolerance);
+  EXPECT_GT(worst_difference(alone, train(1, "--strategy default --seed 2")), kTolerance)
+      << "the check must be able to fail";
+}
+
+TEST(Digits, RefusesWhatItCannotUse) {
+  struct Case {
+    int ranks;
+    std::string options;
+    int status;
+    std::string fragment;
+  };
+  const std::array cases{
+      Case{1, "--strategy central", 2, "use one of default, one_device, mirrored"},
+      Case{1, "--strategy mirrored --devices 0", 2, "--devices 0 is out of range"},
+      Case{1, "--strategy one_device --devices 2", 2, "which has one replica"},
+      Case{1, "--epochs -1", 2, "--epochs -1"},
+      Case{1, "--batch 0", 2, "--batch 0"},
+      Case{1, "--learning-rate nan", 2, "--learning-rate nan"},
+      Case{1, "--epoch 3", 2, "--epoch"},
+      Case{1, "stray", 2, "see --help"},
+      Case{2, "--strategy mirrored", 2, "this job has 2 workers"},
+      Case{2, "--devices 2 --strategy multi_worker_mirrored", 1, "start one worker per device"},
+      Case{1, "--data /nonexistent.csv", 1, "cannot open CSV file '/nonexistent.csv'"},
+      Case{1, "--epochs 1 --json /nonexistent/x.json", 1, "cannot write '/nonexistent/x.json'"},
+  };
+  for (const Case& wrong : cases) {
+    const Outcome outcome = run_digits(wrong.ranks, wrong.options);
+    EXPECT_EQ(outcome.status, wrong.status) << wrong.options << "\n" << outcome.output;
+    EXPECT_THAT(outcome.output, HasSubstr(wrong.fragment)) << wrong.options;
+  }
+  const Outcome help = run_digits(2, "--help");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.output, HasSubstr("--learning-rate"));
+}
+
+}  // namespace

@@ -1,0 +1,173 @@
+#include <cohort/input/csv.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+
+#include <gmock/gmock.h>
+
+namespace cohort {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+/// A file with the given text, as long as this object lives.
+class CsvFile {
+ public:
+  explicit CsvFile(const std::string& text)
+      : path_(::testing::TempDir() + "cohort_csv_test_" +
+              ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".csv") {
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  ~CsvFile() { std::remove(path_.c_str()); }
+  CsvFile(const CsvFile&) = delete;
+  CsvFile& operator=(const CsvFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Tensor read(const std::string& text, const CsvOptions& options = {}) {
+  const CsvFile file(text);
+  return read_csv(file.path(), options);
+}
+
+auto reading(std::string text, CsvOptions options = {}) {
+  return [text, options] { return read(text, options); };
+}
+
+TEST(Csv, IsReadAsAMatrix) {
+  const Tensor matrix = read("1,2,3\n4.5,-5,6e2\n");
+  EXPECT_EQ(describe(matrix), "float32[2, 3]");
+  EXPECT_THAT(matrix.span<float>(), ElementsAre(1, 2, 3, 4.5, -5, 600));
+}
+
+TEST(Csv, MayEndWithoutANewline) {
+  EXPECT_THAT(read("1,2\n3,4").span<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(read("7").shape(), (Shape{1, 1}));
+}
+
+TEST(Csv, MayComeFromAnotherSystem) {
+  EXPECT_THAT(read("1,2\r\n3,4\r\n").span<float>(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Csv, SkipsCommentsAndEmptyLines) {
+  EXPECT_THAT(read("# from a sensor\n\n1,2\n\r\n#3,4\n5,6\n\n").span<float>(), ElementsAre(1, 2, 5, 6));
+}
+
+TEST(Csv, SkipsTheHeaderWhenThereIsOne) {
+  EXPECT_THAT(read("# made by hand\nx,y\n1,2\n", {.has_header = true}).span<float>(), ElementsAre(1, 2));
+  EXPECT_THROW(reading("x,y\n1,2\n")(), DataLoss);
+}
+
+TEST(Csv, TakesAnotherDelimiterAndSpacesAroundFields) {
+  EXPECT_THAT(read(" 1 ;2; 3 \n", {.delimiter = ';'}).span<float>(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(read("1\t2\n", {.delimiter = '\t'}).span<float>(), ElementsAre(1, 2));
+}
+
+TEST(Csv, BecomesAnyDtype) {
+  for (const DType dtype : kAllDTypes) {
+    const Tensor matrix = read("0,1\n", {.dtype = dtype});
+    EXPECT_EQ(matrix.dtype(), dtype);
+    EXPECT_EQ(matrix.row(0).row(0).item<double>(), 0) << to_string(dtype);
+    EXPECT_EQ(matrix.row(0).row(1).item<double>(), 1) << to_string(dtype);
+  }
+}
+
+TEST(Csv, ReadsIntegersExactly) {
+  const Tensor longest =
+      read("9223372036854775807,-9223372036854775808,9007199254740993\n", {.dtype = DType::kInt64});
+  EXPECT_THAT(longest.span<std::int64_t>(),
+              ElementsAre(std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min(),
+                          9007199254740993));
+  EXPECT_EQ(read("18446744073709551615", {.dtype = DType::kUInt64}).item<std::uint64_t>(),
+            std::numeric_limits<std::uint64_t>::max());
+  EXPECT_THAT(read("-128,127", {.dtype = DType::kInt8}).span<std::int8_t>(), ElementsAre(-128, 127));
+}
+
+TEST(Csv, ReadsIntegersInOtherNotations) {
+  EXPECT_THAT(read("3.0,1e3,-2.50e1", {.dtype = DType::kInt32}).span<std::int32_t>(),
+              ElementsAre(3, 1000, -25));
+}
+
+TEST(Csv, NamesFileLineAndFieldOfWhatIsNoNumber) {
+  const CsvFile file("# comment\n1,2\n\n3,four\n");
+  EXPECT_THAT([&] { return read_csv(file.path()); },
+              ThrowsMessage<DataLoss>(file.path() + ":4: field 2 is 'four', which is not a number"));
+}
+
+TEST(Csv, RefusesFieldsThatAreNotNumbersThroughout) {
+  for (const char* field : {"", " ", "1x", "x1", "1 2", "0x10", "--1", "\"1\"", "1e"}) {
+    EXPECT_THAT(reading(std::string("0,") + field + "\n"),
+                ThrowsMessage<DataLoss>(AllOf(HasSubstr(":1: field 2 is '"), HasSubstr("not a number"))))
+        << field;
+  }
+  EXPECT_THROW(reading("1,2,\n")(), DataLoss) << "a delimiter at the end opens an empty field";
+}
+
+TEST(Csv, NamesWhatItsDtypeCannotHold) {
+  const std::pair<DType, const char*> cases[] = {
+      {DType::kInt8, "128"},
+      {DType::kInt8, "-129"},
+      {DType::kUInt8, "256"},
+      {DType::kUInt16, "-1"},
+      {DType::kInt32, "2147483648"},
+      {DType::kInt32, "1.5"},
+      {DType::kInt32, "nan"},
+      {DType::kInt32, "inf"},
+      {DType::kInt64, "9223372036854775808"},
+      {DType::kInt64, "-9223372036854775809"},
+      {DType::kUInt64, "18446744073709551616"},
+      {DType::kBool, "2"},
+      {DType::kFloat16, "65520"},
+      {DType::kBFloat16, "3.4e38"},
+      {DType::kFloat32, "1e39"},
+      {DType::kFloat64, "1e400"},
+  };
+  for (const auto& [dtype, field] : cases) {
+    EXPECT_THAT(reading(std::string("0\n") + field + "\n", {.dtype = dtype}),
+                ThrowsMessage<DataLoss>(HasSubstr(std::string(":2: field 1 is '") + field + "', which " +
+                                                  std::string(to_string(dtype)) + " cannot hold")))
+        << to_string(dtype);
+  }
+}
+
+TEST(Csv, TakesWhatIsNotFiniteAsItIs) {
+  const Tensor row = read("inf,-inf,nan\n", {.dtype = DType::kFloat16});
+  EXPECT_EQ(row.row(0).row(0).item<float>(), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(row.row(0).row(1).item<float>(), -std::numeric_limits<float>::infinity());
+  EXPECT_NE(row.row(0).row(2).item<float>(), row.row(0).row(2).item<float>());
+}
+
+TEST(Csv, NamesARowOfAnotherLength) {
+  EXPECT_THAT(reading("1,2\n3,4\n5,6,7\n"),
+              ThrowsMessage<DataLoss>(HasSubstr(":3: 3 fields where the first row has 2")));
+  EXPECT_THAT(reading("1,2\n3\n"), ThrowsMessage<DataLoss>(HasSubstr(":2: 1 fields")));
+}
+
+TEST(Csv, WithoutARowIsAnError) {
+  for (const char* text : {"", "\n\n", "# nothing\n"}) {
+    EXPECT_THAT(reading(text), ThrowsMessage<DataLoss>(HasSubstr("no rows of numbers")));
+  }
+  EXPECT_THROW(reading("x,y\n", {.has_header = true})(), DataLoss);
+}
+
+TEST(Csv, NamesAFileThatCannotBeOpened) {
+  EXPECT_THAT(
+      [] { return read_csv("/does/not/exist.csv"); },
+      ThrowsMessage<Unavailable>("cannot open CSV file '/does/not/exist.csv': No such file or directory"));
+}
+
+TEST(Csv, IsNotAFolder) {
+  EXPECT_THAT([] { return read_csv(::testing::TempDir()); },
+              ThrowsMessage<Error>(HasSubstr(::testing::TempDir())));
+}
+
+}  // namespace
+}  // namespace cohort

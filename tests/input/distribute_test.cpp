@@ -1,0 +1,186 @@
+// Datasets dealt out to the replicas of one process.
+#include <cohort/input/distribute.h>
+
+#include <gmock/gmock.h>
+
+#include <cohort/strategy/mirrored_strategy.h>
+
+#include "batches.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+/// Each step: the rows that each replica got.
+std::vector<Steps> parts_of(const Strategy& strategy, const Dataset<Tensor>& dataset) {
+  std::vector<Steps> steps;
+  for (const auto& batch : strategy.distribute_dataset(dataset)) {
+    Steps parts;
+    for (const Tensor& part : batch.components()) parts.push_back(elements_of(part));
+    steps.push_back(std::move(parts));
+  }
+  return steps;
+}
+
+std::vector<Steps> range_parts(int replicas, std::int64_t rows, std::int64_t batch,
+                               bool drop_remainder = false) {
+  return parts_of(MirroredStrategy(cpu_devices(replicas)), range_dataset(rows).batch(batch, drop_remainder));
+}
+
+using Parts = std::vector<Steps>;
+
+TEST(Distribute, GivesASingleReplicaTheBatches) {
+  EXPECT_EQ(range_parts(1, 5, 2), (Parts{{{0, 1}}, {{2, 3}}, {{4}}}));
+}
+
+TEST(Distribute, SplitsBatchesBetweenTwoReplicas) {
+  EXPECT_EQ(range_parts(2, 10, 4), (Parts{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {9}}}));
+  EXPECT_EQ(range_parts(2, 7, 4), (Parts{{{0, 1}, {2, 3}}, {{4, 5}, {6}}}));
+  EXPECT_EQ(range_parts(2, 10, 3, true), (Parts{{{0, 1}, {2}}, {{3, 4}, {5}}, {{6, 7}, {8}}}));
+  EXPECT_EQ(range_parts(2, 13, 5), (Parts{{{0, 1, 2}, {3, 4}}, {{5, 6, 7}, {8, 9}}, {{10, 11}, {12}}}));
+  EXPECT_EQ(range_parts(2, 8, 8), (Parts{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
+}
+
+TEST(Distribute, SplitsBatchesAmongThreeReplicas) {
+  EXPECT_EQ(range_parts(3, 8, 4), (Parts{{{0, 1}, {2}, {3}}, {{4, 5}, {6}, {7}}})) << "nobody idle";
+  EXPECT_EQ(range_parts(3, 7, 4), (Parts{{{0, 1}, {2}, {3}}, {{4}, {5}, {6}}}));
+  EXPECT_EQ(range_parts(3, 8, 8), (Parts{{{0, 1, 2}, {3, 4, 5}, {6, 7}}}));
+  EXPECT_EQ(range_parts(3, 12, 6, true), (Parts{{{0, 1}, {2, 3}, {4, 5}}, {{6, 7}, {8, 9}, {10, 11}}}));
+  EXPECT_EQ(range_parts(3, 13, 5), (Parts{{{0, 1}, {2, 3}, {4}}, {{5, 6}, {7, 8}, {9}}, {{10}, {11}, {12}}}));
+}
+
+TEST(Distribute, SplitsBatchesAmongFourReplicas) {
+  EXPECT_EQ(range_parts(4, 12, 6), (Parts{{{0, 1}, {2, 3}, {4}, {5}}, {{6, 7}, {8, 9}, {10}, {11}}}));
+}
+
+TEST(Distribute, GivesReplicasEmptyPartsWhenRowsAreFew) {
+  EXPECT_EQ(range_parts(2, 9, 2), (Parts{{{0}, {1}}, {{2}, {3}}, {{4}, {5}}, {{6}, {7}}, {{8}, {}}}));
+  EXPECT_EQ(range_parts(3, 3, 1), (Parts{{{0}, {}, {}}, {{1}, {}, {}}, {{2}, {}, {}}}));
+  EXPECT_EQ(range_parts(4, 1, 4), (Parts{{{0}, {}, {}, {}}}));
+}
+
+TEST(Distribute, DropsOrKeepsTheLastBatchLikeTheDataset) {
+  for (const int replicas : {1, 2, 3, 4}) {
+    EXPECT_THAT(range_parts(replicas, 10, 4, true), SizeIs(2));
+    EXPECT_THAT(range_parts(replicas, 10, 4, false), SizeIs(3));
+    EXPECT_THAT(range_parts(replicas, 1, 4, true), IsEmpty());
+    EXPECT_THAT(range_parts(replicas, 0, 4, true), IsEmpty());
+    EXPECT_THAT(range_parts(replicas, 0, 4, false), IsEmpty());
+  }
+}
+
+TEST(Distribute, FollowsWhatStandsBeforeAndAfterTheBatch) {
+  const MirroredStrategy strategy(cpu_devices(3));
+  EXPECT_EQ(parts_of(strategy, range_dataset(5).batch(4).repeat(2)),
+            (Parts{{{0, 1}, {2}, {3}}, {{4}, {}, {}}, {{0, 1}, {2}, {3}}, {{4}, {}, {}}}));
+  EXPECT_EQ(parts_of(strategy, range_dataset(5).repeat(2).batch(4)),
+            (Parts{{{0, 1}, {2}, {3}}, {{4, 0}, {1}, {2}}, {{3}, {4}, {}}}));
+  const auto shuffled = [] { return range_dataset(9).shuffle({.seed = 4}).batch(4); };
+  Rows dealt;
+  for (const Steps& step : parts_of(strategy, shuffled())) {
+    for (const Rows& part : step) dealt.insert(dealt.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(dealt, pass_of(shuffled())) << "the parts of a step are its batch, in order";
+}
+
+TEST(Distribute, SplitsADatasetThatOffersBatchesOfItsOwn) {
+  // Rows that are vectors already are batches, whoever made them.
+  const auto vectors = Dataset<Tensor>::from_tensors(range(12).reshape({3, 4}));
+  EXPECT_EQ(parts_of(MirroredStrategy(cpu_devices(2)), vectors),
+            (Parts{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8, 9}, {10, 11}}}));
+}
+
+TEST(Distribute, SplitsEveryTensorOfAStructureAlike) {
+  const MirroredStrategy strategy(cpu_devices(3));
+  const auto dataset = Dataset<Example>::from_tensors({range(10).reshape({5, 2}), range(5)}).batch(4);
+  std::vector<Shape> images;
+  for (const auto& batch : strategy.distribute_dataset(dataset)) {
+    for (const Example& part : batch.components()) {
+      images.push_back(part.image.shape());
+      ASSERT_EQ(part.image.shape()[0], part.label.shape()[0]);
+      for (std::int64_t row = 0; row < part.label.shape()[0]; ++row) {
+        EXPECT_EQ(part.image.row(row).row(0).item<int>(), 2 * part.label.row(row).item<int>());
+      }
+    }
+  }
+  EXPECT_THAT(images,
+              ElementsAre(Shape{2, 2}, Shape{1, 2}, Shape{1, 2}, Shape{1, 2}, Shape{0, 2}, Shape{0, 2}))
+      << "empty parts keep the shape of their rows";
+}
+
+TEST(Distribute, GivesEmptyPartsTheDtypeOfTheirRows) {
+  const MirroredStrategy strategy(cpu_devices(3));
+  for (const DType dtype : kAllDTypes) {
+    for (const auto& batch :
+         strategy.distribute_dataset(Dataset<Tensor>::from_tensors(Tensor::zeros({1, 2}, dtype)).batch(2))) {
+      EXPECT_EQ(batch[2].dtype(), dtype);
+      EXPECT_EQ(batch[2].shape(), (Shape{0, 2}));
+    }
+  }
+}
+
+TEST(Distribute, StartsFromTheBeginningInEachPass) {
+  const MirroredStrategy strategy(cpu_devices(2));
+  const auto distributed = strategy.distribute_dataset(range_dataset(4).batch(4));
+  for (int pass = 0; pass < 2; ++pass) {
+    int steps = 0;
+    for (const auto& batch : distributed) {
+      EXPECT_THAT(elements_of(batch[0]), ElementsAre(0, 1));
+      ++steps;
+    }
+    EXPECT_EQ(steps, 1);
+  }
+}
+
+TEST(Distribute, FeedsTheReplicas) {
+  const MirroredStrategy strategy(cpu_devices(3));
+  std::vector<double> sums;
+  std::vector<double> means;
+  const auto scope = strategy.scope();
+  for (const auto& batch : strategy.distribute_dataset(range_dataset(9).batch(4))) {
+    const auto doubled = strategy.run([](const Tensor& mine) { return mine.cast(DType::kFloat64); }, batch);
+    sums.push_back(strategy.reduce(ReduceOp::kSum, doubled, 0).item<double>());
+    means.push_back(strategy.reduce(ReduceOp::kMean, doubled, 0).item<double>());
+  }
+  EXPECT_THAT(sums, ElementsAre(6, 22, 8));
+  EXPECT_THAT(means, ElementsAre(1.5, 5.5, 8));
+}
+
+TEST(Distribute, NeedsElementsWithABatchAxis) {
+  for (const int replicas : {1, 3}) {
+    const MirroredStrategy strategy(cpu_devices(replicas));
+    EXPECT_THAT([&] { return parts_of(strategy, range_dataset(5)); },
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("no batch axis"), HasSubstr("add batch()"))));
+  }
+}
+
+TEST(Distribute, IsForCrossReplicaContext) {
+  for (const int replicas : {1, 2}) {
+    const MirroredStrategy strategy(cpu_devices(replicas));
+    const auto distributed = strategy.distribute_dataset(range_dataset(4).batch(2));
+    const auto refused = ThrowsMessage<WrongContext>(
+        AllOf(HasSubstr("iterating a distributed dataset"), HasSubstr("inside a replica function")));
+    EXPECT_THAT([&] { strategy.run([&] { static_cast<void>(distributed.begin()); }); }, refused);
+    auto batches = distributed.begin();
+    EXPECT_THAT([&] { strategy.run([&] { ++batches; }); }, refused) << "also when it began outside";
+  }
+}
+
+TEST(Distribute, IsForTheStrategyThatIsActive) {
+  const MirroredStrategy strategy(cpu_devices(2));
+  const MirroredStrategy other(cpu_devices(2));
+  const auto distributed = strategy.distribute_dataset(range_dataset(4).batch(2));
+  const auto scope = other.scope();
+  EXPECT_THAT([&] { static_cast<void>(distributed.begin()); },
+              ThrowsMessage<WrongContext>(HasSubstr("mixing different strategies")));
+}
+
+}  // namespace
+}  // namespace cohort::testing

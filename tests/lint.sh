@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Everything that is checked without running the code: format, clang-tidy on what changed,
+# the direction of includes, raw calls, the tree's housekeeping.
+#
+#   tests/lint.sh [--base REV | --all]
+#
+#   --base REV  clang-tidy reads what differs from REV; default: where this branch left
+#               origin/main, and on main itself the commit before
+#   --all       clang-tidy reads everything
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+refuse() { echo "tests/lint.sh: $*; see --help" >&2; exit 2; }
+
+default_base() {
+  local fork
+  fork=$(git merge-base HEAD origin/main 2>/dev/null) || true
+  if [[ -z $fork || $fork == "$(git rev-parse HEAD)" ]]; then
+    fork=$(git rev-parse --verify --quiet HEAD~1) || true
+  fi
+  echo "$fork"
+}
+
+base=default
+while (($#)); do
+  case $1 in
+    --base) git rev-parse --verify --quiet "${2:-}^{commit}" >/dev/null || refuse "--base needs a revision"; base=$2; shift 2 ;;
+    --all) base=""; shift ;;
+    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;
+    *) refuse "unknown option $1" ;;
+  esac
+done
+if [[ $base == default ]]; then base=$(default_base); fi
+
+# Tracked and new files of the working tree; a deleted file is still tracked until committed.
+cpp_files() {
+  git ls-files --cached --others --exclude-standard -- '*.h' '*.cpp' '*.cu' | sort -u |
+    while read -r file; do [[ ! -e $file ]] || echo "$file"; done
+}
+
+# Without a base, everything counts as changed.
+changed_files() {
+  if [[ -z $base ]]; then cpp_files; return; fi
+  git diff --name-only --diff-filter=d "$base"
+  git ls-files --others --exclude-standard
+}
+
+# What the build compiles. A file outside the build has no flags to read it with.
+compiled_files() { sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/compile_commands.json | sort -u; }
+
+# A changed header is read through the .cpp of the same name.
+files_to_tidy() {
+  awk -F/ '{ stem = $NF; sub(/\.[a-z]+$/, "", stem) }
+           NR == FNR { changed[stem]; next }
+           stem in changed' <(changed_files) <(compiled_files)
+}
+
+format() { cpp_files | xargs -r clang-format --dry-run -Werror; }
+
+tidy() {
+  cmake --preset release >build/tidy.log 2>&1 || { tail -n 40 build/tidy.log; return 1; }
+  # GCC's warning options, which the compile commands carry, mean nothing to clang.
+  files_to_tidy | xargs -r -n 1 -P "$(nproc)" \
+    clang-tidy -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>&1 | sed '/^[0-9]* warnings\{0,1\} .*generated\.$/d'
+}
+
+failed=()
+check() {
+  echo "lint: $1"
+  "${@:2}" || failed+=("$1")
+}
+
+launch/setup.sh lint
+mkdir -p build
+check "format" format
+check "include direction" tests/checks/include_direction.sh
+check "raw calls" tests/checks/raw_calls.sh
+check "tree" tests/checks/tree.sh
+check "clang-tidy" tidy
+
+if ((${#failed[@]})); then
+  printf 'lint: failed: %s\n' "${failed[@]}" >&2
+  exit 1
+fi
+echo "lint: nothing found"

@@ -1,0 +1,87 @@
+// A program of which one worker comes to grief, at a phase and in a way that the command
+// line names: fault_victim PHASE HOW RANK. faults.sh looks at how the job ends.
+//
+// PHASE: init (before MPI_Init), start (the Session is new), collective, compute or
+//        finalize (the others are at, or in, MPI_Finalize)
+// HOW:   kill, stop, uncaught (an exception leaves main), caught (outside the Session), none
+#include <mpi.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <cohort/collective/communicator.h>
+#include <cohort/mpi/session.h>
+
+namespace {
+
+std::string phase;
+std::string how;
+bool is_victim = false;
+
+void come_to_grief() {
+  if (how == "kill") ::raise(SIGKILL);
+  if (how == "stop") ::raise(SIGSTOP);
+  if (how == "uncaught" || how == "caught") throw std::runtime_error("the victim's own mistake");
+}
+
+void compute_for_long() {
+  volatile unsigned counter = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::chrono::steady_clock::now() < end) counter = counter + 1;
+}
+
+void work() {
+  cohort::mpi::Session session;
+  if (is_victim && phase == "start") come_to_grief();
+  const auto communicator = session.make_communicator({});
+  communicator->barrier();
+  if (session.is_chief()) std::fputs("all are running\n", stderr);
+  if (is_victim) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (phase == "collective" || phase == "compute" || (phase == "finalize" && how != "kill"))
+      come_to_grief();
+  }
+  if (phase == "compute") compute_for_long();
+  if (phase == "collective") {
+    const cohort::Tensor tensor = cohort::Tensor::zeros({1'000'000}, cohort::DType::kFloat32);
+    while (true) communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
+  }
+}
+
+}  // namespace
+
+// Inside MPI_Init and MPI_Finalize there is no other way to get at the victim.
+extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  if (is_victim && phase == "init") come_to_grief();
+  return PMPI_Init_thread(argc, argv, required, provided);
+}
+extern "C" int MPI_Finalize() {
+  if (is_victim && phase == "finalize") come_to_grief();
+  return PMPI_Finalize();
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  phase = argv[1];
+  how = argv[2];
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  is_victim = rank != nullptr && std::string(rank) == argv[3];
+  if (how != "caught") {
+    work();
+    return 0;
+  }
+  try {
+    work();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "caught by worker %s: %s\n", rank, error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,85 @@
+// The Session as Bootstrap: who takes part, the exchange of blobs, and its refusals.
+#include <cohort/mpi/session.h>
+
+#include <unistd.h>
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cohort/base/error.h>
+#include <cohort/collective/communicator.h>
+
+#include "mpi/worker_census.h"
+#include "mpi_main.h"
+
+namespace cohort::mpi {
+namespace {
+
+using cohort::testing::session;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Session, ListsAllWorkers) {
+  ASSERT_GE(session().size(), 1);
+  EXPECT_EQ(session().self().rank, session().rank());
+  EXPECT_EQ(session().self().pid, ::getpid());
+  EXPECT_EQ(session().is_chief(), session().rank() == 0);
+  std::map<std::string, std::vector<WorkerInfo>> by_host;
+  int nodes = 0;
+  for (int rank = 0; rank < session().size(); ++rank) {
+    const WorkerInfo& worker = session().workers()[static_cast<std::size_t>(rank)];
+    std::vector<WorkerInfo>& neighbours = by_host[worker.host];
+    EXPECT_EQ(worker.rank, rank);
+    EXPECT_EQ(worker.node, neighbours.empty() ? nodes++ : neighbours.front().node);
+    EXPECT_EQ(worker.local_rank, static_cast<int>(neighbours.size()));
+    for (const WorkerInfo& neighbour : neighbours) EXPECT_NE(worker.pid, neighbour.pid);
+    neighbours.push_back(worker);
+  }
+  EXPECT_FALSE(by_host.contains(""));
+}
+
+TEST(Session, ExchangesBlobsOfDifferentSizes) {
+  const auto blob_of = [](int rank) {
+    return std::string(static_cast<std::size_t>(rank * rank * 1000), static_cast<char>('a' + rank));
+  };
+  const std::vector<std::string> blobs = session().exchange(blob_of(session().rank()));
+  ASSERT_EQ(blobs.size(), session().workers().size());
+  for (int rank = 0; rank < session().size(); ++rank)
+    EXPECT_EQ(blobs[static_cast<std::size_t>(rank)], blob_of(rank));
+}
+
+TEST(Session, ExchangesEmptyBlobsAndEveryByte) {
+  EXPECT_THAT(session().exchange(""), ::testing::Each(""));
+  std::string all_bytes;
+  for (int byte = 0; byte < 256; ++byte) all_bytes.push_back(static_cast<char>(byte));
+  EXPECT_THAT(session().exchange(all_bytes), ::testing::Each(all_bytes));
+}
+
+TEST(Session, IsAloneInItsProcess) { EXPECT_THROW(Session(), WrongContext); }
+
+TEST(Session, RefusesWrongOptionsBeforeAnyoneIsWaitedFor) {
+  if (session().rank() == 0) {
+    EXPECT_THROW(static_cast<void>(session().make_communicator({.timeout_seconds = -1.0})), InvalidArgument);
+  }
+  EXPECT_NO_THROW(session().make_communicator({})->barrier());
+}
+
+TEST(Session, TellsTheLibraryVersion) { EXPECT_THAT(library_version(), HasSubstr("MPI")); }
+
+TEST(WorkerCensus, NamesThoseWithAnotherVersion) {
+  const std::vector<WorkerInfo> workers{{0, 0, 0, "n0", 10}, {1, 0, 1, "n0", 11}, {2, 1, 0, "n1", 12}};
+  EXPECT_NO_THROW(require_same_version(workers, std::vector<std::string>(3, "1.0.0")));
+  try {
+    require_same_version(workers, std::vector<std::string>{"1.0.0", "1.0.0", "0.9.0"});
+    FAIL() << "no error";
+  } catch (const InvalidArgument& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("worker 2 (host n1, pid 12) runs 0.9.0"),
+                                    HasSubstr("the other 2 run 1.0.0"), Not(HasSubstr("worker 1"))));
+  }
+}
+
+}  // namespace
+}  // namespace cohort::mpi

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs the tests.
+#
+#   tests/run.sh [--only PATTERN] [--sanitize address|thread] [--jobs N]
+#
+#   --only PATTERN   only the tests whose name matches this regular expression
+#   --sanitize WHAT  under a sanitizer, in a build folder of its own; `thread` runs the
+#                    tests whose members are threads, for it cannot see other processes
+#   --jobs N         N compile and test jobs; default: one per core
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+refuse() { echo "tests/run.sh: $*; see --help" >&2; exit 2; }
+
+preset=release jobs=$(nproc) selection=()
+while (($#)); do
+  case $1 in
+    --only) [[ -n ${2:-} ]] || refuse "--only needs a pattern"; selection=(--tests-regex "$2"); shift 2 ;;
+    --sanitize)
+      case ${2:-} in
+        address) preset=asan ;;
+        thread) preset=tsan ;;
+        *) refuse "--sanitize needs address or thread" ;;
+      esac
+      shift 2 ;;
+    --jobs) [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || refuse "--jobs needs a number"; jobs=$2; shift 2 ;;
+    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;
+    *) refuse "unknown option $1" ;;
+  esac
+done
+
+launch/setup.sh test
+launch/build.sh "$preset" "$jobs"
+ctest --preset "$preset" --parallel "$jobs" "${selection[@]}" </dev/null

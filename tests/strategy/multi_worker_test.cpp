@@ -1,0 +1,230 @@
+// MultiWorkerMirroredStrategy with workers that are threads: what the workers compute
+// together, one replica each.
+#include <gmock/gmock.h>
+
+#include <cohort/strategy/multi_worker_mirrored_strategy.h>
+#include <cohort/value/variable.h>
+
+#include "fake_cluster.h"
+#include "strategies.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+class MultiWorker : public ::testing::TestWithParam<int> {
+ protected:
+  [[nodiscard]] static int workers() { return GetParam(); }
+  [[nodiscard]] static int last() { return GetParam() - 1; }
+  [[nodiscard]] static double mean() { return (GetParam() + 1) / 2.0; }
+
+  /// Calls `function(strategy, rank)` on every worker.
+  template <class Function>
+  static void on_every_worker(Function function, const CommunicationOptions& options = kPatient) {
+    for_each_worker(workers(), [&](Bootstrap& worker) {
+      function(MultiWorkerMirroredStrategy(worker, options), worker.rank());
+    });
+  }
+};
+COHORT_INSTANTIATE_REPLICAS(MultiWorker);
+
+TEST_P(MultiWorker, NumbersItsReplicasOverAllWorkers) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    EXPECT_EQ(strategy.num_replicas_in_sync(), workers());
+    const auto ids = strategy.run([&](ReplicaContext& replica) {
+      EXPECT_EQ(replica.num_replicas_in_sync(), workers());
+      EXPECT_EQ(replica.device(), Device::cpu(0));
+      EXPECT_EQ(get_strategy(), strategy);
+      return replica.replica_id_in_sync_group();
+    });
+    EXPECT_THAT(ids.components(), ElementsAre(rank)) << "each worker has its own replica only";
+    EXPECT_THAT(strategy.local_results(ids), ElementsAre(rank));
+  });
+}
+
+TEST_P(MultiWorker, ReducesOverAllWorkers) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const auto values = per_replica(strategy, [](int id) { return vector_of<double>({id + 1.0, 2.0}); });
+    EXPECT_THAT(numbers(strategy.reduce(ReduceOp::kSum, values)),
+                ElementsAre(sum_to(workers()), 2 * workers()));
+    EXPECT_THAT(numbers(strategy.reduce(ReduceOp::kMean, values)), ElementsAre(mean(), 2));
+    EXPECT_EQ(strategy.reduce(ReduceOp::kSum, PerReplica(std::vector{rank})), sum_to(last()));
+  });
+}
+
+TEST_P(MultiWorker, CountsAPlainValueOncePerWorker) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    EXPECT_EQ(strategy.reduce(ReduceOp::kSum, 5.0), 5.0 * workers());
+    EXPECT_EQ(strategy.reduce(ReduceOp::kSum, Tensor::scalar(rank + 1.0)).item<double>(), sum_to(workers()));
+    EXPECT_EQ(strategy.reduce(ReduceOp::kMean, rank + 1.0), mean());
+  });
+}
+
+TEST_P(MultiWorker, WeighsUnevenBatchesByTheirElements) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    // Worker r has r elements, all of them r; worker 0 has none.
+    const PerReplica batch(std::vector{vector_of(std::vector<double>(static_cast<std::size_t>(rank), rank))});
+    double sum = 0;
+    for (int r = 0; r < workers(); ++r) sum += r * r;
+    EXPECT_EQ(strategy.reduce(ReduceOp::kSum, batch, 0).item<double>(), sum);
+    const Tensor average = strategy.reduce(ReduceOp::kMean, batch, 0);
+    if (workers() == 1) return;  // the mean of nothing is nothing
+    EXPECT_EQ(average.item<double>(), sum / sum_to(last()));
+  });
+}
+
+TEST_P(MultiWorker, GathersUnevenParts) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const PerReplica mine(std::vector{Tensor::full({rank, 2}, DType::kInt32, rank)});
+    const Tensor all = strategy.gather(mine, 0);
+    ASSERT_EQ(all.shape(), (Shape{sum_to(last()), 2}));
+    int row = 0;
+    for (int r = 0; r < workers(); ++r) {
+      for (int i = 0; i < r; ++i) EXPECT_THAT(numbers(all.row(row++)), Each(r));
+    }
+    const PerReplica column(std::vector{Tensor::full({2, 1}, DType::kInt32, rank)});
+    EXPECT_EQ(strategy.gather(column, -1).shape(), (Shape{2, workers()}));
+  });
+}
+
+TEST_P(MultiWorker, CommunicatesInsideReplicas) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    strategy.run([&](ReplicaContext& replica) {
+      EXPECT_EQ(replica.all_reduce(ReduceOp::kSum, rank + 1), sum_to(workers()));
+      EXPECT_EQ(replica.all_gather(Tensor::from({rank}), 0).shape(), Shape{workers()});
+      const double merged = replica.merge_call(
+          [](const Strategy& merging, const PerReplica<double>& mine) {
+            EXPECT_THAT(mine.components(), SizeIs(1)) << "a merge is of this worker's replicas";
+            return merging.reduce(ReduceOp::kSum, mine);
+          },
+          rank + 1.0);
+      EXPECT_EQ(merged, sum_to(workers()));
+    });
+  });
+}
+
+TEST_P(MultiWorker, StartsVariablesWithTheChiefsValue) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const auto scope = strategy.scope();
+    const Variable variable({.initial_value = vector_of<double>({rank + 5.0, -1.0 * rank})});
+    EXPECT_THAT(numbers(variable.read()), ElementsAre(5, 0));
+    EXPECT_THAT(variable.components(), SizeIs(1));
+  });
+}
+
+TEST_P(MultiWorker, MakesVariablesAlsoInsideItsReplica) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const auto variables =
+        strategy.run([&] { return Variable({.initial_value = Tensor::scalar(rank + 5.0)}); });
+    EXPECT_EQ(variables[0].read().item<double>(), 5);
+  });
+}
+
+TEST_P(MultiWorker, AggregatesWhatReplicasAssign) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const auto assigned = [&](VariableAggregation aggregation) {
+      const auto scope = strategy.scope();
+      const Variable variable({.initial_value = Tensor::scalar(10.0), .aggregation = aggregation});
+      strategy.run([&] { variable.assign(rank + 1.0); });
+      return variable.read().item<double>();
+    };
+    EXPECT_EQ(assigned(VariableAggregation::kNone), rank + 1);
+    EXPECT_EQ(assigned(VariableAggregation::kSum), sum_to(workers()));
+    EXPECT_EQ(assigned(VariableAggregation::kMean), mean());
+    EXPECT_EQ(assigned(VariableAggregation::kOnlyFirstReplica), 1)
+        << "replica 0 of all workers, not of this one";
+  });
+}
+
+TEST_P(MultiWorker, KeepsItsStrategiesApart) {
+  for_each_worker(workers(), [](Bootstrap& worker) {
+    const MultiWorkerMirroredStrategy first(worker, kPatient);
+    const MultiWorkerMirroredStrategy second(worker, kPatient);
+    EXPECT_EQ(first.reduce(ReduceOp::kSum, 1.0) + second.reduce(ReduceOp::kSum, 2.0), 3.0 * workers());
+  });
+}
+
+class SeveralWorkers : public MultiWorker {};
+COHORT_INSTANTIATE_SEVERAL_REPLICAS(SeveralWorkers);
+
+TEST_P(SeveralWorkers, AreToldWhoseValueDiffers) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const Tensor mine = Tensor::zeros({rank == last() ? 3 : 2}, DType::kFloat32);
+    const auto odd = ThrowsMessage<InvalidArgument>(HasSubstr("member " + std::to_string(last()) + " "));
+    EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, mine); }, odd);
+    EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); }, odd) << "the group is of no more use";
+  });
+}
+
+TEST_P(SeveralWorkers, AreToldWhoseRowsDiffer) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const PerReplica mine(
+        std::vector{Tensor::zeros(rank == last() ? Shape{1, 3, 2} : Shape{1, 2, 3}, DType::kFloat32)});
+    EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kMean, mine, 0); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("member " + std::to_string(last()) + " ")));
+  });
+}
+
+TEST_P(SeveralWorkers, AreToldWhoIsMissing) {
+  on_every_worker(
+      [](const Strategy& strategy, int rank) {
+        if (rank == last()) return;
+        EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
+                    ThrowsMessage<DeadlineExceeded>(names_missing(last())));
+      },
+      kImpatient);
+}
+
+TEST_P(SeveralWorkers, SeeTheExceptionOfTheirOwnReplica) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    EXPECT_THAT([&] { strategy.run([&] { throw std::out_of_range("worker " + std::to_string(rank)); }); },
+                ThrowsMessage<std::out_of_range>("worker " + std::to_string(rank)));
+    if (workers() == 1) return;
+    // Nobody knows any more whether the others are in the same step.
+    EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
+                ThrowsMessage<Aborted>(HasSubstr("failed first: worker")));
+  });
+}
+
+/// The last worker's replica throws `failure` while the others wait for it.
+template <class Failure>
+void expect_release(const Strategy& strategy, int rank, bool fails, const Failure& failure,
+                    const char* text) {
+  const auto step = [&](ReplicaContext& replica) {
+    if (fails) throw failure;
+    return replica.all_reduce(ReduceOp::kSum, 1.0);
+  };
+  if (fails) {
+    EXPECT_THROW(strategy.run(step), Failure) << rank;
+  } else {
+    EXPECT_THAT([&] { return strategy.run(step); },
+                ThrowsMessage<Aborted>(AllOf(HasSubstr("failed first"), HasSubstr(text))))
+        << rank;
+  }
+}
+
+TEST_P(SeveralWorkers, AreReleasedWhenAReplicaOfAnotherOneFails) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    expect_release(strategy, rank, rank == last(), std::out_of_range("no such row"), "no such row");
+  });
+  on_every_worker([](const Strategy& strategy, int rank) {
+    expect_release(strategy, rank, rank == last(), 42, "not a std::exception");
+  });
+}
+
+TEST(FakeCluster, ExchangesBlobs) {
+  for_each_worker(3, [](Bootstrap& worker) {
+    EXPECT_THAT(worker.exchange(std::string(static_cast<std::size_t>(worker.rank()), 'x')),
+                ElementsAre("", "x", "xx"));
+    EXPECT_THAT(worker.exchange(std::to_string(worker.rank())), ElementsAre("0", "1", "2"));
+  });
+}
+
+}  // namespace
+}  // namespace cohort::testing

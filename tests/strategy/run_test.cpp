@@ -1,0 +1,154 @@
+// Strategy::run: who runs, where, with which arguments, and what comes back.
+#include <barrier>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include <cohort/value/structure.h>
+
+#include "strategies.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+class Run : public WithReplicas {};
+COHORT_INSTANTIATE_REPLICAS(Run);
+
+std::vector<int> first_numbers(int count) {
+  std::vector<int> result;
+  for (int i = 0; i < count; ++i) result.push_back(i);
+  return result;
+}
+
+TEST_P(Run, CallsTheFunctionOncePerReplicaInOrderOfTheResults) {
+  const auto ids = strategy_.run([](ReplicaContext& replica) { return replica.replica_id_in_sync_group(); });
+  EXPECT_EQ(std::vector(ids.components().begin(), ids.components().end()), first_numbers(replicas()));
+}
+
+TEST_P(Run, TellsEachReplicaItsDevice) {
+  const auto devices = strategy_.run([](ReplicaContext& replica) { return replica.device(); });
+  for (std::size_t replica = 0; replica < devices.size(); ++replica) {
+    EXPECT_EQ(devices[replica], Device::cpu(static_cast<int>(replica)));
+  }
+}
+
+TEST_P(Run, TakesAFunctionWithoutAContext) {
+  const auto results = strategy_.run([] { return 5; });
+  EXPECT_THAT(results.components(), AllOf(SizeIs(replicas()), Each(5)));
+}
+
+TEST_P(Run, HandsEachReplicaItsOwnComponentAndEverythingElseAsItIs) {
+  const auto own = per_replica(strategy_, [](int id) { return 10 * id; });
+  const std::vector<int> shared{1, 2};
+  const auto sums = strategy_.run(
+      [&](ReplicaContext& replica, int mine, const std::vector<int>& plain) {
+        EXPECT_EQ(&plain, &shared) << "plain arguments are not copied";
+        return mine + plain[1] + replica.replica_id_in_sync_group();
+      },
+      own, shared);
+  for (std::size_t replica = 0; replica < sums.size(); ++replica) {
+    EXPECT_EQ(sums[replica], 11 * static_cast<int>(replica) + 2);
+  }
+  const auto without_context = strategy_.run([](int mine) { return mine; }, own);
+  EXPECT_THAT(without_context.components(), ::testing::ElementsAreArray(own.components()));
+}
+
+TEST_P(Run, HandsTensorsOnWithoutACopy) {
+  const auto tensors = per_replica(strategy_, [](int) { return Tensor::zeros({3}, DType::kFloat32); });
+  strategy_.run([](const Tensor& mine) { mine.fill(1); }, tensors);
+  for (const Tensor& tensor : tensors.components()) EXPECT_THAT(numbers(tensor), Each(1));
+}
+
+TEST_P(Run, MayReturnNothing) {
+  std::mutex mutex;
+  std::vector<int> ran;
+  strategy_.run([&](ReplicaContext& replica) {
+    const std::lock_guard lock(mutex);
+    ran.push_back(replica.replica_id_in_sync_group());
+  });
+  EXPECT_THAT(ran, ::testing::UnorderedElementsAreArray(first_numbers(replicas())));
+}
+
+TEST_P(Run, MayReturnWhatCannotBeCopied) {
+  const auto results = strategy_.run(
+      [](ReplicaContext& replica) { return std::make_unique<int>(replica.replica_id_in_sync_group()); });
+  EXPECT_EQ(*results[results.size() - 1], last());
+}
+
+TEST_P(Run, MayReturnTruthValues) {
+  const auto results =
+      strategy_.run([](ReplicaContext& replica) { return replica.replica_id_in_sync_group() == 0; });
+  EXPECT_TRUE(results[0]);
+  EXPECT_EQ(results[results.size() - 1], replicas() == 1);
+}
+
+TEST_P(Run, CopiesAResultThatIsAReference) {
+  int shared = 3;
+  const auto results = strategy_.run([&]() -> int& { return shared; });
+  shared = 4;
+  EXPECT_THAT(results.components(), Each(3));
+}
+
+TEST_P(Run, MakesAllReplicasRunAtTheSameTime) {
+  std::barrier together(replicas());
+  for (int round = 0; round < 10; ++round) strategy_.run([&] { together.arrive_and_wait(); });
+}
+
+TEST_P(Run, KeepsTheThreadOfEachReplica) {
+  const auto thread_ids = [&] { return strategy_.run([] { return std::this_thread::get_id(); }); };
+  const auto first = thread_ids();
+  EXPECT_THAT(thread_ids().components(), ::testing::ElementsAreArray(first.components()));
+  EXPECT_THAT((std::set<std::thread::id>(first.components().begin(), first.components().end())),
+              SizeIs(replicas()));
+  if (replicas() == 1) {
+    EXPECT_EQ(first[0], std::this_thread::get_id()) << "a single replica runs inline";
+  } else {
+    EXPECT_THAT(first.components(), ::testing::Not(Contains(std::this_thread::get_id())));
+  }
+}
+
+TEST_P(Run, MayBeCalledAgainAndAgain) {
+  int total = 0;
+  for (int round = 0; round < 100; ++round) {
+    const auto ids = per_replica(strategy_, [](int id) { return id; });
+    for (const int id : ids.components()) total += id;
+  }
+  EXPECT_EQ(total, 100 * sum_to(replicas() - 1));
+}
+
+TEST_P(Run, RefusesAValueOfAStrategyWithOtherReplicas) {
+  const PerReplica foreign(std::vector<int>(static_cast<std::size_t>(replicas()) + 1));
+  EXPECT_THAT(
+      [&] { strategy_.run([](int) {}, foreign); },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("belongs to another strategy"),
+                                           HasSubstr(std::to_string(replicas()) + " local replicas"))));
+}
+
+TEST_P(Run, GivesLocalResultsAsAList) {
+  const auto own = per_replica(strategy_, [](int id) { return id; });
+  EXPECT_EQ(strategy_.local_results(own), first_numbers(replicas()));
+  EXPECT_THAT(strategy_.local_results(3.5), ElementsAre(3.5));
+  EXPECT_THAT(strategy_.local_results(std::vector{1, 2}), ElementsAre(std::vector{1, 2}));
+}
+
+TEST_P(Run, MakesPerReplicaValuesOperands) {
+  const auto own = per_replica(strategy_, [](int id) { return id; });
+  strategy_.run([&](ReplicaContext& replica) { EXPECT_EQ(own.local(), replica.replica_id_in_sync_group()); });
+  const auto scope = strategy_.scope();
+  EXPECT_THROW(static_cast<void>(own.local()), WrongContext);
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,71 @@
+// Strategies and values that the tests of the strategy layer and of those above it share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <cohort/strategy/mirrored_strategy.h>
+
+namespace cohort::testing {
+
+/// Long enough for a slow machine, and short enough that a hang ends as a failure.
+inline constexpr CommunicationOptions kPatient{.timeout_seconds = 60};
+
+/// For members that are meant to wait in vain.
+inline constexpr CommunicationOptions kImpatient{.timeout_seconds = 0.5};
+
+inline MirroredStrategy mirrored(int replicas, const CommunicationOptions& options = kPatient) {
+  return MirroredStrategy(cpu_devices(replicas), options);
+}
+
+/// What each local replica contributes: `function(global replica id)`.
+template <class Function>
+auto per_replica(const Strategy& strategy, Function function) {
+  return strategy.run([&](ReplicaContext& replica) { return function(replica.replica_id_in_sync_group()); });
+}
+
+template <class T>
+Tensor tensor_of(const std::vector<T>& values, Shape shape) {
+  return Tensor::from(std::span<const T>(values), std::move(shape));
+}
+template <class T>
+Tensor vector_of(const std::vector<T>& values) {
+  return tensor_of(values, {static_cast<std::int64_t>(values.size())});
+}
+
+/// Matches a message that names member `id` as missing, and perhaps others that were only late.
+inline auto names_missing(int id) {
+  return ::testing::ContainsRegex("missing: (member .*, )*member " + std::to_string(id) + " ");
+}
+
+/// The elements of any tensor, as numbers.
+inline std::vector<double> numbers(const Tensor& tensor) {
+  const Tensor wide = tensor.cast(DType::kFloat64);
+  const auto values = wide.span<double>();
+  return {values.begin(), values.end()};
+}
+
+/// 1 + 2 + ... + n.
+constexpr int sum_to(int n) { return n * (n + 1) / 2; }
+
+/// Tests that run with one replica and with several.
+class WithReplicas : public ::testing::TestWithParam<int> {
+ protected:
+  [[nodiscard]] static int replicas() { return GetParam(); }
+  [[nodiscard]] static int last() { return GetParam() - 1; }
+  const MirroredStrategy strategy_ = mirrored(GetParam());
+};
+
+/// Tests of what replicas do to each other.
+class WithSeveralReplicas : public WithReplicas {};
+
+#define COHORT_INSTANTIATE_REPLICAS(Suite)                                    \
+  INSTANTIATE_TEST_SUITE_P(Replicas, Suite, ::testing::Values(1, 2, 3, 4, 7), \
+                           ::testing::PrintToStringParamName())
+#define COHORT_INSTANTIATE_SEVERAL_REPLICAS(Suite)                         \
+  INSTANTIATE_TEST_SUITE_P(Replicas, Suite, ::testing::Values(2, 3, 4, 7), \
+                           ::testing::PrintToStringParamName())
+
+}  // namespace cohort::testing

@@ -1,0 +1,54 @@
+#include <cohort/value/context.h>
+
+#include <thread>
+
+#include <gmock/gmock.h>
+
+namespace cohort {
+namespace {
+
+void expect_mode(ContextKind kind, int local_replica) {
+  EXPECT_EQ(current_mode().kind, kind);
+  EXPECT_EQ(current_mode().local_replica, local_replica);
+}
+
+TEST(Context, IsTheDefaultOneOutsideAnyScope) {
+  expect_mode(ContextKind::kDefault, -1);
+  EXPECT_EQ(current_mode().strategy, nullptr);
+  EXPECT_EQ(current_mode().replica, nullptr);
+}
+
+TEST(Context, IsThatOfTheInnermostScope) {
+  {
+    const ContextScope outer({ContextKind::kCrossReplica, nullptr, nullptr, -1});
+    expect_mode(ContextKind::kCrossReplica, -1);
+    {
+      const ContextScope inner({ContextKind::kReplica, nullptr, nullptr, 2});
+      expect_mode(ContextKind::kReplica, 2);
+    }
+    expect_mode(ContextKind::kCrossReplica, -1);
+  }
+  expect_mode(ContextKind::kDefault, -1);
+}
+
+TEST(Context, IsRestoredWhenAnExceptionLeavesTheScope) {
+  try {
+    const ContextScope scope({ContextKind::kReplica, nullptr, nullptr, 0});
+    throw 1;
+  } catch (int) {
+    expect_mode(ContextKind::kDefault, -1);
+  }
+}
+
+TEST(Context, BelongsToItsThread) {
+  const ContextScope scope({ContextKind::kReplica, nullptr, nullptr, 1});
+  std::thread([] {
+    expect_mode(ContextKind::kDefault, -1);
+    const ContextScope other({ContextKind::kCrossReplica, nullptr, nullptr, -1});
+    expect_mode(ContextKind::kCrossReplica, -1);
+  }).join();
+  expect_mode(ContextKind::kReplica, 1);
+}
+
+}  // namespace
+}  // namespace cohort
