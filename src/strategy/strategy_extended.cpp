@@ -205,6 +205,7 @@ std::vector<Tensor> StrategyExtended::reduce(ReduceOp op, std::span<const std::v
   for (std::size_t i = 0; i < lists.front().size(); ++i) {
     const Tensor& like = lists.front()[i];
     std::vector<const std::byte*> inputs;
+    inputs.reserve(lists.size());
     for (const auto& list : lists) inputs.push_back(list[i].data());
     results.push_back(Tensor::uninitialized(like.shape(), like.dtype()));
     reduce_elements(like.dtype(), op, inputs, results.back().data(), like.elements());

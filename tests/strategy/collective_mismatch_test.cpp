@@ -105,7 +105,7 @@ TEST_P(CollectiveMismatch, OfFunctionsIsFound) {
 }
 
 TEST_P(CollectiveMismatch, OfGatheredExtentsIsFound) {
-  const auto gathering = [](Tensor tensor) {
+  const auto gathering = [](const Tensor& tensor) {
     return [tensor](ReplicaContext& replica) { static_cast<void>(replica.all_gather(tensor, 0)); };
   };
   const std::string part = "part " + std::to_string(last()) + " is ";

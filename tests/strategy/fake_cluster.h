@@ -77,6 +77,7 @@ class FakeWorker final : public Bootstrap {
 inline void for_each_worker(int workers, const std::function<void(Bootstrap&)>& function) {
   FakeCluster cluster(workers);
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(workers));
   for (int rank = 0; rank < workers; ++rank) {
     threads.emplace_back([&cluster, &function, rank] {
       FakeWorker worker(cluster, rank);
