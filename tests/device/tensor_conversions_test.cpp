@@ -21,7 +21,7 @@ std::vector<double> small_values(DType dtype) {
 }
 
 Tensor tensor_of(DType dtype, const std::vector<double>& values) {
-  const Tensor tensor = Tensor::uninitialized({static_cast<std::int64_t>(values.size())}, dtype);
+  Tensor tensor = Tensor::uninitialized({static_cast<std::int64_t>(values.size())}, dtype);
   for (std::size_t i = 0; i < values.size(); ++i) tensor.row(static_cast<std::int64_t>(i)).fill(values[i]);
   return tensor;
 }

@@ -93,7 +93,7 @@ TEST(Tensor, SaysHowMuchMemoryIsMissing) {
 
 TEST(Tensor, IsAHandle) {
   const Tensor tensor = Tensor::from({1.0f, 2.0f});
-  const Tensor same = tensor;
+  const Tensor same = tensor;  // NOLINT(performance-unnecessary-copy-initialization): what is tested
   same.span<float>()[0] = 7;
   EXPECT_THAT(tensor.span<float>(), ElementsAre(7, 2));
 }

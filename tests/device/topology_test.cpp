@@ -24,6 +24,7 @@ using Groups = std::vector<std::vector<int>>;
 /// Cores 0 to count-1, the second half of them on another NUMA node.
 std::vector<Core> cores(int count) {
   std::vector<Core> result;
+  result.reserve(static_cast<std::size_t>(count));
   for (int core = 0; core < count; ++core) result.push_back({core, core < count / 2 ? 0 : 1});
   return result;
 }

@@ -2,6 +2,7 @@
 // show: large transfers, threads that share one communicator's group, works outliving it.
 #include <cohort/collective/communicator.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -121,7 +122,8 @@ TEST(MpiCommunicator, LongMessagesInFlightKeepTheirOrder) {
     else if (communicator->rank() == 1)
       works.push_back(communicator->receive_async(tensors.back(), 0));
   }
-  for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
+  std::ranges::reverse(works);
+  for (Work& work : works) work.wait();
   for (int i = 0; communicator->rank() == 1 && i < kMessages; ++i) {
     EXPECT_TRUE(
         bitwise_equal(tensors[static_cast<std::size_t>(i)], filled(kElements, static_cast<float>(i))));

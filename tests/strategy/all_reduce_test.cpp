@@ -85,6 +85,7 @@ TEST_P(AllReduce, OfAnEmptyStructureIsEmpty) {
 TEST_P(AllReduce, OfManyTensorsKeepsThemApart) {
   strategy_.run([&](ReplicaContext& replica) {
     std::vector<Tensor> mine;
+    mine.reserve(50);
     for (int i = 0; i < 50; ++i) mine.push_back(Tensor::full({i % 7, 3}, DType::kFloat32, i));
     const auto sums = replica.all_reduce(ReduceOp::kSum, mine);
     for (int i = 0; i < 50; ++i) {
@@ -110,7 +111,7 @@ TEST_P(AllReduce, MakesTheMeanOfIntegerTensorsFloating) {
 TEST_P(AllReduce, GivesEachReplicaStorageOfItsOwnAndLeavesTheInputsAlone) {
   const Tensor shared = Tensor::from({3.0f});
   const auto results = strategy_.run([&](ReplicaContext& replica) {
-    const Tensor sum = replica.all_reduce(ReduceOp::kSum, shared);
+    Tensor sum = replica.all_reduce(ReduceOp::kSum, shared);
     replica.merge_call([](const Strategy&) {});
     sum.fill(replica.replica_id_in_sync_group());
     return sum;
@@ -171,7 +172,7 @@ TEST_P(AllGather, TakesNestedStructures) {
 }
 
 TEST_P(AllGather, RefusesScalarsAndAnAxisOutOfRange) {
-  const auto gathering = [&](Tensor tensor, int axis) {
+  const auto gathering = [&](const Tensor& tensor, int axis) {
     return [=, this] {
       strategy_.run([=](ReplicaContext& replica) { return replica.all_gather(tensor, axis); });
     };

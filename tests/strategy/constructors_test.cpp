@@ -89,7 +89,7 @@ TEST(StrategyExtendedMake, RefusesAStrategyWithoutDevices) {
 
 const ClusterSpec kTwoWorkers{{"worker", {"n0:1", "n1:1"}}};
 
-auto making(const ClusterResolver& resolver, std::vector<Device> devices = {}) {
+auto making(const ClusterResolver& resolver, const std::vector<Device>& devices = {}) {
   return [&resolver, devices] { return MultiWorkerMirroredStrategy(resolver, kPatient, devices); };
 }
 

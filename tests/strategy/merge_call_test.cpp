@@ -75,7 +75,7 @@ TEST_P(MergeCall, GivesEveryReplicaAnyOtherResultAsItIs) {
   const auto results = strategy_.run(
       [](ReplicaContext& replica) { return replica.merge_call([](const Strategy&) { return 42; }); });
   EXPECT_THAT(results.components(), Each(42));
-  const Tensor tensor = Tensor::scalar(1.0f);
+  Tensor tensor = Tensor::scalar(1.0f);
   const auto tensors = strategy_.run(
       [&](ReplicaContext& replica) { return replica.merge_call([&](const Strategy&) { return tensor; }); });
   for (const Tensor& result : tensors.components()) EXPECT_EQ(result.data(), tensor.data());

@@ -2,6 +2,7 @@
 #include <barrier>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -19,7 +20,6 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
@@ -27,8 +27,8 @@ class Run : public WithReplicas {};
 COHORT_INSTANTIATE_REPLICAS(Run);
 
 std::vector<int> first_numbers(int count) {
-  std::vector<int> result;
-  for (int i = 0; i < count; ++i) result.push_back(i);
+  std::vector<int> result(static_cast<std::size_t>(count));
+  std::iota(result.begin(), result.end(), 0);
   return result;
 }
 

@@ -79,7 +79,7 @@ TEST(PlainVariable, IsReadAsACopy) {
 
 TEST(PlainVariable, IsAHandle) {
   const Variable variable = variable_of(Tensor::scalar(1.0f));
-  const Variable same = variable;
+  const Variable same = variable;  // NOLINT(performance-unnecessary-copy-initialization): what is tested
   same.assign(5.0f);
   EXPECT_EQ(variable.read().item<float>(), 5);
   EXPECT_EQ(variable, same);

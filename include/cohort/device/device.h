@@ -26,6 +26,7 @@ class Device {
   [[nodiscard]] DeviceKind kind() const noexcept { return kind_; }
   [[nodiscard]] int index() const noexcept { return index_; }
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the default's comparison with 0 for a pointer
   friend auto operator<=>(const Device&, const Device&) = default;
 
  private:
