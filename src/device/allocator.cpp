@@ -3,9 +3,11 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
+#include <cohort/device/node_heap.h>
 
 namespace cohort {
 namespace {
@@ -16,13 +18,18 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-}  // namespace
+/// A block of the node heap; null when there is no heap or no room in it.
+std::shared_ptr<const Buffer> allocate_shared(std::size_t bytes, Device device) {
+  NodeHeap* heap = NodeHeap::of_this_process();
+  std::byte* block = heap == nullptr ? nullptr : heap->allocate(bytes);
+  if (block == nullptr) return nullptr;
+  return {new Buffer(block, bytes, device, nullptr), [heap](const Buffer* buffer) {
+            heap->release(buffer->data(), buffer->bytes());
+            delete buffer;
+          }};
+}
 
-std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) {
-  if (device.kind() != DeviceKind::kCpu) {
-    throw Unavailable("no memory on {}: this build of Cohort has no GPU support; use a cpu:K device",
-                      to_string(device));
-  }
+std::shared_ptr<const Buffer> allocate_private(std::size_t bytes, Device device) {
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const std::size_t size = round_up(bytes == 0 ? 1 : bytes, alignment);
   void* memory = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
@@ -35,6 +42,17 @@ std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) {
     static_cast<void>(madvise(memory, size, MADV_HUGEPAGE));
   }
   return std::make_shared<const Buffer>(static_cast<std::byte*>(memory), bytes, device, std::move(owner));
+}
+
+}  // namespace
+
+std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) {
+  if (device.kind() != DeviceKind::kCpu) {
+    throw Unavailable("no memory on {}: this build of Cohort has no GPU support; use a cpu:K device",
+                      to_string(device));
+  }
+  if (std::shared_ptr<const Buffer> shared = allocate_shared(bytes, device)) return shared;
+  return allocate_private(bytes, device);
 }
 
 }  // namespace cohort

@@ -31,8 +31,9 @@ class Buffer {
 /// Alignment of every allocation in bytes: a cache line, and enough for any vector instruction.
 inline constexpr std::size_t kAlignment = 64;
 
-/// Uninitialised memory of `bytes` bytes on `device`, aligned to `kAlignment`; large blocks
-/// are advised to use huge pages (COHORT_HUGE_PAGES).
+/// Uninitialised memory of `bytes` bytes on `device`, aligned to `kAlignment`. CPU memory comes
+/// from the node heap where there is one with room, otherwise from this process alone; large
+/// blocks use huge pages where the kernel allows it (COHORT_HUGE_PAGES).
 /// @throws Unavailable when memory is short, or when this build has no such device.
 [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device);
 

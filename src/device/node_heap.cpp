@@ -1,0 +1,229 @@
+#include <cohort/device/node_heap.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include <cohort/base/config.h>
+#include <cohort/base/error.h>
+#include <cohort/base/log.h>
+
+#include "memory_limits.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(begin, bytes) static_cast<void>(0)
+#define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) static_cast<void>(0)
+#endif
+
+// Linux 5.14, 6.1 and 6.3; older C libraries do not name them.
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace cohort {
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kLargestGrowth = std::size_t{64} << 20;
+constexpr std::size_t kLargestFile = std::size_t{64} << 30;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+/// Block sizes: four steps per doubling, so that at most a fifth of a block is unused. From a huge
+/// page on they are multiples of one, and begin at one.
+struct SizeClass {
+  std::size_t index;
+  std::size_t bytes;
+};
+
+constexpr SizeClass size_class(std::size_t bytes) {
+  const std::size_t lines = std::max<std::size_t>(round_up(bytes, kLine) / kLine, 1);
+  if (lines <= 4) return {lines - 1, lines * kLine};
+  const auto exponent = static_cast<std::size_t>(std::bit_width(lines - 1)) - 3;  // steps of 2^exponent lines
+  const std::size_t step = (lines - 1) >> exponent;                               // 4 to 7
+  const std::size_t block = (step + 1) * (kLine << exponent);
+  return {4 + exponent * 4 + (step - 4), block < kHugePage ? block : round_up(block, kHugePage)};
+}
+
+constexpr std::size_t kSizeClasses = size_class(kLargestFile).index + 1;
+
+int make_file(std::size_t bytes) {
+  int file = memfd_create("cohort-heap", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+  if (file < 0 && errno == EINVAL) file = memfd_create("cohort-heap", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  if (ftruncate(file, static_cast<off_t>(bytes)) == 0) return file;
+  close(file);
+  return -1;
+}
+
+/// Gives a range its pages. Each first touch happens here, on the thread that asked for memory,
+/// so that the pages lie near its core.
+void back_with_pages(std::byte* begin, std::size_t bytes) {
+  if (config().huge_pages()) {
+    // Collapsing takes pages that exist, so one per huge page is touched first.
+    for (std::size_t at = 0; at < bytes; at += kHugePage) begin[at] = std::byte{0};
+    if (madvise(begin, bytes, MADV_COLLAPSE) == 0) return;
+  }
+  // Where the kernel knows neither, pages come one by one as they are used.
+  static_cast<void>(madvise(begin, bytes, MADV_POPULATE_WRITE));
+}
+
+}  // namespace
+
+/// Who has which part of the file. Small blocks are cut from huge pages, one after the other.
+class NodeHeap::Blocks {
+ public:
+  Blocks(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
+
+  std::byte* allocate(std::size_t bytes) {
+    if (bytes > bytes_) return nullptr;
+    const SizeClass block = size_class(bytes);
+    const std::lock_guard lock(mutex_);
+    std::byte* found = reuse(block);
+    if (found == nullptr) found = block.bytes < kHugePage ? cut_small(block.bytes) : cut(block.bytes);
+    if (found == nullptr) return nullptr;
+    used_ += block.bytes;
+    ASAN_UNPOISON_MEMORY_REGION(found, bytes);
+    return found;
+  }
+
+  void release(std::byte* block, std::size_t bytes) {
+    const SizeClass of_block = size_class(bytes);
+    ASAN_POISON_MEMORY_REGION(block, of_block.bytes);
+    const std::lock_guard lock(mutex_);
+    used_ -= of_block.bytes;
+    free_[of_block.index].push_back(block);
+  }
+
+  [[nodiscard]] Statistics statistics() const {
+    const std::lock_guard lock(mutex_);
+    return {backed_, used_, growths_};
+  }
+
+ private:
+  std::byte* reuse(const SizeClass& block) {
+    std::vector<std::byte*>& blocks = free_[block.index];
+    if (blocks.empty()) return nullptr;
+    std::byte* last = blocks.back();  // the one used last: its lines are in the caches
+    blocks.pop_back();
+    return last;
+  }
+
+  std::byte* cut_small(std::size_t bytes) {
+    if (small_left_ < bytes) {
+      std::byte* page = cut(kHugePage);
+      if (page == nullptr) return nullptr;
+      // What is left of the page before is too small to be worth keeping track of.
+      small_next_ = page;
+      small_left_ = kHugePage;
+    }
+    std::byte* block = small_next_;
+    small_next_ += bytes;
+    small_left_ -= bytes;
+    return block;
+  }
+
+  std::byte* cut(std::size_t bytes) {
+    if (cut_ + bytes > backed_ && !grow(cut_ + bytes - backed_)) return nullptr;
+    std::byte* block = base_ + cut_;
+    cut_ += bytes;
+    return block;
+  }
+
+  /// Adds at least `bytes` with pages; more at a time the larger the heap already is.
+  bool grow(std::size_t bytes) {
+    const std::size_t room = bytes_ - backed_;
+    const std::size_t wanted =
+        std::min(std::max(bytes, std::min(round_up(backed_, kHugePage), kLargestGrowth)), room);
+    const std::size_t available = available_memory();
+    const std::size_t added = wanted <= available / 2 ? wanted : bytes;
+    if (added > room || added > available) {
+      log::warning("the node heap of {} MiB cannot grow by {} MiB: {} MiB are available", backed_ >> 20,
+                   added >> 20, std::min(available, room) >> 20);
+      return false;
+    }
+    back_with_pages(base_ + backed_, added);
+    ASAN_POISON_MEMORY_REGION(base_ + backed_, added);
+    backed_ += added;
+    ++growths_;
+    return true;
+  }
+
+  std::byte* const base_;
+  const std::size_t bytes_;
+  mutable std::mutex mutex_;
+  std::array<std::vector<std::byte*>, kSizeClasses> free_;
+  std::byte* small_next_ = nullptr;
+  std::size_t small_left_ = 0;
+  std::size_t cut_ = 0;     ///< where the next block is cut
+  std::size_t backed_ = 0;  ///< up to where there are pages
+  std::size_t used_ = 0;
+  std::size_t growths_ = 0;
+};
+
+NodeHeap::NodeHeap(int descriptor, std::byte* base, std::size_t bytes)
+    : descriptor_(descriptor), base_(base), bytes_(bytes), blocks_(std::make_unique<Blocks>(base, bytes)) {}
+
+NodeHeap::~NodeHeap() {
+  munmap(base_, bytes_);
+  close(descriptor_);
+}
+
+NodeHeap* NodeHeap::make() {
+  if (!config().node_heap()) return nullptr;
+  // Less address space may be free than the limits say: then half of it is tried.
+  constexpr std::size_t kSmallestFile = std::size_t{64} << 20;
+  for (std::size_t bytes = std::min(reservable_memory(), kLargestFile) / kHugePage * kHugePage;
+       bytes >= kSmallestFile; bytes = bytes / 2 / kHugePage * kHugePage) {
+    const int file = make_file(bytes);
+    if (file < 0) break;
+    // Begins at a huge page in every mapping, for the kernel to use them.
+    void* memory =
+        mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) {
+      auto* base =
+          reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(memory), kHugePage));
+      if (mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file, 0) !=
+          MAP_FAILED) {
+        static_cast<void>(madvise(base, bytes, MADV_DONTFORK));
+        return new NodeHeap(file, base, bytes);
+      }
+      munmap(memory, bytes + kHugePage);
+    }
+    close(file);
+  }
+  log::warning("no memory that the node's processes can share ({}): tensors are private",
+               std::strerror(errno));
+  return nullptr;
+}
+
+NodeHeap* NodeHeap::of_this_process() {
+  static NodeHeap* const heap = make();
+  return heap;
+}
+
+std::byte* NodeHeap::allocate(std::size_t bytes) { return blocks_->allocate(bytes); }
+
+void NodeHeap::release(std::byte* block, std::size_t bytes) noexcept { blocks_->release(block, bytes); }
+
+NodeHeap::Statistics NodeHeap::statistics() const { return blocks_->statistics(); }
+
+}  // namespace cohort
