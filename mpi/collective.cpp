@@ -1,5 +1,8 @@
 #include "collective.h"
 
+#include <numeric>
+#include <vector>
+
 #include "eager.h"
 
 namespace cohort::mpi {
@@ -36,7 +39,9 @@ void Collective::settle(Agreement& agreement, const Place& place, const Operator
 void Collective::require_agreement(std::span<const CallSignature> by_member,
                                    std::span<const MemberInfo> members) const {
   int odd = -1;
-  const std::optional<std::string> mismatch = explain_mismatch(by_member, members, odd);
+  std::vector<int> callers(by_member.size());
+  std::iota(callers.begin(), callers.end(), 0);
+  const std::optional<std::string> mismatch = explain_mismatch(by_member, callers, members, odd);
   if (!mismatch) return;
   throw InvalidArgument(ErrorOrigin{name(), odd, members[static_cast<std::size_t>(odd)].host}, *mismatch);
 }

@@ -12,8 +12,8 @@ namespace cohort::mpi {
 
 class Collective final : public Operation {
  public:
-  Collective(CollectiveCall call, std::uint64_t sequence, Deadline deadline)
-      : Operation(std::move(call), sequence, deadline) {}
+  Collective(const CollectiveCall& call, std::uint64_t sequence, Deadline deadline)
+      : Operation(call, sequence, deadline) {}
 
   /// Sends this member's signature; for members other than 0.
   void submit(Agreement& agreement, const Place& place) const;

@@ -102,18 +102,18 @@ void Group::complete_leftovers() {
   fail_all(Aborted("the communicator is gone"));
 }
 
-std::shared_ptr<Operation> Group::start(CollectiveCall call, const Deadline& deadline) {
+std::shared_ptr<Operation> Group::start(const CollectiveCall& call, const Deadline& deadline) {
   const Gate::Pass pass = runtime_->gate().enter();
   require_usable(call);
   require_countable(call, place_.size);
   if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) {
     const Place place{message_channel_.get(), place_.rank, place_.size};
     std::shared_ptr<Message> message =
-        make_message(place, members_, std::move(call), next_message_++, deadline);
+        make_message(place, members_, call, next_message_++, deadline);
     messages_.start(message);
     return message;
   }
-  auto collective = std::make_shared<Collective>(std::move(call), next_sequence_++, deadline);
+  auto collective = std::make_shared<Collective>(call, next_sequence_++, deadline);
   if (place_.size == 1) {
     run_alone(collective->call());
     collective->finish();

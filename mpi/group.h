@@ -33,9 +33,9 @@ class Group {
   Group& operator=(const Group&) = delete;
 
   /// @throws the Error that made the group unusable.
-  [[nodiscard]] std::shared_ptr<Operation> start(CollectiveCall call, const Deadline& deadline);
-  [[nodiscard]] std::shared_ptr<Operation> start(CollectiveCall call) {
-    return start(std::move(call), options_.deadline());
+  [[nodiscard]] std::shared_ptr<Operation> start(const CollectiveCall& call, const Deadline& deadline);
+  [[nodiscard]] std::shared_ptr<Operation> start(const CollectiveCall& call) {
+    return start(call, options_.deadline());
   }
 
   /// Returns when `operation` has ended. @throws its Error.

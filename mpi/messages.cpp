@@ -131,12 +131,12 @@ class Receiving final : public Message {
 }  // namespace
 
 std::shared_ptr<Message> make_message(const Place& place, std::span<const MemberInfo> members,
-                                      CollectiveCall call, std::uint64_t sequence, Deadline deadline) {
+                                      const CollectiveCall& call, std::uint64_t sequence, Deadline deadline) {
   if (call.kind == CollectiveKind::kSend) {
-    return std::make_shared<Sending>(place, std::move(call), sequence, deadline);
+    return std::make_shared<Sending>(place, call, sequence, deadline);
   }
   const MemberInfo& sender = members[static_cast<std::size_t>(call.root)];
-  return std::make_shared<Receiving>(place, sender, std::move(call), sequence, deadline);
+  return std::make_shared<Receiving>(place, sender, call, sequence, deadline);
 }
 
 void Messages::start(std::shared_ptr<Message> message) { under_way_.push_back(std::move(message)); }

@@ -28,7 +28,7 @@ class Message : public Operation {
 };
 
 [[nodiscard]] std::shared_ptr<Message> make_message(const Place& place, std::span<const MemberInfo> members,
-                                                    CollectiveCall call, std::uint64_t sequence,
+                                                    const CollectiveCall& call, std::uint64_t sequence,
                                                     Deadline deadline);
 
 /// The messages of one member that are under way.

@@ -27,8 +27,8 @@ class MpiCommunicator final : public Communicator {
   void wait_for_all();
 
  protected:
-  Work start(CollectiveCall call) override;
-  void run(CollectiveCall call) override;
+  Work start(const CollectiveCall& call) override;
+  void run(const CollectiveCall& call) override;
 
  private:
   std::shared_ptr<Group> group_;

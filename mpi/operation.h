@@ -17,19 +17,19 @@ namespace cohort::mpi {
 
 class Operation {
  public:
-  Operation(CollectiveCall call, std::uint64_t sequence, Deadline deadline)
-      : call_(std::move(call)), sequence_(sequence), deadline_(deadline) {}
+  Operation(const CollectiveCall& call, std::uint64_t sequence, Deadline deadline)
+      : call_(call), sequence_(sequence), deadline_(deadline) {}
   virtual ~Operation() = default;
 
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  [[nodiscard]] const CollectiveCall& call() const noexcept { return call_; }
+  [[nodiscard]] const CollectiveCall& call() const noexcept { return call_.get(); }
   [[nodiscard]] std::uint64_t sequence() const noexcept { return sequence_; }
   [[nodiscard]] const Deadline& deadline() const noexcept { return deadline_; }
 
   /// For example `all_reduce #12`: what messages call it.
-  [[nodiscard]] std::string name() const { return fmt::format("{} #{}", to_string(call_.kind), sequence_); }
+  [[nodiscard]] std::string name() const { return fmt::format("{} #{}", to_string(call_->kind), sequence_); }
 
   /// True when nothing moves before another member has arrived, so that napping costs little.
   [[nodiscard]] virtual bool waits_for_arrival() const noexcept = 0;
@@ -51,7 +51,7 @@ class Operation {
   }
 
  private:
-  const CollectiveCall call_;
+  const OwnedCall call_;
   const std::uint64_t sequence_;
   const Deadline deadline_;
   std::optional<Error> error_;

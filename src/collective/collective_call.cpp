@@ -55,6 +55,16 @@ std::string_view to_string(CollectiveKind kind) noexcept {
   return "unknown";
 }
 
+OwnedCall::OwnedCall(const CollectiveCall& call)
+    : call_(call), counts_(call.counts.begin(), call.counts.end()) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (call.buffers[i] != nullptr) buffers_[i] = *call.buffers[i];
+  }
+  // A moved vector keeps its elements where they are, so this stays right when the object moves.
+  call_.counts = counts_;
+  call_.buffers = {};
+}
+
 std::string describe(const CollectiveCall& call) {
   if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) {
     return fmt::format("{}({}[{}], {} member {}, tag {})", to_string(call.kind), to_string(call.dtype),
@@ -90,17 +100,18 @@ std::string describe(int member, const MemberInfo& info) {
   return fmt::format("member {} (worker {}, host {})", member, info.worker, info.host);
 }
 
-std::optional<std::string> explain_mismatch(std::span<const CallSignature> by_member,
-                                            std::span<const MemberInfo> members, int& odd_member) {
-  const auto agrees_with_first = [&](const CallSignature& other) { return other == by_member.front(); };
-  if (std::all_of(by_member.begin(), by_member.end(), agrees_with_first)) return std::nullopt;
+std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls,
+                                            std::span<const int> callers, std::span<const MemberInfo> members,
+                                            int& odd_member) {
+  const auto agrees_with_first = [&](const CallSignature& other) { return other == calls.front(); };
+  if (std::all_of(calls.begin(), calls.end(), agrees_with_first)) return std::nullopt;
 
   // The signature that most members share is taken for the right one; of equally frequent
   // ones, that of the lowest rank.
   std::size_t majority = 0;
   std::ptrdiff_t votes = 0;
-  for (std::size_t i = 0; i < by_member.size(); ++i) {
-    const std::ptrdiff_t count = std::count(by_member.begin(), by_member.end(), by_member[i]);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::ptrdiff_t count = std::count(calls.begin(), calls.end(), calls[i]);
     if (count > votes) {
       votes = count;
       majority = i;
@@ -108,16 +119,17 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> by_me
   }
   std::vector<std::string> odd_calls;
   odd_member = -1;
-  for (std::size_t i = 0; i < by_member.size(); ++i) {
-    if (by_member[i] == by_member[majority]) continue;
-    if (odd_member < 0) odd_member = static_cast<int>(i);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i] == calls[majority]) continue;
+    const int caller = callers[i];
+    if (odd_member < 0) odd_member = caller;
     constexpr std::size_t kListed = 4;
     if (odd_calls.size() == kListed) {
       odd_calls.emplace_back("and more");
       break;
     }
-    odd_calls.push_back(
-        fmt::format("{} called {}", describe(static_cast<int>(i), members[i]), describe(by_member[i])));
+    odd_calls.push_back(fmt::format(
+        "{} called {}", describe(caller, members[static_cast<std::size_t>(caller)]), describe(calls[i])));
   }
   return fmt::format(
       "{} #{}: members disagree: {}; the other {} called {}. All members must make the same calls in the "
@@ -125,8 +137,8 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> by_me
       "with the same number of elements, dtype, operator and root; look at the last batch of the odd member, "
       "or pad "
       "it.",
-      to_string(by_member[majority].kind), by_member[majority].sequence, fmt::join(odd_calls, "; "), votes,
-      describe(by_member[majority]));
+      to_string(calls[majority].kind), calls[majority].sequence, fmt::join(odd_calls, "; "), votes,
+      describe(calls[majority]));
 }
 
 std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, std::span<const int> missing,

@@ -17,7 +17,7 @@ CollectiveCall make_call(CollectiveKind kind, const Tensor& input, const Tensor&
   call.elements = elements;
   call.input = input.data();
   call.output = output.data();
-  call.owners = {input.buffer(), output.buffer()};
+  call.buffers = {&input.buffer(), &output.buffer()};
   return call;
 }
 
@@ -127,7 +127,7 @@ CollectiveCall all_gather_uneven_call(const Tensor& input, const Tensor& output,
   require_elements(kKind, output, "output", total, "the sum of all counts");
   require_aliasing(kKind, input, output, before * size_of(input.dtype()));
   CollectiveCall call = make_call(kKind, input, output, input.elements());
-  call.counts.assign(counts.begin(), counts.end());
+  call.counts = counts;
   return call;
 }
 
@@ -180,7 +180,7 @@ CollectiveCall scatter_call(const Tensor& input, const Tensor& output, int root,
                    fmt::format("{} members times the output's {}", size, output.elements()));
   require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
   call.input = input.data();
-  call.owners[0] = input.buffer();
+  call.buffers[0] = &input.buffer();
   return call;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 namespace cohort {
@@ -78,15 +79,22 @@ void reduce_any(DType dtype, std::span<const std::byte* const> inputs, std::byte
 
 }  // namespace
 
-void reduce_elements(DType dtype, ReduceOp op, std::span<const std::byte* const> inputs, std::byte* output,
-                     std::size_t elements) {
+void reduce_elements(DType dtype, ReduceOp op, std::span<const std::byte* const> inputs,
+                     std::span<std::byte* const> outputs, std::size_t elements,
+                     const ReductionHints& /*hints*/) {
+  std::byte* const output = outputs.front();
   switch (op) {
-    case ReduceOp::kSum: return reduce_any<ReduceOp::kSum>(dtype, inputs, output, elements);
-    case ReduceOp::kMean: return reduce_any<ReduceOp::kSum>(dtype, inputs, output, elements, inputs.size());
-    case ReduceOp::kMin: return reduce_any<ReduceOp::kMin>(dtype, inputs, output, elements);
-    case ReduceOp::kMax: return reduce_any<ReduceOp::kMax>(dtype, inputs, output, elements);
-    case ReduceOp::kProd: return reduce_any<ReduceOp::kProd>(dtype, inputs, output, elements);
+    case ReduceOp::kSum: reduce_any<ReduceOp::kSum>(dtype, inputs, output, elements); break;
+    case ReduceOp::kMean: reduce_any<ReduceOp::kSum>(dtype, inputs, output, elements, inputs.size()); break;
+    case ReduceOp::kMin: reduce_any<ReduceOp::kMin>(dtype, inputs, output, elements); break;
+    case ReduceOp::kMax: reduce_any<ReduceOp::kMax>(dtype, inputs, output, elements); break;
+    case ReduceOp::kProd: reduce_any<ReduceOp::kProd>(dtype, inputs, output, elements); break;
   }
+  for (std::byte* other : outputs.subspan(1)) copy_bytes(other, output, elements * size_of(dtype));
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes, bool /*stream*/) {
+  std::memcpy(to, from, bytes);
 }
 
 void divide_elements(DType dtype, std::byte* data, std::size_t elements, std::size_t divisor) {

@@ -46,8 +46,8 @@ struct CollectiveCall {
   /// all-reduce, reduce, broadcast, send and receive, one member's block of the others.
   std::size_t elements = 0;
 
-  /// Uneven all-gather only: elements of every member's block, by rank.
-  std::vector<std::size_t> counts;
+  /// Uneven all-gather only: elements of every member's block, by rank. Borrowed from the caller.
+  std::span<const std::size_t> counts;
 
   /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
   std::uint64_t layout = 0;
@@ -55,8 +55,24 @@ struct CollectiveCall {
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
   std::byte* output = nullptr;       ///< null where this member gets no result
 
-  /// Keeps the memory of asynchronous calls alive.
-  std::array<std::shared_ptr<const Buffer>, 2> owners;
+  /// The buffers that hold input and output, borrowed from the caller's tensors; null where there is none.
+  std::array<const std::shared_ptr<const Buffer>*, 2> buffers{};
+};
+
+/// A call that goes on after the function that made it has returned: it owns what the call borrows.
+class OwnedCall {
+ public:
+  explicit OwnedCall(const CollectiveCall& call);
+  OwnedCall(OwnedCall&&) = default;
+  OwnedCall& operator=(OwnedCall&&) = default;
+
+  [[nodiscard]] const CollectiveCall& get() const noexcept { return call_; }
+  const CollectiveCall* operator->() const noexcept { return &call_; }
+
+ private:
+  CollectiveCall call_;
+  std::vector<std::size_t> counts_;
+  std::array<std::shared_ptr<const Buffer>, 2> buffers_;
 };
 
 /// For example `all_reduce(float32[1000], sum)`.
@@ -88,8 +104,10 @@ struct MemberInfo {
 [[nodiscard]] std::string describe(int member, const MemberInfo& info);
 
 /// Nothing when all signatures agree; otherwise a message that names the odd members by
-/// majority, what they called and what the others called. `odd_member` gets the lowest of them.
-[[nodiscard]] std::optional<std::string> explain_mismatch(std::span<const CallSignature> by_member,
+/// majority, what they called and what the others called. `calls[i]` was made by member
+/// `callers[i]`; `members` are all. `odd_member` gets the lowest odd member.
+[[nodiscard]] std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls,
+                                                          std::span<const int> callers,
                                                           std::span<const MemberInfo> members,
                                                           int& odd_member);
 

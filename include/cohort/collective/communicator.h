@@ -39,6 +39,9 @@ class Communicator {
   /// The implementation, as benchmarks and `cohort-info` call it.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
+  /// What carried out this member's latest blocking collective, for example `two_shot`.
+  [[nodiscard]] virtual std::string_view last_algorithm() const noexcept { return name(); }
+
   /// Combines every member's tensor element by element; all members get the same bits.
   void all_reduce(const Tensor& tensor, ReduceOp op) { all_reduce(tensor, tensor, op); }
   void all_reduce(const Tensor& input, const Tensor& output, ReduceOp op);
@@ -101,11 +104,12 @@ class Communicator {
  protected:
   Communicator(int rank, std::vector<MemberInfo> members) : rank_(rank), members_(std::move(members)) {}
 
-  /// Starts a call whose arguments have been checked. `call.owners` keeps its memory alive.
-  virtual Work start(CollectiveCall call) = 0;
+  /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
+  /// this returns, so implementations keep an `OwnedCall`.
+  virtual Work start(const CollectiveCall& call) = 0;
 
   /// The blocking form; implementations may have a shorter way than starting and waiting.
-  virtual void run(CollectiveCall call) { start(std::move(call)).wait(); }
+  virtual void run(const CollectiveCall& call) { start(call).wait(); }
 
  private:
   int rank_;

@@ -1,0 +1,35 @@
+// Communicators whose members share a node: threads of one process, processes, or both.
+// They meet in shared memory, so a collective costs what the memory system asks for and
+// no message. Tensors of the node heap are read and written where they are; others are
+// copied once, or pass through cells.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <cohort/base/error.h>
+#include <cohort/cluster/descriptor_exchange.h>
+#include <cohort/cluster/worker.h>
+#include <cohort/collective/communicator.h>
+#include <cohort/device/node_memory.h>
+
+namespace cohort {
+
+struct NodeGroupOptions {
+  std::shared_ptr<const NodeMemory> memory = NodeMemory::of_this_process_alone();
+  std::vector<WorkerInfo> workers;      ///< by rank, all on this node; empty: this process alone
+  int rank = 0;                         ///< of this process among them
+  int members = 1;                      ///< of this process; the same number in each
+  BlobExchange exchange;                ///< among the workers; may be null when there is one
+  std::function<const Error*()> fault;  ///< the loss of a worker, or null; asked while waiting
+  CommunicationOptions communication;
+};
+
+/// Collective over the workers. One seat per member of this process; hand each to its own thread.
+/// Members are numbered worker by worker.
+/// @throws InvalidArgument for less than one member or a wrong time-out.
+[[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_node_communicators(
+    const NodeGroupOptions& options);
+
+}  // namespace cohort

@@ -1,0 +1,73 @@
+// NodeMemory is this worker's access to the memory of the workers on its node: their
+// heaps, mapped here, and, where the system allows it, single copies from and to their
+// ordinary memory. It is made once per job, collectively; workers of other nodes are
+// out of its reach.
+//
+// Everything is tried at the start, not assumed: containers, name spaces and security
+// settings forbid each of these ways somewhere. Immutable afterwards; any thread may use it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <cohort/cluster/descriptor_exchange.h>
+#include <cohort/cluster/worker.h>
+
+namespace cohort {
+
+class NodeMemory {
+ public:
+  /// Collective over all workers. Workers count as neighbours when they are on the same node by
+  /// their infos and could also reach each other's memory.
+  [[nodiscard]] static std::shared_ptr<const NodeMemory> connect(int rank,
+                                                                 std::span<const WorkerInfo> workers,
+                                                                 const BlobExchange& exchange);
+
+  /// For a process that works alone.
+  [[nodiscard]] static std::shared_ptr<const NodeMemory> of_this_process_alone();
+
+  ~NodeMemory();
+  NodeMemory(const NodeMemory&) = delete;
+  NodeMemory& operator=(const NodeMemory&) = delete;
+
+  /// Whether all workers of this node have mapped each other's heaps.
+  [[nodiscard]] bool shared() const noexcept { return shared_; }
+
+  /// Whether `copy_from` and `copy_to` work between all workers of this node.
+  [[nodiscard]] bool has_single_copy() const noexcept { return single_copy_; }
+
+  /// Where this process sees byte `offset` of the heap of `worker`, who must be a neighbour.
+  [[nodiscard]] std::byte* address(int worker, std::uint64_t offset) const noexcept {
+    return neighbours_[static_cast<std::size_t>(worker)].heap + offset;
+  }
+
+  [[nodiscard]] bool is_this_process(int worker) const noexcept { return worker == rank_; }
+
+  /// Copies between this process and the address space of `worker`.
+  /// @throws Unavailable when the worker is gone or the range is not its memory.
+  void copy_from(int worker, const std::byte* remote, std::byte* local, std::size_t bytes) const;
+  void copy_to(int worker, std::byte* remote, const std::byte* local, std::size_t bytes) const;
+
+  /// Cores of this node that at least one of its workers may run on.
+  [[nodiscard]] int cores() const noexcept { return cores_; }
+
+ private:
+  struct Neighbour {
+    std::byte* heap = nullptr;
+    std::size_t heap_bytes = 0;
+    std::int64_t pid = 0;
+  };
+  explicit NodeMemory(int rank, std::size_t workers) : rank_(rank), neighbours_(workers) {}
+  [[nodiscard]] bool read_nonces(std::span<const int> peers, std::span<const std::string> blobs) const;
+
+  int rank_;
+  std::vector<Neighbour> neighbours_;  ///< by worker; empty for those of other nodes
+  bool shared_ = false;
+  bool single_copy_ = false;
+  int cores_ = 1;
+};
+
+}  // namespace cohort

@@ -1,0 +1,16 @@
+// Which way a collective goes: by its size alone for what fits a slot, and otherwise by
+// what all members have announced about their buffers, so that all choose alike.
+#pragma once
+
+#include "seat.h"
+#include "steps.h"
+
+namespace cohort::node {
+
+/// The whole collective of one member. `call` must outlive it.
+Steps carry_out(Seat& seat, const CollectiveCall& call);
+
+/// The same for who waits at once: small calls without the detour of being resumable.
+void carry_out_now(Seat& seat, const CollectiveCall& call);
+
+}  // namespace cohort::node

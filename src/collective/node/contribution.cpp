@@ -1,0 +1,120 @@
+#include "contribution.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <cohort/collective/reduction.h>
+
+namespace cohort::node {
+namespace {
+
+void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) copy_bytes(to, from, bytes);
+}
+
+/// The part of `range` that lies within a block of `elements`.
+std::size_t within(const Range& range, std::size_t elements) {
+  return std::min(range.elements, elements - std::min(range.begin, elements));
+}
+
+void reduce_cells(const CollectiveCall& call, const Place& place, const Range& range, std::size_t cell_offset,
+                  const std::byte* own_input, std::span<const std::byte* const> cells,
+                  std::span<const std::byte*> sources, bool take_over) {
+  for (std::size_t member = 0; member < cells.size(); ++member) sources[member] = cells[member] + cell_offset;
+  sources[static_cast<std::size_t>(place.rank)] = own_input;
+  std::byte* const output[] = {call.output + range.begin * size_of(call.dtype)};
+  ReductionHints hints;
+  // Below, taking the lines over costs more than the next call gains.
+  constexpr std::size_t kTakeOverBytes = 4096;
+  if (take_over && place.size == 2 && range.elements * size_of(call.dtype) >= kTakeOverBytes)
+    hints.take_over = 1 - place.rank;
+  reduce_elements(call.dtype, call.op, sources, output, range.elements, hints);
+}
+
+}  // namespace
+
+std::size_t block_elements(const CollectiveCall& call) noexcept {
+  return call.counts.empty() ? call.elements : *std::max_element(call.counts.begin(), call.counts.end());
+}
+
+std::size_t blocks_brought(CollectiveKind kind, int size) noexcept {
+  switch (kind) {
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kScatter: return static_cast<std::size_t>(size);
+    default: return 1;
+  }
+}
+
+Block block_of(const CollectiveCall& call, int member) noexcept {
+  const auto index = static_cast<std::size_t>(member);
+  if (call.counts.empty()) return {index * call.elements, call.elements};
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < index; ++i) begin += call.counts[i];
+  return {begin, call.counts[index]};
+}
+
+void contribute(const CollectiveCall& call, const Place& place, const Range& range, std::byte* cell) {
+  const bool root_alone = call.kind == CollectiveKind::kBroadcast || call.kind == CollectiveKind::kScatter;
+  if (root_alone && place.rank != call.root) return;
+  const std::size_t size = size_of(call.dtype);
+  const std::size_t blocks = blocks_brought(call.kind, place.size);
+  if (blocks == 1) {
+    copy(cell, call.input + range.begin * size, within(range, call.elements) * size);
+    return;
+  }
+  for (std::size_t block = 0; block < blocks; ++block) {
+    copy(cell + block * range.elements * size, call.input + (block * call.elements + range.begin) * size,
+         range.elements * size);
+  }
+}
+
+void collect(const CollectiveCall& call, const Place& place, const Range& range,
+             std::span<const std::byte* const> cells, std::span<const std::byte*> sources, bool take_over) {
+  const std::size_t size = size_of(call.dtype);
+  const auto rank = static_cast<std::size_t>(place.rank);
+  const auto root = static_cast<std::size_t>(call.root);
+  const std::size_t own_block = rank * range.elements * size;  // within a cell of one block per member
+  std::byte* const output = call.output + range.begin * size;
+  switch (call.kind) {
+    case CollectiveKind::kReduce:
+      if (rank != root) return;
+      [[fallthrough]];
+    case CollectiveKind::kAllReduce:
+      return reduce_cells(call, place, range, 0, call.input + range.begin * size, cells, sources, take_over);
+    case CollectiveKind::kReduceScatter:
+      return reduce_cells(call, place, range, own_block,
+                          call.input + (rank * call.elements + range.begin) * size, cells, sources,
+                          take_over);
+    case CollectiveKind::kBroadcast:
+      if (rank != root) copy(output, cells[root], range.elements * size);
+      return;
+    case CollectiveKind::kScatter:
+      copy(output,
+           rank == root ? call.input + (rank * call.elements + range.begin) * size : cells[root] + own_block,
+           range.elements * size);
+      return;
+    case CollectiveKind::kGather:
+      if (rank != root) return;
+      [[fallthrough]];
+    case CollectiveKind::kAllGather:
+      for (std::size_t member = 0; member < cells.size(); ++member) {
+        const Block block = block_of(call, static_cast<int>(member));
+        const std::byte* from = member == rank ? call.input + range.begin * size : cells[member];
+        copy(output + block.begin * size, from, within(range, block.elements) * size);
+      }
+      return;
+    case CollectiveKind::kAllToAll:
+      for (std::size_t member = 0; member < cells.size(); ++member) {
+        const std::byte* from = member == rank ? call.input + (rank * call.elements + range.begin) * size
+                                               : cells[member] + own_block;
+        copy(output + member * call.elements * size, from, range.elements * size);
+      }
+      return;
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive: return;
+  }
+}
+
+}  // namespace cohort::node

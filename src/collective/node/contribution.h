@@ -1,0 +1,52 @@
+// What each kind of collective takes from every member, and what each member makes of
+// it: the one place that knows the kinds apart when data goes through slots and cells.
+//
+// A member brings one block of elements or one per member. Large blocks go in pieces,
+// each a range of the elements of every block.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <cohort/collective/collective_call.h>
+
+namespace cohort::node {
+
+struct Place {
+  int rank = 0;
+  int size = 1;
+};
+
+struct Range {
+  std::size_t begin = 0;
+  std::size_t elements = 0;
+};
+
+/// Elements of the longest block; blocks differ in an uneven all-gather alone.
+[[nodiscard]] std::size_t block_elements(const CollectiveCall& call) noexcept;
+
+/// Blocks that one member brings: 1, or one per member.
+[[nodiscard]] std::size_t blocks_brought(CollectiveKind kind, int size) noexcept;
+
+/// The space that one member's contribution takes.
+[[nodiscard]] inline std::size_t contributed_bytes(const CollectiveCall& call, int size) noexcept {
+  return blocks_brought(call.kind, size) * block_elements(call) * size_of(call.dtype);
+}
+
+/// Where the block of `member` begins, and how many elements it has, in a buffer of all blocks.
+struct Block {
+  std::size_t begin = 0;
+  std::size_t elements = 0;
+};
+[[nodiscard]] Block block_of(const CollectiveCall& call, int member) noexcept;
+
+/// Writes this member's part of `range` to `cell`, if the kind wants one of this member.
+void contribute(const CollectiveCall& call, const Place& place, const Range& range, std::byte* cell);
+
+/// Makes this member's part of the result from all members' cells, by rank. The cell of this member
+/// itself is not read. `sources` is room for one pointer per member; `take_over` says that the cells
+/// will be written by this member next.
+void collect(const CollectiveCall& call, const Place& place, const Range& range,
+             std::span<const std::byte* const> cells, std::span<const std::byte*> sources, bool take_over);
+
+}  // namespace cohort::node

@@ -1,0 +1,272 @@
+#include "direct.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <cohort/collective/reduction.h>
+#include <cohort/device/node_heap.h>
+
+#include "tuning.h"
+
+namespace cohort::node {
+namespace {
+
+BufferAddresses addresses_in(const Seat& seat, int member) noexcept {
+  BufferAddresses addresses;
+  std::memcpy(&addresses, seat.payload_of(member), sizeof addresses);
+  return addresses;
+}
+
+/// One member's buffer. Ranges of it are seen or written, whichever way there is.
+class RemoteBuffer {
+ public:
+  RemoteBuffer(const Seat& seat, int member, std::uint64_t address, bool in_heap)
+      : memory_(seat.group().memory()), worker_(seat.group().worker_of(member)), private_(address) {
+    const bool own_process = memory_.is_this_process(worker_);
+    if (in_heap) {
+      data_ = memory_.address(worker_, address);
+    } else if (own_process) {
+      data_ =
+          reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): came from a pointer
+    }
+  }
+
+  [[nodiscard]] bool addressed() const noexcept { return data_ != nullptr; }
+
+  /// Members that get no result have no output, and so on.
+  [[nodiscard]] bool exists() const noexcept { return addressed() || private_ != 0; }
+
+  /// The range where it is, or a copy of it in `room`.
+  [[nodiscard]] const std::byte* see(std::size_t begin, std::size_t bytes, std::byte* room) const {
+    if (addressed()) return data_ + begin;
+    memory_.copy_from(worker_, remote() + begin, room, bytes);
+    return room;
+  }
+
+  /// Where to write the range: the place itself or `room`, which `put` then copies there.
+  [[nodiscard]] std::byte* target(std::size_t begin, std::byte* room) const noexcept {
+    return addressed() ? data_ + begin : room;
+  }
+
+  void put(std::size_t begin, const std::byte* from, std::size_t bytes) const {
+    if (!addressed()) {
+      memory_.copy_to(worker_, remote() + begin, from, bytes);
+    } else if (data_ + begin != from) {
+      copy_bytes(data_ + begin, from, bytes);
+    }
+  }
+
+ private:
+  [[nodiscard]] std::byte* remote() const noexcept {
+    return reinterpret_cast<std::byte*>(private_);  // NOLINT(performance-no-int-to-ptr): of another process
+  }
+  const NodeMemory& memory_;
+  int worker_;
+  std::uint64_t private_;
+  std::byte* data_ = nullptr;
+};
+
+/// Larger than any buffer, and still far from overflowing.
+constexpr std::size_t kEverything = std::size_t{1} << 62;
+
+/// A part of the work, in bytes of the whole.
+struct Share {
+  std::size_t begin = 0;
+  std::size_t bytes = 0;
+};
+
+/// Nearly equal shares that begin at cache lines of an aligned buffer, so that no line has two writers.
+Share share_of(int member, int members, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t lines = (bytes + kLine - 1) / kLine;
+  const auto edge = [&](int index) {
+    return std::min(bytes,
+                    lines * static_cast<std::size_t>(index) / static_cast<std::size_t>(members) * kLine);
+  };
+  return {edge(member), edge(member + 1) - edge(member)};
+}
+
+/// One direct collective, as one member carries out its share of it.
+class DirectExchange {
+ public:
+  DirectExchange(Seat& seat, const CollectiveCall& call, bool in_place)
+      : seat_(seat), call_(call), place_(seat.place()), in_place_(in_place) {
+    bool all_addressed = true;
+    for (int member = 0; member < place_.size; ++member) {
+      const BufferAddresses addresses = addresses_in(seat, member);
+      inputs_.emplace_back(seat, member, addresses.input, addresses.input_in_heap);
+      outputs_.emplace_back(seat, member, addresses.output, addresses.output_in_heap);
+      for (const RemoteBuffer* buffer : {&inputs_.back(), &outputs_.back()})
+        all_addressed &= buffer->addressed() || !buffer->exists();
+    }
+    block_bytes_ = all_addressed ? kEverything : kSingleCopyBlock;
+    if (!all_addressed) room_ = allocate(kSingleCopyBlock * (inputs_.size() + 1), Device());
+  }
+
+  void work() const {
+    const std::size_t bytes = call_.elements * size_of(call_.dtype);
+    const auto rank = static_cast<std::size_t>(place_.rank);
+    switch (call_.kind) {
+      case CollectiveKind::kAllReduce:
+        return reduce(share_of(place_.rank, place_.size, bytes), 0, all_outputs());
+      case CollectiveKind::kReduce: return reduce(share_of(place_.rank, place_.size, bytes), 0, {call_.root});
+      case CollectiveKind::kReduceScatter: return reduce({0, bytes}, rank * bytes, {place_.rank});
+      case CollectiveKind::kBroadcast: return broadcast(bytes);
+      case CollectiveKind::kAllGather:
+        for (int member = 0; member < place_.size; ++member) fetch(block_of(call_, member), member);
+        return;
+      case CollectiveKind::kGather:
+        return copy(inputs_[rank], 0, outputs_[static_cast<std::size_t>(call_.root)], rank * bytes, bytes);
+      case CollectiveKind::kScatter:
+        return copy(inputs_[static_cast<std::size_t>(call_.root)], rank * bytes, outputs_[rank], 0, bytes);
+      case CollectiveKind::kAllToAll:
+        for (int step = 0; step < place_.size; ++step) {
+          // Each begins with another peer, so that not all read the same one at a time.
+          const auto from = static_cast<std::size_t>((place_.rank + step) % place_.size);
+          copy(inputs_[from], rank * bytes, outputs_[rank], from * bytes, bytes);
+        }
+        return;
+      case CollectiveKind::kBarrier:
+      case CollectiveKind::kSend:
+      case CollectiveKind::kReceive: return;
+    }
+  }
+
+ private:
+  /// All members, this one first: its lines are the ones that are written to the nearest cache.
+  [[nodiscard]] std::vector<int> all_outputs() const {
+    std::vector<int> members;
+    for (int step = 0; step < place_.size; ++step) members.push_back((place_.rank + step) % place_.size);
+    return members;
+  }
+
+  [[nodiscard]] std::byte* room(std::size_t index) const noexcept {
+    return room_->data() + index * kSingleCopyBlock;
+  }
+  [[nodiscard]] std::byte* room_or_null(std::size_t index) const noexcept {
+    return room_ == nullptr ? nullptr : room(index);
+  }
+
+  /// Reduces a share of all members' inputs, which begins at `offset` of each, to the members' outputs.
+  void reduce(const Share& share, std::size_t offset, const std::vector<int>& to) const {
+    const ReductionHints hints = hints_for(share);
+    std::vector<const std::byte*> sources(inputs_.size());
+    std::vector<std::byte*> targets;
+    const std::size_t end = share.begin + share.bytes;
+    for (std::size_t begin = share.begin; begin < end; begin += block_bytes_) {
+      const std::size_t bytes = std::min(block_bytes_, end - begin);
+      for (std::size_t member = 0; member < inputs_.size(); ++member)
+        sources[member] = inputs_[member].see(offset + begin, bytes, room_or_null(member));
+      // What cannot be written directly is written once, here, and copied from here.
+      targets.clear();
+      for (const int member : to) {
+        const RemoteBuffer& output = outputs_[static_cast<std::size_t>(member)];
+        if (output.addressed()) targets.push_back(output.target(begin, nullptr));
+      }
+      if (targets.empty()) targets.push_back(room(inputs_.size()));
+      reduce_elements(call_.dtype, call_.op, sources, targets, bytes / size_of(call_.dtype), hints);
+      for (const int member : to) {
+        const RemoteBuffer& output = outputs_[static_cast<std::size_t>(member)];
+        if (!output.addressed()) output.put(begin, targets.front(), bytes);
+      }
+    }
+  }
+
+  [[nodiscard]] ReductionHints hints_for(const Share& share) const noexcept {
+    const std::size_t whole = share.bytes * static_cast<std::size_t>(place_.size);
+    ReductionHints hints;
+    if (in_place_) {
+      if (whole >= kSmallestPrefetch && whole <= kLargestPrefetch) hints.prefetch_bytes = kPrefetchAhead;
+      return hints;
+    }
+    if (whole <= kSmallestPrefetch) hints.prefetch_outputs_bytes = kPrefetchAhead / 2;
+    hints.stream = whole >= kSmallestStream;
+    hints.stream_others = whole >= kSmallestStreamOthers;
+    return hints;
+  }
+
+  /// With two members both halves move at once; with more, those who want the data are enough to
+  /// saturate the source.
+  void broadcast(std::size_t bytes) const {
+    const auto root = static_cast<std::size_t>(call_.root);
+    if (place_.size == 2) {
+      const Share share = share_of(place_.rank, 2, bytes);
+      return copy(inputs_[root], share.begin, outputs_[1 - root], share.begin, share.bytes);
+    }
+    if (place_.rank != call_.root)
+      copy(inputs_[root], 0, outputs_[static_cast<std::size_t>(place_.rank)], 0, bytes);
+  }
+
+  /// All-gather: another member's block to this member's output.
+  void fetch(const Block& block, int member) const {
+    const std::size_t size = size_of(call_.dtype);
+    copy(inputs_[static_cast<std::size_t>(member)], 0, outputs_[static_cast<std::size_t>(place_.rank)],
+         block.begin * size, block.elements * size);
+  }
+
+  void copy(const RemoteBuffer& from, std::size_t from_begin, const RemoteBuffer& to, std::size_t to_begin,
+            std::size_t bytes) const {
+    for (std::size_t at = 0; at < bytes; at += block_bytes_) {
+      const std::size_t part = std::min(block_bytes_, bytes - at);
+      if (from.addressed()) {
+        to.put(to_begin + at, from.see(from_begin + at, part, nullptr), part);
+        continue;
+      }
+      // The kernel copies straight to where the data belongs, if this process can write there.
+      std::byte* target = to.target(to_begin + at, room_or_null(0));
+      to.put(to_begin + at, from.see(from_begin + at, part, target), part);
+    }
+  }
+
+  Seat& seat_;
+  const CollectiveCall& call_;
+  const Place& place_;
+  bool in_place_;
+  std::vector<RemoteBuffer> inputs_;
+  std::vector<RemoteBuffer> outputs_;
+  std::size_t block_bytes_ = kEverything;
+  std::shared_ptr<const Buffer> room_;  ///< a block per member, and one for the result
+};
+
+}  // namespace
+
+BufferAddresses addresses_of(const CollectiveCall& call) noexcept {
+  BufferAddresses addresses;
+  const NodeHeap* heap = NodeHeap::of_this_process();
+  const auto locate = [heap](const std::byte* data, std::uint64_t& address, bool& in_heap) {
+    const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data);
+    address = offset.value_or(reinterpret_cast<std::uintptr_t>(data));
+    in_heap = offset.has_value();
+  };
+  locate(call.input, addresses.input, addresses.input_in_heap);
+  locate(call.output, addresses.output, addresses.output_in_heap);
+  return addresses;
+}
+
+Reach reach_of_buffers(const Seat& seat) noexcept {
+  const NodeMemory& memory = seat.group().memory();
+  bool addressed = true;
+  for (int member = 0; member < seat.place().size; ++member) {
+    const BufferAddresses addresses = addresses_in(seat, member);
+    addressed &= addresses.input_in_heap || addresses.input == 0;
+    addressed &= addresses.output_in_heap || addresses.output == 0;
+  }
+  if (addressed || seat.group().is_one_process()) return Reach::kAddressed;
+  return memory.has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
+}
+
+bool all_in_place(const Seat& seat) noexcept {
+  for (int member = 0; member < seat.place().size; ++member) {
+    const BufferAddresses addresses = addresses_in(seat, member);
+    if (addresses.input != addresses.output) return false;
+  }
+  return true;
+}
+
+Steps exchange_directly(Seat& seat, const CollectiveCall& call, bool in_place) {
+  DirectExchange(seat, call, in_place).work();
+  seat.raise_shares();
+  co_await until([&seat] { return seat.all_have_shares(); });
+}
+
+}  // namespace cohort::node

@@ -1,0 +1,33 @@
+// Collectives without copies: members read each other's inputs and write each other's
+// outputs where they are. Memory of the heap and of this very process is addressed; what
+// is private to another process is copied by the kernel, block by block.
+//
+// All-reduce is the reduce-scatter and the all-gather in one pass [two-shot]: each member
+// reduces its own n/p elements of all inputs straight into all outputs. Cost per member
+// n (p inputs read, p outputs written, n/p each), the least that all members together
+// can do, and two waits.
+#pragma once
+
+#include "seat.h"
+#include "steps.h"
+
+namespace cohort::node {
+
+/// What this member tells the others about its buffers.
+[[nodiscard]] BufferAddresses addresses_of(const CollectiveCall& call) noexcept;
+
+/// How the members' buffers can be reached, judged from what all have told, so that all judge alike.
+enum class Reach {
+  kAddressed,   ///< all of them directly
+  kSingleCopy,  ///< some through the kernel
+  kNone,        ///< some not at all
+};
+[[nodiscard]] Reach reach_of_buffers(const Seat& seat) noexcept;
+
+/// Whether every member's output is its input.
+[[nodiscard]] bool all_in_place(const Seat& seat) noexcept;
+
+/// The collective itself, once all have announced where their buffers are.
+Steps exchange_directly(Seat& seat, const CollectiveCall& call, bool in_place);
+
+}  // namespace cohort::node

@@ -1,0 +1,209 @@
+#include "member.h"
+
+#include <sched.h>
+
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "carry_out.h"
+#include "progress.h"
+
+namespace cohort::node {
+namespace {
+
+bool is_message(const CollectiveCall& call) {
+  return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive;
+}
+
+}  // namespace
+
+struct Member::Operation {
+  Operation(const CollectiveCall& borrowed, bool crowded) : call(borrowed), waiting(crowded) {}
+
+  void finish() { finished.store(true, std::memory_order_release); }
+
+  const OwnedCall call;
+  Steps steps;
+  Waiting waiting;
+  std::optional<Error> error;
+  std::atomic<bool> finished{false};
+};
+
+class Member::InFlight final : public Work::State {
+ public:
+  InFlight(std::shared_ptr<Member> member, std::shared_ptr<Operation> operation)
+      : member_(std::move(member)), operation_(std::move(operation)) {}
+
+  void wait() override { member_->wait(*operation_); }
+
+  [[nodiscard]] bool done() noexcept override {
+    if (!operation_->finished.load(std::memory_order_acquire)) member_->try_advance();
+    return operation_->finished.load(std::memory_order_acquire);
+  }
+
+ private:
+  std::shared_ptr<Member> member_;
+  std::shared_ptr<Operation> operation_;
+};
+
+Member::Member(std::shared_ptr<NodeGroup> group, int rank) : seat_(std::move(group), rank), mailbox_(seat_) {}
+
+Member::~Member() { group().leave(seat_.place().rank, mailbox_.take_contents()); }
+
+void Member::close() {
+  if (idle() || std::uncaught_exceptions() == 0) return;
+  // This member will not get to the calls that the others make, so waiting could be in vain.
+  group().fail(Aborted("{} left the communicator because of an error, with calls in flight",
+                       group().who(seat_.place().rank)));
+}
+
+void Member::run(const CollectiveCall& call) {
+  // Messages are resumable only, and calls in flight come first.
+  if (is_message(call) || !idle()) return start(call).wait();
+  try {
+    carry_out_now(seat_, call);
+  } catch (const Error& error) {
+    for (const auto* buffer : call.buffers) {
+      if (buffer != nullptr) NodeGroup::keep_for_ever(*buffer);
+    }
+    seat_.fail(error);
+  }
+}
+
+Work Member::start(const CollectiveCall& call) {
+  auto operation = std::make_shared<Operation>(call, group().crowded());
+  bool first = false;
+  {
+    const std::lock_guard lock(driving_);
+    if (seat_.failure() || group().failed())
+      seat_.fail(seat_.failure() ? *seat_.failure() : group().failure());
+    if (is_message(call))
+      messages_.push_back(operation);
+    else
+      collectives_.push_back(operation);
+    first = in_flight_.fetch_add(1, std::memory_order_release) == 0;
+    // A message that can be posted at once is off before its sender looks away.
+    if (is_message(call)) advance();
+  }
+  if (first) Progress::of_this_process().attend(shared_from_this());
+  return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
+}
+
+void Member::wait(const Operation& operation) {
+  waiters_.fetch_add(1, std::memory_order_relaxed);
+  Waiting waiting(group().crowded());
+  while (!operation.finished.load(std::memory_order_acquire)) {
+    std::unique_lock lock(driving_, std::try_to_lock);
+    if (!lock) {
+      // The one who drives may have been put off this very core.
+      ::sched_yield();
+      continue;
+    }
+    if (advance()) {
+      waiting = Waiting(group().crowded());
+      continue;
+    }
+    lock.unlock();
+    static_cast<void>(waiting.is_time_to_look());
+    waiting.give_way();
+  }
+  waiters_.fetch_sub(1, std::memory_order_relaxed);
+  if (operation.error)
+    throw_error(operation.error->code(), operation.error->what(), operation.error->origin());
+}
+
+bool Member::try_advance() {
+  const std::unique_lock lock(driving_, std::try_to_lock);
+  return lock && advance();
+}
+
+bool Member::advance() {
+  bool moved = false;
+  while (!collectives_.empty()) {
+    const std::shared_ptr<Operation> operation = collectives_.front();
+    moved |= advance(*operation);
+    if (collectives_.empty() || !operation->finished.load(std::memory_order_relaxed)) break;
+    collectives_.pop_front();
+    in_flight_.fetch_sub(1, std::memory_order_release);
+  }
+  for (auto at = messages_.begin(); at != messages_.end();) {
+    const std::shared_ptr<Operation> operation = *at;
+    if (may_look_for_parcel(*operation)) moved |= advance(*operation);
+    if (messages_.empty()) break;
+    if (!operation->finished.load(std::memory_order_relaxed)) {
+      ++at;
+      continue;
+    }
+    at = messages_.erase(at);
+    in_flight_.fetch_sub(1, std::memory_order_release);
+  }
+  return moved;
+}
+
+bool Member::may_look_for_parcel(const Operation& operation) const {
+  // Messages with the same peer and tag keep their order: only the oldest of them goes on.
+  for (const std::shared_ptr<Operation>& earlier : messages_) {
+    if (earlier.get() == &operation) return true;
+    const bool alike = earlier->call->kind == operation.call->kind &&
+                       earlier->call->root == operation.call->root &&
+                       earlier->call->tag == operation.call->tag;
+    if (alike) return false;
+  }
+  return true;
+}
+
+bool Member::advance(Operation& operation) {
+  const CollectiveCall& call = operation.call.get();
+  bool moved = false;
+  try {
+    if (!operation.steps.started()) {
+      operation.steps = call.kind == CollectiveKind::kSend      ? mailbox_.send(call)
+                        : call.kind == CollectiveKind::kReceive ? mailbox_.receive(call)
+                                                                : carry_out(seat_, call);
+    }
+    while (operation.steps.ready()) {
+      operation.steps.resume();
+      moved = true;
+      if (operation.steps.done()) {
+        operation.finish();
+        return true;
+      }
+    }
+    if (moved) {
+      operation.waiting = Waiting(group().crowded());
+    } else if (operation.waiting.is_time_to_look()) {
+      if (is_message(call))
+        mailbox_.look_around(call, operation.waiting);
+      else
+        seat_.look_around(call, operation.waiting);
+    }
+    return moved;
+  } catch (const Error& error) {
+    if (!is_message(call) || seat_.failure()) {
+      fail_all(seat_.failure() ? *seat_.failure() : group().fail(error));
+    } else {
+      operation.error = error;
+      operation.finish();
+    }
+  } catch (const std::bad_alloc&) {
+    fail_all(group().fail(Unavailable("{} is out of memory", group().who(seat_.place().rank))));
+  }
+  return true;
+}
+
+void Member::fail_all(const Error& error) {
+  const auto fail = [&](const std::shared_ptr<Operation>& operation) {
+    // Others may still read and write its memory, if they were stopped in the middle.
+    NodeGroup::keep_for_ever(operation);
+    operation->error = error;
+    operation->finish();
+    in_flight_.fetch_sub(1, std::memory_order_release);
+  };
+  for (const auto& operation : collectives_) fail(operation);
+  collectives_.clear();
+  for (const auto& operation : messages_) fail(operation);
+  messages_.clear();
+}
+
+}  // namespace cohort::node

@@ -1,0 +1,68 @@
+// A member at work: its seat, its mailbox, and the calls that it has started and not
+// finished. Collectives go one after the other, in the order in which they were started;
+// messages move on beside them. The communicator and each Work co-own it.
+//
+// Whoever waits for a call drives it, and so does the progress thread.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <cohort/collective/work.h>
+
+#include "messages.h"
+#include "seat.h"
+
+namespace cohort::node {
+
+class Member : public std::enable_shared_from_this<Member> {
+ public:
+  Member(std::shared_ptr<NodeGroup> group, int rank);
+  ~Member();
+
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  [[nodiscard]] NodeGroup& group() const noexcept { return seat_.group(); }
+  [[nodiscard]] std::string_view last_algorithm() const noexcept { return seat_.algorithm; }
+
+  void run(const CollectiveCall& call);
+  [[nodiscard]] Work start(const CollectiveCall& call);
+
+  /// The communicator goes; calls in flight go on if their Works are still wanted.
+  void close();
+
+  /// Moves the calls in flight on as far as they go without waiting; true when one of them moved.
+  /// Does nothing while another thread is at it.
+  bool try_advance();
+
+  [[nodiscard]] bool idle() const noexcept { return in_flight_.load(std::memory_order_acquire) == 0; }
+
+  /// Somebody waits and drives this member already.
+  [[nodiscard]] bool is_waited_for() const noexcept { return waiters_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  struct Operation;
+  class InFlight;
+
+  void wait(const Operation& operation);
+  bool advance();
+  /// True when it has moved; sets `finished` at its end.
+  bool advance(Operation& operation);
+  bool may_look_for_parcel(const Operation& receive) const;
+  void fail_all(const Error& error);
+
+  std::mutex driving_;
+  Seat seat_;
+  Mailbox mailbox_;
+  std::deque<std::shared_ptr<Operation>> collectives_;
+  std::list<std::shared_ptr<Operation>> messages_;
+  std::atomic<int> in_flight_{0};
+  std::atomic<int> waiters_{0};
+};
+
+}  // namespace cohort::node

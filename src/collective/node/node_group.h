@@ -1,0 +1,94 @@
+// What the members of one communicator on one node share: each other's seats, who they
+// are, the first error. Made once per process and communicator; all of this process's
+// members co-own it.
+//
+// The seats of this process are blocks of its heap. A member that leaves tells each
+// other seat; a seat is given back to the heap once all others have left it alone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <cohort/base/error.h>
+#include <cohort/collective/communicator.h>
+#include <cohort/collective/node_communicator.h>
+#include <cohort/device/node_memory.h>
+
+#include "seat_memory.h"
+
+namespace cohort::node {
+
+class NodeGroup {
+ public:
+  /// Collective over the workers of `options.exchange`.
+  explicit NodeGroup(const NodeGroupOptions& options);
+  ~NodeGroup();
+
+  NodeGroup(const NodeGroup&) = delete;
+  NodeGroup& operator=(const NodeGroup&) = delete;
+
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(seats_.size()); }
+  [[nodiscard]] const std::vector<MemberInfo>& members() const noexcept { return members_; }
+  [[nodiscard]] std::string who(int member) const {
+    return describe(member, members_[static_cast<std::size_t>(member)]);
+  }
+
+  [[nodiscard]] SeatMemory& seat(int member) const noexcept {
+    return *seats_[static_cast<std::size_t>(member)];
+  }
+
+  /// The first of this process's members.
+  [[nodiscard]] int first_local_member() const noexcept { return first_local_; }
+
+  [[nodiscard]] const NodeMemory& memory() const noexcept { return *memory_; }
+  [[nodiscard]] int worker_of(int member) const noexcept {
+    return workers_[static_cast<std::size_t>(member)];
+  }
+
+  /// Whether all members are of this process.
+  [[nodiscard]] bool is_one_process() const noexcept { return own_blocks_.size() == seats_.size(); }
+
+  /// More members than cores: then who waits must give way at once.
+  [[nodiscard]] bool crowded() const noexcept { return crowded_; }
+
+  [[nodiscard]] std::chrono::duration<double> timeout() const noexcept { return timeout_; }
+
+  /// The loss of a worker, if one is known.
+  [[nodiscard]] const Error* fault() const { return fault_ ? fault_() : nullptr; }
+
+  /// True once some member has reported a failure; costs one read of a line that hardly ever changes.
+  [[nodiscard]] bool failed() const noexcept {
+    return record().state.load(std::memory_order_acquire) != FailureRecord::State::kNone;
+  }
+
+  /// Makes `error` the group's failure, unless there is one already. Returns the one that counts.
+  Error fail(const Error& error);
+
+  /// The group's failure. Only after `failed()`.
+  [[nodiscard]] Error failure() const;
+
+  /// Keeps for ever what others may still read or write, since they were stopped and not ended.
+  static void keep_for_ever(std::shared_ptr<const void> memory);
+
+  /// A member of this process leaves; `held` is memory that the others may still read.
+  void leave(int member, std::vector<std::shared_ptr<const Buffer>> held);
+
+ private:
+  void meet_other_processes(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats);
+  [[nodiscard]] FailureRecord& record() const noexcept { return seats_.front()->failure; }
+
+  std::shared_ptr<const NodeMemory> memory_;
+  std::vector<std::shared_ptr<const Buffer>> own_blocks_;  ///< the seats of this process's members
+  std::vector<SeatMemory*> seats_;
+  std::vector<int> workers_;
+  std::vector<MemberInfo> members_;
+  int first_local_ = 0;
+  bool crowded_ = false;
+  std::chrono::duration<double> timeout_;
+  std::function<const Error*()> fault_;
+};
+
+}  // namespace cohort::node

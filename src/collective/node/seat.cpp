@@ -1,0 +1,207 @@
+#include "seat.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace cohort::node {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long members that have found a difference wait for each other's exact calls.
+constexpr auto kTimeToDescribe = 1s;
+
+/// 32 bits of what members must agree on. Small calls never collide: kind, dtype, operator, root and
+/// up to 65,535 elements have bits of their own, and only what exceeds them is mixed in.
+std::uint32_t fingerprint(const CallSignature& call) noexcept {
+  const std::uint64_t rest =
+      call.elements >> 16 ^ call.layout ^ static_cast<std::uint64_t>(call.root >> 5) << 40;
+  const auto mixed = static_cast<std::uint32_t>(rest * 0x9e3779b97f4a7c15u >> 48);
+  return static_cast<std::uint32_t>(call.kind) << 28 | static_cast<std::uint32_t>(call.dtype) << 24 |
+         static_cast<std::uint32_t>(call.op) << 21 | (static_cast<std::uint32_t>(call.root) & 31u) << 16 |
+         ((static_cast<std::uint32_t>(call.elements) & 0xffffu) ^ mixed);
+}
+
+}  // namespace
+
+Seat::Seat(std::shared_ptr<NodeGroup> group, int rank)
+    : group_(std::move(group)),
+      place_{rank, group_->size()},
+      own_(group_->seat(rank)),
+      pointers_(static_cast<std::size_t>(group_->size())),
+      more_pointers_(static_cast<std::size_t>(group_->size())) {}
+
+void Seat::open(const CollectiveCall& call) {
+  if (failure_ || group_->failed()) fail(failure_ ? *failure_ : group_->failure());
+  ++sequence_;
+  word_ = sequence_ << 32 | fingerprint(signature(call, sequence_));
+  disagreement_ = false;
+  next_to_check_ = 0;
+  awaited_ = Awaited::kAnnouncements;
+}
+
+bool Seat::announced(int member) const noexcept {
+  const std::uint64_t word = peer(member).lines[sequence_ % 2].word.load(std::memory_order_acquire);
+  return word >> 32 == (sequence_ & 0xffffffffu);
+}
+
+bool Seat::all_announced() noexcept {
+  const std::size_t turn = sequence_ % 2;
+  for (; next_to_check_ < place_.size; ++next_to_check_) {
+    const std::uint64_t word = peer(next_to_check_).lines[turn].word.load(std::memory_order_acquire);
+    if (word == word_) continue;
+    if (word >> 32 != word_ >> 32) return false;
+    disagreement_ = true;
+    return true;
+  }
+  return true;
+}
+
+Steps Seat::explain_disagreement(const CollectiveCall& call) {
+  describe_call(call);
+  const Deadline deadline = Deadline::after(kTimeToDescribe);
+  const auto described = [this](int member) {
+    return peer(member).described.load(std::memory_order_acquire) == sequence_;
+  };
+  co_await until([&] {
+    for (int member = 0; member < place_.size; ++member) {
+      if (!described(member)) return deadline.expired() || group_->failed();
+    }
+    return true;
+  });
+  std::vector<CallSignature> signatures;
+  std::vector<int> callers;
+  for (int member = 0; member < place_.size; ++member) {
+    if (!described(member)) continue;
+    signatures.push_back(peer(member).signature);
+    callers.push_back(member);
+  }
+  int odd = 0;
+  const std::optional<std::string> mismatch = explain_mismatch(signatures, callers, group_->members(), odd);
+  fail(InvalidArgument(
+      ErrorOrigin{name_of(call), odd, mismatch ? group_->members()[static_cast<std::size_t>(odd)].host : ""},
+      mismatch.value_or(fmt::format("{}: members disagree, and those who differ did not say what they called",
+                                    name_of(call)))));
+}
+
+bool Seat::all_have_pieces(std::uint64_t pieces) noexcept {
+  if (awaited_ != Awaited::kPieces || awaited_count_ != pieces) next_to_check_ = 0;
+  awaited_ = Awaited::kPieces;
+  awaited_count_ = pieces;
+  for (; next_to_check_ < place_.size; ++next_to_check_) {
+    if (peer(next_to_check_).pieces.load(std::memory_order_acquire) < pieces) return false;
+  }
+  return true;
+}
+
+bool Seat::all_have_shares() noexcept {
+  if (awaited_ != Awaited::kShares) next_to_check_ = 0;
+  awaited_ = Awaited::kShares;
+  awaited_count_ = shares_;
+  for (; next_to_check_ < place_.size; ++next_to_check_) {
+    if (peer(next_to_check_).shares.load(std::memory_order_acquire) < shares_) return false;
+  }
+  return true;
+}
+
+// With two members the cells of a pair change hands: who reads a cell fetches its lines for writing and
+// fills this very cell in its next turn. Each line then crosses between the cores once per call, where
+// cells of fixed owners cost two crossings. Nothing else guards a cell: a member writes to it only after
+// it has read it itself.
+//
+// With more members a cell has several readers and stays its owner's. Two slots suffice, since nobody
+// reaches call k + 2 before all have read call k; pieces are read one behind the writing, so four do.
+
+std::byte* Seat::slot(int member, std::uint64_t number) const noexcept {
+  if (place_.size == 2)
+    return peer(static_cast<int>((static_cast<std::uint64_t>(member) + number) & 1)).slots[0].data();
+  return peer(member).slots[number & 1].data();
+}
+
+std::byte* Seat::cell(int member, std::uint64_t piece) const noexcept {
+  const std::uint64_t turn = piece / kCells;
+  const int holder =
+      place_.size == 2 ? static_cast<int>((static_cast<std::uint64_t>(member) + turn) & 1) : member;
+  return peer(holder).cells[piece % kCells].data();
+}
+
+void Seat::drive(const CollectiveCall& call, Steps steps) {
+  while (true) {
+    steps.resume();
+    if (steps.done()) return;
+    wait_for(call, [&] { return steps.ready(); });
+  }
+}
+
+std::string Seat::name_of(const CollectiveCall& call) const {
+  return fmt::format("{} #{}", to_string(call.kind), sequence_ - 1);
+}
+
+void Seat::describe_call(const CollectiveCall& call) {
+  if (own_.described.load(std::memory_order_relaxed) == sequence_) return;
+  own_.signature = signature(call, sequence_ - 1);
+  own_.described.store(sequence_, std::memory_order_release);
+}
+
+std::vector<int> Seat::missing_members() const {
+  std::vector<int> missing;
+  for (int member = 0; member < place_.size; ++member) {
+    const SeatMemory& seat = peer(member);
+    const bool arrived = awaited_ == Awaited::kAnnouncements ? announced(member)
+                         : awaited_ == Awaited::kPieces
+                             ? seat.pieces.load(std::memory_order_acquire) >= awaited_count_
+                             : seat.shares.load(std::memory_order_acquire) >= awaited_count_;
+    if (!arrived) missing.push_back(member);
+  }
+  return missing;
+}
+
+void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
+  if (group_->failed()) fail(group_->failure());
+  if (const Error* fault = group_->fault()) {
+    ErrorOrigin origin = fault->origin();
+    origin.call = name_of(call);
+    fail({fault->code(), fmt::format("{}: {}", name_of(call), fault->what()), std::move(origin)});
+  }
+  describe_call(call);
+  require_nobody_left(call);
+  const bool expires = group_->timeout().count() > 0;
+  if (!expires || waiting.waited() < group_->timeout()) return;
+  const std::vector<int> missing = missing_members();
+  if (missing.empty()) return;
+  fail(DeadlineExceeded(
+      ErrorOrigin{name_of(call), missing.front(),
+                  group_->members()[static_cast<std::size_t>(missing.front())].host},
+      explain_missing(call, sequence_ - 1, missing, group_->members(), waiting.waited().count())));
+}
+
+void Seat::require_nobody_left(const CollectiveCall& call) {
+  std::vector<int> left;
+  for (const int member : missing_members()) {
+    if (peer(member).left.load(std::memory_order_acquire)) left.push_back(member);
+  }
+  if (left.empty()) return;
+  // What they did before they left counts: look again, now that all of it can be seen.
+  const std::vector<int> missing = missing_members();
+  std::erase_if(
+      left, [&](int member) { return std::find(missing.begin(), missing.end(), member) == missing.end(); });
+  if (left.empty()) return;
+  std::vector<std::string> names;
+  for (const int member : left) names.push_back(group_->who(member));
+  fail(Aborted(
+      ErrorOrigin{name_of(call), left.front(),
+                  group_->members()[static_cast<std::size_t>(left.front())].host},
+      fmt::format("{}: waiting in {} for who left the communicator without this call: {}. An error ended "
+                  "their part, or they make fewer calls",
+                  name_of(call), describe(call), fmt::join(names, ", "))));
+}
+
+void Seat::fail(const Error& error) {
+  if (!failure_) failure_ = group_->fail(error);
+  throw_error(failure_->code(), failure_->what(), failure_->origin());
+}
+
+}  // namespace cohort::node

@@ -1,0 +1,131 @@
+// One member's side of the protocol: it announces calls, waits for the others, notices
+// who differs, is missing or gone, and makes that the error of the whole group.
+//
+// One thread at a time drives a seat.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "contribution.h"
+#include "node_group.h"
+#include "steps.h"
+#include "waiting.h"
+
+namespace cohort::node {
+
+class Seat {
+ public:
+  Seat(std::shared_ptr<NodeGroup> group, int rank);
+
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+
+  [[nodiscard]] NodeGroup& group() const noexcept { return *group_; }
+  [[nodiscard]] const Place& place() const noexcept { return place_; }
+  [[nodiscard]] SeatMemory& own() const noexcept { return own_; }
+  [[nodiscard]] SeatMemory& peer(int member) const noexcept { return group_->seat(member); }
+
+  // ---- one collective after the other
+
+  /// Opens the next collective. @throws the group's failure.
+  void open(const CollectiveCall& call);
+
+  /// Where this member's payload of the open collective goes, before `announce`.
+  [[nodiscard]] std::byte* payload() noexcept { return own_line().payload.data(); }
+  [[nodiscard]] const std::byte* payload_of(int member) const noexcept {
+    return peer(member).lines[sequence_ % 2].payload.data();
+  }
+
+  /// Tells the others that this member is here and what it has called; its payload is complete.
+  void announce() noexcept { own_line().word.store(word_, std::memory_order_release); }
+
+  /// True when all members have announced the same call, or when one differs.
+  [[nodiscard]] bool all_announced() noexcept;
+
+  /// After `all_announced`: whether some member has called something else.
+  [[nodiscard]] bool disagreement() const noexcept { return disagreement_; }
+
+  /// Waits for the members' exact calls. @throws InvalidArgument naming the odd ones.
+  Steps explain_disagreement(const CollectiveCall& call);
+
+  /// Fetches the line of the next call for writing, which hides behind what the caller does between.
+  void prepare_next_line() noexcept { __builtin_prefetch(&own_.lines[(sequence_ + 1) % 2], 1, 3); }
+
+  // ---- within a collective: what has been done since the beginning, by count
+
+  void raise_pieces(std::uint64_t pieces) noexcept { own_.pieces.store(pieces, std::memory_order_release); }
+  [[nodiscard]] bool all_have_pieces(std::uint64_t pieces) noexcept;
+  void raise_shares() noexcept { own_.shares.store(++shares_, std::memory_order_release); }
+  [[nodiscard]] bool all_have_shares() noexcept;
+
+  /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
+  [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept;
+  [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
+  [[nodiscard]] std::uint64_t next_slot() noexcept { return slots_++; }
+  [[nodiscard]] std::uint64_t next_pieces(std::uint64_t count) noexcept {
+    return std::exchange(pieces_, pieces_ + count);
+  }
+
+  /// Room for a pointer per member.
+  [[nodiscard]] std::span<const std::byte*> pointers() noexcept { return pointers_; }
+  [[nodiscard]] std::span<const std::byte*> more_pointers() noexcept { return more_pointers_; }
+
+  // ---- waiting
+
+  template <class Condition>
+  void wait_for(const CollectiveCall& call, Condition condition) {
+    if (condition()) return;
+    Waiting waiting(group_->crowded());
+    do {
+      if (waiting.is_time_to_look()) look_around(call, waiting);
+      waiting.give_way();
+    } while (!condition());
+  }
+
+  /// Runs an algorithm to its end.
+  void drive(const CollectiveCall& call, Steps steps);
+
+  /// Looks for a reason not to wait any longer. @throws the error of the group.
+  void look_around(const CollectiveCall& call, const Waiting& waiting);
+
+  /// Makes `error` the group's, unless it has one, and this member unusable. @throws the group's error.
+  [[noreturn]] void fail(const Error& error);
+  [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
+
+  std::string_view algorithm = "none";  ///< what carries out the open collective
+
+ private:
+  enum class Awaited { kAnnouncements, kPieces, kShares };
+
+  [[nodiscard]] Line& own_line() noexcept { return own_.lines[sequence_ % 2]; }
+  [[nodiscard]] bool announced(int member) const noexcept;
+  [[nodiscard]] std::vector<int> missing_members() const;
+  void describe_call(const CollectiveCall& call);
+  void require_nobody_left(const CollectiveCall& call);
+  [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
+
+  std::shared_ptr<NodeGroup> group_;
+  Place place_;
+  SeatMemory& own_;
+
+  std::uint64_t sequence_ = 0;
+  std::uint64_t word_ = 0;
+  bool disagreement_ = false;
+  int next_to_check_ = 0;  ///< members before it have done what is awaited
+  Awaited awaited_ = Awaited::kAnnouncements;
+  std::uint64_t awaited_count_ = 0;
+
+  std::uint64_t slots_ = 0;
+  std::uint64_t pieces_ = 0;
+  std::uint64_t shares_ = 0;
+  std::vector<const std::byte*> pointers_;
+  std::vector<const std::byte*> more_pointers_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace cohort::node

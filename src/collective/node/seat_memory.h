@@ -1,0 +1,93 @@
+// A member's seat as the other members of its node see it: a block of its process's
+// heap with the flags that it raises and the cells that it fills. Only its owner writes
+// here, but for what is said below.
+//
+// Every collective begins with one word on one line, whatever its size: members that
+// disagree about the size would otherwise wait for each other at different places, and
+// never find out. Payload of a few bytes lies beside the word and costs no line more.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <cohort/collective/collective_call.h>
+
+namespace cohort::node {
+
+/// Two cache lines: the hardware fetches them in pairs, so flags of different writers keep apart.
+inline constexpr std::size_t kApart = 128;
+
+inline constexpr std::size_t kPayloadBytes = 56;
+inline constexpr std::size_t kSlotBytes = 8 * 1024;
+inline constexpr std::size_t kPieceBytes = 32 * 1024;
+inline constexpr std::size_t kCells = 4;
+
+/// Payload, then, by a release store, the word: {sequence, fingerprint of the call}, 32 bits each.
+struct alignas(kApart) Line {
+  std::array<std::byte, kPayloadBytes> payload;
+  std::atomic<std::uint64_t> word{0};
+};
+
+/// What a member says in the payload of a call whose data is too large for the line and the slot:
+/// where its buffers are. Either offsets into its heap, or addresses of its process.
+struct BufferAddresses {
+  std::uint64_t input = 0;
+  std::uint64_t output = 0;
+  bool input_in_heap = false;
+  bool output_in_heap = false;
+};
+static_assert(sizeof(BufferAddresses) <= kPayloadBytes);
+
+/// A message on its way, in the seat of its sender.
+struct alignas(64) Parcel {
+  enum class State : std::uint32_t { kFree, kPosted, kBeingTaken, kTaken };
+  std::atomic<State> state{State::kFree};  ///< posted by the sender, taken by the receiver
+  std::int32_t to = 0;
+  std::int32_t tag = 0;
+  DType dtype = DType::kUInt8;
+  bool in_heap = false;
+  std::uint64_t number = 0;  ///< messages are received in the order in which they were sent
+  std::uint64_t elements = 0;
+  std::uint64_t address = 0;
+};
+inline constexpr std::size_t kParcels = 16;
+
+/// The first error of the group, on which all members agree; in the seat of member 0.
+struct FailureRecord {
+  enum class State : std::uint32_t { kNone, kBeingWritten, kWritten };
+  std::atomic<State> state{State::kNone};
+  std::int32_t code = 0;
+  std::int32_t member = -1;
+  std::array<char, 64> host{};
+  std::array<char, 64> call{};
+  std::array<char, 1600> text{};
+};
+
+struct SeatMemory {
+  /// Used in turns: the line of call k is written again in call k + 2, which no member reaches before
+  /// all have read it.
+  std::array<Line, 2> lines;
+
+  alignas(kApart) std::atomic<std::uint64_t> pieces{
+      0};  ///< pieces that lie in the cells, since the beginning
+  alignas(kApart) std::atomic<std::uint64_t> shares{0};  ///< direct collectives whose share is done
+
+  /// The exact call, for who finds a difference or waits for long. `described` is its sequence number.
+  alignas(kApart) std::atomic<std::uint64_t> described{0};
+  CallSignature signature;
+
+  /// This member takes part no more.
+  alignas(kApart) std::atomic<bool> left{false};
+  /// Counted by the others: those who will not look at this seat any more.
+  std::atomic<int> departures{0};
+
+  alignas(kApart) FailureRecord failure;
+  alignas(kApart) std::array<Parcel, kParcels> parcels;
+
+  alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
+  alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
+};
+
+}  // namespace cohort::node

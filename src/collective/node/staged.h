@@ -1,0 +1,36 @@
+// Collectives through cells: every member copies its contribution to a place that the
+// others read. For what is small, where it costs one crossing of the cache lines and a
+// single wait, and for buffers that nobody else can reach.
+#pragma once
+
+#include "seat.h"
+#include "steps.h"
+
+namespace cohort::node {
+
+/// Whether the call goes in one piece, through the line or the slot.
+[[nodiscard]] inline bool fits_slot(std::size_t contributed_bytes) noexcept {
+  return contributed_bytes <= kSlotBytes;
+}
+
+/// The two halves of such a call, around the wait for all announcements.
+class SlotCall {
+ public:
+  /// Opens the collective, contributes and announces it.
+  SlotCall(Seat& seat, const CollectiveCall& call, std::size_t contributed_bytes);
+
+  /// Makes the result. After all have announced the same call.
+  void finish();
+
+ private:
+  Seat& seat_;
+  const CollectiveCall& call_;
+  bool in_line_;
+  std::uint64_t slot_ = 0;
+};
+
+/// A long call in pieces. Cost per member and piece: one copy in, one pass over all members' pieces.
+/// Writing runs one piece ahead of reading, so that both ends of the crossing work at once.
+Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call);
+
+}  // namespace cohort::node

@@ -1,0 +1,37 @@
+// Where one way of moving data gives over to the next, in bytes that one member
+// contributes. Measured on two cores with rewritten inputs; docs/collectives.md has the
+// figures behind each number.
+#pragma once
+
+#include <cstddef>
+
+#include "seat_memory.h"
+
+namespace cohort::node {
+
+/// In one go through a slot up to here; more than this is first announced with its addresses.
+inline constexpr std::size_t kLargestSlotCall = kSlotBytes;
+
+/// Buffers of the heap are used where they are from here on; those written in place sooner, since then
+/// only one stream of each member crosses between the cores.
+inline constexpr std::size_t kSmallestDirectInPlace = kSlotBytes + 1;
+inline constexpr std::size_t kSmallestDirect = std::size_t{128} << 10;
+
+/// Private buffers are copied by the kernel from here on: below, the system call costs more than a
+/// second copy through the caches.
+inline constexpr std::size_t kSmallestSingleCopy = std::size_t{256} << 10;
+
+/// Bytes per system call: what was pulled in is reduced while it is still in the second-level cache.
+inline constexpr std::size_t kSingleCopyBlock = std::size_t{256} << 10;
+
+/// Between these, fetching ahead by software beats the hardware's guess (in place).
+inline constexpr std::size_t kSmallestPrefetch = std::size_t{256} << 10;
+inline constexpr std::size_t kLargestPrefetch = std::size_t{2} << 20;
+inline constexpr std::size_t kPrefetchAhead = 2048;
+
+/// Results of calls out of place go past the caches where they would not stay there anyway: first the
+/// others' copies, then all.
+inline constexpr std::size_t kSmallestStreamOthers = std::size_t{12} << 20;
+inline constexpr std::size_t kSmallestStream = std::size_t{48} << 20;
+
+}  // namespace cohort::node

@@ -1,0 +1,38 @@
+// How a member passes the time until others have done their part: it polls, then gives
+// its core away after each poll, then naps, so that waiting costs a microsecond of
+// latency at first and hardly any processor time later.
+#pragma once
+
+#include <chrono>
+
+namespace cohort::node {
+
+class Waiting {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Where members outnumber cores, the one that is waited for may need this very core.
+  explicit Waiting(bool crowded) noexcept : polls_before_yielding_(crowded ? kFewPolls : kManyPolls) {}
+
+  /// Between two polls without success: gives the core away or naps, if it is time for that.
+  void give_way();
+
+  /// Counts a poll without success. True when it is time to look for a reason to give up.
+  [[nodiscard]] bool is_time_to_look();
+
+  [[nodiscard]] std::chrono::duration<double> waited() const noexcept { return now_ - started_; }
+
+ private:
+  static constexpr unsigned kFewPolls = 4;
+  static constexpr unsigned kManyPolls = 20'000;
+
+  unsigned polls_before_yielding_;
+  unsigned polls_ = 0;
+  bool timed_ = false;
+  bool naps_ = false;
+  Clock::time_point started_;
+  Clock::time_point now_;
+  Clock::time_point next_look_;
+};
+
+}  // namespace cohort::node

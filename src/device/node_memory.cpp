@@ -1,0 +1,211 @@
+#include <cohort/device/node_memory.h>
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include <cohort/base/error.h>
+#include <cohort/base/log.h>
+#include <cohort/device/node_heap.h>
+
+namespace cohort {
+namespace {
+
+/// A number at a known place of private memory. Only who really reads this process's memory finds
+/// it: a process of the same number in another name space has something else there, or nothing.
+struct Nonce {
+  std::uint64_t value = 0;
+  Nonce() {
+    if (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) value = 0;
+  }
+};
+
+const Nonce& own_nonce() {
+  static const Nonce nonce;
+  return nonce;
+}
+
+/// What a worker tells its neighbours; the same program runs on both sides, so it travels as bytes.
+struct Introduction {
+  std::int64_t pid = ::getpid();
+  std::uint64_t heap_bytes = 0;
+  const std::uint64_t* nonce_address = &own_nonce().value;
+  std::uint64_t nonce = own_nonce().value;
+  cpu_set_t cores{};
+};
+
+struct Verdict {
+  bool shares = false;
+  bool copies = false;
+};
+
+template <class T>
+std::string to_blob(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+template <class T>
+T from_blob(const std::string& blob) {
+  COHORT_CHECK(blob.size() == sizeof(T));
+  T value;
+  std::memcpy(static_cast<void*>(&value), blob.data(), sizeof value);
+  return value;
+}
+
+cpu_set_t own_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_SET(0, &cores);
+  return cores;
+}
+
+std::byte* map_heap(int descriptor, std::size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  static_cast<void>(madvise(memory, bytes, MADV_DONTDUMP));
+  static_cast<void>(madvise(memory, bytes, MADV_DONTFORK));
+  return static_cast<std::byte*>(memory);
+}
+
+/// Yama lets only ancestors read a process's memory, unless the process itself permits more.
+void permit_neighbours_to_read() {
+  std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
+  int scope = 0;
+  if (file >> scope && scope == 1) static_cast<void>(prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0));
+}
+
+/// process_vm_readv and _writev stop at a limit of their own; then they go on where they stopped.
+template <class Transfer>
+void copy_all(Transfer transfer, int worker, std::byte* local, std::byte* remote, std::size_t bytes) {
+  while (bytes > 0) {
+    const iovec here{local, bytes};
+    const iovec there{remote, bytes};
+    const ssize_t copied = transfer(here, there);
+    if (copied <= 0) {
+      throw Unavailable("worker {}'s memory cannot be reached: {}", worker,
+                        copied == 0 ? "nothing was copied" : std::strerror(errno));
+    }
+    local += copied;
+    remote += copied;
+    bytes -= static_cast<std::size_t>(copied);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const NodeMemory> NodeMemory::of_this_process_alone() {
+  static const std::shared_ptr<const NodeMemory> alone = [] {
+    std::shared_ptr<NodeMemory> memory(new NodeMemory(0, 1));
+    const cpu_set_t cores = own_cores();
+    memory->cores_ = CPU_COUNT(&cores);
+    memory->shared_ = memory->single_copy_ = true;
+    if (const NodeHeap* heap = NodeHeap::of_this_process()) memory->neighbours_.front().heap = heap->base();
+    return memory;
+  }();
+  return alone;
+}
+
+std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const WorkerInfo> workers,
+                                                      const BlobExchange& exchange) {
+  std::shared_ptr<NodeMemory> memory(new NodeMemory(rank, workers.size()));
+  NodeHeap* heap = NodeHeap::of_this_process();
+  Introduction own;
+  own.cores = own_cores();
+  own.heap_bytes = heap == nullptr ? 0 : heap->bytes();
+  const std::vector<std::string> blobs = exchange(to_blob(own));
+
+  std::vector<int> peers;
+  cpu_set_t cores = own.cores;
+  for (const WorkerInfo& worker : workers) {
+    if (worker.node != workers[static_cast<std::size_t>(rank)].node || worker.rank == rank) continue;
+    peers.push_back(worker.rank);
+    const auto peer = from_blob<Introduction>(blobs[static_cast<std::size_t>(worker.rank)]);
+    Neighbour& neighbour = memory->neighbours_[static_cast<std::size_t>(worker.rank)];
+    neighbour.pid = peer.pid;
+    neighbour.heap_bytes = peer.heap_bytes;
+    CPU_OR(&cores, &cores, &peer.cores);
+  }
+  memory->cores_ = CPU_COUNT(&cores);
+  if (heap != nullptr) memory->neighbours_[static_cast<std::size_t>(rank)].heap = heap->base();
+
+  const std::vector<int> silent =
+      exchange_descriptors({.rank = rank, .peers = peers, .exchange = exchange},
+                           heap == nullptr ? -1 : heap->descriptor(), [&](int peer, int descriptor) {
+                             Neighbour& neighbour = memory->neighbours_[static_cast<std::size_t>(peer)];
+                             neighbour.heap = map_heap(descriptor, neighbour.heap_bytes);
+                           });
+
+  const auto is_mapped = [&](int peer) {
+    return memory->neighbours_[static_cast<std::size_t>(peer)].heap != nullptr;
+  };
+  const bool shares = heap != nullptr && silent.empty() && std::all_of(peers.begin(), peers.end(), is_mapped);
+  // One verdict for the whole node, so that all its workers choose alike.
+  const auto agree = [&](Verdict verdict) {
+    const std::vector<std::string> verdicts = exchange(to_blob(verdict));
+    for (const int peer : peers) {
+      const auto other = from_blob<Verdict>(verdicts[static_cast<std::size_t>(peer)]);
+      verdict.shares = verdict.shares && other.shares;
+      verdict.copies = verdict.copies && other.copies;
+    }
+    // All workers of all nodes go on alike, for the exchange is theirs together.
+    const bool all_copy = std::all_of(verdicts.begin(), verdicts.end(), [](const std::string& blob) {
+      return from_blob<Verdict>(blob).copies;
+    });
+    return std::pair(verdict, all_copy);
+  };
+  auto [verdict, all_copy] = agree({shares, memory->read_nonces(peers, blobs)});
+  if (!all_copy) {
+    permit_neighbours_to_read();
+    static_cast<void>(exchange(""));  // everybody has permitted it
+    verdict = agree({shares, memory->read_nonces(peers, blobs)}).first;
+  }
+  memory->shared_ = verdict.shares;
+  memory->single_copy_ = verdict.copies;
+  if (!peers.empty() && !memory->shared_) {
+    log::warning("the workers of this node cannot map each other's memory; their collectives go through MPI");
+  }
+  return memory;
+}
+
+NodeMemory::~NodeMemory() {
+  for (std::size_t worker = 0; worker < neighbours_.size(); ++worker) {
+    const Neighbour& neighbour = neighbours_[worker];
+    const bool own = static_cast<int>(worker) == rank_;
+    if (!own && neighbour.heap != nullptr) munmap(neighbour.heap, neighbour.heap_bytes);
+  }
+}
+
+bool NodeMemory::read_nonces(std::span<const int> peers, std::span<const std::string> blobs) const {
+  return std::all_of(peers.begin(), peers.end(), [&](int peer) {
+    const auto introduction = from_blob<Introduction>(blobs[static_cast<std::size_t>(peer)]);
+    std::uint64_t value = 0;
+    const iovec here{&value, sizeof value};
+    const iovec there{const_cast<std::uint64_t*>(introduction.nonce_address), sizeof value};
+    const ssize_t copied = process_vm_readv(static_cast<pid_t>(introduction.pid), &here, 1, &there, 1, 0);
+    return copied == static_cast<ssize_t>(sizeof value) && value == introduction.nonce;
+  });
+}
+
+void NodeMemory::copy_from(int worker, const std::byte* remote, std::byte* local, std::size_t bytes) const {
+  const auto pid = static_cast<pid_t>(neighbours_[static_cast<std::size_t>(worker)].pid);
+  copy_all(
+      [&](const iovec& here, const iovec& there) { return process_vm_readv(pid, &here, 1, &there, 1, 0); },
+      worker, local, const_cast<std::byte*>(remote), bytes);
+}
+
+void NodeMemory::copy_to(int worker, std::byte* remote, const std::byte* local, std::size_t bytes) const {
+  const auto pid = static_cast<pid_t>(neighbours_[static_cast<std::size_t>(worker)].pid);
+  copy_all(
+      [&](const iovec& here, const iovec& there) { return process_vm_writev(pid, &here, 1, &there, 1, 0); },
+      worker, const_cast<std::byte*>(local), remote, bytes);
+}
+
+}  // namespace cohort
