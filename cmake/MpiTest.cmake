@@ -1,4 +1,4 @@
-# add_mpi_test(name RANKS 1 2 3 4 7 SOURCES x.cpp [LINKS mpi strategy] [TIMEOUT 60])
+# add_mpi_test(name RANKS 1 2 3 4 7 SOURCES x.cpp [LINKS mpi strategy] [TIMEOUT 60] [ENVIRONMENT A=1])
 #
 # Builds a GoogleTest program that runs on every rank (its main is in
 # tests/support/mpi_main.cpp) and registers one CTest entry per number of ranks, called
@@ -28,7 +28,7 @@ function(cohort_mpi_properties test ranks timeout)
 endfunction()
 
 function(add_mpi_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SOURCES;LINKS;ENVIRONMENT" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
@@ -40,5 +40,6 @@ function(add_mpi_test name)
     cohort_mpi_command(command ${ranks} $<TARGET_FILE:${name}_test>)
     add_test(NAME ${name}.${ranks}ranks COMMAND ${command})
     cohort_mpi_properties(${name}.${ranks}ranks ${ranks} ${ARG_TIMEOUT})
+    set_property(TEST ${name}.${ranks}ranks APPEND PROPERTY ENVIRONMENT ${ARG_ENVIRONMENT})
   endforeach()
 endfunction()

@@ -11,6 +11,8 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
+#include <cohort/collective/node_communicator.h>
+#include <cohort/device/node_memory.h>
 
 #include "calls.h"
 #include "mpi_communicator.h"
@@ -114,6 +116,9 @@ class Session::Impl {
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options);
 
  private:
+  /// Whether all workers can reach each other's memory.
+  [[nodiscard]] bool on_one_node() const { return workers_.back().node == 0 && node_memory_->shared(); }
+  [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options);
   void watch_others();
 
   // In the order of the start; undone in reverse when the constructor fails.
@@ -128,6 +133,7 @@ class Session::Impl {
   int rank_ = 0;
   std::unique_ptr<MpiCommunicator> everyone_;
   std::unique_ptr<PeerWatch> watch_;
+  std::shared_ptr<const NodeMemory> node_memory_;
 };
 
 Session::Impl::Impl(int* argc, char*** argv)
@@ -140,6 +146,8 @@ Session::Impl::Impl(int* argc, char*** argv)
   everyone_ = std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_),
                                                 CommunicationOptions{});
   if (workers_.size() > 1) watch_others();
+  node_memory_ =
+      NodeMemory::connect(rank_, workers_, [this](std::string_view blob) { return exchange(blob); });
   ProcessEnd::instance().set_worker(workers_[static_cast<std::size_t>(rank_)], watch_.get());
   start_guard_.reset();
   log::debug("session of {} workers on {} nodes, MPI thread level {}", workers_.size(),
@@ -184,7 +192,20 @@ std::unique_ptr<Communicator> Session::Impl::make_communicator(const Communicati
   const Tensor timeouts =
       Tensor::uninitialized({static_cast<std::int64_t>(workers_.size())}, DType::kFloat64);
   everyone_->all_gather(Tensor::from({options.timeout_seconds.value_or(-1)}), timeouts);
+  if (on_one_node() && settings_.communicator() == "node")
+    return std::move(make_node_communicators(node_options(options)).front());
   return std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_), options);
+}
+
+NodeGroupOptions Session::Impl::node_options(const CommunicationOptions& options) {
+  NodeGroupOptions group;
+  group.memory = node_memory_;
+  group.workers = workers_;
+  group.rank = rank_;
+  group.exchange = [this](std::string_view blob) { return exchange(blob); };
+  group.fault = [runtime = runtime_] { return runtime->fault(); };
+  group.communication = options;
+  return group;
 }
 
 void Session::Impl::close() {

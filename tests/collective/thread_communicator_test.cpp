@@ -13,6 +13,9 @@ class ThreadCommunicator : public ::testing::TestWithParam<int> {};
 TEST_P(ThreadCommunicator, ReducesExactly) { for_each_member(GetParam(), check_reductions); }
 TEST_P(ThreadCommunicator, FollowsTheRulesOfArithmetic) { for_each_member(GetParam(), check_arithmetic); }
 TEST_P(ThreadCommunicator, MovesData) { for_each_member(GetParam(), check_data_movement); }
+TEST_P(ThreadCommunicator, WorksAtEverySizeInAnyMemory) {
+  for_each_member(GetParam(), check_sizes_and_memory);
+}
 TEST_P(ThreadCommunicator, PassesMessages) { for_each_member(GetParam(), check_messages); }
 TEST_P(ThreadCommunicator, KeepsManyInFlight) { for_each_member(GetParam(), check_async); }
 TEST_P(ThreadCommunicator, ReducesPackedTensors) { for_each_member(GetParam(), check_packed); }

@@ -48,6 +48,7 @@ TEST(MpiCommunicator, KnowsItsMembers) {
 TEST(MpiCommunicator, Reductions) { testing::check_reductions(*make_communicator()); }
 TEST(MpiCommunicator, Arithmetic) { testing::check_arithmetic(*make_communicator()); }
 TEST(MpiCommunicator, DataMovement) { testing::check_data_movement(*make_communicator()); }
+TEST(MpiCommunicator, SizesAndMemory) { testing::check_sizes_and_memory(*make_communicator()); }
 TEST(MpiCommunicator, Messages) { testing::check_messages(*make_communicator()); }
 TEST(MpiCommunicator, Async) { testing::check_async(*make_communicator()); }
 TEST(MpiCommunicator, Packed) { testing::check_packed(*make_communicator()); }

@@ -226,6 +226,170 @@ void check_data_movement(Communicator& communicator) {
   communicator.barrier();
 }
 
+namespace {
+
+/// Where a member's buffers lie.
+enum class Memory { kCohorts, kOrdinary, kMixed };
+
+/// Uninitialised; with `kMixed` odd members have ordinary memory.
+Tensor buffer_in(Memory memory, int rank, std::size_t elements) {
+  const Shape shape{static_cast<std::int64_t>(elements)};
+  if (memory == Memory::kCohorts || (memory == Memory::kMixed && rank % 2 == 0))
+    return Tensor::uninitialized(shape, DType::kInt32);
+  auto values = std::make_shared<std::vector<std::int32_t>>(elements);
+  const std::span<std::int32_t> span(*values);
+  return Tensor::wrap(span, shape, std::move(values));
+}
+
+/// What member `rank` contributes at `index`; different everywhere.
+std::int32_t mark(int rank, std::size_t index) {
+  return static_cast<std::int32_t>(index) * 31 + (rank + 1) * 1'000'003;
+}
+
+class EveryCollective {
+ public:
+  EveryCollective(Communicator& communicator, Memory memory, std::size_t elements)
+      : communicator_(communicator),
+        memory_(memory),
+        elements_(elements),
+        rank_(communicator.rank()),
+        size_(communicator.size()),
+        members_(static_cast<std::size_t>(size_)) {}
+
+  void check() {
+    all_reduce();
+    rooted(static_cast<int>(elements_) % size_);
+    blocks();
+  }
+
+ private:
+  [[nodiscard]] Tensor contribution(std::size_t elements) const {
+    Tensor tensor = buffer_in(memory_, rank_, elements);
+    std::size_t index = 0;
+    for (std::int32_t& value : tensor.span<std::int32_t>()) value = mark(rank_, index++);
+    return tensor;
+  }
+  [[nodiscard]] Tensor room(std::size_t elements) const {
+    Tensor tensor = buffer_in(memory_, rank_, elements);
+    tensor.fill(-1);
+    return tensor;
+  }
+
+  /// `wanted(index)` for every element of `got`.
+  template <class Wanted>
+  void expect(const Tensor& got, Wanted wanted, const char* what) const {
+    std::size_t index = 0;
+    for (const std::int32_t value : got.span<std::int32_t>()) {
+      if (value != wanted(index)) {
+        ADD_FAILURE() << what << " of " << elements_ << " elements, memory " << static_cast<int>(memory_)
+                      << ", member " << rank_ << " of " << size_ << ": element " << index << " is " << value
+                      << ", wanted " << wanted(index) << " (" << communicator_.last_algorithm() << ")";
+        return;
+      }
+      ++index;
+    }
+  }
+
+  [[nodiscard]] std::int32_t sum_at(std::size_t index) const {
+    std::int32_t sum = 0;
+    for (int member = 0; member < size_; ++member) sum += mark(member, index);
+    return sum;
+  }
+
+  void all_reduce() const {
+    const auto wanted = [&](std::size_t index) { return sum_at(index); };
+    const Tensor in_place = contribution(elements_);
+    communicator_.all_reduce(in_place, ReduceOp::kSum);
+    expect(in_place, wanted, "all_reduce in place");
+    const Tensor output = room(elements_);
+    communicator_.all_reduce(contribution(elements_), output, ReduceOp::kSum);
+    expect(output, wanted, "all_reduce");
+  }
+
+  void rooted(int root) const {
+    const bool is_root = rank_ == root;
+    const Tensor reduced = room(elements_);
+    communicator_.reduce(contribution(elements_), reduced, ReduceOp::kSum, root);
+    expect(
+        reduced, [&](std::size_t index) { return is_root ? sum_at(index) : -1; }, "reduce");
+
+    const Tensor everywhere = is_root ? contribution(elements_) : room(elements_);
+    communicator_.broadcast(everywhere, root);
+    expect(
+        everywhere, [&](std::size_t index) { return mark(root, index); }, "broadcast");
+
+    const Tensor gathered = room(is_root ? elements_ * members_ : 0);
+    communicator_.gather(contribution(elements_), gathered, root);
+    expect(
+        gathered,
+        [&](std::size_t index) { return mark(static_cast<int>(index / elements_), index % elements_); },
+        "gather");
+
+    const Tensor part = room(elements_);
+    communicator_.scatter(is_root ? contribution(elements_ * members_) : Tensor(), part, root);
+    const auto begin = static_cast<std::size_t>(rank_) * elements_;
+    expect(
+        part, [&](std::size_t index) { return mark(root, begin + index); }, "scatter");
+  }
+
+  void blocks() const {
+    const auto begin = static_cast<std::size_t>(rank_) * elements_;
+    const auto from = [&](std::size_t index) { return static_cast<int>(index / elements_); };
+
+    const Tensor gathered = room(elements_ * members_);
+    communicator_.all_gather(contribution(elements_), gathered);
+    expect(
+        gathered, [&](std::size_t index) { return mark(from(index), index % elements_); }, "all_gather");
+
+    const Tensor block = room(elements_);
+    communicator_.reduce_scatter(contribution(elements_ * members_), block, ReduceOp::kSum);
+    expect(
+        block, [&](std::size_t index) { return sum_at(begin + index); }, "reduce_scatter");
+
+    const Tensor exchanged = room(elements_ * members_);
+    communicator_.all_to_all(contribution(elements_ * members_), exchanged);
+    expect(
+        exchanged, [&](std::size_t index) { return mark(from(index), begin + index % elements_); },
+        "all_to_all");
+
+    // Member 0 contributes most, the last one nothing.
+    std::vector<std::size_t> counts;
+    std::vector<int> owners;
+    for (int member = 0; member < size_; ++member) {
+      counts.push_back(elements_ - elements_ * static_cast<std::size_t>(member) / members_ -
+                       (member == size_ - 1 ? elements_ / members_ : 0));
+      owners.insert(owners.end(), counts.back(), member);
+    }
+    const Tensor uneven = room(owners.size());
+    communicator_.all_gather_uneven(contribution(counts[static_cast<std::size_t>(rank_)]), uneven, counts);
+    std::size_t first = 0;
+    expect(
+        uneven,
+        [&](std::size_t index) {
+          if (index == 0 || owners[index] != owners[index - 1]) first = index;
+          return mark(owners[index], index - first);
+        },
+        "all_gather_uneven");
+  }
+
+  Communicator& communicator_;
+  Memory memory_;
+  std::size_t elements_;
+  int rank_;
+  int size_;
+  std::size_t members_;
+};
+
+}  // namespace
+
+void check_sizes_and_memory(Communicator& communicator) {
+  for (const Memory memory : {Memory::kCohorts, Memory::kOrdinary, Memory::kMixed}) {
+    // Around the limits between the ways that the data can take, and well beyond.
+    for (const std::size_t elements : {1u, 14u, 15u, 2048u, 2049u, 8192u, 20'001u, 70'001u})
+      EveryCollective(communicator, memory, elements).check();
+  }
+}
+
 void check_messages(Communicator& communicator) {
   if (communicator.size() == 1) return;
   const int next = (communicator.rank() + 1) % communicator.size();

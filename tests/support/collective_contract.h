@@ -17,6 +17,10 @@ void check_arithmetic(Communicator& communicator);
 /// Broadcast, all-gather (even and uneven), all-to-all, gather and scatter, from every root.
 void check_data_movement(Communicator& communicator);
 
+/// Every collective at sizes from one element to beyond all caches' first levels, with buffers of
+/// Cohort's own memory, of ordinary memory, and of both kinds on different members.
+void check_sizes_and_memory(Communicator& communicator);
+
 /// Send and receive around a ring, tags, and a message of the wrong size.
 void check_messages(Communicator& communicator);
 

@@ -55,6 +55,7 @@ class Config {
   [[nodiscard]] std::chrono::duration<double> fault_grace() const;
   [[nodiscard]] int cpu_devices() const;
   [[nodiscard]] bool huge_pages() const;
+  [[nodiscard]] const std::string& communicator() const;
   [[nodiscard]] bool node_heap() const;
 
  private:

@@ -2,7 +2,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <exception>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -28,12 +30,16 @@ struct Member::Operation {
   Waiting waiting;
   std::optional<Error> error;
   std::atomic<bool> finished{false};
+  std::atomic<bool> dropped{false};  ///< nobody holds its Work
 };
 
 class Member::InFlight final : public Work::State {
  public:
   InFlight(std::shared_ptr<Member> member, std::shared_ptr<Operation> operation)
       : member_(std::move(member)), operation_(std::move(operation)) {}
+  ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
 
   void wait() override { member_->wait(*operation_); }
 
@@ -52,10 +58,30 @@ Member::Member(std::shared_ptr<NodeGroup> group, int rank) : seat_(std::move(gro
 Member::~Member() { group().leave(seat_.place().rank, mailbox_.take_contents()); }
 
 void Member::close() {
-  if (idle() || std::uncaught_exceptions() == 0) return;
-  // This member will not get to the calls that the others make, so waiting could be in vain.
-  group().fail(Aborted("{} left the communicator because of an error, with calls in flight",
-                       group().who(seat_.place().rank)));
+  if (idle()) return;
+  if (std::uncaught_exceptions() > 0) {
+    // This member will not get to the calls that the others make, so waiting could be in vain.
+    group().fail(Aborted("{} left the communicator because of an error, with calls in flight",
+                         group().who(seat_.place().rank)));
+    return;
+  }
+  while (const std::shared_ptr<Operation> dropped = find_dropped()) {
+    try {
+      wait(*dropped);
+    } catch (const Error&) {
+      return;  // nobody asks any more
+    }
+  }
+}
+
+std::shared_ptr<Member::Operation> Member::find_dropped() {
+  const std::lock_guard lock(driving_);
+  const auto is_dropped = [](const auto& operation) {
+    return operation->dropped.load(std::memory_order_relaxed);
+  };
+  if (const auto at = std::ranges::find_if(collectives_, is_dropped); at != collectives_.end()) return *at;
+  if (const auto at = std::ranges::find_if(messages_, is_dropped); at != messages_.end()) return *at;
+  return nullptr;
 }
 
 void Member::run(const CollectiveCall& call) {

@@ -33,7 +33,7 @@ class Member : public std::enable_shared_from_this<Member> {
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
 
-  /// The communicator goes; calls in flight go on if their Works are still wanted.
+  /// The communicator goes. Calls whose Works are still held go on; the others are finished here.
   void close();
 
   /// Moves the calls in flight on as far as they go without waiting; true when one of them moved.
@@ -50,6 +50,7 @@ class Member : public std::enable_shared_from_this<Member> {
   class InFlight;
 
   void wait(const Operation& operation);
+  [[nodiscard]] std::shared_ptr<Operation> find_dropped();
   bool advance();
   /// True when it has moved; sets `finished` at its end.
   bool advance(Operation& operation);
