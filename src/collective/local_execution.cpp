@@ -1,16 +1,12 @@
 #include "local_execution.h"
 
-#include <cstring>
 #include <vector>
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 namespace cohort {
 namespace {
-
-void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (to != from && bytes > 0) std::memcpy(to, from, bytes);
-}
 
 std::size_t block_bytes(const CollectiveCall& call) { return call.elements * size_of(call.dtype); }
 
