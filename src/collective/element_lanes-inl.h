@@ -27,6 +27,7 @@ struct ElementLanes {
   using Stored = T;
   using Accumulator = Vector<T>;
 
+  static HWY_INLINE Accumulator load(const T* from) { return hn::LoadU(Tag<T>(), from); }
   static HWY_INLINE Accumulator widen(Vector<T> stored) { return stored; }
   static HWY_INLINE Vector<T> narrow(Accumulator accumulator) { return accumulator; }
 
@@ -66,6 +67,9 @@ struct HalfLanes {
 /// One lane: the element types convert themselves, and the second half of the pair is not used.
 template <class Half>
 struct OneHalfLane : HalfLanes {
+  static HWY_INLINE FloatPair load(const std::uint16_t* from) {
+    return widen(hn::LoadU(Tag<std::uint16_t>(), from));
+  }
   static HWY_INLINE FloatPair widen(Vector<std::uint16_t> stored) {
     const auto value = static_cast<float>(Half::from_bits(hn::GetLane(stored)));
     return {hn::Set(Tag<float>(), value), hn::Zero(Tag<float>())};
@@ -85,6 +89,11 @@ struct ElementLanes<bfloat16> : OneHalfLane<bfloat16> {};
 /// subnormals, whatever the modes of the thread say; so its bits are those of class float16.
 template <>
 struct ElementLanes<float16> : HalfLanes {
+  /// In two halves: conversion straight from memory needs no shuffle.
+  static HWY_INLINE FloatPair load(const std::uint16_t* from) {
+    const hn::Half<Tag<std::uint16_t>> half;
+    return {promote(hn::LoadU(half, from)), promote(hn::LoadU(half, from + hn::MaxLanes(half)))};
+  }
   static HWY_INLINE FloatPair widen(Vector<std::uint16_t> stored) {
     const hn::Half<Tag<std::uint16_t>> half;
     return {promote(hn::LowerHalf(half, stored)), promote(hn::UpperHalf(half, stored))};
@@ -113,6 +122,9 @@ template <>
 struct ElementLanes<bfloat16> : HalfLanes {
   static_assert(std::endian::native == std::endian::little);
 
+  static HWY_INLINE FloatPair load(const std::uint16_t* from) {
+    return widen(hn::LoadU(Tag<std::uint16_t>(), from));
+  }
   static HWY_INLINE FloatPair widen(Vector<std::uint16_t> stored) {
     const Words words;
     const auto pairs = hn::BitCast(words, stored);

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
@@ -34,9 +35,11 @@ class ReductionPass {
       : inputs_(inputs), outputs_(outputs), elements_(elements), divisor_(divisor) {}
 
   HWY_INLINE void run(const ReductionHints& hints) const {
-    if (elements_ < kLongPass) return vectors_from(0);
-    if (is_any_set(hints)) return blocks<true>(hints);
-    return blocks<false>(hints);
+    if (!kOneLane && elements_ >= kHintedPass && is_any_set(hints)) return hinted(hints);
+    std::size_t at = 0;
+    if (elements_ >= kAlignedPass) at = head_of(0);
+    for (; at + kBlock <= elements_; at += kBlock) vectors<kBlockVectors>(at);
+    rest_from(at);
   }
 
  private:
@@ -45,13 +48,19 @@ class ReductionPass {
   using Accumulator = typename Lanes::Accumulator;
 
   static constexpr std::size_t kStep = kLanes<Stored>;
-  /// Enough vectors in flight to hide the latency of the arithmetic, and to look up the
-  /// pointers of a list rarely.
-  static constexpr std::size_t kVectors = kOneLane ? 1 : 4;
-  static constexpr std::size_t kBlock = kVectors * kStep;
+  /// Enough vectors at a time to look up the pointers of a list rarely.
+  static constexpr std::size_t kBlockVectors = kOneLane ? 1 : 4;
+  static constexpr std::size_t kBlock = kBlockVectors * kStep;
   static constexpr std::size_t kBlockBytes = kBlock * sizeof(Stored);
-  /// From here on it pays to start at a vector boundary of the outputs.
-  static constexpr std::size_t kLongPass = 4 * kBlock;
+  /// Stores past the caches go to one line of each output in turn: with four at a time, two
+  /// outputs were a tenth slower.
+  static constexpr std::size_t kLineVectors =
+      kVectorBytes<Stored> < kCacheLine ? kCacheLine / kVectorBytes<Stored> : 1;
+  static constexpr std::size_t kLine = kLineVectors * kStep;
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  /// Elements from which hints are heeded, and from which it pays to align the stores.
+  static constexpr std::size_t kHintedPass = 1024 / sizeof(Stored);
+  static constexpr std::size_t kAlignedPass = 2048 / sizeof(Stored);
   /// What take_over asks for: far enough to hide the way from the other core's cache.
   static constexpr std::size_t kTakeOverBytes = 2048;
 
@@ -60,53 +69,53 @@ class ReductionPass {
            hints.prefetch_outputs_bytes != 0 || hints.take_over >= 0;
   }
 
-  template <bool kHinted>
-  HWY_INLINE void blocks(const ReductionHints& hints) const {
-    // The first of the outputs that go past the caches: 0, 1 or none.
-    const std::size_t streamed = hints.stream ? 0 : hints.stream_others ? 1 : outputs_.size();
-    std::size_t first_streamed = outputs_.size();
-    std::size_t at = 0;
-    if constexpr (kHinted) {
-      if (can_stream_from(streamed)) first_streamed = streamed;
-      prefetch_first(hints);
-    }
-    const std::size_t aligned_output = first_streamed < outputs_.size() ? first_streamed : 0;
-    if (const std::size_t head = bytes_to_boundary<Stored>(outputs_[aligned_output]) / sizeof(Stored)) {
-      part(0, head);
-      at = head;
-    }
+  HWY_INLINE void hinted(const ReductionHints& hints) const {
+    const std::size_t streamed = first_streamed(hints);
+    const bool streams = streamed < outputs_.size();
+    prefetch_first(hints);
+    std::size_t at = head_of(streams ? streamed : 0);
     for (; at + kBlock <= elements_; at += kBlock) {
-      if constexpr (kHinted) prefetch_ahead(hints, at * sizeof(Stored));
-      vectors<kVectors, kHinted>(at, first_streamed);
+      prefetch_ahead(hints, at * sizeof(Stored));
+      if (streams) {
+        for (std::size_t line = 0; line < kBlock; line += kLine) vectors<kLineVectors>(at + line, streamed);
+      } else {
+        vectors<kBlockVectors>(at);
+      }
     }
-    vectors_from(at);
-    if (kHinted && first_streamed < outputs_.size()) hwy::FlushStream();
+    rest_from(at);
+    if (streams) hwy::FlushStream();
   }
 
-  HWY_INLINE void vectors_from(std::size_t at) const {
-    for (; at + kStep <= elements_; at += kStep) vectors<1, false>(at, 0);
+  /// Reduces what lies before the first vector boundary of an output; returns its elements.
+  HWY_INLINE std::size_t head_of(std::size_t aligned_output) const {
+    const std::size_t head = bytes_to_boundary<Stored>(outputs_[aligned_output]) / sizeof(Stored);
+    if (head != 0) part(0, head);
+    return head;
+  }
+
+  HWY_INLINE void rest_from(std::size_t at) const {
+    for (; at + kStep <= elements_; at += kStep) vectors<1>(at);
     if (at < elements_) part(at, elements_ - at);
   }
 
-  /// kCount vectors from `at`. All are loaded before the first is stored: an output may be an input.
-  template <std::size_t kCount, bool kStreams>
-  HWY_INLINE void vectors(std::size_t at, std::size_t first_streamed) const {
+  /// kCount vectors from `at`. All are loaded before the first is stored: an output may be an
+  /// input. Outputs from the `streamed`-th on go past the caches.
+  template <std::size_t kCount>
+  HWY_INLINE void vectors(std::size_t at, std::size_t streamed = kNone) const {
     const Tag<Stored> tag;
     Accumulator results[kCount];
-    for (std::size_t v = 0; v < kCount; ++v)
-      results[v] = Lanes::widen(hn::LoadU(tag, input(0, at) + v * kStep));
+    const Stored* first = input(0, at);
+    for (std::size_t v = 0; v < kCount; ++v) results[v] = Lanes::load(first + v * kStep);
     for (std::size_t i = 1; i < inputs_.size(); ++i) {
-      const Stored* from = input(i, at);
-      for (std::size_t v = 0; v < kCount; ++v) {
-        const Accumulator next = Lanes::widen(hn::LoadU(tag, from + v * kStep));
-        results[v] = Lanes::template combine<Op>(results[v], next);
-      }
+      const Stored* next = input(i, at);
+      for (std::size_t v = 0; v < kCount; ++v)
+        results[v] = Lanes::template combine<Op>(results[v], Lanes::load(next + v * kStep));
     }
     Vector<Stored> stored[kCount];
     for (std::size_t v = 0; v < kCount; ++v) stored[v] = finished(results[v]);
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       Stored* to = output(o, at);
-      if (kStreams && o >= first_streamed) {
+      if (o >= streamed) {
         for (std::size_t v = 0; v < kCount; ++v) hn::Stream(stored[v], tag, to + v * kStep);
       } else {
         for (std::size_t v = 0; v < kCount; ++v) hn::StoreU(stored[v], tag, to + v * kStep);
@@ -128,12 +137,15 @@ class ReductionPass {
     return Lanes::narrow(result);
   }
 
-  /// Stores past the caches must be aligned, so one head has to align all of their outputs.
-  HWY_INLINE bool can_stream_from(std::size_t first) const {
+  /// The first of the outputs that go past the caches. Such stores must be aligned: none go
+  /// there unless one head aligns all of those outputs.
+  HWY_INLINE std::size_t first_streamed(const ReductionHints& hints) const {
+    if (!hints.stream && !hints.stream_others) return kNone;
+    const std::size_t first = hints.stream ? 0 : 1;
     for (std::size_t o = first; o < outputs_.size(); ++o) {
-      if (bytes_to_boundary<Stored>(outputs_[o]) != bytes_to_boundary<Stored>(outputs_[first])) return false;
+      if (bytes_to_boundary<Stored>(outputs_[o]) != bytes_to_boundary<Stored>(outputs_[first])) return kNone;
     }
-    return first < outputs_.size();
+    return first;
   }
 
   /// What is written soon after the start; what is read, the first loads fetch themselves.
@@ -150,27 +162,31 @@ class ReductionPass {
     }
   }
 
-  /// The lines that lie the hinted distances ahead of the block at byte `begin`. Never beyond
-  /// the end: a line there is somebody else's.
+  /// The lines that lie the hinted distances ahead of the block at byte `begin`.
   HWY_INLINE void prefetch_ahead(const ReductionHints& hints, std::size_t begin) const {
     if (hints.prefetch_bytes != 0) {
       for (std::size_t i = 0; i < inputs_.size(); ++i)
-        for_each_line(begin + hints.prefetch_bytes, inputs_[i], prefetch_to_read);
+        for_each_line(inputs_[i], begin + hints.prefetch_bytes, prefetch_to_read);
     }
     if (hints.take_over >= 0) {
-      const std::byte* from = inputs_[static_cast<std::size_t>(hints.take_over)];
-      for_each_line(begin + kTakeOverBytes, from, prefetch_to_write);
+      const std::byte* next = inputs_[static_cast<std::size_t>(hints.take_over)];
+      for_each_line(next, begin + kTakeOverBytes, prefetch_to_write);
     }
     if (hints.prefetch_outputs_bytes != 0) {
       for (std::size_t o = 1; o < outputs_.size(); ++o)
-        for_each_line(begin + hints.prefetch_outputs_bytes, outputs_[o], prefetch_to_write);
+        for_each_line(outputs_[o], begin + hints.prefetch_outputs_bytes, prefetch_to_write);
     }
   }
 
+  /// The lines of a block. Never beyond the end of the buffer: a line there is somebody else's.
   template <class Prefetch>
-  HWY_INLINE void for_each_line(std::size_t begin, const std::byte* buffer, Prefetch prefetch) const {
-    const std::size_t end = std::min(begin + kBlockBytes, elements_ * sizeof(Stored));
-    for (std::size_t b = begin; b < end; b += kCacheLine) prefetch(buffer + b);
+  HWY_INLINE void for_each_line(const std::byte* buffer, std::size_t begin, Prefetch prefetch) const {
+    const std::size_t end = elements_ * sizeof(Stored);
+    if (begin + kBlockBytes <= end) {
+      for (std::size_t b = 0; b < kBlockBytes; b += kCacheLine) prefetch(buffer + begin + b);
+    } else {
+      for (std::size_t b = begin; b < end; b += kCacheLine) prefetch(buffer + b);
+    }
   }
 
   HWY_INLINE const Stored* input(std::size_t i, std::size_t at) const {
@@ -186,8 +202,8 @@ class ReductionPass {
   std::size_t divisor_;
 };
 
-/// The numbers of inputs and outputs that pairs of members need are worth code of their own:
-/// for a few elements it is the lookup of pointers that costs.
+/// Sums of two, to one output or both, are what pairs of members do most often; for a few
+/// elements it is the lookup of pointers that costs. So they have code of their own.
 template <class Element, class Op>
 void reduce(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
             std::size_t elements, const ReductionHints& hints) {
@@ -196,16 +212,18 @@ void reduce(std::span<const std::byte* const> inputs, std::span<std::byte* const
   using TwoInputs = std::array<const std::byte*, 2>;
   using OneOutput = std::array<std::byte*, 1>;
   using TwoOutputs = std::array<std::byte*, 2>;
-  if (inputs.size() == 2 && outputs.size() == 1) {
-    ReductionPass<Element, Op, TwoInputs, OneOutput>({inputs[0], inputs[1]}, {outputs[0]}, elements, 2)
-        .run(hints);
-  } else if (inputs.size() == 2 && outputs.size() == 2) {
-    ReductionPass<Element, Op, TwoInputs, TwoOutputs>({inputs[0], inputs[1]}, {outputs[0], outputs[1]},
-                                                      elements, 2)
-        .run(hints);
-  } else {
-    ReductionPass<Element, Op, AnyInputs, AnyOutputs>(inputs, outputs, elements, inputs.size()).run(hints);
+  if constexpr (std::is_base_of_v<Sum, Op>) {
+    if (inputs.size() == 2 && outputs.size() == 1) {
+      const TwoInputs two = {inputs[0], inputs[1]};
+      return ReductionPass<Element, Op, TwoInputs, OneOutput>(two, {outputs[0]}, elements, 2).run(hints);
+    }
+    if (inputs.size() == 2 && outputs.size() == 2) {
+      const TwoInputs two = {inputs[0], inputs[1]};
+      const TwoOutputs both = {outputs[0], outputs[1]};
+      return ReductionPass<Element, Op, TwoInputs, TwoOutputs>(two, both, elements, 2).run(hints);
+    }
   }
+  ReductionPass<Element, Op, AnyInputs, AnyOutputs>(inputs, outputs, elements, inputs.size()).run(hints);
 }
 
 /// The mean of one input, as if it were the sum of `divisor`.

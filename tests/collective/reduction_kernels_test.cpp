@@ -1,10 +1,12 @@
 // Every kernel on every instruction set gives the bits of a plain loop over the elements.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <ostream>
 #include <random>
+#include <ranges>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -19,7 +21,8 @@ namespace {
 
 using Place = GuardedBuffer::Place;
 
-constexpr std::size_t kSizes[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 1000, 4099};
+constexpr std::size_t kMostElements = 4099;
+constexpr std::size_t kSizes[] = {0, 1, 2, 3, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 1000, kMostElements};
 constexpr std::size_t kInputCounts[] = {1, 2, 3, 4, 5, 8};
 constexpr std::size_t kMostInputs = 8;
 constexpr std::size_t kMostOutputs = 3;
@@ -130,57 +133,71 @@ struct Pass {
   }
 };
 
+/// One buffer for each input and output of the largest pass.
+class Buffers {
+ public:
+  GuardedBuffer& operator[](std::size_t i) {
+    while (buffers_.size() <= i)
+      buffers_.push_back(std::make_unique<GuardedBuffer>(kMostElements * sizeof(double)));
+    return *buffers_[i];
+  }
+
+ private:
+  std::vector<std::unique_ptr<GuardedBuffer>> buffers_;
+};
+
 template <class T>
-void expect_exact(const Pass& pass, const std::vector<std::vector<T>>& values,
+void expect_exact(const Pass& pass, Buffers& buffers, const std::vector<std::vector<T>>& values,
                   const std::vector<T>& expected) {
   SCOPED_TRACE(::testing::Message() << to_string(kDTypeOf<T>) << " " << pass);
-  const std::size_t bytes = pass.elements * sizeof(T);
-  std::vector<std::unique_ptr<GuardedBuffer>> buffers;
-  const auto add_buffer = [&] {
-    buffers.push_back(std::make_unique<GuardedBuffer>(bytes, sizeof(T), pass.place));
-    return buffers.back()->data();
+  std::size_t used = 0;
+  const auto place_next = [&] {
+    return buffers[used++].place(pass.place, pass.elements * sizeof(T), sizeof(T));
   };
   std::vector<const std::byte*> inputs;
   std::vector<std::byte*> outputs;
   for (std::size_t i = 0; i < pass.inputs; ++i) {
-    std::byte* input = add_buffer();
-    for (std::size_t e = 0; e < pass.elements; ++e) {
-      const T value = values[i][e];
-      std::memcpy(input + e * sizeof(T), &value, sizeof(T));
-    }
+    std::byte* input = place_next();
     inputs.push_back(input);
+    if (pass.elements == 0) continue;
+    if constexpr (std::is_same_v<T, bool>) {
+      std::ranges::transform(values[i] | std::views::take(pass.elements), input,
+                             [](bool value) { return static_cast<std::byte>(value); });
+    } else {
+      std::memcpy(input, values[i].data(), pass.elements * sizeof(T));
+    }
   }
-  for (std::size_t o = 0; o < pass.outputs; ++o) {
-    outputs.push_back(pass.in_place && o < pass.inputs ? buffers[pass.inputs - 1 - o]->data() : add_buffer());
-  }
+  for (std::size_t o = 0; o < pass.outputs; ++o)
+    outputs.push_back(pass.in_place && o < pass.inputs ? buffers[pass.inputs - 1 - o].data() : place_next());
 
   reduce_elements(kDTypeOf<T>, pass.op, inputs, outputs, pass.elements, pass.hints);
 
-  for (std::size_t o = 0; o < pass.outputs; ++o) EXPECT_TRUE(same<T>({outputs[o], bytes}, expected));
-  for (const auto& buffer : buffers) EXPECT_TRUE(buffer->is_intact());
+  for (const std::byte* output : outputs) EXPECT_TRUE(same<T>({output, pass.elements * sizeof(T)}, expected));
+  for (std::size_t b = 0; b < used; ++b) EXPECT_TRUE(buffers[b].is_intact());
 }
 
 template <class T>
 void expect_exact(ReduceOp op) {
   std::vector<std::vector<T>> values;
-  for (unsigned seed = 0; seed < kMostInputs; ++seed)
-    values.push_back(inputs_of<T>(kSizes[std::size(kSizes) - 1], seed));
+  for (unsigned seed = 0; seed < kMostInputs; ++seed) values.push_back(inputs_of<T>(kMostElements, seed));
   const ReductionHints all_hints[] = {
       {},
       {.stream = true, .prefetch_bytes = 2048},
       {.stream_others = true, .prefetch_outputs_bytes = 1024},
       {.prefetch_bytes = 512, .take_over = 0},
   };
-  std::size_t variant = 0;
+  Buffers buffers;
   for (const std::size_t inputs : kInputCounts) {
     for (const std::size_t elements : kSizes) {
       std::vector<T> expected;
       for (std::size_t e = 0; e < elements; ++e) expected.push_back(reduced(op, values, inputs, e));
       for (std::size_t outputs = 1; outputs <= kMostOutputs; ++outputs) {
         for (const Place place : {Place::kAtLine, Place::kPastLine, Place::kAtGuardPage}) {
-          const ReductionHints& hints = all_hints[variant++ % std::size(all_hints)];
-          for (const bool in_place : {false, true})
-            expect_exact<T>({op, elements, inputs, outputs, place, in_place, hints}, values, expected);
+          for (const ReductionHints& hints : all_hints) {
+            for (const bool in_place : {false, true})
+              expect_exact<T>({op, elements, inputs, outputs, place, in_place, hints}, buffers, values,
+                              expected);
+          }
           if (::testing::Test::HasFailure()) return;  // one is enough to read
         }
       }
