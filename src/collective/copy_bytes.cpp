@@ -13,7 +13,7 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "vector_memory-inl.h"
+#include "simd_memory.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cohort::HWY_NAMESPACE {

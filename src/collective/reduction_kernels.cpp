@@ -13,7 +13,7 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "reduction_pass-inl.h"
+#include "simd_reduction.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cohort::HWY_NAMESPACE {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <ostream>
 #include <random>
-#include <ranges>
+#include <span>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -79,8 +79,11 @@ T combine(ReduceOp op, T a, T b) {
   }
   if constexpr (std::is_floating_point_v<T>) {
     return op == ReduceOp::kProd ? a * b : a + b;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    throw Internal("{} of bool is not legal", to_string(op));
   } else {
-    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+    const std::uint64_t x = static_cast<std::make_unsigned_t<T>>(a),
+                        y = static_cast<std::make_unsigned_t<T>>(b);
     return static_cast<T>(op == ReduceOp::kProd ? x * y : x + y);
   }
 }
@@ -103,14 +106,22 @@ bool is_nan(T value) {
   }
 }
 
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
 /// Bits are equal, or both are NaN: which NaN comes out of several is not promised.
 template <class T>
 ::testing::AssertionResult same(std::span<const std::byte> actual, const std::vector<T>& expected) {
+  if constexpr (!std::is_same_v<T, bool>) {
+    if (std::ranges::equal(actual, std::as_bytes(std::span(expected)))) return ::testing::AssertionSuccess();
+  }
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const T wanted = expected[i];
     T got;
     std::memcpy(&got, actual.data() + i * sizeof(T), sizeof(T));
-    if (std::memcmp(&got, &wanted, sizeof(T)) != 0 && !(is_nan(got) && is_nan(wanted))) {
+    if (!std::ranges::equal(bytes_of(got), bytes_of(wanted)) && !(is_nan(got) && is_nan(wanted))) {
       return ::testing::AssertionFailure() << "element " << i << " is " << convert_element<double>(got)
                                            << " instead of " << convert_element<double>(wanted);
     }
@@ -161,8 +172,8 @@ void expect_exact(const Pass& pass, Buffers& buffers, const std::vector<std::vec
     inputs.push_back(input);
     if (pass.elements == 0) continue;
     if constexpr (std::is_same_v<T, bool>) {
-      std::ranges::transform(values[i] | std::views::take(pass.elements), input,
-                             [](bool value) { return static_cast<std::byte>(value); });
+      std::transform(values[i].begin(), values[i].begin() + static_cast<std::ptrdiff_t>(pass.elements), input,
+                     [](bool value) { return static_cast<std::byte>(value); });
     } else {
       std::memcpy(input, values[i].data(), pass.elements * sizeof(T));
     }

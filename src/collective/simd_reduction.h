@@ -1,10 +1,10 @@
 // One pass over the inputs of a reduction: whole blocks of vectors, then single vectors, then
 // the rest of one. Included once per target.
-#if defined(COHORT_COLLECTIVE_REDUCTION_PASS_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef COHORT_COLLECTIVE_REDUCTION_PASS_INL_H
-#undef COHORT_COLLECTIVE_REDUCTION_PASS_INL_H
+#if defined(COHORT_COLLECTIVE_SIMD_REDUCTION_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef COHORT_COLLECTIVE_SIMD_REDUCTION_H
+#undef COHORT_COLLECTIVE_SIMD_REDUCTION_H
 #else
-#define COHORT_COLLECTIVE_REDUCTION_PASS_INL_H
+#define COHORT_COLLECTIVE_SIMD_REDUCTION_H
 #endif
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 
 #include <cohort/collective/reduction.h>
 
-#include "element_lanes-inl.h"
-#include "operators-inl.h"
-#include "vector_memory-inl.h"
+#include "simd_elements.h"
+#include "simd_memory.h"
+#include "simd_operators.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cohort::HWY_NAMESPACE {

@@ -1,11 +1,11 @@
 // How the elements of each dtype are computed in vectors: the type in which they are stored,
 // the accumulator in which they are combined, and the way from one to the other and back.
 // Included once per target.
-#if defined(COHORT_COLLECTIVE_ELEMENT_LANES_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef COHORT_COLLECTIVE_ELEMENT_LANES_INL_H
-#undef COHORT_COLLECTIVE_ELEMENT_LANES_INL_H
+#if defined(COHORT_COLLECTIVE_SIMD_ELEMENTS_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef COHORT_COLLECTIVE_SIMD_ELEMENTS_H
+#undef COHORT_COLLECTIVE_SIMD_ELEMENTS_H
 #else
-#define COHORT_COLLECTIVE_ELEMENT_LANES_INL_H
+#define COHORT_COLLECTIVE_SIMD_ELEMENTS_H
 #endif
 
 #include <bit>
@@ -16,7 +16,7 @@
 
 #include <cohort/device/float16.h>
 
-#include "vector_memory-inl.h"
+#include "simd_memory.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cohort::HWY_NAMESPACE {

@@ -1,10 +1,10 @@
 // Vectors of the target being compiled, and how they come from memory and go back: whole,
 // in part at the end of a buffer, or past the caches. Included once per target.
-#if defined(COHORT_COLLECTIVE_VECTOR_MEMORY_INL_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef COHORT_COLLECTIVE_VECTOR_MEMORY_INL_H
-#undef COHORT_COLLECTIVE_VECTOR_MEMORY_INL_H
+#if defined(COHORT_COLLECTIVE_SIMD_MEMORY_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef COHORT_COLLECTIVE_SIMD_MEMORY_H
+#undef COHORT_COLLECTIVE_SIMD_MEMORY_H
 #else
-#define COHORT_COLLECTIVE_VECTOR_MEMORY_INL_H
+#define COHORT_COLLECTIVE_SIMD_MEMORY_H
 #endif
 
 #include <cstddef>
