@@ -276,8 +276,8 @@ TEST_P(ReductionKernels, CarryNaNThroughEveryOperator) {
 TEST_P(ReductionKernels, DivideByRoundingOnce) {
   for (const std::size_t elements : {1u, 3u, 17u, 1000u}) {
     auto values = inputs_of<float>(elements, 5);
-    std::vector<float> expected;
-    for (const float value : values) expected.push_back(value / 7);
+    std::vector<float> expected = values;
+    for (float& value : expected) value /= 7;
     divide_elements(DType::kFloat32, reinterpret_cast<std::byte*>(values.data()), elements, 7);
     EXPECT_TRUE(same<float>(std::as_bytes(std::span(values)), expected));
   }
