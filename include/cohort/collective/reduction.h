@@ -15,7 +15,7 @@
 
 namespace cohort {
 
-/// How a pass treats the caches. Never changes the result; ignored for a few hundred bytes.
+/// How a pass treats the caches. Never changes the result; ignored below 1 KiB.
 struct ReductionHints {
   /// Writes every output past the caches (for results larger than the last private level), and
   /// has them visible to other cores before it returns.
@@ -24,11 +24,11 @@ struct ReductionHints {
   bool stream_others = false;
   /// How many bytes ahead of the pass every input is prefetched; 0: as the hardware does.
   std::size_t prefetch_bytes = 0;
+  /// The input whose lines are prefetched for writing, about 2 KiB ahead, because this thread
+  /// writes there next; -1: none.
+  int take_over = -1;
   /// How many bytes ahead every output but the first is prefetched for writing; 0: not at all.
   std::size_t prefetch_outputs_bytes = 0;
-  /// The input whose lines are prefetched for writing, because this thread writes there next;
-  /// -1: none.
-  int take_over = -1;
 };
 
 /// output[i] = inputs[0][i] op inputs[1][i] op ..., from left to right, for each of `outputs`;
@@ -38,7 +38,8 @@ using ReductionKernel = void (*)(std::span<const std::byte* const> inputs,
                                  std::span<std::byte* const> outputs, std::size_t elements,
                                  const ReductionHints& hints);
 
-/// The kernel for this processor, good for the life of the process. `op` must be legal for `dtype`.
+/// The kernel for this processor, good for the life of the process.
+/// @throws Internal where `require_legal` has not been asked, and would have thrown.
 [[nodiscard]] ReductionKernel reduction_kernel(DType dtype, ReduceOp op);
 
 /// Looks the kernel up and calls it.
