@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 #include <cohort/device/node_heap.h>
 
