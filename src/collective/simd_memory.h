@@ -15,6 +15,8 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "prefetch.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace cohort::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -71,17 +73,6 @@ HWY_INLINE std::size_t bytes_to_boundary(const void* pointer) {
 inline constexpr std::size_t kCacheLine = 64;
 
 HWY_INLINE void prefetch_to_read(const std::byte* line) { hwy::Prefetch(line); }
-
-/// Takes the line away from other cores, so that a later store finds it here.
-HWY_INLINE void prefetch_to_write(const std::byte* line) {
-#if HWY_ARCH_X86
-  // The builtin only reads where the compiler may not assume PREFETCHW; as an instruction it
-  // does no harm anywhere: every x86-64 processor that lacks it takes it as a no-op.
-  asm volatile("prefetchw %0" : : "m"(*line));
-#else
-  __builtin_prefetch(line, /*rw=*/1);
-#endif
-}
 
 }  // namespace cohort::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

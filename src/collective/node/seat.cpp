@@ -16,13 +16,23 @@ constexpr auto kTimeToDescribe = 1s;
 
 /// 32 bits of what members must agree on. Small calls never collide: kind, dtype, operator, root and
 /// up to 65,535 elements have bits of their own, and only what exceeds them is mixed in.
-std::uint32_t fingerprint(const CallSignature& call) noexcept {
-  const std::uint64_t rest =
-      call.elements >> 16 ^ call.layout ^ static_cast<std::uint64_t>(call.root >> 5) << 40;
+std::uint32_t fingerprint(CollectiveKind kind, DType dtype, std::uint8_t op, int root, std::uint64_t elements,
+                          std::uint64_t layout) noexcept {
+  const auto member = static_cast<std::uint32_t>(root);
+  const std::uint64_t rest = elements >> 16 ^ layout ^ static_cast<std::uint64_t>(member >> 5) << 40;
   const auto mixed = static_cast<std::uint32_t>(rest * 0x9e3779b97f4a7c15u >> 48);
-  return static_cast<std::uint32_t>(call.kind) << 28 | static_cast<std::uint32_t>(call.dtype) << 24 |
-         static_cast<std::uint32_t>(call.op) << 21 | (static_cast<std::uint32_t>(call.root) & 31u) << 16 |
-         ((static_cast<std::uint32_t>(call.elements) & 0xffffu) ^ mixed);
+  return static_cast<std::uint32_t>(kind) << 28 | static_cast<std::uint32_t>(dtype) << 24 |
+         static_cast<std::uint32_t>(op) << 21 | (member & 31u) << 16 |
+         ((static_cast<std::uint32_t>(elements) & 0xffffu) ^ mixed);
+}
+
+std::uint32_t fingerprint(const CollectiveCall& call) noexcept {
+  if (call.counts.empty()) {
+    return fingerprint(call.kind, call.dtype, static_cast<std::uint8_t>(call.op), call.root, call.elements,
+                       call.layout);
+  }
+  const CallSignature exact = signature(call, 0);
+  return fingerprint(exact.kind, exact.dtype, exact.op, exact.root, exact.elements, exact.layout);
 }
 
 }  // namespace
@@ -37,7 +47,7 @@ Seat::Seat(std::shared_ptr<NodeGroup> group, int rank)
 void Seat::open(const CollectiveCall& call) {
   if (failure_ || group_->failed()) fail(failure_ ? *failure_ : group_->failure());
   ++sequence_;
-  word_ = sequence_ << 32 | fingerprint(signature(call, sequence_));
+  word_ = sequence_ << 32 | fingerprint(call);
   disagreement_ = false;
   next_to_check_ = 0;
   awaited_ = Awaited::kAnnouncements;

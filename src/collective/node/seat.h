@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/prefetch.h"
 #include "contribution.h"
 #include "node_group.h"
 #include "steps.h"
@@ -54,7 +55,7 @@ class Seat {
   Steps explain_disagreement(const CollectiveCall& call);
 
   /// Fetches the line of the next call for writing, which hides behind what the caller does between.
-  void prepare_next_line() noexcept { __builtin_prefetch(&own_.lines[(sequence_ + 1) % 2], 1, 3); }
+  void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[(sequence_ + 1) % 2]); }
 
   // ---- within a collective: what has been done since the beginning, by count
 
@@ -79,7 +80,11 @@ class Seat {
 
   template <class Condition>
   void wait_for(const CollectiveCall& call, Condition condition) {
-    if (condition()) return;
+    // Most waits end within these polls, and need neither the clock nor a plan.
+    constexpr int kPollsAtOnce = 256;
+    for (int poll = group_->crowded() ? kPollsAtOnce - 1 : 0; poll < kPollsAtOnce; ++poll) {
+      if (condition()) return;
+    }
     Waiting waiting(group_->crowded());
     do {
       if (waiting.is_time_to_look()) look_around(call, waiting);
