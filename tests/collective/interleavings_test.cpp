@@ -23,6 +23,7 @@ class ThreadInterleavings : public ::testing::TestWithParam<int> {
         }
       }
       std::vector<std::thread> threads;
+      threads.reserve(seats.size());
       for (const auto& own : seats) {
         threads.emplace_back([&own, seed, order] { check_interleaved(own, seed, order); });
       }

@@ -144,7 +144,7 @@ TEST(MpiCommunicator, LongMessagesInFlightKeepTheirOrder) {
     else if (communicator->rank() == 1)
       works.push_back(communicator->receive_async(tensors.back(), 0));
   }
-  for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
+  for (; !works.empty(); works.pop_back()) works.back().wait();
   for (int i = 0; communicator->rank() == 1 && i < kMessages; ++i) {
     EXPECT_TRUE(
         bitwise_equal(tensors[static_cast<std::size_t>(i)], filled(kElements, static_cast<float>(i))));

@@ -1,6 +1,8 @@
 // Collectives in flight on several communicators over MPI at once, in random order.
 #include "interleavings.h"
 
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "mpi_main.h"
@@ -10,8 +12,8 @@ namespace {
 
 void run_seeds(WaitOrder order) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
-    std::vector<std::unique_ptr<Communicator>> communicators;
-    for (int i = 0; i < 3; ++i) communicators.push_back(session().make_communicator({}));
+    std::array<std::unique_ptr<Communicator>, 3> communicators;
+    for (auto& communicator : communicators) communicator = session().make_communicator({});
     check_interleaved(communicators, seed, order);
   }
 }

@@ -54,6 +54,7 @@ std::vector<Planned> make_plan(std::mt19937& random, std::size_t communicators, 
 /// The plan in another order, but the same within each communicator.
 std::vector<Planned> merged_anew(std::mt19937& random, const std::vector<Planned>& plan) {
   std::vector<std::size_t> turns;
+  turns.reserve(plan.size());
   for (const Planned& planned : plan) turns.push_back(planned.communicator);
   std::shuffle(turns.begin(), turns.end(), random);
   std::vector<Planned> merged;
@@ -144,6 +145,7 @@ void wait_for_all(std::vector<InFlight>& in_flight, WaitOrder order) {
     return;
   }
   std::vector<InFlight*> pending;
+  pending.reserve(in_flight.size());
   for (InFlight& operation : in_flight) pending.push_back(&operation);
   while (!pending.empty()) {
     if (std::erase_if(pending, [](const InFlight* operation) { return operation->work.done(); }) == 0) {
