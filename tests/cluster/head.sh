@@ -40,14 +40,15 @@ build_network() {
   mount --bind /run/etc-hosts /etc/hosts
 }
 
-# The process of a rank, wherever it runs: the head's /proc shows the processes of all hosts.
-process_of_rank() { grep -lszx "OMPI_COMM_WORLD_RANK=$1" /proc/[0-9]*/environ | cut -d / -f 3; }
+# A rank's process and what it has started: the head's /proc shows the processes of all hosts.
+# Some process always ends between being listed and being read, of which grep makes an error.
+processes_of_rank() { { grep -lszx "OMPI_COMM_WORLD_RANK=$1" /proc/[0-9]*/environ || true; } | cut -d / -f 3; }
 
 inject_fault() {
   grep -qm1 -E "$pattern" < <(tail -qf -n +1 "$output"/rank.*)
   case $action in
-    kill\ *) kill -KILL "$(process_of_rank "${action#* }")" ;;
-    stop\ *) kill -STOP "$(process_of_rank "${action#* }")" ;;
+    kill\ *) processes_of_rank "${action#* }" | xargs kill -KILL ;;
+    stop\ *) processes_of_rank "${action#* }" | xargs kill -STOP ;;
     cut\ *) ip link set "n${action#* }" down ;;
   esac
   echo "${EPOCHREALTIME/./}" >"$output/fault"

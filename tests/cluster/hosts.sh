@@ -74,17 +74,19 @@ if [[ -n $pattern$action ]]; then
   [[ -n $pattern && -n $action && -n $output ]] || refuse "--when, --then and --output belong together"
   [[ $action =~ ^(kill|stop|cut)\ [0-9]+$ ]] || refuse "--then '$action' is none of kill R, stop R, cut N"
 fi
-program=$(command -v "$1") || refuse "there is no program $1"
+program=$(type -P "$1") || refuse "there is no program $1"
+program=$(realpath "$program")
+[[ $(dirname "$program") != /tmp ]] || refuse "$program would be hidden by the /tmp of each host; move it to a folder"
 shift
 
-shares+=("$PWD" "$(dirname "$(realpath "$program")")")
+shares+=("$PWD" "$(dirname "$program")")
 export HOSTS_SHARED_FOLDERS
 HOSTS_SHARED_FOLDERS=$(printf '%s\n' "${shares[@]}")
 
 # When this script is killed, so is `unshare`, and with it all the rest. A signal ends process 1
 # of the namespaces, and `unshare` returns when everything in there has ended.
 setpriv --pdeathsig KILL "${namespaces[@]}" "$scripts/head.sh" \
-  "$hosts" "$ranks_per_host" "$rate" "$output" "$pattern" "$action" "$(realpath "$program")" "$@" </dev/null &
+  "$hosts" "$ranks_per_host" "$rate" "$output" "$pattern" "$action" "$program" "$@" </dev/null &
 everything=$!
 # shellcheck disable=SC2317  # called by the traps
 end_everything() {
