@@ -10,7 +10,7 @@ set -euo pipefail
 packages=()
 case ${1:-build} in
   lint) packages+=(git clang-format clang-tidy) ;&
-  test) packages+=(libgtest-dev libgmock-dev) ;&
+  test) packages+=(libgtest-dev libgmock-dev iproute2 procps) ;&
   build)
     packages+=(
       cmake ninja-build g++ ccache
