@@ -21,10 +21,12 @@ void run_seeds(WaitOrder order) {
 TEST(MpiInterleavings, WaitedForInTheSameOrder) { run_seeds(WaitOrder::kSame); }
 TEST(MpiInterleavings, PolledInAnyOrder) { run_seeds(WaitOrder::kPolled); }
 
-// While it waits, a communicator over MPI drives its own calls only. So members that wait for
-// different communicators wait for one another, until a deadline passes. To be enabled with a
-// communicator whose progress does not depend on what is waited for.
-TEST(MpiInterleavings, DISABLED_WaitedForInAnyOrder) { run_seeds(WaitOrder::kOwn); }
+TEST(MpiInterleavings, WaitedForInAnyOrder) {
+  if (session().make_communicator({})->name() == "mpi") {
+    GTEST_SKIP() << "while it waits, a communicator over MPI drives its own calls only";
+  }
+  run_seeds(WaitOrder::kOwn);
+}
 
 }  // namespace
 }  // namespace cohort::testing

@@ -44,10 +44,19 @@ Seat::Seat(std::shared_ptr<NodeGroup> group, int rank)
       pointers_(static_cast<std::size_t>(group_->size())),
       more_pointers_(static_cast<std::size_t>(group_->size())) {}
 
-void Seat::open(const CollectiveCall& call) {
+const CallPlan& Seat::plan(const CollectiveCall& call) {
+  const PlanKey key{call.elements, call.layout, call.root, call.kind, call.dtype, call.op};
+  if (key == planned_ && call.counts.empty()) return plan_;
+  planned_ = call.counts.empty() ? key : PlanKey{};
+  plan_ = {fingerprint(call), contributed_bytes(call, place_.size),
+           reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr};
+  return plan_;
+}
+
+void Seat::open(const CallPlan& plan) {
   if (failure_ || group_->failed()) fail(failure_ ? *failure_ : group_->failure());
   ++sequence_;
-  word_ = sequence_ << 32 | fingerprint(call);
+  word_ = sequence_ << 32 | plan.fingerprint;
   disagreement_ = false;
   next_to_check_ = 0;
   awaited_ = Awaited::kAnnouncements;

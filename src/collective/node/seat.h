@@ -19,6 +19,13 @@
 
 namespace cohort::node {
 
+/// What follows from a call alone.
+struct CallPlan {
+  std::uint32_t fingerprint = 0;     ///< of what members must agree on
+  std::size_t bytes = 0;             ///< that one member contributes
+  ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
+};
+
 class Seat {
  public:
   Seat(std::shared_ptr<NodeGroup> group, int rank);
@@ -33,8 +40,11 @@ class Seat {
 
   // ---- one collective after the other
 
+  /// The plan is kept for the next call, which most often is alike.
+  [[nodiscard]] const CallPlan& plan(const CollectiveCall& call);
+
   /// Opens the next collective. @throws the group's failure.
-  void open(const CollectiveCall& call);
+  void open(const CallPlan& plan);
 
   /// Where this member's payload of the open collective goes, before `announce`.
   [[nodiscard]] std::byte* payload() noexcept { return own_line().payload.data(); }
@@ -74,7 +84,7 @@ class Seat {
 
   /// Room for a pointer per member.
   [[nodiscard]] std::span<const std::byte*> pointers() noexcept { return pointers_; }
-  [[nodiscard]] std::span<const std::byte*> more_pointers() noexcept { return more_pointers_; }
+  [[nodiscard]] std::span<std::byte*> more_pointers() noexcept { return more_pointers_; }
 
   // ---- waiting
 
@@ -125,11 +135,24 @@ class Seat {
   Awaited awaited_ = Awaited::kAnnouncements;
   std::uint64_t awaited_count_ = 0;
 
+  /// What tells the plans of two calls apart; calls with counts are planned each time.
+  struct PlanKey {
+    std::size_t elements = 0;
+    std::uint64_t layout = 0;
+    int root = -1;
+    CollectiveKind kind = CollectiveKind::kBarrier;
+    DType dtype = DType::kUInt8;
+    ReduceOp op = ReduceOp::kSum;
+    friend bool operator==(const PlanKey&, const PlanKey&) = default;
+  };
+  PlanKey planned_;
+  CallPlan plan_;
+
   std::uint64_t slots_ = 0;
   std::uint64_t pieces_ = 0;
   std::uint64_t shares_ = 0;
   std::vector<const std::byte*> pointers_;
-  std::vector<const std::byte*> more_pointers_;
+  std::vector<std::byte*> more_pointers_;
   std::optional<Error> failure_;
 };
 

@@ -14,6 +14,8 @@
 #include <exception>
 #include <utility>
 
+#include "frames.h"
+
 namespace cohort::node {
 
 class Steps {
@@ -24,6 +26,9 @@ class Steps {
     std::suspend_always final_suspend() noexcept { return {}; }
     void return_void() noexcept {}
     void unhandled_exception() noexcept { error = std::current_exception(); }
+
+    static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
+    static void operator delete(void* frame, std::size_t bytes) noexcept { release_frame(frame, bytes); }
 
     bool (*is_met)(void* condition) = nullptr;
     void* condition = nullptr;
