@@ -58,8 +58,6 @@ void Seat::open(const CallPlan& plan) {
   ++sequence_;
   word_ = sequence_ << 32 | plan.fingerprint;
   disagreement_ = false;
-  next_to_check_ = 0;
-  awaited_ = Awaited::kAnnouncements;
 }
 
 bool Seat::announced(int member) const noexcept {
@@ -67,7 +65,15 @@ bool Seat::announced(int member) const noexcept {
   return word >> 32 == (sequence_ & 0xffffffffu);
 }
 
+void Seat::await(Awaited what, std::uint64_t count) noexcept {
+  if (awaited_ == what && awaited_count_ == count) return;
+  awaited_ = what;
+  awaited_count_ = count;
+  next_to_check_ = 0;
+}
+
 bool Seat::all_announced() noexcept {
+  await(Awaited::kAnnouncements, sequence_);
   const std::size_t turn = sequence_ % 2;
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     const std::uint64_t word = peer(next_to_check_).lines[turn].word.load(std::memory_order_acquire);
@@ -107,9 +113,7 @@ Steps Seat::explain_disagreement(const CollectiveCall& call) {
 }
 
 bool Seat::all_have_pieces(std::uint64_t pieces) noexcept {
-  if (awaited_ != Awaited::kPieces || awaited_count_ != pieces) next_to_check_ = 0;
-  awaited_ = Awaited::kPieces;
-  awaited_count_ = pieces;
+  await(Awaited::kPieces, pieces);
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     if (peer(next_to_check_).pieces.load(std::memory_order_acquire) < pieces) return false;
   }
@@ -117,9 +121,7 @@ bool Seat::all_have_pieces(std::uint64_t pieces) noexcept {
 }
 
 bool Seat::all_have_shares() noexcept {
-  if (awaited_ != Awaited::kShares) next_to_check_ = 0;
-  awaited_ = Awaited::kShares;
-  awaited_count_ = shares_;
+  await(Awaited::kShares, shares_);
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     if (peer(next_to_check_).shares.load(std::memory_order_acquire) < shares_) return false;
   }

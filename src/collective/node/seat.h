@@ -118,6 +118,7 @@ class Seat {
   enum class Awaited { kAnnouncements, kPieces, kShares };
 
   [[nodiscard]] Line& own_line() noexcept { return own_.lines[sequence_ % 2]; }
+  void await(Awaited what, std::uint64_t count) noexcept;
   [[nodiscard]] bool announced(int member) const noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
