@@ -39,6 +39,9 @@ class Communicator {
   /// The implementation, as benchmarks and `cohort-info` call it.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
+  /// What carried out this member's latest blocking collective, for example `two_shot`.
+  [[nodiscard]] virtual std::string_view last_algorithm() const noexcept { return name(); }
+
   /// Combines every member's tensor element by element; all members get the same bits.
   void all_reduce(const Tensor& tensor, ReduceOp op) { all_reduce(tensor, tensor, op); }
   void all_reduce(const Tensor& input, const Tensor& output, ReduceOp op);
