@@ -31,8 +31,4 @@ double percentile(std::span<const double> values, double percent) {
   return ascending[std::clamp<std::size_t>(rank, 1, ascending.size()) - 1];
 }
 
-Summary summarize(std::span<const double> values) {
-  return {.median = median(values), .minimum = percentile(values, 0), .p99 = percentile(values, 99)};
-}
-
 }  // namespace cohort::bench
