@@ -33,6 +33,14 @@ struct MpiCall {
   std::vector<int> counts = {};   ///< of each member, where they differ
   std::vector<int> offsets = {};  ///< of each member's elements within the whole
 
+  /// Fills in counts and offsets.
+  void divide_unevenly() {
+    for (const std::size_t count : uneven_counts(seat)) {
+      offsets.push_back(counts.empty() ? 0 : offsets.back() + counts.back());
+      counts.push_back(static_cast<int>(count));
+    }
+  }
+
   /// The input, or what stands for it in place.
   [[nodiscard]] const void* input_or_in_place() const { return in_place ? MPI_IN_PLACE : input; }
   [[nodiscard]] int elements() const { return static_cast<int>(seat.elements); }

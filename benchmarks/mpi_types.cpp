@@ -48,7 +48,7 @@ std::optional<MpiReduction> mpi_reduction(DType dtype, ReduceOp op) {
 }
 
 MPI_Datatype mpi_type_to_move(DType dtype) {
-  const MPI_Datatype type = type_of(dtype);
+  MPI_Datatype type = type_of(dtype);
   return type == MPI_DATATYPE_NULL ? MPI_UINT16_T : type;  // only the 16-bit floats have none
 }
 

@@ -1,16 +1,15 @@
 #include "statistics.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <vector>
-
-#include <cohort/base/error.h>
 
 namespace cohort::bench {
 namespace {
 
 std::vector<double> sorted(std::span<const double> values) {
-  COHORT_CHECK(!values.empty());
+  assert(!values.empty());
   std::vector<double> copy(values.begin(), values.end());
   std::sort(copy.begin(), copy.end());
   return copy;

@@ -72,18 +72,13 @@ MpiCall Sweep::mpi_call(const Seat& seat, const PeerBuffers& buffers) const {
                .input = buffers.input.data(),
                .output = buffers.output.data()};
   if (collective_.reduces) call.op = mpi_reduction(run_.dtype, options_.op).value().op;
-  int offset = 0;
-  for (const std::size_t count : uneven_counts(seat)) {
-    call.counts.push_back(static_cast<int>(count));
-    call.offsets.push_back(offset);
-    offset += static_cast<int>(count);
-  }
+  call.divide_unevenly();
   return call;
 }
 
 std::string Sweep::why_no_peer(std::size_t bytes) const {
   if (collective_.reduces) {
-    const std::string why = why_mpi_cannot_reduce(run_.dtype, options_.op);
+    std::string why = why_mpi_cannot_reduce(run_.dtype, options_.op);
     if (!why.empty()) return why;
   }
   return why_mpi_cannot_count(seat_for(bytes).elements);

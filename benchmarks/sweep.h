@@ -11,6 +11,6 @@ namespace cohort::bench {
 [[nodiscard]] std::string describe(const SweepOptions& sweep, const RunOptions& run);
 
 /// Called by all members. @throws AgreedError when results are wrong, or a member has too little memory.
-void run_sweep(const SweepOptions& sweep, const RunOptions& run, const Member& member);
+void run_sweep(const SweepOptions& options, const RunOptions& run, const Member& member);
 
 }  // namespace cohort::bench

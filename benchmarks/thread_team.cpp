@@ -75,6 +75,7 @@ void run_thread_team(int members, const std::function<void(int member, const Tea
   const std::vector<Core> cores = allowed_cores();
   const auto shared = std::make_shared<ThreadTeam::Shared>(members);
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(members));
   for (int member = 0; member < members; ++member) {
     threads.emplace_back([&, member]() noexcept {
       bind_this_thread(cores[static_cast<std::size_t>(member) % cores.size()].os_index);
