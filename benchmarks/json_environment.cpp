@@ -37,6 +37,7 @@ Json to_json(const Environment& environment) {
           {"cores_available", environment.cores()},
           {"kernel", first.kernel},
           {"mpi_library", environment.mpi_library},
+          {"clock", environment.clock},
           {"settings", settings},
           {"binding", describe_binding(environment)},
           {"oversubscribed", environment.oversubscribed()},

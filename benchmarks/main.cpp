@@ -30,6 +30,7 @@ struct Run {
   const CommandLine& line;
   const std::optional<Model>& model;  ///< of a profile
   const Environment& environment;
+  const TickClock& clock;
 };
 
 /// @throws AgreedError when the results are wrong or could not be had.
@@ -68,7 +69,6 @@ ExitStatus take_part_or_explain(const Run& run, const Member& member) {
 ExitStatus run_ranks(const Run& run, mpi::Session& session, Output* output) {
   const auto on_this_node = [&](const WorkerInfo& worker) { return worker.node == session.self().node; };
   const std::span<const WorkerInfo> workers = session.workers();
-  const TickClock clock;
   const MpiTeam team;
   const auto communicator = session.make_communicator({});
   return take_part_or_explain(
@@ -76,12 +76,11 @@ ExitStatus run_ranks(const Run& run, mpi::Session& session, Output* output) {
             .team = &team,
             .peers = run.line.run.peer ? &team : nullptr,
             .members_on_node = static_cast<int>(std::count_if(workers.begin(), workers.end(), on_this_node)),
-            .clock = &clock,
+            .clock = &run.clock,
             .output = output});
 }
 
 ExitStatus run_threads(const Run& run, int members, Output* output) {
-  const TickClock clock;
   const auto communicators = make_thread_communicators(members);
   ExitStatus status = kSuccess;
   run_thread_team(members, [&](int member, const Team& team) {
@@ -91,7 +90,7 @@ ExitStatus run_threads(const Run& run, int members, Output* output) {
                                      .team = &team,
                                      .peers = nullptr,
                                      .members_on_node = members,
-                                     .clock = &clock,
+                                     .clock = &run.clock,
                                      .output = member == 0 ? output : nullptr});
       if (member == 0) status = own;
     } catch (const std::exception& error) {
@@ -144,7 +143,9 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
   }
   Environment environment = capture_environment(session, mpi::library_version(), arguments);
   environment.threads = plan.line.run.threads;
-  const Run run{plan.line, plan.model, environment};
+  const TickClock clock;
+  environment.clock = clock.description();
+  const Run run{plan.line, plan.model, environment, clock};
   Output* output = plan.output ? &*plan.output : nullptr;
   if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
   return run_ranks(run, session, output);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -57,8 +58,11 @@ double TickClock::cost_ns() const noexcept {
   return static_cast<double>(ticks_per_reading_) * us_per_tick_ * 1e3;
 }
 
-const char* TickClock::name() const noexcept {
-  return counter_is_steady_ ? "time-stamp counter" : "steady clock";
+std::string TickClock::description() const {
+  std::array<char, 96> text{};
+  std::snprintf(text.data(), text.size(), "%s, less %.1f ns for reading it",
+                counter_is_steady_ ? "time-stamp counter" : "steady clock", cost_ns());
+  return text.data();
 }
 
 }  // namespace cohort::bench

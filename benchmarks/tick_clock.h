@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -31,8 +32,8 @@ class TickClock {
   /// What one reading adds to an interval, in nanoseconds.
   [[nodiscard]] double cost_ns() const noexcept;
 
-  /// `time-stamp counter` or `steady clock`.
-  [[nodiscard]] const char* name() const noexcept;
+  /// In words, for example `time-stamp counter, less 10.0 ns for reading it`.
+  [[nodiscard]] std::string description() const;
 
  private:
   bool counter_is_steady_ = false;

@@ -47,7 +47,7 @@ succeeds "${bench[@]}" --sizes 4:64 --format json --output "$scratch/report.json
 grep -q 'algorithm' "$scratch/out" || fail "no table beside the file: $(cat "$scratch/out")"
 same "members, nodes, results and wrong elements" "$ranks 1 6 0" "$("$json_value" \
   /environment/members /environment/nodes /results /results/0/wrong <"$scratch/report.json" | paste -sd' ')"
-for fact in version date command_line hosts cpu_model cores_available kernel mpi_library settings binding; do
+for fact in version date command_line hosts cpu_model cores_available kernel mpi_library clock settings binding; do
   value=$("$json_value" /environment/$fact <"$scratch/report.json")
   [[ -n $value && $value != 0 ]] || fail "the environment says nothing of $fact"
 done

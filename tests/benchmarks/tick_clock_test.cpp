@@ -23,6 +23,7 @@ TEST(TickClock, AgreesWithTheSystemsClock) {
 TEST(TickClock, TakesOffItsOwnCostButNeverGoesBelowZero) {
   const TickClock clock;
   EXPECT_GE(clock.cost_ns(), 0);
+  EXPECT_NE(clock.description().find("ns for reading it"), std::string::npos);
   EXPECT_EQ(clock.microseconds(0), 0);
   EXPECT_EQ(clock.microseconds(5, 1000000), 0);
   constexpr std::uint64_t kLong = 1u << 30;
