@@ -86,7 +86,8 @@ std::string Sweep::why_no_peer(std::size_t bytes) const {
 
 std::optional<double> Sweep::memory_limit(const Seat& seat) const {
   const std::size_t bytes = seat.elements * size_of(run_.dtype);
-  const bool applies = &collective_ == &kAllReduce && options_.in_place && member_.all_on_one_node();
+  const bool applies =
+      &collective_ == &kAllReduce && options_.in_place && seat.members > 1 && member_.all_on_one_node();
   if (!applies || bytes < kMemoryLimitFrom) return std::nullopt;
   return measure_memory_limit({.bytes = bytes, .members = seat.members, .huge_pages = run_.huge_pages},
                               *member_.team, *member_.clock);
