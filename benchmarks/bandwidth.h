@@ -8,11 +8,23 @@
 
 namespace cohort::bench {
 
+/// Zero when nothing was moved.
 [[nodiscard]] constexpr double algorithm_bandwidth(std::size_t bytes, double microseconds) {
-  return static_cast<double>(bytes) / (microseconds * 1e3);
+  return bytes == 0 ? 0 : static_cast<double>(bytes) / (microseconds * 1e3);
 }
 
-/// Each element crosses a link 2(n-1) times, over the n members' links.
-[[nodiscard]] constexpr double all_reduce_bus_factor(int members) { return 2.0 * (members - 1) / members; }
+/// All-reduce: each element crosses a link 2(n-1) times, over the n members' links.
+[[nodiscard]] constexpr double bus_factor_twice_across(int members) { return 2.0 * (members - 1) / members; }
+
+/// Where every member keeps its own block: the n-1 others cross each member's link, or the root's.
+[[nodiscard]] constexpr double bus_factor_all_but_own(int members) {
+  return static_cast<double>(members - 1) / members;
+}
+
+/// Broadcast and reduce: the whole buffer crosses the root's link once, when there is another member.
+[[nodiscard]] constexpr double bus_factor_once(int members) { return members > 1 ? 1 : 0; }
+
+/// Barrier: there is only latency.
+[[nodiscard]] constexpr double bus_factor_none(int /*members*/) { return 0; }
 
 }  // namespace cohort::bench

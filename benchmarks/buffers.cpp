@@ -1,8 +1,10 @@
 #include "buffers.h"
 
+#include <algorithm>
+#include <new>
+
 #include "agreed_error.h"
 #include "memory.h"
-#include "mpi_group.h"
 
 namespace cohort::bench {
 namespace {
@@ -10,44 +12,92 @@ namespace {
 /// Memory that is only promised is taken when it is written to, from whoever has it; so what the
 /// members of a node will want is compared with what there is. A library may copy a whole buffer while
 /// it works, hence one set more than those that are allocated here, and a tenth for the rest.
-void require_memory(const Collective& collective, const Problem& problem, bool with_peer) {
-  const std::size_t elements = collective.in_place
-                                   ? collective.input_elements(problem)
-                                   : collective.input_elements(problem) + collective.output_elements(problem);
-  const int sets = with_peer ? 3 : 2;
-  const double wanted = 1.1 * sets * problem.members_on_node * static_cast<double>(elements) *
-                        static_cast<double>(size_of(problem.dtype));
+void require_memory(const BufferRequest& request, DType dtype) {
+  const Layout& layout = request.layout;
+  const std::size_t elements =
+      request.in_place ? std::max(layout.input, layout.output) : layout.input + layout.output;
+  const int sets = request.with_peer ? 3 : 2;
+  const double wanted = 1.1 * sets * request.members_on_node * static_cast<double>(elements) *
+                        static_cast<double>(size_of(dtype));
   const std::optional<std::size_t> available = available_memory();
   if (available && wanted > static_cast<double>(*available)) throw Unavailable("too little memory");
 }
 
-Buffers allocate(const Collective& collective, const Problem& problem, bool with_peer) {
-  require_memory(collective, problem, with_peer);
-  const auto tensor = [&](std::size_t elements) {
-    return Tensor::uninitialized({static_cast<std::int64_t>(elements)}, problem.dtype);
+/// In place, where input and output begin within the memory that the larger of them fills.
+struct Starts {
+  std::size_t input = 0;
+  std::size_t output = 0;
+};
+
+Starts starts_in_place(const Layout& layout) {
+  if (layout.input < layout.output) return {.input = layout.offset};
+  return {.output = layout.offset};
+}
+
+void allocate_for_cohort(Buffers& buffers, const BufferRequest& request, const RunOptions& options) {
+  const Layout& layout = request.layout;
+  if (!request.in_place) {
+    buffers.input = make_tensor(layout.input, options);
+    buffers.output = make_tensor(layout.output, options);
+    return;
+  }
+  const Tensor whole = make_tensor(std::max(layout.input, layout.output), options);
+  const auto part = [&](std::size_t start, std::size_t elements) {
+    return whole.rows(static_cast<std::int64_t>(start), static_cast<std::int64_t>(start + elements));
   };
-  Buffers buffers;
-  buffers.input = tensor(collective.input_elements(problem));
-  buffers.output = collective.in_place ? buffers.input : tensor(collective.output_elements(problem));
-  if (with_peer) buffers.peer_input.emplace(buffers.input.bytes());
-  if (with_peer && !collective.in_place) buffers.peer_output.emplace(buffers.output.bytes());
+  const Starts starts = starts_in_place(layout);
+  buffers.input = part(starts.input, layout.input);
+  buffers.output = part(starts.output, layout.output);
+}
+
+PeerBuffers allocate_for_peer(const BufferRequest& request, const RunOptions& options) {
+  const std::size_t size = size_of(options.dtype);
+  const std::size_t input = request.layout.input * size;
+  const std::size_t output = request.layout.output * size;
+  PeerBuffers buffers;
+  if (!request.in_place) {
+    buffers.input_memory = std::make_unique<PrivateMemory>(input, options.huge_pages);
+    buffers.output_memory = std::make_unique<PrivateMemory>(output, options.huge_pages);
+    buffers.input = buffers.input_memory->bytes();
+    buffers.output = buffers.output_memory->bytes();
+    return buffers;
+  }
+  buffers.input_memory = std::make_unique<PrivateMemory>(std::max(input, output), options.huge_pages);
+  Starts starts = starts_in_place(request.layout);
+  if (request.collective->mpi_result_first) starts.output = 0;
+  buffers.input = buffers.input_memory->bytes().subspan(starts.input * size, input);
+  buffers.output = buffers.input_memory->bytes().subspan(starts.output * size, output);
   return buffers;
 }
 
 }  // namespace
 
-Buffers allocate_on_all_ranks(const Collective& collective, const Problem& problem, bool with_peer,
-                              const MpiGroup& group) {
+Tensor make_tensor(std::size_t elements, const RunOptions& options) {
+  const Shape shape{static_cast<std::int64_t>(elements)};
+  if (options.memory == MemoryKind::kHeap) return Tensor::uninitialized(shape, options.dtype);
+  auto memory = std::make_shared<PrivateMemory>(elements * size_of(options.dtype), options.huge_pages);
+  const std::span<std::byte> bytes = memory->bytes();
+  return Tensor::wrap(std::make_shared<const Buffer>(bytes.data(), bytes.size(), Device(), std::move(memory)),
+                      0, shape, options.dtype);
+}
+
+Buffers allocate_on_all_members(const BufferRequest& request, const RunOptions& options, const Team& team) {
   std::optional<Buffers> buffers;
   try {
-    buffers.emplace(allocate(collective, problem, with_peer));
-  } catch (const Unavailable&) {
-    // The text below says more than this rank knows.
+    require_memory(request, options.dtype);
+    buffers.emplace();
+    allocate_for_cohort(*buffers, request, options);
+    if (request.with_peer) buffers->peer = allocate_for_peer(request, options);
+  } catch (const Unavailable&) {  // the text below says more than this member knows
+    buffers.reset();
+  } catch (const std::bad_alloc&) {
+    buffers.reset();
   }
-  const std::uint64_t without = group.sum(buffers ? 0 : 1);
+  const std::uint64_t without = team.sum(buffers ? 0 : 1);
   if (without > 0) {
-    throw AgreedError("{} of {} members have no memory for buffers of {} bytes: lower the maximum of --sizes",
-                      without, problem.members, problem.elements * size_of(problem.dtype));
+    throw AgreedError(
+        "{} of the members have no memory for buffers of {} bytes: lower the maximum of --sizes", without,
+        std::max(request.layout.input, request.layout.output) * size_of(options.dtype));
   }
   return *std::move(buffers);
 }

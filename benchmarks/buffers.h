@@ -1,23 +1,49 @@
-// What the libraries work on: Cohort on tensors in its own memory, the peer on ordinary memory.
+// What the libraries work on: Cohort on tensors, in its own memory or in ordinary memory, the
+// peer on ordinary memory. In place, a library has one piece of memory for input and output.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <span>
+
+#include <cohort/device/tensor.h>
 
 #include "collective.h"
-#include "peer_buffer.h"
+#include "private_memory.h"
+#include "run_options.h"
+#include "team.h"
 
 namespace cohort::bench {
 
-struct Buffers {
-  Tensor input;
-  Tensor output;
-  std::optional<PeerBuffer> peer_input;
-  std::optional<PeerBuffer> peer_output;
+/// One member's buffers for the peer.
+struct PeerBuffers {
+  std::span<std::byte> input;
+  std::span<std::byte> output;
+  std::unique_ptr<PrivateMemory> input_memory;
+  std::unique_ptr<PrivateMemory> output_memory;  ///< null in place
 };
 
-/// Collective, for a rank that ran out of memory alone would leave the others waiting.
-/// @throws AgreedError on all ranks when one of them has too little memory.
-[[nodiscard]] Buffers allocate_on_all_ranks(const Collective& collective, const Problem& problem,
-                                            bool with_peer, const MpiGroup& group);
+struct Buffers {
+  Tensor input;   ///< Cohort's
+  Tensor output;  ///< Cohort's
+  std::optional<PeerBuffers> peer;
+};
+
+struct BufferRequest {
+  const Collective* collective = nullptr;
+  Layout layout;
+  bool in_place = false;
+  bool with_peer = false;
+  int members_on_node = 1;
+};
+
+/// Collective, for a member that ran out of memory alone would leave the others waiting.
+/// @throws AgreedError on all members when one of them has too little memory.
+[[nodiscard]] Buffers allocate_on_all_members(const BufferRequest& request, const RunOptions& options,
+                                              const Team& team);
+
+/// A tensor of one dimension in memory of the kind that `options` names.
+/// @throws Unavailable or std::bad_alloc when memory is short.
+[[nodiscard]] Tensor make_tensor(std::size_t elements, const RunOptions& options);
 
 }  // namespace cohort::bench

@@ -1,70 +1,113 @@
 #include "command_line.h"
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <sstream>
 
 #include <boost/program_options.hpp>
 
-#include "usage_error.h"
+#include "option_values.h"
 
 namespace cohort::bench {
 namespace {
 
 namespace po = boost::program_options;
 
-po::options_description make_options() {
-  po::options_description options("Options", 108);
+constexpr std::string_view kProfile = "profile";
+constexpr unsigned kHelpColumns = 108;
+constexpr int kMostThreads = 1024;
+
+void add_text(po::options_description& options, const char* name, const char* value, const char* text) {
+  options.add_options()(name, po::value<std::string>()->value_name(value), text);
+}
+
+po::options_description sweep_options() {
+  po::options_description options("Options of a sweep", kHelpColumns);
+  add_text(options, "sizes", "MIN:MAX",
+           "bytes of a member's largest buffer, in steps of 4; or one size; K, M, G: powers of 1024; default "
+           "4:64M");
+  add_text(options, "op", "NAME", "sum (default), mean, min, max or prod");
+  add_text(options, "in-place", "yes|no",
+           "the result replaces the input, or the block of it that is the member's own; default: yes for "
+           "all-reduce, otherwise no");
+  add_text(
+      options, "inputs", "HOW",
+      "rewritten before each call, as in training (default), or kept, as other benchmarks do, which flatters "
+      "what reads a peer's memory");
+  add_text(options, "iterations", "N", "timed calls of each loop; default: what fits into 60 ms, 2 to 20000");
+  add_text(options, "loops", "N", "loops per size and library, of which the median counts; default 5");
+  return options;
+}
+
+po::options_description profile_options() {
+  po::options_description options("Options of a profile", kHelpColumns);
+  add_text(options, "model", "FILE",
+           "CSV with the columns name,elements: the model's tensors in forward order");
+  add_text(
+      options, "compute-ms", "MS",
+      "length of the backward pass that communication overlaps with; default: as long as the communication");
+  add_text(options, "steps", "N", "timed steps of each mode, of which the median counts; default 5");
+  return options;
+}
+
+po::options_description common_options() {
+  po::options_description options("Options of both", kHelpColumns);
+  add_text(options, "dtype", "NAME", "type of the elements; default float32");
+  add_text(options, "members", "ranks|threads",
+           "who takes part: the ranks (default), or threads of this process");
+  add_text(options, "threads", "N", "how many, with --members threads; default 2");
+  add_text(options, "peer", "mpi|none", "what to compare with; default mpi, with --members threads none");
+  add_text(options, "buffers", "heap|private",
+           "Cohort's tensors lie in its own memory (default), or in ordinary memory as the peer's do");
+  add_text(options, "huge-pages", "on|off", "advise them for ordinary memory; default on");
   auto add = options.add_options();
-  add("sizes", po::value<std::string>()->default_value("4:64M")->value_name("MIN:MAX"),
-      "bytes of a member's largest buffer, in steps of 4; or one size; K, M, G: powers of 1024");
-  add("dtype", po::value<std::string>()->default_value("float32")->value_name("NAME"),
-      "type of the elements");
-  add("op", po::value<std::string>()->default_value("sum")->value_name("NAME"),
-      "sum, mean, min, max or prod");
-  add("inputs", po::value<std::string>()->default_value("rewritten")->value_name("HOW"),
-      "rewritten before each call, as in training, or kept, as other benchmarks do, which flatters what "
-      "reads "
-      "a peer's memory");
-  add("iterations", po::value<std::string>()->value_name("N"),
-      "timed calls per size and library; default: what fits into half a second, 10 to 10000");
   add("check", "compare every element with the exact result, outside the timer (default)");
   add("no-check", "do not");
-  add("format", po::value<std::string>()->default_value("table")->value_name("NAME"), "table, csv or json");
-  add("output", po::value<std::string>()->value_name("FILE"),
-      "write the report there; the table is printed as well");
+  add_text(options, "format", "NAME", "table (default), csv or json");
+  add_text(options, "output", "FILE", "write the report there; the table is printed as well");
   add("help,h", "print this text");
   return options;
 }
 
 std::string names_of(std::span<const Collective* const> collectives) {
   std::string names;
-  for (const Collective* collective : collectives) {
-    if (!names.empty()) names += ", ";
-    names += collective->command;
-  }
-  return names;
+  for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
+  return names + std::string(kProfile);
 }
 
 std::string general_help(std::span<const Collective* const> collectives) {
   std::ostringstream text;
   text << "Measures a collective of Cohort and, in turns with it, the same one of MPI.\n\n"
-          "  mpirun -n N cohort-bench COLLECTIVE [options]\n\nCollectives:\n";
+          "  mpirun -n N cohort-bench COLLECTIVE [options]\n"
+          "  mpirun -n N cohort-bench profile --model FILE [options]\n\nCollectives:\n";
   for (const Collective* collective : collectives) {
-    text << fmt::format("  {:<12}  {}\n", collective->command, collective->text);
+    text << fmt::format("  {:<17}  {}\n", collective->command, collective->text);
   }
-  text << "\n" << make_options();
-  text
-      << "\nTimes are of the slowest member of each call, in microseconds; GB is 1e9 bytes. The exit status\n"
-         "is 0, 1 when an element was wrong or Cohort failed, 2 for a mistake on the command line.\n";
+  text << fmt::format("\nA training step:\n  {:<17}  all-reduce the gradients of a model in several ways\n",
+                      kProfile);
+  text << "\n" << sweep_options() << "\n" << profile_options() << "\n" << common_options();
+  text << "\nTimes are of the slowest member, in microseconds; GB is 1e9 bytes. The exit status is 0, 1 when "
+          "an\n"
+          "element was wrong or Cohort failed, 2 for a mistake on the command line.\n";
   return text.str();
 }
 
 std::string help_on(const Collective& collective) {
   std::ostringstream text;
   text << fmt::format("{}: {}; compared with {}.\n\n  mpirun -n N cohort-bench {} [options]\n\n",
-                      collective.command, collective.text, collective.peer, collective.command);
-  text << make_options();
+                      collective.command, collective.text, collective.peer, collective.command)
+       << sweep_options() << "\n"
+       << common_options();
+  return text.str();
+}
+
+std::string help_on_profile() {
+  std::ostringstream text;
+  text << "profile: all-reduces the gradients of a model as they become ready, last layer first: tensor by\n"
+          "tensor, packed, and overlapped with computing; compared with MPI_Allreduce called per tensor and\n"
+          "over one fused buffer.\n\n  mpirun -n N cohort-bench profile --model FILE [options]\n\n"
+       << profile_options() << "\n"
+       << common_options();
   return text.str();
 }
 
@@ -80,41 +123,42 @@ const Collective& find_collective(const std::string& command,
   return **found;
 }
 
-po::variables_map parse_options(const std::vector<std::string>& arguments, const Collective& collective) {
-  const po::options_description options = make_options();
-  // An abbreviation that is unambiguous today may not be tomorrow.
-  constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-  po::variables_map values;
-  try {
-    // An empty positional description refuses stray words instead of ignoring them.
-    po::store(po::command_line_parser(arguments)
-                  .options(options)
-                  .style(kStyle)
-                  .positional(po::positional_options_description())
-                  .run(),
-              values);
-  } catch (const po::error& error) {
-    throw UsageError("{}; see cohort-bench {} --help", error.what(), collective.command);
+/// The options that were given, by name.
+class Given {
+ public:
+  Given(const std::vector<std::string>& arguments, const po::options_description& options)
+      : command_(arguments.front()) {
+    // An abbreviation that is unambiguous today may not be tomorrow.
+    constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    try {
+      // An empty positional description refuses stray words instead of ignoring them.
+      po::store(po::command_line_parser({arguments.begin() + 1, arguments.end()})
+                    .options(options)
+                    .style(kStyle)
+                    .positional(po::positional_options_description())
+                    .run(),
+                values_);
+    } catch (const po::error& error) {
+      throw UsageError("{}; see cohort-bench {} --help", error.what(), command_);
+    }
   }
-  return values;
-}
 
-/// What the library's own parsers throw, with the option's name in front.
-template <class Parse>
-auto parse_value(const char* option, Parse&& parse) {
-  try {
-    return parse();
-  } catch (const InvalidArgument& error) {
-    throw UsageError("{}: {}", option, error.what());
+  [[nodiscard]] bool has(const char* option) const { return values_.count(option) > 0; }
+  [[nodiscard]] std::string text(const char* option, const char* otherwise = "") const {
+    return has(option) ? values_[option].as<std::string>() : otherwise;
   }
-}
 
-Inputs parse_inputs(const std::string& text) {
-  for (const Inputs inputs : {Inputs::kRewritten, Inputs::kKept}) {
-    if (text == to_string(inputs)) return inputs;
+  /// For options that would do nothing.
+  void refuse(std::initializer_list<const char*> options, std::string_view why) const {
+    for (const char* option : options) {
+      if (has(option)) throw UsageError("--{}: {}; leave it out", option, why);
+    }
   }
-  throw UsageError("--inputs {}: choose rewritten or kept", text);
-}
+
+ private:
+  std::string command_;
+  po::variables_map values_;
+};
 
 Format parse_format(const std::string& text) {
   for (const Format format : {Format::kTable, Format::kCsv, Format::kJson}) {
@@ -123,53 +167,117 @@ Format parse_format(const std::string& text) {
   throw UsageError("--format {}: choose table, csv or json", text);
 }
 
-int parse_iterations(const std::string& text) {
-  constexpr int kMost = 10'000'000;
-  int iterations = 0;
-  const auto [stopped, status] = std::from_chars(text.data(), text.data() + text.size(), iterations);
-  if (status != std::errc() || stopped != text.data() + text.size() || iterations < 1 || iterations > kMost) {
-    throw UsageError("--iterations {}: write a whole number from 1 to {}", text, kMost);
+bool parse_check(const Given& given) {
+  if (given.has("check") && given.has("no-check")) {
+    throw UsageError("--check and --no-check contradict each other: give one of them");
   }
-  return iterations;
+  return !given.has("no-check");
+}
+
+RunOptions parse_run(const Given& given) {
+  RunOptions run;
+  run.dtype = parse_value("--dtype", [&] { return parse_dtype(given.text("dtype", "float32")); });
+  if (parse_choice("--members", given.text("members", "ranks"), "threads", "ranks")) {
+    run.threads = parse_count("--threads", given.text("threads", "2"), kMostThreads);
+  } else {
+    given.refuse({"threads"}, "only --members threads has threads");
+  }
+  run.peer = parse_choice("--peer", given.text("peer", run.threads ? "none" : "mpi"), "mpi", "none");
+  if (run.peer && run.threads) {
+    throw UsageError("--peer mpi: MPI's members are ranks; leave --members threads out to compare with it");
+  }
+  if (!parse_choice("--buffers", given.text("buffers", "heap"), "heap", "private")) {
+    run.memory = MemoryKind::kPrivate;
+  } else if (!run.peer) {
+    given.refuse({"huge-pages"},
+                 "only ordinary memory takes the advice, and there is neither a peer nor --buffers private");
+  }
+  run.huge_pages = parse_choice("--huge-pages", given.text("huge-pages", "on"), "on", "off");
+  run.format = parse_format(given.text("format", "table"));
+  if (given.has("output")) run.output = given.text("output");
+  return run;
+}
+
+bool parse_in_place(const Given& given, const Collective& collective) {
+  if (!given.has("in-place")) return collective.in_place_by_default;
+  const bool in_place = parse_choice("--in-place", given.text("in-place"), "yes", "no");
+  if (in_place && collective.placement == Placement::kOutOfPlaceOnly) {
+    throw UsageError("--in-place yes: {} cannot work in place; leave it out", collective.command);
+  }
+  if (!in_place && collective.placement == Placement::kInPlaceOnly) {
+    throw UsageError("--in-place no: {} always works in place; leave it out", collective.command);
+  }
+  return in_place;
+}
+
+SweepOptions parse_sweep(const Given& given, const Collective& collective, const RunOptions& run) {
+  constexpr int kMostIterations = 1000000;
+  constexpr int kMostLoops = 1000;
+  SweepOptions sweep;
+  sweep.collective = &collective;
+  if (!collective.moves_data()) {
+    given.refuse({"sizes", "dtype", "in-place", "inputs", "buffers", "huge-pages"},
+                 fmt::format("{} moves no data", collective.command));
+  }
+  if (!collective.reduces) given.refuse({"op"}, fmt::format("{} combines nothing", collective.command));
+  if (collective.moves_data()) sweep.sizes = parse_size_range(given.text("sizes", "4:64M"));
+  sweep.op = parse_value("--op", [&] { return parse_reduce_op(given.text("op", "sum")); });
+  if (collective.reduces) {
+    parse_value("--op", [&] {
+      require_legal(sweep.op, run.dtype);
+      return 0;
+    });
+  }
+  sweep.in_place = parse_in_place(given, collective);
+  const bool rewritten = parse_choice("--inputs", given.text("inputs", "rewritten"),
+                                      to_string(Inputs::kRewritten), to_string(Inputs::kKept));
+  sweep.harness.inputs = rewritten ? Inputs::kRewritten : Inputs::kKept;
+  sweep.harness.check = parse_check(given);
+  sweep.harness.loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
+  if (given.has("iterations")) {
+    sweep.harness.iterations = parse_count("--iterations", given.text("iterations"), kMostIterations);
+  }
+  return sweep;
+}
+
+ProfileOptions parse_profile(const Given& given, const RunOptions& run) {
+  constexpr int kMostSteps = 100000;
+  if (!given.has("model"))
+    throw UsageError("profile: no model given; write --model FILE, a CSV with the columns name,elements");
+  parse_value("--dtype", [&] {
+    require_legal(ReduceOp::kSum, run.dtype);
+    return 0;
+  });
+  ProfileOptions profile;
+  profile.model = given.text("model");
+  if (given.has("compute-ms"))
+    profile.compute_ms = parse_milliseconds("--compute-ms", given.text("compute-ms"));
+  profile.steps = parse_count("--steps", given.text("steps", "5"), kMostSteps);
+  profile.check = parse_check(given);
+  return profile;
 }
 
 }  // namespace
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
                                std::span<const Collective* const> collectives) {
-  CommandLine result;
   if (arguments.empty()) {
     throw UsageError("no collective given: choose one of {}, for example: mpirun -n 2 cohort-bench {}",
                      names_of(collectives), collectives.front()->command);
   }
-  if (arguments.front() == "--help" || arguments.front() == "-h") {
-    result.help = general_help(collectives);
-    return result;
+  if (arguments.front() == "--help" || arguments.front() == "-h")
+    return {.task = HelpText{general_help(collectives)}};
+  if (arguments.front() == kProfile) {
+    const Given given(arguments, profile_options().add(common_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_profile()}};
+    const RunOptions run = parse_run(given);
+    return {.run = run, .task = parse_profile(given, run)};
   }
-  result.collective = &find_collective(arguments.front(), collectives);
-  const po::variables_map values =
-      parse_options({arguments.begin() + 1, arguments.end()}, *result.collective);
-  if (values.count("help") > 0) {
-    result.help = help_on(*result.collective);
-    return result;
-  }
-  const auto text = [&](const char* option) { return values[option].as<std::string>(); };
-  result.sizes = parse_size_range(text("sizes"));
-  result.dtype = parse_value("--dtype", [&] { return parse_dtype(text("dtype")); });
-  result.op = parse_value("--op", [&] { return parse_reduce_op(text("op")); });
-  parse_value("--op", [&] {
-    require_legal(result.op, result.dtype);
-    return 0;
-  });
-  result.harness.inputs = parse_inputs(text("inputs"));
-  if (values.count("check") > 0 && values.count("no-check") > 0) {
-    throw UsageError("--check and --no-check contradict each other: give one of them");
-  }
-  result.harness.check = values.count("no-check") == 0;
-  if (values.count("iterations") > 0) result.harness.iterations = parse_iterations(text("iterations"));
-  result.format = parse_format(text("format"));
-  if (values.count("output") > 0) result.output = text("output");
-  return result;
+  const Collective& collective = find_collective(arguments.front(), collectives);
+  const Given given(arguments, sweep_options().add(common_options()));
+  if (given.has("help")) return {.task = HelpText{help_on(collective)}};
+  const RunOptions run = parse_run(given);
+  return {.run = run, .task = parse_sweep(given, collective, run)};
 }
 
 }  // namespace cohort::bench

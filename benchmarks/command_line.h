@@ -1,30 +1,28 @@
-// The command line of cohort-bench: `cohort-bench COLLECTIVE [options]`, checked completely,
-// so that nothing is measured for a run that could not report its result.
+// The command line of cohort-bench: `cohort-bench COLLECTIVE [options]` for a sweep over sizes,
+// `cohort-bench profile [options]` for a training step. Checked completely, so that nothing
+// is measured for a run that could not report its result, and no option is taken that would
+// do nothing.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "collective.h"
-#include "harness.h"
-#include "report.h"
-#include "size_range.h"
+#include "profile/profile_options.h"
+#include "run_options.h"
+#include "sweep_options.h"
 
 namespace cohort::bench {
 
-struct CommandLine {
-  /// When not empty, this is all that was asked for.
-  std::string help;
+/// This is all that was asked for.
+struct HelpText {
+  std::string text;
+};
 
-  const Collective* collective = nullptr;
-  SizeRange sizes;
-  DType dtype = DType::kFloat32;
-  ReduceOp op = ReduceOp::kSum;
-  HarnessOptions harness;
-  Format format = Format::kTable;
-  std::optional<std::string> output;
+struct CommandLine {
+  RunOptions run;
+  std::variant<HelpText, SweepOptions, ProfileOptions> task;
 };
 
 /// `arguments` are those after the program's name.

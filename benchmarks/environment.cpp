@@ -67,7 +67,7 @@ int NodeFacts::cores() const {
 
 int Environment::members() const {
   int sum = 0;
-  for (const NodeFacts& node : nodes) sum += node.workers();
+  for (const NodeFacts& node : nodes) sum += members_of(node);
   return sum;
 }
 
@@ -78,7 +78,8 @@ int Environment::cores() const {
 }
 
 bool Environment::oversubscribed() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const NodeFacts& node) { return node.oversubscribed(); });
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](const NodeFacts& node) { return members_of(node) > node.cores(); });
 }
 
 Environment capture_environment(Bootstrap& bootstrap, const std::string& mpi_library,
@@ -97,7 +98,8 @@ Environment capture_environment(Bootstrap& bootstrap, const std::string& mpi_lib
 }
 
 std::string describe_binding(const Environment& environment) {
-  if (environment.oversubscribed()) return "oversubscribed: more workers than cores";
+  if (environment.oversubscribed()) return "oversubscribed: more members than cores";
+  if (environment.threads) return "threads of one process, each bound to a core";
   bool shared = false;
   for (const NodeFacts& node : environment.nodes) {
     std::size_t of_all_workers = 0;
@@ -109,10 +111,11 @@ std::string describe_binding(const Environment& environment) {
 
 std::string oversubscription_warning(const Environment& environment) {
   for (const NodeFacts& node : environment.nodes) {
-    if (!node.oversubscribed()) continue;
+    const int members = environment.members_of(node);
+    if (members <= node.cores()) continue;
     return fmt::format(
-        "warning: {} workers on {} {} of host {}: these timings are of the scheduler, not of a library",
-        node.workers(), node.cores(), node.cores() == 1 ? "core" : "cores", node.host);
+        "warning: {} members on {} {} of host {}: these timings are of the scheduler, not of a library",
+        members, node.cores(), node.cores() == 1 ? "core" : "cores", node.host);
   }
   return {};
 }

@@ -1,6 +1,7 @@
 // Where and with what a benchmark ran: what a reader needs to judge or repeat its figures.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,6 @@ struct NodeFacts {
   [[nodiscard]] int workers() const { return static_cast<int>(cores_of_workers.size()); }
   /// Cores that at least one of its workers may use.
   [[nodiscard]] int cores() const;
-  [[nodiscard]] bool oversubscribed() const { return workers() > cores(); }
 };
 
 struct SettingFact {
@@ -33,11 +33,15 @@ struct Environment {
   std::string date;   ///< UTC, ISO 8601
   std::string command_line;
   std::string mpi_library;
+  std::string clock;  ///< what timed the calls, and what was taken off for reading it
   std::vector<NodeFacts> nodes;
   std::vector<SettingFact> settings;  ///< every COHORT_ variable
+  std::optional<int> threads;         ///< the members are so many threads of the only worker
 
   [[nodiscard]] int members() const;
   [[nodiscard]] int cores() const;
+  /// Members on `node`.
+  [[nodiscard]] int members_of(const NodeFacts& node) const { return threads.value_or(node.workers()); }
   [[nodiscard]] bool oversubscribed() const;
 };
 

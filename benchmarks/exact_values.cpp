@@ -4,17 +4,10 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 namespace cohort::bench {
 namespace {
-
-/// Well mixed bits for a member and an index [Steele, Lea, Flood 2014: SplitMix64].
-std::uint64_t mix(std::uint64_t member, std::uint64_t index) {
-  std::uint64_t z = (member << 32) + index + 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 /// Shared by all members, where they have to agree on an element.
 constexpr int kEverybody = -1;
@@ -56,7 +49,7 @@ bool contributes(Seat seat, std::uint64_t index, std::int64_t most) {
 
 /// A number from 0 to `room - 1`.
 std::int64_t below(std::int64_t room, int member, std::uint64_t index) {
-  return static_cast<std::int64_t>(mix(static_cast<std::uint64_t>(member), index) %
+  return static_cast<std::int64_t>(mixed_bits(static_cast<std::uint64_t>(member), index) %
                                    static_cast<std::uint64_t>(room));
 }
 
@@ -88,7 +81,7 @@ std::int64_t mean_input(Seat seat, std::uint64_t index) {
 template <class T>
 T order_input(Seat seat, std::uint64_t index) {
   if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(mix(static_cast<std::uint64_t>(seat.member), index));
+    return static_cast<T>(mixed_bits(static_cast<std::uint64_t>(seat.member), index));
   } else {
     constexpr std::int64_t kLargest = largest_integer<T>();
     return convert_element<T>(static_cast<double>(below(2 * kLargest, seat.member, index) - kLargest));
@@ -99,7 +92,7 @@ T order_input(Seat seat, std::uint64_t index) {
 template <class T>
 double product_input(Seat seat, std::uint64_t index) {
   if (!contributes(seat, index, largest_exponent<T>())) return 1;
-  const std::uint64_t bits = mix(static_cast<std::uint64_t>(seat.member), index);
+  const std::uint64_t bits = mixed_bits(static_cast<std::uint64_t>(seat.member), index);
   const double smaller = std::is_integral_v<T> ? 1 : 0.5;
   const bool negative = !std::is_unsigned_v<T> && (bits & 2) != 0;
   return ((bits & 1) != 0 ? 2 : smaller) * (negative ? -1 : 1);
@@ -154,39 +147,32 @@ T expected(ReduceOp op, int members, std::uint64_t index) {
   return convert_element<T>(total);
 }
 
-template <class T>
-void store(std::vector<std::byte>& bytes, std::size_t index, T value) {
-  std::memcpy(bytes.data() + index * sizeof(T), &value, sizeof(T));
+/// The table of `value(index)`, which gives elements of the type that it is called with.
+template <class Value>
+ValueTable tabulate(DType dtype, Value value) {
+  const std::size_t element_bytes = size_of(dtype);
+  std::vector<std::byte> period(ValueTable::kPeriod * element_bytes);
+  visit_dtype(dtype, [&]<class T>(std::type_identity<T> type) {
+    for (std::size_t i = 0; i < ValueTable::kPeriod; ++i) {
+      const T element = value(type, i);
+      std::memcpy(period.data() + i * element_bytes, &element, element_bytes);
+    }
+  });
+  return {element_bytes, period};
 }
 
 }  // namespace
 
-ExactValues::ExactValues(DType dtype, ReduceOp op, int member, int members)
-    : element_bytes_(size_of(dtype)), inputs_(kPeriod * element_bytes_), expected_(kPeriod * element_bytes_) {
-  visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
-    for (std::size_t i = 0; i < kPeriod; ++i) {
-      store(inputs_, i, input<T>(op, {member, members}, i));
-      store(expected_, i, expected<T>(op, members, i));
-    }
+ValueTable ExactValues::input(int member) const {
+  return tabulate(dtype_, [&]<class T>(std::type_identity<T>, std::size_t index) {
+    return bench::input<T>(op_, {member, members_}, index);
   });
 }
 
-void ExactValues::write(std::span<std::byte> input) const {
-  for (std::size_t done = 0; done < input.size(); done += inputs_.size()) {
-    std::memcpy(input.data() + done, inputs_.data(), std::min(inputs_.size(), input.size() - done));
-  }
-}
-
-std::uint64_t ExactValues::count_wrong(std::span<const std::byte> result) const {
-  std::uint64_t wrong = 0;
-  for (std::size_t done = 0; done < result.size(); done += expected_.size()) {
-    const std::size_t bytes = std::min(expected_.size(), result.size() - done);
-    if (std::memcmp(result.data() + done, expected_.data(), bytes) == 0) continue;
-    for (std::size_t at = 0; at < bytes; at += element_bytes_) {
-      if (std::memcmp(result.data() + done + at, expected_.data() + at, element_bytes_) != 0) ++wrong;
-    }
-  }
-  return wrong;
+ValueTable ExactValues::reduced() const {
+  return tabulate(dtype_, [&]<class T>(std::type_identity<T>, std::size_t index) {
+    return expected<T>(op_, members_, index);
+  });
 }
 
 }  // namespace cohort::bench

@@ -1,29 +1,18 @@
 #include "harness.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <functional>
-#include <utility>
 
-#include "bandwidth.h"
-#include "buffers.h"
-#include "mpi_group.h"
-#include "statistics.h"
+#include "barrier_check.h"
 
 namespace cohort::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr double kMicrosecondsPerLoop = 60000;
+constexpr int kMostIterations = 20000;
 
-constexpr int kTrialRounds = 5;
-constexpr double kSecondsPerSize = 0.5;
-constexpr int kFewestIterations = 10;
-constexpr int kMostIterations = 10000;
-
-double microseconds(Clock::duration duration) {
-  return std::chrono::duration<double, std::micro>(duration).count();
-}
+/// A step between the starting points of two iterations' values; far apart, and prime to the period.
+constexpr std::size_t kShift = 389;
 
 /// Touches every byte of a result, as the program that asked for it would.
 void read_all(std::span<const std::byte> bytes) {
@@ -38,185 +27,168 @@ void read_all(std::span<const std::byte> bytes) {
   __asm__ volatile("" : : "r"(sum));  // or the compiler would see that nobody wants the sum
 }
 
-/// One of the libraries that are compared, with buffers of its own.
-struct Contender {
-  std::string library;
-  std::string algorithm;
-  std::span<std::byte> input;
-  std::span<std::byte> output;
-  std::function<void()> call;
+/// What a result should be: tables of values, one for each piece of it.
+class Expectation {
+ public:
+  Expectation(const std::vector<Piece>& pieces, const ValueSource& values) : pieces_(pieces) {
+    for (const Piece& piece : pieces) {
+      tables_.push_back(piece.source == Piece::kReduced ? values.reduced() : values.input(piece.source));
+      elements_ += piece.elements;
+    }
+  }
 
-  std::vector<double> call_us;
-  std::vector<double> iteration_us;
-  std::uint64_t wrong = 0;
+  [[nodiscard]] std::uint64_t count_wrong(std::span<const std::byte> result, std::size_t shift) const {
+    if (elements_ == 0) return 0;
+    const std::size_t element_bytes = result.size() / elements_;
+    std::uint64_t wrong = 0;
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const std::size_t bytes = pieces_[i].elements * element_bytes;
+      wrong += tables_[i].count_wrong(result.subspan(done, bytes), pieces_[i].first + shift);
+      done += bytes;
+    }
+    return wrong;
+  }
+
+ private:
+  std::vector<Piece> pieces_;
+  std::vector<ValueTable> tables_;
+  std::size_t elements_ = 0;
 };
 
 class Harness {
  public:
-  Harness(const Collective& collective, const Problem& problem, const HarnessOptions& options,
-          const MpiGroup& group)
+  Harness(const Collective& collective, const Seat& seat, const ValueSource& values,
+          const HarnessOptions& options, const Team& team, const TickClock& clock)
       : collective_(collective),
-        problem_(problem),
         options_(options),
-        group_(group),
-        values_(problem.dtype, problem.op, problem.member, problem.members) {}
+        team_(team),
+        clock_(clock),
+        input_(values.input(seat.member)),
+        expectation_(collective.layout(seat).result, values) {}
 
-  void measure(std::span<Contender> contenders);
+  /// One contender's figures while they are being collected, all of this member alone.
+  struct Record {
+    int iterations = 0;
+    std::vector<double> call_us;
+    std::vector<double> iteration_us;
+    std::vector<std::uint64_t> ticks;  ///< of every call
+    std::uint64_t wrong = 0;
+  };
+
+  [[nodiscard]] Record warm_up(const Contender& contender);
+  void run_loop(const Contender& contender, Record& record);
+  [[nodiscard]] Measurement combine(Record& record) const;
 
  private:
-  void check_first_call(Contender& contender);
-  void count_wrong(Contender& contender);
-  void prepare_kept(Contender& contender) const;
-  [[nodiscard]] int agree_on_iterations(std::span<Contender> contenders);
-  void run_round(std::span<Contender> contenders, int round);
-  void run_iteration(Contender& contender);
+  [[nodiscard]] bool checks_every_call() const {
+    return options_.check && options_.inputs == Inputs::kRewritten;
+  }
 
   const Collective& collective_;
-  const Problem& problem_;
   const HarnessOptions& options_;
-  const MpiGroup& group_;
-  ExactValues values_;
+  const Team& team_;
+  const TickClock& clock_;
+  ValueTable input_;
+  Expectation expectation_;
+  std::size_t shift_ = 0;  ///< where this iteration's values begin
 };
 
-void Harness::measure(std::span<Contender> contenders) {
-  for (Contender& contender : contenders) {
-    check_first_call(contender);
-    if (options_.inputs == Inputs::kKept) prepare_kept(contender);
-  }
-  const int iterations = agree_on_iterations(contenders);
-  for (int round = 0; round < iterations / 10; ++round) run_round(contenders, round);
-  for (Contender& contender : contenders) {
-    contender.call_us.clear();
-    contender.iteration_us.clear();
-  }
-  for (int round = 0; round < iterations; ++round) run_round(contenders, round);
-  for (Contender& contender : contenders) {
-    if (options_.inputs == Inputs::kRewritten) count_wrong(contender);
-    contender.wrong = group_.sum(contender.wrong);
-    group_.take_maximum(contender.call_us);
-    group_.take_maximum(contender.iteration_us);
-  }
-}
-
-/// Also the first warm-up call: it touches the buffers and sets up what is set up lazily.
-void Harness::check_first_call(Contender& contender) {
-  collective_.write_input(values_, contender.input);
+/// Finds out how many iterations a loop should have, and settles what is set up lazily. The first
+/// call is checked in any case.
+Harness::Record Harness::warm_up(const Contender& contender) {
+  Record record;
+  input_.write(contender.input, shift_);
   contender.call();
-  count_wrong(contender);
-}
-
-void Harness::count_wrong(Contender& contender) {
-  if (options_.check) contender.wrong += collective_.count_wrong(values_, contender.output);
-}
-
-/// Every operator maps zeros to zeros, so what stays in the buffers from call to call is ordinary
-/// numbers, whereas sums of sums would grow to infinity.
-void Harness::prepare_kept(Contender& contender) const {
-  std::fill(contender.input.begin(), contender.input.end(), std::byte{0});
-}
-
-int Harness::agree_on_iterations(std::span<Contender> contenders) {
-  std::vector<double> rounds_us;
-  for (int round = 0; round < kTrialRounds; ++round) {
-    const Clock::time_point start = Clock::now();
-    run_round(contenders, round);
-    rounds_us.push_back(microseconds(Clock::now() - start));
+  const std::uint64_t wrong = options_.check ? expectation_.count_wrong(contender.output, shift_) : 0;
+  if (options_.inputs == Inputs::kKept) {
+    // Every operator maps zeros to zeros, so what stays in the buffers from call to call is ordinary
+    // numbers, whereas sums of sums would grow to infinity.
+    std::fill(contender.input.begin(), contender.input.end(), std::byte{0});
   }
-  const double affordable = kSecondsPerSize * 1e6 / std::max(median(rounds_us), 1e-3);
-  const auto bounded = static_cast<int>(std::clamp<double>(affordable, kFewestIterations, kMostIterations));
-  return group_.from_rank_0(options_.iterations.value_or(bounded));
+  // Small calls need many to settle, and large ones have no time for them.
+  constexpr std::size_t kSmall = 65536;
+  record.iterations = std::max(contender.input.size(), contender.output.size()) <= kSmall ? 50 : 2;
+  for (int loop = 0; loop < 2; ++loop) run_loop(contender, record);
+  team_.take_maximum(record.iteration_us);
+  const double affordable = kMicrosecondsPerLoop / std::max(record.iteration_us.back(), 1e-3);
+  const int few = std::max(contender.input.size(), contender.output.size()) > (std::size_t{64} << 20) ? 2 : 3;
+  const auto bounded = static_cast<int>(std::clamp<double>(affordable, few, kMostIterations));
+  record.iterations = team_.from_first(options_.iterations.value_or(bounded));
+  record.call_us.clear();
+  record.iteration_us.clear();
+  record.ticks.clear();
+  // Outside the clock, but within the loop: growing here would evict the buffers from the caches.
+  record.ticks.reserve(static_cast<std::size_t>(record.iterations) *
+                       static_cast<std::size_t>(options_.loops));
+  record.wrong += wrong;
+  return record;
 }
 
-/// The libraries take turns, and take turns in going first, so that neither always finds the
-/// caches as the other left them.
-void Harness::run_round(std::span<Contender> contenders, int round) {
-  const std::size_t first = static_cast<std::size_t>(round) % contenders.size();
-  for (std::size_t i = 0; i < contenders.size(); ++i)
-    run_iteration(contenders[(first + i) % contenders.size()]);
+void Harness::run_loop(const Contender& contender, Record& record) {
+  const bool rewritten = options_.inputs == Inputs::kRewritten;
+  const bool checks = checks_every_call();
+  std::uint64_t in_calls = 0;
+  team_.barrier();  // the loops of all members begin together; within them nobody waits but for the call
+  const std::uint64_t start = clock_.now();
+  for (int i = 0; i < record.iterations; ++i) {
+    shift_ = (shift_ + kShift) % ValueTable::kPeriod;
+    if (rewritten) input_.write(contender.input, shift_);
+    const std::uint64_t before = clock_.now();
+    contender.call();
+    const std::uint64_t ticks = clock_.now() - before;
+    in_calls += ticks;
+    record.ticks.push_back(ticks);
+    if (checks) {
+      record.wrong += expectation_.count_wrong(contender.output, shift_);
+    } else {
+      read_all(contender.output);
+    }
+  }
+  const std::uint64_t whole = clock_.now() - start;
+  const auto iterations = static_cast<std::uint64_t>(record.iterations);
+  record.call_us.push_back(clock_.microseconds(in_calls, iterations) / record.iterations);
+  record.iteration_us.push_back(clock_.microseconds(whole) / record.iterations);
 }
 
-void Harness::run_iteration(Contender& contender) {
-  const Clock::time_point writing = Clock::now();
-  if (options_.inputs == Inputs::kRewritten) collective_.write_input(values_, contender.input);
-  const Clock::time_point written = Clock::now();
-  group_.barrier();
-  const Clock::time_point calling = Clock::now();
-  contender.call();
-  const Clock::time_point called = Clock::now();
-  read_all(contender.output);
-  const Clock::time_point read = Clock::now();
-  contender.call_us.push_back(microseconds(called - calling));
-  contender.iteration_us.push_back(microseconds((written - writing) + (read - calling)));
-}
-
-Result to_result(const Collective& collective, const Problem& problem, const HarnessOptions& options,
-                 const Contender& contender) {
-  const Summary call = summarize(contender.call_us);
-  const std::size_t bytes = problem.elements * size_of(problem.dtype);
-  const double algbw = algorithm_bandwidth(bytes, call.median);
-  return {
-      .collective = std::string(collective.name),
-      .library = contender.library,
-      .algorithm = contender.algorithm,
-      .dtype = std::string(to_string(problem.dtype)),
-      .op = std::string(to_string(problem.op)),
-      .members = problem.members,
-      .bytes = bytes,
-      .elements = problem.elements,
-      .in_place = collective.in_place,
-      .inputs = std::string(to_string(options.inputs)),
-      .iterations = static_cast<int>(contender.call_us.size()),
-      .median_us = call.median,
-      .min_us = call.minimum,
-      .p99_us = call.p99,
-      .iteration_us = median(contender.iteration_us),
-      .algbw_gbs = algbw,
-      .busbw_gbs = algbw * collective.bus_factor(problem.members),
-      .ratio_to_peer = {},
-      .wrong = options.check ? std::optional(contender.wrong) : std::nullopt,
-  };
+Measurement Harness::combine(Record& record) const {
+  Measurement measurement;
+  measurement.iterations = record.iterations;
+  measurement.call_us = std::move(record.call_us);
+  measurement.iteration_us = std::move(record.iteration_us);
+  measurement.single_us.reserve(record.ticks.size());
+  for (const std::uint64_t ticks : record.ticks) measurement.single_us.push_back(clock_.microseconds(ticks));
+  team_.take_maximum(measurement.call_us);
+  team_.take_maximum(measurement.iteration_us);
+  team_.take_maximum(measurement.single_us);
+  if (options_.check && collective_.moves_data()) measurement.wrong = team_.sum(record.wrong);
+  return measurement;
 }
 
 }  // namespace
 
-std::vector<Result> measure(const Collective& collective, const Problem& problem,
-                            const HarnessOptions& options, Communicator& communicator,
-                            const MpiGroup& group) {
-  const bool with_peer = collective.why_no_peer(problem).empty();
-  const Buffers buffers = allocate_on_all_ranks(collective, problem, with_peer, group);
-
-  std::vector<Contender> contenders;
-  contenders.push_back({.library = "cohort",
-                        .algorithm = std::string(communicator.name()),
-                        .input = buffers.input.raw(),
-                        .output = buffers.output.raw(),
-                        .call = [&] { collective.run(communicator, problem, buffers.input, buffers.output); },
-                        .call_us = {},
-                        .iteration_us = {}});
-  if (with_peer) {
-    const std::span<std::byte> input = buffers.peer_input->bytes();
-    const std::span<std::byte> output = buffers.peer_output ? buffers.peer_output->bytes() : input;
-    contenders.push_back({.library = "mpi",
-                          .algorithm = std::string(collective.peer),
-                          .input = input,
-                          .output = output,
-                          .call = [&, input, output] { collective.run_peer(group, problem, input, output); },
-                          .call_us = {},
-                          .iteration_us = {}});
+std::vector<Measurement> measure(const Collective& collective, const Seat& seat, const ValueSource& values,
+                                 std::span<const Contender> contenders, const HarnessOptions& options,
+                                 const Team& team, const TickClock& clock) {
+  Harness harness(collective, seat, values, options, team, clock);
+  std::vector<Harness::Record> records;
+  for (const Contender& contender : contenders) records.push_back(harness.warm_up(contender));
+  for (int loop = 0; loop < options.loops; ++loop) {
+    // The libraries take turns in going first, so that neither always finds the caches as the other left
+    // them.
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      const std::size_t next = (i + static_cast<std::size_t>(loop)) % contenders.size();
+      harness.run_loop(contenders[next], records[next]);
+    }
   }
-
-  Harness(collective, problem, options, group).measure(contenders);
-
-  std::vector<Result> results;
-  results.reserve(contenders.size());
-  for (const Contender& contender : contenders) {
-    results.push_back(to_result(collective, problem, options, contender));
+  std::vector<Measurement> measurements;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    measurements.push_back(harness.combine(records[i]));
+    if (options.check && !collective.moves_data()) {
+      measurements.back().wrong = count_early_leavers(contenders[i].call, team);
+    }
   }
-  if (results.size() == 2) {
-    results[0].ratio_to_peer = results[1].median_us / results[0].median_us;
-    results[1].ratio_to_peer = results[0].median_us / results[1].median_us;
-  }
-  return results;
+  return measurements;
 }
 
 }  // namespace cohort::bench

@@ -1,17 +1,24 @@
-// Checks and times a collective at one size, with Cohort and with its peer in turns.
+// Checks and times a collective at one size, with one library and with its peer in turns.
 //
-// Each timed call stands alone: the inputs are rewritten, all ranks meet at a barrier, and
-// only then the clock starts. What happened in an iteration is what happened to its slowest
-// member, so the ranks' times are combined by their maximum, iteration by iteration, after
-// the loop.
+// A loop is what training does, over and over: write the whole input, with other values each
+// time; call; read the whole result, and compare it. The clock runs during the call only, and
+// no barrier stands before it. The time of a loop is the mean of its calls on the slowest member,
+// and the figure is the median of several loops, in which the libraries take turns.
+//
+// Knows nothing of Cohort: what is called is a function.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
-#include <string>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "collective.h"
-#include "result.h"
+#include "team.h"
+#include "tick_clock.h"
+#include "value_table.h"
 
 namespace cohort::bench {
 
@@ -27,13 +34,33 @@ enum class Inputs {
 struct HarnessOptions {
   Inputs inputs = Inputs::kRewritten;
   bool check = true;
-  std::optional<int> iterations;  ///< unset: as many as a fixed time allows
+  int loops = 5;
+  std::optional<int> iterations;  ///< of a loop; unset: as many as a fixed time allows
 };
 
-/// One result for Cohort and one for the peer, unless it cannot do this; the same on all ranks.
-/// @throws AgreedError when a rank has too little memory.
-[[nodiscard]] std::vector<Result> measure(const Collective& collective, const Problem& problem,
-                                          const HarnessOptions& options, Communicator& communicator,
-                                          const MpiGroup& group);
+/// A library that is measured, with buffers of its own.
+struct Contender {
+  std::span<std::byte> input;
+  std::span<std::byte> output;  ///< in place, the same memory as the input or a part of the other
+  std::function<void()> call;
+};
+
+/// The same on all members.
+struct Measurement {
+  int iterations = 0;           ///< of each loop
+  std::vector<double> call_us;  ///< of each loop: the mean of its calls, on the slowest member
+  std::vector<double>
+      iteration_us;               ///< of each loop: the same, with writing the input and reading the result
+  std::vector<double> single_us;  ///< of all calls: each on its slowest member
+  std::optional<std::uint64_t>
+      wrong;  ///< wrong elements over all members and checked calls; unset: not checked
+};
+
+/// Measures every contender on all members. `clock` outlives the call.
+[[nodiscard]] std::vector<Measurement> measure(const Collective& collective, const Seat& seat,
+                                               const ValueSource& values,
+                                               std::span<const Contender> contenders,
+                                               const HarnessOptions& options, const Team& team,
+                                               const TickClock& clock);
 
 }  // namespace cohort::bench

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "json_environment.h"
 #include "report.h"
 
 namespace cohort::bench {
@@ -12,42 +13,6 @@ using Json = nlohmann::ordered_json;
 template <class T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
-}
-
-Json to_json(const NodeFacts& node) {
-  return {{"host", node.host},           {"workers", node.workers()},
-          {"cores", node.cores()},       {"cores_of_workers", node.cores_of_workers},
-          {"cpu_model", node.cpu_model}, {"kernel", node.kernel}};
-}
-
-Json to_json(const Environment& environment) {
-  Json hosts = Json::array();
-  Json nodes = Json::array();
-  for (const NodeFacts& node : environment.nodes) {
-    hosts.push_back(node.host);
-    nodes.push_back(to_json(node));
-  }
-  Json settings = Json::object();
-  for (const SettingFact& setting : environment.settings) {
-    settings[setting.name] = {{"value", setting.value},
-                              {"origin", setting.from_environment ? "environment" : "default"}};
-  }
-  const NodeFacts& first = environment.nodes.front();
-  return {{"version", environment.version},
-          {"build", environment.build},
-          {"date", environment.date},
-          {"command_line", environment.command_line},
-          {"hosts", hosts},
-          {"members", environment.members()},
-          {"nodes", environment.nodes.size()},
-          {"cpu_model", first.cpu_model},
-          {"cores_available", environment.cores()},
-          {"kernel", first.kernel},
-          {"mpi_library", environment.mpi_library},
-          {"settings", settings},
-          {"binding", describe_binding(environment)},
-          {"oversubscribed", environment.oversubscribed()},
-          {"per_node", nodes}};
 }
 
 Json to_json(const Result& row) {
@@ -61,6 +26,8 @@ Json to_json(const Result& row) {
           {"elements", row.elements},
           {"in_place", row.in_place},
           {"inputs", row.inputs},
+          {"buffers", row.buffers},
+          {"loops", row.loops},
           {"iterations", row.iterations},
           {"median_us", row.median_us},
           {"min_us", row.min_us},
@@ -69,7 +36,10 @@ Json to_json(const Result& row) {
           {"algbw_gbs", row.algbw_gbs},
           {"busbw_gbs", row.busbw_gbs},
           {"ratio_to_peer", or_null(row.ratio_to_peer)},
-          {"wrong", or_null(row.wrong)}};
+          {"wrong", or_null(row.wrong)},
+          {"memory_limit_us", or_null(row.memory_limit_us)},
+          {"memory_limit_share",
+           row.memory_limit_us ? Json(*row.memory_limit_us / row.median_us) : Json(nullptr)}};
 }
 
 /// One object with `environment` and `results`, whose fields are named as the columns of the CSV.
@@ -78,7 +48,7 @@ class JsonReport final : public Report {
   explicit JsonReport(std::ostream& stream) : stream_(stream) {}
 
   void begin(const Environment& environment, const std::string& /*subject*/) override {
-    environment_ = to_json(environment);
+    environment_ = bench::to_json(environment);
   }
   void add(const Result& result) override { results_.push_back(to_json(result)); }
   void note(const std::string& text) override { notes_.push_back(text); }

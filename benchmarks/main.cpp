@@ -1,19 +1,23 @@
 // cohort-bench: measures the collectives of Cohort beside those of MPI, in the same run.
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
+#include <cohort/collective/thread_communicator.h>
 #include <cohort/mpi/session.h>
 
 #include "agreed_error.h"
 #include "command_line.h"
 #include "environment.h"
-#include "harness.h"
 #include "launcher_rank.h"
-#include "mpi_group.h"
+#include "member.h"
 #include "output.h"
+#include "profile/profile.h"
+#include "sweep.h"
+#include "thread_team.h"
 #include "usage_error.h"
 
 namespace cohort::bench {
@@ -21,86 +25,130 @@ namespace {
 
 enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
-Problem make_problem(const CommandLine& line, std::size_t bytes, const Bootstrap& session) {
-  const auto on_this_node = [&](const WorkerInfo& worker) { return worker.node == session.self().node; };
-  const std::span<const WorkerInfo> workers = session.workers();
-  return {.dtype = line.dtype,
-          .op = line.op,
-          .elements = std::max<std::size_t>(bytes / size_of(line.dtype), 1),
-          .member = session.rank(),
-          .members = session.size(),
-          .members_on_node = static_cast<int>(std::count_if(workers.begin(), workers.end(), on_this_node))};
-}
+/// Everything that the members of a run share.
+struct Run {
+  const CommandLine& line;
+  const std::optional<Model>& model;  ///< of a profile
+  const Environment& environment;
+  const TickClock& clock;
+};
 
-std::string subject_of(const CommandLine& line) {
-  return fmt::format(
-      "{}{}, inputs {}; peer: {}", line.collective->name, line.collective->in_place ? ", in place" : "",
-      line.harness.inputs == Inputs::kRewritten ? "rewritten before each call" : "kept between calls",
-      line.collective->peer);
-}
-
-/// Runs the sweep on all ranks. `output` is null on all but rank 0.
 /// @throws AgreedError when the results are wrong or could not be had.
-void sweep(const CommandLine& line, mpi::Session& session, Output* output,
-           const std::vector<std::string>& arguments) {
-  const Environment environment = capture_environment(session, mpi::library_version(), arguments);
-  if (output != nullptr) output->begin(environment, subject_of(line));
-
-  const MpiGroup group;
-  const auto communicator = session.make_communicator({});
-  const auto measure_size = [&](const Problem& problem) {
-    return measure(*line.collective, problem, line.harness, *communicator, group);
-  };
-  // A rehearsal: the first calls of a run are slow, whatever their size.
-  (void)measure_size(make_problem(line, line.sizes.first, session));
-
-  std::uint64_t wrong = 0;
-  std::string why_no_peer;
-  for (const std::size_t bytes : sizes_in(line.sizes)) {
-    const Problem problem = make_problem(line, bytes, session);
-    const std::vector<Result> results = measure_size(problem);
-    for (const Result& result : results) wrong += result.wrong.value_or(0);
-    if (why_no_peer.empty()) why_no_peer = line.collective->why_no_peer(problem);
-    if (output != nullptr) output->add(results);
+void take_part(const Run& run, const Member& member) {
+  if (const auto* sweep = std::get_if<SweepOptions>(&run.line.task)) {
+    if (member.output != nullptr) member.output->begin(run.environment, describe(*sweep, run.line.run));
+    run_sweep(*sweep, run.line.run, member);
+  } else {
+    const auto& options = std::get<ProfileOptions>(run.line.task);
+    const ProfileResult result = measure_profile(*run.model, options, run.line.run, member);
+    if (member.output != nullptr) member.output->write(run.environment, result);
+    std::uint64_t wrong = 0;
+    for (const ProfileRow& row : result.rows) wrong += row.wrong.value_or(0);
+    if (wrong > 0) throw AgreedError("{} elements were wrong", wrong);
   }
-  if (output != nullptr && !why_no_peer.empty()) output->note("no peer in some rows: " + why_no_peer);
-  const bool written = output == nullptr || output->end();
-  if (group.from_rank_0(written ? 1 : 0) == 0) {
+  const bool written = member.output == nullptr || member.output->end();
+  if (member.team->from_first(written ? 1 : 0) == 0) {
     throw AgreedError("the report could not be written completely: is the disk full?");
   }
-  if (wrong > 0) throw AgreedError("{} elements were wrong", wrong);
+}
+
+/// take_part, with its AgreedError explained by member 0.
+ExitStatus take_part_or_explain(const Run& run, const Member& member) {
+  try {
+    take_part(run, member);
+    return kSuccess;
+  } catch (const AgreedError& error) {
+    if (member.output != nullptr) {
+      static_cast<void>(member.output->end());  // what was measured so far
+      complain(error.what());
+    }
+    return kFailure;
+  }
+}
+
+ExitStatus run_ranks(const Run& run, mpi::Session& session, Output* output) {
+  const auto on_this_node = [&](const WorkerInfo& worker) { return worker.node == session.self().node; };
+  const std::span<const WorkerInfo> workers = session.workers();
+  const MpiTeam team;
+  const auto communicator = session.make_communicator({});
+  return take_part_or_explain(
+      run, {.communicator = communicator.get(),
+            .team = &team,
+            .peers = run.line.run.peer ? &team : nullptr,
+            .members_on_node = static_cast<int>(std::count_if(workers.begin(), workers.end(), on_this_node)),
+            .clock = &run.clock,
+            .output = output});
+}
+
+ExitStatus run_threads(const Run& run, int members, Output* output) {
+  const auto communicators = make_thread_communicators(members);
+  ExitStatus status = kSuccess;
+  run_thread_team(members, [&](int member, const Team& team) {
+    try {
+      const ExitStatus own =
+          take_part_or_explain(run, {.communicator = communicators[static_cast<std::size_t>(member)].get(),
+                                     .team = &team,
+                                     .peers = nullptr,
+                                     .members_on_node = members,
+                                     .clock = &run.clock,
+                                     .output = member == 0 ? output : nullptr});
+      if (member == 0) status = own;
+    } catch (const std::exception& error) {
+      complain(error.what());
+      std::_Exit(kFailure);  // the other members would wait for this one
+    }
+  });
+  return status;
+}
+
+/// What there is to do, or the mistake that keeps this rank from doing it.
+struct Plan {
+  CommandLine line;
+  std::optional<Model> model;
+  std::optional<Output> output;
+  std::string mistake;
+};
+
+Plan make_plan(const mpi::Session& session, const std::vector<std::string>& arguments) {
+  Plan plan;
+  try {
+    plan.line = parse_command_line({arguments.begin() + 1, arguments.end()}, collectives());
+    if (plan.line.run.threads && session.size() > 1) {
+      throw UsageError(
+          "--members threads: the members are threads of one process; start it without a launcher");
+    }
+    if (const auto* profile = std::get_if<ProfileOptions>(&plan.line.task))
+      plan.model = read_model(profile->model);
+    const bool prints = session.rank() == 0 && !std::holds_alternative<HelpText>(plan.line.task);
+    if (prints) plan.output.emplace(plan.line.run);
+  } catch (const UsageError& error) {
+    plan.mistake = error.what();
+  }
+  return plan;
 }
 
 /// All ranks read the same command line, but only rank 0 prints and opens files: the ranks tell
 /// each other what is wrong, so that all leave together.
 ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments) {
+  Plan plan = make_plan(session, arguments);
   const bool prints = session.rank() == 0;
-  CommandLine line;
-  std::optional<Output> output;
-  std::string mistake;
-  try {
-    line = parse_command_line({arguments.begin() + 1, arguments.end()}, collectives());
-    if (prints && line.help.empty()) output.emplace(line);
-  } catch (const UsageError& error) {
-    mistake = error.what();
-  }
-  for (const std::string& text : session.exchange(mistake)) {
+  for (const std::string& text : session.exchange(plan.mistake)) {
     if (text.empty()) continue;
     if (prints) complain(text);
     return kUsage;
   }
-  if (!line.help.empty()) {
-    if (prints) std::cout << line.help;
+  if (const auto* help = std::get_if<HelpText>(&plan.line.task)) {
+    if (prints) std::cout << help->text;
     return kSuccess;
   }
-  try {
-    sweep(line, session, output ? &*output : nullptr, arguments);
-  } catch (const AgreedError& error) {
-    if (output) static_cast<void>(output->end());  // what was measured so far
-    if (prints) complain(error.what());
-    return kFailure;
-  }
-  return kSuccess;
+  Environment environment = capture_environment(session, mpi::library_version(), arguments);
+  environment.threads = plan.line.run.threads;
+  const TickClock clock;
+  environment.clock = clock.description();
+  const Run run{plan.line, plan.model, environment, clock};
+  Output* output = plan.output ? &*plan.output : nullptr;
+  if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
+  return run_ranks(run, session, output);
 }
 
 /// An error that has been printed.
@@ -113,6 +161,9 @@ ExitStatus run_or_explain(mpi::Session& session, const std::vector<std::string>&
     return run(session, arguments);
   } catch (const Error& error) {
     if (session.rank() == 0 || error.origin().call.empty()) complain(error.what());
+    throw Explained();
+  } catch (const std::exception& error) {
+    complain(error.what());
     throw Explained();
   }
 }

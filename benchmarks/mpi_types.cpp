@@ -47,13 +47,20 @@ std::optional<MpiReduction> mpi_reduction(DType dtype, ReduceOp op) {
   return reduction;
 }
 
-std::string why_mpi_cannot_reduce(DType dtype, ReduceOp op, std::size_t elements) {
+MPI_Datatype mpi_type_to_move(DType dtype) {
+  MPI_Datatype type = type_of(dtype);
+  return type == MPI_DATATYPE_NULL ? MPI_UINT16_T : type;  // only the 16-bit floats have none
+}
+
+std::string why_mpi_cannot_reduce(DType dtype, ReduceOp op) {
   if (type_of(dtype) == MPI_DATATYPE_NULL) return fmt::format("MPI has no type for {}", to_string(dtype));
   if (op_of(op, dtype) == MPI_OP_NULL) return fmt::format("MPI has no operator for {}", to_string(op));
-  if (elements > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    return "MPI counts elements in an int, and these are more";
-  }
   return {};
+}
+
+std::string why_mpi_cannot_count(std::size_t elements) {
+  if (elements <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return {};
+  return "MPI counts elements in an int, and these are more";
 }
 
 }  // namespace cohort::bench

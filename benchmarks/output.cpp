@@ -10,19 +10,19 @@ namespace cohort::bench {
 
 void complain(const std::string& text) { std::cerr << "cohort-bench: " + text + "\n" << std::flush; }
 
-Output::Output(const CommandLine& line) {
-  if (!line.output) {
-    reports_.push_back(make_report(line.format, std::cout));
-    environment_to_stderr_ = line.format == Format::kCsv;
+Output::Output(const RunOptions& run) : format_(run.format) {
+  if (!run.output) {
+    reports_.push_back(make_report(run.format, std::cout));
+    environment_to_stderr_ = run.format == Format::kCsv;
     return;
   }
-  file_.open(*line.output);
+  file_.open(*run.output);
   if (!file_) {
     throw UsageError("--output {}: cannot be written ({}); name a file in a folder that exists and is yours",
-                     *line.output, std::strerror(errno));
+                     *run.output, std::strerror(errno));
   }
   // Beside a file, the table tells who watches how far it is.
-  reports_.push_back(make_report(line.format, file_));
+  reports_.push_back(make_report(run.format, file_));
   reports_.push_back(make_table_report(std::cout));
 }
 
@@ -42,6 +42,15 @@ void Output::add(std::span<const Result> results) {
 void Output::note(const std::string& text) {
   if (environment_to_stderr_) complain(text);
   for (auto& report : reports_) report->note(text);
+}
+
+void Output::write(const Environment& environment, const ProfileResult& result) {
+  reports_.clear();
+  const std::string warning = oversubscription_warning(environment);
+  if (!warning.empty()) complain(warning);
+  if (environment_to_stderr_) std::cerr << summarize(environment) << std::flush;
+  if (file_.is_open()) write_profile(format_, file_, environment, result);
+  write_profile(file_.is_open() ? Format::kTable : format_, std::cout, environment, result);
 }
 
 bool Output::end() {

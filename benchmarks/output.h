@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "command_line.h"
 #include "report.h"
+#include "run_options.h"
 
 namespace cohort::bench {
 
@@ -18,17 +18,21 @@ void complain(const std::string& text);
 class Output {
  public:
   /// @throws UsageError when the output file cannot be written.
-  explicit Output(const CommandLine& line);
+  explicit Output(const RunOptions& run);
 
   void begin(const Environment& environment, const std::string& subject);
   void add(std::span<const Result> results);
   void note(const std::string& text);
+
+  /// The whole report of a profile, instead of the above.
+  void write(const Environment& environment, const ProfileResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
   /// be written.
   [[nodiscard]] bool end();
 
  private:
+  Format format_;
   std::ofstream file_;
   std::vector<std::unique_ptr<Report>> reports_;
   bool environment_to_stderr_ = false;  ///< CSV has no place for it

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "environment.h"
+#include "profile/profile_result.h"
 #include "result.h"
 
 namespace cohort::bench {
@@ -41,6 +42,13 @@ class Report {
 [[nodiscard]] std::unique_ptr<Report> make_table_report(std::ostream& stream);
 [[nodiscard]] std::unique_ptr<Report> make_csv_report(std::ostream& stream);
 [[nodiscard]] std::unique_ptr<Report> make_json_report(std::ostream& stream);
+
+/// The report of a profile, which is written at once.
+void write_profile(Format format, std::ostream& stream, const Environment& environment,
+                   const ProfileResult& result);
+
+/// Three significant digits where that takes no more than seven characters, and never an exponent.
+[[nodiscard]] std::string three_digits(double value);
 
 /// The environment for people, in a few lines.
 [[nodiscard]] std::string summarize(const Environment& environment);

@@ -1,16 +1,15 @@
 #include "statistics.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <vector>
-
-#include <cohort/base/error.h>
 
 namespace cohort::bench {
 namespace {
 
 std::vector<double> sorted(std::span<const double> values) {
-  COHORT_CHECK(!values.empty());
+  assert(!values.empty());
   std::vector<double> copy(values.begin(), values.end());
   std::sort(copy.begin(), copy.end());
   return copy;
@@ -29,10 +28,6 @@ double percentile(std::span<const double> values, double percent) {
   const auto rank =
       static_cast<std::size_t>(std::ceil(percent * static_cast<double>(ascending.size()) / 100));
   return ascending[std::clamp<std::size_t>(rank, 1, ascending.size()) - 1];
-}
-
-Summary summarize(std::span<const double> values) {
-  return {.median = median(values), .minimum = percentile(values, 0), .p99 = percentile(values, 99)};
 }
 
 }  // namespace cohort::bench

@@ -6,19 +6,11 @@
 
 namespace cohort::bench {
 
-struct Summary {
-  double median = 0;
-  double minimum = 0;
-  double p99 = 0;
-};
-
 /// The middle value; the mean of the two middle ones of an even number. `values` is not empty.
 [[nodiscard]] double median(std::span<const double> values);
 
 /// The smallest value that is not below `percent` per cent of all (nearest rank), so it is one
 /// that occurred; with fewer than 100 values the 99th percentile is the largest.
 [[nodiscard]] double percentile(std::span<const double> values, double percent);
-
-[[nodiscard]] Summary summarize(std::span<const double> values);
 
 }  // namespace cohort::bench

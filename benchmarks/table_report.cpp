@@ -11,19 +11,12 @@
 namespace cohort::bench {
 namespace {
 
-/// Three significant digits where that takes no more than seven characters, and never an exponent.
-std::string three_digits(double value) {
-  if (value == 0) return "0";
-  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
-  return fmt::format("{:.{}f}", value, std::clamp(2 - magnitude, 0, 5));
-}
-
 template <class T>
 std::string or_dash(const std::optional<T>& value, std::string (*format)(T)) {
   return value ? format(*value) : "-";
 }
 
-constexpr auto kRow = "{:>6} {:>10} {:>8} {:>4} {:<20} {:>8} {:>8} {:>8} {:>7} {:>7} {:>6} {:>6}\n";
+constexpr auto kRow = "{:>6} {:>10} {:>8} {:>4} {:<20} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>5}\n";
 
 class TableReport final : public Report {
  public:
@@ -31,20 +24,27 @@ class TableReport final : public Report {
 
   void begin(const Environment& environment, const std::string& subject) override {
     stream_ << summarize(environment) << "# " << subject << "\n"
-            << "# times: of the slowest member of each call; GB: 1e9 bytes; K, M, G: powers of 1024;\n"
+            << "# times: mean of a loop's calls on the slowest member, median and least of the loops; p99: "
+               "of single\n"
+            << "# calls; iter.: with writing the input and reading the result; GB: 1e9 bytes; K, M, G: "
+               "powers of 1024;\n"
             << "# ratio: the other library's median over this one's, so above 1 this one is faster\n\n";
-    print("size", "elements", "dtype", "op", "algorithm", "median", "min", "p99", "algbw", "busbw", "ratio",
+    print("size", "elements", "dtype", "op", "algorithm", "median", "min", "p99", "iter.", "busbw", "ratio",
           "wrong");
-    print("bytes", "", "", "", "", "us", "us", "us", "GB/s", "GB/s", "", "elem.");
+    print("bytes", "", "", "", "", "us", "us", "us", "us", "GB/s", "", "elem");
     stream_.flush();
   }
 
   void add(const Result& row) override {
     print(format_size(row.bytes), fmt::format("{}", row.elements), row.dtype, row.op,
           fmt::format("{}: {}", row.library, row.algorithm), three_digits(row.median_us),
-          three_digits(row.min_us), three_digits(row.p99_us), three_digits(row.algbw_gbs),
+          three_digits(row.min_us), three_digits(row.p99_us), three_digits(row.iteration_us),
           three_digits(row.busbw_gbs), or_dash(row.ratio_to_peer, three_digits),
           or_dash<std::uint64_t>(row.wrong, [](std::uint64_t wrong) { return fmt::format("{}", wrong); }));
+    if (row.memory_limit_us) {
+      fmt::print(stream_, "{:>6} {:>10} memory allows {} us: {} reaches {:.0f} %\n", "", "",
+                 three_digits(*row.memory_limit_us), row.library, 100 * *row.memory_limit_us / row.median_us);
+    }
     stream_.flush();
   }
 
@@ -66,6 +66,12 @@ std::string plural(std::size_t count, const char* noun) {
 
 }  // namespace
 
+std::string three_digits(double value) {
+  if (value == 0) return "0";
+  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  return fmt::format("{:.{}f}", value, std::clamp(2 - magnitude, 0, 5));
+}
+
 std::string summarize(const Environment& environment) {
   const NodeFacts& first = environment.nodes.front();
   std::string hosts = first.host;
@@ -84,6 +90,7 @@ std::string summarize(const Environment& environment) {
                       plural(environment.nodes.size(), "node"), hosts,
                       plural(count(environment.cores()), "core"), describe_binding(environment));
   text += fmt::format("# {}, {}\n", first.cpu_model, first.kernel);
+  text += fmt::format("# clock: {}\n", environment.clock);
   text += fmt::format("# settings:{}\n", settings.empty() ? " all default" : settings);
   text += fmt::format("# {}\n", environment.command_line);
   return text;

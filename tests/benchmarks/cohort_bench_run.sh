@@ -9,7 +9,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 ranks=$1 json_value=$2
 shift 2
-bench=("$@" all-reduce --iterations 10)
+program=("$@")
+bench=("$@" all-reduce --iterations 10 --loops 3)
 
 header=collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_us,p99_us,iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong
 
@@ -33,7 +34,7 @@ same "rows with another number of columns" 0 "$(awk -F, 'NF != 18' "$csv" | wc -
 same "libraries" "cohort mpi" "$(values library "$csv")"
 same "members" "$ranks" "$(values members "$csv")"
 same "wrong elements" 0 "$(values wrong "$csv")"
-same "rows of Cohort without times" 0 "$(awk -F, 'NR > 1 && !($11 > 0 && $12 > 0 && $13 >= $11 && $14 >= $12)' "$csv" | wc -l)"
+same "rows without times" 0 "$(awk -F, 'NR > 1 && !($11 > 0 && $12 > 0 && $11 >= $12 && $13 > 0 && $14 >= $12)' "$csv" | wc -l)"
 same "sizes" "4 16 64 256 1024 4096 16384 65536 262144" "$(column bytes "$csv" | sort -nu | paste -sd' ')"
 same "bus bandwidths that are not 2(n-1)/n of the algorithm's" 0 "$(awk -F, -v n="$ranks" \
   'NR > 1 { d = $16 - $15 * 2 * (n - 1) / n; if (d > 2e-6 || d < -2e-6) print }' "$csv" | wc -l)"
@@ -46,7 +47,7 @@ succeeds "${bench[@]}" --sizes 4:64 --format json --output "$scratch/report.json
 grep -q 'algorithm' "$scratch/out" || fail "no table beside the file: $(cat "$scratch/out")"
 same "members, nodes, results and wrong elements" "$ranks 1 6 0" "$("$json_value" \
   /environment/members /environment/nodes /results /results/0/wrong <"$scratch/report.json" | paste -sd' ')"
-for fact in version date command_line hosts cpu_model cores_available kernel mpi_library settings binding; do
+for fact in version date command_line hosts cpu_model cores_available kernel mpi_library clock settings binding; do
   value=$("$json_value" /environment/$fact <"$scratch/report.json")
   [[ -n $value && $value != 0 ]] || fail "the environment says nothing of $fact"
 done
@@ -55,6 +56,80 @@ done
 echo "table: at most 110 columns"
 succeeds "${bench[@]}" --sizes 16K
 same "wide lines" 0 "$(grep -vc '^.\{0,110\}$' "$scratch/out")"
+
+echo "every collective, with each placement that it has"
+# collective NAME FACTOR OP PLACEMENTS...: rows of Cohort and MPI, right, with that bus-bandwidth factor.
+collective() {
+  local name=$1 factor=$2 op=$3 placement
+  shift 3
+  for placement; do
+    succeeds "${program[@]}" "$name" --iterations 3 --loops 2 --sizes 4:80K --in-place "$placement" --format csv
+    same "$name, in place $placement: libraries, operator and wrong elements" "cohort mpi $op 0" \
+      "$(values library "$scratch/out") $(values op "$scratch/out") $(values wrong "$scratch/out")"
+    same "$name: bus bandwidths that are not $factor of the algorithm's" 0 "$(awk -F, -v n="$ranks" \
+      "NR > 1 { f = $factor; d = \$16 - \$15 * f; if (d > 2e-6 || d < -2e-6) print }" "$scratch/out" | wc -l)"
+  done
+}
+collective all-reduce "2 * (n - 1) / n" sum yes no
+collective reduce "(n > 1)" sum yes no
+collective broadcast "(n > 1)" none yes
+collective all-gather "(n - 1) / n" none yes no
+collective all-gather-uneven "(n - 1) / n" none yes no
+collective reduce-scatter "(n - 1) / n" sum yes no
+collective all-to-all "(n - 1) / n" none no
+collective gather "(n - 1) / n" none yes no
+collective scatter "(n - 1) / n" none yes no
+succeeds "${program[@]}" barrier --iterations 3 --format csv
+same "barrier: bytes and calls that somebody left early" "0 0" "$(values bytes "$scratch/out") $(values wrong "$scratch/out")"
+
+echo "what MPI only moves may be of any type"
+succeeds "${program[@]}" all-to-all --iterations 3 --loops 1 --sizes 1001 --dtype bfloat16 --format csv
+same "libraries and wrong elements" "cohort mpi 0" "$(values library "$scratch/out") $(values wrong "$scratch/out")"
+
+echo "ordinary memory, with and without huge pages, and no peer"
+for pages in on off; do
+  succeeds "${bench[@]}" --sizes 4:3M --buffers private --huge-pages $pages --peer none --format json --output "$scratch/report.json"
+  same "buffers, library and wrong elements" "private cohort 0" "$("$json_value" \
+    /results/5/buffers /results/5/library /results/5/wrong <"$scratch/report.json" | paste -sd' ')"
+  grep -q "huge pages $pages; no peer" "$scratch/out" || fail "the table does not tell of memory and peer: $(cat "$scratch/out")"
+done
+
+echo "large sizes tell what the memory allows"
+succeeds "${program[@]}" all-reduce --sizes 64M --iterations 1 --loops 1 --peer none --format json
+for fact in memory_limit_us memory_limit_share; do
+  value=$("$json_value" /results/0/$fact <"$scratch/out")
+  # Alone there is nothing to reduce, and no limit.
+  if ((ranks == 1)); then
+    same "$fact" null "$value"
+  elif [[ $value == null || $value == 0 ]]; then
+    fail "no $fact: $(cat "$scratch/out")"
+  fi
+done
+
+if ((ranks == 1)); then
+  echo "threads as members"
+  for name in all-reduce all-to-all barrier; do
+    succeeds "${program[@]}" $name --members threads --threads 3 --iterations 3 --loops 2 --format csv
+    same "$name: library, algorithm, members and wrong elements" "cohort threads 3 0" \
+      "$(values library "$scratch/out") $(values algorithm "$scratch/out") $(values members "$scratch/out") $(values wrong "$scratch/out")"
+  done
+fi
+
+echo "profile: the gradients of a model"
+printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"
+profile=("${program[@]}" profile --model "$scratch/tiny.csv" --steps 2)
+modes="cohort,per_tensor cohort,packed cohort,fused cohort,async mpi,per_tensor mpi,fused cohort,overlapped"
+for options in "" "--buffers private --compute-ms 2 --dtype float64"; do
+  # shellcheck disable=SC2086  # several options
+  succeeds "${profile[@]}" $options --format csv
+  same "modes" "$modes" "$(tail -n +2 "$scratch/out" | cut -d, -f2,3 | paste -sd' ')"
+  same "rows that are not complete and right" 0 "$(awk -F, 'NR > 1 && !(NF == 14 && $7 > 0 && $14 == 0)' "$scratch/out" | wc -l)"
+  same "hidden shares outside of 0 to 1" 0 "$(awk -F, '$3 == "overlapped" && !($11 >= 0 && $11 <= 1)' "$scratch/out" | wc -l)"
+done
+succeeds "${profile[@]}" --dtype bfloat16 --format json --output "$scratch/profile.json"
+same "bfloat16: model, tensors, elements, rows" "tiny 4 73012 5" "$("$json_value" /profile/model /profile/tensors \
+  /profile/elements /profile/results <"$scratch/profile.json" | paste -sd' ')"
+grep -q 'cohort: overlapped' "$scratch/out" || fail "no table beside the file: $(cat "$scratch/out")"
 
 echo "every kind of reduction, also in odd sizes"
 for case in "float64 prod" "int8 sum" "uint64 prod" "int16 min" "bool max"; do

@@ -30,12 +30,24 @@ refuses "choose one of all-reduce" all_reduce
 refuses "float32" all-reduce --dtype float31
 refuses "int32" all-reduce --dtype int32 --op mean
 refuses "unrecognised option" all-reduce --frobnicate
+refuses "always works in place" broadcast --in-place no
+refuses "cannot work in place" all-to-all --in-place yes
+refuses "moves no data" barrier --sizes 4
+refuses "combines nothing" scatter --op max
+refuses "choose heap or private" all-reduce --buffers stack
+refuses "choose mpi or none" all-reduce --peer nccl
+refuses "only --members threads" all-reduce --threads 2
+refuses "write --model FILE" profile
+refuses "cannot be read" profile --model "$scratch/missing.csv"
+echo "tensor,size" >"$scratch/other.csv"
+refuses "instead of 'name,elements'" profile --model "$scratch/other.csv"
 COHORT_LOG_LEVLE=info refuses "did you mean COHORT_LOG_LEVEL" all-reduce
 
 # Some launchers take a second over each failure, so only what ranks do differently is tried on two:
 # rank 0 alone opens the file, and settings are read before there are ranks.
 bench=("${together[@]}")
 refuses "'abc' is not a size" all-reduce --sizes 4:abc
+refuses "without a launcher" all-reduce --members threads
 refuses "cannot be written" all-reduce --sizes 4 --output "$scratch/missing/report.csv"
 COHORT_LOG_LEVLE=info refuses "did you mean COHORT_LOG_LEVEL" all-reduce
 
@@ -44,5 +56,7 @@ if [[ -e /dev/full ]]; then ends 1 "could not be written" all-reduce --sizes 4 -
 
 succeeds "${bench[@]}" --help
 same "copies of the help" 1 "$(grep -c '^Collectives:' "$scratch/out")"
+succeeds "${bench[@]}" profile --help
+grep -q -- '--model' "$scratch/out" || fail "the help on profile does not name its options"
 succeeds "${bench[@]}" all-reduce --help
 grep -q 'MPI_Allreduce' "$scratch/out" || fail "the help on all-reduce does not name its peer"

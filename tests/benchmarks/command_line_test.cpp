@@ -16,15 +16,30 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const Collective kFirst{
-    .command = "all-reduce", .name = "all_reduce", .text = "sums", .peer = "MPI_Allreduce"};
-const Collective kSecond{.command = "broadcast", .name = "broadcast", .text = "copies", .peer = "MPI_Bcast"};
+const Collective kFirst{.command = "all-reduce",
+                        .name = "all_reduce",
+                        .text = "sums",
+                        .peer = "MPI_Allreduce",
+                        .reduces = true,
+                        .in_place_by_default = true};
+const Collective kSecond{.command = "broadcast",
+                         .name = "broadcast",
+                         .text = "copies",
+                         .peer = "MPI_Bcast",
+                         .placement = Placement::kInPlaceOnly,
+                         .in_place_by_default = true};
+const Collective kThird{.command = "all-to-all", .placement = Placement::kOutOfPlaceOnly};
+const Collective kFourth{.command = "barrier", .placement = Placement::kNoBuffers};
 
 CommandLine parse(const std::string& line) {
-  static constexpr std::array kKnown{&kFirst, &kSecond};
+  static constexpr std::array kKnown{&kFirst, &kSecond, &kThird, &kFourth};
   std::istringstream words(line);
   return parse_command_line({std::istream_iterator<std::string>(words), {}}, kKnown);
 }
+
+SweepOptions parse_sweep(const std::string& line) { return std::get<SweepOptions>(parse(line).task); }
+
+std::string help(const std::string& line) { return std::get<HelpText>(parse(line).task).text; }
 
 std::string complaint_about(const std::string& line) {
   try {
@@ -36,58 +51,114 @@ std::string complaint_about(const std::string& line) {
 }
 
 TEST(CommandLine, DefaultsAreTheSweepThatIsPublished) {
-  const CommandLine line = parse("all-reduce");
-  EXPECT_EQ(line.collective, &kFirst);
-  EXPECT_EQ(line.sizes.first, 4u);
-  EXPECT_EQ(line.sizes.last, 64u << 20);
-  EXPECT_EQ(line.dtype, DType::kFloat32);
-  EXPECT_EQ(line.op, ReduceOp::kSum);
-  EXPECT_EQ(line.harness.inputs, Inputs::kRewritten);
-  EXPECT_TRUE(line.harness.check);
-  EXPECT_FALSE(line.harness.iterations.has_value());
-  EXPECT_EQ(line.format, Format::kTable);
-  EXPECT_FALSE(line.output.has_value());
+  const SweepOptions sweep = parse_sweep("all-reduce");
+  EXPECT_EQ(sweep.collective, &kFirst);
+  EXPECT_EQ(sweep.sizes.first, 4u);
+  EXPECT_EQ(sweep.sizes.last, 64u << 20);
+  EXPECT_EQ(sweep.op, ReduceOp::kSum);
+  EXPECT_TRUE(sweep.in_place);
+  EXPECT_EQ(sweep.harness.inputs, Inputs::kRewritten);
+  EXPECT_TRUE(sweep.harness.check);
+  EXPECT_EQ(sweep.harness.loops, 5);
+  EXPECT_FALSE(sweep.harness.iterations.has_value());
+  const RunOptions run = parse("all-reduce").run;
+  EXPECT_EQ(run.dtype, DType::kFloat32);
+  EXPECT_EQ(run.memory, MemoryKind::kHeap);
+  EXPECT_TRUE(run.huge_pages);
+  EXPECT_FALSE(run.threads.has_value());
+  EXPECT_TRUE(run.peer);
+  EXPECT_EQ(run.format, Format::kTable);
+  EXPECT_FALSE(run.output.has_value());
 }
 
-TEST(CommandLine, EveryOptionIsTaken) {
-  const CommandLine line = parse(
-      "broadcast --sizes 1K:4K --dtype bfloat16 --op max --inputs kept --iterations 7 --no-check --format "
-      "csv "
-      "--output=x.csv");
-  EXPECT_EQ(line.collective, &kSecond);
-  EXPECT_EQ(line.sizes.first, 1024u);
-  EXPECT_EQ(line.dtype, DType::kBFloat16);
-  EXPECT_EQ(line.op, ReduceOp::kMax);
-  EXPECT_EQ(line.harness.inputs, Inputs::kKept);
-  EXPECT_EQ(line.harness.iterations, 7);
-  EXPECT_FALSE(line.harness.check);
-  EXPECT_EQ(line.format, Format::kCsv);
-  EXPECT_EQ(line.output, "x.csv");
+TEST(CommandLine, EveryOptionOfASweepIsTaken) {
+  const std::string line =
+      "all-reduce --sizes 1K:4K --dtype bfloat16 --op max --in-place no --inputs kept --iterations 7 --loops "
+      "3 "
+      "--no-check --buffers private --huge-pages off --peer none --format csv --output=x.csv";
+  const SweepOptions sweep = parse_sweep(line);
+  EXPECT_EQ(sweep.sizes.first, 1024u);
+  EXPECT_EQ(sweep.op, ReduceOp::kMax);
+  EXPECT_FALSE(sweep.in_place);
+  EXPECT_EQ(sweep.harness.inputs, Inputs::kKept);
+  EXPECT_EQ(sweep.harness.iterations, 7);
+  EXPECT_EQ(sweep.harness.loops, 3);
+  EXPECT_FALSE(sweep.harness.check);
+  const RunOptions run = parse(line).run;
+  EXPECT_EQ(run.dtype, DType::kBFloat16);
+  EXPECT_EQ(run.memory, MemoryKind::kPrivate);
+  EXPECT_FALSE(run.huge_pages);
+  EXPECT_FALSE(run.peer);
+  EXPECT_EQ(run.format, Format::kCsv);
+  EXPECT_EQ(run.output, "x.csv");
+}
+
+TEST(CommandLine, ThreadsHaveNoPeer) {
+  const RunOptions run = parse("all-reduce --members threads --threads 7").run;
+  EXPECT_EQ(run.threads, 7);
+  EXPECT_FALSE(run.peer);
+  EXPECT_EQ(parse("all-reduce --members threads").run.threads, 2);
+}
+
+TEST(CommandLine, EveryOptionOfAProfileIsTaken) {
+  const auto defaults = std::get<ProfileOptions>(parse("profile --model m.csv").task);
+  EXPECT_EQ(defaults.model, "m.csv");
+  EXPECT_FALSE(defaults.compute_ms.has_value());
+  EXPECT_EQ(defaults.steps, 5);
+  EXPECT_TRUE(defaults.check);
+  const auto profile =
+      std::get<ProfileOptions>(parse("profile --model m.csv --compute-ms 1.5 --steps 9 --no-check").task);
+  EXPECT_EQ(profile.compute_ms, 1.5);
+  EXPECT_EQ(profile.steps, 9);
+  EXPECT_FALSE(profile.check);
 }
 
 TEST(CommandLine, HelpNamesTheCollectivesOrTheOptions) {
-  EXPECT_THAT(parse("--help").help,
-              AllOf(HasSubstr("all-reduce"), HasSubstr("broadcast"), HasSubstr("--sizes")));
-  EXPECT_THAT(parse("broadcast -h").help, AllOf(HasSubstr("MPI_Bcast"), HasSubstr("--sizes")));
+  EXPECT_THAT(help("--help"), AllOf(HasSubstr("all-reduce"), HasSubstr("broadcast"), HasSubstr("--sizes"),
+                                    HasSubstr("--model")));
+  EXPECT_THAT(help("broadcast -h"), AllOf(HasSubstr("MPI_Bcast"), HasSubstr("--sizes")));
+  EXPECT_THAT(help("profile --help"), AllOf(HasSubstr("--model"), Not(HasSubstr("--sizes"))));
 }
 
 TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
-  const std::array<std::pair<const char*, const char*>, 14> cases{{
+  const std::vector<std::pair<const char*, const char*>> cases{
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
-      {"all_reduce", "choose one of all-reduce, broadcast"},
+      {"all_reduce", "choose one of all-reduce, broadcast, all-to-all, barrier, profile"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},
       {"all-reduce --dtype float31", "bfloat16"},
       {"all-reduce --op avg", "mean"},
       {"all-reduce --op mean --dtype int32", "int32"},
-      {"all-reduce --inputs dirty", "rewritten or kept"},
+      {"all-reduce --inputs dirty", "choose rewritten or kept"},
       {"all-reduce --iterations 0", "whole number"},
+      {"all-reduce --loops many", "whole number"},
       {"all-reduce --check --no-check", "one of them"},
       {"all-reduce --format xml", "table, csv or json"},
       {"all-reduce --size 4", "--size"},
       {"all-reduce 4:64M", "--help"},
-  }};
+      {"all-reduce --in-place maybe", "choose yes or no"},
+      {"broadcast --in-place no", "always works in place"},
+      {"all-to-all --in-place yes", "cannot work in place"},
+      {"broadcast --op max", "combines nothing"},
+      {"barrier --sizes 4", "moves no data"},
+      {"barrier --buffers private", "moves no data"},
+      {"all-reduce --buffers stack", "choose heap or private"},
+      {"all-reduce --huge-pages yes", "choose on or off"},
+      {"all-reduce --huge-pages off --peer none", "leave it out"},
+      {"all-reduce --peer nccl", "choose mpi or none"},
+      {"all-reduce --members processes", "choose threads or ranks"},
+      {"all-reduce --members threads --threads 0", "whole number"},
+      {"all-reduce --threads 2", "only --members threads"},
+      {"all-reduce --members threads --peer mpi", "leave --members threads out"},
+      {"all-reduce --model m.csv", "unrecognised option"},
+      {"profile", "write --model FILE"},
+      {"profile --model m.csv --compute-ms -1", "milliseconds"},
+      {"profile --model m.csv --compute-ms nan", "milliseconds"},
+      {"profile --model m.csv --steps 0", "whole number"},
+      {"profile --model m.csv --sizes 4", "unrecognised option"},
+      {"profile --model m.csv --dtype bool", "bool"},
+  };
   for (const auto& [line, advice] : cases) {
     EXPECT_THAT(complaint_about(line), AllOf(HasSubstr(advice), Not(HasSubstr("\n")))) << line;
   }

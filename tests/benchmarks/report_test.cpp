@@ -39,7 +39,7 @@ Result slow_and_large() {
   row.median_us = 12345678;
   row.min_us = 0.1234;
   row.p99_us = 23456789;
-  row.iteration_us = 1;
+  row.iteration_us = 12345679;
   row.algbw_gbs = 0.00012345;
   row.busbw_gbs = 1234.5;
   return row;
@@ -72,7 +72,7 @@ TEST(Csv, HasTheAgreedColumnsAndEmptyCellsForWhatIsMissing) {
   EXPECT_EQ(
       lines[1],
       "all_reduce,cohort,shared-ring,bfloat16,mean,4096,1073741824,536870912,true,rewritten,12345678.000,"
-      "0.123,23456789.000,1.000,0.000123,1234.500000,,");
+      "0.123,23456789.000,12345679.000,0.000123,1234.500000,,");
 }
 
 TEST(Csv, WritesRatioAndWrongElementsWhenThereAreSome) {
@@ -97,6 +97,63 @@ TEST(Json, HasTheEnvironmentAndTheResults) {
   EXPECT_EQ(json.at("results")[0].at("bytes"), 1073741824u);
   EXPECT_EQ(json.at("results")[0].at("wrong"), 0);
   EXPECT_TRUE(json.at("results")[0].at("ratio_to_peer").is_null());
+  EXPECT_TRUE(json.at("results")[0].at("memory_limit_us").is_null());
+}
+
+TEST(Reports, TellWhatShareOfTheMemorysSpeedWasReached) {
+  Result row = slow_and_large();
+  row.median_us = 2000;
+  row.memory_limit_us = 1500;
+  const Environment environment = two_workers_on({{0}, {1}});
+  EXPECT_THAT(report(Format::kTable, environment, row),
+              HasSubstr("memory allows 1500 us: cohort reaches 75 %"));
+  const auto json = nlohmann::json::parse(report(Format::kJson, environment, row));
+  EXPECT_EQ(json.at("results")[0].at("memory_limit_us"), 1500);
+  EXPECT_EQ(json.at("results")[0].at("memory_limit_share"), 0.75);
+}
+
+ProfileResult small_profile() {
+  return {.model = "tiny",
+          .tensors = 2,
+          .elements = 3,
+          .bytes = 12,
+          .dtype = "float32",
+          .buffers = "heap",
+          .members = 2,
+          .steps = 5,
+          .rows = {{.library = "cohort",
+                    .mode = "overlapped",
+                    .step_us = 120,
+                    .compute_us = 100,
+                    .exposed_us = 20,
+                    .hidden_us = 60,
+                    .hidden_share = 0.75,
+                    .ratio_to_per_tensor = 4,
+                    .wrong = 0},
+                   {.library = "mpi", .mode = "fused", .step_us = 80, .exposed_us = 80}}};
+}
+
+std::string report(Format format, const ProfileResult& result) {
+  std::ostringstream stream;
+  write_profile(format, stream, two_workers_on({{0}, {1}}), result);
+  return stream.str();
+}
+
+TEST(ProfileReport, HasTheSameRowsInEveryFormat) {
+  EXPECT_THAT(lines_of(report(Format::kCsv, small_profile())),
+              testing::ElementsAre(
+                  HasSubstr("model,library,mode,"),
+                  "tiny,cohort,overlapped,float32,2,heap,120.000,100.000,20.000,60.000,0.750,4.000,,0",
+                  "tiny,mpi,fused,float32,2,private,80.000,0.000,80.000,,,,,"));
+  const auto json = nlohmann::json::parse(report(Format::kJson, small_profile())).at("profile");
+  EXPECT_EQ(json.at("tensors"), 2);
+  EXPECT_EQ(json.at("results")[0].at("hidden_share"), 0.75);
+  EXPECT_TRUE(json.at("results")[1].at("hidden_us").is_null());
+  const std::string table = report(Format::kTable, small_profile());
+  EXPECT_THAT(table,
+              testing::AllOf(HasSubstr("2 tensors"), HasSubstr("cohort: overlapped"), HasSubstr("75.0")));
+  EXPECT_THAT(lines_of(table), Each(testing::ResultOf([](const std::string& line) { return line.size(); },
+                                                      testing::Le(110u))));
 }
 
 TEST(Table, FitsInto110ColumnsAndTellsTheEnvironment) {
@@ -112,13 +169,22 @@ TEST(Environment, TellsHowWorkersAndCoresGoTogether) {
   EXPECT_EQ(describe_binding(two_workers_on({{0}, {1}})), "each worker has cores of its own");
   EXPECT_EQ(describe_binding(two_workers_on({{0, 1}, {0, 1}})),
             "not bound: workers of a node share its cores");
-  EXPECT_EQ(describe_binding(two_workers_on({{0}, {0}})), "oversubscribed: more workers than cores");
+  EXPECT_EQ(describe_binding(two_workers_on({{0}, {0}})), "oversubscribed: more members than cores");
+}
+
+TEST(Environment, CountsThreadsAsMembers) {
+  Environment environment = two_workers_on({{0, 1}});
+  environment.threads = 2;
+  EXPECT_EQ(environment.members(), 2);
+  EXPECT_EQ(describe_binding(environment), "threads of one process, each bound to a core");
+  environment.threads = 3;
+  EXPECT_THAT(oversubscription_warning(environment), HasSubstr("3 members on 2 cores of host n0"));
 }
 
 TEST(Environment, WarnsOfMoreWorkersThanCores) {
   EXPECT_EQ(oversubscription_warning(two_workers_on({{0}, {1}})), "");
   EXPECT_THAT(oversubscription_warning(two_workers_on({{3}, {3}})),
-              HasSubstr("2 workers on 1 core of host n0"));
+              HasSubstr("2 members on 1 core of host n0"));
 }
 
 }  // namespace

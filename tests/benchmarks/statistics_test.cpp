@@ -38,22 +38,23 @@ TEST(Percentile, OfFewValuesIsTheLargest) {
   EXPECT_EQ(percentile(descending(1), 99), 1);
 }
 
-TEST(Summary, HoldsMedianMinimumAndP99) {
-  const Summary summary = summarize(descending(200));
-  EXPECT_EQ(summary.median, 100.5);
-  EXPECT_EQ(summary.minimum, 1);
-  EXPECT_EQ(summary.p99, 198);
-}
-
 TEST(Bandwidth, IsInUnitsOf1e9BytesPerSecond) {
   EXPECT_DOUBLE_EQ(algorithm_bandwidth(1'000'000'000, 1e6), 1.0);
   EXPECT_DOUBLE_EQ(algorithm_bandwidth(4096, 1), 4.096);
 }
 
-TEST(Bandwidth, FactorOfAllReduceIsTwiceTheShareThatTravels) {
-  EXPECT_EQ(all_reduce_bus_factor(1), 0);
-  EXPECT_EQ(all_reduce_bus_factor(2), 1);
-  EXPECT_EQ(all_reduce_bus_factor(8), 1.75);
+TEST(Bandwidth, OfNothingIsNothing) { EXPECT_EQ(algorithm_bandwidth(0, 1), 0); }
+
+TEST(Bandwidth, FactorsAreTheSharesThatTravel) {
+  EXPECT_EQ(bus_factor_twice_across(2), 1);
+  EXPECT_EQ(bus_factor_twice_across(8), 1.75);
+  EXPECT_EQ(bus_factor_all_but_own(2), 0.5);
+  EXPECT_EQ(bus_factor_all_but_own(8), 0.875);
+  EXPECT_EQ(bus_factor_once(8), 1);
+  for (const auto factor :
+       {bus_factor_twice_across, bus_factor_all_but_own, bus_factor_once, bus_factor_none}) {
+    EXPECT_EQ(factor(1), 0) << "nothing travels from a member to itself";
+  }
 }
 
 }  // namespace

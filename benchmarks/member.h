@@ -1,0 +1,26 @@
+// One member of a run: its seat among Cohort's members, its team, and the peer's group.
+#pragma once
+
+#include <cohort/collective/communicator.h>
+
+#include "mpi_team.h"
+#include "output.h"
+#include "team.h"
+#include "tick_clock.h"
+
+namespace cohort::bench {
+
+struct Member {
+  Communicator* communicator = nullptr;
+  const Team* team = nullptr;
+  const MpiTeam* peers = nullptr;  ///< null when there is no peer to compare with
+  int members_on_node = 1;         ///< this member and those that share its memory
+  const TickClock* clock = nullptr;
+  Output* output = nullptr;  ///< null on all but member 0
+
+  [[nodiscard]] int rank() const { return communicator->rank(); }
+  [[nodiscard]] int size() const { return communicator->size(); }
+  [[nodiscard]] bool all_on_one_node() const { return members_on_node == size(); }
+};
+
+}  // namespace cohort::bench

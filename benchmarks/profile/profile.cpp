@@ -1,0 +1,283 @@
+#include "profile/profile.h"
+
+#include <algorithm>
+#include <functional>
+#include <new>
+
+#include <cohort/collective/packing.h>
+
+#include "agreed_error.h"
+#include "buffers.h"
+#include "exact_values.h"
+#include "memory.h"
+#include "mpi_call.h"
+#include "mpi_types.h"
+#include "profile/busy_loop.h"
+#include "profile/gradients.h"
+#include "statistics.h"
+
+namespace cohort::bench {
+namespace {
+
+/// One way to spend a step.
+struct Mode {
+  std::string library;
+  std::string name;
+  const Gradients* gradients = nullptr;  ///< null when it only computes
+  std::function<void()> run;
+  /// Where the sums are, when not in the gradients' own memory.
+  std::function<std::vector<std::span<std::byte>>()> results = {};
+};
+
+/// One mode's figures while they are being collected, of this member alone.
+struct Record {
+  std::vector<double> step_us;
+  std::uint64_t wrong = 0;
+};
+
+std::vector<std::span<std::byte>> raw(std::span<const Tensor> tensors) {
+  std::vector<std::span<std::byte>> spans;
+  for (const Tensor& tensor : tensors) spans.push_back(tensor.raw());
+  return spans;
+}
+
+/// Neighbouring parts of `whole`, one for each gradient.
+std::vector<std::span<std::byte>> split(std::span<std::byte> whole, const Model& model, DType dtype) {
+  std::vector<std::span<std::byte>> parts;
+  std::size_t start = 0;
+  for (const std::size_t elements : model.gradients) {
+    parts.push_back(whole.subspan(start, elements * size_of(dtype)));
+    start += elements * size_of(dtype);
+  }
+  return parts;
+}
+
+class Profile {
+ public:
+  Profile(const Model& model, const ProfileOptions& options, const RunOptions& run, const Member& member);
+
+  [[nodiscard]] ProfileResult measure();
+
+ private:
+  void require_memory() const;
+  void step(const Mode& mode, Record& record);
+  [[nodiscard]] std::vector<Record> take_steps(std::span<const Mode> modes);
+  [[nodiscard]] std::vector<Mode> modes_without_computing();
+  [[nodiscard]] ProfileRow measure_overlapped(double compute_us, double alone_us);
+  [[nodiscard]] ProfileRow to_row(const Mode& mode, const Record& record) const;
+  [[nodiscard]] MpiCall mpi_call() const;
+  void start_all(double compute_us) const;
+
+  const Model& model_;
+  const ProfileOptions& options_;
+  const RunOptions& run_;
+  const Member& member_;
+  ExactValues values_;
+  BusyLoop busy_loop_;
+  bool with_peer_;
+
+  std::vector<Tensor> tensors_;
+  Tensor fused_;
+  PackedTensors packed_;
+  std::optional<PrivateMemory> peer_memory_;
+  std::optional<Gradients> gradients_;
+  std::optional<Gradients> fused_gradients_;
+  std::optional<Gradients> peer_gradients_;
+  std::size_t steps_taken_ = 0;
+};
+
+Profile::Profile(const Model& model, const ProfileOptions& options, const RunOptions& run,
+                 const Member& member)
+    : model_(model),
+      options_(options),
+      run_(run),
+      member_(member),
+      values_(run.dtype, ReduceOp::kSum, member.size()),
+      busy_loop_((member.team->barrier(), *member.clock)),
+      with_peer_(member.peers != nullptr && why_mpi_cannot_reduce(run.dtype, ReduceOp::kSum).empty() &&
+                 why_mpi_cannot_count(model.elements()).empty()) {
+  require_memory();
+  for (const std::size_t elements : model.gradients) tensors_.push_back(make_tensor(elements, run));
+  fused_ = make_tensor(model.elements(), run);
+  gradients_.emplace(raw(tensors_), values_, member.rank());
+  fused_gradients_.emplace(split(fused_.raw(), model, run.dtype), values_, member.rank());
+  if (with_peer_) {
+    peer_memory_.emplace(model.elements() * size_of(run.dtype), run.huge_pages);
+    peer_gradients_.emplace(split(peer_memory_->bytes(), model, run.dtype), values_, member.rank());
+  }
+}
+
+/// The tensors, the fused and the packed ones, the peer's, and a tenth for the rest.
+void Profile::require_memory() const {
+  const double wanted = 1.1 * (with_peer_ ? 4 : 3) * member_.members_on_node *
+                        static_cast<double>(model_.elements()) * static_cast<double>(size_of(run_.dtype));
+  const std::optional<std::size_t> available = available_memory();
+  const bool lacking = available && wanted > static_cast<double>(*available);
+  const std::uint64_t without = member_.team->sum(lacking ? 1 : 0);
+  if (without == 0) return;
+  throw AgreedError("{} of the members have no memory for the gradients of {}: take a smaller model", without,
+                    model_.name);
+}
+
+MpiCall Profile::mpi_call() const {
+  const MpiReduction reduction = mpi_reduction(run_.dtype, ReduceOp::kSum).value();
+  return {.group = member_.peers->handle(),
+          .type = reduction.type,
+          .op = reduction.op,
+          .seat = {.member = member_.rank(), .members = member_.size()},
+          .in_place = true};
+}
+
+/// A backward pass of `compute_us`: computes each tensor's part of it, and then starts its all-reduce.
+void Profile::start_all(double compute_us) const {
+  const double us_per_element = compute_us / static_cast<double>(model_.elements());
+  std::vector<Work> works;
+  works.reserve(tensors_.size());
+  for (const Tensor& tensor : tensors_) {
+    if (compute_us > 0) busy_loop_.run(us_per_element * static_cast<double>(tensor.elements()));
+    works.push_back(member_.communicator->all_reduce_async(tensor, ReduceOp::kSum));
+  }
+  for (Work& work : works) work.wait();
+}
+
+std::vector<Mode> Profile::modes_without_computing() {
+  Communicator& communicator = *member_.communicator;
+  std::vector<Mode> modes;
+  modes.push_back({.library = "cohort", .name = "per_tensor", .gradients = &*gradients_, .run = [&] {
+                     for (const Tensor& tensor : tensors_) communicator.all_reduce(tensor, ReduceOp::kSum);
+                   }});
+  modes.push_back({.library = "cohort",
+                   .name = "packed",
+                   .gradients = &*gradients_,
+                   .run =
+                       [&] {
+                         packed_ = pack(tensors_);
+                         communicator.all_reduce(packed_, ReduceOp::kSum);
+                       },
+                   .results = [&] { return raw(packed_.views); }});
+  modes.push_back({.library = "cohort", .name = "fused", .gradients = &*fused_gradients_, .run = [&] {
+                     communicator.all_reduce(fused_, ReduceOp::kSum);
+                   }});
+  modes.push_back(
+      {.library = "cohort", .name = "async", .gradients = &*gradients_, .run = [&] { start_all(0); }});
+  if (!with_peer_) return modes;
+  modes.push_back({.library = "mpi", .name = "per_tensor", .gradients = &*peer_gradients_, .run = [&] {
+                     MpiCall call = mpi_call();
+                     for (const std::span<std::byte> piece : peer_gradients_->pieces()) {
+                       call.output = piece.data();
+                       call.seat.elements = piece.size() / size_of(run_.dtype);
+                       kAllReduce.call_mpi(call);
+                     }
+                   }});
+  modes.push_back({.library = "mpi", .name = "fused", .gradients = &*peer_gradients_, .run = [&] {
+                     MpiCall call = mpi_call();
+                     call.output = peer_memory_->bytes().data();
+                     call.seat.elements = model_.elements();
+                     kAllReduce.call_mpi(call);
+                   }});
+  return modes;
+}
+
+/// Writes the gradients, and reads and compares the sums, outside the timer.
+void Profile::step(const Mode& mode, Record& record) {
+  const std::size_t number = steps_taken_++;
+  if (mode.gradients != nullptr) mode.gradients->write(number);
+  const std::uint64_t before = member_.clock->now();
+  mode.run();
+  record.step_us.push_back(member_.clock->microseconds(member_.clock->now() - before));
+  if (!options_.check || mode.gradients == nullptr) return;
+  const auto results = mode.results ? mode.results() : mode.gradients->pieces();
+  record.wrong += mode.gradients->count_wrong(results, number);
+}
+
+std::vector<Record> Profile::take_steps(std::span<const Mode> modes) {
+  std::vector<Record> warm_up(modes.size());
+  std::vector<Record> records(modes.size());
+  for (std::size_t i = 0; i < modes.size(); ++i) step(modes[i], warm_up[i]);
+  for (int taken = 0; taken < options_.steps; ++taken) {
+    // A step stands alone, and there are few: without a barrier each mode would pay for the skew of the last.
+    for (std::size_t i = 0; i < modes.size(); ++i) {
+      member_.team->barrier();
+      step(modes[i], records[i]);
+    }
+  }
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    member_.team->take_maximum(records[i].step_us);
+    records[i].wrong = member_.team->sum(records[i].wrong + warm_up[i].wrong);
+  }
+  return records;
+}
+
+ProfileRow Profile::to_row(const Mode& mode, const Record& record) const {
+  ProfileRow row;
+  row.library = mode.library;
+  row.mode = mode.name;
+  row.step_us = median(record.step_us);
+  row.exposed_us = row.step_us;
+  if (options_.check) row.wrong = record.wrong;
+  return row;
+}
+
+/// The backward pass with communication in it, of which so much is hidden as `alone_us` exceeds what it adds.
+ProfileRow Profile::measure_overlapped(double compute_us, double alone_us) {
+  const std::vector<Mode> modes{
+      {.library = {}, .name = "compute", .run = [&] { busy_loop_.run(compute_us); }},
+      {.library = "cohort", .name = "overlapped", .gradients = &*gradients_, .run = [&] {
+         start_all(compute_us);
+       }}};
+  const std::vector<Record> records = take_steps(modes);
+  ProfileRow row = to_row(modes[1], records[1]);
+  row.compute_us = median(records[0].step_us);
+  row.exposed_us = std::max(row.step_us - row.compute_us, 0.0);
+  row.hidden_us = std::max(alone_us - row.exposed_us, 0.0);
+  row.hidden_share = alone_us > 0 ? *row.hidden_us / alone_us : 0;
+  return row;
+}
+
+/// What `mode` of `library` adds to a step, if it was measured.
+std::optional<double> exposed(std::span<const ProfileRow> rows, std::string_view library,
+                              std::string_view mode) {
+  for (const ProfileRow& row : rows) {
+    if (row.library == library && row.mode == mode) return row.exposed_us;
+  }
+  return std::nullopt;
+}
+
+void compare_with_peer(std::span<ProfileRow> rows) {
+  const std::optional<double> per_tensor_us = exposed(rows, "mpi", "per_tensor");
+  const std::optional<double> fused_us = exposed(rows, "mpi", "fused");
+  for (ProfileRow& row : rows) {
+    if (row.exposed_us <= 0) continue;  // wholly hidden: no ratio says how much better that is
+    if (per_tensor_us) row.ratio_to_per_tensor = *per_tensor_us / row.exposed_us;
+    if (fused_us) row.ratio_to_fused = *fused_us / row.exposed_us;
+  }
+}
+
+ProfileResult Profile::measure() {
+  ProfileResult result{.model = model_.name,
+                       .tensors = model_.gradients.size(),
+                       .elements = model_.elements(),
+                       .bytes = model_.elements() * size_of(run_.dtype),
+                       .dtype = std::string(to_string(run_.dtype)),
+                       .buffers = std::string(to_string(run_.memory)),
+                       .members = member_.size(),
+                       .steps = options_.steps,
+                       .rows = {}};
+  const std::vector<Mode> modes = modes_without_computing();
+  const std::vector<Record> records = take_steps(modes);
+  for (std::size_t i = 0; i < modes.size(); ++i) result.rows.push_back(to_row(modes[i], records[i]));
+  const double alone_us = exposed(result.rows, "cohort", "async").value();
+  result.rows.push_back(
+      measure_overlapped(options_.compute_ms ? *options_.compute_ms * 1e3 : alone_us, alone_us));
+  compare_with_peer(result.rows);
+  return result;
+}
+
+}  // namespace
+
+ProfileResult measure_profile(const Model& model, const ProfileOptions& options, const RunOptions& run,
+                              const Member& member) {
+  return Profile(model, options, run, member).measure();
+}
+
+}  // namespace cohort::bench

@@ -1,0 +1,209 @@
+#include "sweep.h"
+
+#include <algorithm>
+
+#include "agreed_error.h"
+#include "bandwidth.h"
+#include "buffers.h"
+#include "cohort_calls.h"
+#include "exact_values.h"
+#include "memory_limit.h"
+#include "mpi_call.h"
+#include "mpi_types.h"
+#include "statistics.h"
+
+namespace cohort::bench {
+namespace {
+
+class Sweep {
+ public:
+  Sweep(const SweepOptions& options, const RunOptions& run, const Member& member)
+      : options_(options), collective_(*options.collective), run_(run), member_(member) {}
+
+  /// The rows of one size: Cohort's and, where there is one, the peer's.
+  [[nodiscard]] std::vector<Result> measure_size(std::size_t bytes) const;
+
+  /// Empty, or why the peer does not take part at this size.
+  [[nodiscard]] std::string why_no_peer(std::size_t bytes) const;
+
+  [[nodiscard]] std::vector<std::size_t> sizes() const {
+    return collective_.moves_data() ? sizes_in(options_.sizes) : std::vector<std::size_t>{0};
+  }
+
+ private:
+  [[nodiscard]] Seat seat_for(std::size_t bytes) const;
+  [[nodiscard]] CohortCall cohort_call(const Seat& seat, const Buffers& buffers) const;
+  [[nodiscard]] MpiCall mpi_call(const Seat& seat, const PeerBuffers& buffers) const;
+  [[nodiscard]] Result to_result(const Seat& seat, const Measurement& measurement) const;
+  [[nodiscard]] std::optional<double> memory_limit(const Seat& seat) const;
+
+  const SweepOptions& options_;
+  const Collective& collective_;
+  const RunOptions& run_;
+  const Member& member_;
+};
+
+Seat Sweep::seat_for(std::size_t bytes) const {
+  Seat seat{.member = member_.rank(), .members = member_.size()};
+  if (!collective_.moves_data()) return seat;
+  seat.elements = std::max<std::size_t>(bytes / size_of(run_.dtype), 1);
+  if (collective_.divided) {
+    const auto members = static_cast<std::size_t>(seat.members);
+    seat.elements = std::max<std::size_t>(seat.elements / members, 1) * members;
+  }
+  return seat;
+}
+
+CohortCall Sweep::cohort_call(const Seat& seat, const Buffers& buffers) const {
+  CohortCall call{.communicator = member_.communicator,
+                  .input = buffers.input,
+                  .output = buffers.output,
+                  .op = options_.op,
+                  .counts = {}};
+  if (&collective_ == &kAllGatherUneven) call.counts = uneven_counts(seat);
+  return call;
+}
+
+MpiCall Sweep::mpi_call(const Seat& seat, const PeerBuffers& buffers) const {
+  MpiCall call{.group = member_.peers->handle(),
+               .type = mpi_type_to_move(run_.dtype),
+               .seat = seat,
+               .in_place = options_.in_place,
+               .input = buffers.input.data(),
+               .output = buffers.output.data()};
+  if (collective_.reduces) call.op = mpi_reduction(run_.dtype, options_.op).value().op;
+  call.divide_unevenly();
+  return call;
+}
+
+std::string Sweep::why_no_peer(std::size_t bytes) const {
+  if (collective_.reduces) {
+    std::string why = why_mpi_cannot_reduce(run_.dtype, options_.op);
+    if (!why.empty()) return why;
+  }
+  return why_mpi_cannot_count(seat_for(bytes).elements);
+}
+
+std::optional<double> Sweep::memory_limit(const Seat& seat) const {
+  const std::size_t bytes = seat.elements * size_of(run_.dtype);
+  const bool applies =
+      &collective_ == &kAllReduce && options_.in_place && seat.members > 1 && member_.all_on_one_node();
+  if (!applies || bytes < kMemoryLimitFrom) return std::nullopt;
+  return measure_memory_limit({.bytes = bytes, .members = seat.members, .huge_pages = run_.huge_pages},
+                              *member_.team, *member_.clock);
+}
+
+Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const {
+  const double call_us = median(measurement.call_us);
+  const std::size_t bytes = seat.elements * size_of(run_.dtype);
+  const double algbw = algorithm_bandwidth(bytes, call_us);
+  return {
+      .collective = std::string(collective_.name),
+      .library = {},
+      .algorithm = {},
+      .dtype = collective_.moves_data() ? std::string(to_string(run_.dtype)) : "none",
+      .op = collective_.reduces ? std::string(to_string(options_.op)) : "none",
+      .members = seat.members,
+      .bytes = bytes,
+      .elements = seat.elements,
+      .in_place = options_.in_place,
+      .inputs = std::string(to_string(options_.harness.inputs)),
+      .buffers = {},
+      .loops = options_.harness.loops,
+      .iterations = measurement.iterations,
+      .median_us = call_us,
+      .min_us = *std::min_element(measurement.call_us.begin(), measurement.call_us.end()),
+      .p99_us = percentile(measurement.single_us, 99),
+      .iteration_us = median(measurement.iteration_us),
+      .algbw_gbs = algbw,
+      .busbw_gbs = algbw * collective_.bus_factor(seat.members),
+      .ratio_to_peer = {},
+      .wrong = measurement.wrong,
+      .memory_limit_us = {},
+  };
+}
+
+std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
+  const Seat seat = seat_for(bytes);
+  const bool with_peer = member_.peers != nullptr && why_no_peer(bytes).empty();
+  const Buffers buffers = allocate_on_all_members({.collective = &collective_,
+                                                   .layout = collective_.layout(seat),
+                                                   .in_place = options_.in_place,
+                                                   .with_peer = with_peer,
+                                                   .members_on_node = member_.members_on_node},
+                                                  run_, *member_.team);
+  const std::optional<double> limit = memory_limit(seat);
+
+  const CohortCall own = cohort_call(seat, buffers);
+  const CohortFunction call_cohort = cohort_function(collective_);
+  std::vector<Contender> contenders;
+  contenders.push_back(
+      {.input = buffers.input.raw(), .output = buffers.output.raw(), .call = [&] { call_cohort(own); }});
+  MpiCall peer;
+  if (with_peer) {
+    peer = mpi_call(seat, *buffers.peer);
+    contenders.push_back({.input = buffers.peer->input, .output = buffers.peer->output, .call = [&] {
+                            collective_.call_mpi(peer);
+                          }});
+  }
+  // What moves unchanged may be anything: the whole range of values that an order of them needs.
+  const ExactValues values(run_.dtype, collective_.reduces ? options_.op : ReduceOp::kMax, seat.members);
+  const std::vector<Measurement> measurements =
+      measure(collective_, seat, values, contenders, options_.harness, *member_.team, *member_.clock);
+
+  std::vector<Result> results;
+  for (const Measurement& measurement : measurements) {
+    results.push_back(to_result(seat, measurement));
+    results.back().memory_limit_us = limit;
+  }
+  results[0].library = "cohort";
+  results[0].algorithm = std::string(member_.communicator->last_algorithm());
+  results[0].buffers = collective_.moves_data() ? std::string(to_string(run_.memory)) : "none";
+  if (with_peer) {
+    results[1].library = "mpi";
+    results[1].algorithm = std::string(collective_.peer);
+    results[1].buffers = collective_.moves_data() ? "private" : "none";
+    results[0].ratio_to_peer = results[1].median_us / results[0].median_us;
+    results[1].ratio_to_peer = results[0].median_us / results[1].median_us;
+  }
+  return results;
+}
+
+}  // namespace
+
+std::string describe(const SweepOptions& sweep, const RunOptions& run) {
+  const Collective& collective = *sweep.collective;
+  std::string text(collective.name);
+  if (collective.moves_data()) {
+    text += fmt::format(
+        ", {}, inputs {}, {} buffers", sweep.in_place ? "in place" : "out of place",
+        sweep.harness.inputs == Inputs::kRewritten ? "rewritten before each call" : "kept between calls",
+        to_string(run.memory));
+    if (run.memory == MemoryKind::kPrivate || run.peer) {
+      text += fmt::format(", huge pages {}", run.huge_pages ? "on" : "off");
+    }
+  }
+  return text + (run.peer ? fmt::format("; peer: {}", collective.peer) : "; no peer");
+}
+
+void run_sweep(const SweepOptions& options, const RunOptions& run, const Member& member) {
+  const Sweep sweep(options, run, member);
+  const std::vector<std::size_t> sizes = sweep.sizes();
+  // A rehearsal: the first calls of a run are slow, whatever their size.
+  (void)sweep.measure_size(sizes.front());
+
+  std::uint64_t wrong = 0;
+  std::string why_no_peer;
+  for (const std::size_t bytes : sizes) {
+    const std::vector<Result> results = sweep.measure_size(bytes);
+    for (const Result& result : results) wrong += result.wrong.value_or(0);
+    if (member.peers != nullptr && why_no_peer.empty()) why_no_peer = sweep.why_no_peer(bytes);
+    if (member.output != nullptr) member.output->add(results);
+  }
+  if (member.output != nullptr && !why_no_peer.empty()) {
+    member.output->note("no peer in some rows: " + why_no_peer);
+  }
+  if (wrong > 0) throw AgreedError("{} elements were wrong", wrong);
+}
+
+}  // namespace cohort::bench

@@ -1,0 +1,102 @@
+#include "harness.h"
+
+#include <array>
+#include <cstring>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "exact_values.h"
+#include "thread_team.h"
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::size_t kElements = 100;
+
+/// A copy from input to output, which with one member is what a reduction is.
+const Collective kCopy{.layout = [](const Seat& seat) {
+  return Layout{.input = seat.elements,
+                .output = seat.elements,
+                .result = {{.source = Piece::kReduced, .first = 0, .elements = seat.elements}}};
+}};
+
+struct Copier {
+  std::array<float, kElements> input{};
+  std::array<float, kElements> output{};
+  int calls = 0;
+
+  Contender contender(bool works) {
+    return {.input = std::as_writable_bytes(std::span(input)),
+            .output = std::as_writable_bytes(std::span(output)),
+            .call = [this, works] {
+              ++calls;
+              if (works) output = input;
+            }};
+  }
+};
+
+std::vector<Measurement> measure_alone(std::span<const Contender> contenders, const HarnessOptions& options) {
+  std::vector<Measurement> measurements;
+  run_thread_team(1, [&](int /*member*/, const Team& team) {
+    const TickClock clock;
+    const ExactValues values(DType::kFloat32, ReduceOp::kSum, 1);
+    measurements = measure(kCopy, {.elements = kElements}, values, contenders, options, team, clock);
+  });
+  return measurements;
+}
+
+TEST(Harness, TimesEveryCallOfEveryLoop) {
+  Copier copier;
+  const std::array contenders{copier.contender(true)};
+  const auto measurements = measure_alone(contenders, {.loops = 3, .iterations = 4});
+  ASSERT_THAT(measurements, testing::SizeIs(1));
+  EXPECT_EQ(measurements[0].iterations, 4);
+  EXPECT_THAT(measurements[0].call_us, testing::SizeIs(3));
+  EXPECT_THAT(measurements[0].iteration_us, testing::SizeIs(3));
+  EXPECT_THAT(measurements[0].single_us, testing::SizeIs(12));
+  EXPECT_EQ(measurements[0].wrong, 0u);
+  for (std::size_t loop = 0; loop < 3; ++loop) {
+    EXPECT_GE(measurements[0].iteration_us[loop], measurements[0].call_us[loop]);
+  }
+}
+
+TEST(Harness, FindsACallThatStopsWorking) {
+  Copier works;
+  Copier does_not;
+  const std::array contenders{works.contender(true), does_not.contender(false)};
+  const auto measurements = measure_alone(contenders, {.loops = 2, .iterations = 3});
+  EXPECT_EQ(measurements[0].wrong, 0u);
+  // The warm-up's first call and two loops of 50, then 2 loops of 3: every element of each.
+  EXPECT_EQ(measurements[1].wrong, (1 + 100 + 6) * kElements);
+}
+
+TEST(Harness, SeesAResultOfTheIterationBefore) {
+  Copier copier;
+  std::array<float, kElements> last{};
+  Contender late = copier.contender(true);
+  late.call = [&] {
+    copier.output = last;
+    last = copier.input;
+  };
+  const std::array contenders{late};
+  const auto measurements = measure_alone(contenders, {.loops = 1, .iterations = 2});
+  EXPECT_GT(measurements[0].wrong, 100 * kElements / 2);
+}
+
+TEST(Harness, LeavesKeptInputsAlone) {
+  Copier copier;
+  const std::array contenders{copier.contender(true)};
+  const auto measurements = measure_alone(contenders, {.inputs = Inputs::kKept, .loops = 1, .iterations = 2});
+  EXPECT_EQ(measurements[0].wrong, 0u);
+  EXPECT_THAT(copier.input, testing::Each(0.0f));
+}
+
+TEST(Harness, SaysThatNothingWasChecked) {
+  Copier copier;
+  const std::array contenders{copier.contender(false)};
+  EXPECT_EQ(measure_alone(contenders, {.check = false, .loops = 1, .iterations = 1})[0].wrong, std::nullopt);
+}
+
+}  // namespace
+}  // namespace cohort::bench

@@ -1,0 +1,35 @@
+#include "layout.h"
+
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cohort::bench {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(UnevenCounts, GrowWithTheRankAndAddUp) {
+  EXPECT_THAT(uneven_counts({.members = 1, .elements = 5}), ElementsAre(5));
+  EXPECT_THAT(uneven_counts({.members = 3, .elements = 60}), ElementsAre(10, 20, 30));
+  EXPECT_THAT(uneven_counts({.members = 3, .elements = 64}), ElementsAre(10, 20, 34));
+}
+
+TEST(UnevenCounts, OfFewElementsLeaveSomeMembersNone) {
+  EXPECT_THAT(uneven_counts({.members = 3, .elements = 1}), ElementsAre(0, 0, 1));
+}
+
+TEST(BlockOfEach, IsEveryMembersInputByRank) {
+  const std::vector<Piece> pieces = block_of_each({.member = 1, .members = 3, .elements = 12});
+  ASSERT_EQ(pieces.size(), 3u);
+  for (int member = 0; member < 3; ++member) {
+    const Piece& piece = pieces[static_cast<std::size_t>(member)];
+    EXPECT_EQ(piece.source, member);
+    EXPECT_EQ(piece.first, 0u);
+    EXPECT_EQ(piece.elements, 4u);
+  }
+}
+
+}  // namespace
+}  // namespace cohort::bench
