@@ -67,9 +67,11 @@ std::size_t block_elements(CollectiveKind kind, const Tensor& whole, const char*
 CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, ReduceOp op) {
   constexpr auto kKind = CollectiveKind::kAllReduce;
   require_legal(op, input.dtype());
-  require_same_dtype(kKind, input, output);
-  require_elements(kKind, output, "output", input.elements(), "as many as the input");
-  require_aliasing(kKind, input, output, 0);
+  if (&input != &output) {
+    require_same_dtype(kKind, input, output);
+    require_elements(kKind, output, "output", input.elements(), "as many as the input");
+    require_aliasing(kKind, input, output, 0);
+  }
   CollectiveCall call = make_call(kKind, input, output, input.elements());
   call.op = op;
   return call;

@@ -40,7 +40,7 @@ bool goes_in_pieces(const Seat& seat, const BufferAddresses& own, std::size_t by
 Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
   seat.open(plan);
   const BufferAddresses own = addresses_of(call);
-  std::memcpy(seat.payload(), &own, sizeof own);
+  std::memcpy(seat.payload_of(seat.place().rank), &own, sizeof own);
   seat.announce();
   Steps exchange;
   if (goes_in_pieces(seat, own, plan.bytes)) {

@@ -66,6 +66,10 @@ Block block_of(const CollectiveCall& call, int member) noexcept {
 }
 
 void contribute(const CollectiveCall& call, const Place& place, const Range& range, std::byte* cell) {
+  if (call.kind == CollectiveKind::kAllReduce) {  // the most frequent kind, first
+    const std::size_t size = size_of(call.dtype);
+    return copy(cell, call.input + range.begin * size, range.elements * size);
+  }
   const bool root_alone = call.kind == CollectiveKind::kBroadcast || call.kind == CollectiveKind::kScatter;
   if (root_alone && place.rank != call.root) return;
   const std::size_t size = size_of(call.dtype);
@@ -83,6 +87,9 @@ void contribute(const CollectiveCall& call, const Place& place, const Range& ran
 void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& place, const Range& range,
              std::span<const std::byte*> cells, bool take_over) {
   const std::size_t size = size_of(call.dtype);
+  if (call.kind == CollectiveKind::kAllReduce) {  // the most frequent kind, first
+    return reduce_cells(call, kernel, place, range, 0, call.input + range.begin * size, cells, take_over);
+  }
   const auto rank = static_cast<std::size_t>(place.rank);
   const auto root = static_cast<std::size_t>(call.root);
   const std::size_t own_block = rank * range.elements * size;  // within a cell of one block per member
@@ -90,8 +97,6 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& pl
   switch (call.kind) {
     case CollectiveKind::kReduce:
       if (rank != root) return;
-      [[fallthrough]];
-    case CollectiveKind::kAllReduce:
       return reduce_cells(call, kernel, place, range, 0, call.input + range.begin * size, cells, take_over);
     case CollectiveKind::kReduceScatter:
       return reduce_cells(call, kernel, place, range, own_block,
@@ -121,6 +126,7 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& pl
         copy(output + member * call.elements * size, from, range.elements * size);
       }
       return;
+    case CollectiveKind::kAllReduce:
     case CollectiveKind::kBarrier:
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: return;

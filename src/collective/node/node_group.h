@@ -36,6 +36,7 @@ class NodeGroup {
     return describe(member, members_[static_cast<std::size_t>(member)]);
   }
 
+  [[nodiscard]] std::span<SeatMemory* const> seats() const noexcept { return seats_; }
   [[nodiscard]] SeatMemory& seat(int member) const noexcept {
     return *seats_[static_cast<std::size_t>(member)];
   }

@@ -41,48 +41,25 @@ Seat::Seat(std::shared_ptr<NodeGroup> group, int rank)
     : group_(std::move(group)),
       place_{rank, group_->size()},
       own_(group_->seat(rank)),
+      seats_(group_->seats().data()),
+      group_failure_(group_->seat(0).failure.state),
       pointers_(static_cast<std::size_t>(group_->size())),
       more_pointers_(static_cast<std::size_t>(group_->size())) {}
 
-const CallPlan& Seat::plan(const CollectiveCall& call) {
-  const PlanKey key{call.elements, call.layout, call.root, call.kind, call.dtype, call.op};
-  if (key == planned_ && call.counts.empty()) return plan_;
-  planned_ = call.counts.empty() ? key : PlanKey{};
-  plan_ = {fingerprint(call), contributed_bytes(call, place_.size),
+void Seat::make_plan(const CollectiveCall& call) {
+  // Calls with counts are planned each time: no member is -1, so this key fits no call.
+  planned_ = call.counts.empty()
+                 ? PlanKey{call.elements, call.layout, call.root, call.kind, call.dtype, call.op}
+                 : PlanKey{};
+  plan_ = {fingerprint(call), block_elements(call), contributed_bytes(call, place_.size),
            reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr};
-  return plan_;
 }
 
-void Seat::open(const CallPlan& plan) {
-  if (failure_ || group_->failed()) fail(failure_ ? *failure_ : group_->failure());
-  ++sequence_;
-  word_ = sequence_ << 32 | plan.fingerprint;
-  disagreement_ = false;
-}
+void Seat::fail_again() { fail(failure_ ? *failure_ : group_->failure()); }
 
 bool Seat::announced(int member) const noexcept {
   const std::uint64_t word = peer(member).lines[sequence_ % 2].word.load(std::memory_order_acquire);
   return word >> 32 == (sequence_ & 0xffffffffu);
-}
-
-void Seat::await(Awaited what, std::uint64_t count) noexcept {
-  if (awaited_ == what && awaited_count_ == count) return;
-  awaited_ = what;
-  awaited_count_ = count;
-  next_to_check_ = 0;
-}
-
-bool Seat::all_announced() noexcept {
-  await(Awaited::kAnnouncements, sequence_);
-  const std::size_t turn = sequence_ % 2;
-  for (; next_to_check_ < place_.size; ++next_to_check_) {
-    const std::uint64_t word = peer(next_to_check_).lines[turn].word.load(std::memory_order_acquire);
-    if (word == word_) continue;
-    if (word >> 32 != word_ >> 32) return false;
-    disagreement_ = true;
-    return true;
-  }
-  return true;
 }
 
 Steps Seat::explain_disagreement(const CollectiveCall& call) {
@@ -126,20 +103,6 @@ bool Seat::all_have_shares() noexcept {
     if (peer(next_to_check_).shares.load(std::memory_order_acquire) < shares_) return false;
   }
   return true;
-}
-
-// With two members the cells of a pair change hands: who reads a cell fetches its lines for writing and
-// fills this very cell in its next turn. Each line then crosses between the cores once per call, where
-// cells of fixed owners cost two crossings. Nothing else guards a cell: a member writes to it only after
-// it has read it itself.
-//
-// With more members a cell has several readers and stays its owner's. Two slots suffice, since nobody
-// reaches call k + 2 before all have read call k; pieces are read one behind the writing, so four do.
-
-std::byte* Seat::slot(int member, std::uint64_t number) const noexcept {
-  if (place_.size == 2)
-    return peer(static_cast<int>((static_cast<std::uint64_t>(member) + number) & 1)).slots[0].data();
-  return peer(member).slots[number & 1].data();
 }
 
 std::byte* Seat::cell(int member, std::uint64_t piece) const noexcept {

@@ -22,6 +22,7 @@ namespace cohort::node {
 /// What follows from a call alone.
 struct CallPlan {
   std::uint32_t fingerprint = 0;     ///< of what members must agree on
+  std::size_t elements = 0;          ///< of a member's longest block
   std::size_t bytes = 0;             ///< that one member contributes
   ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
 };
@@ -36,19 +37,30 @@ class Seat {
   [[nodiscard]] NodeGroup& group() const noexcept { return *group_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
   [[nodiscard]] SeatMemory& own() const noexcept { return own_; }
-  [[nodiscard]] SeatMemory& peer(int member) const noexcept { return group_->seat(member); }
+  [[nodiscard]] SeatMemory& peer(int member) const noexcept { return *seats_[member]; }
 
   // ---- one collective after the other
 
   /// The plan is kept for the next call, which most often is alike.
-  [[nodiscard]] const CallPlan& plan(const CollectiveCall& call);
+  [[nodiscard]] const CallPlan& plan(const CollectiveCall& call) {
+    const bool alike = call.elements == planned_.elements && call.kind == planned_.kind &&
+                       call.dtype == planned_.dtype && call.op == planned_.op && call.root == planned_.root &&
+                       call.layout == planned_.layout && call.counts.empty();
+    if (!alike) make_plan(call);
+    return plan_;
+  }
 
   /// Opens the next collective. @throws the group's failure.
-  void open(const CallPlan& plan);
+  void open(const CallPlan& plan) {
+    if (group_failure_.load(std::memory_order_acquire) != FailureRecord::State::kNone || failure_)
+      fail_again();
+    ++sequence_;
+    word_ = sequence_ << 32 | plan.fingerprint;
+    disagreement_ = false;
+  }
 
-  /// Where this member's payload of the open collective goes, before `announce`.
-  [[nodiscard]] std::byte* payload() noexcept { return own_line().payload.data(); }
-  [[nodiscard]] const std::byte* payload_of(int member) const noexcept {
+  /// A member's payload of the open collective; this member's own is written before `announce`.
+  [[nodiscard]] std::byte* payload_of(int member) const noexcept {
     return peer(member).lines[sequence_ % 2].payload.data();
   }
 
@@ -56,7 +68,18 @@ class Seat {
   void announce() noexcept { own_line().word.store(word_, std::memory_order_release); }
 
   /// True when all members have announced the same call, or when one differs.
-  [[nodiscard]] bool all_announced() noexcept;
+  [[nodiscard]] bool all_announced() noexcept {
+    await(Awaited::kAnnouncements, sequence_);
+    const std::size_t turn = sequence_ % 2;
+    for (; next_to_check_ < place_.size; ++next_to_check_) {
+      const std::uint64_t word = peer(next_to_check_).lines[turn].word.load(std::memory_order_acquire);
+      if (word == word_) continue;
+      if (word >> 32 != word_ >> 32) return false;
+      disagreement_ = true;
+      return true;
+    }
+    return true;
+  }
 
   /// After `all_announced`: whether some member has called something else.
   [[nodiscard]] bool disagreement() const noexcept { return disagreement_; }
@@ -74,8 +97,19 @@ class Seat {
   void raise_shares() noexcept { own_.shares.store(++shares_, std::memory_order_release); }
   [[nodiscard]] bool all_have_shares() noexcept;
 
+  // With two members the cells of a pair change hands: who reads a cell fetches its lines for writing
+  // and fills this very cell in its next turn. Each line then crosses between the cores once per call,
+  // where cells of fixed owners cost two crossings. Nothing else guards a cell: a member writes to it
+  // only after it has read it itself.
+  //
+  // With more members a cell has several readers and stays its owner's. Two slots suffice, since nobody
+  // reaches call k + 2 before all have read call k; pieces are read one behind the writing, so four do.
+
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
-  [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept;
+  [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
+    const auto turn = static_cast<int>(number & 1);
+    return place_.size == 2 ? peer(member ^ turn).slots[0].data() : peer(member).slots[number & 1].data();
+  }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
   [[nodiscard]] std::uint64_t next_slot() noexcept { return slots_++; }
   [[nodiscard]] std::uint64_t next_pieces(std::uint64_t count) noexcept {
@@ -90,9 +124,11 @@ class Seat {
 
   template <class Condition>
   void wait_for(const CollectiveCall& call, Condition condition) {
+    if (place_.size == 1 && condition()) return;
     // Most waits end within these polls, and need neither the clock nor a plan.
     constexpr int kPollsAtOnce = 256;
-    for (int poll = group_->crowded() ? kPollsAtOnce - 1 : 0; poll < kPollsAtOnce; ++poll) {
+    for (int poll = group_->crowded() ? kPollsAtOnce : 0; poll < kPollsAtOnce; ++poll) {
+      pause_for_a_crossing();
       if (condition()) return;
     }
     Waiting waiting(group_->crowded());
@@ -118,7 +154,14 @@ class Seat {
   enum class Awaited { kAnnouncements, kPieces, kShares };
 
   [[nodiscard]] Line& own_line() noexcept { return own_.lines[sequence_ % 2]; }
-  void await(Awaited what, std::uint64_t count) noexcept;
+  void await(Awaited what, std::uint64_t count) noexcept {
+    if (awaited_ == what && awaited_count_ == count) return;
+    awaited_ = what;
+    awaited_count_ = count;
+    next_to_check_ = 0;
+  }
+  void make_plan(const CollectiveCall& call);
+  [[noreturn]] void fail_again();
   [[nodiscard]] bool announced(int member) const noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
@@ -128,6 +171,8 @@ class Seat {
   std::shared_ptr<NodeGroup> group_;
   Place place_;
   SeatMemory& own_;
+  SeatMemory* const* seats_;  ///< the group's, by rank
+  const std::atomic<FailureRecord::State>& group_failure_;
 
   std::uint64_t sequence_ = 0;
   std::uint64_t word_ = 0;
@@ -144,7 +189,6 @@ class Seat {
     CollectiveKind kind = CollectiveKind::kBarrier;
     DType dtype = DType::kUInt8;
     ReduceOp op = ReduceOp::kSum;
-    friend bool operator==(const PlanKey&, const PlanKey&) = default;
   };
   PlanKey planned_;
   CallPlan plan_;

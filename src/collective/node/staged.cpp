@@ -5,26 +5,24 @@
 namespace cohort::node {
 
 SlotCall::SlotCall(Seat& seat, const CollectiveCall& call, const CallPlan& plan)
-    : seat_(seat), call_(call), kernel_(plan.kernel), in_line_(plan.bytes <= kPayloadBytes) {
+    : seat_(seat), call_(call), plan_(plan), in_line_(plan.bytes <= kPayloadBytes) {
   seat_.open(plan);
   seat_.algorithm = in_line_ ? "line" : "slot";
   if (!in_line_) slot_ = seat_.next_slot();
-  if (plan.bytes > 0) {
-    std::byte* to = in_line_ ? seat_.payload() : seat_.slot(seat_.place().rank, slot_);
-    contribute(call_, seat_.place(), {0, block_elements(call_)}, to);
-  }
+  if (plan.bytes > 0) contribute(call_, seat_.place(), {0, plan.elements}, cell_of(seat_.place().rank));
   seat_.announce();
 }
 
+std::byte* SlotCall::cell_of(int member) const noexcept {
+  return in_line_ ? seat_.payload_of(member) : seat_.slot(member, slot_);
+}
+
 void SlotCall::finish() {
-  const Range all{0, block_elements(call_)};
-  if (all.elements > 0) {
+  if (plan_.bytes > 0) {
     const std::span<const std::byte*> cells = seat_.pointers();
-    for (std::size_t member = 0; member < cells.size(); ++member) {
-      const int rank = static_cast<int>(member);
-      cells[member] = in_line_ ? seat_.payload_of(rank) : seat_.slot(rank, slot_);
-    }
-    collect(call_, kernel_, seat_.place(), all, cells, !in_line_);
+    for (int member = 0; member < seat_.place().size; ++member)
+      cells[static_cast<std::size_t>(member)] = cell_of(member);
+    collect(call_, plan_.kernel, seat_.place(), {0, plan_.elements}, cells, !in_line_);
   }
   seat_.prepare_next_line();
 }

@@ -23,9 +23,11 @@ class SlotCall {
   void finish();
 
  private:
+  [[nodiscard]] std::byte* cell_of(int member) const noexcept;
+
   Seat& seat_;
   const CollectiveCall& call_;
-  ReductionKernel kernel_;
+  const CallPlan plan_;
   bool in_line_;
   std::uint64_t slot_ = 0;
 };
