@@ -185,14 +185,12 @@ class DirectExchange {
     for (int step = 0; step < targets.count; ++step) function(output((targets.first + step) % place_.size));
   }
 
+  /// In place, the hardware's own guesses are best at every size.
   [[nodiscard]] ReductionHints hints_for(const Share& share) const noexcept {
-    const std::size_t whole = share.bytes * static_cast<std::size_t>(place_.size);
     ReductionHints hints;
-    if (in_place_) {
-      if (whole >= kSmallestPrefetch && whole <= kLargestPrefetch) hints.prefetch_bytes = kPrefetchAhead;
-      return hints;
-    }
-    if (whole <= kSmallestPrefetch) hints.prefetch_outputs_bytes = kPrefetchAhead / 2;
+    if (in_place_) return hints;
+    const std::size_t whole = share.bytes * static_cast<std::size_t>(place_.size);
+    if (whole <= kLargestPrefetch) hints.prefetch_outputs_bytes = kPrefetchAhead;
     hints.stream = whole >= kSmallestStream;
     hints.stream_others = whole >= kSmallestStreamOthers;
     return hints;

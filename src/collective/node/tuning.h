@@ -24,10 +24,10 @@ inline constexpr std::size_t kSmallestSingleCopy = std::size_t{256} << 10;
 /// Bytes per system call: what was pulled in is reduced while it is still in the second-level cache.
 inline constexpr std::size_t kSingleCopyBlock = std::size_t{256} << 10;
 
-/// Between these, fetching ahead by software beats the hardware's guess (in place).
-inline constexpr std::size_t kSmallestPrefetch = std::size_t{256} << 10;
-inline constexpr std::size_t kLargestPrefetch = std::size_t{2} << 20;
-inline constexpr std::size_t kPrefetchAhead = 2048;
+/// Out of place up to here, the others' outputs are fetched for writing this far ahead: they lie in the
+/// others' caches.
+inline constexpr std::size_t kLargestPrefetch = std::size_t{1} << 20;
+inline constexpr std::size_t kPrefetchAhead = 1024;
 
 /// Results of calls out of place go past the caches where they would not stay there anyway: first the
 /// others' copies, then all.
