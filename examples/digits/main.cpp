@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -92,11 +93,13 @@ int run(int argc, char** argv) {
       return EXIT_SUCCESS;
     }
     const Strategy strategy = make_strategy(*options, session);
+    std::optional<ResultsFile> file;
+    if (session.is_chief() && !options->json.empty()) file.emplace(options->json);
     const Results results = train(*options, strategy, session.is_chief());
     if (session.is_chief()) {
       fmt::print("{}: {} replicas, test accuracy {:.4f}\n", results.strategy, results.replicas,
                  results.test_accuracy);
-      if (!options->json.empty()) write_json(options->json, results);
+      if (file) file->write(results);
     }
     return EXIT_SUCCESS;
   } catch (const UsageError& error) {

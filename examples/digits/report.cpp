@@ -53,7 +53,13 @@ void Progress::end_epoch(const Epoch& epoch) {
   step_ = 0;
 }
 
-void write_json(const std::string& path, const Results& results) {
+ResultsFile::ResultsFile(std::string path) : path_(std::move(path)), stream_(path_) { require_good(); }
+
+void ResultsFile::require_good() const {
+  if (!stream_) throw cohort::Unavailable("cannot write '{}': {}", path_, std::strerror(errno));
+}
+
+void ResultsFile::write(const Results& results) {
   nlohmann::ordered_json json;
   json["strategy"] = results.strategy;
   json["replicas"] = results.replicas;
@@ -63,10 +69,9 @@ void write_json(const std::string& path, const Results& results) {
         {{"loss", epoch.loss}, {"accuracy", epoch.accuracy}, {"seconds", epoch.seconds}});
   }
   json["test_accuracy"] = results.test_accuracy;
-  std::ofstream stream(path);
-  stream << json.dump(2) << '\n';
-  stream.close();
-  if (!stream) throw cohort::Unavailable("cannot write '{}': {}", path, std::strerror(errno));
+  stream_ << json.dump(2) << '\n';
+  stream_.close();
+  require_good();
 }
 
 }  // namespace digits

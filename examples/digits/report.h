@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,18 @@ class Progress {
   std::int64_t step_ = 0;
 };
 
-/// @throws cohort::Unavailable when the file cannot be written.
-void write_json(const std::string& path, const Results& results);
+/// A file for the results. It is opened before the training, whose hours a wrong path must not cost.
+class ResultsFile {
+ public:
+  /// @throws cohort::Unavailable when the file cannot be written.
+  explicit ResultsFile(std::string path);
+  void write(const Results& results);
+
+ private:
+  void require_good() const;
+
+  std::string path_;
+  std::ofstream stream_;
+};
 
 }  // namespace digits

@@ -81,6 +81,7 @@ Tensor from_dlpack(DLManagedTensor* managed) {
     throw InvalidArgument("from_dlpack got memory on DLPack device type {}; only CPU memory is supported",
                           static_cast<int>(source.device.device_type));
   }
+  if (source.ndim < 0) throw InvalidArgument("from_dlpack got a tensor of {} axes", source.ndim);
   if (!is_contiguous(source)) {
     throw InvalidArgument(
         "from_dlpack got a strided tensor; make it contiguous (row-major) before the export");
@@ -88,6 +89,9 @@ Tensor from_dlpack(DLManagedTensor* managed) {
   const DType dtype = cohort_type(source.dtype);
   Shape shape(std::vector<std::int64_t>(source.shape, source.shape + source.ndim));
   const std::size_t bytes = shape.elements() * size_of(dtype);
+  if (source.data == nullptr && bytes > 0) {
+    throw InvalidArgument("from_dlpack got {} elements without memory", shape.elements());
+  }
   auto* data = static_cast<std::byte*>(source.data) + source.byte_offset;
   return Tensor::wrap(std::make_shared<const Buffer>(data, bytes, Device(), owner), 0, std::move(shape),
                       dtype);

@@ -15,6 +15,9 @@
 namespace cohort {
 namespace {
 
+/// What some programs put in front of UTF-8 text.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 template <Element T>
 class CsvReader {
  public:
@@ -28,8 +31,9 @@ class CsvReader {
     bool skip_header = options_.has_header;
     while (std::getline(stream_, line)) {
       ++line_number_;
+      if (line_number_ == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
       if (!line.empty() && line.back() == '\r') line.pop_back();
-      if (line.empty() || line.front() == '#') continue;
+      if (line.find_first_not_of(" \t") == std::string::npos || line.front() == '#') continue;
       if (skip_header)
         skip_header = false;
       else

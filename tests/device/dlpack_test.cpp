@@ -158,6 +158,15 @@ TEST(FromDlpack, RefusesANegativeExtentAndMisalignedMemory) {
   expect_refused(misaligned, &misaligned.managed, "not aligned");
 }
 
+TEST(FromDlpack, RefusesElementsWithoutMemoryAndANegativeNumberOfAxes) {
+  Foreign nowhere;
+  nowhere.give()->dl_tensor.data = nullptr;
+  expect_refused(nowhere, &nowhere.managed, "without memory");
+  Foreign shapeless;
+  shapeless.give()->dl_tensor.ndim = -1;
+  expect_refused(shapeless, &shapeless.managed, "-1 axes");
+}
+
 TEST(FromDlpack, RefusesNothing) {
   EXPECT_THAT([] { return from_dlpack(nullptr); }, ThrowsMessage<InvalidArgument>(HasSubstr("null")));
 }

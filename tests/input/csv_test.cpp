@@ -48,6 +48,12 @@ TEST(Csv, IsReadAsAMatrix) {
   EXPECT_THAT(matrix.span<float>(), ElementsAre(1, 2, 3, 4.5, -5, 600));
 }
 
+TEST(Csv, MayBeginWithAByteOrderMarkAndHaveBlankLines) {
+  EXPECT_EQ(describe(read("\xef\xbb\xbf"
+                          "1,2\n  \t\n3,4\n \n")),
+            "float32[2, 2]");
+}
+
 TEST(Csv, MayEndWithoutANewline) {
   EXPECT_THAT(read("1,2\n3,4").span<float>(), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(read("7").shape(), (Shape{1, 1}));
