@@ -57,6 +57,9 @@ class NodeGroup {
 
   [[nodiscard]] std::chrono::duration<double> timeout() const noexcept { return timeout_; }
 
+  /// Whether the loss of a worker would become known.
+  [[nodiscard]] bool is_watched() const noexcept { return fault_ != nullptr; }
+
   /// The loss of a worker, if one is known.
   [[nodiscard]] const Error* fault() const { return fault_ ? fault_() : nullptr; }
 

@@ -11,6 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// How long a member that has left is given for the reason to become known, where workers are watched.
+constexpr auto kTimeForTheReason = 200ms;
+
 /// How long members that have found a difference wait for each other's exact calls.
 constexpr auto kTimeToDescribe = 1s;
 
@@ -173,6 +176,11 @@ void Seat::require_nobody_left(const CollectiveCall& call) {
   std::erase_if(
       left, [&](int member) { return std::find(missing.begin(), missing.end(), member) == missing.end(); });
   if (left.empty()) return;
+  if (group_->is_watched()) {
+    // An error that ends a worker is told by the watch, a moment later and with its reason.
+    if (!departure_noticed_) departure_noticed_ = Waiting::Clock::now();
+    if (Waiting::Clock::now() - *departure_noticed_ < kTimeForTheReason) return;
+  }
   std::vector<std::string> names;
   for (const int member : left) names.push_back(group_->who(member));
   fail(Aborted(

@@ -199,6 +199,7 @@ class Seat {
   std::vector<const std::byte*> pointers_;
   std::vector<std::byte*> more_pointers_;
   std::optional<Error> failure_;
+  std::optional<Waiting::Clock::time_point> departure_noticed_;
 };
 
 }  // namespace cohort::node
