@@ -146,9 +146,9 @@ Session::Impl::Impl(int* argc, char*** argv)
   everyone_ = std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_),
                                                 CommunicationOptions{});
   if (workers_.size() > 1) watch_others();
+  ProcessEnd::instance().set_worker(workers_[static_cast<std::size_t>(rank_)], watch_.get());
   node_memory_ =
       NodeMemory::connect(rank_, workers_, [this](std::string_view blob) { return exchange(blob); });
-  ProcessEnd::instance().set_worker(workers_[static_cast<std::size_t>(rank_)], watch_.get());
   start_guard_.reset();
   log::debug("session of {} workers on {} nodes, MPI thread level {}", workers_.size(),
              workers_.back().node + 1, library_.thread_level());
