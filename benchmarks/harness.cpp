@@ -108,7 +108,9 @@ Harness::Record Harness::warm_up(const Contender& contender) {
   }
   // Small calls need many to settle, and large ones have no time for them.
   constexpr std::size_t kSmall = 65536;
-  record.iterations = std::max(contender.input.size(), contender.output.size()) <= kSmall ? 50 : 2;
+  // Buffers differ between the root and the others, the number of calls must not.
+  const int own = std::max(contender.input.size(), contender.output.size()) <= kSmall ? 50 : 2;
+  record.iterations = team_.from_first(own);
   for (int loop = 0; loop < 2; ++loop) run_loop(contender, record);
   team_.take_maximum(record.iteration_us);
   const double affordable = kMicrosecondsPerLoop / std::max(record.iteration_us.back(), 1e-3);

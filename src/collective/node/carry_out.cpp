@@ -20,9 +20,19 @@ Steps carry_out_small(Seat& seat, const CollectiveCall& call, const CallPlan pla
   slot.finish();
 }
 
-std::size_t smallest_direct_call(Reach reach, bool in_place) {
+std::size_t smallest_addressed_call(CollectiveKind kind, bool in_place) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce: return in_place ? kSmallestDirectReduction : kSmallestDirectOutOfPlace;
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kReduceScatter: return kSmallestDirectReduction;
+    case CollectiveKind::kBroadcast: return kSmallestDirectBroadcast;
+    default: return kSmallestDirectMove;
+  }
+}
+
+std::size_t smallest_direct_call(CollectiveKind kind, Reach reach, bool in_place) {
   switch (reach) {
-    case Reach::kAddressed: return in_place ? kSmallestDirectInPlace : kSmallestDirect;
+    case Reach::kAddressed: return smallest_addressed_call(kind, in_place);
     case Reach::kSingleCopy: return kSmallestSingleCopy;
     case Reach::kNone: break;
   }
@@ -30,11 +40,12 @@ std::size_t smallest_direct_call(Reach reach, bool in_place) {
 }
 
 /// Whether this member's own buffers settle that the call goes in pieces, whatever the others have.
-bool goes_in_pieces(const Seat& seat, const BufferAddresses& own, std::size_t bytes) {
+bool goes_in_pieces(const Seat& seat, CollectiveKind kind, const BufferAddresses& own, std::size_t bytes) {
   const bool private_to_process =
       !seat.group().is_one_process() && (!own.input_in_heap || !own.output_in_heap);
   const Reach best = seat.group().memory().has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
-  return private_to_process && own.input != 0 && own.output != 0 && bytes < smallest_direct_call(best, false);
+  return private_to_process && own.input != 0 && own.output != 0 &&
+         bytes < smallest_direct_call(kind, best, false);
 }
 
 Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
@@ -43,7 +54,7 @@ Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan pla
   std::memcpy(seat.payload_of(seat.place().rank), &own, sizeof own);
   seat.announce();
   Steps exchange;
-  if (goes_in_pieces(seat, own, plan.bytes)) {
+  if (goes_in_pieces(seat, call.kind, own, plan.bytes)) {
     // The first pieces are on their way while the announcements are.
     exchange = exchange_in_pieces(seat, call, plan.kernel);
     exchange.resume();
@@ -55,7 +66,7 @@ Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan pla
   }
   const Reach reach = reach_of_buffers(seat);
   const bool in_place = all_in_place(seat);
-  const bool directly = plan.bytes >= smallest_direct_call(reach, in_place);
+  const bool directly = plan.bytes >= smallest_direct_call(call.kind, reach, in_place);
   seat.algorithm = !directly ? "pieces" : reach == Reach::kAddressed ? "direct" : "single_copy";
   if (!exchange.started()) {
     exchange = directly ? exchange_directly(seat, call, plan.kernel, in_place)

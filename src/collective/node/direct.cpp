@@ -49,11 +49,12 @@ class RemoteBuffer {
     return addressed() ? data_ + begin : room;
   }
 
-  void put(std::size_t begin, const std::byte* from, std::size_t bytes) const {
+  void put(std::size_t begin, const std::byte* from, std::size_t bytes,
+           CopyHint hint = CopyHint::kCached) const {
     if (!addressed()) {
       memory_.copy_to(worker_, remote() + begin, from, bytes);
     } else if (data_ + begin != from) {
-      copy_bytes(data_ + begin, from, bytes);
+      copy_bytes(data_ + begin, from, bytes, hint);
     }
   }
 
@@ -122,17 +123,17 @@ class DirectExchange {
       case CollectiveKind::kReduceScatter: return reduce({0, bytes}, own_block, {place_.rank, 1});
       case CollectiveKind::kBroadcast: return broadcast(bytes);
       case CollectiveKind::kAllGather:
-        for (int member = 0; member < place_.size; ++member) fetch(block_of(call_, member), member);
-        return;
+        return for_each_other([&](int to) {
+          const std::size_t size = size_of(call_.dtype);
+          const Block own = block_of(call_, place_.rank);
+          copy(input(place_.rank), 0, output(to), own.begin * size, own.elements * size);
+        });
       case CollectiveKind::kGather: return copy(input(place_.rank), 0, output(call_.root), own_block, bytes);
       case CollectiveKind::kScatter: return copy(input(call_.root), own_block, output(place_.rank), 0, bytes);
       case CollectiveKind::kAllToAll:
-        for (int step = 0; step < place_.size; ++step) {
-          // Each begins with another peer, so that not all read the same one at a time.
-          const int from = (place_.rank + step) % place_.size;
-          copy(input(from), own_block, output(place_.rank), static_cast<std::size_t>(from) * bytes, bytes);
-        }
-        return;
+        return for_each_other([&](int to) {
+          copy(input(place_.rank), static_cast<std::size_t>(to) * bytes, output(to), own_block, bytes);
+        });
       case CollectiveKind::kBarrier:
       case CollectiveKind::kSend:
       case CollectiveKind::kReceive: return;
@@ -196,28 +197,33 @@ class DirectExchange {
     return hints;
   }
 
-  /// With two members both halves move at once; with more, those who want the data are enough to
-  /// saturate the source.
-  void broadcast(std::size_t bytes) const {
-    if (place_.size == 2) {
-      const Share share = share_of(place_.rank, 2, bytes);
-      return copy(input(call_.root), share.begin, output(1 - call_.root), share.begin, share.bytes);
-    }
-    if (place_.rank != call_.root) copy(input(call_.root), 0, output(place_.rank), 0, bytes);
+  /// All members, this one first and each beginning with another peer, so that they do not all crowd
+  /// around the same one.
+  template <class Function>
+  void for_each_other(Function function) const {
+    for (int step = 0; step < place_.size; ++step) function((place_.rank + step) % place_.size);
   }
 
-  /// All-gather: another member's block to this member's output.
-  void fetch(const Block& block, int member) const {
-    const std::size_t size = size_of(call_.dtype);
-    copy(input(member), 0, output(place_.rank), block.begin * size, block.elements * size);
+  void broadcast(std::size_t bytes) const {
+    const bool is_root = place_.rank == call_.root;
+    if (place_.size != 2) {
+      // Those who want the data are enough to saturate its source.
+      if (!is_root) copy(input(call_.root), 0, output(place_.rank), 0, bytes);
+    } else if (bytes < kSmallestSharedBroadcast) {
+      if (is_root) copy(input(call_.root), 0, output(1 - call_.root), 0, bytes);
+    } else {
+      // Both copy a half, past the caches: what was there is of no use any more.
+      const Share half = share_of(place_.rank, 2, bytes);
+      copy(input(call_.root), half.begin, output(1 - call_.root), half.begin, half.bytes, CopyHint::kStream);
+    }
   }
 
   void copy(const RemoteBuffer& from, std::size_t from_begin, const RemoteBuffer& to, std::size_t to_begin,
-            std::size_t bytes) const {
+            std::size_t bytes, CopyHint hint = CopyHint::kCached) const {
     for (std::size_t at = 0; at < bytes; at += block_bytes_) {
       const std::size_t part = std::min(block_bytes_, bytes - at);
       if (from.addressed()) {
-        to.put(to_begin + at, from.see(from_begin + at, part, nullptr), part);
+        to.put(to_begin + at, from.see(from_begin + at, part, nullptr), part, hint);
         continue;
       }
       // The kernel copies straight to where the data belongs, if this process can write there.

@@ -12,10 +12,15 @@ namespace cohort::node {
 /// In one go through a slot up to here; more than this is first announced with its addresses.
 inline constexpr std::size_t kLargestSlotCall = kSlotBytes;
 
-/// Buffers of the heap are used where they are from here on; those written in place sooner, since then
-/// only one stream of each member crosses between the cores.
-inline constexpr std::size_t kSmallestDirectInPlace = kSlotBytes + 1;
-inline constexpr std::size_t kSmallestDirect = std::size_t{128} << 10;
+/// Buffers of the heap are used where they are from some size on. Sums in place cross the cores once in
+/// each direction, and so does a reduce-scatter: they gain at once. What moves whole buffers gains later.
+inline constexpr std::size_t kSmallestDirectReduction = kSlotBytes + 1;
+inline constexpr std::size_t kSmallestDirectOutOfPlace = std::size_t{128} << 10;
+inline constexpr std::size_t kSmallestDirectMove = std::size_t{64} << 10;
+inline constexpr std::size_t kSmallestDirectBroadcast = std::size_t{128} << 10;
+
+/// Two members share the work of a broadcast from here on; below, the root writes alone.
+inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;
 
 /// Private buffers are copied by the kernel from here on: below, the system call costs more than a
 /// second copy through the caches.
