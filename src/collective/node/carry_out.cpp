@@ -32,7 +32,7 @@ std::size_t smallest_direct_call(Reach reach, bool in_place) {
 Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
   seat.open(plan);
   const BufferAddresses addresses = addresses_of(call);
-  std::memcpy(seat.payload(), &addresses, sizeof addresses);
+  std::memcpy(seat.payload() + sizeof(CallDetails), &addresses, sizeof addresses);
   seat.announce();
   co_await until([&] { return seat.all_announced(); });
   if (seat.disagreement()) {

@@ -22,7 +22,9 @@ namespace cohort::node {
 /// What follows from a call alone.
 struct CallPlan {
   std::uint32_t fingerprint = 0;     ///< of what members must agree on
+  CallDetails details;               ///< as exactly as the fingerprint cannot always say
   std::size_t bytes = 0;             ///< that one member contributes
+  bool in_line = false;              ///< the payload is the data, and the fingerprint exact
   ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
 };
 
@@ -46,7 +48,8 @@ class Seat {
   /// Opens the next collective. @throws the group's failure.
   void open(const CallPlan& plan);
 
-  /// Where this member's payload of the open collective goes, before `announce`.
+  /// Where this member's payload of the open collective goes, before `announce`. It begins with the
+  /// call's details where the data is elsewhere.
   [[nodiscard]] std::byte* payload() noexcept { return own_line().payload.data(); }
   [[nodiscard]] const std::byte* payload_of(int member) const noexcept {
     return peer(member).lines[sequence_ % 2].payload.data();
@@ -59,7 +62,9 @@ class Seat {
   [[nodiscard]] bool all_announced() noexcept;
 
   /// After `all_announced`: whether some member has called something else.
-  [[nodiscard]] bool disagreement() const noexcept { return disagreement_; }
+  [[nodiscard]] bool disagreement() const noexcept {
+    return disagreement_ || (says_details_ && details_differ());
+  }
 
   /// Waits for the members' exact calls. @throws InvalidArgument naming the odd ones.
   Steps explain_disagreement(const CollectiveCall& call);
@@ -119,6 +124,8 @@ class Seat {
 
   [[nodiscard]] Line& own_line() noexcept { return own_.lines[sequence_ % 2]; }
   [[nodiscard]] bool announced(int member) const noexcept;
+  [[nodiscard]] bool details_differ() const noexcept;
+  void notice_difference() noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
   void require_nobody_left(const CollectiveCall& call);
@@ -131,7 +138,8 @@ class Seat {
   std::uint64_t sequence_ = 0;
   std::uint64_t word_ = 0;
   bool disagreement_ = false;
-  int next_to_check_ = 0;  ///< members before it have done what is awaited
+  bool says_details_ = false;  ///< in the payload of the open collective
+  int next_to_check_ = 0;      ///< members before it have done what is awaited
   Awaited awaited_ = Awaited::kAnnouncements;
   std::uint64_t awaited_count_ = 0;
 
