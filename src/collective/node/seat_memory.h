@@ -105,6 +105,7 @@ struct SeatMemory {
 
   alignas(kApart) FailureRecord failure;
   alignas(kApart) std::array<Parcel, kParcels> parcels;
+  ParcelLink more_parcels{0};
 
   alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
   alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
