@@ -2,10 +2,15 @@
 // are late, leave or abort, and failures inside the engine itself.
 #include <cohort/collective/node_communicator.h>
 
-#include <atomic>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <latch>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -282,6 +287,35 @@ TEST(Engine, GivesBackTheMemoryOfFailedCalls) {
   }
   const auto seats = make_thread_communicators(1);  // seats of the departed are looked through
   EXPECT_LT(heap->statistics().used_bytes, before + (std::size_t{2} << 20));
+}
+
+/// How a child process ends that runs `function` after a fork; -1 if it does not end in time.
+int status_of_child(const std::function<void()>& function) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    function();
+    std::exit(0);  // with all destructors of static objects
+  }
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  for (int status = 0; std::chrono::steady_clock::now() < end; std::this_thread::yield()) {
+    if (::waitpid(child, &status, WNOHANG) == child) return status;
+  }
+  ::kill(child, SIGKILL);
+  static_cast<void>(::waitpid(child, nullptr, 0));
+  return -1;
+}
+
+TEST(Engine, AForkedChildMayDropItsCopiesAndEnd) {
+  auto seats = make_thread_communicators(2, {.timeout_seconds = 20});
+  const Tensor tensor = floats(10);
+  std::optional<Work> work = seats[0]->all_reduce_async(tensor, ReduceOp::kSum);
+  const auto drop_all = [&] {
+    seats.clear();
+    work.reset();
+  };
+  EXPECT_EQ(status_of_child(drop_all), 0);
+  seats[1]->all_reduce(tensor, ReduceOp::kSum);  // and here all is as before
+  work->wait();
 }
 
 TEST(Engine, AThousandCommunicatorsAtOnceAndInTurns) {

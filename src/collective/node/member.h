@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <cohort/collective/work.h>
 
@@ -62,6 +63,8 @@ class Member : public std::enable_shared_from_this<Member> {
   Mailbox mailbox_;
   std::deque<std::shared_ptr<Operation>> collectives_;
   std::list<std::shared_ptr<Operation>> messages_;
+  /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.
+  std::vector<std::shared_ptr<const void>> failed_;
   std::atomic<int> in_flight_{0};
   std::atomic<int> waiters_{0};
 };

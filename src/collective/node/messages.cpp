@@ -185,8 +185,8 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
                          explain_missing(call, 0, missing, group.members(), waiting.waited().count()));
 }
 
-std::vector<std::shared_ptr<const Buffer>> Mailbox::take_contents() {
-  std::vector<std::shared_ptr<const Buffer>> contents = std::move(more_parcels_);
+std::vector<std::shared_ptr<const void>> Mailbox::take_contents() {
+  std::vector<std::shared_ptr<const void>> contents(more_parcels_.begin(), more_parcels_.end());
   for (Sending& sending : sendings_) {
     const Parcel::State state = sending.parcel->state.load(std::memory_order_acquire);
     if (sending.contents != nullptr && state != Parcel::State::kTaken)

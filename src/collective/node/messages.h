@@ -27,7 +27,7 @@ class Mailbox {
   void look_around(const CollectiveCall& call, const Waiting& waiting);
 
   /// What receivers may still look at when this member has left.
-  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_contents();
+  [[nodiscard]] std::vector<std::shared_ptr<const void>> take_contents();
 
  private:
   /// A parcel of this member, and the copy of its contents if there is one.

@@ -27,38 +27,34 @@ class DepartedSeats {
     return *seats;
   }
 
-  void add(const SeatMemory& memory, int others, std::vector<std::shared_ptr<const Buffer>> blocks) {
-    const std::lock_guard lock(mutex_);
-    seats_.push_back({&memory, others, std::move(blocks)});
-    sweep_locked();
-  }
-
-  void keep_for_ever(std::shared_ptr<const void> memory) {
-    const std::lock_guard lock(mutex_);
-    kept_.push_back(std::move(memory));
+  void add(const SeatMemory& memory, int others, std::vector<std::shared_ptr<const void>> blocks) {
+    {
+      const std::lock_guard lock(mutex_);
+      seats_.push_back({&memory, others, std::move(blocks)});
+    }
+    sweep();
   }
 
   void sweep() {
+    std::list<Seat> forsaken;  // what users' memory does at its end, it does without the lock
     const std::lock_guard lock(mutex_);
-    sweep_locked();
+    for (auto seat = seats_.begin(); seat != seats_.end();) {
+      const auto next = std::next(seat);
+      if (seat->memory->departures.load(std::memory_order_acquire) == seat->others)
+        forsaken.splice(forsaken.end(), seats_, seat);
+      seat = next;
+    }
   }
 
  private:
   struct Seat {
     const SeatMemory* memory;
     int others;
-    std::vector<std::shared_ptr<const Buffer>> blocks;  ///< what is kept until the others have departed
+    std::vector<std::shared_ptr<const void>> blocks;  ///< what is kept until the others have departed
   };
-
-  void sweep_locked() {
-    seats_.remove_if([](const Seat& seat) {
-      return seat.memory->departures.load(std::memory_order_acquire) == seat.others;
-    });
-  }
 
   std::mutex mutex_;
   std::list<Seat> seats_;
-  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 /// The block is aligned by hand: the heap promises cache lines, a seat wants pages.
@@ -91,7 +87,8 @@ void write_text(std::array<char, kSize>& to, std::string_view text) {
 }  // namespace
 
 NodeGroup::NodeGroup(const NodeGroupOptions& options)
-    : memory_(options.memory),
+    : process_(::getpid()),
+      memory_(options.memory),
       timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
       fault_(options.fault) {
   if (options.members < 1)
@@ -181,11 +178,9 @@ Error NodeGroup::failure() const {
           ErrorOrigin{record.call.data(), record.member, record.host.data()}};
 }
 
-void NodeGroup::keep_for_ever(std::shared_ptr<const void> memory) {
-  DepartedSeats::of_this_process().keep_for_ever(std::move(memory));
-}
+bool NodeGroup::is_of_this_process() const noexcept { return process_ == ::getpid(); }
 
-void NodeGroup::leave(int member, std::vector<std::shared_ptr<const Buffer>> held) {
+void NodeGroup::leave(int member, std::vector<std::shared_ptr<const void>> held) {
   seat(member).left.store(true, std::memory_order_release);
   for (int other = 0; other < size(); ++other) {
     if (other != member) seat(other).departures.fetch_add(1, std::memory_order_acq_rel);
