@@ -121,19 +121,24 @@ void NodeGroup::meet_other_processes(const NodeGroupOptions& options,
   const NodeHeap* heap = NodeHeap::of_this_process();
   std::vector<std::uint64_t> offsets;
   for (const SeatMemory* seat : own_seats) {
-    const auto offset = heap->offset_of(reinterpret_cast<const std::byte*>(seat));
-    if (!offset)
-      throw Unavailable("the node heap has no room for a communicator's {} KiB", sizeof(SeatMemory) / 1024);
-    offsets.push_back(*offset);
+    const auto offset =
+        heap == nullptr ? std::nullopt : heap->offset_of(reinterpret_cast<const std::byte*>(seat));
+    if (offset) offsets.push_back(*offset);
   }
+  // Who lacks room says so by an empty list: alone it must not give up, for the others would wait for it.
+  if (offsets.size() < own_seats.size()) offsets.clear();
   const std::vector<std::string> blobs = options.exchange(
       {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(std::uint64_t)});
   for (const WorkerInfo& worker : options.workers) {
     const std::vector<std::uint64_t> theirs = parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]);
-    if (theirs.size() != offsets.size()) {
+    if (theirs.empty()) {
+      throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
+                        describe(worker), sizeof(SeatMemory) / 1024);
+    }
+    if (theirs.size() != own_seats.size()) {
       throw InvalidArgument(
           "{} makes a communicator with {} members, this worker one with {}; the numbers must agree",
-          describe(worker), theirs.size(), offsets.size());
+          describe(worker), theirs.size(), own_seats.size());
     }
     for (const std::uint64_t offset : theirs) {
       seats_.push_back(reinterpret_cast<SeatMemory*>(memory_->address(worker.rank, offset)));
