@@ -113,7 +113,7 @@ void Member::run(const CollectiveCall& call) {
     for (const auto* buffer : call.buffers) {
       if (buffer != nullptr && !failed_before) failed_.push_back(*buffer);
     }
-    seat_.fail(error);
+    seat_.fail(seat_.cause_of(call, error));
   }
 }
 
@@ -231,7 +231,7 @@ bool Member::advance(Operation& operation) {
       operation.error = error;
       operation.finish();
     } else {
-      fail_all(seat_.failure() ? *seat_.failure() : group().fail(error));
+      fail_all(group().fail(seat_.cause_of(call, error)));
     }
   }
   return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +15,9 @@ using namespace std::chrono_literals;
 
 /// How long members that have found a difference wait for each other's exact calls.
 constexpr auto kTimeToDescribe = 500ms;
+
+/// How long the end of another process may go unnoticed.
+constexpr auto kTimeToNotice = 500ms;
 
 CallDetails details_of(const CollectiveCall& call) {
   if (call.counts.empty()) return {call.elements, call.layout, call.root};
@@ -214,11 +218,7 @@ std::vector<int> Seat::missing_members() const {
 
 void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (group_->failed()) fail(group_->failure());
-  if (const Error* fault = group_->fault()) {
-    ErrorOrigin origin = fault->origin();
-    origin.call = name_of(call);
-    fail({fault->code(), fmt::format("{}: {}", name_of(call), fault->what()), std::move(origin)});
-  }
+  if (const Error* fault = group_->fault()) fail(in_call(call, *fault));
   describe_call(call);
   notice_difference();
   require_nobody_left(call);
@@ -230,6 +230,24 @@ void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
       ErrorOrigin{name_of(call), missing.front(),
                   group_->members()[static_cast<std::size_t>(missing.front())].host},
       explain_missing(call, sequence_ - 1, missing, group_->members(), waiting.waited().count())));
+}
+
+Error Seat::in_call(const CollectiveCall& call, const Error& error) const {
+  ErrorOrigin origin = error.origin();
+  origin.call = name_of(call);
+  return {error.code(), fmt::format("{}: {}", name_of(call), error.what()), std::move(origin)};
+}
+
+Error Seat::cause_of(const CollectiveCall& call, const Error& error) const {
+  if (failure_) return *failure_;
+  // Who copies from a process that has just ended learns it before those who watch processes do.
+  const Deadline deadline = Deadline::after(kTimeToNotice);
+  const bool may_be_gone = error.code() == ErrorCode::kUnavailable && !group_->is_one_process();
+  while (may_be_gone && !group_->failed() && !deadline.expired()) {
+    if (const Error* fault = group_->fault()) return in_call(call, *fault);
+    std::this_thread::yield();
+  }
+  return error.origin().call.empty() ? in_call(call, error) : error;
 }
 
 void Seat::require_nobody_left(const CollectiveCall& call) {

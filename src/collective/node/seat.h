@@ -113,6 +113,9 @@ class Seat {
   /// Looks for a reason not to wait any longer. @throws the error of the group.
   void look_around(const CollectiveCall& call, const Waiting& waiting);
 
+  /// What lies behind an error that ended this member's part of `call`, with the call's name.
+  [[nodiscard]] Error cause_of(const CollectiveCall& call, const Error& error) const;
+
   /// Makes `error` the group's, unless it has one, and this member unusable. @throws the group's error.
   [[noreturn]] void fail(const Error& error);
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
@@ -129,6 +132,7 @@ class Seat {
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
   void require_nobody_left(const CollectiveCall& call);
+  [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
   [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
 
   std::shared_ptr<NodeGroup> group_;
