@@ -84,12 +84,12 @@ void Seat::open(const CallPlan& plan) {
 }
 
 bool Seat::announced(int member) const noexcept {
-  const std::uint64_t word = peer(member).lines[sequence_ % 2].word.load(std::memory_order_acquire);
+  const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
   return word >> 32 == (sequence_ & 0xffffffffu);
 }
 
 bool Seat::all_announced() noexcept {
-  const std::size_t turn = sequence_ % 2;
+  const std::size_t turn = line_of(sequence_);
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     const std::uint64_t word = peer(next_to_check_).lines[turn].word.load(std::memory_order_acquire);
     if (word == word_) continue;
@@ -112,7 +112,7 @@ bool Seat::details_differ() const noexcept {
 void Seat::notice_difference() noexcept {
   if (awaited_ != Awaited::kAnnouncements) return;
   for (int member = next_to_check_; member < place_.size; ++member) {
-    const std::uint64_t word = peer(member).lines[sequence_ % 2].word.load(std::memory_order_acquire);
+    const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
     if (word >> 32 == word_ >> 32 && word != word_) next_to_check_ = member;
   }
 }
@@ -164,25 +164,14 @@ bool Seat::all_have_shares() noexcept {
   return true;
 }
 
-// With two members the cells of a pair change hands: who reads a cell fetches its lines for writing and
-// fills this very cell in its next turn. Each line then crosses between the cores once per call, where
-// cells of fixed owners cost two crossings. Nothing else guards a cell: a member writes to it only after
-// it has read it itself.
-//
-// With more members a cell has several readers and stays its owner's. Two slots suffice, since nobody
-// reaches call k + 2 before all have read call k; pieces are read one behind the writing, so four do.
-
 std::byte* Seat::slot(int member, std::uint64_t number) const noexcept {
-  if (place_.size == 2)
-    return peer(static_cast<int>((static_cast<std::uint64_t>(member) + number) & 1)).slots[0].data();
-  return peer(member).slots[number & 1].data();
+  const Spot spot = slot_of(member, number, place_.size);
+  return peer(spot.holder).slots[spot.index].data();
 }
 
 std::byte* Seat::cell(int member, std::uint64_t piece) const noexcept {
-  const std::uint64_t turn = piece / kCells;
-  const int holder =
-      place_.size == 2 ? static_cast<int>((static_cast<std::uint64_t>(member) + turn) & 1) : member;
-  return peer(holder).cells[piece % kCells].data();
+  const Spot spot = cell_of(member, piece, place_.size);
+  return peer(spot.holder).cells[spot.index].data();
 }
 
 void Seat::drive(const CollectiveCall& call, Steps steps) {

@@ -15,6 +15,7 @@
 #include "contribution.h"
 #include "node_group.h"
 #include "steps.h"
+#include "turns.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -52,7 +53,7 @@ class Seat {
   /// call's details where the data is elsewhere.
   [[nodiscard]] std::byte* payload() noexcept { return own_line().payload.data(); }
   [[nodiscard]] const std::byte* payload_of(int member) const noexcept {
-    return peer(member).lines[sequence_ % 2].payload.data();
+    return peer(member).lines[line_of(sequence_)].payload.data();
   }
 
   /// Tells the others that this member is here and what it has called; its payload is complete.
@@ -70,7 +71,7 @@ class Seat {
   Steps explain_disagreement(const CollectiveCall& call);
 
   /// Fetches the line of the next call for writing, which hides behind what the caller does between.
-  void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[(sequence_ + 1) % 2]); }
+  void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[line_of(sequence_ + 1)]); }
 
   // ---- within a collective: what has been done since the beginning, by count
 
@@ -125,7 +126,7 @@ class Seat {
  private:
   enum class Awaited { kAnnouncements, kPieces, kShares };
 
-  [[nodiscard]] Line& own_line() noexcept { return own_.lines[sequence_ % 2]; }
+  [[nodiscard]] Line& own_line() noexcept { return own_.lines[line_of(sequence_)]; }
   [[nodiscard]] bool announced(int member) const noexcept;
   [[nodiscard]] bool details_differ() const noexcept;
   void notice_difference() noexcept;
