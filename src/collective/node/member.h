@@ -55,7 +55,7 @@ class Member : public std::enable_shared_from_this<Member> {
   bool advance();
   /// True when it has moved; sets `finished` at its end.
   bool advance(Operation& operation);
-  bool may_look_for_parcel(const Operation& receive) const;
+  bool may_look_for_parcel(const Operation& operation) const;
   void fail_all(const Error& error);
 
   std::mutex driving_;

@@ -1,5 +1,5 @@
-// Linked into a test, this is a system that forbids processes to copy from each other, as
-// containers do: private buffers then go through cells.
+// A system that forbids processes to copy from each other, as containers do: private
+// buffers then go through cells.
 #include <sys/uio.h>
 
 #include <cerrno>
@@ -10,6 +10,7 @@
 
 #include <cohort/collective/communicator.h>
 
+#include "collective_contract.h"
 #include "mpi_main.h"
 
 namespace {
@@ -33,6 +34,8 @@ extern "C" ssize_t process_vm_writev(pid_t, const iovec*, unsigned long, const i
 
 namespace cohort::testing {
 namespace {
+
+TEST(WithoutSingleCopy, SizesAndMemory) { check_sizes_and_memory(*session().make_communicator({})); }
 
 TEST(WithoutSingleCopy, PrivateBuffersGoInPieces) {
   const auto communicator = session().make_communicator({});
