@@ -242,6 +242,7 @@ TEST(Messages, MoreThanAMemberHoldsAtOnceMayBeReceivedInAnyOrder) {
                     [&](Communicator& communicator) {
                       if (communicator.rank() == 0) {
                         std::vector<Work> works;
+                        works.reserve(kMessages);
                         for (int tag = 0; tag < kMessages; ++tag) {
                           works.push_back(communicator.send_async(
                               Tensor::full({elements}, DType::kFloat32, static_cast<float>(tag)), 1, tag));
@@ -326,6 +327,7 @@ TEST(Engine, AForkedChildMayDropItsCopiesAndEnd) {
 TEST(Engine, AThousandCommunicatorsAtOnceAndInTurns) {
   constexpr int kCommunicators = 1000;
   std::vector<std::vector<std::unique_ptr<Communicator>>> all;
+  all.reserve(kCommunicators);
   for (int i = 0; i < kCommunicators; ++i) all.push_back(make_thread_communicators(1));
   for (const auto& seats : all) seats[0]->barrier();
   all.clear();
