@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <optional>
 
@@ -103,7 +104,7 @@ std::optional<Received> receive(int socket, const std::string& key) {
     std::memcpy(&received, CMSG_DATA(rights), sizeof received);
     descriptor = Fd(received);
   }
-  const bool genuine = bytes == static_cast<ssize_t>(sizeof greeting) && descriptor && same_user(socket) &&
+  const bool genuine = bytes == static_cast<ssize_t>(sizeof greeting) && descriptor &&
                        std::string_view(greeting.key.data(), greeting.key.size()) == key;
   if (!genuine) return std::nullopt;
   return Received{greeting.rank, std::move(descriptor)};
@@ -111,9 +112,13 @@ std::optional<Received> receive(int socket, const std::string& key) {
 
 /// Waits until one of `polled` has something to read, or the limit has passed.
 bool wait_until_readable(std::vector<pollfd>& polled, std::chrono::steady_clock::time_point end) {
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-  return left > 0 && ::poll(polled.data(), polled.size(), static_cast<int>(left)) >= 0;
+  while (true) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    if (left <= 0) return false;
+    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) >= 0) return true;
+    if (errno != EINTR) return false;  // a signal of the program's own is no reason to give peers up
+  }
 }
 
 /// Accepts connections and takes one message from each, until all of `missing` are heard of.
@@ -138,7 +143,8 @@ void receive_all(const Fd& listener, const std::string& key, std::chrono::millis
     }
     if (polled[0].revents == 0) continue;
     while (Fd connection{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)}) {
-      connections.push_back(std::move(connection));
+      // Abstract names are known to every user of the machine.
+      if (same_user(connection.get())) connections.push_back(std::move(connection));
     }
   }
 }

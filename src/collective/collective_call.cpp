@@ -106,39 +106,39 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
   const auto agrees_with_first = [&](const CallSignature& other) { return other == calls.front(); };
   if (std::all_of(calls.begin(), calls.end(), agrees_with_first)) return std::nullopt;
 
-  // The signature that most members share is taken for the right one; of equally frequent
-  // ones, that of the lowest rank.
-  std::size_t majority = 0;
+  // The signature that more than half of the members share is taken for the right one. Where there is
+  // none, that of the lowest rank among the most frequent ones only decides who counts as odd.
+  std::size_t usual = 0;
   std::ptrdiff_t votes = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const std::ptrdiff_t count = std::count(calls.begin(), calls.end(), calls[i]);
     if (count > votes) {
       votes = count;
-      majority = i;
+      usual = i;
     }
   }
-  std::vector<std::string> odd_calls;
+  const bool majority = 2 * votes > std::ssize(calls);
+  std::vector<std::string> listed;
   odd_member = -1;
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (calls[i] == calls[majority]) continue;
-    const int caller = callers[i];
-    if (odd_member < 0) odd_member = caller;
+    const bool odd = calls[i] != calls[usual];
+    if (odd && odd_member < 0) odd_member = callers[i];
+    if (majority && !odd) continue;
     constexpr std::size_t kListed = 4;
-    if (odd_calls.size() == kListed) {
-      odd_calls.emplace_back("and more");
-      break;
-    }
-    odd_calls.push_back(fmt::format(
-        "{} called {}", describe(caller, members[static_cast<std::size_t>(caller)]), describe(calls[i])));
+    if (listed.size() > kListed) continue;
+    listed.push_back(listed.size() == kListed
+                         ? "and more"
+                         : fmt::format("{} called {}",
+                                       describe(callers[i], members[static_cast<std::size_t>(callers[i])]),
+                                       describe(calls[i])));
   }
+  const std::string others = majority ? fmt::format("the other {} called {}", votes, describe(calls[usual]))
+                                      : "none of these calls is that of most members";
   return fmt::format(
-      "{} #{}: members disagree: {}; the other {} called {}. All members must make the same calls in the "
-      "same order, "
-      "with the same number of elements, dtype, operator and root; look at the last batch of the odd member, "
-      "or pad "
+      "{} #{}: members disagree: {}; {}. All members must make the same calls in the same order, with the "
+      "same number of elements, dtype, operator and root; look at the last batch of the odd member, or pad "
       "it.",
-      to_string(calls[majority].kind), calls[majority].sequence, fmt::join(odd_calls, "; "), votes,
-      describe(calls[majority]));
+      to_string(calls[usual].kind), calls[usual].sequence, fmt::join(listed, "; "), others);
 }
 
 std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, std::span<const int> missing,

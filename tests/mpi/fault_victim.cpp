@@ -1,7 +1,8 @@
 // A program of which one worker comes to grief, at a phase and in a way that the command
 // line names: fault_victim PHASE HOW RANK. faults.sh looks at how the job ends.
 //
-// PHASE: init (before MPI_Init), start (the Session is new), collective, compute or
+// PHASE: init (before MPI_Init), start (the Session is new), collective, private (amid
+//        collectives whose buffers the others reach by the kernel only), compute or
 //        finalize (the others are at, or in, MPI_Finalize)
 // HOW:   kill, stop, uncaught (an exception leaves main), caught (outside the Session), none
 #include <mpi.h>
@@ -12,9 +13,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <cohort/collective/communicator.h>
 #include <cohort/mpi/session.h>
@@ -44,13 +47,26 @@ void work() {
   communicator->barrier();
   if (session.is_chief()) std::fputs("all are running\n", stderr);
   if (is_victim) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto wait_a_little = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
+    if (phase == "private") {
+      std::thread([wait_a_little] {
+        wait_a_little();
+        come_to_grief();
+      }).detach();
+    } else {
+      wait_a_little();
+    }
     if (phase == "collective" || phase == "compute" || (phase == "finalize" && how != "kill"))
       come_to_grief();
   }
   if (phase == "compute") compute_for_long();
   if (phase == "collective") {
     const cohort::Tensor tensor = cohort::Tensor::zeros({1'000'000}, cohort::DType::kFloat32);
+    while (true) communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
+  }
+  if (phase == "private") {
+    std::vector<float> values(1'000'000);
+    const cohort::Tensor tensor = cohort::Tensor::wrap(std::span<float>(values), {1'000'000});
     while (true) communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
   }
 }

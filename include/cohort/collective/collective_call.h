@@ -104,8 +104,8 @@ struct MemberInfo {
 [[nodiscard]] std::string describe(int member, const MemberInfo& info);
 
 /// Nothing when all signatures agree; otherwise a message that names the odd members by
-/// majority, what they called and what the others called. `calls[i]` was made by member
-/// `callers[i]`; `members` are all. `odd_member` gets the lowest odd member.
+/// majority, what they called and what the others called; without a majority it names all.
+/// `calls[i]` was made by member `callers[i]`; `members` are all. `odd_member` gets the lowest odd member.
 [[nodiscard]] std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls,
                                                           std::span<const int> callers,
                                                           std::span<const MemberInfo> members,

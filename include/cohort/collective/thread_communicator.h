@@ -1,7 +1,6 @@
-// Communicators whose members are threads of one process. Simple and correct: the
-// member that arrives last carries out the collective for all, while the others wait.
-// Replicas of one worker use them, and they test whatever is written against
-// Communicator, under the sanitizers and without MPI.
+// Communicators whose members are threads of one process: those of node_communicator.h,
+// for a process alone. Replicas of one worker use them, and they test whatever is written
+// against Communicator, under the sanitizers and without MPI.
 #pragma once
 
 #include <memory>

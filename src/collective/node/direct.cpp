@@ -14,7 +14,7 @@ namespace {
 
 BufferAddresses addresses_in(const Seat& seat, int member) noexcept {
   BufferAddresses addresses;
-  std::memcpy(&addresses, seat.payload_of(member), sizeof addresses);
+  std::memcpy(&addresses, seat.payload_of(member) + sizeof(CallDetails), sizeof addresses);
   return addresses;
 }
 

@@ -18,6 +18,19 @@ bool is_message(const CollectiveCall& call) {
   return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive;
 }
 
+/// The exception being handled, as an error of ours that says whose it is.
+Error error_being_handled(const std::string& who) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Unavailable("{} is out of memory", who);
+  } catch (const std::exception& error) {
+    return Internal("{}: {}", who, error.what());
+  }
+}
+
 }  // namespace
 
 struct Member::Operation {
@@ -55,10 +68,15 @@ class Member::InFlight final : public Work::State {
 
 Member::Member(std::shared_ptr<NodeGroup> group, int rank) : seat_(std::move(group), rank), mailbox_(seat_) {}
 
-Member::~Member() { group().leave(seat_.place().rank, mailbox_.take_contents()); }
+Member::~Member() {
+  if (!group().is_of_this_process()) return;
+  std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
+  std::ranges::move(failed_, std::back_inserter(held));
+  group().leave(seat_.place().rank, std::move(held));
+}
 
 void Member::close() {
-  if (idle()) return;
+  if (idle() || !group().is_of_this_process()) return;
   if (std::uncaught_exceptions() > 0) {
     // This member will not get to the calls that the others make, so waiting could be in vain.
     group().fail(Aborted("{} left the communicator because of an error, with calls in flight",
@@ -87,13 +105,15 @@ std::shared_ptr<Member::Operation> Member::find_dropped() {
 void Member::run(const CollectiveCall& call) {
   // Messages are resumable only, and calls in flight come first.
   if (is_message(call) || !idle()) return start(call).wait();
+  const bool failed_before = seat_.failure().has_value();
   try {
     carry_out_now(seat_, call);
-  } catch (const Error& error) {
+  } catch (const std::exception&) {
+    const Error error = error_being_handled(group().who(seat_.place().rank));
     for (const auto* buffer : call.buffers) {
-      if (buffer != nullptr) NodeGroup::keep_for_ever(*buffer);
+      if (buffer != nullptr && !failed_before) failed_.push_back(*buffer);
     }
-    seat_.fail(error);
+    seat_.fail(seat_.cause_of(call, error));
   }
 }
 
@@ -205,23 +225,21 @@ bool Member::advance(Operation& operation) {
         seat_.look_around(call, operation.waiting);
     }
     return moved;
-  } catch (const Error& error) {
-    if (!is_message(call) || seat_.failure()) {
-      fail_all(seat_.failure() ? *seat_.failure() : group().fail(error));
-    } else {
+  } catch (const std::exception&) {
+    const Error error = error_being_handled(group().who(seat_.place().rank));
+    if (is_message(call) && !seat_.failure()) {
       operation.error = error;
       operation.finish();
+    } else {
+      fail_all(group().fail(seat_.cause_of(call, error)));
     }
-  } catch (const std::bad_alloc&) {
-    fail_all(group().fail(Unavailable("{} is out of memory", group().who(seat_.place().rank))));
   }
   return true;
 }
 
 void Member::fail_all(const Error& error) {
   const auto fail = [&](const std::shared_ptr<Operation>& operation) {
-    // Others may still read and write its memory, if they were stopped in the middle.
-    NodeGroup::keep_for_ever(operation);
+    failed_.push_back(operation);
     operation->error = error;
     operation->finish();
     in_flight_.fetch_sub(1, std::memory_order_release);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <cohort/collective/work.h>
 
@@ -54,7 +55,7 @@ class Member : public std::enable_shared_from_this<Member> {
   bool advance();
   /// True when it has moved; sets `finished` at its end.
   bool advance(Operation& operation);
-  bool may_look_for_parcel(const Operation& receive) const;
+  bool may_look_for_parcel(const Operation& operation) const;
   void fail_all(const Error& error);
 
   std::mutex driving_;
@@ -62,6 +63,8 @@ class Member : public std::enable_shared_from_this<Member> {
   Mailbox mailbox_;
   std::deque<std::shared_ptr<Operation>> collectives_;
   std::list<std::shared_ptr<Operation>> messages_;
+  /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.
+  std::vector<std::shared_ptr<const void>> failed_;
   std::atomic<int> in_flight_{0};
   std::atomic<int> waiters_{0};
 };

@@ -5,7 +5,7 @@
 // An error of a message, also a late one, ends that message alone.
 #pragma once
 
-#include <array>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -17,7 +17,7 @@ namespace cohort::node {
 
 class Mailbox {
  public:
-  explicit Mailbox(Seat& seat) : seat_(seat) {}
+  explicit Mailbox(Seat& seat);
 
   /// `call` must outlive them. Sends are posted in the order in which they are resumed.
   Steps send(const CollectiveCall& call);
@@ -26,17 +26,29 @@ class Mailbox {
   /// Looks for a reason not to wait any longer. @throws the message's error.
   void look_around(const CollectiveCall& call, const Waiting& waiting);
 
-  /// Copies of contents that their receivers may still want.
-  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_contents();
+  /// What receivers may still look at when this member has left.
+  [[nodiscard]] std::vector<std::shared_ptr<const void>> take_contents();
 
  private:
-  [[nodiscard]] Parcel* find_free();
-  [[nodiscard]] Parcel* find_for(const CollectiveCall& call);
-  void fetch(const CollectiveCall& call, Parcel& parcel);
+  /// A parcel of this member, and the copy of its contents if there is one.
+  struct Sending {
+    Parcel* parcel = nullptr;
+    std::shared_ptr<const Buffer> contents;
+  };
+
+  [[nodiscard]] Sending* find_free();
+  [[nodiscard]] Sending* add_parcels();
+  [[nodiscard]] MoreParcels* follow(int member, const ParcelLink& link) const;
+  [[nodiscard]] bool is_for(const Parcel& parcel, const CollectiveCall& receive) const noexcept;
+  [[nodiscard]] Parcel* find_for(const CollectiveCall& call) const;
+  [[nodiscard]] Parcel* take_for(const CollectiveCall& call) const;
+  void fetch(const CollectiveCall& call, const Parcel& parcel) const;
 
   Seat& seat_;
   std::uint64_t number_ = 0;
-  std::array<std::shared_ptr<const Buffer>, kParcels> contents_;
+  std::deque<Sending> sendings_;  ///< a place for each parcel; the first kParcels lie in the seat
+  std::vector<std::shared_ptr<const Buffer>> more_parcels_;
+  ParcelLink* last_link_;
   std::map<const CollectiveCall*, Parcel*> posted_;  ///< sends that wait for their receiver
 };
 

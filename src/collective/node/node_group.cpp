@@ -27,38 +27,34 @@ class DepartedSeats {
     return *seats;
   }
 
-  void add(const SeatMemory& memory, int others, std::vector<std::shared_ptr<const Buffer>> blocks) {
-    const std::lock_guard lock(mutex_);
-    seats_.push_back({&memory, others, std::move(blocks)});
-    sweep_locked();
-  }
-
-  void keep_for_ever(std::shared_ptr<const void> memory) {
-    const std::lock_guard lock(mutex_);
-    kept_.push_back(std::move(memory));
+  void add(const SeatMemory& memory, int others, std::vector<std::shared_ptr<const void>> blocks) {
+    {
+      const std::lock_guard lock(mutex_);
+      seats_.push_back({&memory, others, std::move(blocks)});
+    }
+    sweep();
   }
 
   void sweep() {
+    std::list<Seat> forsaken;  // what users' memory does at its end, it does without the lock
     const std::lock_guard lock(mutex_);
-    sweep_locked();
+    for (auto seat = seats_.begin(); seat != seats_.end();) {
+      const auto next = std::next(seat);
+      if (seat->memory->departures.load(std::memory_order_acquire) == seat->others)
+        forsaken.splice(forsaken.end(), seats_, seat);
+      seat = next;
+    }
   }
 
  private:
   struct Seat {
     const SeatMemory* memory;
     int others;
-    std::vector<std::shared_ptr<const Buffer>> blocks;  ///< what is kept until the others have departed
+    std::vector<std::shared_ptr<const void>> blocks;  ///< what is kept until the others have departed
   };
-
-  void sweep_locked() {
-    seats_.remove_if([](const Seat& seat) {
-      return seat.memory->departures.load(std::memory_order_acquire) == seat.others;
-    });
-  }
 
   std::mutex mutex_;
   std::list<Seat> seats_;
-  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 /// The block is aligned by hand: the heap promises cache lines, a seat wants pages.
@@ -91,7 +87,8 @@ void write_text(std::array<char, kSize>& to, std::string_view text) {
 }  // namespace
 
 NodeGroup::NodeGroup(const NodeGroupOptions& options)
-    : memory_(options.memory),
+    : process_(::getpid()),
+      memory_(options.memory),
       timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
       fault_(options.fault) {
   if (options.members < 1)
@@ -124,19 +121,24 @@ void NodeGroup::meet_other_processes(const NodeGroupOptions& options,
   const NodeHeap* heap = NodeHeap::of_this_process();
   std::vector<std::uint64_t> offsets;
   for (const SeatMemory* seat : own_seats) {
-    const auto offset = heap->offset_of(reinterpret_cast<const std::byte*>(seat));
-    if (!offset)
-      throw Unavailable("the node heap has no room for a communicator's {} KiB", sizeof(SeatMemory) / 1024);
-    offsets.push_back(*offset);
+    const auto offset =
+        heap == nullptr ? std::nullopt : heap->offset_of(reinterpret_cast<const std::byte*>(seat));
+    if (offset) offsets.push_back(*offset);
   }
+  // Who lacks room says so by an empty list: alone it must not give up, for the others would wait for it.
+  if (offsets.size() < own_seats.size()) offsets.clear();
   const std::vector<std::string> blobs = options.exchange(
       {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(std::uint64_t)});
   for (const WorkerInfo& worker : options.workers) {
     const std::vector<std::uint64_t> theirs = parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]);
-    if (theirs.size() != offsets.size()) {
+    if (theirs.empty()) {
+      throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
+                        describe(worker), sizeof(SeatMemory) / 1024);
+    }
+    if (theirs.size() != own_seats.size()) {
       throw InvalidArgument(
           "{} makes a communicator with {} members, this worker one with {}; the numbers must agree",
-          describe(worker), theirs.size(), offsets.size());
+          describe(worker), theirs.size(), own_seats.size());
     }
     for (const std::uint64_t offset : theirs) {
       seats_.push_back(reinterpret_cast<SeatMemory*>(memory_->address(worker.rank, offset)));
@@ -181,11 +183,9 @@ Error NodeGroup::failure() const {
           ErrorOrigin{record.call.data(), record.member, record.host.data()}};
 }
 
-void NodeGroup::keep_for_ever(std::shared_ptr<const void> memory) {
-  DepartedSeats::of_this_process().keep_for_ever(std::move(memory));
-}
+bool NodeGroup::is_of_this_process() const noexcept { return process_ == ::getpid(); }
 
-void NodeGroup::leave(int member, std::vector<std::shared_ptr<const Buffer>> held) {
+void NodeGroup::leave(int member, std::vector<std::shared_ptr<const void>> held) {
   seat(member).left.store(true, std::memory_order_release);
   for (int other = 0; other < size(); ++other) {
     if (other != member) seat(other).departures.fetch_add(1, std::memory_order_acq_rel);

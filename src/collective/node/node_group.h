@@ -74,16 +74,18 @@ class NodeGroup {
   /// The group's failure. Only after `failed()`.
   [[nodiscard]] Error failure() const;
 
-  /// Keeps for ever what others may still read or write, since they were stopped and not ended.
-  static void keep_for_ever(std::shared_ptr<const void> memory);
+  /// False in a forked child, which has a copy of this object and no access to the seats.
+  [[nodiscard]] bool is_of_this_process() const noexcept;
 
-  /// A member of this process leaves; `held` is memory that the others may still read.
-  void leave(int member, std::vector<std::shared_ptr<const Buffer>> held);
+  /// A member of this process leaves; `held` is memory that others may still read or write, until
+  /// they have left as well.
+  void leave(int member, std::vector<std::shared_ptr<const void>> held);
 
  private:
   void meet_other_processes(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats);
   [[nodiscard]] FailureRecord& record() const noexcept { return seats_.front()->failure; }
 
+  const std::int64_t process_;
   std::shared_ptr<const NodeMemory> memory_;
   std::vector<std::shared_ptr<const Buffer>> own_blocks_;  ///< the seats of this process's members
   std::vector<SeatMemory*> seats_;

@@ -1,5 +1,7 @@
 #include "progress.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include <cohort/base/config.h>
@@ -9,18 +11,24 @@
 
 namespace cohort::node {
 
+// Never destroyed, for static objects may start calls to the very end; only its thread is ended.
 Progress& Progress::of_this_process() {
-  static Progress progress;
+  static Progress& progress = *new Progress;
+  struct End {
+    ~End() { progress.end(); }
+  };
+  static const End end;
   return progress;
 }
 
 // The settings are read by the thread to its end, so they are made before it and destroyed after it.
-Progress::Progress() {
+Progress::Progress() : process_(::getpid()) {
   static_cast<void>(config());
   thread_ = std::thread([this] { serve(); });
 }
 
-Progress::~Progress() {
+void Progress::end() {
+  if (process_ != ::getpid()) return;  // a forked child has no such thread
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -45,8 +53,10 @@ void Progress::serve() {
       std::unique_lock lock(mutex_);
       if (members.empty()) changed_.wait(lock, [&] { return ending_ || !arrivals_.empty(); });
       if (ending_) return;
-      for (std::shared_ptr<Member>& arrival : arrivals_) members.push_back(std::move(arrival));
-      arrivals_.clear();
+      if (!arrivals_.empty()) {
+        take_arrivals(members);
+        waiting = Waiting(true);  // what has just begun is worth a look at short intervals
+      }
     }
     if (advance(members)) {
       waiting = Waiting(true);
@@ -55,6 +65,14 @@ void Progress::serve() {
       waiting.give_way();
     }
   }
+}
+
+void Progress::take_arrivals(std::vector<std::shared_ptr<Member>>& members) {
+  for (std::shared_ptr<Member>& arrival : arrivals_) {
+    // Who was idle for a moment only is here still.
+    if (std::ranges::find(members, arrival) == members.end()) members.push_back(std::move(arrival));
+  }
+  arrivals_.clear();
 }
 
 bool Progress::advance(std::vector<std::shared_ptr<Member>>& members) {

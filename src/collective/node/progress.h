@@ -1,9 +1,11 @@
 // The progress thread of this process: it drives the calls that were started and that
 // nobody waits for. It is started with the first asynchronous call, sleeps when nothing
-// is in flight, and ends with the process.
+// is in flight, and ends with the process. Without it, before its start and after its
+// end, calls are driven by those who wait for them.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -20,13 +22,15 @@ class Progress {
   /// Drives `member` until nothing of it is in flight, and keeps it alive meanwhile.
   void attend(std::shared_ptr<Member> member);
 
-  ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
  private:
   Progress();
+  ~Progress() = default;
+  void end();
   void serve();
+  void take_arrivals(std::vector<std::shared_ptr<Member>>& members);
   /// True when something moved.
   static bool advance(std::vector<std::shared_ptr<Member>>& members);
 
@@ -34,6 +38,7 @@ class Progress {
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Member>> arrivals_;
   bool ending_ = false;
+  const std::int64_t process_;
   std::thread thread_;
 };
 

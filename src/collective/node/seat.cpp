@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,27 +17,42 @@ using namespace std::chrono_literals;
 constexpr auto kTimeForTheReason = 200ms;
 
 /// How long members that have found a difference wait for each other's exact calls.
-constexpr auto kTimeToDescribe = 1s;
+constexpr auto kTimeToDescribe = 500ms;
 
-/// 32 bits of what members must agree on. Small calls never collide: kind, dtype, operator, root and
-/// up to 65,535 elements have bits of their own, and only what exceeds them is mixed in.
-std::uint32_t fingerprint(CollectiveKind kind, DType dtype, std::uint8_t op, int root, std::uint64_t elements,
-                          std::uint64_t layout) noexcept {
-  const auto member = static_cast<std::uint32_t>(root);
-  const std::uint64_t rest = elements >> 16 ^ layout ^ static_cast<std::uint64_t>(member >> 5) << 40;
-  const auto mixed = static_cast<std::uint32_t>(rest * 0x9e3779b97f4a7c15u >> 48);
-  return static_cast<std::uint32_t>(kind) << 28 | static_cast<std::uint32_t>(dtype) << 24 |
-         static_cast<std::uint32_t>(op) << 21 | (member & 31u) << 16 |
-         ((static_cast<std::uint32_t>(elements) & 0xffffu) ^ mixed);
+/// How long the end of another process may go unnoticed.
+constexpr auto kTimeToNotice = 500ms;
+
+CallDetails details_of(const CollectiveCall& call) {
+  if (call.counts.empty()) return {call.elements, call.layout, call.root};
+  const CallSignature exact = signature(call, 0);
+  return {exact.elements, exact.layout, exact.root};
 }
 
-std::uint32_t fingerprint(const CollectiveCall& call) noexcept {
-  if (call.counts.empty()) {
-    return fingerprint(call.kind, call.dtype, static_cast<std::uint8_t>(call.op), call.root, call.elements,
-                       call.layout);
-  }
-  const CallSignature exact = signature(call, 0);
-  return fingerprint(exact.kind, exact.dtype, exact.op, exact.root, exact.elements, exact.layout);
+constexpr std::uint64_t kExactElements = std::uint64_t{1} << 16;
+constexpr std::int64_t kExactRoots = 32;
+
+/// Whether the fingerprint says all of it.
+bool is_exact(const CallDetails& details) noexcept {
+  return details.elements < kExactElements && details.layout == 0 && details.root < kExactRoots;
+}
+
+/// 32 bits of what members must agree on. Exact ones are like no other call's: kind, dtype and operator
+/// have 11 bits, the root 5, the elements 16. Otherwise the rest is mixed into the last ones.
+std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details) noexcept {
+  constexpr std::uint32_t kKinds = static_cast<std::uint32_t>(CollectiveKind::kBarrier) + 1;
+  constexpr std::uint32_t kDTypes = 16;
+  constexpr std::uint32_t kOps = 7;
+  static_assert(2 * kKinds * kDTypes * kOps <= std::uint32_t{1} << 11);
+  std::uint32_t head = is_exact(details) ? 0 : 1;
+  head = head * kKinds + static_cast<std::uint32_t>(call.kind);
+  head = head * kDTypes + static_cast<std::uint32_t>(call.dtype);
+  head = head * kOps + static_cast<std::uint32_t>(call.op);
+  const auto root = static_cast<std::uint32_t>(details.root);
+  const std::uint64_t rest = details.elements / kExactElements ^ details.layout ^
+                             static_cast<std::uint64_t>(root / kExactRoots) << 40;
+  const auto mixed = static_cast<std::uint32_t>(rest * 0x9e3779b97f4a7c15u >> 48);
+  return head << 21 | root % kExactRoots << 16 |
+         (static_cast<std::uint32_t>(details.elements % kExactElements) ^ mixed);
 }
 
 }  // namespace
@@ -54,15 +71,39 @@ void Seat::make_plan(const CollectiveCall& call) {
   planned_ = call.counts.empty()
                  ? PlanKey{call.elements, call.layout, call.root, call.kind, call.dtype, call.op}
                  : PlanKey{};
-  plan_ = {fingerprint(call), block_elements(call), contributed_bytes(call, place_.size),
+  const CallDetails details = details_of(call);
+  const std::size_t bytes = contributed_bytes(call, place_.size);
+  plan_ = {fingerprint(call, details),
+           details,
+           !is_exact(details),
+           block_elements(call),
+           bytes,
+           bytes <= kPayloadBytes && is_exact(details),
            reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr};
 }
 
 void Seat::fail_again() { fail(failure_ ? *failure_ : group_->failure()); }
 
 bool Seat::announced(int member) const noexcept {
-  const std::uint64_t word = peer(member).lines[sequence_ % 2].word.load(std::memory_order_acquire);
+  const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
   return word >> 32 == (sequence_ & 0xffffffffu);
+}
+
+bool Seat::details_differ() const noexcept {
+  // Equal words that are not exact, or too long for the line: so all of the payloads begin with details.
+  for (int member = 0; member < place_.size; ++member) {
+    if (std::memcmp(payload_of(member), payload_of(place_.rank), sizeof(CallDetails)) != 0) return true;
+  }
+  return false;
+}
+
+// Announcements are waited for one member after the other; a difference is one whoever is still missing.
+void Seat::notice_difference() noexcept {
+  if (awaited_ != Awaited::kAnnouncements) return;
+  for (int member = next_to_check_; member < place_.size; ++member) {
+    const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
+    if (word >> 32 == word_ >> 32 && word != word_) next_to_check_ = member;
+  }
 }
 
 Steps Seat::explain_disagreement(const CollectiveCall& call) {
@@ -109,10 +150,8 @@ bool Seat::all_have_shares() noexcept {
 }
 
 std::byte* Seat::cell(int member, std::uint64_t piece) const noexcept {
-  const std::uint64_t turn = piece / kCells;
-  const int holder =
-      place_.size == 2 ? static_cast<int>((static_cast<std::uint64_t>(member) + turn) & 1) : member;
-  return peer(holder).cells[piece % kCells].data();
+  const Spot spot = cell_of(member, piece, place_.size);
+  return peer(spot.holder).cells[spot.index].data();
 }
 
 void Seat::drive(const CollectiveCall& call, Steps steps) {
@@ -148,12 +187,9 @@ std::vector<int> Seat::missing_members() const {
 
 void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (group_->failed()) fail(group_->failure());
-  if (const Error* fault = group_->fault()) {
-    ErrorOrigin origin = fault->origin();
-    origin.call = name_of(call);
-    fail({fault->code(), fmt::format("{}: {}", name_of(call), fault->what()), std::move(origin)});
-  }
+  if (const Error* fault = group_->fault()) fail(in_call(call, *fault));
   describe_call(call);
+  notice_difference();
   require_nobody_left(call);
   const bool expires = group_->timeout().count() > 0;
   if (!expires || waiting.waited() < group_->timeout()) return;
@@ -163,6 +199,24 @@ void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
       ErrorOrigin{name_of(call), missing.front(),
                   group_->members()[static_cast<std::size_t>(missing.front())].host},
       explain_missing(call, sequence_ - 1, missing, group_->members(), waiting.waited().count())));
+}
+
+Error Seat::in_call(const CollectiveCall& call, const Error& error) const {
+  ErrorOrigin origin = error.origin();
+  origin.call = name_of(call);
+  return {error.code(), fmt::format("{}: {}", name_of(call), error.what()), std::move(origin)};
+}
+
+Error Seat::cause_of(const CollectiveCall& call, const Error& error) const {
+  if (failure_) return *failure_;
+  // Who copies from a process that has just ended learns it before those who watch processes do.
+  const Deadline deadline = Deadline::after(kTimeToNotice);
+  const bool may_be_gone = error.code() == ErrorCode::kUnavailable && !group_->is_one_process();
+  while (may_be_gone && !group_->failed() && !deadline.expired()) {
+    if (const Error* fault = group_->fault()) return in_call(call, *fault);
+    std::this_thread::yield();
+  }
+  return error.origin().call.empty() ? in_call(call, error) : error;
 }
 
 void Seat::require_nobody_left(const CollectiveCall& call) {
@@ -182,6 +236,7 @@ void Seat::require_nobody_left(const CollectiveCall& call) {
     if (Waiting::Clock::now() - *departure_noticed_ < kTimeForTheReason) return;
   }
   std::vector<std::string> names;
+  names.reserve(left.size());
   for (const int member : left) names.push_back(group_->who(member));
   fail(Aborted(
       ErrorOrigin{name_of(call), left.front(),

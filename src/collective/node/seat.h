@@ -4,6 +4,8 @@
 // One thread at a time drives a seat.
 #pragma once
 
+#include <atomic>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +17,7 @@
 #include "contribution.h"
 #include "node_group.h"
 #include "steps.h"
+#include "turns.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -22,8 +25,11 @@ namespace cohort::node {
 /// What follows from a call alone.
 struct CallPlan {
   std::uint32_t fingerprint = 0;     ///< of what members must agree on
+  CallDetails details;               ///< as exactly as the fingerprint cannot always say
+  bool says_details = false;         ///< the fingerprint is not exact: the payload begins with the details
   std::size_t elements = 0;          ///< of a member's longest block
   std::size_t bytes = 0;             ///< that one member contributes
+  bool in_line = false;              ///< the payload is the data, and the fingerprint exact
   ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
 };
 
@@ -57,11 +63,14 @@ class Seat {
     ++sequence_;
     word_ = sequence_ << 32 | plan.fingerprint;
     disagreement_ = false;
+    says_details_ = plan.says_details;
+    if (says_details_) std::memcpy(payload_of(place_.rank), &plan.details, sizeof plan.details);
   }
 
-  /// A member's payload of the open collective; this member's own is written before `announce`.
+  /// A member's payload of the open collective; this member's own is written before `announce`. It
+  /// begins with the call's details where the data is elsewhere.
   [[nodiscard]] std::byte* payload_of(int member) const noexcept {
-    return peer(member).lines[sequence_ % 2].payload.data();
+    return peer(member).lines[line_of(sequence_)].payload.data();
   }
 
   /// Tells the others that this member is here and what it has called; its payload is complete.
@@ -70,7 +79,7 @@ class Seat {
   /// True when all members have announced the same call, or when one differs.
   [[nodiscard]] bool all_announced() noexcept {
     await(Awaited::kAnnouncements, sequence_);
-    const std::size_t turn = sequence_ % 2;
+    const std::size_t turn = line_of(sequence_);
     for (; next_to_check_ < place_.size; ++next_to_check_) {
       const std::uint64_t word = peer(next_to_check_).lines[turn].word.load(std::memory_order_acquire);
       if (word == word_) continue;
@@ -82,13 +91,15 @@ class Seat {
   }
 
   /// After `all_announced`: whether some member has called something else.
-  [[nodiscard]] bool disagreement() const noexcept { return disagreement_; }
+  [[nodiscard]] bool disagreement() const noexcept {
+    return disagreement_ || (says_details_ && details_differ());
+  }
 
   /// Waits for the members' exact calls. @throws InvalidArgument naming the odd ones.
   Steps explain_disagreement(const CollectiveCall& call);
 
   /// Fetches the line of the next call for writing, which hides behind what the caller does between.
-  void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[(sequence_ + 1) % 2]); }
+  void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[line_of(sequence_ + 1)]); }
 
   // ---- within a collective: what has been done since the beginning, by count
 
@@ -97,18 +108,10 @@ class Seat {
   void raise_shares() noexcept { own_.shares.store(++shares_, std::memory_order_release); }
   [[nodiscard]] bool all_have_shares() noexcept;
 
-  // With two members the cells of a pair change hands: who reads a cell fetches its lines for writing
-  // and fills this very cell in its next turn. Each line then crosses between the cores once per call,
-  // where cells of fixed owners cost two crossings. Nothing else guards a cell: a member writes to it
-  // only after it has read it itself.
-  //
-  // With more members a cell has several readers and stays its owner's. Two slots suffice, since nobody
-  // reaches call k + 2 before all have read call k; pieces are read one behind the writing, so four do.
-
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
-    const auto turn = static_cast<int>(number & 1);
-    return place_.size == 2 ? peer(member ^ turn).slots[0].data() : peer(member).slots[number & 1].data();
+    const Spot spot = slot_of(member, number, place_.size);
+    return peer(spot.holder).slots[spot.index].data();
   }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
   [[nodiscard]] std::uint64_t next_slot() noexcept { return slots_++; }
@@ -144,6 +147,9 @@ class Seat {
   /// Looks for a reason not to wait any longer. @throws the error of the group.
   void look_around(const CollectiveCall& call, const Waiting& waiting);
 
+  /// What lies behind an error that ended this member's part of `call`, with the call's name.
+  [[nodiscard]] Error cause_of(const CollectiveCall& call, const Error& error) const;
+
   /// Makes `error` the group's, unless it has one, and this member unusable. @throws the group's error.
   [[noreturn]] void fail(const Error& error);
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
@@ -153,7 +159,7 @@ class Seat {
  private:
   enum class Awaited { kAnnouncements, kPieces, kShares };
 
-  [[nodiscard]] Line& own_line() noexcept { return own_.lines[sequence_ % 2]; }
+  [[nodiscard]] Line& own_line() noexcept { return own_.lines[line_of(sequence_)]; }
   void await(Awaited what, std::uint64_t count) noexcept {
     if (awaited_ == what && awaited_count_ == count) return;
     awaited_ = what;
@@ -163,9 +169,12 @@ class Seat {
   void make_plan(const CollectiveCall& call);
   [[noreturn]] void fail_again();
   [[nodiscard]] bool announced(int member) const noexcept;
+  [[nodiscard]] bool details_differ() const noexcept;
+  void notice_difference() noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
   void require_nobody_left(const CollectiveCall& call);
+  [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
   [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
 
   std::shared_ptr<NodeGroup> group_;
@@ -177,7 +186,8 @@ class Seat {
   std::uint64_t sequence_ = 0;
   std::uint64_t word_ = 0;
   bool disagreement_ = false;
-  int next_to_check_ = 0;  ///< members before it have done what is awaited
+  bool says_details_ = false;  ///< in the payload of the open collective
+  int next_to_check_ = 0;      ///< members before it have done what is awaited
   Awaited awaited_ = Awaited::kAnnouncements;
   std::uint64_t awaited_count_ = 0;
 

@@ -30,29 +30,49 @@ struct alignas(kApart) Line {
   std::atomic<std::uint64_t> word{0};
 };
 
-/// What a member says in the payload of a call whose data is too large for the line and the slot:
-/// where its buffers are. Either offsets into its heap, or addresses of its process.
+/// What the fingerprint in the word may have too few bits for. It stands first in the payload of every
+/// call whose data is not there, so that no chance lets members exchange different amounts.
+struct CallDetails {
+  std::uint64_t elements = 0;
+  std::uint64_t layout = 0;
+  std::int64_t root = 0;
+};
+
+/// What follows it in a call whose data is too large for the slot as well: where the member's buffers
+/// are. Either offsets into its heap, or addresses of its process.
 struct BufferAddresses {
   std::uint64_t input = 0;
   std::uint64_t output = 0;
   bool input_in_heap = false;
   bool output_in_heap = false;
 };
-static_assert(sizeof(BufferAddresses) <= kPayloadBytes);
+static_assert(sizeof(CallDetails) + sizeof(BufferAddresses) <= kPayloadBytes);
 
 /// A message on its way, in the seat of its sender.
 struct alignas(64) Parcel {
   enum class State : std::uint32_t { kFree, kPosted, kBeingTaken, kTaken };
   std::atomic<State> state{State::kFree};  ///< posted by the sender, taken by the receiver
-  std::int32_t to = 0;
-  std::int32_t tag = 0;
+  // Receivers look at these while a sender that gave up may already use the parcel for another message.
+  std::atomic<std::int32_t> to{0};
+  std::atomic<std::int32_t> tag{0};
+  std::atomic<std::uint64_t> number{0};  ///< messages are received in the order in which they were sent
   DType dtype = DType::kUInt8;
   bool in_heap = false;
-  std::uint64_t number = 0;  ///< messages are received in the order in which they were sent
   std::uint64_t elements = 0;
   std::uint64_t address = 0;
 };
 inline constexpr std::size_t kParcels = 16;
+
+/// Where further parcels of a sender are, plus 1; 0 for none. An offset into its heap, or an address
+/// where all members are of one process.
+using ParcelLink = std::atomic<std::uint64_t>;
+
+/// Parcels beyond the first ones: made when those are all posted, so that none waits for another that
+/// its receiver wants later.
+struct MoreParcels {
+  std::array<Parcel, 4 * kParcels> parcels;
+  ParcelLink more{0};
+};
 
 /// The first error of the group, on which all members agree; in the seat of member 0.
 struct FailureRecord {
@@ -85,6 +105,7 @@ struct SeatMemory {
 
   alignas(kApart) FailureRecord failure;
   alignas(kApart) std::array<Parcel, kParcels> parcels;
+  ParcelLink more_parcels{0};
 
   alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
   alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;

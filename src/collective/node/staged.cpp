@@ -5,7 +5,7 @@
 namespace cohort::node {
 
 SlotCall::SlotCall(Seat& seat, const CollectiveCall& call, const CallPlan& plan)
-    : seat_(seat), call_(call), plan_(plan), in_line_(plan.bytes <= kPayloadBytes) {
+    : seat_(seat), call_(call), plan_(plan), in_line_(plan.in_line) {
   seat_.open(plan);
   seat_.algorithm = in_line_ ? "line" : "slot";
   if (!in_line_) slot_ = seat_.next_slot();
