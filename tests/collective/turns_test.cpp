@@ -19,7 +19,8 @@ struct Rules {
   std::size_t cells = kCells;
 };
 
-enum class Way { kLine, kSlot, kPieces, kDirect };
+/// Pieces may be on their way before the announcements are: of all members, or of some.
+enum class Way { kLine, kSlot, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
 
 /// Who contributes, and who reads what was contributed.
 enum class Form { kAll, kFromRoot, kToRoot };
@@ -79,6 +80,8 @@ class Program {
     if (call.way != Way::kSlot || contributes(member_))
       write(call.way == Way::kSlot ? slot(member_) : payload(member_));
     steps_.push_back({Step::Kind::kStore, layout_.word(line) + static_cast<std::size_t>(member_), sequence_});
+    const bool early = call.way == Way::kEarlyPieces || (call.way == Way::kPiecesOfSomeEarly && member_ == 0);
+    if (early) exchange_pieces();
     steps_.push_back({Step::Kind::kAwait, layout_.word(line), sequence_});
     switch (call.way) {
       case Way::kLine: return read_all(payload);
@@ -86,7 +89,12 @@ class Program {
         read_all(slot);
         ++slots_;
         return;
-      case Way::kPieces: return exchange_pieces();
+      case Way::kPieces:
+      case Way::kEarlyPieces:
+      case Way::kPiecesOfSomeEarly:
+        read_payloads(payload);
+        if (!early) exchange_pieces();
+        return;
       case Way::kDirect:
         read_all(payload);
         steps_.push_back(
@@ -125,6 +133,13 @@ class Program {
   void write(std::size_t place, Value piece = 0) {
     steps_.push_back({Step::Kind::kStore, place, kHalfWritten});
     steps_.push_back({Step::Kind::kStore, place, mark(member_, piece)});
+  }
+  /// Where the buffers are is said by everybody to everybody.
+  template <class PlaceOf>
+  void read_payloads(PlaceOf place_of) {
+    for (int member = 0; member < members_; ++member) {
+      if (member != member_) steps_.push_back({Step::Kind::kExpect, place_of(member), mark(member, 0)});
+    }
   }
   /// Reading takes time: what is read must be right at its beginning and at its end.
   template <class PlaceOf>
@@ -225,6 +240,8 @@ std::vector<Call> calls_of_all_forms(int members) {
     calls.push_back({way, Form::kFromRoot, 0, pieces});
     calls.push_back({way, Form::kToRoot, members - 1, pieces});
   }
+  calls.push_back({Way::kEarlyPieces, Form::kAll, 0, 3});
+  calls.push_back({Way::kPiecesOfSomeEarly, Form::kFromRoot, 0, 3});
   calls.push_back({Way::kDirect, Form::kAll, 0, 0});
   return calls;
 }
@@ -249,6 +266,9 @@ TEST(Turns, HoldWhenTheCellsGoRoundSeveralTimes) {
   for (const Form form : {Form::kAll, Form::kFromRoot, Form::kToRoot}) {
     EXPECT_EQ(Explorer(2, {}, {{Way::kPieces, form, 0, 11}}).find_fault(), "");
     EXPECT_EQ(Explorer(3, {}, {{Way::kPieces, form, 0, 7}}).find_fault(), "");
+    const Call early{Way::kEarlyPieces, form, 0, 3};
+    EXPECT_EQ(Explorer(2, {}, {early, early, early}).find_fault(), "");
+    EXPECT_EQ(Explorer(3, {}, {early, early}).find_fault(), "");
   }
 }
 
