@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/communicator.h>
 #include <cohort/device/device.h>
 #include <cohort/device/device_thread.h>
@@ -33,6 +34,7 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
+  std::size_t bytes_per_pack = 0;  ///< see CommunicationOptions
 
   /// Makes one seat per local replica in a communicator of all replicas of all workers.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
@@ -102,6 +104,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
 
   StrategyLayout layout_;
   std::vector<std::unique_ptr<Communicator>> seats_;
+  std::vector<BatchReducer> reducers_;  // one per seat: each replica's thread uses its own
   std::deque<Team> teams_;  // one per depth of nested runs, made on first use; outer ones stay where they are
   std::size_t depth_ = 0;
 };
