@@ -270,6 +270,12 @@ std::vector<Tensor> StrategyExtended::all_reduce(int local_replica, ReduceOp op,
                                                                         prepared(op, values), op, structure);
 }
 
+void StrategyExtended::all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors) {
+  require_sum_or_mean(op);
+  if (num_replicas_in_sync() == 1) return;
+  reducers_[static_cast<std::size_t>(local_replica)].all_reduce(communicator(local_replica), tensors, op);
+}
+
 std::vector<Tensor> StrategyExtended::mirror(const Tensor& initial_value) {
   const ContextMode& mode = current_mode();
   if (mode.kind == ContextKind::kReplica && local_replicas() > 1) {

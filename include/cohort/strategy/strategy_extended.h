@@ -84,6 +84,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::vector<Tensor> all_reduce(int local_replica, ReduceOp op, std::span<const Tensor> values,
                                                std::uint64_t structure = 0);
 
+  /// The same in the caller's tensors, which must not overlap; without conversion of dtypes.
+  void all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors);
+
   /// @throws WrongContext inside a replica, or when another strategy is active.
   void require_cross_replica(const char* what) const;
 
