@@ -58,13 +58,13 @@ const Tensor& GradientBuckets::tensor(std::size_t index) {
   return gradients_[index].view;
 }
 
-void GradientBuckets::ready(std::size_t index, const Tensor& given) {
+void GradientBuckets::ready(std::size_t index, const Tensor& gradient) {
   require_usable();
   require_gradient(index);
   Gradient& announced = gradients_[index];
-  if (!matches(announced.spec, given)) {
+  if (!matches(announced.spec, gradient)) {
     throw InvalidArgument("GradientBuckets: {} was announced with {}; give a tensor of its shape and dtype",
-                          name_of(index), describe(given));
+                          name_of(index), describe(gradient));
   }
   if (announced.announced) {
     throw InvalidArgument(
@@ -73,8 +73,8 @@ void GradientBuckets::ready(std::size_t index, const Tensor& given) {
   }
   Bucket& bucket = buckets_[announced.bucket];
   const bool lone = bucket.gradients.size() == 1;
-  announced.result = lone ? given : tensor(index);
-  if (announced.result.data() != given.data()) announced.result.copy_from(given);
+  announced.result = lone ? gradient : tensor(index);
+  if (announced.result.data() != gradient.data()) announced.result.copy_from(gradient);
   announced.announced = true;
   --bucket.awaited;
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].awaited == 0) start_next_bucket();

@@ -20,9 +20,9 @@ using Pack = std::vector<std::size_t>;
 /// What decides between one collective and another, in round numbers of processes that share a node.
 /// All members must use the same; a wrong one costs time, never correctness.
 struct CommunicationCost {
-  double latency_seconds = 5e-6;  ///< of a collective, started and waited for, beside its bytes
-  double bytes_per_second = 5e9;  ///< all-reduced, counting one member's tensor
-  double copied_bytes_per_second = 13e9;
+  double latency_seconds = 5e-6;   ///< of a collective, started and waited for, beside its bytes
+  double bytes_per_second = 1e10;  ///< all-reduced, counting one member's tensor
+  double copied_bytes_per_second = 1e10;
 
   /// From here on a tensor goes alone: copying it takes longer than the latency that would be saved.
   [[nodiscard]] std::size_t smallest_lone_tensor() const noexcept;
