@@ -148,6 +148,7 @@ void check_buckets(Communicator& communicator) {
   std::mt19937 random(static_cast<unsigned>(rank));
   for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
     std::vector<std::vector<Tensor>> wanted;
+    wanted.reserve(kSteps);
     for (int step = 0; step < kSteps; ++step)
       wanted.push_back(reduced_one_by_one(communicator, mixed_specs(), op, step));
     for (const std::size_t bytes_per_bucket : kLimits) {
@@ -169,6 +170,7 @@ void check_huge_tensors(Communicator& communicator) {
   const std::vector<TensorSpec> specs{{{5}, DType::kFloat64}, {{elements}, DType::kFloat64}};
   const std::vector<Tensor> inputs = own_parts(communicator, specs, ReduceOp::kSum);
   std::vector<Tensor> wanted;
+  wanted.reserve(specs.size());
   for (const TensorSpec& spec : specs)
     wanted.push_back(exact_result(communicator.size(), spec.dtype, ReduceOp::kSum, spec.elements()));
 
