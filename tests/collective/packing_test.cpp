@@ -15,6 +15,7 @@ using ::testing::IsEmpty;
 /// Tensors of so many bytes each.
 std::vector<TensorSpec> bytes(const std::vector<std::int64_t>& sizes, DType dtype = DType::kUInt8) {
   std::vector<TensorSpec> specs;
+  specs.reserve(sizes.size());
   for (const std::int64_t size : sizes)
     specs.push_back({{size / static_cast<std::int64_t>(size_of(dtype))}, dtype});
   return specs;
