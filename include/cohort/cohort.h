@@ -6,6 +6,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 #include <cohort/base/version.h>
+#include <cohort/collective/gradient_buckets.h>
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/input/csv.h>

@@ -64,7 +64,7 @@ std::size_t block_elements(CollectiveKind kind, const Tensor& whole, const char*
                         to_string(kind), whole.elements(), role, describe(whole), size);
 }
 
-CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, ReduceOp op) {
+CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout) {
   constexpr auto kKind = CollectiveKind::kAllReduce;
   require_legal(op, input.dtype());
   if (&input != &output) {
@@ -74,6 +74,7 @@ CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, Reduce
   }
   CollectiveCall call = make_call(kKind, input, output, input.elements());
   call.op = op;
+  call.layout = layout;
   return call;
 }
 
@@ -203,24 +204,12 @@ CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer,
 
 }  // namespace
 
-void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op) {
-  run(all_reduce_call(input, output, op));
+void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout) {
+  run(all_reduce_call(input, output, op, layout));
 }
-Work Communicator::all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op) {
-  return start(all_reduce_call(input, output, op));
-}
-
-void Communicator::all_reduce(const PackedTensors& packed, ReduceOp op) {
-  const auto call_for = [&](const Tensor& flat) {
-    CollectiveCall call = all_reduce_call(flat, flat, op);
-    call.layout = packed.layout;
-    return call;
-  };
-  if (packed.flats.size() == 1) return run(call_for(packed.flats.front()));
-  // Every dtype's collective is started before the first is waited for.
-  std::vector<Work> works;
-  for (const Tensor& flat : packed.flats) works.push_back(start(call_for(flat)));
-  for (Work& work : works) work.wait();
+Work Communicator::all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op,
+                                    std::uint64_t layout) {
+  return start(all_reduce_call(input, output, op, layout));
 }
 
 void Communicator::reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root) {

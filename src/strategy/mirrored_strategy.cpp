@@ -9,9 +9,10 @@ namespace {
 StrategyLayout mirrored_layout(std::vector<Device> devices, const CommunicationOptions& options) {
   if (devices.empty()) devices = cpu_devices(config().cpu_devices());
   const auto replicas = static_cast<int>(devices.size());
-  return {.name = "MirroredStrategy", .devices = std::move(devices), .connect = [=] {
-            return make_thread_communicators(replicas, options);
-          }};
+  return {.name = "MirroredStrategy",
+          .devices = std::move(devices),
+          .bytes_per_pack = options.bytes_per_pack,
+          .connect = [=] { return make_thread_communicators(replicas, options); }};
 }
 
 }  // namespace

@@ -56,6 +56,11 @@ void ReplicaContext::require_current(const char* what) const {
       extended_.strategy_name(), current->extended_.strategy_name());
 }
 
+void ReplicaContext::all_reduce_in_place(ReduceOp op, std::span<const Tensor> tensors) const {
+  require_current("all_reduce_in_place");
+  extended_.all_reduce_in_place(local_replica_, op, tensors);
+}
+
 Tensor ReplicaContext::gather_tensor(const Tensor& value, int axis) const {
   // Every thread outside a scope runs the default replica, but a seat is for one thread at a time.
   if (num_replicas_in_sync() == 1) return concatenate({&value, 1}, axis);

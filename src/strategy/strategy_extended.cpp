@@ -5,7 +5,6 @@
 
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/gather_tensors.h>
-#include <cohort/collective/packing.h>
 #include <cohort/collective/reduction.h>
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/device/tensor_ops.h>
@@ -119,6 +118,8 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
   }
   seats_ = layout_.connect();
   COHORT_CHECK(seats_.size() == layout_.devices.size());
+  for (std::size_t seat = 0; seat < seats_.size(); ++seat)
+    reducers_.emplace_back(BatchReducerOptions{.bytes_per_pack = layout_.bytes_per_pack});
 }
 
 void StrategyExtended::require_cross_replica(const char* what) const {
@@ -259,11 +260,20 @@ Tensor StrategyExtended::gather(std::span<const Tensor> values, int axis) {
 std::vector<Tensor> StrategyExtended::all_reduce(int local_replica, ReduceOp op,
                                                  std::span<const Tensor> values, std::uint64_t structure) {
   require_sum_or_mean(op);
-  PackedTensors packed = pack(num_replicas_in_sync() == 1 ? std::vector<Tensor>(values.begin(), values.end())
-                                                          : prepared(op, values));
-  packed.layout = Fingerprint().add(packed.layout).add(structure).value();
-  if (num_replicas_in_sync() > 1) communicator(local_replica).all_reduce(packed, op);
-  return packed.views;
+  if (num_replicas_in_sync() == 1) {
+    std::vector<Tensor> copies;
+    copies.reserve(values.size());
+    for (const Tensor& value : values) copies.push_back(value.clone());
+    return copies;
+  }
+  return reducers_[static_cast<std::size_t>(local_replica)].all_reduced(communicator(local_replica),
+                                                                        prepared(op, values), op, structure);
+}
+
+void StrategyExtended::all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors) {
+  require_sum_or_mean(op);
+  if (num_replicas_in_sync() == 1) return;
+  reducers_[static_cast<std::size_t>(local_replica)].all_reduce(communicator(local_replica), tensors, op);
 }
 
 std::vector<Tensor> StrategyExtended::mirror(const Tensor& initial_value) {

@@ -20,9 +20,21 @@ void require_fitting(const GradientAndVariable& pair) {
   }
 }
 
+/// What the variables are updated with.
+std::vector<Tensor> aggregate(const ReplicaContext& replica, const std::vector<Tensor>& gradients,
+                              GradientAggregation aggregation) {
+  switch (aggregation) {
+    case GradientAggregation::kSum: return replica.all_reduce(ReduceOp::kSum, gradients);
+    case GradientAggregation::kSumInPlace: replica.all_reduce_in_place(ReduceOp::kSum, gradients); break;
+    case GradientAggregation::kNone: break;
+  }
+  return gradients;
+}
+
 }  // namespace
 
-void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients) const {
+void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
+                                GradientAggregation aggregation) const {
   const ReplicaContext* replica = get_replica_context();
   if (replica == nullptr) {
     throw WrongContext(
@@ -33,7 +45,7 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
     require_fitting(pair);
     values.push_back(pair.gradient);
   }
-  const std::vector<Tensor> sums = replica->all_reduce(ReduceOp::kSum, values);
+  const std::vector<Tensor> sums = aggregate(*replica, values, aggregation);
   for (std::size_t i = 0; i < gradients.size(); ++i)
     update(gradients[i].variable.replica_component(), sums[i]);
 }

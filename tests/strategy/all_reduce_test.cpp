@@ -95,6 +95,31 @@ TEST_P(AllReduce, OfManyTensorsKeepsThemApart) {
   });
 }
 
+TEST_P(AllReduce, GivesTheSameForAnyBytesPerPack) {
+  std::vector<std::size_t> lengths{5, 0, 1, 20'000, 700, 3};
+  for (const std::size_t bytes_per_pack : {0u, 1u, 100u, 1u << 30}) {
+    const MirroredStrategy strategy =
+        mirrored(replicas(), {.timeout_seconds = 60, .bytes_per_pack = bytes_per_pack});
+    const auto results = strategy.run([&](ReplicaContext& replica) {
+      std::vector<Tensor> mine;
+      for (const std::size_t length : lengths)
+        mine.push_back(
+            exact_inputs(replica.replica_id_in_sync_group(), DType::kFloat32, ReduceOp::kSum, length));
+      std::vector<Tensor> in_place;
+      for (const Tensor& tensor : mine) in_place.push_back(tensor.clone());
+      replica.all_reduce_in_place(ReduceOp::kSum, in_place);
+      return std::pair(replica.all_reduce(ReduceOp::kSum, mine), in_place);
+    });
+    for (const auto& [sums, in_place] : results.components()) {
+      for (std::size_t i = 0; i < lengths.size(); ++i) {
+        const Tensor wanted = exact_result(replicas(), DType::kFloat32, ReduceOp::kSum, lengths[i]);
+        EXPECT_TRUE(bitwise_equal(sums[i], wanted)) << bytes_per_pack << " bytes per pack, tensor " << i;
+        EXPECT_TRUE(bitwise_equal(in_place[i], wanted)) << bytes_per_pack << " bytes per pack, tensor " << i;
+      }
+    }
+  }
+}
+
 TEST_P(AllReduce, MakesTheMeanOfIntegerTensorsFloating) {
   if (replicas() == 1) return;  // then nothing is computed, and the value stays as it is
   strategy_.run([&](ReplicaContext& replica) {

@@ -475,28 +475,16 @@ void check_arguments(Communicator& communicator) {
 }
 
 void check_packed(Communicator& communicator) {
-  const int rank = communicator.rank();
-  const Tensor integers = exact_inputs(rank, DType::kInt32, ReduceOp::kSum, 3);
-  const Tensor floats = exact_inputs(rank, DType::kFloat32, ReduceOp::kSum, 10).reshape({2, 5});
-  const Tensor more_floats = exact_inputs(rank, DType::kFloat32, ReduceOp::kSum, 1);
-  const Tensor tensors[] = {floats, integers, more_floats, Tensor::zeros({0, 4}, DType::kInt32)};
-  const PackedTensors packed = pack(tensors);
-  EXPECT_EQ(packed.flats.size(), 2u) << "one per dtype";
-  communicator.all_reduce(packed, ReduceOp::kSum);
   const int size = communicator.size();
-  expect_same(packed.views[0], exact_result(size, DType::kFloat32, ReduceOp::kSum, 10).reshape({2, 5}),
-              "packed floats");
-  expect_same(packed.views[1], exact_result(size, DType::kInt32, ReduceOp::kSum, 3), "packed integers");
-  expect_same(packed.views[2], exact_result(size, DType::kFloat32, ReduceOp::kSum, 1), "packed single float");
-  EXPECT_EQ(packed.views[3].shape(), Shape({0, 4}));
+  const Tensor tensor = exact_inputs(communicator.rank(), DType::kFloat32, ReduceOp::kSum, 10);
+  communicator.all_reduce(tensor, tensor, ReduceOp::kSum, 5);
+  expect_same(tensor, exact_result(size, DType::kFloat32, ReduceOp::kSum, 10), "all_reduce with a layout");
 
-  // As many elements in other shapes: the sum would be of things that do not belong together.
-  const bool odd = rank == size - 1;
-  const Tensor pair[] = {Tensor::zeros({odd ? 2 : 3}, DType::kFloat32),
-                         Tensor::zeros({odd ? 3 : 2}, DType::kFloat32)};
+  // As many elements, laid out in another way: the sum would be of things that do not belong together.
   if (size == 1) return;
-  const std::string text =
-      message_of(ErrorCode::kInvalidArgument, [&] { communicator.all_reduce(pack(pair), ReduceOp::kSum); });
+  const std::uint64_t layout = communicator.rank() == size - 1 ? 6 : 5;
+  const std::string text = message_of(
+      ErrorCode::kInvalidArgument, [&] { communicator.all_reduce(tensor, tensor, ReduceOp::kSum, layout); });
   EXPECT_THAT(text, HasSubstr("layout"));
 }
 

@@ -27,8 +27,8 @@ void check_messages(Communicator& communicator);
 /// Several collectives in flight, waited for in another order than they were started.
 void check_async(Communicator& communicator);
 
-/// Packed tensors of several dtypes; then tensors of other shapes but as many elements, which is a
-/// mismatch. Leaves the communicator of several members unusable.
+/// A tensor that holds several, with a fingerprint of their layout; then another layout of as many
+/// elements, which is a mismatch. Leaves the communicator of several members unusable.
 void check_packed(Communicator& communicator);
 
 /// Arguments that are wrong on this member alone are refused before anything is sent.

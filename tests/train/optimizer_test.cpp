@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/collective/gradient_buckets.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
 #include "../strategy/fake_cluster.h"
@@ -107,6 +108,47 @@ TEST_P(OptimizerOfReplicas, SumsTheGradientsAndKeepsTheComponentsEqual) {
   for (const Tensor& component : weights.components()) {
     EXPECT_THAT(numbers(component), ElementsAre(10 - moved, 20 - moved));
   }
+  for (const Tensor& component : bias.components()) EXPECT_THAT(numbers(component), ElementsAre(-moved));
+}
+
+TEST_P(OptimizerOfReplicas, SumsInTheGradientsThemselvesIfAskedTo) {
+  const auto scope = strategy_.scope();
+  const Variable weights = variable_of(Tensor::from({10.0f, 20.0f}));
+  const auto gradients = strategy_.run([&](ReplicaContext& replica) {
+    const Tensor gradient = Tensor::full({2}, DType::kFloat32, replica.replica_id_in_sync_group() + 1);
+    Sgd({.learning_rate = 0.5}).apply_gradients({{gradient, weights}}, GradientAggregation::kSumInPlace);
+    return gradient;
+  });
+  const double sum = sum_to(replicas());
+  for (const Tensor& gradient : gradients.components()) EXPECT_THAT(numbers(gradient), Each(sum));
+  for (const Tensor& component : weights.components())
+    EXPECT_THAT(numbers(component), ElementsAre(10 - sum / 2, 20 - sum / 2));
+}
+
+TEST_P(OptimizerOfReplicas, TakesTheResultsOfGradientBuckets) {
+  const auto scope = strategy_.scope();
+  const Variable weights = variable_of(Tensor::from({10.0f, 20.0f}));
+  const Variable bias = variable_of(Tensor::scalar(0.0f));
+  const Sgd optimizer({.learning_rate = 0.5});
+  const std::vector<TensorSpec> specs{{bias.shape(), bias.dtype()}, {weights.shape(), weights.dtype()}};
+  const auto buckets = strategy_.run([&](ReplicaContext& replica) {
+    return std::make_shared<GradientBuckets>(replica.communicator(), specs);
+  });
+  for (int step = 0; step < 3; ++step) {
+    const auto train_step = [&](ReplicaContext& replica, const std::shared_ptr<GradientBuckets>& mine) {
+      for (std::size_t i = 0; i < mine->size(); ++i) {
+        mine->tensor(i).fill(replica.replica_id_in_sync_group() + 1);
+        mine->ready(i);
+      }
+      mine->wait();
+      optimizer.apply_gradients({{mine->result(1), weights}, {mine->result(0), bias}},
+                                GradientAggregation::kNone);
+    };
+    strategy_.run(train_step, buckets);
+  }
+  const double moved = 3 * 0.5 * sum_to(replicas());
+  for (const Tensor& component : weights.components())
+    EXPECT_THAT(numbers(component), ElementsAre(10 - moved, 20 - moved));
   for (const Tensor& component : bias.components()) EXPECT_THAT(numbers(component), ElementsAre(-moved));
 }
 

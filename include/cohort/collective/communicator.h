@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -19,7 +20,6 @@
 
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communication_options.h>
-#include <cohort/collective/packing.h>
 #include <cohort/collective/work.h>
 #include <cohort/device/tensor.h>
 
@@ -42,15 +42,13 @@ class Communicator {
   /// What carried out this member's latest blocking collective, for example `two_shot`.
   [[nodiscard]] virtual std::string_view last_algorithm() const noexcept { return name(); }
 
-  /// Combines every member's tensor element by element; all members get the same bits.
+  /// Combines every member's tensor element by element; all members get the same bits. Where the
+  /// elements are those of several tensors, `layout` is a fingerprint of what lies where: members must
+  /// agree on it too, and not only on the number of elements.
   void all_reduce(const Tensor& tensor, ReduceOp op) { all_reduce(tensor, tensor, op); }
-  void all_reduce(const Tensor& input, const Tensor& output, ReduceOp op);
+  void all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout = 0);
   Work all_reduce_async(const Tensor& tensor, ReduceOp op) { return all_reduce_async(tensor, tensor, op); }
-  Work all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op);
-
-  /// All-reduces many tensors as one: what `pack` made of them, in place. Members must agree on the
-  /// shapes of all of them, not only on the number of elements.
-  void all_reduce(const PackedTensors& packed, ReduceOp op);
+  Work all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout = 0);
 
   /// As all_reduce, but only `root` gets the result: its `output` is written, the others' ignored.
   void reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root);

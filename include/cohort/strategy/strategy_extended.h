@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/communicator.h>
 #include <cohort/device/device.h>
 #include <cohort/device/device_thread.h>
@@ -33,6 +34,7 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
+  std::size_t bytes_per_pack = 0;  ///< see CommunicationOptions
 
   /// Makes one seat per local replica in a communicator of all replicas of all workers.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
@@ -82,6 +84,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::vector<Tensor> all_reduce(int local_replica, ReduceOp op, std::span<const Tensor> values,
                                                std::uint64_t structure = 0);
 
+  /// The same in the caller's tensors, which must not overlap; without conversion of dtypes.
+  void all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors);
+
   /// @throws WrongContext inside a replica, or when another strategy is active.
   void require_cross_replica(const char* what) const;
 
@@ -102,6 +107,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
 
   StrategyLayout layout_;
   std::vector<std::unique_ptr<Communicator>> seats_;
+  std::vector<BatchReducer> reducers_;  // one per seat: each replica's thread uses its own
   std::deque<Team> teams_;  // one per depth of nested runs, made on first use; outer ones stay where they are
   std::size_t depth_ = 0;
 };

@@ -18,6 +18,13 @@ struct GradientAndVariable {
   Variable variable;
 };
 
+/// What `apply_gradients` does with the gradients before it updates the variables.
+enum class GradientAggregation {
+  kSum,         ///< sums them over all replicas; the caller's tensors are left alone
+  kSumInPlace,  ///< the same in the caller's tensors, which must not overlap: less than half the time
+  kNone,        ///< nothing: they are equal on all replicas already, as GradientBuckets leaves them
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -25,7 +32,8 @@ class Optimizer {
   /// Called inside `run` (or outside any scope), with the same variables on every replica.
   /// @throws WrongContext in cross-replica context; InvalidArgument when a gradient does not have
   /// its variable's shape and dtype, naming it.
-  void apply_gradients(const std::vector<GradientAndVariable>& gradients) const;
+  void apply_gradients(const std::vector<GradientAndVariable>& gradients,
+                       GradientAggregation aggregation = GradientAggregation::kSum) const;
 
  protected:
   /// Updates `variable` in place; both have the same shape and floating dtype.

@@ -1,0 +1,138 @@
+#include <cohort/collective/batch_reducer.h>
+
+#include <algorithm>
+#include <optional>
+
+#include <cohort/base/fingerprint.h>
+
+#include "call_parts.h"
+
+namespace cohort {
+namespace {
+
+/// A program has a few lists that it reduces in every step; lists beyond that are planned anew.
+constexpr std::size_t kPlansKept = 16;
+
+/// Room for the tensors of a pack, side by side.
+struct Copy {
+  Tensor flat;
+  std::vector<Tensor> pieces;  ///< of `flat`, one per tensor
+};
+
+Copy copy_of(const Pack& pack, std::span<const Tensor> tensors) {
+  std::size_t elements = 0;
+  for (const std::size_t index : pack) elements += tensors[index].elements();
+  const Tensor& first = tensors[pack.front()];
+  Copy copy{Tensor::uninitialized({static_cast<std::int64_t>(elements)}, first.dtype(), first.device()), {}};
+  std::int64_t end = 0;
+  for (const std::size_t index : pack) {
+    const std::int64_t begin = end;
+    end += static_cast<std::int64_t>(tensors[index].elements());
+    copy.pieces.push_back(copy.flat.rows(begin, end).reshape(tensors[index].shape()));
+  }
+  return copy;
+}
+
+/// The calls of a batch are told apart by their number too: one that is left out on a member is noticed
+/// although the next is as long.
+class Calls {
+ public:
+  Calls(Communicator& communicator, ReduceOp op, std::uint64_t layout)
+      : communicator_(communicator), op_(op), layout_(layout) {}
+
+  // Blocking calls one after the other: each is long enough to keep all members busy, and between
+  // them there is nothing to do that the next call does not wait for.
+  void all_reduce(const Tensor& input, const Tensor& output) {
+    for_each_call_part(input, output, [this](const Tensor& from, const Tensor& to) {
+      communicator_.all_reduce(from, to, op_, Fingerprint().add(layout_).add(number_++).value());
+    });
+  }
+
+ private:
+  Communicator& communicator_;
+  ReduceOp op_;
+  std::uint64_t layout_;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace
+
+struct BatchReducer::Plan {
+  std::vector<TensorSpec> specs;
+  std::uint64_t layout = 0;
+  std::vector<Pack> packs;
+  std::vector<std::optional<Copy>> copies;  ///< by pack, of those with several tensors; empty before use
+
+  void prepare_copies(std::span<const Tensor> tensors) {
+    if (!copies.empty()) return;
+    copies.resize(packs.size());
+    for (std::size_t i = 0; i < packs.size(); ++i) {
+      if (packs[i].size() > 1) copies[i] = copy_of(packs[i], tensors);
+    }
+  }
+};
+
+BatchReducer::BatchReducer(const BatchReducerOptions& options) : options_(options) {}
+BatchReducer::~BatchReducer() = default;
+BatchReducer::BatchReducer(BatchReducer&&) noexcept = default;
+BatchReducer& BatchReducer::operator=(BatchReducer&&) noexcept = default;
+
+BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors) {
+  const auto known = std::ranges::find_if(
+      plans_, [&](const auto& plan) { return std::ranges::equal(plan->specs, tensors, matches); });
+  if (known != plans_.end()) {
+    std::rotate(plans_.begin(), known, known + 1);
+    return *plans_.front();
+  }
+  auto plan = std::make_unique<Plan>();
+  for (const Tensor& tensor : tensors) plan->specs.push_back({tensor.shape(), tensor.dtype()});
+  plan->layout = layout_of(plan->specs);
+  plan->packs = make_packs(plan->specs, options_.bytes_per_pack, options_.cost);
+  if (plans_.size() == kPlansKept) plans_.pop_back();
+  plans_.insert(plans_.begin(), std::move(plan));
+  return *plans_.front();
+}
+
+void BatchReducer::all_reduce(Communicator& communicator, std::span<const Tensor> tensors, ReduceOp op) {
+  for (const Tensor& tensor : tensors) require_legal(op, tensor.dtype());
+  Plan& plan = plan_for(tensors);
+  plan.prepare_copies(tensors);
+  Calls calls(communicator, op, plan.layout);
+  for (std::size_t i = 0; i < plan.packs.size(); ++i) {
+    const Pack& pack = plan.packs[i];
+    if (pack.size() == 1) {
+      calls.all_reduce(tensors[pack.front()], tensors[pack.front()]);
+      continue;
+    }
+    const Copy& copy = *plan.copies[i];
+    for (std::size_t j = 0; j < pack.size(); ++j) copy.pieces[j].copy_from(tensors[pack[j]]);
+    calls.all_reduce(copy.flat, copy.flat);
+    for (std::size_t j = 0; j < pack.size(); ++j) tensors[pack[j]].copy_from(copy.pieces[j]);
+  }
+}
+
+std::vector<Tensor> BatchReducer::all_reduced(Communicator& communicator, std::span<const Tensor> tensors,
+                                              ReduceOp op, std::uint64_t structure) {
+  for (const Tensor& tensor : tensors) require_legal(op, tensor.dtype());
+  const Plan& plan = plan_for(tensors);
+  Calls calls(communicator, op, Fingerprint().add(plan.layout).add(structure).value());
+  std::vector<Tensor> results(tensors.size());
+  for (const Pack& pack : plan.packs) {
+    if (pack.size() == 1) {
+      const Tensor& input = tensors[pack.front()];
+      Tensor& output = results[pack.front()];
+      output = Tensor::uninitialized(input.shape(), input.dtype(), input.device());
+      calls.all_reduce(input, output);
+      continue;
+    }
+    const Copy copy = copy_of(pack, tensors);
+    for (std::size_t j = 0; j < pack.size(); ++j) {
+      copy.pieces[j].copy_from(tensors[pack[j]]);
+      results[pack[j]] = copy.pieces[j];
+    }
+    calls.all_reduce(copy.flat, copy.flat);
+  }
+  return results;
+}
+
+}  // namespace cohort

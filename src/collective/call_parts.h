@@ -1,0 +1,27 @@
+// The calls that one tensor goes in: one, or several for a tensor of more than
+// kLargestCallBytes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <cohort/collective/packing.h>
+#include <cohort/device/tensor.h>
+
+namespace cohort {
+
+/// Calls `function(input, output)` for each part of two tensors with as many elements.
+template <class Function>
+void for_each_call_part(const Tensor& input, const Tensor& output, Function function) {
+  if (input.bytes() <= kLargestCallBytes) return function(input, output);
+  const Tensor from = input.reshape({-1});
+  const Tensor to = output.reshape({-1});
+  const auto elements = static_cast<std::int64_t>(input.elements());
+  const auto step = static_cast<std::int64_t>(kLargestCallBytes / size_of(input.dtype()));
+  for (std::int64_t begin = 0; begin < elements; begin += step) {
+    const std::int64_t end = std::min(begin + step, elements);
+    function(from.rows(begin, end), to.rows(begin, end));
+  }
+}
+
+}  // namespace cohort

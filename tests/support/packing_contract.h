@@ -1,0 +1,35 @@
+// What packed all-reduces must do over any Communicator: the same checks run with threads
+// and with ranks as members. All members call a check together; each reports through
+// GoogleTest what it finds wrong.
+#pragma once
+
+#include <cohort/collective/communicator.h>
+
+namespace cohort::testing {
+
+/// BatchReducer: lists of mixed dtypes, lengths and emptiness, for limits from one byte to more than
+/// everything, in place and into new tensors: the bits of an all-reduce per tensor.
+void check_batches(Communicator& communicator);
+
+/// Lists of as many elements in other shapes are a mismatch. Leaves a communicator of several members
+/// unusable.
+void check_batch_mismatch(Communicator& communicator);
+
+/// GradientBuckets over many steps, announced in an order of each member's own, from buckets and from
+/// tensors of the caller's: the bits of an all-reduce per tensor.
+void check_buckets(Communicator& communicator);
+
+/// A tensor that goes in several calls, in a batch and in a bucket.
+void check_huge_tensors(Communicator& communicator);
+
+/// After the first steps no pages are added to the heap.
+void check_memory_stays(Communicator& communicator);
+
+/// What the caller does wrong is refused and changes nothing: the step can still be completed.
+void check_bucket_arguments(Communicator& communicator);
+
+/// Members that describe other gradients: an error on all of them that names the odd one, and that
+/// every later call repeats. Leaves a communicator of several members unusable.
+void check_bucket_mismatch(Communicator& communicator);
+
+}  // namespace cohort::testing
