@@ -4,7 +4,7 @@
 #include <functional>
 #include <new>
 
-#include <cohort/collective/packing.h>
+#include <cohort/collective/batch_reducer.h>
 
 #include "agreed_error.h"
 #include "buffers.h"
@@ -25,8 +25,6 @@ struct Mode {
   std::string name;
   const Gradients* gradients = nullptr;  ///< null when it only computes
   std::function<void()> run;
-  /// Where the sums are, when not in the gradients' own memory.
-  std::function<std::vector<std::span<std::byte>>()> results = {};
 };
 
 /// One mode's figures while they are being collected, of this member alone.
@@ -78,7 +76,7 @@ class Profile {
 
   std::vector<Tensor> tensors_;
   Tensor fused_;
-  PackedTensors packed_;
+  BatchReducer batch_;
   std::optional<PrivateMemory> peer_memory_;
   std::optional<Gradients> gradients_;
   std::optional<Gradients> fused_gradients_;
@@ -146,15 +144,9 @@ std::vector<Mode> Profile::modes_without_computing() {
   modes.push_back({.library = "cohort", .name = "per_tensor", .gradients = &*gradients_, .run = [&] {
                      for (const Tensor& tensor : tensors_) communicator.all_reduce(tensor, ReduceOp::kSum);
                    }});
-  modes.push_back({.library = "cohort",
-                   .name = "packed",
-                   .gradients = &*gradients_,
-                   .run =
-                       [&] {
-                         packed_ = pack(tensors_);
-                         communicator.all_reduce(packed_, ReduceOp::kSum);
-                       },
-                   .results = [&] { return raw(packed_.views); }});
+  modes.push_back({.library = "cohort", .name = "packed", .gradients = &*gradients_, .run = [&] {
+                     batch_.all_reduce(communicator, tensors_, ReduceOp::kSum);
+                   }});
   modes.push_back({.library = "cohort", .name = "fused", .gradients = &*fused_gradients_, .run = [&] {
                      communicator.all_reduce(fused_, ReduceOp::kSum);
                    }});
@@ -186,8 +178,7 @@ void Profile::step(const Mode& mode, Record& record) {
   mode.run();
   record.step_us.push_back(member_.clock->microseconds(member_.clock->now() - before));
   if (!options_.check || mode.gradients == nullptr) return;
-  const auto results = mode.results ? mode.results() : mode.gradients->pieces();
-  record.wrong += mode.gradients->count_wrong(results, number);
+  record.wrong += mode.gradients->count_wrong(mode.gradients->pieces(), number);
 }
 
 std::vector<Record> Profile::take_steps(std::span<const Mode> modes) {

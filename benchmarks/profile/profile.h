@@ -2,7 +2,7 @@
 // order in which the backward pass makes them ready, in several ways.
 //
 //   per_tensor  a blocking all-reduce for each tensor
-//   packed      the tensors copied into one (`pack`), and that all-reduced
+//   packed      a BatchReducer: small tensors side by side as one, large ones where they are
 //   fused       all-reduced as one tensor that they already share
 //   async       every all-reduce started when its tensor is ready, then waited for; no computing
 //   overlapped  the same between the pieces of the backward pass, each as long as its tensor's
