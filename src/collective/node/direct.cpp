@@ -106,19 +106,21 @@ class DirectExchange {
   void work() const {
     const std::size_t bytes = call_.elements * size_of(call_.dtype);
     const auto rank = static_cast<std::size_t>(place_.rank);
+    const Block block = block_of(call_, place_.rank);
+    const Share own{block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
     switch (call_.kind) {
       case CollectiveKind::kAllReduce:
         return reduce(share_of(place_.rank, place_.size, bytes), 0, all_outputs());
       case CollectiveKind::kReduce: return reduce(share_of(place_.rank, place_.size, bytes), 0, {call_.root});
-      case CollectiveKind::kReduceScatter: return reduce({0, bytes}, rank * bytes, {place_.rank});
+      case CollectiveKind::kReduceScatter: return reduce({0, own.bytes}, own.begin, {place_.rank});
       case CollectiveKind::kBroadcast: return broadcast(bytes);
       case CollectiveKind::kAllGather:
         for (int member = 0; member < place_.size; ++member) fetch(block_of(call_, member), member);
         return;
       case CollectiveKind::kGather:
-        return copy(inputs_[rank], 0, outputs_[static_cast<std::size_t>(call_.root)], rank * bytes, bytes);
+        return copy(inputs_[rank], 0, outputs_[static_cast<std::size_t>(call_.root)], own.begin, own.bytes);
       case CollectiveKind::kScatter:
-        return copy(inputs_[static_cast<std::size_t>(call_.root)], rank * bytes, outputs_[rank], 0, bytes);
+        return copy(inputs_[static_cast<std::size_t>(call_.root)], own.begin, outputs_[rank], 0, own.bytes);
       case CollectiveKind::kAllToAll:
         for (int step = 0; step < place_.size; ++step) {
           // Each begins with another peer, so that not all read the same one at a time.
