@@ -15,6 +15,8 @@ constexpr std::size_t kEagerBytes = std::size_t{64} << 10;
 
 }  // namespace
 
+int Mailbox::seat_of(const CollectiveCall& call) const { return *seat_.group().seat_of(call.root); }
+
 Parcel* Mailbox::find_free() {
   for (std::size_t i = 0; i < kParcels; ++i) {
     Parcel& parcel = seat_.own().parcels[i];
@@ -42,7 +44,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
     data = contents->data();
   }
   const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data);
-  parcel->to = call.root;
+  parcel->to = seat_of(call);
   parcel->tag = call.tag;
   parcel->dtype = call.dtype;
   parcel->elements = call.elements;
@@ -58,7 +60,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
 
 Parcel* Mailbox::find_for(const CollectiveCall& call) {
   Parcel* first = nullptr;
-  for (Parcel& parcel : seat_.peer(call.root).parcels) {
+  for (Parcel& parcel : seat_.peer(seat_of(call)).parcels) {
     if (parcel.state.load(std::memory_order_acquire) != Parcel::State::kPosted) continue;
     if (parcel.to != seat_.place().rank || parcel.tag != call.tag) continue;
     if (first == nullptr || parcel.number < first->number) first = &parcel;
@@ -81,18 +83,18 @@ Steps Mailbox::receive(const CollectiveCall& call) {
   parcel->state.store(Parcel::State::kTaken, std::memory_order_release);
   if (fits) co_return;
   throw InvalidArgument(
-      ErrorOrigin{"receive", call.root, seat_.group().members()[static_cast<std::size_t>(call.root)].host},
+      ErrorOrigin{"receive", call.root, seat_.group().host_of(call.root)},
       fmt::format(
           "receive: {} sent {} with tag {}, but member {} receives {}[{}]: dtype and elements must agree",
-          seat_.group().who(call.root), sent, call.tag, seat_.place().rank, to_string(call.dtype),
-          call.elements));
+          seat_.group().who(call.root), sent, call.tag, seat_.group().rank_of(seat_.place().rank),
+          to_string(call.dtype), call.elements));
 }
 
 void Mailbox::fetch(const CollectiveCall& call, Parcel& parcel) {
   const std::size_t bytes = call.elements * size_of(call.dtype);
   if (bytes == 0) return;
   const NodeMemory& memory = seat_.group().memory();
-  const int worker = seat_.group().worker_of(call.root);
+  const int worker = seat_.group().worker_of(seat_of(call));
   const auto* address =
       reinterpret_cast<const std::byte*>(parcel.address);  // NOLINT(performance-no-int-to-ptr)
   if (parcel.in_heap) {
@@ -109,7 +111,7 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (group.failed()) seat_.fail(group.failure());
   if (const Error* fault = group.fault()) seat_.fail(*fault);
   const bool late = group.timeout().count() > 0 && waiting.waited() >= group.timeout();
-  const bool left = seat_.peer(call.root).left.load(std::memory_order_acquire);
+  const bool left = seat_.peer(seat_of(call)).left.load(std::memory_order_acquire);
   if (!late && !left) return;
   if (call.kind == CollectiveKind::kReceive) {
     if (find_for(call) != nullptr) return;
@@ -119,7 +121,7 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
     if (!posted->second->state.compare_exchange_strong(state, Parcel::State::kFree)) return;
     posted_.erase(posted);
   }
-  const std::string& host = group.members()[static_cast<std::size_t>(call.root)].host;
+  const std::string& host = group.host_of(call.root);
   const std::string name(to_string(call.kind));
   if (left) {
     throw Aborted(ErrorOrigin{name, call.root, host},

@@ -30,6 +30,7 @@ class Mailbox {
   [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_contents();
 
  private:
+  [[nodiscard]] int seat_of(const CollectiveCall& call) const;
   [[nodiscard]] Parcel* find_free();
   [[nodiscard]] Parcel* find_for(const CollectiveCall& call);
   void fetch(const CollectiveCall& call, Parcel& parcel);

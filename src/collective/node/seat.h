@@ -13,6 +13,7 @@
 
 #include "contribution.h"
 #include "node_group.h"
+#include "outside.h"
 #include "steps.h"
 #include "waiting.h"
 
@@ -20,7 +21,7 @@ namespace cohort::node {
 
 class Seat {
  public:
-  Seat(std::shared_ptr<NodeGroup> group, int rank);
+  Seat(std::shared_ptr<NodeGroup> group, int seat);
 
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;
@@ -30,10 +31,20 @@ class Seat {
   [[nodiscard]] SeatMemory& own() const noexcept { return own_; }
   [[nodiscard]] SeatMemory& peer(int member) const noexcept { return group_->seat(member); }
 
+  /// Set once, by a member of a communicator over several nodes.
+  void set_outside(Outside* outside) noexcept { outside_ = outside; }
+
   // ---- one collective after the other
+
+  /// What is opened until `end_parts` is part of `call`, and the first of it is the call itself.
+  void begin_parts(const CollectiveCall& call) noexcept;
+  void end_parts() noexcept { whole_ = nullptr; }
 
   /// Opens the next collective. @throws the group's failure.
   void open(const CollectiveCall& call);
+
+  /// How many collectives were called before the open one.
+  [[nodiscard]] std::uint64_t number() const noexcept { return calls_ - 1; }
 
   /// Where this member's payload of the open collective goes, before `announce`.
   [[nodiscard]] std::byte* payload() noexcept { return own_line().payload.data(); }
@@ -52,6 +63,13 @@ class Seat {
 
   /// Waits for the members' exact calls. @throws InvalidArgument naming the odd ones.
   Steps explain_disagreement(const CollectiveCall& call);
+
+  /// The same without the conclusion: the exact calls of those who have said what they called.
+  struct Signatures {
+    std::vector<CallSignature> calls;
+    std::vector<int> ranks;
+  };
+  Steps collect_signatures(const CollectiveCall& call, Signatures& signatures);
 
   /// Fetches the line of the next call for writing, which hides behind what the caller does between.
   void prepare_next_line() noexcept { __builtin_prefetch(&own_.lines[(sequence_ + 1) % 2], 1, 3); }
@@ -95,7 +113,12 @@ class Seat {
 
   /// Makes `error` the group's, unless it has one, and this member unusable. @throws the group's error.
   [[noreturn]] void fail(const Error& error);
+  /// The same without throwing; returns the group's error.
+  const Error& set_failure(const Error& error);
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
+
+  /// For example `all_reduce #12`: the open collective, or the whole of which it is a part.
+  [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
 
   std::string_view algorithm = "none";  ///< what carries out the open collective
 
@@ -107,13 +130,19 @@ class Seat {
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
   void require_nobody_left(const CollectiveCall& call);
-  [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
+  void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
+  [[nodiscard]] const CollectiveCall& whole(const CollectiveCall& call) const noexcept {
+    return whole_ == nullptr ? call : *whole_;
+  }
 
   std::shared_ptr<NodeGroup> group_;
   Place place_;
   SeatMemory& own_;
+  Outside* outside_ = nullptr;
 
-  std::uint64_t sequence_ = 0;
+  std::uint64_t calls_ = 0;  ///< collectives as their callers count them
+  const CollectiveCall* whole_ = nullptr;
+  std::uint64_t sequence_ = 0;  ///< announcements: a collective in parts has several
   std::uint64_t word_ = 0;
   bool disagreement_ = false;
   int next_to_check_ = 0;  ///< members before it have done what is awaited
