@@ -1,0 +1,26 @@
+// A long call cut into segments, each of which has a share per lane.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+namespace cohort::network {
+
+class Segments {
+ public:
+  /// Segments of at most `step` elements.
+  Segments(std::size_t elements, std::size_t step)
+      : elements_(elements), step_(std::max<std::size_t>(step, 1)) {}
+
+  [[nodiscard]] std::size_t count() const noexcept { return (elements_ + step_ - 1) / step_; }
+  [[nodiscard]] std::size_t begin(std::size_t segment) const noexcept { return segment * step_; }
+  [[nodiscard]] std::size_t elements(std::size_t segment) const noexcept {
+    return std::min(step_, elements_ - begin(segment));
+  }
+
+ private:
+  std::size_t elements_;
+  std::size_t step_;
+};
+
+}  // namespace cohort::network
