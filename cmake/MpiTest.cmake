@@ -20,11 +20,13 @@ function(cohort_mpi_command out ranks)
 endfunction()
 
 # cohort_mpi_properties(test N TIMEOUT): what every test under the launcher needs. The
-# leak suppressions match only when every stack is unwound in full.
+# leak suppressions match only when every stack is unwound in full. The watchdog of mpi_main
+# names the test that hangs, so it comes before CTest's own time-out.
 function(cohort_mpi_properties test ranks timeout)
+  math(EXPR watchdog_limit "${timeout} - 10")
   set_tests_properties(${test} PROPERTIES
     PROCESSORS ${ranks} TIMEOUT ${timeout} LABELS mpi FIXTURES_REQUIRED launcher
-    ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;ASAN_OPTIONS=fast_unwind_on_malloc=0;LSAN_OPTIONS=suppressions=${cohort_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
+    ENVIRONMENT "TEST_TIME_LIMIT_SECONDS=${watchdog_limit};OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;ASAN_OPTIONS=fast_unwind_on_malloc=0;LSAN_OPTIONS=suppressions=${cohort_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
 endfunction()
 
 function(add_mpi_test name)

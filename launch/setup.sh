@@ -10,13 +10,13 @@ set -euo pipefail
 packages=()
 case ${1:-build} in
   lint) packages+=(git clang-format clang-tidy) ;&
-  test) packages+=(libgtest-dev libgmock-dev) ;&
+  test) packages+=(libgtest-dev libgmock-dev iproute2 procps) ;&
   build)
     packages+=(
       cmake ninja-build g++ ccache
       openmpi-bin libopenmpi-dev
       libboost-program-options-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
-      libhwloc-dev libdlpack-dev
+      libhwloc-dev libhwy-dev libdlpack-dev
       libeigen3-dev  # examples only
     ) ;;
   -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;

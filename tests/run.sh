@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs the tests.
 #
-#   tests/run.sh [--only PATTERN] [--sanitize address|thread] [--jobs N]
+#   tests/run.sh [--only PATTERN] [--all] [--sanitize address|thread] [--jobs N]
 #
 #   --only PATTERN   only the tests whose name matches this regular expression
+#   --all            also the tests of endurance, label `soak`, which take hours
 #   --sanitize WHAT  under a sanitizer, in a build folder of its own; `thread` runs the
 #                    tests whose members are threads, for it cannot see other processes
 #   --jobs N         N compile and test jobs; default: one per core
@@ -12,10 +13,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 refuse() { echo "tests/run.sh: $*; see --help" >&2; exit 2; }
 
-preset=release jobs=$(nproc) selection=()
+preset=release jobs=$(nproc) selection=() left_out=(--label-exclude '^soak$')
 while (($#)); do
   case $1 in
     --only) [[ -n ${2:-} ]] || refuse "--only needs a pattern"; selection=(--tests-regex "$2"); shift 2 ;;
+    --all) left_out=(); shift ;;
     --sanitize)
       case ${2:-} in
         address) preset=asan ;;
@@ -31,4 +33,4 @@ done
 
 launch/setup.sh test
 launch/build.sh "$preset" "$jobs"
-ctest --preset "$preset" --parallel "$jobs" "${selection[@]}" </dev/null
+ctest --preset "$preset" --parallel "$jobs" "${selection[@]}" "${left_out[@]}" </dev/null

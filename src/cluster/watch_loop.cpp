@@ -136,9 +136,16 @@ Loop::TimePoint Loop::next_due() const {
   TimePoint due = TimePoint::max();
   if (end_at_) due = std::min(due, *end_at_);
   if (interruption_ends_at_) due = std::min(due, *interruption_ends_at_);
-  const bool beats = std::any_of(links_.begin(), links_.end(),
-                                 [](const auto& link) { return link->reach() == Link::Reach::kNetwork; });
-  return beats ? std::min(due, next_beat_) : due;
+  if (!links_.empty()) due = std::min(due, next_beat_);
+  for (const auto& link : links_) {
+    if (judges_silence_of(*link)) due = std::min(due, link->last_heard + options_.silence);
+  }
+  return due;
+}
+
+/// Where a further fault would mean nothing, nor would silence.
+bool Loop::judges_silence_of(const Link& link) const {
+  return link.confirmed && !link.left && !fault_ && own_failure_.empty() && !interruption_ && dying_of_ == 0;
 }
 
 void Loop::run_commands() {
@@ -181,23 +188,20 @@ void Loop::check_clocks() {
   const bool was_asleep = now - last_round_ > options_.silence / 2;
   last_round_ = now;
   for (const auto& link : links_) {
-    if (link->reach() != Link::Reach::kNetwork || !link->confirmed) continue;
     if (was_asleep) link->last_heard = now;
-    if (now - link->last_heard < options_.silence || link->left) continue;
-    raise(
-        FrameKind::kGone, link->rank,
-        fmt::format(
-            "{} is out of reach: no sign of life for {:.3g} s (its host is down, the network is cut, or the "
-            "process is stopped)",
-            describe_worker(link->rank), std::chrono::duration<double>(options_.silence).count()),
-        nullptr);
+    if (!judges_silence_of(*link) || now - link->last_heard < options_.silence) continue;
+    const char* causes = link->reach() == Link::Reach::kNetwork
+                             ? "its host is down, the network is cut, or the process is stopped"
+                             : "the process is stopped, or gets no processor time";
+    raise(FrameKind::kGone, link->rank,
+          fmt::format("{} is out of reach: no sign of life for {:.3g} s ({})", describe_worker(link->rank),
+                      std::chrono::duration<double>(options_.silence).count(), causes),
+          nullptr);
   }
   if (now >= next_beat_) {
     next_beat_ = now + options_.beat;
     for (const auto& link : links_) {
-      if (link->reach() == Link::Reach::kNetwork && link->confirmed && !link->has_unsent()) {
-        link->send({FrameKind::kBeat, -1, 0, {}});
-      }
+      if (link->confirmed && !link->has_unsent()) link->send({FrameKind::kBeat, -1, 0, {}});
     }
   }
   if (interruption_ends_at_ && now >= *interruption_ends_at_) {

@@ -57,6 +57,7 @@ class Loop {
   void run();
   void wait_for_events();
   [[nodiscard]] TimePoint next_due() const;
+  [[nodiscard]] bool judges_silence_of(const Link& link) const;
   void run_commands();
   void accept_all();
   void read_links();

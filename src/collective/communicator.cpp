@@ -34,7 +34,7 @@ void require_same_dtype(CollectiveKind kind, const Tensor& input, const Tensor& 
 }
 
 void require_elements(CollectiveKind kind, const Tensor& tensor, const char* role, std::size_t wanted,
-                      const std::string& why) {
+                      const char* why) {
   if (tensor.elements() == wanted) return;
   throw InvalidArgument("{}: {} {} has {} elements, needs {} ({})", to_string(kind), role, describe(tensor),
                         tensor.elements(), wanted, why);
@@ -104,7 +104,7 @@ CollectiveCall all_gather_call(const Tensor& input, const Tensor& output, int ra
   constexpr auto kKind = CollectiveKind::kAllGather;
   require_same_dtype(kKind, input, output);
   require_elements(kKind, output, "output", input.elements() * static_cast<std::size_t>(size),
-                   fmt::format("{} members times the input's {}", size, input.elements()));
+                   "the input's elements times the number of members");
   require_aliasing(kKind, input, output, static_cast<std::size_t>(rank) * input.bytes());
   return make_call(kKind, input, output, input.elements());
 }
@@ -137,7 +137,7 @@ CollectiveCall reduce_scatter_call(const Tensor& input, const Tensor& output, Re
   require_legal(op, input.dtype());
   require_same_dtype(kKind, input, output);
   require_elements(kKind, input, "input", output.elements() * static_cast<std::size_t>(size),
-                   fmt::format("{} members times the output's {}", size, output.elements()));
+                   "the output's elements times the number of members");
   require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
   CollectiveCall call = make_call(kKind, input, output, output.elements());
   call.op = op;
@@ -163,7 +163,7 @@ CollectiveCall gather_call(const Tensor& input, const Tensor& output, int root, 
   }
   require_same_dtype(kKind, input, output);
   require_elements(kKind, output, "output", input.elements() * static_cast<std::size_t>(size),
-                   fmt::format("{} members times the input's {}", size, input.elements()));
+                   "the input's elements times the number of members");
   require_aliasing(kKind, input, output, static_cast<std::size_t>(rank) * input.bytes());
   return call;
 }
@@ -177,7 +177,7 @@ CollectiveCall scatter_call(const Tensor& input, const Tensor& output, int root,
   if (rank != root) return call;
   require_same_dtype(kKind, input, output);
   require_elements(kKind, input, "input", output.elements() * static_cast<std::size_t>(size),
-                   fmt::format("{} members times the output's {}", size, output.elements()));
+                   "the output's elements times the number of members");
   require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
   call.input = input.data();
   call.buffers[0] = &input.buffer();

@@ -33,10 +33,6 @@ DType parse_dtype(std::string_view name) {
   throw InvalidArgument("unknown dtype '{}'; known: {}.", name, known);
 }
 
-std::size_t size_of(DType dtype) noexcept {
-  return visit_dtype(dtype, []<class T>(std::type_identity<T>) { return sizeof(T); });
-}
-
 bool is_floating(DType dtype) noexcept {
   return is_half(dtype) || dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }

@@ -1,6 +1,7 @@
 #include <cohort/collective/reduction.h>
 
 #include <limits>
+#include <numeric>
 
 #include <gmock/gmock.h>
 
@@ -13,6 +14,7 @@ namespace {
 Tensor reduce(ReduceOp op, const std::vector<Tensor>& inputs) {
   Tensor result = Tensor::uninitialized(inputs.front().shape(), inputs.front().dtype());
   std::vector<const std::byte*> pointers;
+  pointers.reserve(inputs.size());
   for (const Tensor& input : inputs) pointers.push_back(input.data());
   reduce_elements(result.dtype(), op, pointers, result.data(), result.elements());
   return result;
@@ -51,11 +53,13 @@ TEST(Mismatch, IsDecidedByMajority) {
   call.elements = 1000;
   std::vector<CallSignature> calls(8, signature(call, 4183));
   std::vector<MemberInfo> members(8, MemberInfo{2, "n1"});
+  std::vector<int> callers(8);
+  std::iota(callers.begin(), callers.end(), 0);
   int odd = -1;
-  EXPECT_FALSE(explain_mismatch(calls, members, odd));
+  EXPECT_FALSE(explain_mismatch(calls, callers, members, odd));
   call.elements = 1024;
   calls[5] = signature(call, 4183);
-  const auto text = explain_mismatch(calls, members, odd);
+  const auto text = explain_mismatch(calls, callers, members, odd);
   ASSERT_TRUE(text);
   EXPECT_EQ(odd, 5);
   EXPECT_THAT(*text,

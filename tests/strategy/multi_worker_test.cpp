@@ -1,5 +1,7 @@
 // MultiWorkerMirroredStrategy with workers that are threads: what the workers compute
 // together, one replica each.
+#include <latch>
+
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
@@ -172,13 +174,24 @@ TEST_P(SeveralWorkers, AreToldWhoseRowsDiffer) {
 }
 
 TEST_P(SeveralWorkers, AreToldWhoIsMissing) {
+  std::latch others(workers() - 1);
   on_every_worker(
-      [](const Strategy& strategy, int rank) {
-        if (rank == last()) return;
+      [&](const Strategy& strategy, int rank) {
+        if (rank == last()) return others.wait();
         EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
                     ThrowsMessage<DeadlineExceeded>(names_missing(last())));
+        others.count_down();
       },
       kImpatient);
+}
+
+TEST_P(SeveralWorkers, AreToldAtOnceWhoLeft) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    if (rank == last()) return;
+    EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
+                ThrowsMessage<Aborted>(
+                    HasSubstr("left the communicator without this call: member " + std::to_string(last()))));
+  });
 }
 
 TEST_P(SeveralWorkers, SeeTheExceptionOfTheirOwnReplica) {

@@ -19,10 +19,14 @@
 namespace cohort::testing {
 namespace {
 
-constexpr auto kTimeLimit = std::chrono::seconds(50);
 constexpr const char* kCollectiveTimeoutSeconds = "15";
 
 std::optional<mpi::Session> the_session;
+
+std::chrono::seconds time_limit() {
+  const char* seconds = ::getenv("TEST_TIME_LIMIT_SECONDS");
+  return std::chrono::seconds(seconds == nullptr ? 50 : std::atoi(seconds));
+}
 
 void print(const std::string& text) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
@@ -49,8 +53,8 @@ class Watchdog {
  private:
   void run() {
     std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, kTimeLimit, [this] { return stopped_; })) return;
-    print(fmt::format("[rank {}] still in {} after {} s; giving up\n", rank_, test_, kTimeLimit.count()));
+    if (changed_.wait_for(lock, time_limit(), [this] { return stopped_; })) return;
+    print(fmt::format("[rank {}] still in {} after {} s; giving up\n", rank_, test_, time_limit().count()));
     ::_exit(3);
   }
 

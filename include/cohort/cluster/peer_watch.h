@@ -32,7 +32,7 @@ struct PeerWatchOptions {
   std::function<std::vector<std::string>(std::string_view)> exchange;
 
   std::chrono::duration<double> grace{3};    ///< from a fault to the end of this process
-  std::chrono::milliseconds beat{1000};      ///< between signs of life, on links between nodes
+  std::chrono::milliseconds beat{1000};      ///< between signs of life, on every link
   std::chrono::milliseconds silence{5000};   ///< without a sign of life: out of reach
   std::chrono::milliseconds connect{5000};   ///< for making one link
   std::chrono::milliseconds interrupt{500};  ///< after another worker's SIGTERM: for our own to arrive

@@ -1,6 +1,11 @@
-// The arithmetic of collectives: one element-wise pass over the inputs of several
-// members. 16-bit floats are widened to float32 for all operands of the pass and
-// rounded once; NaN propagates through every operator; integers wrap.
+// The arithmetic of collectives: one element-wise pass over the inputs of several members,
+// whose result goes to one or several outputs. 16-bit floats are widened to float32 for all
+// operands of the pass and rounded once; integers wrap; MIN and MAX order -0 before +0. A NaN
+// stays a NaN through every operator; which one is left where several meet is unspecified.
+//
+// The kernels are vectorised for several instruction sets; the best one that the processor
+// has is chosen at run time, and all of them give the same bits. Any thread may call them at
+// any time; buffers need no alignment beyond that of their elements.
 #pragma once
 
 #include <cstddef>
@@ -10,32 +15,43 @@
 
 namespace cohort {
 
-/// How a pass should treat the memory system; never what it computes.
+/// How a pass treats the caches. Never changes the result; ignored below 1 KiB.
 struct ReductionHints {
-  bool stream = false;                     ///< write all outputs past the caches
-  bool stream_others = false;              ///< write all outputs but the first past the caches
-  std::size_t prefetch_bytes = 0;          ///< fetch every input this far ahead
-  std::size_t prefetch_outputs_bytes = 0;  ///< fetch outputs but the first, for writing, this far ahead
-  int take_over = -1;  ///< index of an input that this thread writes to next: fetched for writing
+  /// Writes every output past the caches (for results larger than the last private level), and
+  /// has them visible to other cores before it returns.
+  bool stream = false;
+  /// The same for every output but the first: the others belong to other cores.
+  bool stream_others = false;
+  /// How many bytes ahead of the pass every input is prefetched; 0: as the hardware does.
+  std::size_t prefetch_bytes = 0;
+  /// The input whose lines are prefetched for writing, about 2 KiB ahead, because this thread
+  /// writes there next; -1: none.
+  int take_over = -1;
+  /// How many bytes ahead every output but the first is prefetched for writing; 0: not at all.
+  std::size_t prefetch_outputs_bytes = 0;
 };
 
-/// outputs[j][i] = inputs[0][i] op inputs[1][i] op ..., in this order, in one pass; MEAN divides by
-/// the number of inputs. An output may be one of the inputs, but must not overlap them otherwise.
-/// `op` must be legal for `dtype`; `inputs` and `outputs` must not be empty.
+/// output[i] = inputs[0][i] op inputs[1][i] op ..., from left to right, for each of `outputs`;
+/// MEAN divides by the number of inputs. An output may be one of the inputs; outputs must not
+/// overlap inputs or one another otherwise. Neither list may be empty.
+using ReductionKernel = void (*)(std::span<const std::byte* const> inputs,
+                                 std::span<std::byte* const> outputs, std::size_t elements,
+                                 const ReductionHints& hints);
+
+/// The kernel for this processor, good for the life of the process.
+/// @throws Internal where `require_legal` has not been asked, and would have thrown.
+[[nodiscard]] ReductionKernel reduction_kernel(DType dtype, ReduceOp op);
+
+/// Looks the kernel up and calls it.
 void reduce_elements(DType dtype, ReduceOp op, std::span<const std::byte* const> inputs,
                      std::span<std::byte* const> outputs, std::size_t elements,
                      const ReductionHints& hints = {});
 
 /// The same with one output.
-inline void reduce_elements(DType dtype, ReduceOp op, std::span<const std::byte* const> inputs,
-                            std::byte* output, std::size_t elements) {
-  reduce_elements(dtype, op, inputs, std::span<std::byte* const>(&output, 1), elements);
-}
+void reduce_elements(DType dtype, ReduceOp op, std::span<const std::byte* const> inputs, std::byte* output,
+                     std::size_t elements);
 
 /// Divides each floating-point element by `divisor`, rounding once: the last step of a MEAN.
 void divide_elements(DType dtype, std::byte* data, std::size_t elements, std::size_t divisor);
-
-/// Copies memory that does not overlap, past the caches if `stream`.
-void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes, bool stream = false);
 
 }  // namespace cohort

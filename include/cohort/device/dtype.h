@@ -44,7 +44,10 @@ inline constexpr std::array kAllDTypes{
 [[nodiscard]] DType parse_dtype(std::string_view name);
 
 /// Bytes per element.
-[[nodiscard]] std::size_t size_of(DType dtype) noexcept;
+[[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {
+  constexpr std::array<std::uint8_t, kAllDTypes.size()> kSizes{1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 1};
+  return kSizes[static_cast<std::size_t>(dtype)];
+}
 
 [[nodiscard]] bool is_floating(DType dtype) noexcept;
 

@@ -1,5 +1,6 @@
 #include "halving_doubling.h"
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 #include "fold.h"

@@ -44,8 +44,7 @@ Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topo
       site_{seat_, wire_, topology_, constants_, lane_of(topology_)},
       leaders_(leaders_of(topology_)),
       roll_call_(Lane(wire_, leaders_, topology_.own_node()), topology_, kRidingBytes),
-      cells_(static_cast<std::size_t>(topology_.members())),
-      sources_(static_cast<std::size_t>(topology_.members())) {}
+      cells_(static_cast<std::size_t>(topology_.members())) {}
 
 Steps Link::carry_out(const CollectiveCall& call) {
   seat_.begin_parts(call);
@@ -65,7 +64,9 @@ Steps Link::carry_out(const CollectiveCall& call) {
 }
 
 Steps Link::agree(const CollectiveCall& call) {
-  seat_.open(call);
+  const node::CallPlan& plan = seat_.plan(call);
+  kernel_ = plan.kernel;
+  seat_.open(plan);
   contribute(call);
   seat_.announce();
   co_await until([&] { return seat_.all_announced(); });
@@ -78,7 +79,7 @@ Steps Link::agree(const CollectiveCall& call) {
   }
   if (site_.alone_on_node()) co_return;
   // The leader's second announcement says that all nodes agree, and where the contributions are.
-  seat_.open(call);
+  seat_.open(seat_.plan(call));
   publish_contributions();
   seat_.announce();
   co_await until([&] { return seat_.all_announced(); });
@@ -178,8 +179,8 @@ void Link::collect_result(const CollectiveCall& call) {
                                             : seat_.slot(0, slot_) + place * riding_bytes_;
     }
   }
-  node::collect(call, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)}, cells_,
-                sources_, false);
+  node::collect(call, kernel_, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)},
+                cells_, false);
 }
 
 std::optional<Error> Link::look_around(const CollectiveCall& call, const node::Waiting& waiting) {

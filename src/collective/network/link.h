@@ -57,11 +57,11 @@ class Link final : public node::Outside {
   RollCall roll_call_;
 
   // of the open collective
+  ReductionKernel kernel_ = nullptr;
   std::size_t riding_bytes_ = 0;  ///< of each member's contribution; 0 if it does not ride along
   bool in_line_ = false;          ///< it lies beside the announcement, and not in a slot
   std::uint64_t slot_ = 0;
   std::vector<const std::byte*> cells_;  ///< all contributions, by rank
-  std::vector<const std::byte*> sources_;
 };
 
 }  // namespace cohort::network

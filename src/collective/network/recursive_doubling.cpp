@@ -1,5 +1,6 @@
 #include "recursive_doubling.h"
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 #include "fold.h"

@@ -1,5 +1,6 @@
 #include "ring.h"
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 namespace cohort::network {

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 #include "../node/carry_out.h"

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 #include "../node/contribution.h"

@@ -10,8 +10,8 @@
 namespace cohort::node {
 namespace {
 
-Steps carry_out_small(Seat& seat, const CollectiveCall& call, std::size_t bytes) {
-  SlotCall slot(seat, call, bytes);
+Steps carry_out_small(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
+  SlotCall slot(seat, call, plan);
   co_await until([&] { return seat.all_announced(); });
   if (seat.disagreement()) {
     Steps explanation = seat.explain_disagreement(call);
@@ -29,11 +29,25 @@ std::size_t smallest_direct_call(Reach reach, bool in_place) {
   return std::numeric_limits<std::size_t>::max();
 }
 
-Steps carry_out_large(Seat& seat, const CollectiveCall& call, std::size_t bytes) {
-  seat.open(call);
-  const BufferAddresses addresses = addresses_of(call);
-  std::memcpy(seat.payload(), &addresses, sizeof addresses);
+/// Whether this member's own buffers settle that the call goes in pieces, whatever the others have.
+bool goes_in_pieces(const Seat& seat, const BufferAddresses& own, std::size_t bytes) {
+  const bool private_to_process =
+      !seat.group().is_one_process() && (!own.input_in_heap || !own.output_in_heap);
+  const Reach best = seat.group().memory().has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
+  return private_to_process && own.input != 0 && own.output != 0 && bytes < smallest_direct_call(best, false);
+}
+
+Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
+  seat.open(plan);
+  const BufferAddresses own = addresses_of(call);
+  std::memcpy(seat.payload(), &own, sizeof own);
   seat.announce();
+  Steps exchange;
+  if (goes_in_pieces(seat, own, plan.bytes)) {
+    // The first pieces are on their way while the announcements are.
+    exchange = exchange_in_pieces(seat, call, plan.kernel);
+    exchange.resume();
+  }
   co_await until([&] { return seat.all_announced(); });
   if (seat.disagreement()) {
     Steps explanation = seat.explain_disagreement(call);
@@ -41,23 +55,26 @@ Steps carry_out_large(Seat& seat, const CollectiveCall& call, std::size_t bytes)
   }
   const Reach reach = reach_of_buffers(seat);
   const bool in_place = all_in_place(seat);
-  const bool directly = bytes >= smallest_direct_call(reach, in_place);
+  const bool directly = plan.bytes >= smallest_direct_call(reach, in_place);
   seat.algorithm = !directly ? "pieces" : reach == Reach::kAddressed ? "direct" : "single_copy";
-  Steps exchange = directly ? exchange_directly(seat, call, in_place) : exchange_in_pieces(seat, call);
+  if (!exchange.started()) {
+    exchange = directly ? exchange_directly(seat, call, plan.kernel, in_place)
+                        : exchange_in_pieces(seat, call, plan.kernel);
+  }
   co_await finished(exchange);
 }
 
 }  // namespace
 
 Steps carry_out(Seat& seat, const CollectiveCall& call) {
-  const std::size_t bytes = contributed_bytes(call, seat.place().size);
-  return fits_slot(bytes) ? carry_out_small(seat, call, bytes) : carry_out_large(seat, call, bytes);
+  const CallPlan& plan = seat.plan(call);
+  return fits_slot(plan.bytes) ? carry_out_small(seat, call, plan) : carry_out_large(seat, call, plan);
 }
 
 void carry_out_now(Seat& seat, const CollectiveCall& call) {
-  const std::size_t bytes = contributed_bytes(call, seat.place().size);
-  if (!fits_slot(bytes)) return seat.drive(call, carry_out_large(seat, call, bytes));
-  SlotCall slot(seat, call, bytes);
+  const CallPlan& plan = seat.plan(call);
+  if (!fits_slot(plan.bytes)) return seat.drive(call, carry_out_large(seat, call, plan));
+  SlotCall slot(seat, call, plan);
   seat.wait_for(call, [&] { return seat.all_announced(); });
   if (seat.disagreement()) seat.drive(call, seat.explain_disagreement(call));
   slot.finish();

@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 namespace cohort::node {
 namespace {
 
 void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (bytes > 0 && to != from) copy_bytes(to, from, bytes);
+  constexpr std::size_t kShort = 256;  // for which the C library is as fast, without a look at the processor
+  if (bytes == 0 || to == from) return;
+  if (bytes <= kShort)
+    std::memcpy(to, from, bytes);
+  else
+    copy_bytes(to, from, bytes);
 }
 
 /// The part of `range` that lies within a block of `elements`.
@@ -17,19 +23,19 @@ std::size_t within(const Range& range, std::size_t elements) {
   return std::min(range.elements, elements - std::min(range.begin, elements));
 }
 
-void reduce_cells(const CollectiveCall& call, const Place& place, const Range& range, std::size_t cell_offset,
-                  const std::byte* own_input, std::span<const std::byte* const> cells,
-                  std::span<const std::byte*> sources, bool take_over) {
+void reduce_cells(const CollectiveCall& call, ReductionKernel kernel, const Place& place, const Range& range,
+                  std::size_t cell_offset, const std::byte* own_input, std::span<const std::byte*> cells,
+                  bool take_over) {
   if (range.elements == 0) return;
-  for (std::size_t member = 0; member < cells.size(); ++member) sources[member] = cells[member] + cell_offset;
-  sources[static_cast<std::size_t>(place.rank)] = own_input;
-  std::byte* const output[] = {call.output + range.begin * size_of(call.dtype)};
+  for (const std::byte*& cell : cells) cell += cell_offset;
+  cells[static_cast<std::size_t>(place.rank)] = own_input;
+  std::byte* const output = call.output + range.begin * size_of(call.dtype);
   ReductionHints hints;
   // Below, taking the lines over costs more than the next call gains.
   constexpr std::size_t kTakeOverBytes = 4096;
   if (take_over && place.size == 2 && range.elements * size_of(call.dtype) >= kTakeOverBytes)
     hints.take_over = 1 - place.rank;
-  reduce_elements(call.dtype, call.op, sources, output, range.elements, hints);
+  kernel(cells, {&output, 1}, range.elements, hints);
 }
 
 }  // namespace
@@ -45,6 +51,11 @@ std::size_t blocks_brought(CollectiveKind kind, int size) noexcept {
     case CollectiveKind::kScatter: return static_cast<std::size_t>(size);
     default: return 1;
   }
+}
+
+bool reduces(CollectiveKind kind) noexcept {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce ||
+         kind == CollectiveKind::kReduceScatter;
 }
 
 Block block_of(const CollectiveCall& call, int member) noexcept {
@@ -71,8 +82,8 @@ void contribute(const CollectiveCall& call, const Place& place, const Range& ran
   }
 }
 
-void collect(const CollectiveCall& call, const Place& place, const Range& range,
-             std::span<const std::byte* const> cells, std::span<const std::byte*> sources, bool take_over) {
+void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& place, const Range& range,
+             std::span<const std::byte*> cells, bool take_over) {
   const std::size_t size = size_of(call.dtype);
   const auto rank = static_cast<std::size_t>(place.rank);
   const auto root = static_cast<std::size_t>(call.root);
@@ -83,11 +94,11 @@ void collect(const CollectiveCall& call, const Place& place, const Range& range,
       if (rank != root) return;
       [[fallthrough]];
     case CollectiveKind::kAllReduce:
-      return reduce_cells(call, place, range, 0, call.input + range.begin * size, cells, sources, take_over);
+      return reduce_cells(call, kernel, place, range, 0, call.input + range.begin * size, cells, take_over);
     case CollectiveKind::kReduceScatter: {
       const Block block = block_of(call, place.rank);
-      return reduce_cells(call, place, {range.begin, within(range, block.elements)}, own_block,
-                          call.input + (block.begin + range.begin) * size, cells, sources, take_over);
+      return reduce_cells(call, kernel, place, {range.begin, within(range, block.elements)}, own_block,
+                          call.input + (block.begin + range.begin) * size, cells, take_over);
     }
     case CollectiveKind::kBroadcast:
       if (rank != root) copy(output, cells[root], range.elements * size);

@@ -9,6 +9,7 @@
 #include <span>
 
 #include <cohort/collective/collective_call.h>
+#include <cohort/collective/reduction.h>
 
 namespace cohort::node {
 
@@ -33,6 +34,9 @@ struct Range {
   return blocks_brought(call.kind, size) * block_elements(call) * size_of(call.dtype);
 }
 
+/// Whether the kind combines the members' elements, and so has an operator.
+[[nodiscard]] bool reduces(CollectiveKind kind) noexcept;
+
 /// Where the block of `member` begins, and how many elements it has, in a buffer of all blocks.
 struct Block {
   std::size_t begin = 0;
@@ -44,9 +48,9 @@ struct Block {
 void contribute(const CollectiveCall& call, const Place& place, const Range& range, std::byte* cell);
 
 /// Makes this member's part of the result from all members' cells, by rank. The cell of this member
-/// itself is not read. `sources` is room for one pointer per member; `take_over` says that the cells
-/// will be written by this member next.
-void collect(const CollectiveCall& call, const Place& place, const Range& range,
-             std::span<const std::byte* const> cells, std::span<const std::byte*> sources, bool take_over);
+/// itself is not read; the list is used up. `kernel` is for the kinds that reduce; `take_over` says that
+/// this member writes to the other one's cell next.
+void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& place, const Range& range,
+             std::span<const std::byte*> cells, bool take_over);
 
 }  // namespace cohort::node

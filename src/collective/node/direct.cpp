@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 #include <cohort/device/node_heap.h>
 
@@ -86,46 +87,53 @@ Share share_of(int member, int members, std::size_t bytes) {
   return {edge(member), edge(member + 1) - edge(member)};
 }
 
+/// Members that a result goes to, one after the other from `first` on.
+struct Targets {
+  int first = 0;
+  int count = 1;
+};
+
 /// One direct collective, as one member carries out its share of it.
 class DirectExchange {
  public:
-  DirectExchange(Seat& seat, const CollectiveCall& call, bool in_place)
-      : seat_(seat), call_(call), place_(seat.place()), in_place_(in_place) {
+  DirectExchange(Seat& seat, const CollectiveCall& call, ReductionKernel kernel, bool in_place)
+      : seat_(seat), call_(call), kernel_(kernel), place_(seat.place()), in_place_(in_place) {
+    buffers_.reserve(static_cast<std::size_t>(place_.size));
     bool all_addressed = true;
     for (int member = 0; member < place_.size; ++member) {
       const BufferAddresses addresses = addresses_in(seat, member);
-      inputs_.emplace_back(seat, member, addresses.input, addresses.input_in_heap);
-      outputs_.emplace_back(seat, member, addresses.output, addresses.output_in_heap);
-      for (const RemoteBuffer* buffer : {&inputs_.back(), &outputs_.back()})
+      buffers_.push_back({{seat, member, addresses.input, addresses.input_in_heap},
+                          {seat, member, addresses.output, addresses.output_in_heap}});
+      for (const RemoteBuffer* buffer : {&buffers_.back().input, &buffers_.back().output})
         all_addressed &= buffer->addressed() || !buffer->exists();
     }
     block_bytes_ = all_addressed ? kEverything : kSingleCopyBlock;
-    if (!all_addressed) room_ = allocate(kSingleCopyBlock * (inputs_.size() + 1), Device());
+    if (!all_addressed) room_ = allocate(kSingleCopyBlock * (buffers_.size() + 1), Device());
   }
 
   void work() const {
     const std::size_t bytes = call_.elements * size_of(call_.dtype);
-    const auto rank = static_cast<std::size_t>(place_.rank);
     const Block block = block_of(call_, place_.rank);
     const Share own{block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
+    const Share share = share_of(place_.rank, place_.size, bytes);
     switch (call_.kind) {
-      case CollectiveKind::kAllReduce:
-        return reduce(share_of(place_.rank, place_.size, bytes), 0, all_outputs());
-      case CollectiveKind::kReduce: return reduce(share_of(place_.rank, place_.size, bytes), 0, {call_.root});
-      case CollectiveKind::kReduceScatter: return reduce({0, own.bytes}, own.begin, {place_.rank});
+      // This member's output first: its lines are the ones that go to the nearest cache.
+      case CollectiveKind::kAllReduce: return reduce(share, 0, {place_.rank, place_.size});
+      case CollectiveKind::kReduce: return reduce(share, 0, {call_.root, 1});
+      case CollectiveKind::kReduceScatter: return reduce({0, own.bytes}, own.begin, {place_.rank, 1});
       case CollectiveKind::kBroadcast: return broadcast(bytes);
       case CollectiveKind::kAllGather:
         for (int member = 0; member < place_.size; ++member) fetch(block_of(call_, member), member);
         return;
       case CollectiveKind::kGather:
-        return copy(inputs_[rank], 0, outputs_[static_cast<std::size_t>(call_.root)], own.begin, own.bytes);
+        return copy(input(place_.rank), 0, output(call_.root), own.begin, own.bytes);
       case CollectiveKind::kScatter:
-        return copy(inputs_[static_cast<std::size_t>(call_.root)], own.begin, outputs_[rank], 0, own.bytes);
+        return copy(input(call_.root), own.begin, output(place_.rank), 0, own.bytes);
       case CollectiveKind::kAllToAll:
         for (int step = 0; step < place_.size; ++step) {
           // Each begins with another peer, so that not all read the same one at a time.
-          const auto from = static_cast<std::size_t>((place_.rank + step) % place_.size);
-          copy(inputs_[from], rank * bytes, outputs_[rank], from * bytes, bytes);
+          const int from = (place_.rank + step) % place_.size;
+          copy(input(from), own.begin, output(place_.rank), static_cast<std::size_t>(from) * bytes, bytes);
         }
         return;
       case CollectiveKind::kBarrier:
@@ -135,43 +143,49 @@ class DirectExchange {
   }
 
  private:
-  /// All members, this one first: its lines are the ones that are written to the nearest cache.
-  [[nodiscard]] std::vector<int> all_outputs() const {
-    std::vector<int> members;
-    for (int step = 0; step < place_.size; ++step) members.push_back((place_.rank + step) % place_.size);
-    return members;
+  struct Buffers {
+    RemoteBuffer input;
+    RemoteBuffer output;
+  };
+
+  [[nodiscard]] const RemoteBuffer& input(int member) const noexcept {
+    return buffers_[static_cast<std::size_t>(member)].input;
+  }
+  [[nodiscard]] const RemoteBuffer& output(int member) const noexcept {
+    return buffers_[static_cast<std::size_t>(member)].output;
   }
 
-  [[nodiscard]] std::byte* room(std::size_t index) const noexcept {
-    return room_->data() + index * kSingleCopyBlock;
-  }
-  [[nodiscard]] std::byte* room_or_null(std::size_t index) const noexcept {
-    return room_ == nullptr ? nullptr : room(index);
+  /// Room for a block of what a member's private memory holds, or, beyond the last member, for the result.
+  [[nodiscard]] std::byte* room(int index) const noexcept {
+    return room_ == nullptr ? nullptr : room_->data() + static_cast<std::size_t>(index) * kSingleCopyBlock;
   }
 
-  /// Reduces a share of all members' inputs, which begins at `offset` of each, to the members' outputs.
-  void reduce(const Share& share, std::size_t offset, const std::vector<int>& to) const {
+  /// Reduces a share of all members' inputs, which begins at `offset` of each, to the targets' outputs.
+  void reduce(const Share& share, std::size_t offset, const Targets& targets) const {
     const ReductionHints hints = hints_for(share);
-    std::vector<const std::byte*> sources(inputs_.size());
-    std::vector<std::byte*> targets;
+    const std::span<const std::byte*> sources = seat_.pointers();
+    const std::span<std::byte*> results = seat_.more_pointers();
     const std::size_t end = share.begin + share.bytes;
     for (std::size_t begin = share.begin; begin < end; begin += block_bytes_) {
       const std::size_t bytes = std::min(block_bytes_, end - begin);
-      for (std::size_t member = 0; member < inputs_.size(); ++member)
-        sources[member] = inputs_[member].see(offset + begin, bytes, room_or_null(member));
+      for (int member = 0; member < place_.size; ++member)
+        sources[static_cast<std::size_t>(member)] = input(member).see(offset + begin, bytes, room(member));
       // What cannot be written directly is written once, here, and copied from here.
-      targets.clear();
-      for (const int member : to) {
-        const RemoteBuffer& output = outputs_[static_cast<std::size_t>(member)];
-        if (output.addressed()) targets.push_back(output.target(begin, nullptr));
-      }
-      if (targets.empty()) targets.push_back(room(inputs_.size()));
-      reduce_elements(call_.dtype, call_.op, sources, targets, bytes / size_of(call_.dtype), hints);
-      for (const int member : to) {
-        const RemoteBuffer& output = outputs_[static_cast<std::size_t>(member)];
-        if (!output.addressed()) output.put(begin, targets.front(), bytes);
-      }
+      std::size_t addressed = 0;
+      for_each(targets, [&](const RemoteBuffer& target) {
+        if (target.addressed()) results[addressed++] = target.target(begin, nullptr);
+      });
+      if (addressed == 0) results[addressed++] = room(place_.size);
+      kernel_(sources, results.first(addressed), bytes / size_of(call_.dtype), hints);
+      for_each(targets, [&](const RemoteBuffer& target) {
+        if (!target.addressed()) target.put(begin, results.front(), bytes);
+      });
     }
+  }
+
+  template <class Function>
+  void for_each(const Targets& targets, Function function) const {
+    for (int step = 0; step < targets.count; ++step) function(output((targets.first + step) % place_.size));
   }
 
   [[nodiscard]] ReductionHints hints_for(const Share& share) const noexcept {
@@ -190,20 +204,17 @@ class DirectExchange {
   /// With two members both halves move at once; with more, those who want the data are enough to
   /// saturate the source.
   void broadcast(std::size_t bytes) const {
-    const auto root = static_cast<std::size_t>(call_.root);
     if (place_.size == 2) {
       const Share share = share_of(place_.rank, 2, bytes);
-      return copy(inputs_[root], share.begin, outputs_[1 - root], share.begin, share.bytes);
+      return copy(input(call_.root), share.begin, output(1 - call_.root), share.begin, share.bytes);
     }
-    if (place_.rank != call_.root)
-      copy(inputs_[root], 0, outputs_[static_cast<std::size_t>(place_.rank)], 0, bytes);
+    if (place_.rank != call_.root) copy(input(call_.root), 0, output(place_.rank), 0, bytes);
   }
 
   /// All-gather: another member's block to this member's output.
   void fetch(const Block& block, int member) const {
     const std::size_t size = size_of(call_.dtype);
-    copy(inputs_[static_cast<std::size_t>(member)], 0, outputs_[static_cast<std::size_t>(place_.rank)],
-         block.begin * size, block.elements * size);
+    copy(input(member), 0, output(place_.rank), block.begin * size, block.elements * size);
   }
 
   void copy(const RemoteBuffer& from, std::size_t from_begin, const RemoteBuffer& to, std::size_t to_begin,
@@ -215,17 +226,17 @@ class DirectExchange {
         continue;
       }
       // The kernel copies straight to where the data belongs, if this process can write there.
-      std::byte* target = to.target(to_begin + at, room_or_null(0));
+      std::byte* target = to.target(to_begin + at, room(0));
       to.put(to_begin + at, from.see(from_begin + at, part, target), part);
     }
   }
 
   Seat& seat_;
   const CollectiveCall& call_;
+  ReductionKernel kernel_;
   const Place& place_;
   bool in_place_;
-  std::vector<RemoteBuffer> inputs_;
-  std::vector<RemoteBuffer> outputs_;
+  std::vector<Buffers> buffers_;
   std::size_t block_bytes_ = kEverything;
   std::shared_ptr<const Buffer> room_;  ///< a block per member, and one for the result
 };
@@ -265,8 +276,8 @@ bool all_in_place(const Seat& seat) noexcept {
   return true;
 }
 
-Steps exchange_directly(Seat& seat, const CollectiveCall& call, bool in_place) {
-  DirectExchange(seat, call, in_place).work();
+Steps exchange_directly(Seat& seat, const CollectiveCall& call, ReductionKernel kernel, bool in_place) {
+  DirectExchange(seat, call, kernel, in_place).work();
   seat.raise_shares();
   co_await until([&seat] { return seat.all_have_shares(); });
 }

@@ -28,6 +28,6 @@ enum class Reach {
 [[nodiscard]] bool all_in_place(const Seat& seat) noexcept;
 
 /// The collective itself, once all have announced where their buffers are.
-Steps exchange_directly(Seat& seat, const CollectiveCall& call, bool in_place);
+Steps exchange_directly(Seat& seat, const CollectiveCall& call, ReductionKernel kernel, bool in_place);
 
 }  // namespace cohort::node

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <cohort/collective/reduction.h>
+#include <cohort/collective/copy_bytes.h>
 #include <cohort/device/node_heap.h>
 
 namespace cohort::node {

@@ -16,13 +16,23 @@ constexpr auto kTimeToDescribe = 1s;
 
 /// 32 bits of what members must agree on. Small calls never collide: kind, dtype, operator, root and
 /// up to 65,535 elements have bits of their own, and only what exceeds them is mixed in.
-std::uint32_t fingerprint(const CallSignature& call) noexcept {
-  const std::uint64_t rest =
-      call.elements >> 16 ^ call.layout ^ static_cast<std::uint64_t>(call.root >> 5) << 40;
+std::uint32_t fingerprint(CollectiveKind kind, DType dtype, std::uint8_t op, int root, std::uint64_t elements,
+                          std::uint64_t layout) noexcept {
+  const auto member = static_cast<std::uint32_t>(root);
+  const std::uint64_t rest = elements >> 16 ^ layout ^ static_cast<std::uint64_t>(member >> 5) << 40;
   const auto mixed = static_cast<std::uint32_t>(rest * 0x9e3779b97f4a7c15u >> 48);
-  return static_cast<std::uint32_t>(call.kind) << 28 | static_cast<std::uint32_t>(call.dtype) << 24 |
-         static_cast<std::uint32_t>(call.op) << 21 | (static_cast<std::uint32_t>(call.root) & 31u) << 16 |
-         ((static_cast<std::uint32_t>(call.elements) & 0xffffu) ^ mixed);
+  return static_cast<std::uint32_t>(kind) << 28 | static_cast<std::uint32_t>(dtype) << 24 |
+         static_cast<std::uint32_t>(op) << 21 | (member & 31u) << 16 |
+         ((static_cast<std::uint32_t>(elements) & 0xffffu) ^ mixed);
+}
+
+std::uint32_t fingerprint(const CollectiveCall& call) noexcept {
+  if (call.counts.empty()) {
+    return fingerprint(call.kind, call.dtype, static_cast<std::uint8_t>(call.op), call.root, call.elements,
+                       call.layout);
+  }
+  const CallSignature exact = signature(call, 0);
+  return fingerprint(exact.kind, exact.dtype, exact.op, exact.root, exact.elements, exact.layout);
 }
 
 }  // namespace
@@ -39,14 +49,21 @@ void Seat::begin_parts(const CollectiveCall& call) noexcept {
   ++calls_;
 }
 
-void Seat::open(const CollectiveCall& call) {
+const CallPlan& Seat::plan(const CollectiveCall& call) {
+  const PlanKey key{call.elements, call.layout, call.root, call.kind, call.dtype, call.op};
+  if (key == planned_ && call.counts.empty()) return plan_;
+  planned_ = call.counts.empty() ? key : PlanKey{};
+  plan_ = {fingerprint(call), contributed_bytes(call, place_.size),
+           reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr};
+  return plan_;
+}
+
+void Seat::open(const CallPlan& plan) {
   if (failure_ || group_->failed()) fail(failure_ ? *failure_ : group_->failure());
   if (whole_ == nullptr) ++calls_;
   ++sequence_;
-  word_ = sequence_ << 32 | fingerprint(signature(call, sequence_));
+  word_ = sequence_ << 32 | plan.fingerprint;
   disagreement_ = false;
-  next_to_check_ = 0;
-  awaited_ = Awaited::kAnnouncements;
 }
 
 bool Seat::announced(int member) const noexcept {
@@ -54,7 +71,15 @@ bool Seat::announced(int member) const noexcept {
   return word >> 32 == (sequence_ & 0xffffffffu);
 }
 
+void Seat::await(Awaited what, std::uint64_t count) noexcept {
+  if (awaited_ == what && awaited_count_ == count) return;
+  awaited_ = what;
+  awaited_count_ = count;
+  next_to_check_ = 0;
+}
+
 bool Seat::all_announced() noexcept {
+  await(Awaited::kAnnouncements, sequence_);
   const std::size_t turn = sequence_ % 2;
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     const std::uint64_t word = peer(next_to_check_).lines[turn].word.load(std::memory_order_acquire);
@@ -99,9 +124,7 @@ Steps Seat::explain_disagreement(const CollectiveCall& call) {
 }
 
 bool Seat::all_have_pieces(std::uint64_t pieces) noexcept {
-  if (awaited_ != Awaited::kPieces || awaited_count_ != pieces) next_to_check_ = 0;
-  awaited_ = Awaited::kPieces;
-  awaited_count_ = pieces;
+  await(Awaited::kPieces, pieces);
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     if (peer(next_to_check_).pieces.load(std::memory_order_acquire) < pieces) return false;
   }
@@ -109,9 +132,7 @@ bool Seat::all_have_pieces(std::uint64_t pieces) noexcept {
 }
 
 bool Seat::all_have_shares() noexcept {
-  if (awaited_ != Awaited::kShares) next_to_check_ = 0;
-  awaited_ = Awaited::kShares;
-  awaited_count_ = shares_;
+  await(Awaited::kShares, shares_);
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     if (peer(next_to_check_).shares.load(std::memory_order_acquire) < shares_) return false;
   }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/prefetch.h"
 #include "contribution.h"
 #include "node_group.h"
 #include "outside.h"
@@ -18,6 +19,13 @@
 #include "waiting.h"
 
 namespace cohort::node {
+
+/// What follows from a call alone.
+struct CallPlan {
+  std::uint32_t fingerprint = 0;     ///< of what members must agree on
+  std::size_t bytes = 0;             ///< that one member contributes
+  ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
+};
 
 class Seat {
  public:
@@ -40,8 +48,11 @@ class Seat {
   void begin_parts(const CollectiveCall& call) noexcept;
   void end_parts() noexcept { whole_ = nullptr; }
 
+  /// The plan is kept for the next call, which most often is alike.
+  [[nodiscard]] const CallPlan& plan(const CollectiveCall& call);
+
   /// Opens the next collective. @throws the group's failure.
-  void open(const CollectiveCall& call);
+  void open(const CallPlan& plan);
 
   /// How many collectives were called before the open one.
   [[nodiscard]] std::uint64_t number() const noexcept { return calls_ - 1; }
@@ -72,7 +83,7 @@ class Seat {
   Steps collect_signatures(const CollectiveCall& call, Signatures& signatures);
 
   /// Fetches the line of the next call for writing, which hides behind what the caller does between.
-  void prepare_next_line() noexcept { __builtin_prefetch(&own_.lines[(sequence_ + 1) % 2], 1, 3); }
+  void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[(sequence_ + 1) % 2]); }
 
   // ---- within a collective: what has been done since the beginning, by count
 
@@ -91,13 +102,17 @@ class Seat {
 
   /// Room for a pointer per member.
   [[nodiscard]] std::span<const std::byte*> pointers() noexcept { return pointers_; }
-  [[nodiscard]] std::span<const std::byte*> more_pointers() noexcept { return more_pointers_; }
+  [[nodiscard]] std::span<std::byte*> more_pointers() noexcept { return more_pointers_; }
 
   // ---- waiting
 
   template <class Condition>
   void wait_for(const CollectiveCall& call, Condition condition) {
-    if (condition()) return;
+    // Most waits end within these polls, and need neither the clock nor a plan.
+    constexpr int kPollsAtOnce = 256;
+    for (int poll = group_->crowded() ? kPollsAtOnce - 1 : 0; poll < kPollsAtOnce; ++poll) {
+      if (condition()) return;
+    }
     Waiting waiting(group_->crowded());
     do {
       if (waiting.is_time_to_look()) look_around(call, waiting);
@@ -126,6 +141,7 @@ class Seat {
   enum class Awaited { kAnnouncements, kPieces, kShares };
 
   [[nodiscard]] Line& own_line() noexcept { return own_.lines[sequence_ % 2]; }
+  void await(Awaited what, std::uint64_t count) noexcept;
   [[nodiscard]] bool announced(int member) const noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
@@ -149,11 +165,24 @@ class Seat {
   Awaited awaited_ = Awaited::kAnnouncements;
   std::uint64_t awaited_count_ = 0;
 
+  /// What tells the plans of two calls apart; calls with counts are planned each time.
+  struct PlanKey {
+    std::size_t elements = 0;
+    std::uint64_t layout = 0;
+    int root = -1;
+    CollectiveKind kind = CollectiveKind::kBarrier;
+    DType dtype = DType::kUInt8;
+    ReduceOp op = ReduceOp::kSum;
+    friend bool operator==(const PlanKey&, const PlanKey&) = default;
+  };
+  PlanKey planned_;
+  CallPlan plan_;
+
   std::uint64_t slots_ = 0;
   std::uint64_t pieces_ = 0;
   std::uint64_t shares_ = 0;
   std::vector<const std::byte*> pointers_;
-  std::vector<const std::byte*> more_pointers_;
+  std::vector<std::byte*> more_pointers_;
   std::optional<Error> failure_;
 };
 

@@ -4,12 +4,12 @@
 
 namespace cohort::node {
 
-SlotCall::SlotCall(Seat& seat, const CollectiveCall& call, std::size_t contributed_bytes)
-    : seat_(seat), call_(call), in_line_(contributed_bytes <= kPayloadBytes) {
-  seat_.open(call);
+SlotCall::SlotCall(Seat& seat, const CollectiveCall& call, const CallPlan& plan)
+    : seat_(seat), call_(call), kernel_(plan.kernel), in_line_(plan.bytes <= kPayloadBytes) {
+  seat_.open(plan);
   seat_.algorithm = in_line_ ? "line" : "slot";
   if (!in_line_) slot_ = seat_.next_slot();
-  if (contributed_bytes > 0) {
+  if (plan.bytes > 0) {
     std::byte* to = in_line_ ? seat_.payload() : seat_.slot(seat_.place().rank, slot_);
     contribute(call_, seat_.place(), {0, block_elements(call_)}, to);
   }
@@ -24,12 +24,12 @@ void SlotCall::finish() {
       const int rank = static_cast<int>(member);
       cells[member] = in_line_ ? seat_.payload_of(rank) : seat_.slot(rank, slot_);
     }
-    collect(call_, seat_.place(), all, cells, seat_.more_pointers(), !in_line_);
+    collect(call_, kernel_, seat_.place(), all, cells, !in_line_);
   }
   seat_.prepare_next_line();
 }
 
-Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call) {
+Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call, ReductionKernel kernel) {
   const Place& place = seat.place();
   const std::size_t elements = block_elements(call);
   const std::size_t piece_elements =
@@ -51,7 +51,7 @@ Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call) {
     const std::span<const std::byte*> cells = seat.pointers();
     for (std::size_t member = 0; member < cells.size(); ++member)
       cells[member] = seat.cell(static_cast<int>(member), reading);
-    collect(call, place, range(step - 1), cells, seat.more_pointers(), true);
+    collect(call, kernel, place, range(step - 1), cells, true);
   }
 }
 

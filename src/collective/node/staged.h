@@ -17,7 +17,7 @@ namespace cohort::node {
 class SlotCall {
  public:
   /// Opens the collective, contributes and announces it.
-  SlotCall(Seat& seat, const CollectiveCall& call, std::size_t contributed_bytes);
+  SlotCall(Seat& seat, const CollectiveCall& call, const CallPlan& plan);
 
   /// Makes the result. After all have announced the same call.
   void finish();
@@ -25,12 +25,13 @@ class SlotCall {
  private:
   Seat& seat_;
   const CollectiveCall& call_;
+  ReductionKernel kernel_;
   bool in_line_;
   std::uint64_t slot_ = 0;
 };
 
 /// A long call in pieces. Cost per member and piece: one copy in, one pass over all members' pieces.
 /// Writing runs one piece ahead of reading, so that both ends of the crossing work at once.
-Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call);
+Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call, ReductionKernel kernel);
 
 }  // namespace cohort::node

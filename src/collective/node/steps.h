@@ -15,6 +15,8 @@
 #include <exception>
 #include <utility>
 
+#include "frames.h"
+
 namespace cohort::node {
 
 class Steps {
@@ -26,13 +28,15 @@ class Steps {
     void return_void() noexcept {}
     void unhandled_exception() noexcept { error = std::current_exception(); }
 
+    static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
+    static void operator delete(void* frame, std::size_t bytes) noexcept { release_frame(frame, bytes); }
+
     bool (*is_met)(void* condition) = nullptr;
     void* condition = nullptr;
     std::exception_ptr error;
 
-    promise_type* outermost = this;  ///< what is driven
     promise_type* caller = nullptr;  ///< who waits for this one
-    promise_type* innermost = this;  ///< of the outermost: what goes on when it is resumed
+    promise_type* innermost = this;  ///< of one that nobody waits for: what goes on when it is resumed
   };
   using Handle = std::coroutine_handle<promise_type>;
 
@@ -107,10 +111,14 @@ class Finished {
  public:
   explicit Finished(Steps& steps) noexcept : callee_(steps.handle_) {}
   [[nodiscard]] bool await_ready() const noexcept { return callee_.done(); }
-  Steps::Handle await_suspend(Steps::Handle caller) noexcept {
-    callee_.promise().caller = &caller.promise();
-    callee_.promise().outermost = caller.promise().outermost;
-    callee_.promise().outermost->innermost = &callee_.promise();
+  std::coroutine_handle<> await_suspend(Steps::Handle caller) noexcept {
+    Steps::promise_type& callee = callee_.promise();
+    callee.caller = &caller.promise();
+    Steps::promise_type* outermost = &caller.promise();
+    while (outermost->caller != nullptr) outermost = outermost->caller;
+    outermost->innermost = callee.innermost;
+    // One that was started before has something to wait for.
+    if (callee.innermost->is_met != nullptr) return std::noop_coroutine();
     return callee_;
   }
   void await_resume() const {
@@ -121,7 +129,7 @@ class Finished {
   Steps::Handle callee_;
 };
 
-/// Carries out another algorithm, which has not been started, to its end. @throws what it throws.
+/// Waits until another algorithm has ended, and drives it meanwhile. @throws what it throws.
 [[nodiscard]] inline Finished finished(Steps& steps) { return Finished(steps); }
 
 }  // namespace cohort::node

@@ -1,0 +1,240 @@
+// One pass over the inputs of a reduction: whole blocks of vectors, then single vectors, then
+// the rest of one. Included once per target.
+#if defined(COHORT_COLLECTIVE_SIMD_REDUCTION_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef COHORT_COLLECTIVE_SIMD_REDUCTION_H
+#undef COHORT_COLLECTIVE_SIMD_REDUCTION_H
+#else
+#define COHORT_COLLECTIVE_SIMD_REDUCTION_H
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <cohort/collective/reduction.h>
+
+#include "simd_elements.h"
+#include "simd_memory.h"
+#include "simd_operators.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cohort::HWY_NAMESPACE {
+
+/// Inputs and outputs are lists of pointers: arrays where their number is known to the
+/// compiler, which then unrolls the loops over them; spans where it is not.
+template <class Element, class Op, class Inputs, class Outputs>
+class ReductionPass {
+ public:
+  HWY_INLINE ReductionPass(const Inputs& inputs, const Outputs& outputs, std::size_t elements,
+                           std::size_t divisor)
+      : inputs_(inputs), outputs_(outputs), elements_(elements), divisor_(divisor) {}
+
+  HWY_INLINE void run(const ReductionHints& hints) const {
+    if (!kOneLane && elements_ >= kHintedPass && is_any_set(hints)) return hinted(hints);
+    std::size_t at = 0;
+    if (elements_ >= kAlignedPass) at = head_of(0);
+    for (; at + kBlock <= elements_; at += kBlock) vectors<kBlockVectors>(at);
+    rest_from(at);
+  }
+
+ private:
+  using Lanes = ElementLanes<Element>;
+  using Stored = typename Lanes::Stored;
+  using Accumulator = typename Lanes::Accumulator;
+
+  static constexpr std::size_t kStep = kLanes<Stored>;
+  /// Enough vectors at a time to look up the pointers of a list rarely.
+  static constexpr std::size_t kBlockVectors = kOneLane ? 1 : 4;
+  static constexpr std::size_t kBlock = kBlockVectors * kStep;
+  static constexpr std::size_t kBlockBytes = kBlock * sizeof(Stored);
+  /// Stores past the caches go to one line of each output in turn: with four at a time, two
+  /// outputs were a tenth slower.
+  static constexpr std::size_t kLineVectors =
+      kVectorBytes<Stored> < kCacheLine ? kCacheLine / kVectorBytes<Stored> : 1;
+  static constexpr std::size_t kLine = kLineVectors * kStep;
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  /// Elements from which hints are heeded, and from which it pays to align the stores.
+  static constexpr std::size_t kHintedPass = 1024 / sizeof(Stored);
+  static constexpr std::size_t kAlignedPass = 2048 / sizeof(Stored);
+  /// What take_over asks for: far enough to hide the way from the other core's cache.
+  static constexpr std::size_t kTakeOverBytes = 2048;
+
+  static HWY_INLINE bool is_any_set(const ReductionHints& hints) {
+    return hints.stream || hints.stream_others || hints.prefetch_bytes != 0 ||
+           hints.prefetch_outputs_bytes != 0 || hints.take_over >= 0;
+  }
+
+  HWY_INLINE void hinted(const ReductionHints& hints) const {
+    const std::size_t streamed = first_streamed(hints);
+    const bool streams = streamed < outputs_.size();
+    prefetch_first(hints);
+    std::size_t at = head_of(streams ? streamed : 0);
+    for (; at + kBlock <= elements_; at += kBlock) {
+      prefetch_ahead(hints, at * sizeof(Stored));
+      if (streams) {
+        for (std::size_t line = 0; line < kBlock; line += kLine) vectors<kLineVectors>(at + line, streamed);
+      } else {
+        vectors<kBlockVectors>(at);
+      }
+    }
+    rest_from(at);
+    if (streams) hwy::FlushStream();
+  }
+
+  /// Reduces what lies before the first vector boundary of an output; returns its elements.
+  HWY_INLINE std::size_t head_of(std::size_t aligned_output) const {
+    const std::size_t head = bytes_to_boundary<Stored>(outputs_[aligned_output]) / sizeof(Stored);
+    if (head != 0) part(0, head);
+    return head;
+  }
+
+  HWY_INLINE void rest_from(std::size_t at) const {
+    for (; at + kStep <= elements_; at += kStep) vectors<1>(at);
+    if (at < elements_) part(at, elements_ - at);
+  }
+
+  /// kCount vectors from `at`. All are loaded before the first is stored: an output may be an
+  /// input. Outputs from the `streamed`-th on go past the caches.
+  template <std::size_t kCount>
+  HWY_INLINE void vectors(std::size_t at, std::size_t streamed = kNone) const {
+    const Tag<Stored> tag;
+    Accumulator results[kCount];
+    const Stored* first = input(0, at);
+    for (std::size_t v = 0; v < kCount; ++v) results[v] = Lanes::load(first + v * kStep);
+    for (std::size_t i = 1; i < inputs_.size(); ++i) {
+      const Stored* next = input(i, at);
+      for (std::size_t v = 0; v < kCount; ++v)
+        results[v] = Lanes::template combine<Op>(results[v], Lanes::load(next + v * kStep));
+    }
+    Vector<Stored> stored[kCount];
+    for (std::size_t v = 0; v < kCount; ++v) stored[v] = finished(results[v]);
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      Stored* to = output(o, at);
+      if (o >= streamed) {
+        for (std::size_t v = 0; v < kCount; ++v) hn::Stream(stored[v], tag, to + v * kStep);
+      } else {
+        for (std::size_t v = 0; v < kCount; ++v) hn::StoreU(stored[v], tag, to + v * kStep);
+      }
+    }
+  }
+
+  /// Less than a vector.
+  HWY_INLINE void part(std::size_t at, std::size_t count) const {
+    Accumulator result = Lanes::widen(load_first(input(0, at), count));
+    for (std::size_t i = 1; i < inputs_.size(); ++i)
+      result = Lanes::template combine<Op>(result, Lanes::widen(load_first(input(i, at), count)));
+    const Vector<Stored> stored = finished(result);
+    for (std::size_t o = 0; o < outputs_.size(); ++o) store_first(stored, output(o, at), count);
+  }
+
+  HWY_INLINE Vector<Stored> finished(Accumulator result) const {
+    if constexpr (Op::kDivides) result = Lanes::divide(result, divisor_);
+    return Lanes::narrow(result);
+  }
+
+  /// The first of the outputs that go past the caches. Such stores must be aligned: none go
+  /// there unless one head aligns all of those outputs.
+  HWY_INLINE std::size_t first_streamed(const ReductionHints& hints) const {
+    if (!hints.stream && !hints.stream_others) return kNone;
+    const std::size_t first = hints.stream ? 0 : 1;
+    for (std::size_t o = first; o < outputs_.size(); ++o) {
+      if (bytes_to_boundary<Stored>(outputs_[o]) != bytes_to_boundary<Stored>(outputs_[first])) return kNone;
+    }
+    return first;
+  }
+
+  /// What is written soon after the start; what is read, the first loads fetch themselves.
+  HWY_INLINE void prefetch_first(const ReductionHints& hints) const {
+    const std::size_t bytes = elements_ * sizeof(Stored);
+    if (hints.take_over >= 0) {
+      const std::byte* from = inputs_[static_cast<std::size_t>(hints.take_over)];
+      for (std::size_t b = 0; b < std::min(bytes, kTakeOverBytes); b += kCacheLine)
+        prefetch_to_write(from + b);
+    }
+    for (std::size_t o = 1; o < outputs_.size(); ++o) {
+      for (std::size_t b = 0; b < std::min(bytes, hints.prefetch_outputs_bytes); b += kCacheLine)
+        prefetch_to_write(outputs_[o] + b);
+    }
+  }
+
+  /// The lines that lie the hinted distances ahead of the block at byte `begin`.
+  HWY_INLINE void prefetch_ahead(const ReductionHints& hints, std::size_t begin) const {
+    if (hints.prefetch_bytes != 0) {
+      for (std::size_t i = 0; i < inputs_.size(); ++i)
+        for_each_line(inputs_[i], begin + hints.prefetch_bytes, prefetch_to_read);
+    }
+    if (hints.take_over >= 0) {
+      const std::byte* next = inputs_[static_cast<std::size_t>(hints.take_over)];
+      for_each_line(next, begin + kTakeOverBytes, prefetch_to_write);
+    }
+    if (hints.prefetch_outputs_bytes != 0) {
+      for (std::size_t o = 1; o < outputs_.size(); ++o)
+        for_each_line(outputs_[o], begin + hints.prefetch_outputs_bytes, prefetch_to_write);
+    }
+  }
+
+  /// The lines of a block. Never beyond the end of the buffer: a line there is somebody else's.
+  template <class Prefetch>
+  HWY_INLINE void for_each_line(const std::byte* buffer, std::size_t begin, Prefetch prefetch) const {
+    const std::size_t end = elements_ * sizeof(Stored);
+    if (begin + kBlockBytes <= end) {
+      for (std::size_t b = 0; b < kBlockBytes; b += kCacheLine) prefetch(buffer + begin + b);
+    } else {
+      for (std::size_t b = begin; b < end; b += kCacheLine) prefetch(buffer + b);
+    }
+  }
+
+  HWY_INLINE const Stored* input(std::size_t i, std::size_t at) const {
+    return reinterpret_cast<const Stored*>(inputs_[i]) + at;
+  }
+  HWY_INLINE Stored* output(std::size_t o, std::size_t at) const {
+    return reinterpret_cast<Stored*>(outputs_[o]) + at;
+  }
+
+  Inputs inputs_;
+  Outputs outputs_;
+  std::size_t elements_;
+  std::size_t divisor_;
+};
+
+/// Sums of two, to one output or both, are what pairs of members do most often; for a few
+/// elements it is the lookup of pointers that costs. So they have code of their own.
+template <class Element, class Op>
+void reduce(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs,
+            std::size_t elements, const ReductionHints& hints) {
+  using AnyInputs = std::span<const std::byte* const>;
+  using AnyOutputs = std::span<std::byte* const>;
+  using TwoInputs = std::array<const std::byte*, 2>;
+  using OneOutput = std::array<std::byte*, 1>;
+  using TwoOutputs = std::array<std::byte*, 2>;
+  if constexpr (std::is_base_of_v<Sum, Op>) {
+    if (inputs.size() == 2 && outputs.size() == 1) {
+      const TwoInputs two = {inputs[0], inputs[1]};
+      return ReductionPass<Element, Op, TwoInputs, OneOutput>(two, {outputs[0]}, elements, 2).run(hints);
+    }
+    if (inputs.size() == 2 && outputs.size() == 2) {
+      const TwoInputs two = {inputs[0], inputs[1]};
+      const TwoOutputs both = {outputs[0], outputs[1]};
+      return ReductionPass<Element, Op, TwoInputs, TwoOutputs>(two, both, elements, 2).run(hints);
+    }
+  }
+  ReductionPass<Element, Op, AnyInputs, AnyOutputs>(inputs, outputs, elements, inputs.size()).run(hints);
+}
+
+/// The mean of one input, as if it were the sum of `divisor`.
+template <class Element>
+void divide(std::byte* data, std::size_t elements, std::size_t divisor) {
+  using OneInput = std::array<const std::byte*, 1>;
+  using OneOutput = std::array<std::byte*, 1>;
+  ReductionPass<Element, Mean, OneInput, OneOutput>({data}, {data}, elements, divisor).run({});
+}
+
+}  // namespace cohort::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

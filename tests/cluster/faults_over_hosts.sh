@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Runs fault_victim over two virtual hosts with two ranks each and brings a fault about. Soon
+# every survivor has said which worker on which host is lost, and has ended; mpirun may take
+# longer and is ended then.
+#
+#   tests/cluster/faults_over_hosts.sh PROGRAM PHASE ACTION
+#
+#   PHASE    what the ranks are doing, as fault_victim calls it: collective or compute
+#   ACTION   as hosts.sh --then: kill R, stop R or cut N
+set -euo pipefail
+hosts=$(dirname "${BASH_SOURCE[0]}")/hosts.sh
+program=$1 phase=$2 action=$3
+readonly limit_seconds=10
+
+"$hosts" check || exit
+
+work=$(mktemp -d)
+job=""
+end_job() {
+  [[ -z $job ]] || kill "$job" 2>/dev/null || true
+  wait
+  rm -rf "$work"
+}
+trap end_job EXIT
+trap 'exit 143' TERM INT
+
+fail() {
+  echo "faults: $phase, $action: $*" >&2
+  (cd "$work" && tail -n 30 launcher rank.*) >&2
+  exit 1
+}
+
+# Who is at the other end of the silence, and for whom: a cut has survivors on both sides.
+survivors() { for rank in 0 1 2 3; do [[ $action =~ ^(kill|stop)\ $rank$ ]] || echo "$rank"; done; }
+lost_for() {
+  case $action in
+    kill\ *) echo "worker ${action#* } \(host n1, pid [0-9]+\) is gone" ;;
+    stop\ *) echo "worker ${action#* } \(host n1, pid [0-9]+\) is out of reach" ;;
+    cut\ 1) if (($1 < 2)); then echo "worker 2 \(host n1, .* is out of reach"; else echo "worker 0 \(host n0, .* is out of reach"; fi ;;
+    *) fail "not a fault of the second host" ;;
+  esac
+}
+has_named_the_lost() { grep -Eq "worker $1( |:).*$(lost_for "$1")" "$work/rank.$1"; }
+has_ended() { flock -n "$work/rank.$1" true; }
+
+# The deadline of a collective shall not be what ends them.
+COHORT_COLLECTIVE_TIMEOUT_SECONDS=60 "$hosts" run --hosts 2 --ranks-per-host 2 \
+  --output "$work" --when "all are running" --then "$action" \
+  -- "$program" "$phase" none none >"$work/launcher" 2>&1 &
+job=$!
+for ((i = 0; i < 300; i++)); do
+  [[ ! -s $work/fault ]] || break
+  kill -0 "$job" 2>/dev/null || fail "the job has ended before the fault"
+  sleep 0.1
+done
+[[ -s $work/fault ]] || fail "the workers are not running after 30 s"
+
+microseconds_since_fault() { echo $((${EPOCHREALTIME/./} - $(<"$work/fault"))); }
+for rank in $(survivors); do
+  until has_ended "$rank"; do
+    (($(microseconds_since_fault) < limit_seconds * 1000000)) ||
+      fail "worker $rank has not ended after $limit_seconds s"
+    sleep 0.1
+  done
+  has_named_the_lost "$rank" || fail "worker $rank does not name who is lost"
+done
+echo "faults: $phase, $action: all have said who is lost and ended after $(($(microseconds_since_fault) / 1000)) ms"

@@ -1,0 +1,32 @@
+// Collectives in flight on several communicators over MPI at once, in random order.
+#include "interleavings.h"
+
+#include <array>
+
+#include <gtest/gtest.h>
+
+#include "mpi_main.h"
+
+namespace cohort::testing {
+namespace {
+
+void run_seeds(WaitOrder order) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    std::array<std::unique_ptr<Communicator>, 3> communicators;
+    for (auto& communicator : communicators) communicator = session().make_communicator({});
+    check_interleaved(communicators, seed, order);
+  }
+}
+
+TEST(MpiInterleavings, WaitedForInTheSameOrder) { run_seeds(WaitOrder::kSame); }
+TEST(MpiInterleavings, PolledInAnyOrder) { run_seeds(WaitOrder::kPolled); }
+
+TEST(MpiInterleavings, WaitedForInAnyOrder) {
+  if (session().make_communicator({})->name() == "mpi") {
+    GTEST_SKIP() << "while it waits, a communicator over MPI drives its own calls only";
+  }
+  run_seeds(WaitOrder::kOwn);
+}
+
+}  // namespace
+}  // namespace cohort::testing
