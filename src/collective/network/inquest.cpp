@@ -53,24 +53,18 @@ std::optional<Error> Inquest::listen(bool in_collective) {
 }
 
 void Inquest::heed(const Transport::Note& note, bool in_collective) {
-  if (note.text == kAsk) {
-    if (in_collective) transport_.tell(note.from, kHere);
-    if (hearing_ && note.from < topology_.rank() && !hearing_->deferred) {
-      hearing_->deferred = true;
-      hearing_->end = hearing_->end.plus(kTimeToAnswer);
-    }
-    // Who asks is here.
-    if (hearing_) hearing_->present[static_cast<std::size_t>(note.from)] = true;
-  } else if (note.text == kHere) {
-    if (hearing_) hearing_->present[static_cast<std::size_t>(note.from)] = true;
-  } else if (!reported_) {
-    reported_ = from_note(note.text);
+  if (note.text.front() == kFailed) {
+    if (!reported_) reported_ = from_note(note.text);
+    return;
   }
+  if (hearing_) hearing_->present[static_cast<std::size_t>(note.from)] = true;
+  if (note.text != kAsk) return;
+  if (in_collective) transport_.tell(note.from, kHere);
+  if (note.from < topology_.rank()) turn_of_lower_ = Deadline::after(2 * kTimeToAnswer);
 }
 
 void Inquest::ask_all() {
-  hearing_.emplace(members_.size());
-  hearing_->end = Deadline::after(kTimeToAnswer);
+  hearing_.emplace(Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size()));
   hearing_->present[static_cast<std::size_t>(topology_.rank())] = true;
   for (int member = 0; member < topology_.members(); ++member) {
     if (member != topology_.rank()) transport_.tell(member, kAsk);
@@ -78,26 +72,25 @@ void Inquest::ask_all() {
 }
 
 std::optional<Error> Inquest::conclude(const CollectiveCall& call, std::uint64_t number,
-                                       const node::Waiting& waiting) {
+                                       std::chrono::duration<double> allowed) {
   if (!hearing_) ask_all();
-  if (!hearing_->end.expired()) return std::nullopt;
+  if (!hearing_->end.expired() || (turn_of_lower_ && !turn_of_lower_->expired())) return std::nullopt;
   std::vector<int> missing;
   for (std::size_t member = 0; member < members_.size(); ++member) {
     if (!hearing_->present[member]) missing.push_back(static_cast<int>(member));
   }
   const std::string name = fmt::format("{} #{}", to_string(call.kind), number);
-  const double waited = waiting.waited().count() - std::chrono::duration<double>(kTimeToAnswer).count();
   if (missing.empty()) {
     return DeadlineExceeded(
         ErrorOrigin{name, -1, ""},
         fmt::format("{}: deadline of {:.3g} s passed in {} without a byte moving, though all members are "
                     "waiting in a collective. The network between their nodes is cut or overloaded, or they "
                     "wait for each other in different communicators",
-                    name, waited, describe(call)));
+                    name, allowed.count(), describe(call)));
   }
   const auto first = static_cast<std::size_t>(missing.front());
   return DeadlineExceeded(ErrorOrigin{name, missing.front(), members_[first].host},
-                          explain_missing(call, number, missing, members_, waited));
+                          explain_missing(call, number, missing, members_, allowed.count()));
 }
 
 void Inquest::report(const Error& failure) {

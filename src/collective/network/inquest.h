@@ -7,6 +7,7 @@
 // concludes and the others adopt its error, so that all members report the same.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +17,6 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/transport.h>
 
-#include "../node/waiting.h"
 #include "topology.h"
 
 namespace cohort::network {
@@ -30,9 +30,9 @@ class Inquest {
   /// of the group, if another node has reported it.
   [[nodiscard]] std::optional<Error> listen(bool in_collective);
 
-  /// For who has waited in `call` beyond the deadline: the error, once it is clear who is missing.
+  /// For who has waited in `call` for longer than allowed: the error, once it is clear who is missing.
   [[nodiscard]] std::optional<Error> conclude(const CollectiveCall& call, std::uint64_t number,
-                                              const node::Waiting& waiting);
+                                              std::chrono::duration<double> allowed);
 
   /// What was waited for has come.
   void drop() noexcept { hearing_.reset(); }
@@ -42,9 +42,7 @@ class Inquest {
 
  private:
   struct Hearing {
-    explicit Hearing(std::size_t members) : present(members) {}
-    Deadline end = Deadline::never();
-    bool deferred = false;  ///< another member of lower rank has asked as well
+    Deadline end;
     std::vector<bool> present;
   };
   void heed(const Transport::Note& note, bool in_collective);
@@ -54,6 +52,7 @@ class Inquest {
   const Topology& topology_;
   std::vector<MemberInfo> members_;
   std::optional<Hearing> hearing_;
+  std::optional<Deadline> turn_of_lower_;  ///< till when a member of lower rank may conclude first
   std::optional<Error> reported_;
 };
 

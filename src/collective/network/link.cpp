@@ -189,7 +189,7 @@ std::optional<Error> Link::look_around(const CollectiveCall& call, const node::W
   if (!in_collective) return std::nullopt;
   const std::chrono::duration<double> timeout = seat_.group().timeout();
   if (timeout.count() > 0 && waiting.waited() >= timeout)
-    return inquest_.conclude(call, seat_.number(), waiting);
+    return inquest_.conclude(call, seat_.number(), timeout);
   inquest_.drop();
   return std::nullopt;
 }
