@@ -179,6 +179,12 @@ bool test(MPI_Request& request, Envelope* envelope) {
   return completed != 0;
 }
 
+void RequestSet::grow() {
+  requests_.push_back(MPI_REQUEST_NULL);
+  places_.emplace_back();
+  statuses_.emplace_back();
+}
+
 std::size_t RequestSet::test_some() {
   int completed = 0;
   COHORT_MPI(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &completed, places_.data(),

@@ -98,6 +98,10 @@ class RequestSet {
  public:
   explicit RequestSet(std::size_t size) : requests_(size, MPI_REQUEST_NULL), places_(size), statuses_(size) {}
 
+  [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
+  /// Makes room for one more, at the end.
+  void grow();
+
   [[nodiscard]] MPI_Request& operator[](std::size_t place) { return requests_[place]; }
   [[nodiscard]] bool pending(std::size_t place) const { return requests_[place] != MPI_REQUEST_NULL; }
 

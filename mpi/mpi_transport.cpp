@@ -42,51 +42,61 @@ void MpiTransport::leak() noexcept {
   outbox_.leak();
 }
 
-Transport::Ticket MpiTransport::file(const Pending& pending) {
+Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
   if (free_.empty()) {
-    pending_.push_back(pending);
-    free_.reserve(pending_.size());
-    return static_cast<Ticket>(pending_.size() - 1);
+    free_.reserve(pending_.size() + 1);
+    free_.push_back(static_cast<Ticket>(pending_.size()));
+    pending_.emplace_back();
+    requests_.grow();
   }
   const Ticket ticket = free_.back();
   free_.pop_back();
-  pending_[ticket] = pending;
+  pending_[ticket] = {.receives = receives, .bytes = bytes, .polled = sweeps_};
   return ticket;
-}
-
-void MpiTransport::release(Ticket ticket) {
-  pending_[ticket] = {};
-  free_.push_back(ticket);
 }
 
 Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byte> data) {
   const Gate::Pass pass = runtime_->gate().enter();
-  MPI_Request request =
+  const Ticket ticket = new_ticket(false, data.size());
+  requests_[ticket] =
       isend(data.data(), to_count(data.size()), MPI_BYTE, to.member, to.tag, comm_of(to.channel));
-  return file({request, false, data.size()});
+  return ticket;
 }
 
 Transport::Ticket MpiTransport::receive(const Address& from, std::span<std::byte> room) {
   const Gate::Pass pass = runtime_->gate().enter();
-  MPI_Request request =
+  const Ticket ticket = new_ticket(true, 0);
+  requests_[ticket] =
       irecv(room.data(), to_count(room.size()), MPI_BYTE, from.member, from.tag, comm_of(from.channel));
-  return file({request, true, 0});
+  return ticket;
 }
 
+// MPI looks at all its connections whenever it is asked about anything, so it is asked about all transfers
+// at once: by the first poll of a ticket that was polled before and has not completed since.
 std::optional<std::size_t> MpiTransport::poll(Ticket ticket) {
-  const Gate::Pass pass = runtime_->gate().try_enter();
-  if (!pass) return std::nullopt;
   Pending& pending = pending_[ticket];
-  Envelope envelope;
-  if (!test(pending.request, pending.receives ? &envelope : nullptr)) return std::nullopt;
-  const std::size_t bytes = pending.receives ? envelope.bytes : pending.bytes;
+  if (!pending.completed && pending.polled == sweeps_) sweep();
+  pending.polled = sweeps_;
+  if (!pending.completed) return std::nullopt;
   release(ticket);
-  return bytes;
+  return pending.bytes;
+}
+
+void MpiTransport::sweep() {
+  const Gate::Pass pass = runtime_->gate().try_enter();
+  if (!pass) return;
+  ++sweeps_;
+  const std::size_t completed = requests_.test_some();
+  for (std::size_t i = 0; i < completed; ++i) {
+    Pending& pending = pending_[requests_.place(i)];
+    pending.completed = true;
+    if (pending.receives) pending.bytes = requests_.envelope(i).bytes;
+  }
 }
 
 void MpiTransport::cancel(Ticket ticket) {
   const Gate::Pass pass = runtime_->gate().enter();
-  mpi::cancel(pending_[ticket].request);
+  mpi::cancel(requests_[ticket]);
   release(ticket);
 }
 

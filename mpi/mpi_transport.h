@@ -33,21 +33,25 @@ class MpiTransport final : public Transport {
 
  private:
   struct Pending {
-    MPI_Request request = MPI_REQUEST_NULL;
     bool receives = false;
+    bool completed = false;
     std::size_t bytes = 0;
+    std::uint64_t polled = 0;  ///< the sweep since which nobody has asked
   };
   [[nodiscard]] MPI_Comm comm_of(Channel channel) const noexcept {
     return channel == Channel::kMessage ? messages_.get() : collectives_.get();
   }
-  [[nodiscard]] Ticket file(const Pending& pending);
-  void release(Ticket ticket);
+  [[nodiscard]] Ticket new_ticket(bool receives, std::size_t bytes);
+  void release(Ticket ticket) { free_.push_back(ticket); }
+  void sweep();
   void leak() noexcept;
 
   std::shared_ptr<Runtime> runtime_;
   Comm collectives_;
   Comm messages_;
+  RequestSet requests_{0};        ///< by ticket
   std::vector<Pending> pending_;  ///< by ticket
+  std::uint64_t sweeps_ = 1;
   std::vector<Ticket> free_;
   Outbox outbox_;       ///< notes on their way; guarded by the gate
   bool noted_ = false;  ///< a note was sent or has come, and others may follow

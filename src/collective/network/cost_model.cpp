@@ -84,6 +84,15 @@ Algorithm cheapest(const Algorithm (&candidates)[kCount], std::size_t bytes, int
 
 }  // namespace
 
+bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const NetworkConstants& constants) {
+  const std::size_t limit = members > nodes ? kRidingBytesOnNodes : kRidingBytes;
+  if (bytes * static_cast<std::size_t>(members) > limit) return false;
+  const Sizes size(nodes);
+  const double rounds = size.doublings + size.folds;
+  const double bytes_more = (size.members - 1 - rounds) * static_cast<double>(bytes) * members / nodes;
+  return bytes_more * constants.seconds_per_byte <= rounds * constants.latency_seconds;
+}
+
 AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const NetworkConstants& constants) {
   constexpr AllReduceAlgorithm kCandidates[] = {AllReduceAlgorithm::kRecursiveDoubling,
                                                 AllReduceAlgorithm::kRing,

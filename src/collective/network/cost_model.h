@@ -15,9 +15,15 @@ struct NetworkConstants {
   double reduce_seconds_per_byte = 0.1e-9;  ///< gamma
 };
 
-/// All contributions of all members together, up to here, ride on the roll call: more would make the
-/// first message longer than the round trip that it saves. One slot of a seat holds them.
-inline constexpr std::size_t kRidingBytes = std::size_t{8} << 10;
+/// Most bytes of all contributions of all members together that ride on the roll call: where nodes have
+/// several members, a slot of a seat holds them; elsewhere, copying costs more than a round trip beyond.
+inline constexpr std::size_t kRidingBytesOnNodes = std::size_t{8} << 10;
+inline constexpr std::size_t kRidingBytes = std::size_t{64} << 10;
+
+/// Whether contributions of `bytes` per member ride: what the gathering of all of them moves more than an
+/// exchange of sums must cost less than the rounds that it saves.
+[[nodiscard]] bool rides_on_roll_call(std::size_t bytes, int members, int nodes,
+                                      const NetworkConstants& constants);
 
 /// Longest message of a long collective. Longer ones, over TCP, wait for a sender that may be busy
 /// elsewhere; shorter ones pay their fixed cost too often.
@@ -26,6 +32,9 @@ inline constexpr std::size_t kMessageBytes = std::size_t{56} << 10;
 /// Parts of a long collective that are on their way together, so that both directions of the wire stay
 /// busy while others are reduced.
 inline constexpr std::size_t kPartsInFlight = 8;
+
+/// Parts of a lane's share of a segment: the members of a node meet twice per segment.
+inline constexpr std::size_t kPartsPerMeeting = 4;
 
 enum class AllReduceAlgorithm { kRecursiveDoubling, kRing, kHalvingDoubling };
 enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };

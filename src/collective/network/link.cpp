@@ -49,7 +49,7 @@ Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topo
 Steps Link::carry_out(const CollectiveCall& call) {
   seat_.begin_parts(call);
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
-  const bool rides = bytes * static_cast<std::size_t>(topology_.members()) <= kRidingBytes;
+  const bool rides = rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
   riding_bytes_ = rides ? bytes : 0;
   Steps agreement = agree(call);
   co_await finished(agreement);

@@ -8,9 +8,12 @@ namespace cohort::network {
 
 class Segments {
  public:
-  /// Segments of at most `step` elements.
-  Segments(std::size_t elements, std::size_t step)
-      : elements_(elements), step_(std::max<std::size_t>(step, 1)) {}
+  /// Nearly equal segments of at most `most` elements.
+  Segments(std::size_t elements, std::size_t most) : elements_(elements) {
+    const std::size_t limit = std::max<std::size_t>(most, 1);
+    const std::size_t count = std::max<std::size_t>((elements + limit - 1) / limit, 1);
+    step_ = std::max<std::size_t>((elements + count - 1) / count, 1);
+  }
 
   [[nodiscard]] std::size_t count() const noexcept { return (elements_ + step_ - 1) / step_; }
   [[nodiscard]] std::size_t begin(std::size_t segment) const noexcept { return segment * step_; }
@@ -20,7 +23,7 @@ class Segments {
 
  private:
   std::size_t elements_;
-  std::size_t step_;
+  std::size_t step_ = 1;
 };
 
 }  // namespace cohort::network

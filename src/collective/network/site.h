@@ -32,6 +32,10 @@ struct Site {
 
   [[nodiscard]] int neighbours() const noexcept { return seat.place().size; }
   [[nodiscard]] bool alone_on_node() const noexcept { return neighbours() == 1; }
+  /// Where no node has several members, segments need no meeting on the node, and are one part each.
+  [[nodiscard]] std::size_t parts_per_segment() const noexcept {
+    return topology.members() == topology.nodes() ? 1 : kPartsPerMeeting;
+  }
   [[nodiscard]] int seat_of(int rank) const noexcept { return topology.number_of(rank); }
 };
 

@@ -40,13 +40,25 @@ Steps all_reduce_along(AllReduceAlgorithm algorithm, const Lane& lane, const Par
   return recursive_doubling_all_reduce(lane, part, arithmetic);
 }
 
-Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorithm algorithm, Part part) {
+/// A share of a segment, in parts.
+Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorithm algorithm, Part share) {
   const Lane lane = site.lane();
-  Steps reduction = all_reduce_along(algorithm, lane, part, lane_arithmetic(call));
-  co_await finished(reduction);
-  if (call.op == ReduceOp::kMean)
-    divide_elements(call.dtype, part.output, part.elements,
+  const Arithmetic arithmetic = lane_arithmetic(call);
+  const Segments parts(share.elements, part_bytes(algorithm, lane.size()) / size_of(call.dtype));
+  Crew crew;
+  for (std::size_t index = 0; index < parts.count(); ++index) {
+    const std::size_t offset = arithmetic.bytes(parts.begin(index));
+    static_cast<void>(crew.add(all_reduce_along(algorithm, lane,
+                                                {share.input + offset, share.output + offset,
+                                                 parts.elements(index), share.tag + static_cast<int>(index)},
+                                                arithmetic)));
+  }
+  Steps all = all_done(crew);
+  co_await finished(all);
+  if (call.op == ReduceOp::kMean) {
+    divide_elements(call.dtype, share.output, share.elements,
                     static_cast<std::size_t>(site.topology.members()));
+  }
 }
 
 /// The result of a part gets to the lane's member on the root's node.
@@ -65,11 +77,13 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
   const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
   const AllReduceAlgorithm algorithm = choose_all_reduce(lane_bytes, site.topology.nodes(), site.constants);
-  const Segments segments = segments_of(site, call, part_bytes(algorithm, site.topology.nodes()));
+  const std::size_t parts = site.parts_per_segment();
+  const Segments segments = segments_of(site, call, parts * part_bytes(algorithm, site.topology.nodes()));
+  const std::size_t in_flight = kPartsInFlight / parts;
   Crew crew;
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
-    const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
+    const bool opens = opened < segments.count() && opened - closed < in_flight;
     const std::size_t segment = opens ? opened : closed;
     const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
     const std::size_t begin = segments.begin(segment);
@@ -84,8 +98,8 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
       }
       if (site.has_lane()) {
         const std::size_t elements = counts[static_cast<std::size_t>(site.seat.place().rank)];
-        static_cast<void>(crew.add(
-            all_reduce_share(site, call, algorithm, {input, output, elements, tag_of_part(segment)})));
+        static_cast<void>(crew.add(all_reduce_share(
+            site, call, algorithm, {input, output, elements, tag_of_part(segment * parts)})));
       }
       ++opened;
     } else {

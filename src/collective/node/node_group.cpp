@@ -118,7 +118,9 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
     const std::size_t place = seat % own_seats.size();
     ranks_.push_back(workers_[seat] * options.members + static_cast<int>(place));
   }
-  crowded_ = size() > memory_->cores();
+  // Who waits for another node waits for long, and its neighbours may have the work.
+  const bool reaches_beyond = members_.size() > seats_.size();
+  crowded_ = reaches_beyond || size() > memory_->cores();
 }
 
 void NodeGroup::take_seats(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats) {
