@@ -63,9 +63,8 @@ class Segment {
       static_cast<void>(crew.add(sent(site_.wire.send(member, tag_, part.output, bytes_))));
   }
 
-  [[nodiscard]] bool has_all_partials() {
-    while (!receiving_.empty() && receiving_.back().done()) receiving_.pop_back();
-    return receiving_.empty();
+  Steps arrival_of_partials() {
+    for (Transfer& transfer : receiving_) co_await until([&] { return transfer.done(); });
   }
 
   /// All nodes' sums, in their order.
@@ -117,8 +116,9 @@ Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call) {
       Steps reduction = segment.reduce_block(member, crew);
       co_await finished(reduction);
     }
-    while (!(crew.done() && segment.has_all_partials()))
-      co_await until([&] { return crew.advance() || (crew.done() && segment.has_all_partials()); });
+    static_cast<void>(crew.add(segment.arrival_of_partials()));
+    Steps rest = all_done(crew);
+    co_await finished(rest);
     segment.sum_partials();
   }
   site.seat.algorithm = "two_level_pairwise";

@@ -107,16 +107,11 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
   }
   if (options.workers.empty()) {
     members_.assign(own_seats.size(), MemberInfo{0, host_name()});
-    seats_ = own_seats;
-    workers_.assign(own_seats.size(), 0);
+    add_seats(own_seats, memory_->worker(), 0);
   } else {
     for (const WorkerInfo& worker : options.workers)
       members_.insert(members_.end(), own_seats.size(), MemberInfo{worker.rank, worker.host});
     take_seats(options, own_seats);
-  }
-  for (std::size_t seat = 0; seat < seats_.size(); ++seat) {
-    const std::size_t place = seat % own_seats.size();
-    ranks_.push_back(workers_[seat] * options.members + static_cast<int>(place));
   }
   // Who waits for another node waits for long, and its neighbours may have the work.
   const bool reaches_beyond = members_.size() > seats_.size();
@@ -130,14 +125,24 @@ void NodeGroup::take_seats(const NodeGroupOptions& options, std::span<SeatMemory
   const std::vector<std::string> blobs = exchange_offsets(options, own_seats, alone);
   for (const WorkerInfo& worker : options.workers) {
     if (!is_neighbour(worker)) continue;
+    const int first_rank = worker.rank * options.members;
     if (worker.rank == options.rank) {
       first_own_ = size();
-      seats_.insert(seats_.end(), own_seats.begin(), own_seats.end());
-    } else {
-      for (const std::uint64_t offset : parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]))
-        seats_.push_back(reinterpret_cast<SeatMemory*>(memory_->address(worker.rank, offset)));
+      add_seats(own_seats, memory_->worker(), first_rank);
+      continue;
     }
-    workers_.resize(seats_.size(), worker.rank);
+    std::vector<SeatMemory*> seats;
+    for (const std::uint64_t offset : parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]))
+      seats.push_back(reinterpret_cast<SeatMemory*>(memory_->address(worker.rank, offset)));
+    add_seats(seats, worker.rank, first_rank);
+  }
+}
+
+void NodeGroup::add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank) {
+  for (SeatMemory* const seat : seats) {
+    seats_.push_back(seat);
+    workers_.push_back(worker);
+    ranks_.push_back(first_rank++);
   }
 }
 

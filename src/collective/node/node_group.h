@@ -88,6 +88,7 @@ class NodeGroup {
 
  private:
   void take_seats(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats);
+  void add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank);
   std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
                                             std::span<SeatMemory* const> own_seats, bool alone);
   [[nodiscard]] FailureRecord& record() const noexcept { return seats_.front()->failure; }
