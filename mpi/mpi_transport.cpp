@@ -89,6 +89,7 @@ void MpiTransport::sweep() {
   const std::size_t completed = requests_.test_some();
   for (std::size_t i = 0; i < completed; ++i) {
     Pending& pending = pending_[requests_.place(i)];
+    if (requests_.truncated(i)) continue;
     pending.completed = true;
     if (pending.receives) pending.bytes = requests_.envelope(i).bytes;
   }

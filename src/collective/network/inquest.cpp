@@ -64,7 +64,7 @@ void Inquest::heed(const Transport::Note& note, bool in_collective) {
 }
 
 void Inquest::ask_all() {
-  hearing_.emplace(Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size()));
+  hearing_ = Hearing{Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size())};
   hearing_->present[static_cast<std::size_t>(topology_.rank())] = true;
   for (int member = 0; member < topology_.members(); ++member) {
     if (member != topology_.rank()) transport_.tell(member, kAsk);

@@ -17,8 +17,10 @@ namespace cohort::network {
 
 class Lane {
  public:
-  /// `ranks` by node, borrowed; this member is `ranks[index]`.
-  Lane(Wire& wire, std::span<const int> ranks, int index) : wire_(&wire), ranks_(ranks), index_(index) {}
+  /// `ranks` by node, borrowed; this member is `ranks[index]`. Nothing counts as received before
+  /// `permitted` is true; null: it always may.
+  Lane(Wire& wire, std::span<const int> ranks, int index, const bool* permitted = nullptr)
+      : wire_(&wire), ranks_(ranks), index_(index), permitted_(permitted) {}
 
   [[nodiscard]] int index() const noexcept { return index_; }
   [[nodiscard]] int size() const noexcept { return static_cast<int>(ranks_.size()); }
@@ -33,7 +35,7 @@ class Lane {
     return wire_->send(ranks_[static_cast<std::size_t>(to)], tag, data, bytes);
   }
   [[nodiscard]] Transfer receive(int from, int tag, std::byte* room, std::size_t bytes) const {
-    return wire_->receive(ranks_[static_cast<std::size_t>(from)], tag, room, bytes);
+    return wire_->receive(ranks_[static_cast<std::size_t>(from)], tag, room, bytes, permitted_);
   }
   [[nodiscard]] Wire::Room room(std::size_t bytes) const { return wire_->room(bytes); }
 
@@ -41,6 +43,7 @@ class Lane {
   Wire* wire_;
   std::span<const int> ranks_;
   int index_;
+  const bool* permitted_;
 };
 
 /// A part of a lane's data: what this member brings and where its result goes, which may be the

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../node/contribution.h"
+#include "crew.h"
 #include "two_level_movement.h"
 #include "two_level_reduce.h"
 #include "two_level_reduce_scatter.h"
@@ -18,6 +19,7 @@ namespace {
 
 std::vector<int> leaders_of(const Topology& topology) {
   std::vector<int> leaders;
+  leaders.reserve(static_cast<std::size_t>(topology.nodes()));
   for (int node = 0; node < topology.nodes(); ++node) leaders.push_back(topology.members_of(node).front());
   return leaders;
 }
@@ -51,6 +53,12 @@ Steps Link::carry_out(const CollectiveCall& call) {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
   const bool rides = rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
   riding_bytes_ = rides ? bytes : 0;
+  if (!rides && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce) {
+    Steps reduction = all_reduce_while_agreeing(call);
+    co_await finished(reduction);
+    seat_.end_parts();
+    co_return;
+  }
   Steps agreement = agree(call);
   co_await finished(agreement);
   if (rides) {
@@ -61,6 +69,19 @@ Steps Link::carry_out(const CollectiveCall& call) {
     co_await finished(movement);
   }
   seat_.end_parts();
+}
+
+/// The first parts are on their way together with the roll call, and are reduced after it.
+Steps Link::all_reduce_while_agreeing(const CollectiveCall& call) {
+  Crew crew;
+  const std::size_t agreement = crew.add(agree(call));
+  site_.agreed = false;
+  static_cast<void>(crew.add(two_level_all_reduce(site_, call)));
+  Steps roll_call = one_done(crew, agreement);
+  co_await finished(roll_call);
+  site_.agreed = true;
+  Steps rest = all_done(crew);
+  co_await finished(rest);
 }
 
 Steps Link::agree(const CollectiveCall& call) {

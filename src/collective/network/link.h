@@ -35,6 +35,7 @@ class Link final : public node::Outside {
 
  private:
   [[nodiscard]] node::Steps agree(const CollectiveCall& call);
+  [[nodiscard]] node::Steps all_reduce_while_agreeing(const CollectiveCall& call);
   [[nodiscard]] node::Steps learn_disagreement(const CollectiveCall& call);
   [[nodiscard]] node::Steps hold_roll_call(const CollectiveCall& call);
   [[nodiscard]] node::Steps carry_out_large(const CollectiveCall& call);

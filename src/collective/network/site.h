@@ -28,13 +28,16 @@ struct Site {
   /// The members of equal number on all nodes; this one's, if it has a lane.
   std::vector<int> lane_ranks;
   [[nodiscard]] bool has_lane() const noexcept { return !lane_ranks.empty(); }
-  [[nodiscard]] Lane lane() const { return {wire, lane_ranks, topology.own_node()}; }
+  [[nodiscard]] Lane lane() const { return {wire, lane_ranks, topology.own_node(), &agreed}; }
+
+  /// All members are known to have called the same. What is received before changes no result yet.
+  bool agreed = true;
 
   [[nodiscard]] int neighbours() const noexcept { return seat.place().size; }
   [[nodiscard]] bool alone_on_node() const noexcept { return neighbours() == 1; }
   /// Where no node has several members, segments need no meeting on the node, and are one part each.
   [[nodiscard]] std::size_t parts_per_segment() const noexcept {
-    return topology.members() == topology.nodes() ? 1 : kPartsPerMeeting;
+    return topology.all_alone() ? 1 : kPartsPerMeeting;
   }
   [[nodiscard]] int seat_of(int rank) const noexcept { return topology.number_of(rank); }
 };

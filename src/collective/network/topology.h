@@ -16,6 +16,8 @@ class Topology {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int lanes() const noexcept { return lanes_; }
+  /// Whether no node has several members.
+  [[nodiscard]] bool all_alone() const noexcept { return members() == nodes(); }
 
   /// The members of a node, by rank.
   [[nodiscard]] const std::vector<int>& members_of(int node) const noexcept {

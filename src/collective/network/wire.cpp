@@ -10,9 +10,9 @@ Transfer Wire::send(int to, int tag, const std::byte* data, std::size_t bytes) {
   return {*transport_, transport_->send({.member = to, .tag = tag}, {data, bytes})};
 }
 
-Transfer Wire::receive(int from, int tag, std::byte* room, std::size_t bytes) {
+Transfer Wire::receive(int from, int tag, std::byte* room, std::size_t bytes, const bool* permitted) {
   if (bytes == 0) return {};
-  return {*transport_, transport_->receive({.member = from, .tag = tag}, {room, bytes})};
+  return {*transport_, transport_->receive({.member = from, .tag = tag}, {room, bytes}), permitted};
 }
 
 Wire::Room Wire::room(std::size_t bytes) {

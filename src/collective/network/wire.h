@@ -18,12 +18,18 @@ namespace cohort::network {
 class Transfer {
  public:
   Transfer() = default;
-  Transfer(Transport& transport, Transport::Ticket ticket) : transport_(&transport), ticket_(ticket) {}
+  /// It does not count as done before `permitted` is true; null: it always may.
+  Transfer(Transport& transport, Transport::Ticket ticket, const bool* permitted = nullptr)
+      : transport_(&transport), ticket_(ticket), permitted_(permitted) {}
   Transfer(Transfer&& other) noexcept
-      : transport_(std::exchange(other.transport_, nullptr)), ticket_(other.ticket_), bytes_(other.bytes_) {}
+      : transport_(std::exchange(other.transport_, nullptr)),
+        ticket_(other.ticket_),
+        permitted_(other.permitted_),
+        bytes_(other.bytes_) {}
   Transfer& operator=(Transfer&& other) noexcept {
     transport_ = std::exchange(other.transport_, nullptr);
     ticket_ = other.ticket_;
+    permitted_ = other.permitted_;
     bytes_ = other.bytes_;
     return *this;
   }
@@ -33,6 +39,7 @@ class Transfer {
 
   [[nodiscard]] bool done() {
     if (transport_ == nullptr) return true;
+    if (permitted_ != nullptr && !*permitted_) return false;
     const std::optional<std::size_t> bytes = transport_->poll(ticket_);
     if (!bytes) return false;
     bytes_ = *bytes;
@@ -50,6 +57,7 @@ class Transfer {
  private:
   Transport* transport_ = nullptr;
   Transport::Ticket ticket_ = 0;
+  const bool* permitted_ = nullptr;
   std::size_t bytes_ = 0;
 };
 
@@ -61,7 +69,8 @@ class Wire {
 
   /// Nothing moves, and no message is sent, for no bytes.
   [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes);
-  [[nodiscard]] Transfer receive(int from, int tag, std::byte* room, std::size_t bytes);
+  [[nodiscard]] Transfer receive(int from, int tag, std::byte* room, std::size_t bytes,
+                                 const bool* permitted = nullptr);
 
   /// Memory for what is on its way; goes back to the wire, for the next one, when it is dropped.
   class Room {

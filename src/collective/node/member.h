@@ -64,7 +64,7 @@ class Member : public std::enable_shared_from_this<Member> {
   void look_around_for_message(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] std::string who() const;
   [[nodiscard]] bool goes_outside(const CollectiveCall& message) const;
-  bool may_look_for_parcel(const Operation& receive) const;
+  bool may_look_for_parcel(const Operation& operation) const;
   void fail_all(const Error& error);
 
   std::mutex driving_;

@@ -228,6 +228,7 @@ void Seat::require_nobody_left(const CollectiveCall& call) {
       left, [&](int member) { return std::find(missing.begin(), missing.end(), member) == missing.end(); });
   if (left.empty()) return;
   std::vector<std::string> names;
+  names.reserve(left.size());
   for (const int member : left) names.push_back(group_->who(group_->rank_of(member)));
   const int first = group_->rank_of(left.front());
   fail(Aborted(
