@@ -114,8 +114,8 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
     take_seats(options, own_seats);
   }
   // Who waits for another node waits for long, and its neighbours may have the work.
-  const bool reaches_beyond = members_.size() > seats_.size();
-  crowded_ = reaches_beyond || size() > memory_->cores();
+  const bool waits_for_others = members_.size() > seats_.size() && size() > 1;
+  crowded_ = waits_for_others || size() > memory_->cores();
 }
 
 void NodeGroup::take_seats(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats) {

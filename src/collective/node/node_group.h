@@ -61,7 +61,7 @@ class NodeGroup {
   /// Whether all members are of this process.
   [[nodiscard]] bool is_one_process() const noexcept { return own_blocks_.size() == seats_.size(); }
 
-  /// More members than cores, or members of other nodes: then who waits must give way at once.
+  /// More members than cores, or several that wait for other nodes: then who waits must give way at once.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
 
   [[nodiscard]] std::chrono::duration<double> timeout() const noexcept { return timeout_; }
