@@ -38,6 +38,7 @@ void on_lane(int members, Algorithm algorithm) {
   std::vector<int> ranks(static_cast<std::size_t>(members));
   std::iota(ranks.begin(), ranks.end(), 0);
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   for (int member = 0; member < members; ++member) {
     threads.emplace_back([&, member] {
       Wire wire(std::make_unique<ThreadTransport>(board, member));

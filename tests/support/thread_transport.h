@@ -23,6 +23,7 @@ class Switchboard {
   friend class ThreadTransport;
 
   struct Parcel {
+    explicit Parcel(std::span<const std::byte> bytes) : data(bytes) {}
     std::span<const std::byte> data;
     bool taken = false;
   };

@@ -21,13 +21,14 @@ namespace cohort::node {
 
 class Steps {
  public:
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name for it
     Steps get_return_object() { return Steps(Handle::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }
     std::suspend_always final_suspend() noexcept { return {}; }
     void return_void() noexcept {}
     void unhandled_exception() noexcept { error = std::current_exception(); }
 
+    // NOLINTNEXTLINE(misc-new-delete-overloads): the one below
     static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
     static void operator delete(void* frame, std::size_t bytes) noexcept { release_frame(frame, bytes); }
 
