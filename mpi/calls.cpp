@@ -179,11 +179,29 @@ bool test(MPI_Request& request, Envelope* envelope) {
   return completed != 0;
 }
 
+void RequestSet::grow() {
+  requests_.push_back(MPI_REQUEST_NULL);
+  places_.emplace_back();
+  statuses_.emplace_back();
+}
+
 std::size_t RequestSet::test_some() {
   int completed = 0;
-  COHORT_MPI(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &completed, places_.data(),
-                          statuses_.data()));
-  return completed == MPI_UNDEFINED ? 0 : static_cast<std::size_t>(completed);
+  const int status = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &completed,
+                                  places_.data(), statuses_.data());
+  some_failed_ = status == MPI_ERR_IN_STATUS;
+  if (!some_failed_) require_success(status, "MPI_Testsome");
+  const std::size_t count = completed == MPI_UNDEFINED ? 0 : static_cast<std::size_t>(completed);
+  for (std::size_t i = 0; some_failed_ && i < count; ++i) {
+    if (!truncated(i)) require_success(statuses_[i].MPI_ERROR, "MPI_Testsome");
+  }
+  return count;
+}
+
+bool RequestSet::truncated(std::size_t completed) const {
+  int kind = MPI_SUCCESS;
+  if (some_failed_) COHORT_MPI(MPI_Error_class(statuses_[completed].MPI_ERROR, &kind));
+  return kind == MPI_ERR_TRUNCATE;
 }
 
 Envelope RequestSet::envelope(std::size_t completed) const { return envelope_of(statuses_[completed]); }

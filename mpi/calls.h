@@ -98,20 +98,28 @@ class RequestSet {
  public:
   explicit RequestSet(std::size_t size) : requests_(size, MPI_REQUEST_NULL), places_(size), statuses_(size) {}
 
+  [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
+  /// Makes room for one more, at the end.
+  void grow();
+
   [[nodiscard]] MPI_Request& operator[](std::size_t place) { return requests_[place]; }
   [[nodiscard]] bool pending(std::size_t place) const { return requests_[place] != MPI_REQUEST_NULL; }
 
-  /// The number of requests that have completed since the last call; see `place` and `envelope`.
+  /// The number of requests that have completed since the last call; see `place`, `truncated` and
+  /// `envelope`.
   [[nodiscard]] std::size_t test_some();
   [[nodiscard]] std::size_t place(std::size_t completed) const {
     return static_cast<std::size_t>(places_[completed]);
   }
+  /// Whether the message was longer than the room for it.
+  [[nodiscard]] bool truncated(std::size_t completed) const;
   [[nodiscard]] Envelope envelope(std::size_t completed) const;
 
  private:
   std::vector<MPI_Request> requests_;
   std::vector<int> places_;
   std::vector<MPI_Status> statuses_;
+  bool some_failed_ = false;
 };
 
 /// Takes back a receive that nothing has arrived for.

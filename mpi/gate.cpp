@@ -22,8 +22,10 @@ Gate::Pass Gate::try_enter() {
   return {mutex_, std::try_to_lock};
 }
 
+bool Gate::any_thread() const noexcept { return thread_level_ >= MPI_THREAD_SERIALIZED; }
+
 void Gate::require_thread() const {
-  if (thread_level_ >= MPI_THREAD_SERIALIZED || std::this_thread::get_id() == owner_) return;
+  if (any_thread() || std::this_thread::get_id() == owner_) return;
   throw WrongContext(
       "MPI was initialised with thread level {}, so only the thread that made the Session may communicate; "
       "initialise "

@@ -18,6 +18,9 @@ class Gate {
   /// @throws WrongContext on a thread that may not call MPI.
   [[nodiscard]] Pass enter();
 
+  /// Whether all threads may pass.
+  [[nodiscard]] bool any_thread() const noexcept;
+
   /// No pass when somebody is inside or waits to get in.
   [[nodiscard]] Pass try_enter();
 

@@ -1,5 +1,6 @@
 #include <cohort/mpi/session.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <numeric>
@@ -11,11 +12,13 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
+#include <cohort/collective/network_communicator.h>
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
 
 #include "calls.h"
 #include "mpi_communicator.h"
+#include "mpi_transport.h"
 #include "process_end.h"
 #include "runtime.h"
 #include "start_guard.h"
@@ -116,8 +119,11 @@ class Session::Impl {
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options);
 
  private:
-  /// Whether all workers can reach each other's memory.
-  [[nodiscard]] bool on_one_node() const { return workers_.back().node == 0 && node_memory_->shared(); }
+  /// Whether the workers of each node can reach each other's memory. Collective.
+  [[nodiscard]] bool nodes_share_memory();
+  [[nodiscard]] bool on_one_node() const {
+    return std::ranges::max(workers_, {}, &WorkerInfo::node).node == 0;
+  }
   [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options);
   void watch_others();
 
@@ -134,13 +140,14 @@ class Session::Impl {
   std::unique_ptr<MpiCommunicator> everyone_;
   std::unique_ptr<PeerWatch> watch_;
   std::shared_ptr<const NodeMemory> node_memory_;
+  bool own_algorithms_ = false;  ///< rather than MPI's
 };
 
 Session::Impl::Impl(int* argc, char*** argv)
     : library_(argc, argv),
       runtime_(std::make_shared<Runtime>(library_.thread_level())),
       world_(Comm::duplicate(MPI_COMM_WORLD)),
-      workers_(take_census(world_.get())),
+      workers_(take_census(world_.get(), settings_.workers_per_node())),
       rank_(comm_rank(world_.get())) {
   log::set_origin(fmt::format("worker {}", rank_));
   everyone_ = std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_),
@@ -149,6 +156,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   ProcessEnd::instance().set_worker(workers_[static_cast<std::size_t>(rank_)], watch_.get());
   node_memory_ =
       NodeMemory::connect(rank_, workers_, [this](std::string_view blob) { return exchange(blob); });
+  own_algorithms_ = nodes_share_memory() && settings_.communicator() == "auto";
   start_guard_.reset();
   log::debug("session of {} workers on {} nodes, MPI thread level {}", workers_.size(),
              workers_.back().node + 1, library_.thread_level());
@@ -192,9 +200,22 @@ std::unique_ptr<Communicator> Session::Impl::make_communicator(const Communicati
   const Tensor timeouts =
       Tensor::uninitialized({static_cast<std::int64_t>(workers_.size())}, DType::kFloat64);
   everyone_->all_gather(Tensor::from({options.timeout_seconds.value_or(-1)}), timeouts);
-  if (on_one_node() && settings_.communicator() == "node")
+  if (own_algorithms_ && on_one_node())
     return std::move(make_node_communicators(node_options(options)).front());
+  if (own_algorithms_) {
+    const auto transport = [this](int /*rank*/) {
+      return std::make_unique<MpiTransport>(runtime_, world_.get());
+    };
+    return std::move(make_network_communicators({node_options(options), transport}).front());
+  }
   return std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_), options);
+}
+
+bool Session::Impl::nodes_share_memory() {
+  const int node = workers_[static_cast<std::size_t>(rank_)].node;
+  const bool alone = std::ranges::count(workers_, node, &WorkerInfo::node) == 1;
+  const std::vector<std::string> answers = exchange(alone || node_memory_->shared() ? "yes" : "no");
+  return std::ranges::count(answers, "yes") == static_cast<std::ptrdiff_t>(answers.size());
 }
 
 NodeGroupOptions Session::Impl::node_options(const CommunicationOptions& options) {

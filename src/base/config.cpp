@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kPrefix = "COHORT_";
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 7> kSpecs{{
+constexpr std::array<SettingSpec, 8> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -29,8 +29,11 @@ constexpr std::array<SettingSpec, 7> kSpecs{{
      "number of logical CPU devices (cpu:0, cpu:1, ...) that this worker's cores are split into"},
     {"COHORT_HUGE_PAGES", SettingType::kBoolean, "true", "", 0, 0,
      "advise the kernel to back large tensors with huge pages"},
-    {"COHORT_COMMUNICATOR", SettingType::kChoice, "node", "node|mpi", 0, 0,
-     "what carries collectives among the workers of one node: shared memory, or MPI's own collectives"},
+    {"COHORT_COMMUNICATOR", SettingType::kChoice, "auto", "auto|mpi", 0, 0,
+     "what carries collectives: Cohort's own algorithms, wherever workers of a node share memory, or MPI's"},
+    {"COHORT_WORKERS_PER_NODE", SettingType::kInteger, "0", "", 0, 1 << 20,
+     "most workers that count as one node, for tests on one machine and to keep parts of a machine apart; "
+     "0: all that share memory"},
     {"COHORT_NODE_HEAP", SettingType::kBoolean, "true", "", 0, 0,
      "allocate CPU tensors where the other processes of the node can read and write them"},
 }};
@@ -185,6 +188,8 @@ std::chrono::duration<double> Config::fault_grace() const {
 int Config::cpu_devices() const { return static_cast<int>(number_of(find("COHORT_CPU_DEVICES"))); }
 
 const std::string& Config::communicator() const { return find("COHORT_COMMUNICATOR").value; }
+
+int Config::workers_per_node() const { return static_cast<int>(number_of(find("COHORT_WORKERS_PER_NODE"))); }
 
 bool Config::node_heap() const { return find("COHORT_NODE_HEAP").value == "true"; }
 

@@ -1,5 +1,6 @@
 // What must end in an error, for members that share memory: calls that differ, members that
 // are late, leave or abort, and failures inside the engine itself.
+#include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/node_communicator.h>
 
 #include <sys/wait.h>
@@ -75,7 +76,7 @@ std::vector<Difference> differences() {
   const auto packed = [](std::int64_t first, std::int64_t second) {
     return [=](Communicator& communicator) {
       const Tensor tensors[] = {floats(first), floats(second)};
-      communicator.all_reduce(pack(tensors), ReduceOp::kSum);
+      BatchReducer().all_reduce(communicator, tensors, ReduceOp::kSum);
     };
   };
   const auto barrier = [](Communicator& communicator) { communicator.barrier(); };

@@ -46,7 +46,8 @@ struct CollectiveCall {
   /// all-reduce, reduce, broadcast, send and receive, one member's block of the others.
   std::size_t elements = 0;
 
-  /// Uneven all-gather only: elements of every member's block, by rank. Borrowed from the caller.
+  /// Where members' blocks differ: elements of each, by rank. Borrowed from the caller. Of the
+  /// interface's own calls only the uneven all-gather has them.
   std::span<const std::size_t> counts;
 
   /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.

@@ -44,6 +44,9 @@ class NodeMemory {
     return neighbours_[static_cast<std::size_t>(worker)].heap + offset;
   }
 
+  /// This process, as the memory's other functions number the workers.
+  [[nodiscard]] int worker() const noexcept { return rank_; }
+
   [[nodiscard]] bool is_this_process(int worker) const noexcept { return worker == rank_; }
 
   /// Copies between this process and the address space of `worker`.

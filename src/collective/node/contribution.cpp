@@ -26,6 +26,7 @@ std::size_t within(const Range& range, std::size_t elements) {
 void reduce_cells(const CollectiveCall& call, ReductionKernel kernel, const Place& place, const Range& range,
                   std::size_t cell_offset, const std::byte* own_input, std::span<const std::byte*> cells,
                   bool take_over) {
+  if (range.elements == 0) return;
   for (const std::byte*& cell : cells) cell += cell_offset;
   cells[static_cast<std::size_t>(place.rank)] = own_input;
   std::byte* const output = call.output + range.begin * size_of(call.dtype);
@@ -78,9 +79,10 @@ void contribute(const CollectiveCall& call, const Place& place, const Range& ran
     copy(cell, call.input + range.begin * size, within(range, call.elements) * size);
     return;
   }
-  for (std::size_t block = 0; block < blocks; ++block) {
-    copy(cell + block * range.elements * size, call.input + (block * call.elements + range.begin) * size,
-         range.elements * size);
+  for (std::size_t index = 0; index < blocks; ++index) {
+    const Block block = block_of(call, static_cast<int>(index));
+    copy(cell + index * range.elements * size, call.input + (block.begin + range.begin) * size,
+         within(range, block.elements) * size);
   }
 }
 
@@ -98,17 +100,20 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& pl
     case CollectiveKind::kReduce:
       if (rank != root) return;
       return reduce_cells(call, kernel, place, range, 0, call.input + range.begin * size, cells, take_over);
-    case CollectiveKind::kReduceScatter:
-      return reduce_cells(call, kernel, place, range, own_block,
-                          call.input + (rank * call.elements + range.begin) * size, cells, take_over);
+    case CollectiveKind::kReduceScatter: {
+      const Block block = block_of(call, place.rank);
+      return reduce_cells(call, kernel, place, {range.begin, within(range, block.elements)}, own_block,
+                          call.input + (block.begin + range.begin) * size, cells, take_over);
+    }
     case CollectiveKind::kBroadcast:
       if (rank != root) copy(output, cells[root], range.elements * size);
       return;
-    case CollectiveKind::kScatter:
-      copy(output,
-           rank == root ? call.input + (rank * call.elements + range.begin) * size : cells[root] + own_block,
-           range.elements * size);
+    case CollectiveKind::kScatter: {
+      const Block block = block_of(call, place.rank);
+      copy(output, rank == root ? call.input + (block.begin + range.begin) * size : cells[root] + own_block,
+           within(range, block.elements) * size);
       return;
+    }
     case CollectiveKind::kGather:
       if (rank != root) return;
       [[fallthrough]];

@@ -23,7 +23,7 @@ struct Range {
   std::size_t elements = 0;
 };
 
-/// Elements of the longest block; blocks differ in an uneven all-gather alone.
+/// Elements of the longest block; blocks differ in an uneven all-gather, and in parts of larger calls.
 [[nodiscard]] std::size_t block_elements(const CollectiveCall& call) noexcept;
 
 /// Blocks that one member brings: 1, or one per member.

@@ -114,25 +114,24 @@ class DirectExchange {
 
   void work() const {
     const std::size_t bytes = call_.elements * size_of(call_.dtype);
-    const std::size_t own_block = static_cast<std::size_t>(place_.rank) * bytes;
+    const Block block = block_of(call_, place_.rank);
+    const Share own{block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
     const Share share = share_of(place_.rank, place_.size, bytes);
     switch (call_.kind) {
       // This member's output first: its lines are the ones that go to the nearest cache.
       case CollectiveKind::kAllReduce: return reduce(share, 0, {place_.rank, place_.size});
       case CollectiveKind::kReduce: return reduce(share, 0, {call_.root, 1});
-      case CollectiveKind::kReduceScatter: return reduce({0, bytes}, own_block, {place_.rank, 1});
+      case CollectiveKind::kReduceScatter: return reduce({0, own.bytes}, own.begin, {place_.rank, 1});
       case CollectiveKind::kBroadcast: return broadcast(bytes);
       case CollectiveKind::kAllGather:
-        return for_each_other([&](int to) {
-          const std::size_t size = size_of(call_.dtype);
-          const Block own = block_of(call_, place_.rank);
-          copy(input(place_.rank), 0, output(to), own.begin * size, own.elements * size);
-        });
-      case CollectiveKind::kGather: return copy(input(place_.rank), 0, output(call_.root), own_block, bytes);
-      case CollectiveKind::kScatter: return copy(input(call_.root), own_block, output(place_.rank), 0, bytes);
+        return for_each_other([&](int to) { copy(input(place_.rank), 0, output(to), own.begin, own.bytes); });
+      case CollectiveKind::kGather:
+        return copy(input(place_.rank), 0, output(call_.root), own.begin, own.bytes);
+      case CollectiveKind::kScatter:
+        return copy(input(call_.root), own.begin, output(place_.rank), 0, own.bytes);
       case CollectiveKind::kAllToAll:
         return for_each_other([&](int to) {
-          copy(input(place_.rank), static_cast<std::size_t>(to) * bytes, output(to), own_block, bytes);
+          copy(input(place_.rank), static_cast<std::size_t>(to) * bytes, output(to), own.begin, bytes);
         });
       case CollectiveKind::kBarrier:
       case CollectiveKind::kSend:

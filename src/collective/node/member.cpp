@@ -66,21 +66,36 @@ class Member::InFlight final : public Work::State {
   std::shared_ptr<Operation> operation_;
 };
 
-Member::Member(std::shared_ptr<NodeGroup> group, int rank) : seat_(std::move(group), rank), mailbox_(seat_) {}
+Member::Member(std::shared_ptr<NodeGroup> group, int seat) : seat_(std::move(group), seat), mailbox_(seat_) {}
 
 Member::~Member() {
   if (!group().is_of_this_process()) return;
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
   std::ranges::move(failed_, std::back_inserter(held));
+  // Transfers may still be on their way.
+  if (outside_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(outside_));
   group().leave(seat_.place().rank, std::move(held));
 }
 
+void Member::set_outside(std::shared_ptr<Outside> outside) {
+  outside_ = std::move(outside);
+  seat_.set_outside(outside_.get());
+}
+
+void Member::abort(const Error& error) {
+  if (group().fail(error) && outside_ != nullptr) outside_->tell(error);
+}
+
 void Member::close() {
-  if (idle() || !group().is_of_this_process()) return;
+  if (!group().is_of_this_process()) return;
+  // On its node it is seen that a member has left; other nodes have to be told, in case of an error.
+  if (idle() && (outside_ == nullptr || group().failed())) return;
   if (std::uncaught_exceptions() > 0) {
     // This member will not get to the calls that the others make, so waiting could be in vain.
-    group().fail(Aborted("{} left the communicator because of an error, with calls in flight",
-                         group().who(seat_.place().rank)));
+    const int rank = group().rank_of(seat_.place().rank);
+    abort(Aborted(ErrorOrigin{"", rank, group().host_of(rank)},
+                  fmt::format("{} left the communicator because of an error{}", who(),
+                              idle() ? "" : ", with calls in flight")));
     return;
   }
   while (const std::shared_ptr<Operation> dropped = find_dropped()) {
@@ -107,9 +122,12 @@ void Member::run(const CollectiveCall& call) {
   if (is_message(call) || !idle()) return start(call).wait();
   const bool failed_before = seat_.failure().has_value();
   try {
-    carry_out_now(seat_, call);
+    if (outside_ != nullptr)
+      seat_.drive(call, outside_->carry_out(call));
+    else
+      carry_out_now(seat_, call);
   } catch (const std::exception&) {
-    const Error error = error_being_handled(group().who(seat_.place().rank));
+    const Error error = error_being_handled(who());
     for (const auto* buffer : call.buffers) {
       if (buffer != nullptr && !failed_before) failed_.push_back(*buffer);
     }
@@ -132,7 +150,8 @@ Work Member::start(const CollectiveCall& call) {
     // A message that can be posted at once is off before its sender looks away.
     if (is_message(call)) advance();
   }
-  if (first) Progress::of_this_process().attend(shared_from_this());
+  const bool any_thread = outside_ == nullptr || outside_->any_thread_may_drive();
+  if (first && any_thread) Progress::of_this_process().attend(shared_from_this());
   return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
 }
 
@@ -181,6 +200,8 @@ bool Member::advance() {
       ++at;
       continue;
     }
+    // The transport may still read what was not received, or write what comes late.
+    if (operation->error && goes_outside(operation->call.get())) NodeGroup::keep_for_ever(operation);
     at = messages_.erase(at);
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
@@ -199,15 +220,38 @@ bool Member::may_look_for_parcel(const Operation& operation) const {
   return true;
 }
 
+std::string Member::who() const { return group().who(group().rank_of(seat_.place().rank)); }
+
+bool Member::goes_outside(const CollectiveCall& message) const {
+  return outside_ != nullptr && !group().seat_of(message.root);
+}
+
+Steps Member::steps_of(const CollectiveCall& call) {
+  if (!is_message(call)) return outside_ != nullptr ? outside_->carry_out(call) : carry_out(seat_, call);
+  const bool sends = call.kind == CollectiveKind::kSend;
+  if (goes_outside(call)) return sends ? outside_->send(call) : outside_->receive(call);
+  return sends ? mailbox_.send(call) : mailbox_.receive(call);
+}
+
+void Member::look_around_for_message(const CollectiveCall& call, const Waiting& waiting) {
+  if (!goes_outside(call)) return mailbox_.look_around(call, waiting);
+  if (group().failed()) seat_.fail(group().failure());
+  if (const Error* fault = group().fault()) seat_.fail(*fault);
+  if (const std::optional<Error> error = outside_->look_around(call, waiting)) seat_.fail(*error);
+  const std::chrono::duration<double> timeout = group().timeout();
+  if (timeout.count() <= 0 || waiting.waited() < timeout) return;
+  outside_->withdraw(call);
+  const int missing[] = {call.root};
+  throw DeadlineExceeded(
+      ErrorOrigin{std::string(to_string(call.kind)), call.root, group().host_of(call.root)},
+      explain_missing(call, 0, missing, group().members(), waiting.waited().count()));
+}
+
 bool Member::advance(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   bool moved = false;
   try {
-    if (!operation.steps.started()) {
-      operation.steps = call.kind == CollectiveKind::kSend      ? mailbox_.send(call)
-                        : call.kind == CollectiveKind::kReceive ? mailbox_.receive(call)
-                                                                : carry_out(seat_, call);
-    }
+    if (!operation.steps.started()) operation.steps = steps_of(call);
     while (operation.steps.ready()) {
       operation.steps.resume();
       moved = true;
@@ -220,18 +264,18 @@ bool Member::advance(Operation& operation) {
       operation.waiting = Waiting(group().crowded());
     } else if (operation.waiting.is_time_to_look()) {
       if (is_message(call))
-        mailbox_.look_around(call, operation.waiting);
+        look_around_for_message(call, operation.waiting);
       else
         seat_.look_around(call, operation.waiting);
     }
     return moved;
   } catch (const std::exception&) {
-    const Error error = error_being_handled(group().who(seat_.place().rank));
+    const Error error = error_being_handled(who());
     if (is_message(call) && !seat_.failure()) {
       operation.error = error;
       operation.finish();
     } else {
-      fail_all(group().fail(seat_.cause_of(call, error)));
+      fail_all(seat_.set_failure(seat_.cause_of(call, error)));
     }
   }
   return true;

@@ -22,17 +22,23 @@ namespace cohort::node {
 
 class Member : public std::enable_shared_from_this<Member> {
  public:
-  Member(std::shared_ptr<NodeGroup> group, int rank);
+  Member(std::shared_ptr<NodeGroup> group, int seat);
   ~Member();
 
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
+
+  /// This member's communicator reaches beyond the node. Before the first call; `outside` uses `seat`.
+  void set_outside(std::shared_ptr<Outside> outside);
+  [[nodiscard]] Seat& seat() noexcept { return seat_; }
 
   [[nodiscard]] NodeGroup& group() const noexcept { return seat_.group(); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept { return seat_.algorithm; }
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
+  /// Any thread may call it.
+  void abort(const Error& error);
 
   /// The communicator goes. Calls whose Works are still held go on; the others are finished here.
   void close();
@@ -55,10 +61,15 @@ class Member : public std::enable_shared_from_this<Member> {
   bool advance();
   /// True when it has moved; sets `finished` at its end.
   bool advance(Operation& operation);
+  [[nodiscard]] Steps steps_of(const CollectiveCall& call);
+  void look_around_for_message(const CollectiveCall& call, const Waiting& waiting);
+  [[nodiscard]] std::string who() const;
+  [[nodiscard]] bool goes_outside(const CollectiveCall& message) const;
   bool may_look_for_parcel(const Operation& operation) const;
   void fail_all(const Error& error);
 
   std::mutex driving_;
+  std::shared_ptr<Outside> outside_;
   Seat seat_;
   Mailbox mailbox_;
   std::deque<std::shared_ptr<Operation>> collectives_;

@@ -23,6 +23,8 @@ bool lies_in(const SeatMemory& seat, const Parcel& parcel) {
 
 }  // namespace
 
+int Mailbox::seat_of(const CollectiveCall& call) const { return *seat_.group().seat_of(call.root); }
+
 Mailbox::Mailbox(Seat& seat) : seat_(seat), last_link_(&seat.own().more_parcels) {
   for (Parcel& parcel : seat.own().parcels) sendings_.push_back({&parcel, nullptr});
 }
@@ -79,7 +81,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
     copy_bytes(sending->contents->data(), call.input, bytes);
   }
   const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data);
-  parcel.to.store(call.root, std::memory_order_relaxed);
+  parcel.to.store(seat_of(call), std::memory_order_relaxed);
   parcel.tag.store(call.tag, std::memory_order_relaxed);
   parcel.dtype = call.dtype;
   parcel.elements = call.elements;
@@ -107,10 +109,11 @@ Parcel* Mailbox::find_for(const CollectiveCall& call) const {
       if (first == nullptr || parcel.number < first->number) first = &parcel;
     }
   };
-  SeatMemory& sender = seat_.peer(call.root);
+  const int from = seat_of(call);
+  SeatMemory& sender = seat_.peer(from);
   look_through(sender.parcels);
-  for (MoreParcels* more = follow(call.root, sender.more_parcels); more != nullptr;
-       more = follow(call.root, more->more)) {
+  for (MoreParcels* more = follow(from, sender.more_parcels); more != nullptr;
+       more = follow(from, more->more)) {
     look_through(more->parcels);
   }
   return first;
@@ -136,18 +139,18 @@ Steps Mailbox::receive(const CollectiveCall& call) {
   parcel->state.store(Parcel::State::kTaken, std::memory_order_release);
   if (fits) co_return;
   throw InvalidArgument(
-      ErrorOrigin{"receive", call.root, seat_.group().members()[static_cast<std::size_t>(call.root)].host},
+      ErrorOrigin{"receive", call.root, seat_.group().host_of(call.root)},
       fmt::format(
           "receive: {} sent {} with tag {}, but member {} receives {}[{}]: dtype and elements must agree",
-          seat_.group().who(call.root), sent, call.tag, seat_.place().rank, to_string(call.dtype),
-          call.elements));
+          seat_.group().who(call.root), sent, call.tag, seat_.group().rank_of(seat_.place().rank),
+          to_string(call.dtype), call.elements));
 }
 
 void Mailbox::fetch(const CollectiveCall& call, const Parcel& parcel) const {
   const std::size_t bytes = call.elements * size_of(call.dtype);
   if (bytes == 0) return;
   const NodeMemory& memory = seat_.group().memory();
-  const int worker = seat_.group().worker_of(call.root);
+  const int worker = seat_.group().worker_of(seat_of(call));
   const auto* address =
       reinterpret_cast<const std::byte*>(parcel.address);  // NOLINT(performance-no-int-to-ptr)
   if (parcel.in_heap) {
@@ -164,7 +167,7 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (group.failed()) seat_.fail(group.failure());
   if (const Error* fault = group.fault()) seat_.fail(*fault);
   const bool late = group.timeout().count() > 0 && waiting.waited() >= group.timeout();
-  const bool left = seat_.peer(call.root).left.load(std::memory_order_acquire);
+  const bool left = seat_.peer(seat_of(call)).left.load(std::memory_order_acquire);
   if (!late && !left) return;
   if (call.kind == CollectiveKind::kReceive) {
     if (find_for(call) != nullptr) return;
@@ -174,7 +177,7 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
     if (!posted->second->state.compare_exchange_strong(state, Parcel::State::kFree)) return;
     posted_.erase(posted);
   }
-  const std::string& host = group.members()[static_cast<std::size_t>(call.root)].host;
+  const std::string& host = group.host_of(call.root);
   const std::string name(to_string(call.kind));
   if (left) {
     throw Aborted(ErrorOrigin{name, call.root, host},

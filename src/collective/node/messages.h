@@ -30,6 +30,8 @@ class Mailbox {
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_contents();
 
  private:
+  [[nodiscard]] int seat_of(const CollectiveCall& call) const;
+
   /// A parcel of this member, and the copy of its contents if there is one.
   struct Sending {
     Parcel* parcel = nullptr;

@@ -7,9 +7,9 @@ namespace {
 
 class NodeCommunicator final : public Communicator {
  public:
-  NodeCommunicator(std::shared_ptr<node::NodeGroup> group, int rank)
-      : Communicator(rank, group->members()),
-        member_(std::make_shared<node::Member>(std::move(group), rank)) {}
+  NodeCommunicator(std::shared_ptr<node::NodeGroup> group, int seat)
+      : Communicator(group->rank_of(seat), group->members()),
+        member_(std::make_shared<node::Member>(std::move(group), seat)) {}
   ~NodeCommunicator() override { member_->close(); }
 
   NodeCommunicator(const NodeCommunicator&) = delete;
@@ -19,7 +19,7 @@ class NodeCommunicator final : public Communicator {
   [[nodiscard]] std::string_view last_algorithm() const noexcept override {
     return member_->last_algorithm();
   }
-  void abort(const Error& error) override { member_->group().fail(error); }
+  void abort(const Error& error) override { member_->abort(error); }
 
  private:
   Work start(const CollectiveCall& call) override { return member_->start(call); }
@@ -35,7 +35,7 @@ std::vector<std::unique_ptr<Communicator>> make_node_communicators(const NodeGro
   std::vector<std::unique_ptr<Communicator>> seats;
   seats.reserve(static_cast<std::size_t>(options.members));
   for (int member = 0; member < options.members; ++member)
-    seats.push_back(std::make_unique<NodeCommunicator>(group, group->first_local_member() + member));
+    seats.push_back(std::make_unique<NodeCommunicator>(group, group->first_own_seat() + member));
   return seats;
 }
 

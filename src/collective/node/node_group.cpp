@@ -35,6 +35,11 @@ class DepartedSeats {
     sweep();
   }
 
+  void keep_for_ever(std::shared_ptr<const void> memory) {
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(memory));
+  }
+
   void sweep() {
     std::list<Seat> forsaken;  // what users' memory does at its end, it does without the lock
     const std::lock_guard lock(mutex_);
@@ -55,6 +60,7 @@ class DepartedSeats {
 
   std::mutex mutex_;
   std::list<Seat> seats_;
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 /// The block is aligned by hand: the heap promises cache lines, a seat wants pages.
@@ -102,32 +108,60 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
     own_blocks_.push_back(allocate(sizeof(SeatMemory) + alignof(SeatMemory), Device()));
     own_seats.push_back(place_seat(*own_blocks_.back()));
   }
-  first_local_ = options.rank * options.members;
-  if (options.workers.size() <= 1) {
-    seats_ = own_seats;
-    const MemberInfo self = options.workers.empty()
-                                ? MemberInfo{0, host_name()}
-                                : MemberInfo{options.workers[0].rank, options.workers[0].host};
-    members_.assign(own_seats.size(), self);
-    workers_.assign(own_seats.size(), self.worker);
+  if (options.workers.empty()) {
+    members_.assign(own_seats.size(), MemberInfo{0, host_name()});
+    add_seats(own_seats, memory_->worker(), 0);
   } else {
-    meet_other_processes(options, own_seats);
+    for (const WorkerInfo& worker : options.workers)
+      members_.insert(members_.end(), own_seats.size(), MemberInfo{worker.rank, worker.host});
+    take_seats(options, own_seats);
   }
-  crowded_ = size() > memory_->cores();
+  // Who waits for another node waits for long, and its neighbours may have the work.
+  const bool waits_for_others = members_.size() > seats_.size() && size() > 1;
+  crowded_ = waits_for_others || size() > memory_->cores();
 }
 
-void NodeGroup::meet_other_processes(const NodeGroupOptions& options,
-                                     std::span<SeatMemory* const> own_seats) {
-  const NodeHeap* heap = NodeHeap::of_this_process();
+void NodeGroup::take_seats(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats) {
+  const int node = options.workers[static_cast<std::size_t>(options.rank)].node;
+  const auto is_neighbour = [&](const WorkerInfo& worker) { return worker.node == node; };
+  const bool alone = std::ranges::count_if(options.workers, is_neighbour) == 1;
+  const std::vector<std::string> blobs = exchange_offsets(options, own_seats, alone);
+  for (const WorkerInfo& worker : options.workers) {
+    if (!is_neighbour(worker)) continue;
+    const int first_rank = worker.rank * options.members;
+    if (worker.rank == options.rank) {
+      first_own_ = size();
+      add_seats(own_seats, memory_->worker(), first_rank);
+      continue;
+    }
+    std::vector<SeatMemory*> seats;
+    for (const std::uint64_t offset : parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]))
+      seats.push_back(reinterpret_cast<SeatMemory*>(memory_->address(worker.rank, offset)));
+    add_seats(seats, worker.rank, first_rank);
+  }
+}
+
+void NodeGroup::add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank) {
+  for (SeatMemory* const seat : seats) {
+    seats_.push_back(seat);
+    workers_.push_back(worker);
+    ranks_.push_back(first_rank++);
+  }
+}
+
+std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& options,
+                                                     std::span<SeatMemory* const> own_seats, bool alone) {
   std::vector<std::uint64_t> offsets;
   for (const SeatMemory* seat : own_seats) {
+    const NodeHeap* heap = NodeHeap::of_this_process();
     const auto offset =
         heap == nullptr ? std::nullopt : heap->offset_of(reinterpret_cast<const std::byte*>(seat));
-    if (offset) offsets.push_back(*offset);
+    if (offset || alone) offsets.push_back(offset.value_or(0));
   }
+  if (options.workers.size() == 1 || !options.exchange) return {};
   // Who lacks room says so by an empty list: alone it must not give up, for the others would wait for it.
   if (offsets.size() < own_seats.size()) offsets.clear();
-  const std::vector<std::string> blobs = options.exchange(
+  std::vector<std::string> blobs = options.exchange(
       {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(std::uint64_t)});
   for (const WorkerInfo& worker : options.workers) {
     const std::vector<std::uint64_t> theirs = parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]);
@@ -140,35 +174,33 @@ void NodeGroup::meet_other_processes(const NodeGroupOptions& options,
           "{} makes a communicator with {} members, this worker one with {}; the numbers must agree",
           describe(worker), theirs.size(), own_seats.size());
     }
-    for (const std::uint64_t offset : theirs) {
-      seats_.push_back(reinterpret_cast<SeatMemory*>(memory_->address(worker.rank, offset)));
-      members_.push_back({worker.rank, worker.host});
-      workers_.push_back(worker.rank);
-    }
   }
+  return blobs;
+}
+
+std::optional<int> NodeGroup::seat_of(int rank) const noexcept {
+  const auto found = std::ranges::lower_bound(ranks_, rank);
+  if (found == ranks_.end() || *found != rank) return std::nullopt;
+  return static_cast<int>(found - ranks_.begin());
 }
 
 NodeGroup::~NodeGroup() = default;
 
-Error NodeGroup::fail(const Error& error) {
+void NodeGroup::keep_for_ever(std::shared_ptr<const void> memory) {
+  DepartedSeats::of_this_process().keep_for_ever(std::move(memory));
+}
+
+bool NodeGroup::fail(const Error& error) {
   FailureRecord& record = this->record();
   auto state = FailureRecord::State::kNone;
-  if (record.state.compare_exchange_strong(state, FailureRecord::State::kBeingWritten)) {
-    record.code = static_cast<std::int32_t>(error.code());
-    record.member = error.origin().member;
-    write_text(record.host, error.origin().host);
-    write_text(record.call, error.origin().call);
-    write_text(record.text, error.what());
-    record.state.store(FailureRecord::State::kWritten, std::memory_order_release);
-    return error;
-  }
-  // Whoever was first is about to finish writing, or died over it.
-  const Deadline deadline = Deadline::after(std::chrono::seconds(1));
-  while (record.state.load(std::memory_order_acquire) != FailureRecord::State::kWritten) {
-    if (deadline.expired()) return error;
-    std::this_thread::yield();
-  }
-  return failure();
+  if (!record.state.compare_exchange_strong(state, FailureRecord::State::kBeingWritten)) return false;
+  record.code = static_cast<std::int32_t>(error.code());
+  record.member = error.origin().member;
+  write_text(record.host, error.origin().host);
+  write_text(record.call, error.origin().call);
+  write_text(record.text, error.what());
+  record.state.store(FailureRecord::State::kWritten, std::memory_order_release);
+  return true;
 }
 
 Error NodeGroup::failure() const {
@@ -190,7 +222,7 @@ void NodeGroup::leave(int member, std::vector<std::shared_ptr<const void>> held)
   for (int other = 0; other < size(); ++other) {
     if (other != member) seat(other).departures.fetch_add(1, std::memory_order_acq_rel);
   }
-  held.push_back(std::move(own_blocks_[static_cast<std::size_t>(member - first_local_)]));
+  held.push_back(std::move(own_blocks_[static_cast<std::size_t>(member - first_own_)]));
   DepartedSeats::of_this_process().add(seat(member), size() - 1, std::move(held));
 }
 

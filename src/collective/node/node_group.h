@@ -1,6 +1,7 @@
 // What the members of one communicator on one node share: each other's seats, who they
 // are, the first error. Made once per process and communicator; all of this process's
-// members co-own it.
+// members co-own it. The communicator may have members on other nodes: seats are numbered
+// within the node, ranks within the communicator.
 //
 // The seats of this process are blocks of its heap. A member that leaves tells each
 // other seat; a seat is given back to the heap once all others have left it alone.
@@ -31,18 +32,27 @@ class NodeGroup {
   NodeGroup& operator=(const NodeGroup&) = delete;
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(seats_.size()); }
+
+  /// All members of the communicator, by rank.
   [[nodiscard]] const std::vector<MemberInfo>& members() const noexcept { return members_; }
-  [[nodiscard]] std::string who(int member) const {
-    return describe(member, members_[static_cast<std::size_t>(member)]);
+  [[nodiscard]] std::string who(int rank) const {
+    return describe(rank, members_[static_cast<std::size_t>(rank)]);
   }
+  [[nodiscard]] const std::string& host_of(int rank) const noexcept {
+    return members_[static_cast<std::size_t>(rank)].host;
+  }
+
+  [[nodiscard]] int rank_of(int seat) const noexcept { return ranks_[static_cast<std::size_t>(seat)]; }
+  /// The seat of a member of this node; nothing for those of other nodes.
+  [[nodiscard]] std::optional<int> seat_of(int rank) const noexcept;
 
   [[nodiscard]] std::span<SeatMemory* const> seats() const noexcept { return seats_; }
   [[nodiscard]] SeatMemory& seat(int member) const noexcept {
     return *seats_[static_cast<std::size_t>(member)];
   }
 
-  /// The first of this process's members.
-  [[nodiscard]] int first_local_member() const noexcept { return first_local_; }
+  /// The seat of the first of this process's members.
+  [[nodiscard]] int first_own_seat() const noexcept { return first_own_; }
 
   [[nodiscard]] const NodeMemory& memory() const noexcept { return *memory_; }
   [[nodiscard]] int worker_of(int member) const noexcept {
@@ -52,7 +62,7 @@ class NodeGroup {
   /// Whether all members are of this process.
   [[nodiscard]] bool is_one_process() const noexcept { return own_blocks_.size() == seats_.size(); }
 
-  /// More members than cores: then who waits must give way at once.
+  /// More members than cores, or several that wait for other nodes: then who waits must give way at once.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
 
   [[nodiscard]] std::chrono::duration<double> timeout() const noexcept { return timeout_; }
@@ -68,8 +78,8 @@ class NodeGroup {
     return record().state.load(std::memory_order_acquire) != FailureRecord::State::kNone;
   }
 
-  /// Makes `error` the group's failure, unless there is one already. Returns the one that counts.
-  Error fail(const Error& error);
+  /// Makes `error` the group's failure, unless there is one already; true if it now is.
+  bool fail(const Error& error);
 
   /// The group's failure. Only after `failed()`.
   [[nodiscard]] Error failure() const;
@@ -77,21 +87,28 @@ class NodeGroup {
   /// False in a forked child, which has a copy of this object and no access to the seats.
   [[nodiscard]] bool is_of_this_process() const noexcept;
 
+  /// Keeps memory that transfers between nodes may still read or write, which nobody can tell.
+  static void keep_for_ever(std::shared_ptr<const void> memory);
+
   /// A member of this process leaves; `held` is memory that others may still read or write, until
   /// they have left as well.
   void leave(int member, std::vector<std::shared_ptr<const void>> held);
 
  private:
-  void meet_other_processes(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats);
+  void take_seats(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats);
+  void add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank);
+  std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
+                                            std::span<SeatMemory* const> own_seats, bool alone);
   [[nodiscard]] FailureRecord& record() const noexcept { return seats_.front()->failure; }
 
   const std::int64_t process_;
   std::shared_ptr<const NodeMemory> memory_;
   std::vector<std::shared_ptr<const Buffer>> own_blocks_;  ///< the seats of this process's members
   std::vector<SeatMemory*> seats_;
-  std::vector<int> workers_;
+  std::vector<int> workers_;  ///< by seat
+  std::vector<int> ranks_;    ///< by seat
   std::vector<MemberInfo> members_;
-  int first_local_ = 0;
+  int first_own_ = 0;
   bool crowded_ = false;
   std::chrono::duration<double> timeout_;
   std::function<const Error*()> fault_;

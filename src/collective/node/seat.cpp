@@ -57,14 +57,19 @@ std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details
 
 }  // namespace
 
-Seat::Seat(std::shared_ptr<NodeGroup> group, int rank)
+Seat::Seat(std::shared_ptr<NodeGroup> group, int seat)
     : group_(std::move(group)),
-      place_{rank, group_->size()},
-      own_(group_->seat(rank)),
+      place_{seat, group_->size()},
+      own_(group_->seat(seat)),
       seats_(group_->seats().data()),
       group_failure_(group_->seat(0).failure.state),
       pointers_(static_cast<std::size_t>(group_->size())),
       more_pointers_(static_cast<std::size_t>(group_->size())) {}
+
+void Seat::begin_parts(const CollectiveCall& call) noexcept {
+  whole_ = &call;
+  ++calls_;
+}
 
 void Seat::make_plan(const CollectiveCall& call) {
   // Calls with counts are planned each time: no member is -1, so this key fits no call.
@@ -106,7 +111,7 @@ void Seat::notice_difference() noexcept {
   }
 }
 
-Steps Seat::explain_disagreement(const CollectiveCall& call) {
+Steps Seat::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
   describe_call(call);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
   const auto described = [this](int member) {
@@ -118,17 +123,22 @@ Steps Seat::explain_disagreement(const CollectiveCall& call) {
     }
     return true;
   });
-  std::vector<CallSignature> signatures;
-  std::vector<int> callers;
   for (int member = 0; member < place_.size; ++member) {
     if (!described(member)) continue;
-    signatures.push_back(peer(member).signature);
-    callers.push_back(member);
+    signatures.calls.push_back(peer(member).signature);
+    signatures.ranks.push_back(group_->rank_of(member));
   }
+}
+
+Steps Seat::explain_disagreement(const CollectiveCall& call) {
+  Signatures signatures;
+  Steps collection = collect_signatures(call, signatures);
+  co_await finished(collection);
   int odd = 0;
-  const std::optional<std::string> mismatch = explain_mismatch(signatures, callers, group_->members(), odd);
+  const std::optional<std::string> mismatch =
+      explain_mismatch(signatures.calls, signatures.ranks, group_->members(), odd);
   fail(InvalidArgument(
-      ErrorOrigin{name_of(call), odd, mismatch ? group_->members()[static_cast<std::size_t>(odd)].host : ""},
+      ErrorOrigin{name_of(call), odd, mismatch ? group_->host_of(odd) : ""},
       mismatch.value_or(fmt::format("{}: members disagree, and those who differ did not say what they called",
                                     name_of(call)))));
 }
@@ -163,12 +173,12 @@ void Seat::drive(const CollectiveCall& call, Steps steps) {
 }
 
 std::string Seat::name_of(const CollectiveCall& call) const {
-  return fmt::format("{} #{}", to_string(call.kind), sequence_ - 1);
+  return fmt::format("{} #{}", to_string(whole(call).kind), number());
 }
 
 void Seat::describe_call(const CollectiveCall& call) {
   if (own_.described.load(std::memory_order_relaxed) == sequence_) return;
-  own_.signature = signature(call, sequence_ - 1);
+  own_.signature = signature(whole(call), number());
   own_.described.store(sequence_, std::memory_order_release);
 }
 
@@ -188,17 +198,23 @@ std::vector<int> Seat::missing_members() const {
 void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (group_->failed()) fail(group_->failure());
   if (const Error* fault = group_->fault()) fail(in_call(call, *fault));
+  if (outside_ != nullptr) {
+    if (const std::optional<Error> error = outside_->look_around(whole(call), waiting)) fail(*error);
+  }
   describe_call(call);
   notice_difference();
   require_nobody_left(call);
-  const bool expires = group_->timeout().count() > 0;
-  if (!expires || waiting.waited() < group_->timeout()) return;
+  // Who is late may wait for other nodes, and then it takes more than one's own node to see who is missing.
+  if (outside_ == nullptr) require_nobody_late(call, waiting);
+}
+
+void Seat::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
+  if (group_->timeout().count() <= 0 || waiting.waited() < group_->timeout()) return;
   const std::vector<int> missing = missing_members();
   if (missing.empty()) return;
   fail(DeadlineExceeded(
-      ErrorOrigin{name_of(call), missing.front(),
-                  group_->members()[static_cast<std::size_t>(missing.front())].host},
-      explain_missing(call, sequence_ - 1, missing, group_->members(), waiting.waited().count())));
+      ErrorOrigin{name_of(call), missing.front(), group_->host_of(missing.front())},
+      explain_missing(call, number(), missing, group_->members(), waiting.waited().count())));
 }
 
 Error Seat::in_call(const CollectiveCall& call, const Error& error) const {
@@ -237,17 +253,25 @@ void Seat::require_nobody_left(const CollectiveCall& call) {
   }
   std::vector<std::string> names;
   names.reserve(left.size());
-  for (const int member : left) names.push_back(group_->who(member));
+  for (const int member : left) names.push_back(group_->who(group_->rank_of(member)));
+  const int first = group_->rank_of(left.front());
   fail(Aborted(
-      ErrorOrigin{name_of(call), left.front(),
-                  group_->members()[static_cast<std::size_t>(left.front())].host},
+      ErrorOrigin{name_of(call), first, group_->host_of(first)},
       fmt::format("{}: waiting in {} for who left the communicator without this call: {}. An error ended "
                   "their part, or they make fewer calls",
-                  name_of(call), describe(call), fmt::join(names, ", "))));
+                  name_of(call), describe(whole(call)), fmt::join(names, ", "))));
+}
+
+const Error& Seat::set_failure(const Error& error) {
+  if (failure_) return *failure_;
+  const bool first = group_->fail(error);
+  failure_ = group_->failure();
+  if (first && outside_ != nullptr) outside_->tell(*failure_);
+  return *failure_;
 }
 
 void Seat::fail(const Error& error) {
-  if (!failure_) failure_ = group_->fail(error);
+  set_failure(error);
   throw_error(failure_->code(), failure_->what(), failure_->origin());
 }
 

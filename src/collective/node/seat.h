@@ -16,6 +16,7 @@
 #include "collective/prefetch.h"
 #include "contribution.h"
 #include "node_group.h"
+#include "outside.h"
 #include "steps.h"
 #include "turns.h"
 #include "waiting.h"
@@ -35,7 +36,7 @@ struct CallPlan {
 
 class Seat {
  public:
-  Seat(std::shared_ptr<NodeGroup> group, int rank);
+  Seat(std::shared_ptr<NodeGroup> group, int seat);
 
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;
@@ -45,7 +46,14 @@ class Seat {
   [[nodiscard]] SeatMemory& own() const noexcept { return own_; }
   [[nodiscard]] SeatMemory& peer(int member) const noexcept { return *seats_[member]; }
 
+  /// Set once, by a member of a communicator over several nodes.
+  void set_outside(Outside* outside) noexcept { outside_ = outside; }
+
   // ---- one collective after the other
+
+  /// What is opened until `end_parts` is part of `call`, and the first of it is the call itself.
+  void begin_parts(const CollectiveCall& call) noexcept;
+  void end_parts() noexcept { whole_ = nullptr; }
 
   /// The plan is kept for the next call, which most often is alike.
   [[nodiscard]] const CallPlan& plan(const CollectiveCall& call) {
@@ -60,12 +68,16 @@ class Seat {
   void open(const CallPlan& plan) {
     if (group_failure_.load(std::memory_order_acquire) != FailureRecord::State::kNone || failure_)
       fail_again();
+    if (whole_ == nullptr) ++calls_;
     ++sequence_;
     word_ = sequence_ << 32 | plan.fingerprint;
     disagreement_ = false;
     says_details_ = plan.says_details;
     if (says_details_) std::memcpy(payload_of(place_.rank), &plan.details, sizeof plan.details);
   }
+
+  /// How many collectives were called before the open one.
+  [[nodiscard]] std::uint64_t number() const noexcept { return calls_ - 1; }
 
   /// A member's payload of the open collective; this member's own is written before `announce`. It
   /// begins with the call's details where the data is elsewhere.
@@ -97,6 +109,13 @@ class Seat {
 
   /// Waits for the members' exact calls. @throws InvalidArgument naming the odd ones.
   Steps explain_disagreement(const CollectiveCall& call);
+
+  /// The same without the conclusion: the exact calls of those who have said what they called.
+  struct Signatures {
+    std::vector<CallSignature> calls;
+    std::vector<int> ranks;
+  };
+  Steps collect_signatures(const CollectiveCall& call, Signatures& signatures);
 
   /// Fetches the line of the next call for writing, which hides behind what the caller does between.
   void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[line_of(sequence_ + 1)]); }
@@ -152,7 +171,12 @@ class Seat {
 
   /// Makes `error` the group's, unless it has one, and this member unusable. @throws the group's error.
   [[noreturn]] void fail(const Error& error);
+  /// The same without throwing; returns the group's error.
+  const Error& set_failure(const Error& error);
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
+
+  /// For example `all_reduce #12`: the open collective, or the whole of which it is a part.
+  [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
 
   std::string_view algorithm = "none";  ///< what carries out the open collective
 
@@ -174,16 +198,22 @@ class Seat {
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
   void require_nobody_left(const CollectiveCall& call);
+  void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
-  [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
+  [[nodiscard]] const CollectiveCall& whole(const CollectiveCall& call) const noexcept {
+    return whole_ == nullptr ? call : *whole_;
+  }
 
   std::shared_ptr<NodeGroup> group_;
   Place place_;
   SeatMemory& own_;
-  SeatMemory* const* seats_;  ///< the group's, by rank
+  SeatMemory* const* seats_;  ///< the group's, by seat
   const std::atomic<FailureRecord::State>& group_failure_;
+  Outside* outside_ = nullptr;
 
-  std::uint64_t sequence_ = 0;
+  std::uint64_t calls_ = 0;  ///< collectives as their callers count them
+  const CollectiveCall* whole_ = nullptr;
+  std::uint64_t sequence_ = 0;  ///< announcements: a collective in parts has several
   std::uint64_t word_ = 0;
   bool disagreement_ = false;
   bool says_details_ = false;  ///< in the payload of the open collective

@@ -7,7 +7,8 @@
 //     read();
 //   }
 //
-// Whoever drives it resumes it when `ready()`; one thread at a time.
+// Whoever drives it resumes it when `ready()`; one thread at a time. An algorithm may wait
+// for another one, which then is what goes on: resuming and asking reach the innermost.
 #pragma once
 
 #include <coroutine>
@@ -20,8 +21,8 @@ namespace cohort::node {
 
 class Steps {
  public:
-  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name
-    Steps get_return_object() { return Steps(std::coroutine_handle<promise_type>::from_promise(*this)); }
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name for it
+    Steps get_return_object() { return Steps(Handle::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }
     std::suspend_always final_suspend() noexcept { return {}; }
     void return_void() noexcept {}
@@ -34,7 +35,11 @@ class Steps {
     bool (*is_met)(void* condition) = nullptr;
     void* condition = nullptr;
     std::exception_ptr error;
+
+    promise_type* caller = nullptr;  ///< who waits for this one
+    promise_type* innermost = this;  ///< of one that nobody waits for: what goes on when it is resumed
   };
+  using Handle = std::coroutine_handle<promise_type>;
 
   Steps() = default;
   Steps(Steps&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
@@ -54,23 +59,32 @@ class Steps {
 
   /// Whether what it waits for has come.
   [[nodiscard]] bool ready() const {
-    promise_type& promise = handle_.promise();
+    const promise_type& promise = *handle_.promise().innermost;
     return promise.is_met == nullptr || promise.is_met(promise.condition);
   }
 
   /// Goes on until the next wait or the end. @throws what the algorithm throws.
   void resume() {
-    handle_.promise().is_met = nullptr;
-    handle_.resume();
-    if (handle_.done() && handle_.promise().error) std::rethrow_exception(handle_.promise().error);
+    promise_type& outermost = handle_.promise();
+    go_on(*outermost.innermost);
+    while (outermost.innermost != &outermost && Handle::from_promise(*outermost.innermost).done()) {
+      outermost.innermost = outermost.innermost->caller;
+      go_on(*outermost.innermost);
+    }
+    if (handle_.done() && outermost.error) std::rethrow_exception(outermost.error);
   }
 
  private:
-  explicit Steps(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
+  friend class Finished;
+  explicit Steps(Handle handle) : handle_(handle) {}
+  static void go_on(promise_type& promise) {
+    promise.is_met = nullptr;
+    Handle::from_promise(promise).resume();
+  }
   void destroy() noexcept {
     if (handle_ != nullptr) handle_.destroy();
   }
-  std::coroutine_handle<promise_type> handle_ = nullptr;
+  Handle handle_ = nullptr;
 };
 
 template <class Condition>
@@ -94,12 +108,29 @@ template <class Condition>
   return Until<Condition>(std::move(condition));
 }
 
-/// Waits until another algorithm has ended, and drives it meanwhile.
-[[nodiscard]] inline auto finished(Steps& steps) {
-  return until([&steps] {
-    while (!steps.done() && steps.ready()) steps.resume();
-    return steps.done();
-  });
-}
+class Finished {
+ public:
+  explicit Finished(Steps& steps) noexcept : callee_(steps.handle_) {}
+  [[nodiscard]] bool await_ready() const noexcept { return callee_.done(); }
+  std::coroutine_handle<> await_suspend(Steps::Handle caller) noexcept {
+    Steps::promise_type& callee = callee_.promise();
+    callee.caller = &caller.promise();
+    Steps::promise_type* outermost = &caller.promise();
+    while (outermost->caller != nullptr) outermost = outermost->caller;
+    outermost->innermost = callee.innermost;
+    // One that was started before has something to wait for.
+    if (callee.innermost->is_met != nullptr) return std::noop_coroutine();
+    return callee_;
+  }
+  void await_resume() const {
+    if (callee_.promise().error) std::rethrow_exception(callee_.promise().error);
+  }
+
+ private:
+  Steps::Handle callee_;
+};
+
+/// Waits until another algorithm has ended, and drives it meanwhile. @throws what it throws.
+[[nodiscard]] inline Finished finished(Steps& steps) { return Finished(steps); }
 
 }  // namespace cohort::node

@@ -1,0 +1,30 @@
+// Communicators whose members are on several nodes. Those of one node meet in shared
+// memory; between nodes each has its own way, and a long collective goes in segments, so
+// that memory and wire are busy at the same time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <cohort/collective/communicator.h>
+#include <cohort/collective/node_communicator.h>
+#include <cohort/collective/transport.h>
+
+namespace cohort {
+
+/// `node.workers` are all workers of the job, and say which of them share this worker's node.
+struct NetworkGroupOptions {
+  NodeGroupOptions node;
+
+  /// The transport of one member of this process, by rank.
+  std::function<std::unique_ptr<Transport>(int rank)> transport;
+};
+
+/// Collective over the workers. One seat per member of this process; hand each to its own thread.
+/// Members are numbered worker by worker.
+/// @throws InvalidArgument for less than one member or a wrong time-out.
+[[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_network_communicators(
+    const NetworkGroupOptions& options);
+
+}  // namespace cohort

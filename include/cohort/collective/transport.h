@@ -1,0 +1,68 @@
+// A Transport carries messages between members of one communicator that are on different
+// nodes. It never waits: a send or a receive is started, and polled until it has
+// completed. MPI implements it; tests have one between threads.
+//
+// Messages between two members with the same channel and tag arrive in the order in
+// which they were sent, and match receives in the order in which those were started.
+// Memory belongs to the transport until the transfer has completed; one that never
+// completes, since the other side has failed, keeps its memory for ever.
+//
+// One member has one Transport, and one thread at a time uses it, except for `tell`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cohort {
+
+class Transport {
+ public:
+  /// A transfer that was started.
+  using Ticket = std::uint32_t;
+
+  /// Collectives and messages of the user never match each other.
+  enum class Channel : std::uint8_t { kCollective, kMessage };
+
+  struct Address {
+    Channel channel = Channel::kCollective;
+    int member = 0;  ///< the other side, by rank
+    int tag = 0;     ///< 0 to kLargestTag
+  };
+  static constexpr int kLargestTag = 32766;
+
+  Transport() = default;
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  [[nodiscard]] virtual Ticket send(const Address& to, std::span<const std::byte> data) = 0;
+
+  /// The message may be shorter than `room`. One that is longer never completes the receive: who sent
+  /// it has called something else, which comes to light elsewhere.
+  [[nodiscard]] virtual Ticket receive(const Address& from, std::span<std::byte> room) = 0;
+
+  /// Once the transfer has completed: its bytes, and the ticket is void. Moves all transfers on.
+  [[nodiscard]] virtual std::optional<std::size_t> poll(Ticket ticket) = 0;
+
+  /// Takes a receive back that nothing has arrived for; the ticket is void.
+  virtual void cancel(Ticket ticket) = 0;
+
+  /// Sends a short note that needs no receive; for what goes wrong. Any thread may call it.
+  virtual void tell(int member, std::string_view note) = 0;
+
+  /// The next note that has arrived.
+  struct Note {
+    int from = 0;
+    std::string text;
+  };
+  [[nodiscard]] virtual std::optional<Note> hear() = 0;
+
+  /// Whether any thread may use it, one at a time; otherwise only the one that made it.
+  [[nodiscard]] virtual bool any_thread() const noexcept = 0;
+};
+
+}  // namespace cohort

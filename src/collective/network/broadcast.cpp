@@ -1,0 +1,44 @@
+#include "broadcast.h"
+
+#include "ring.h"
+
+namespace cohort::network {
+
+using node::finished;
+using node::until;
+
+Steps binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
+  const std::size_t bytes = part.elements * element_bytes;
+  const int distance_to_root = lane.around(-root);  // the root counts as 0
+  int reach = 1;                                    // members nearer than this have the data
+  if (distance_to_root > 0) {
+    while (reach * 2 <= distance_to_root) reach *= 2;
+    Transfer receiving = lane.receive(lane.around(-reach), part.tag, part.output, bytes);
+    co_await until([&] { return receiving.done(); });
+    reach *= 2;
+  }
+  std::vector<Transfer> sending;
+  for (; distance_to_root + reach < lane.size(); reach *= 2)
+    sending.push_back(lane.send(lane.around(reach), part.tag, part.output, bytes));
+  for (Transfer& transfer : sending) co_await until([&] { return transfer.done(); });
+}
+
+Steps scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
+  const Blocks blocks(part.elements, lane.size());
+  const auto place_of = [&](int block) { return part.output + blocks.begin(block) * element_bytes; };
+  const auto bytes_of = [&](int block) { return blocks.elements(block) * element_bytes; };
+  if (lane.index() == root) {
+    std::vector<Transfer> sending;
+    for (int other = 0; other < lane.size(); ++other) {
+      if (other != root) sending.push_back(lane.send(other, part.tag, place_of(other), bytes_of(other)));
+    }
+    for (Transfer& transfer : sending) co_await until([&] { return transfer.done(); });
+  } else {
+    Transfer receiving = lane.receive(root, part.tag, place_of(lane.index()), bytes_of(lane.index()));
+    co_await until([&] { return receiving.done(); });
+  }
+  Steps gathering = ring_all_gather(lane, part, element_bytes);
+  co_await finished(gathering);
+}
+
+}  // namespace cohort::network

@@ -1,0 +1,22 @@
+// Broadcast along a lane.
+//
+// Binomial tree [van de Geijn 1991]: who has the data sends it to one who has not, so
+// their number doubles in each round. Cost  log2(p) (alpha + n beta): the choice for
+// short parts.
+//
+// Scatter and all-gather [van de Geijn, Watts 1995]: the root hands each member a block,
+// and a ring gathers them. Cost  2 (p-1) alpha + 2 (p-1)/p n beta: the choice for long
+// parts and many members.
+#pragma once
+
+#include "../node/steps.h"
+#include "lane.h"
+
+namespace cohort::network {
+
+/// The root's output is the data; the input is not used.
+[[nodiscard]] node::Steps binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
+[[nodiscard]] node::Steps scatter_all_gather_broadcast(Lane lane, Part part, int root,
+                                                       std::size_t element_bytes);
+
+}  // namespace cohort::network

@@ -1,0 +1,136 @@
+#include "cost_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace cohort::network {
+namespace {
+
+struct Cost {
+  double rounds = 0;         ///< alphas
+  double bytes_sent = 0;     ///< betas
+  double bytes_reduced = 0;  ///< gammas
+};
+
+// Parts in flight share the latency of their rounds, and reduce while others are on the wire: only the
+// longer of the two counts, and the first part's reduction.
+double seconds(const Cost& cost, std::size_t bytes, std::size_t bytes_of_part,
+               const NetworkConstants& constants) {
+  const double parts = std::ceil(static_cast<double>(bytes) / static_cast<double>(bytes_of_part));
+  const double batches = std::ceil(parts / static_cast<double>(kPartsInFlight));
+  const double wire = cost.bytes_sent * constants.seconds_per_byte;
+  const double reduction = cost.bytes_reduced * constants.reduce_seconds_per_byte;
+  return batches * cost.rounds * constants.latency_seconds + std::max(wire, reduction) +
+         std::min(wire, reduction) / parts;
+}
+
+struct Sizes {
+  double members;
+  double doublings;  ///< rounds of the largest power of two
+  double folds;      ///< 1 if some members sit out
+  double share;      ///< (p-1)/p
+
+  explicit Sizes(int size)
+      : members(size),
+        doublings(std::bit_width(static_cast<unsigned>(size)) - 1),
+        folds(std::has_single_bit(static_cast<unsigned>(size)) ? 0 : 1),
+        share((members - 1) / members) {}
+};
+
+Cost cost_of(AllReduceAlgorithm algorithm, const Sizes& size, double bytes) {
+  switch (algorithm) {
+    case AllReduceAlgorithm::kRecursiveDoubling:
+      return {size.doublings + 2 * size.folds, (size.doublings + 2 * size.folds) * bytes,
+              (size.doublings + size.folds) * bytes};
+    case AllReduceAlgorithm::kRing:
+      return {2 * (size.members - 1), 2 * size.share * bytes, size.share * bytes};
+    case AllReduceAlgorithm::kHalvingDoubling:
+      return {2 * (size.doublings + size.folds), (2 * size.share + 2 * size.folds) * bytes,
+              (size.share + size.folds) * bytes};
+  }
+  return {};
+}
+
+Cost cost_of(BroadcastAlgorithm algorithm, const Sizes& size, double bytes) {
+  switch (algorithm) {
+    case BroadcastAlgorithm::kBinomial: {
+      const double rounds = size.doublings + size.folds;
+      return {rounds, rounds * bytes, 0};
+    }
+    case BroadcastAlgorithm::kScatterAllGather: return {2 * (size.members - 1), 2 * size.share * bytes, 0};
+  }
+  return {};
+}
+
+/// The cheapest; of equal ones the first.
+template <class Algorithm, std::size_t kCount>
+Algorithm cheapest(const Algorithm (&candidates)[kCount], std::size_t bytes, int members,
+                   const NetworkConstants& constants) {
+  Algorithm best = candidates[0];
+  double least = std::numeric_limits<double>::infinity();
+  for (const Algorithm candidate : candidates) {
+    const Cost cost = cost_of(candidate, Sizes(members), static_cast<double>(bytes));
+    const double time =
+        seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(candidate, members), constants);
+    if (time < least) {
+      least = time;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const NetworkConstants& constants) {
+  const std::size_t limit = members > nodes ? kRidingBytesOnNodes : kRidingBytes;
+  if (bytes * static_cast<std::size_t>(members) > limit) return false;
+  const Sizes size(nodes);
+  const double rounds = size.doublings + size.folds;
+  const double bytes_more = (size.members - 1 - rounds) * static_cast<double>(bytes) * members / nodes;
+  return bytes_more * constants.seconds_per_byte <= rounds * constants.latency_seconds;
+}
+
+AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const NetworkConstants& constants) {
+  constexpr AllReduceAlgorithm kCandidates[] = {AllReduceAlgorithm::kRecursiveDoubling,
+                                                AllReduceAlgorithm::kRing,
+                                                AllReduceAlgorithm::kHalvingDoubling};
+  return cheapest(kCandidates, bytes, members, constants);
+}
+
+BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const NetworkConstants& constants) {
+  constexpr BroadcastAlgorithm kCandidates[] = {BroadcastAlgorithm::kBinomial,
+                                                BroadcastAlgorithm::kScatterAllGather};
+  return cheapest(kCandidates, bytes, members, constants);
+}
+
+std::size_t part_bytes(AllReduceAlgorithm algorithm, int members) noexcept {
+  switch (algorithm) {
+    case AllReduceAlgorithm::kRecursiveDoubling: return kMessageBytes;
+    case AllReduceAlgorithm::kRing: return kMessageBytes * static_cast<std::size_t>(members);
+    case AllReduceAlgorithm::kHalvingDoubling: return 2 * kMessageBytes;
+  }
+  return kMessageBytes;
+}
+
+std::size_t part_bytes(BroadcastAlgorithm algorithm, int members) noexcept {
+  return algorithm == BroadcastAlgorithm::kBinomial ? kMessageBytes
+                                                    : kMessageBytes * static_cast<std::size_t>(members);
+}
+
+std::string_view to_string(AllReduceAlgorithm algorithm) noexcept {
+  switch (algorithm) {
+    case AllReduceAlgorithm::kRecursiveDoubling: return "two_level_recursive_doubling";
+    case AllReduceAlgorithm::kRing: return "two_level_ring";
+    case AllReduceAlgorithm::kHalvingDoubling: return "two_level_halving_doubling";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(BroadcastAlgorithm algorithm) noexcept {
+  return algorithm == BroadcastAlgorithm::kBinomial ? "two_level_binomial" : "two_level_scatter_all_gather";
+}
+
+}  // namespace cohort::network

@@ -1,0 +1,55 @@
+// Which algorithm carries a part of the data between nodes: the one that the cost
+// formulas beside the algorithms expect to be the fastest. A pure function of what all
+// members know alike, so all choose alike.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace cohort::network {
+
+/// What the network and the processor do.
+struct NetworkConstants {
+  double latency_seconds = 6e-6;            ///< alpha: one short message, polled for at both ends
+  double seconds_per_byte = 0.8e-9;         ///< beta, of one node's wire
+  double reduce_seconds_per_byte = 0.1e-9;  ///< gamma
+};
+
+/// Most bytes of all contributions of all members together that ride on the roll call: where nodes have
+/// several members, a slot of a seat holds them; elsewhere, copying costs more than a round trip beyond.
+inline constexpr std::size_t kRidingBytesOnNodes = std::size_t{8} << 10;
+inline constexpr std::size_t kRidingBytes = std::size_t{64} << 10;
+
+/// Whether contributions of `bytes` per member ride: what the gathering of all of them moves more than an
+/// exchange of sums must cost less than the rounds that it saves.
+[[nodiscard]] bool rides_on_roll_call(std::size_t bytes, int members, int nodes,
+                                      const NetworkConstants& constants);
+
+/// Longest message of a long collective. Longer ones, over TCP, wait for a sender that may be busy
+/// elsewhere; shorter ones pay their fixed cost too often.
+inline constexpr std::size_t kMessageBytes = std::size_t{56} << 10;
+
+/// Parts of a long collective that are on their way together, so that both directions of the wire stay
+/// busy while others are reduced.
+inline constexpr std::size_t kPartsInFlight = 8;
+
+/// Parts of a lane's share of a segment: the members of a node meet twice per segment.
+inline constexpr std::size_t kPartsPerMeeting = 4;
+
+enum class AllReduceAlgorithm { kRecursiveDoubling, kRing, kHalvingDoubling };
+enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };
+
+[[nodiscard]] AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members,
+                                                   const NetworkConstants& constants);
+[[nodiscard]] BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members,
+                                                  const NetworkConstants& constants);
+
+/// Bytes of a part, such that its messages have at most `kMessageBytes`.
+[[nodiscard]] std::size_t part_bytes(AllReduceAlgorithm algorithm, int members) noexcept;
+[[nodiscard]] std::size_t part_bytes(BroadcastAlgorithm algorithm, int members) noexcept;
+
+/// As benchmarks name it, for example `two_level_ring`.
+[[nodiscard]] std::string_view to_string(AllReduceAlgorithm algorithm) noexcept;
+[[nodiscard]] std::string_view to_string(BroadcastAlgorithm algorithm) noexcept;
+
+}  // namespace cohort::network

@@ -1,0 +1,42 @@
+#include "fold.h"
+
+#include <bit>
+
+namespace cohort::network {
+
+using node::Steps;
+using node::until;
+
+Fold::Fold(const Lane& lane)
+    : index_(lane.index()),
+      active_members_(static_cast<int>(std::bit_floor(static_cast<unsigned>(lane.size())))),
+      pairs_(lane.size() - active_members_) {
+  const bool even = index_ % 2 == 0;
+  number_ = !has_pair() ? index_ - pairs_ : even ? -1 : index_ / 2;
+}
+
+Steps Fold::enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const {
+  source = part.input;
+  if (!has_pair()) co_return;
+  const std::size_t bytes = arithmetic.bytes(part.elements);
+  if (sits_out()) {
+    Transfer sending = lane.send(index_ + 1, part.tag, part.input, bytes);
+    co_await until([&] { return sending.done(); });
+    co_return;
+  }
+  const Wire::Room room = lane.room(bytes);
+  Transfer receiving = lane.receive(index_ - 1, part.tag, room.data(), bytes);
+  co_await until([&] { return receiving.done(); });
+  arithmetic.combine(room.data(), part.input, part.output, part.elements);
+  source = part.output;
+}
+
+Steps Fold::leave(Lane lane, Part part, std::size_t element_bytes) const {
+  if (!has_pair()) co_return;
+  const std::size_t bytes = part.elements * element_bytes;
+  Transfer transfer = sits_out() ? lane.receive(index_ + 1, part.tag, part.output, bytes)
+                                 : lane.send(index_ - 1, part.tag, part.output, bytes);
+  co_await until([&] { return transfer.done(); });
+}
+
+}  // namespace cohort::network

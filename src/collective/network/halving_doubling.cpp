@@ -1,0 +1,95 @@
+#include "halving_doubling.h"
+
+#include <cohort/collective/copy_bytes.h>
+#include <cohort/collective/reduction.h>
+
+#include "fold.h"
+
+namespace cohort::network {
+namespace {
+
+using node::finished;
+using node::Steps;
+using node::until;
+
+/// The blocks that a member is still responsible for.
+struct Span {
+  int first = 0;
+  int last = 0;
+
+  [[nodiscard]] int middle() const noexcept { return (first + last) / 2; }
+  [[nodiscard]] Span half(bool upper) const noexcept {
+    return upper ? Span{middle(), last} : Span{first, middle()};
+  }
+};
+
+/// The part and its blocks, in bytes.
+struct Cut {
+  Blocks blocks;
+  std::size_t element_bytes;
+
+  [[nodiscard]] std::size_t begin(const Span& span) const { return blocks.begin(span.first) * element_bytes; }
+  [[nodiscard]] std::size_t elements(const Span& span) const {
+    return blocks.elements(span.first, span.last);
+  }
+  [[nodiscard]] std::size_t bytes(const Span& span) const { return elements(span) * element_bytes; }
+};
+
+/// Halves until one block is left, which is this member's; `source` is where the data begins.
+Steps halve(Lane lane, Part part, Arithmetic arithmetic, const Fold& fold, const Cut& cut,
+            const std::byte* source) {
+  const Wire::Room room = lane.room(arithmetic.bytes(part.elements) / 2 + size_of(arithmetic.dtype));
+  Span span{0, fold.active_members()};
+  for (int distance = fold.active_members() / 2; distance > 0; distance /= 2) {
+    const bool upper = (fold.number() & distance) != 0;
+    const int other = fold.number() ^ distance;
+    const Span kept = span.half(upper);
+    const Span given = span.half(!upper);
+    Transfer receiving = lane.receive(fold.member(other), part.tag, room.data(), cut.bytes(kept));
+    Transfer sending = lane.send(fold.member(other), part.tag, source + cut.begin(given), cut.bytes(given));
+    co_await until([&] { return receiving.done() && sending.done(); });
+    const std::size_t begin = cut.begin(kept);
+    arithmetic.combine(source + begin, room.data(), part.output + begin, cut.elements(kept));
+    source = part.output;
+    span = kept;
+  }
+}
+
+/// Undoes the halving: doubles from this member's block to all.
+Steps redouble(Lane lane, Part part, const Fold& fold, const Cut& cut) {
+  for (int distance = 1; distance < fold.active_members(); distance *= 2) {
+    const int other = fold.number() ^ distance;
+    const auto span_of = [&](int number) {
+      const int first = number / distance * distance;
+      return Span{first, first + distance};
+    };
+    const Span own = span_of(fold.number());
+    const Span theirs = span_of(other);
+    Transfer receiving =
+        lane.receive(fold.member(other), part.tag, part.output + cut.begin(theirs), cut.bytes(theirs));
+    Transfer sending = lane.send(fold.member(other), part.tag, part.output + cut.begin(own), cut.bytes(own));
+    co_await until([&] { return receiving.done() && sending.done(); });
+  }
+}
+
+}  // namespace
+
+Steps halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
+  const Fold fold(lane);
+  const Cut cut{Blocks(part.elements, fold.active_members()), size_of(arithmetic.dtype)};
+  const std::byte* source = nullptr;
+  Steps entry = fold.enter(lane, part, arithmetic, source);
+  co_await finished(entry);
+  if (!fold.sits_out()) {
+    if (fold.active_members() == 1 && source != part.output)
+      copy_bytes(part.output, source, arithmetic.bytes(part.elements));
+    Steps halving = halve(lane, part, arithmetic, fold, cut, source);
+    co_await finished(halving);
+    Steps doubling = redouble(lane, part, fold, cut);
+    co_await finished(doubling);
+  }
+  Steps exit = fold.leave(lane, part, cut.element_bytes);
+  co_await finished(exit);
+}
+
+}  // namespace cohort::network

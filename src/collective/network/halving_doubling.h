@@ -1,0 +1,14 @@
+// Halving-doubling [Rabenseifner 2004; Thakur, Rabenseifner, Gropp 2005, section 4.4]: a
+// reduce-scatter by recursive halving, then an all-gather by recursive doubling. Cost
+// 2 log2(p) alpha + (p-1)/p n (2 beta + gamma): the ring's bytes in fewer rounds, where
+// p is a power of two; others fold first (fold.h), which costs all bytes twice more.
+#pragma once
+
+#include "../node/steps.h"
+#include "lane.h"
+
+namespace cohort::network {
+
+[[nodiscard]] node::Steps halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+
+}  // namespace cohort::network

@@ -1,0 +1,59 @@
+// What members of different nodes tell each other when something goes wrong: that the
+// communicator has failed and why, and, when a deadline has passed, who is still here.
+// Notes are read by who waits, about once per millisecond, and cost nothing before.
+//
+// Whoever's deadline passes asks all; those who wait in a collective answer. Who does
+// not within a moment is missing. When several ask at once, the one of the lowest rank
+// concludes and the others adopt its error, so that all members report the same.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <cohort/base/deadline.h>
+#include <cohort/base/error.h>
+#include <cohort/collective/collective_call.h>
+#include <cohort/collective/transport.h>
+
+#include "topology.h"
+
+namespace cohort::network {
+
+class Inquest {
+ public:
+  Inquest(Transport& transport, const Topology& topology, std::vector<MemberInfo> members)
+      : transport_(transport), topology_(topology), members_(std::move(members)) {}
+
+  /// Reads what has arrived and answers questions, if this member waits in a collective. The failure
+  /// of the group, if another node has reported it.
+  [[nodiscard]] std::optional<Error> listen(bool in_collective);
+
+  /// For who has waited in `call` for longer than allowed: the error, once it is clear who is missing.
+  [[nodiscard]] std::optional<Error> conclude(const CollectiveCall& call, std::uint64_t number,
+                                              std::chrono::duration<double> allowed);
+
+  /// What was waited for has come.
+  void drop() noexcept { hearing_.reset(); }
+
+  /// Tells the members of other nodes. Any thread may call it.
+  void report(const Error& failure);
+
+ private:
+  struct Hearing {
+    Deadline end;
+    std::vector<bool> present;
+  };
+  void heed(const Transport::Note& note, bool in_collective);
+  void ask_all();
+
+  Transport& transport_;
+  const Topology& topology_;
+  std::vector<MemberInfo> members_;
+  std::optional<Hearing> hearing_;
+  std::optional<Deadline> turn_of_lower_;  ///< till when a member of lower rank may conclude first
+  std::optional<Error> reported_;
+};
+
+}  // namespace cohort::network

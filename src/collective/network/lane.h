@@ -1,0 +1,89 @@
+// A lane: one member of every node, by node. The algorithms of this folder are written
+// against it and know nothing else of the network: they number the lane's members from
+// 0 to size - 1, and each of them runs as resumable steps, so that many go side by side.
+//
+// Cost formulas use alpha, the seconds that a message takes however short it is; beta, the
+// seconds per byte on the wire; gamma, the seconds per byte reduced; p members; n bytes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <cohort/collective/reduce_op.h>
+
+#include "wire.h"
+
+namespace cohort::network {
+
+class Lane {
+ public:
+  /// `ranks` by node, borrowed; this member is `ranks[index]`. Nothing counts as received before
+  /// `permitted` is true; null: it always may.
+  Lane(Wire& wire, std::span<const int> ranks, int index, const bool* permitted = nullptr)
+      : wire_(&wire), ranks_(ranks), index_(index), permitted_(permitted) {}
+
+  [[nodiscard]] int index() const noexcept { return index_; }
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(ranks_.size()); }
+
+  /// The member `steps` further round the circle.
+  [[nodiscard]] int around(int steps) const noexcept {
+    const int place = (index_ + steps) % size();
+    return place < 0 ? place + size() : place;
+  }
+
+  [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes) const {
+    return wire_->send(ranks_[static_cast<std::size_t>(to)], tag, data, bytes);
+  }
+  [[nodiscard]] Transfer receive(int from, int tag, std::byte* room, std::size_t bytes) const {
+    return wire_->receive(ranks_[static_cast<std::size_t>(from)], tag, room, bytes, permitted_);
+  }
+  [[nodiscard]] Wire::Room room(std::size_t bytes) const { return wire_->room(bytes); }
+
+ private:
+  Wire* wire_;
+  std::span<const int> ranks_;
+  int index_;
+  const bool* permitted_;
+};
+
+/// A part of a lane's data: what this member brings and where its result goes, which may be the
+/// same place. Parts that are in flight together have different tags.
+struct Part {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::size_t elements = 0;
+  int tag = 0;
+};
+
+/// How elements are combined; MEAN is summed here and divided by who knows the number of members.
+struct Arithmetic {
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+
+  [[nodiscard]] std::size_t bytes(std::size_t elements) const noexcept { return elements * size_of(dtype); }
+
+  /// output = first op second, in this order. 16-bit types are rounded here, once per pass.
+  void combine(const std::byte* first, const std::byte* second, std::byte* output,
+               std::size_t elements) const;
+};
+
+/// A part cut into nearly equal blocks, one per member of a lane.
+class Blocks {
+ public:
+  Blocks(std::size_t elements, int count) : elements_(elements), count_(static_cast<std::size_t>(count)) {}
+
+  [[nodiscard]] std::size_t begin(int block) const noexcept {
+    return elements_ * static_cast<std::size_t>(block) / count_;
+  }
+  [[nodiscard]] std::size_t elements(int first, int last) const noexcept {
+    return begin(last) - begin(first);
+  }
+  [[nodiscard]] std::size_t elements(int block) const noexcept { return elements(block, block + 1); }
+  [[nodiscard]] std::size_t largest() const noexcept { return (elements_ + count_ - 1) / count_; }
+
+ private:
+  std::size_t elements_;
+  std::size_t count_;
+};
+
+}  // namespace cohort::network

@@ -1,0 +1,219 @@
+#include "link.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../node/contribution.h"
+#include "crew.h"
+#include "two_level_movement.h"
+#include "two_level_reduce.h"
+#include "two_level_reduce_scatter.h"
+
+namespace cohort::network {
+
+using node::finished;
+using node::Steps;
+using node::until;
+
+namespace {
+
+std::vector<int> leaders_of(const Topology& topology) {
+  std::vector<int> leaders;
+  leaders.reserve(static_cast<std::size_t>(topology.nodes()));
+  for (int node = 0; node < topology.nodes(); ++node) leaders.push_back(topology.members_of(node).front());
+  return leaders;
+}
+
+std::vector<int> lane_of(const Topology& topology) {
+  std::vector<int> ranks;
+  if (topology.own_number() >= topology.lanes()) return ranks;
+  for (int node = 0; node < topology.nodes(); ++node)
+    ranks.push_back(topology.members_of(node)[static_cast<std::size_t>(topology.own_number())]);
+  return ranks;
+}
+
+}  // namespace
+
+Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology,
+           const NetworkConstants& constants)
+    : seat_(seat),
+      topology_(std::move(topology)),
+      constants_(constants),
+      any_thread_(transport->any_thread()),
+      wire_(std::move(transport)),
+      inquest_(wire_.transport(), topology_, seat.group().members()),
+      messages_(wire_, topology_.rank(), seat.group().members()),
+      site_{seat_, wire_, topology_, constants_, lane_of(topology_)},
+      leaders_(leaders_of(topology_)),
+      roll_call_(Lane(wire_, leaders_, topology_.own_node()), topology_, kRidingBytes),
+      cells_(static_cast<std::size_t>(topology_.members())) {}
+
+Steps Link::carry_out(const CollectiveCall& call) {
+  seat_.begin_parts(call);
+  const std::size_t bytes = node::contributed_bytes(call, topology_.members());
+  const bool rides = rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
+  riding_bytes_ = rides ? bytes : 0;
+  if (!rides && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce) {
+    Steps reduction = all_reduce_while_agreeing(call);
+    co_await finished(reduction);
+    seat_.end_parts();
+    co_return;
+  }
+  Steps agreement = agree(call);
+  co_await finished(agreement);
+  if (rides) {
+    collect_result(call);
+    seat_.algorithm = "roll_call";
+  } else {
+    Steps movement = carry_out_large(call);
+    co_await finished(movement);
+  }
+  seat_.end_parts();
+}
+
+/// The first parts are on their way together with the roll call, and are reduced after it.
+Steps Link::all_reduce_while_agreeing(const CollectiveCall& call) {
+  Crew crew;
+  const std::size_t agreement = crew.add(agree(call));
+  site_.agreed = false;
+  static_cast<void>(crew.add(two_level_all_reduce(site_, call)));
+  Steps roll_call = one_done(crew, agreement);
+  co_await finished(roll_call);
+  site_.agreed = true;
+  Steps rest = all_done(crew);
+  co_await finished(rest);
+}
+
+Steps Link::agree(const CollectiveCall& call) {
+  const node::CallPlan& plan = seat_.plan(call);
+  kernel_ = plan.kernel;
+  seat_.open(plan);
+  contribute(call, !plan.says_details);
+  seat_.announce();
+  co_await until([&] { return seat_.all_announced(); });
+  if (topology_.is_leader()) {
+    Steps roll_call = hold_roll_call(call);
+    co_await finished(roll_call);
+  } else if (seat_.disagreement()) {
+    Steps lesson = learn_disagreement(call);
+    co_await finished(lesson);
+  }
+  if (site_.alone_on_node()) co_return;
+  // The leader's second announcement says that all nodes agree, and where the contributions are.
+  seat_.open(seat_.plan(call));
+  publish_contributions();
+  seat_.announce();
+  co_await until([&] { return seat_.all_announced(); });
+}
+
+/// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
+Steps Link::learn_disagreement(const CollectiveCall& call) {
+  node::Seat::Signatures signatures;
+  Steps description = seat_.collect_signatures(call, signatures);
+  co_await finished(description);
+  co_await until([&] { return seat_.group().failed(); });
+  seat_.fail(seat_.group().failure());
+}
+
+Steps Link::hold_roll_call(const CollectiveCall& call) {
+  NodeCalls own{.signature = signature(call, seat_.number())};
+  if (seat_.disagreement()) {
+    node::Seat::Signatures signatures;
+    Steps collection = seat_.collect_signatures(call, signatures);
+    co_await finished(collection);
+    own.by_member = std::move(signatures.calls);
+    own.ranks = std::move(signatures.ranks);
+  }
+  const std::size_t neighbours = own.ranks.empty() ? topology_.neighbours().size() : 0;
+  std::byte* const payload = roll_call_.answer(own, neighbours * riding_bytes_);
+  if (neighbours > 0) put_contributions(payload);
+  Steps exchange = roll_call_.carry_out();
+  co_await finished(exchange);
+  const std::optional<Error> error = roll_call_.disagreement(seat_.name_of(call), seat_.group().members());
+  if (!error) co_return;
+  // What looks like a disagreement may be the answer to a call that the others have given up.
+  seat_.fail(inquest_.listen(true).value_or(*error));
+}
+
+Steps Link::carry_out_large(const CollectiveCall& call) {
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce: return two_level_all_reduce(site_, call);
+    case CollectiveKind::kReduce: return two_level_reduce(site_, call);
+    case CollectiveKind::kReduceScatter: return two_level_reduce_scatter(site_, call);
+    case CollectiveKind::kBroadcast: return two_level_broadcast(site_, call);
+    case CollectiveKind::kAllGather: return two_level_all_gather(site_, call);
+    case CollectiveKind::kGather: return two_level_gather(site_, call);
+    case CollectiveKind::kScatter: return two_level_scatter(site_, call);
+    case CollectiveKind::kAllToAll: return two_level_all_to_all(site_, call);
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive: break;
+  }
+  throw Internal("{} has no algorithm for several nodes", to_string(call.kind));
+}
+
+// ---- small calls: contributions lie beside the members' announcements, ride on the leaders' roll call,
+// ---- and then, all of them, in the leader's slot, where each member takes from them what it needs
+
+void Link::contribute(const CollectiveCall& call, bool line_is_free) {
+  in_line_ = riding_bytes_ == 0 || (riding_bytes_ <= node::kPayloadBytes && line_is_free);
+  if (!in_line_) slot_ = seat_.next_slot();
+  if (riding_bytes_ == 0) return;
+  const node::Place place{topology_.rank(), topology_.members()};
+  std::byte* const to =
+      in_line_ ? seat_.payload_of(seat_.place().rank) : seat_.slot(seat_.place().rank, slot_);
+  node::contribute(call, place, {0, node::block_elements(call)}, to);
+}
+
+const std::byte* Link::contribution_of(int seat) const noexcept {
+  return in_line_ ? seat_.payload_of(seat) : seat_.slot(seat, slot_);
+}
+
+void Link::put_contributions(std::byte* to) const {
+  for (int seat = 0; riding_bytes_ > 0 && seat < site_.neighbours(); ++seat, to += riding_bytes_)
+    std::memcpy(to, contribution_of(seat), riding_bytes_);
+}
+
+void Link::publish_contributions() {
+  if (riding_bytes_ == 0) return;
+  slot_ = seat_.next_slot();
+  if (!topology_.is_leader()) return;
+  std::byte* const slot = seat_.slot(0, slot_);
+  for (int node = 0; node < topology_.nodes(); ++node) {
+    const std::byte* from = roll_call_.payload_of(node).data();
+    for (const int rank : topology_.members_of(node)) {
+      std::memcpy(slot + static_cast<std::size_t>(rank) * riding_bytes_, from, riding_bytes_);
+      from += riding_bytes_;
+    }
+  }
+}
+
+void Link::collect_result(const CollectiveCall& call) {
+  if (riding_bytes_ == 0) return;
+  // The leader keeps to its own copy: with two members on the node, the other one may fill the slot again
+  // as soon as it has read it itself.
+  for (int node = 0; node < topology_.nodes(); ++node) {
+    const std::byte* from = topology_.is_leader() ? roll_call_.payload_of(node).data() : nullptr;
+    for (const int rank : topology_.members_of(node)) {
+      const auto place = static_cast<std::size_t>(rank);
+      const auto number = static_cast<std::size_t>(topology_.number_of(rank));
+      cells_[place] = topology_.is_leader() ? from + number * riding_bytes_
+                                            : seat_.slot(0, slot_) + place * riding_bytes_;
+    }
+  }
+  node::collect(call, kernel_, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)},
+                cells_, false);
+}
+
+std::optional<Error> Link::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
+  const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
+  if (std::optional<Error> error = inquest_.listen(in_collective)) return error;
+  if (!in_collective) return std::nullopt;
+  const std::chrono::duration<double> timeout = seat_.group().timeout();
+  if (timeout.count() > 0 && waiting.waited() >= timeout)
+    return inquest_.conclude(call, seat_.number(), timeout);
+  inquest_.drop();
+  return std::nullopt;
+}
+
+}  // namespace cohort::network

@@ -1,0 +1,52 @@
+#include <cohort/collective/network_communicator.h>
+
+#include "../node/member.h"
+#include "link.h"
+
+namespace cohort {
+namespace {
+
+class NetworkCommunicator final : public Communicator {
+ public:
+  NetworkCommunicator(int rank, std::shared_ptr<node::Member> member)
+      : Communicator(rank, member->group().members()), member_(std::move(member)) {}
+  ~NetworkCommunicator() override { member_->close(); }
+
+  NetworkCommunicator(const NetworkCommunicator&) = delete;
+  NetworkCommunicator& operator=(const NetworkCommunicator&) = delete;
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "network"; }
+  [[nodiscard]] std::string_view last_algorithm() const noexcept override {
+    return member_->last_algorithm();
+  }
+  void abort(const Error& error) override { member_->abort(error); }
+
+ private:
+  Work start(const CollectiveCall& call) override { return member_->start(call); }
+  void run(const CollectiveCall& call) override { member_->run(call); }
+
+  std::shared_ptr<node::Member> member_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> make_network_communicators(const NetworkGroupOptions& options) {
+  std::vector<int> node_of;
+  for (const WorkerInfo& worker : options.node.workers)
+    node_of.insert(node_of.end(), static_cast<std::size_t>(options.node.members), worker.node);
+
+  const auto group = std::make_shared<node::NodeGroup>(options.node);
+  std::vector<std::unique_ptr<Communicator>> seats;
+  for (int i = 0; i < options.node.members; ++i) {
+    const int seat = group->first_own_seat() + i;
+    const int rank = group->rank_of(seat);
+    auto member = std::make_shared<node::Member>(group, seat);
+    member->set_outside(std::make_shared<network::Link>(member->seat(), options.transport(rank),
+                                                        network::Topology(node_of, rank),
+                                                        network::NetworkConstants{}));
+    seats.push_back(std::make_unique<NetworkCommunicator>(rank, std::move(member)));
+  }
+  return seats;
+}
+
+}  // namespace cohort

@@ -1,0 +1,39 @@
+#include "recursive_doubling.h"
+
+#include <cohort/collective/copy_bytes.h>
+#include <cohort/collective/reduction.h>
+
+#include "fold.h"
+
+namespace cohort::network {
+
+using node::finished;
+using node::Steps;
+using node::until;
+
+Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
+  const Fold fold(lane);
+  const std::size_t bytes = arithmetic.bytes(part.elements);
+  const std::byte* source = nullptr;
+  Steps entry = fold.enter(lane, part, arithmetic, source);
+  co_await finished(entry);
+  if (!fold.sits_out()) {
+    const Wire::Room room = lane.room(bytes);
+    for (int distance = 1; distance < fold.active_members(); distance *= 2) {
+      const int other = fold.number() ^ distance;
+      Transfer receiving = lane.receive(fold.member(other), part.tag, room.data(), bytes);
+      Transfer sending = lane.send(fold.member(other), part.tag, source, bytes);
+      co_await until([&] { return receiving.done() && sending.done(); });
+      // Both sides combine in the same order, so that both get the same bits.
+      const bool lower = fold.number() < other;
+      arithmetic.combine(lower ? source : room.data(), lower ? room.data() : source, part.output,
+                         part.elements);
+      source = part.output;
+    }
+    if (source != part.output) copy_bytes(part.output, source, bytes);  // a lane of one
+  }
+  Steps exit = fold.leave(lane, part, size_of(arithmetic.dtype));
+  co_await finished(exit);
+}
+
+}  // namespace cohort::network

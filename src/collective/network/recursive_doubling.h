@@ -1,0 +1,14 @@
+// Recursive doubling [Thakur, Rabenseifner, Gropp 2005, section 4.1]: in round k members
+// 2^k apart exchange everything that they have. Cost  log2(p) (alpha + n beta + n gamma):
+// the fewest rounds, so the choice for short messages, and for two members always, since
+// then nothing moves fewer bytes. Others fold first (fold.h).
+#pragma once
+
+#include "../node/steps.h"
+#include "lane.h"
+
+namespace cohort::network {
+
+[[nodiscard]] node::Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+
+}  // namespace cohort::network

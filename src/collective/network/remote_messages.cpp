@@ -1,0 +1,89 @@
+#include "remote_messages.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+
+namespace cohort::network {
+
+using node::Steps;
+using node::until;
+
+namespace {
+
+/// What the first message of each begins with.
+struct Label {
+  std::uint64_t elements = 0;
+  std::uint64_t dtype = 0;
+};
+
+/// Contents up to here travel with the label; the sender need not wait for its receiver then.
+constexpr std::size_t kShortBytes = std::size_t{32} << 10;
+
+/// Pieces of longer ones.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+Steps RemoteMessages::send(const CollectiveCall& call) {
+  const std::size_t bytes = call.elements * size_of(call.dtype);
+  const Transport::Address to{Transport::Channel::kMessage, call.root, call.tag};
+  const std::size_t carried = bytes <= kShortBytes ? bytes : 0;
+  const Wire::Room room = wire_.room(sizeof(Label) + carried);
+  const Label label{call.elements, static_cast<std::uint64_t>(call.dtype)};
+  std::memcpy(room.data(), &label, sizeof label);
+  if (carried > 0) std::memcpy(room.data() + sizeof label, call.input, carried);
+  Transport& transport = wire_.transport();
+  Transfer first(transport, transport.send(to, {room.data(), sizeof label + carried}));
+  co_await until([&] { return first.done(); });
+  for (std::size_t offset = carried; offset < bytes; offset += kPieceBytes) {
+    Transfer piece(transport,
+                   transport.send(to, {call.input + offset, std::min(kPieceBytes, bytes - offset)}));
+    co_await until([&] { return piece.done(); });
+  }
+}
+
+Steps RemoteMessages::receive(const CollectiveCall& call) {
+  const Transport::Address from{Transport::Channel::kMessage, call.root, call.tag};
+  const Wire::Room room = wire_.room(sizeof(Label) + kShortBytes);
+  Transport& transport = wire_.transport();
+  Transfer first(transport, transport.receive(from, {room.data(), sizeof(Label) + kShortBytes}));
+  awaited_[&call] = &first;
+  co_await until([&] { return first.done(); });
+  awaited_.erase(&call);
+
+  Label label;
+  std::memcpy(&label, room.data(), sizeof label);
+  const auto dtype = static_cast<DType>(label.dtype);
+  const std::size_t bytes = label.elements * size_of(dtype);
+  const bool fits = dtype == call.dtype && label.elements == call.elements;
+  const std::size_t carried = first.bytes() - sizeof label;
+  if (fits && carried > 0) std::memcpy(call.output, room.data() + sizeof label, carried);
+  // What does not fit is received all the same, or it would stand in the way of the next message.
+  const Wire::Room waste = fits || bytes == carried ? Wire::Room() : wire_.room(kPieceBytes);
+  for (std::size_t offset = carried; offset < bytes; offset += kPieceBytes) {
+    std::byte* to = fits ? call.output + offset : waste.data();
+    Transfer piece(transport, transport.receive(from, {to, std::min(kPieceBytes, bytes - offset)}));
+    co_await until([&] { return piece.done(); });
+  }
+  if (fits) co_return;
+  const MemberInfo& sender = members_[static_cast<std::size_t>(call.root)];
+  throw InvalidArgument(
+      ErrorOrigin{"receive", call.root, sender.host},
+      fmt::format("receive: {} sent {}[{}] with tag {}, but member {} receives {}[{}]: dtype and elements "
+                  "must agree",
+                  describe(call.root, sender), to_string(dtype), label.elements, call.tag, rank_,
+                  to_string(call.dtype), call.elements));
+}
+
+void RemoteMessages::withdraw(const CollectiveCall& call) {
+  const auto awaited = awaited_.find(&call);
+  if (awaited == awaited_.end()) return;
+  awaited->second->cancel();
+  awaited_.erase(awaited);
+}
+
+}  // namespace cohort::network

@@ -1,0 +1,36 @@
+// Send and receive between members of different nodes. A message says what it holds, and
+// short contents travel with that; long ones follow in pieces once the receiver is there.
+//
+// An error of a message, also a late one, ends that message alone.
+#pragma once
+
+#include <map>
+
+#include <cohort/collective/collective_call.h>
+#include <cohort/collective/communicator.h>
+
+#include "../node/steps.h"
+#include "wire.h"
+
+namespace cohort::network {
+
+class RemoteMessages {
+ public:
+  RemoteMessages(Wire& wire, int rank, const std::vector<MemberInfo>& members)
+      : wire_(wire), rank_(rank), members_(members) {}
+
+  /// `call` must outlive them.
+  [[nodiscard]] node::Steps send(const CollectiveCall& call);
+  [[nodiscard]] node::Steps receive(const CollectiveCall& call);
+
+  /// The call has ended with an error: a receive that nothing has come for is taken back.
+  void withdraw(const CollectiveCall& call);
+
+ private:
+  Wire& wire_;
+  int rank_;
+  const std::vector<MemberInfo>& members_;
+  std::map<const CollectiveCall*, Transfer*> awaited_;  ///< first messages of receives
+};
+
+}  // namespace cohort::network

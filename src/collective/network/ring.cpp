@@ -1,0 +1,74 @@
+#include "ring.h"
+
+#include <cohort/collective/copy_bytes.h>
+#include <cohort/collective/reduction.h>
+
+namespace cohort::network {
+
+using node::finished;
+using node::until;
+
+Steps ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
+  const Blocks blocks(part.elements, lane.size());
+  const Wire::Room room = lane.room(arithmetic.bytes(blocks.largest()));
+  const std::byte* source = part.input;
+  Transfer sending;
+  for (int round = 0; round < lane.size() - 1; ++round) {
+    const int leaving = lane.around(-1 - round);
+    const int arriving = lane.around(-2 - round);
+    Transfer receiving =
+        lane.receive(lane.around(-1), part.tag, room.data(), arithmetic.bytes(blocks.elements(arriving)));
+    sending = lane.send(lane.around(1), part.tag, source + arithmetic.bytes(blocks.begin(leaving)),
+                        arithmetic.bytes(blocks.elements(leaving)));
+    // The block that leaves now is written again no sooner than in the all-gather.
+    co_await until([&] { return receiving.done() && sending.done(); });
+    const std::size_t begin = arithmetic.bytes(blocks.begin(arriving));
+    arithmetic.combine(room.data(), part.input + begin, part.output + begin, blocks.elements(arriving));
+    source = part.output;
+  }
+}
+
+Steps ring_all_gather(Lane lane, Part part, std::size_t element_bytes) {
+  const Blocks blocks(part.elements, lane.size());
+  for (int round = 0; round < lane.size() - 1; ++round) {
+    const int leaving = lane.around(-round);
+    const int arriving = lane.around(-1 - round);
+    Transfer receiving =
+        lane.receive(lane.around(-1), part.tag, part.output + blocks.begin(arriving) * element_bytes,
+                     blocks.elements(arriving) * element_bytes);
+    Transfer sending =
+        lane.send(lane.around(1), part.tag, part.output + blocks.begin(leaving) * element_bytes,
+                  blocks.elements(leaving) * element_bytes);
+    co_await until([&] { return receiving.done() && sending.done(); });
+  }
+}
+
+Steps ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
+  if (lane.size() == 1 && part.input != part.output)
+    copy_bytes(part.output, part.input, arithmetic.bytes(part.elements));
+  Steps reduce_scatter = ring_reduce_scatter(lane, part, arithmetic);
+  co_await finished(reduce_scatter);
+  Steps all_gather = ring_all_gather(lane, part, size_of(arithmetic.dtype));
+  co_await finished(all_gather);
+}
+
+Steps ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic) {
+  if (lane.size() == 1 && part.input != part.output)
+    copy_bytes(part.output, part.input, arithmetic.bytes(part.elements));
+  Steps reduce_scatter = ring_reduce_scatter(lane, part, arithmetic);
+  co_await finished(reduce_scatter);
+  const Blocks blocks(part.elements, lane.size());
+  const auto place_of = [&](int block) { return part.output + arithmetic.bytes(blocks.begin(block)); };
+  const auto bytes_of = [&](int block) { return arithmetic.bytes(blocks.elements(block)); };
+  std::vector<Transfer> transfers;
+  if (lane.index() != root) {
+    transfers.push_back(lane.send(root, part.tag, place_of(lane.index()), bytes_of(lane.index())));
+  } else {
+    for (int other = 0; other < lane.size(); ++other) {
+      if (other != root) transfers.push_back(lane.receive(other, part.tag, place_of(other), bytes_of(other)));
+    }
+  }
+  for (Transfer& transfer : transfers) co_await until([&] { return transfer.done(); });
+}
+
+}  // namespace cohort::network

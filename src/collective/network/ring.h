@@ -1,0 +1,31 @@
+// The ring [Patarasuk, Yuan 2009]: every member sends to the next and receives from the
+// one before, all at the same time, so both directions of every wire are busy and no
+// byte crosses one twice. The fewest bytes that an all-reduce can move, in the most
+// rounds: the choice for long messages.
+//
+//   reduce-scatter   (p-1) alpha + (p-1)/p n (beta + gamma)
+//   all-gather       (p-1) alpha + (p-1)/p n beta
+//   all-reduce       both, one after the other
+//   reduce           the reduce-scatter, then each block to the root: alpha + (p-1)/p n beta there
+#pragma once
+
+#include "../node/steps.h"
+#include "lane.h"
+
+namespace cohort::network {
+
+using node::Steps;
+
+[[nodiscard]] Steps ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+
+/// The output of `root` gets the result; the others' outputs are used on the way.
+[[nodiscard]] Steps ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic);
+
+/// Block `index` of `Blocks(elements, size)` of the output gets that block of the result; the other
+/// blocks are used on the way.
+[[nodiscard]] Steps ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic);
+
+/// Block `index` of the output is there, and all get all blocks.
+[[nodiscard]] Steps ring_all_gather(Lane lane, Part part, std::size_t element_bytes);
+
+}  // namespace cohort::network

@@ -1,0 +1,135 @@
+#include "roll_call.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace cohort::network {
+
+using node::Steps;
+using node::until;
+
+namespace {
+
+constexpr int kTag = 0;
+
+/// Payload of any dtype is aligned.
+std::size_t aligned(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+}  // namespace
+
+/// An entry: header, signatures, payload.
+struct RollCall::Header {
+  CallSignature signature;
+  std::uint32_t signatures = 0;
+  std::uint32_t payload_bytes = 0;
+};
+
+struct RollCall::Signed {
+  CallSignature signature;
+  std::int64_t rank = 0;
+};
+
+RollCall::RollCall(Lane leaders, const Topology& topology, std::size_t riding_bytes)
+    : leaders_(leaders),
+      topology_(topology),
+      capacity_(static_cast<std::size_t>(topology.nodes()) * (sizeof(Header) + 8) +
+                static_cast<std::size_t>(topology.members()) * sizeof(Signed) + riding_bytes),
+      room_(leaders.room(capacity_)) {}
+
+std::byte* RollCall::answer(const NodeCalls& own, std::size_t payload_bytes) {
+  const Header header{own.signature, static_cast<std::uint32_t>(own.ranks.size()),
+                      static_cast<std::uint32_t>(payload_bytes)};
+  std::byte* to = room_.data();
+  std::memcpy(to, &header, sizeof header);
+  to += sizeof header;
+  for (std::size_t i = 0; i < own.ranks.size(); ++i) {
+    const Signed one{own.by_member[i], own.ranks[i]};
+    std::memcpy(to, &one, sizeof one);
+    to += sizeof one;
+  }
+  begins_ = {0};
+  end_ = static_cast<std::size_t>(to - room_.data()) + aligned(payload_bytes);
+  return to;
+}
+
+Steps RollCall::carry_out() {
+  for (int distance = 1; distance < leaders_.size(); distance *= 2) {
+    const auto leaving = static_cast<std::size_t>(std::min(distance, leaders_.size() - distance));
+    const std::size_t leaving_end = leaving < begins_.size() ? begins_[leaving] : end_;
+    Transfer receiving =
+        leaders_.receive(leaders_.around(distance), kTag, room_.data() + end_, capacity_ - end_);
+    Transfer sending = leaders_.send(leaders_.around(-distance), kTag, room_.data(), leaving_end);
+    co_await until([&] { return receiving.done() && sending.done(); });
+    begins_.push_back(end_);
+    end_ += receiving.bytes();
+    find_entries();
+  }
+}
+
+/// The last entry that is known is the first of those that have just arrived.
+void RollCall::find_entries() {
+  while (true) {
+    const Header header = header_of(begins_.size() - 1);
+    const std::size_t next =
+        begins_.back() + sizeof header + header.signatures * sizeof(Signed) + aligned(header.payload_bytes);
+    if (next >= end_) return;
+    begins_.push_back(next);
+  }
+}
+
+RollCall::Header RollCall::header_of(std::size_t entry) const {
+  Header header;
+  std::memcpy(&header, room_.data() + begins_[entry], sizeof header);
+  return header;
+}
+
+std::span<const std::byte> RollCall::payload_of(int node) const {
+  const int entry = (node - leaders_.index() + leaders_.size()) % leaders_.size();
+  const Header header = header_of(static_cast<std::size_t>(entry));
+  return {room_.data() + begins_[static_cast<std::size_t>(entry)] + sizeof header +
+              header.signatures * sizeof(Signed),
+          header.payload_bytes};
+}
+
+std::optional<Error> RollCall::disagreement(const std::string& name,
+                                            std::span<const MemberInfo> members) const {
+  const Header own = header_of(0);
+  bool agreed = true;
+  for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
+    const Header header = header_of(entry);
+    agreed = agreed && header.signatures == 0 && header.signature == own.signature;
+  }
+  if (agreed) return std::nullopt;
+
+  std::vector<std::optional<CallSignature>> by_rank(members.size());
+  for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
+    const Header header = header_of(entry);
+    const int node = leaders_.around(static_cast<int>(entry));
+    if (header.signatures == 0) {
+      for (const int rank : topology_.members_of(node))
+        by_rank[static_cast<std::size_t>(rank)] = header.signature;
+    }
+    for (std::size_t i = 0; i < header.signatures; ++i) {
+      Signed one;
+      std::memcpy(&one, room_.data() + begins_[entry] + sizeof header + i * sizeof one, sizeof one);
+      by_rank[static_cast<std::size_t>(one.rank)] = one.signature;
+    }
+  }
+  std::vector<CallSignature> calls;
+  std::vector<int> callers;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (!by_rank[rank]) continue;
+    calls.push_back(*by_rank[rank]);
+    callers.push_back(static_cast<int>(rank));
+  }
+  int odd = -1;
+  const std::optional<std::string> text = explain_mismatch(calls, callers, members, odd);
+  return InvalidArgument(
+      ErrorOrigin{name, odd, text ? members[static_cast<std::size_t>(odd)].host : ""},
+      text.value_or(
+          fmt::format("{}: members disagree, and those who differ did not say what they called", name)));
+}
+
+}  // namespace cohort::network

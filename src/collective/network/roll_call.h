@@ -1,0 +1,64 @@
+// Before data moves between nodes, the leaders tell each other what the members of their
+// nodes have called; contributions that are small ride along, and then nothing else
+// needs to move. The pattern is the same whatever is called, so that members who
+// disagree meet all the same, and each leader learns who differs.
+//
+// Dissemination, as in the all-gather of [Bruck et al. 1997]: in round k a leader passes
+// what it knows to the one 2^k before it. Cost  ceil(log2 p) alpha + (p-1) n beta.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <cohort/base/error.h>
+#include <cohort/collective/collective_call.h>
+
+#include "../node/steps.h"
+#include "lane.h"
+#include "topology.h"
+
+namespace cohort::network {
+
+/// What the members of one node have called.
+struct NodeCalls {
+  CallSignature signature;               ///< of all its members, or, where they differ, of its leader
+  std::vector<CallSignature> by_member;  ///< only where they differ: of those who said what they called
+  std::vector<int> ranks;                ///< of those
+  std::span<const std::byte> payload;    ///< what rides along
+};
+
+class RollCall {
+ public:
+  /// This leader's lane is that of all leaders; `riding_bytes` bounds all payloads together.
+  RollCall(Lane leaders, const Topology& topology, std::size_t riding_bytes);
+
+  /// This node's answer. Where payload rides along, it goes to the place that is returned.
+  std::byte* answer(const NodeCalls& own, std::size_t payload_bytes);
+
+  /// The exchange; once.
+  [[nodiscard]] node::Steps carry_out();
+
+  /// Afterwards: the payload of a node.
+  [[nodiscard]] std::span<const std::byte> payload_of(int node) const;
+
+  /// The error that ends the call on all members, if they do not agree; the same on all leaders.
+  [[nodiscard]] std::optional<Error> disagreement(const std::string& name,
+                                                  std::span<const MemberInfo> members) const;
+
+ private:
+  struct Header;
+  struct Signed;
+  [[nodiscard]] Header header_of(std::size_t entry) const;
+  void find_entries();
+
+  Lane leaders_;
+  const Topology& topology_;
+  std::size_t capacity_;
+  Wire::Room room_;
+  std::vector<std::size_t> begins_;  ///< of the entries, own node first, then the nodes behind it
+  std::size_t end_ = 0;
+};
+
+}  // namespace cohort::network

@@ -1,0 +1,65 @@
+// Where a collective over several nodes takes place: this member's seat on its node, its
+// wire to the others, and who is where. What the algorithms of two levels work with.
+//
+// On its node a member takes part in collectives of the node's engine, which are parts
+// of the larger one: they count seats, not ranks.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <cohort/collective/collective_call.h>
+
+#include "../node/seat.h"
+#include "../node/steps.h"
+#include "cost_model.h"
+#include "lane.h"
+#include "segments.h"
+#include "topology.h"
+
+namespace cohort::network {
+
+struct Site {
+  node::Seat& seat;
+  Wire& wire;
+  const Topology& topology;
+  const NetworkConstants& constants;
+
+  /// The members of equal number on all nodes; this one's, if it has a lane.
+  std::vector<int> lane_ranks;
+  [[nodiscard]] bool has_lane() const noexcept { return !lane_ranks.empty(); }
+  [[nodiscard]] Lane lane() const { return {wire, lane_ranks, topology.own_node(), &agreed}; }
+
+  /// All members are known to have called the same. What is received before changes no result yet.
+  bool agreed = true;
+
+  [[nodiscard]] int neighbours() const noexcept { return seat.place().size; }
+  [[nodiscard]] bool alone_on_node() const noexcept { return neighbours() == 1; }
+  /// Where no node has several members, segments need no meeting on the node, and are one part each.
+  [[nodiscard]] std::size_t parts_per_segment() const noexcept {
+    return topology.all_alone() ? 1 : kPartsPerMeeting;
+  }
+  [[nodiscard]] int seat_of(int rank) const noexcept { return topology.number_of(rank); }
+};
+
+/// Tags: the roll call has 0, so parts begin at 1; those in flight together differ.
+[[nodiscard]] inline int tag_of_part(std::size_t part) noexcept { return 1 + static_cast<int>(part % 4096); }
+
+/// A collective among the members of this node, as part of a larger one; `counts` is empty or has the
+/// elements of each seat's block.
+[[nodiscard]] node::Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts = {});
+
+/// The node's members get what the one at `seat` has: at `data` on each of them.
+[[nodiscard]] node::Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements,
+                                         int seat);
+
+/// The elements of the lanes' shares of `elements`, by seat; members without a lane have none.
+[[nodiscard]] std::vector<std::size_t> lane_counts(const Site& site, std::size_t elements);
+
+/// Where this member's share begins, by those counts.
+[[nodiscard]] std::size_t own_share(const Site& site, const std::vector<std::size_t>& counts);
+
+/// Segments whose shares have about `share_bytes`.
+[[nodiscard]] Segments segments_of(const Site& site, const CollectiveCall& call, std::size_t share_bytes);
+
+}  // namespace cohort::network

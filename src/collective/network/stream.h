@@ -1,0 +1,16 @@
+// One member's data on its way to one other, in pieces of which a few are on their way
+// at a time: what moves blocks of any length between two members. Cost  alpha + n beta.
+#pragma once
+
+#include <cstddef>
+
+#include "../node/steps.h"
+#include "wire.h"
+
+namespace cohort::network {
+
+[[nodiscard]] node::Steps stream_to(Wire& wire, int member, int tag, const std::byte* data,
+                                    std::size_t bytes);
+[[nodiscard]] node::Steps stream_from(Wire& wire, int member, int tag, std::byte* room, std::size_t bytes);
+
+}  // namespace cohort::network

@@ -1,0 +1,253 @@
+#include "two_level_movement.h"
+
+#include <map>
+
+#include <cohort/collective/copy_bytes.h>
+#include <cohort/collective/reduction.h>
+
+#include "../node/contribution.h"
+#include "broadcast.h"
+#include "crew.h"
+#include "stream.h"
+
+namespace cohort::network {
+namespace {
+
+using node::finished;
+
+constexpr int kTag = 1;
+
+/// The place of a member's block in a buffer of all blocks.
+struct Place {
+  std::size_t offset;
+  std::size_t bytes;
+};
+
+Place place_of(const CollectiveCall& call, int rank) {
+  const node::Block block = node::block_of(call, rank);
+  return {block.begin * size_of(call.dtype), block.elements * size_of(call.dtype)};
+}
+
+/// The other nodes; each begins with the one behind it, so that not all send to the same one.
+std::vector<int> nodes_behind(const Topology& topology) {
+  std::vector<int> nodes;
+  for (int step = 1; step < topology.nodes(); ++step)
+    nodes.push_back((topology.own_node() + step) % topology.nodes());
+  return nodes;
+}
+
+/// The other nodes in the order in which their data is sent here.
+std::vector<int> nodes_before(const Topology& topology) {
+  std::vector<int> nodes;
+  for (int step = 1; step < topology.nodes(); ++step)
+    nodes.push_back((topology.own_node() + topology.nodes() - step) % topology.nodes());
+  return nodes;
+}
+
+/// Whether the node's engine can see the blocks of its members as one after the other.
+bool has_node_part(const Site& site) {
+  return !site.alone_on_node() && site.topology.neighbours_are_consecutive();
+}
+
+/// Members that exchange blocks with this one through the transport, other nodes' first.
+std::vector<int> remote_members(const Site& site, const std::vector<int>& nodes) {
+  std::vector<int> members;
+  for (const int node : nodes) {
+    for (const int member : site.topology.members_of(node)) members.push_back(member);
+  }
+  if (has_node_part(site)) return members;
+  for (const int member : site.topology.neighbours()) {
+    if (member != site.topology.rank()) members.push_back(member);
+  }
+  return members;
+}
+
+Steps broadcast_along(BroadcastAlgorithm algorithm, const Lane& lane, const Part& part, int root,
+                      std::size_t element_bytes) {
+  return algorithm == BroadcastAlgorithm::kBinomial
+             ? binomial_broadcast(lane, part, root, element_bytes)
+             : scatter_all_gather_broadcast(lane, part, root, element_bytes);
+}
+
+void copy_block(const std::byte* from, std::byte* to, std::size_t bytes) {
+  if (from != to && bytes > 0) copy_bytes(to, from, bytes);
+}
+
+}  // namespace
+
+Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
+  const std::size_t size = size_of(call.dtype);
+  const int nodes = site.topology.nodes();
+  const int root_node = site.topology.node_of(call.root);
+  const bool at_root = site.topology.own_node() == root_node;
+  const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
+  const BroadcastAlgorithm algorithm = choose_broadcast(lane_bytes, nodes, site.constants);
+  const Segments segments = segments_of(site, call, part_bytes(algorithm, nodes));
+  Crew crew;
+  std::size_t opened = 0;
+  for (std::size_t closed = 0; closed < segments.count();) {
+    const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
+    const std::size_t segment = opens ? opened : closed;
+    const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
+    const std::size_t own = counts[static_cast<std::size_t>(site.seat.place().rank)];
+    std::byte* const data = call.output + segments.begin(segment) * size;
+    std::byte* const share = data + own_share(site, counts) * size;
+    if (opens) {
+      if (at_root) {
+        Steps spreading = beside(crew, spread_on_node(site, call.dtype, data, segments.elements(segment),
+                                                      site.seat_of(call.root)));
+        co_await finished(spreading);
+      }
+      if (site.has_lane()) {
+        static_cast<void>(crew.add(broadcast_along(
+            algorithm, site.lane(), {share, share, own, tag_of_part(segment)}, root_node, size)));
+      }
+      ++opened;
+    } else {
+      if (site.has_lane()) {
+        Steps arrival = one_done(crew, closed);
+        co_await finished(arrival);
+      }
+      if (!at_root && !site.alone_on_node()) {
+        CollectiveCall gathering = call;
+        gathering.kind = CollectiveKind::kAllGather;
+        gathering.elements = own;
+        gathering.input = share;
+        gathering.output = data;
+        Steps gather = beside(crew, on_node(site, gathering, counts));
+        co_await finished(gather);
+      }
+      ++closed;
+    }
+  }
+  site.seat.algorithm = to_string(algorithm);
+}
+
+Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
+  const Topology& topology = site.topology;
+  const int rank = topology.rank();
+  const Place own = place_of(call, rank);
+  copy_block(call.input, call.output + own.offset, own.bytes);
+
+  Crew crew;
+  for (const int node : nodes_behind(topology)) {
+    const std::byte* const data = call.output + own.offset;
+    static_cast<void>(crew.add(stream_to(site.wire, topology.agent_of(rank, node), kTag, data, own.bytes)));
+  }
+  std::map<int, std::size_t> arrivals;  // by member, where this one receives for its node
+  for (const int node : nodes_before(topology)) {
+    for (const int member : topology.members_of(node)) {
+      if (topology.agent_of(member, topology.own_node()) != rank) continue;
+      const Place place = place_of(call, member);
+      arrivals[member] =
+          crew.add(stream_from(site.wire, member, kTag, call.output + place.offset, place.bytes));
+    }
+  }
+
+  std::vector<int> nodes = nodes_before(topology);
+  nodes.insert(nodes.begin(), topology.own_node());
+  for (const int node : nodes) {
+    for (const int member : topology.members_of(node)) {
+      if (const auto arrival = arrivals.find(member); arrival != arrivals.end()) {
+        Steps waiting = one_done(crew, arrival->second);
+        co_await finished(waiting);
+      }
+      const node::Block block = node::block_of(call, member);
+      const int agent = topology.agent_of(member, topology.own_node());
+      std::byte* const data = call.output + place_of(call, member).offset;
+      Steps spreading =
+          beside(crew, spread_on_node(site, call.dtype, data, block.elements, site.seat_of(agent)));
+      co_await finished(spreading);
+    }
+  }
+  Steps rest = all_done(crew);
+  co_await finished(rest);
+  site.seat.algorithm = "two_level_pairwise";
+}
+
+Steps two_level_gather(Site& site, const CollectiveCall& call) {
+  const Topology& topology = site.topology;
+  const int rank = topology.rank();
+  Crew crew;
+  if (rank == call.root) {
+    const Place own = place_of(call, rank);
+    copy_block(call.input, call.output + own.offset, own.bytes);
+    for (const int member : remote_members(site, nodes_before(topology))) {
+      const Place place = place_of(call, member);
+      static_cast<void>(
+          crew.add(stream_from(site.wire, member, kTag, call.output + place.offset, place.bytes)));
+    }
+  }
+  const bool near_root = topology.node_of(call.root) == topology.own_node();
+  if (near_root && has_node_part(site)) {
+    CollectiveCall part = call;
+    part.root = site.seat_of(call.root);
+    if (part.output != nullptr) part.output += place_of(call, topology.neighbours().front()).offset;
+    Steps gathering = beside(crew, on_node(site, part));
+    co_await finished(gathering);
+  } else if (rank != call.root) {
+    static_cast<void>(
+        crew.add(stream_to(site.wire, call.root, kTag, call.input, call.elements * size_of(call.dtype))));
+  }
+  Steps rest = all_done(crew);
+  co_await finished(rest);
+  site.seat.algorithm = "two_level_pairwise";
+}
+
+Steps two_level_scatter(Site& site, const CollectiveCall& call) {
+  const Topology& topology = site.topology;
+  const int rank = topology.rank();
+  Crew crew;
+  if (rank == call.root) {
+    const Place own = place_of(call, rank);
+    copy_block(call.input + own.offset, call.output, own.bytes);
+    for (const int member : remote_members(site, nodes_behind(topology))) {
+      const Place place = place_of(call, member);
+      static_cast<void>(crew.add(stream_to(site.wire, member, kTag, call.input + place.offset, place.bytes)));
+    }
+  }
+  const bool near_root = topology.node_of(call.root) == topology.own_node();
+  if (near_root && has_node_part(site)) {
+    CollectiveCall part = call;
+    part.root = site.seat_of(call.root);
+    if (part.input != nullptr) part.input += place_of(call, topology.neighbours().front()).offset;
+    Steps scattering = beside(crew, on_node(site, part));
+    co_await finished(scattering);
+  } else if (rank != call.root) {
+    static_cast<void>(
+        crew.add(stream_from(site.wire, call.root, kTag, call.output, call.elements * size_of(call.dtype))));
+  }
+  Steps rest = all_done(crew);
+  co_await finished(rest);
+  site.seat.algorithm = "two_level_pairwise";
+}
+
+Steps two_level_all_to_all(Site& site, const CollectiveCall& call) {
+  const Topology& topology = site.topology;
+  Crew crew;
+  for (const int member : remote_members(site, nodes_before(topology))) {
+    const Place place = place_of(call, member);
+    static_cast<void>(
+        crew.add(stream_from(site.wire, member, kTag, call.output + place.offset, place.bytes)));
+  }
+  for (const int member : remote_members(site, nodes_behind(topology))) {
+    const Place place = place_of(call, member);
+    static_cast<void>(crew.add(stream_to(site.wire, member, kTag, call.input + place.offset, place.bytes)));
+  }
+  if (has_node_part(site)) {
+    CollectiveCall part = call;
+    const std::size_t first = place_of(call, topology.neighbours().front()).offset;
+    part.input += first;
+    part.output += first;
+    Steps exchange = beside(crew, on_node(site, part));
+    co_await finished(exchange);
+  } else {
+    const Place own = place_of(call, topology.rank());
+    copy_block(call.input + own.offset, call.output + own.offset, own.bytes);
+  }
+  Steps rest = all_done(crew);
+  co_await finished(rest);
+  site.seat.algorithm = "two_level_pairwise";
+}
+
+}  // namespace cohort::network

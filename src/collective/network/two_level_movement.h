@@ -1,0 +1,22 @@
+// Collectives over several nodes that move data and reduce nothing. What another node
+// wants crosses to it once, to one of its members, who spreads it there; members that
+// alone want something get it straight from who has it.
+//
+//   broadcast   in segments: the root's node gets all, each lane carries its share, the other
+//               nodes gather. n beta and the latency of one segment.
+//   all-gather  each block to one member of every other node. (p-1)/p n beta for p nodes.
+//   gather, scatter, all-to-all  pairwise between nodes, through shared memory within.
+#pragma once
+
+#include "site.h"
+
+namespace cohort::network {
+
+/// All members have called it alike; `call` must outlive them.
+[[nodiscard]] node::Steps two_level_broadcast(Site& site, const CollectiveCall& call);
+[[nodiscard]] node::Steps two_level_all_gather(Site& site, const CollectiveCall& call);
+[[nodiscard]] node::Steps two_level_gather(Site& site, const CollectiveCall& call);
+[[nodiscard]] node::Steps two_level_scatter(Site& site, const CollectiveCall& call);
+[[nodiscard]] node::Steps two_level_all_to_all(Site& site, const CollectiveCall& call);
+
+}  // namespace cohort::network

@@ -1,0 +1,21 @@
+// All-reduce and reduce over nodes with several members each, in segments. Of each
+// segment, the members of a node reduce a share apiece; every share then travels along
+// its own lane; and the node gathers the results. While one segment is on the wire, the
+// next is reduced on the node and the one before is gathered.
+//
+// Cost, with l lanes, of n bytes: n (beta + gamma/l) and the latency of one segment,
+// since what happens on the node hides behind the wire.
+//
+// 16-bit elements are rounded once per level and node on the way: within a node all
+// members are summed in float32, between nodes each pass of the lane's algorithm rounds.
+#pragma once
+
+#include "site.h"
+
+namespace cohort::network {
+
+/// All members have called it alike. Both take `call` by reference, which must outlive them.
+[[nodiscard]] node::Steps two_level_all_reduce(Site& site, const CollectiveCall& call);
+[[nodiscard]] node::Steps two_level_reduce(Site& site, const CollectiveCall& call);
+
+}  // namespace cohort::network

@@ -1,0 +1,105 @@
+// A member's end of the wire: transfers that know whether they are pending, and memory
+// for what is on its way, which is kept beyond a failure since the transport may still
+// read and write it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <cohort/collective/transport.h>
+#include <cohort/device/allocator.h>
+
+namespace cohort::network {
+
+/// A transfer in flight, or none. Dropping one that is pending leaves it to the transport.
+class Transfer {
+ public:
+  Transfer() = default;
+  /// It does not count as done before `permitted` is true; null: it always may.
+  Transfer(Transport& transport, Transport::Ticket ticket, const bool* permitted = nullptr)
+      : transport_(&transport), ticket_(ticket), permitted_(permitted) {}
+  Transfer(Transfer&& other) noexcept
+      : transport_(std::exchange(other.transport_, nullptr)),
+        ticket_(other.ticket_),
+        permitted_(other.permitted_),
+        bytes_(other.bytes_) {}
+  Transfer& operator=(Transfer&& other) noexcept {
+    transport_ = std::exchange(other.transport_, nullptr);
+    ticket_ = other.ticket_;
+    permitted_ = other.permitted_;
+    bytes_ = other.bytes_;
+    return *this;
+  }
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+  ~Transfer() = default;
+
+  [[nodiscard]] bool done() {
+    if (transport_ == nullptr) return true;
+    if (permitted_ != nullptr && !*permitted_) return false;
+    const std::optional<std::size_t> bytes = transport_->poll(ticket_);
+    if (!bytes) return false;
+    bytes_ = *bytes;
+    transport_ = nullptr;
+    return true;
+  }
+
+  /// What was moved, once it is done.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+  void cancel() {
+    if (transport_ != nullptr) std::exchange(transport_, nullptr)->cancel(ticket_);
+  }
+
+ private:
+  Transport* transport_ = nullptr;
+  Transport::Ticket ticket_ = 0;
+  const bool* permitted_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class Wire {
+ public:
+  explicit Wire(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+
+  [[nodiscard]] Transport& transport() noexcept { return *transport_; }
+
+  /// Nothing moves, and no message is sent, for no bytes.
+  [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes);
+  [[nodiscard]] Transfer receive(int from, int tag, std::byte* room, std::size_t bytes,
+                                 const bool* permitted = nullptr);
+
+  /// Memory for what is on its way; goes back to the wire, for the next one, when it is dropped.
+  class Room {
+   public:
+    Room() = default;
+    Room(Wire& wire, std::shared_ptr<const Buffer> buffer) : wire_(&wire), buffer_(std::move(buffer)) {}
+    Room(Room&& other) noexcept
+        : wire_(std::exchange(other.wire_, nullptr)), buffer_(std::move(other.buffer_)) {}
+    Room& operator=(Room&& other) noexcept {
+      std::swap(wire_, other.wire_);
+      std::swap(buffer_, other.buffer_);
+      return *this;
+    }
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+    ~Room() {
+      if (wire_ != nullptr) wire_->free_.push_back(std::move(buffer_));
+    }
+    [[nodiscard]] std::byte* data() const noexcept { return buffer_ == nullptr ? nullptr : buffer_->data(); }
+
+   private:
+    Wire* wire_ = nullptr;
+    std::shared_ptr<const Buffer> buffer_;
+  };
+  [[nodiscard]] Room room(std::size_t bytes);
+
+ private:
+  std::vector<std::shared_ptr<const Buffer>> free_;
+  std::unique_ptr<Transport> transport_;
+};
+
+}  // namespace cohort::network

@@ -1,0 +1,45 @@
+// What lies beyond the node, for a member of a communicator over several nodes: the way
+// that its collectives and messages take there, and what it hears from other nodes
+// while it waits. The engine of the node knows no more of the network than this.
+#pragma once
+
+#include <optional>
+
+#include <cohort/base/error.h>
+#include <cohort/collective/collective_call.h>
+
+#include "steps.h"
+#include "waiting.h"
+
+namespace cohort::node {
+
+class Outside {
+ public:
+  Outside() = default;
+  virtual ~Outside() = default;
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+
+  /// A whole collective, with its parts on this node. `call` must outlive it.
+  [[nodiscard]] virtual Steps carry_out(const CollectiveCall& call) = 0;
+
+  /// A message to or from a member of another node.
+  [[nodiscard]] virtual Steps send(const CollectiveCall& call) = 0;
+  [[nodiscard]] virtual Steps receive(const CollectiveCall& call) = 0;
+
+  /// The message gets no further: its error is final.
+  virtual void withdraw(const CollectiveCall& call) = 0;
+
+  /// What was heard from other nodes about why not to wait any longer: an error of the whole group, or
+  /// who is missing once the group's deadline has passed. Nothing if there is no reason.
+  [[nodiscard]] virtual std::optional<Error> look_around(const CollectiveCall& call,
+                                                         const Waiting& waiting) = 0;
+
+  /// Tells the members of other nodes that the group has failed. Any thread may call it.
+  virtual void tell(const Error& failure) = 0;
+
+  /// Whether another thread than the one that made the communicator may move it on.
+  [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;
+};
+
+}  // namespace cohort::node

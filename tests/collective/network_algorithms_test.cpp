@@ -1,0 +1,186 @@
+// Each algorithm that moves data along a lane, with threads as its members.
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "collective/network/broadcast.h"
+#include "collective/network/cost_model.h"
+#include "collective/network/crew.h"
+#include "collective/network/halving_doubling.h"
+#include "collective/network/recursive_doubling.h"
+#include "collective/network/ring.h"
+#include "collective/network/stream.h"
+#include "thread_transport.h"
+
+namespace cohort::network {
+namespace {
+
+using testing::Switchboard;
+using testing::ThreadTransport;
+
+constexpr std::size_t kSizes[] = {0, 1, 2, 3, 7, 8, 63, 1000, 30'001};
+constexpr Arithmetic kSum{DType::kInt32, ReduceOp::kSum};
+
+void drive(Steps steps) {
+  while (true) {
+    steps.resume();
+    if (steps.done()) return;
+    while (!steps.ready()) std::this_thread::yield();
+  }
+}
+
+/// Runs `algorithm(lane)` on every member of a lane, each on a thread of its own.
+template <class Algorithm>
+void on_lane(int members, Algorithm algorithm) {
+  const auto board = std::make_shared<Switchboard>(members);
+  std::vector<int> ranks(static_cast<std::size_t>(members));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
+  for (int member = 0; member < members; ++member) {
+    threads.emplace_back([&, member] {
+      Wire wire(std::make_unique<ThreadTransport>(board, member));
+      algorithm(Lane(wire, ranks, member));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::int32_t mark(int member, std::size_t index) {
+  return static_cast<std::int32_t>(index) * 31 + (member + 1) * 1'000'003;
+}
+
+std::vector<std::int32_t> marks(int member, std::size_t elements) {
+  std::vector<std::int32_t> values(elements);
+  for (std::size_t i = 0; i < elements; ++i) values[i] = mark(member, i);
+  return values;
+}
+
+std::vector<std::int32_t> sums(int members, std::size_t elements) {
+  std::vector<std::int32_t> values(elements);
+  for (int member = 0; member < members; ++member) {
+    for (std::size_t i = 0; i < elements; ++i) values[i] += mark(member, i);
+  }
+  return values;
+}
+
+std::byte* bytes_of(std::vector<std::int32_t>& values) { return reinterpret_cast<std::byte*>(values.data()); }
+
+class Algorithms : public ::testing::TestWithParam<int> {};
+
+template <class AllReduce>
+void check_all_reduce(int members, AllReduce all_reduce) {
+  for (const std::size_t elements : kSizes) {
+    on_lane(members, [&](const Lane& lane) {
+      std::vector<std::int32_t> input = marks(lane.index(), elements);
+      std::vector<std::int32_t> output(elements);
+      drive(all_reduce(lane, Part{bytes_of(input), bytes_of(output), elements, 1}, kSum));
+      EXPECT_EQ(output, sums(members, elements)) << elements << " elements";
+      EXPECT_EQ(input, marks(lane.index(), elements)) << "the input is left alone";
+      drive(all_reduce(lane, Part{bytes_of(input), bytes_of(input), elements, 1}, kSum));
+      EXPECT_EQ(input, sums(members, elements)) << elements << " elements, in place";
+    });
+  }
+}
+
+TEST_P(Algorithms, RecursiveDoublingSums) { check_all_reduce(GetParam(), recursive_doubling_all_reduce); }
+TEST_P(Algorithms, RingSums) { check_all_reduce(GetParam(), ring_all_reduce); }
+TEST_P(Algorithms, HalvingDoublingSums) { check_all_reduce(GetParam(), halving_doubling_all_reduce); }
+
+TEST_P(Algorithms, RingReduceGivesTheRootTheSum) {
+  for (const std::size_t elements : kSizes) {
+    const int root = static_cast<int>(elements) % GetParam();
+    on_lane(GetParam(), [&](const Lane& lane) {
+      std::vector<std::int32_t> input = marks(lane.index(), elements);
+      std::vector<std::int32_t> output(elements);
+      drive(ring_reduce(lane, {bytes_of(input), bytes_of(output), elements, 1}, root, kSum));
+      if (lane.index() == root) {
+        EXPECT_EQ(output, sums(GetParam(), elements)) << elements << " elements";
+      }
+    });
+  }
+}
+
+template <class Broadcast>
+void check_broadcast(int members, Broadcast broadcast) {
+  for (const std::size_t elements : kSizes) {
+    for (int root = 0; root < members; ++root) {
+      on_lane(members, [&](const Lane& lane) {
+        std::vector<std::int32_t> data = marks(lane.index(), elements);
+        drive(broadcast(lane, Part{nullptr, bytes_of(data), elements, 1}, root, sizeof(std::int32_t)));
+        EXPECT_EQ(data, marks(root, elements)) << elements << " elements from " << root;
+      });
+    }
+  }
+}
+
+TEST_P(Algorithms, BinomialTreeBroadcasts) { check_broadcast(GetParam(), binomial_broadcast); }
+TEST_P(Algorithms, ScatterAndAllGatherBroadcast) {
+  check_broadcast(GetParam(), scatter_all_gather_broadcast);
+}
+
+TEST_P(Algorithms, PartsMayGoSideBySide) {
+  constexpr std::size_t kParts = 5;
+  constexpr std::size_t kElements = 100;
+  on_lane(GetParam(), [&](const Lane& lane) {
+    std::vector<std::int32_t> data = marks(lane.index(), kParts * kElements);
+    Crew crew;
+    for (std::size_t part = 0; part < kParts; ++part) {
+      std::byte* const begin = bytes_of(data) + part * kElements * sizeof(std::int32_t);
+      const int tag = static_cast<int>(part) + 1;
+      static_cast<void>(crew.add(
+          part % 2 == 0 ? ring_all_reduce(lane, {begin, begin, kElements, tag}, kSum)
+                        : recursive_doubling_all_reduce(lane, {begin, begin, kElements, tag}, kSum)));
+    }
+    drive(all_done(crew));
+    EXPECT_EQ(data, sums(GetParam(), kParts * kElements));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, Algorithms, ::testing::Values(1, 2, 3, 4, 5, 7, 8));
+
+TEST(Streams, MoveBlocksOfAnyLength) {
+  for (const std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t{500'001}}) {
+    const auto board = std::make_shared<Switchboard>(2);
+    const std::size_t bytes = elements * sizeof(std::int32_t);
+    std::thread sender([&] {
+      Wire wire(std::make_unique<ThreadTransport>(board, 0));
+      std::vector<std::int32_t> data = marks(0, elements);
+      drive(stream_to(wire, 1, 1, bytes_of(data), bytes));
+    });
+    Wire wire(std::make_unique<ThreadTransport>(board, 1));
+    std::vector<std::int32_t> data(elements);
+    drive(stream_from(wire, 0, 1, bytes_of(data), bytes));
+    sender.join();
+    EXPECT_EQ(data, marks(0, elements));
+  }
+}
+
+TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
+  const NetworkConstants constants;
+  for (const int members : {2, 4, 8, 64}) {
+    EXPECT_EQ(choose_all_reduce(1, members, constants), AllReduceAlgorithm::kRecursiveDoubling) << members;
+  }
+  EXPECT_EQ(choose_all_reduce(std::size_t{1} << 26, 2, constants), AllReduceAlgorithm::kRecursiveDoubling)
+      << "with two members nothing moves fewer bytes";
+  EXPECT_NE(choose_all_reduce(std::size_t{1} << 26, 8, constants), AllReduceAlgorithm::kRecursiveDoubling);
+  EXPECT_EQ(choose_all_reduce(std::size_t{1} << 26, 7, constants), AllReduceAlgorithm::kRing)
+      << "folding costs all bytes twice more";
+  EXPECT_EQ(choose_broadcast(1, 8, constants), BroadcastAlgorithm::kBinomial);
+  EXPECT_EQ(choose_broadcast(std::size_t{1} << 26, 8, constants), BroadcastAlgorithm::kScatterAllGather);
+}
+
+TEST(CostModel, LetsSmallContributionsRide) {
+  const NetworkConstants constants;
+  EXPECT_TRUE(rides_on_roll_call(4, 2, 2, constants));
+  EXPECT_TRUE(rides_on_roll_call(0, 1000, 100, constants));
+  EXPECT_TRUE(rides_on_roll_call(std::size_t{32} << 10, 2, 2, constants));
+  EXPECT_FALSE(rides_on_roll_call(std::size_t{32} << 10, 4, 2, constants)) << "more than a slot";
+  EXPECT_FALSE(rides_on_roll_call(1024, 64, 64, constants))
+      << "all contributions are more than the rounds save";
+}
+
+}  // namespace
+}  // namespace cohort::network

@@ -1,0 +1,87 @@
+// The contract that every Communicator fulfils, over several nodes that are pretended:
+// groups of threads that meet in memory of their own, with a transport between them.
+#include <cohort/collective/network_communicator.h>
+
+#include <functional>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "collective_contract.h"
+#include "thread_transport.h"
+
+namespace cohort::testing {
+namespace {
+
+struct Layout {
+  int nodes;
+  int members;  ///< of each
+};
+
+using Function = std::function<void(Communicator&)>;
+
+/// Each node is a worker whose members are threads.
+void for_each_member(const Layout& layout, const Function& function,
+                     const CommunicationOptions& options = {}) {
+  const auto board = std::make_shared<Switchboard>(layout.nodes * layout.members);
+  NetworkGroupOptions group;
+  group.transport = [&](int rank) { return std::make_unique<ThreadTransport>(board, rank); };
+  group.node.members = layout.members;
+  group.node.communication = options;
+  for (int node = 0; node < layout.nodes; ++node)
+    group.node.workers.push_back({.rank = node, .node = node, .local_rank = 0, .host = "here", .pid = 0});
+
+  std::vector<std::unique_ptr<Communicator>> seats;
+  for (int node = 0; node < layout.nodes; ++node) {
+    group.node.rank = node;
+    for (auto& seat : make_network_communicators(group)) seats.push_back(std::move(seat));
+  }
+  std::vector<std::thread> threads;
+  threads.reserve(seats.size());
+  for (const auto& seat : seats) threads.emplace_back([&function, &seat] { function(*seat); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+class NetworkCommunicator : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(NetworkCommunicator, NumbersItsMembersWorkerByWorker) {
+  for_each_member(GetParam(), [&](Communicator& communicator) {
+    EXPECT_EQ(communicator.name(), "network");
+    EXPECT_EQ(communicator.size(), GetParam().nodes * GetParam().members);
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    EXPECT_EQ(communicator.members()[rank].worker, communicator.rank() / GetParam().members);
+  });
+}
+TEST_P(NetworkCommunicator, ReducesExactly) { for_each_member(GetParam(), check_reductions); }
+TEST_P(NetworkCommunicator, FollowsTheRulesOfArithmetic) { for_each_member(GetParam(), check_arithmetic); }
+TEST_P(NetworkCommunicator, MovesData) { for_each_member(GetParam(), check_data_movement); }
+TEST_P(NetworkCommunicator, WorksAtEverySizeInAnyMemory) {
+  for_each_member(GetParam(), check_sizes_and_memory);
+}
+TEST_P(NetworkCommunicator, PassesMessages) { for_each_member(GetParam(), check_messages); }
+TEST_P(NetworkCommunicator, KeepsManyInFlight) { for_each_member(GetParam(), check_async); }
+TEST_P(NetworkCommunicator, ReducesPackedTensors) { for_each_member(GetParam(), check_packed); }
+TEST_P(NetworkCommunicator, RefusesWrongArguments) { for_each_member(GetParam(), check_arguments); }
+TEST_P(NetworkCommunicator, NamesTheOddMember) { for_each_member(GetParam(), check_mismatch); }
+TEST_P(NetworkCommunicator, NamesTheMissingMember) {
+  for_each_member(GetParam(), check_missing, {.timeout_seconds = 0.2});
+}
+TEST_P(NetworkCommunicator, AbortReleasesThoseWhoWait) {
+  for_each_member(GetParam(), [](Communicator& communicator) {
+    if (communicator.rank() == communicator.size() - 1) {
+      communicator.abort(Aborted("the last replica failed"));
+      return;
+    }
+    EXPECT_THROW(communicator.barrier(), Aborted);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, NetworkCommunicator,
+                         ::testing::Values(Layout{2, 1}, Layout{2, 2}, Layout{3, 1}, Layout{3, 2},
+                                           Layout{2, 3}),
+                         [](const auto& instance) {
+                           return fmt::format("{}x{}", instance.param.nodes, instance.param.members);
+                         });
+
+}  // namespace
+}  // namespace cohort::testing

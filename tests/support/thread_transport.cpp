@@ -1,0 +1,68 @@
+#include "thread_transport.h"
+
+#include <algorithm>
+
+namespace cohort::testing {
+
+Transport::Ticket ThreadTransport::send(const Address& to, std::span<const std::byte> data) {
+  const auto parcel = std::make_shared<Switchboard::Parcel>(data);
+  const Switchboard::Line line{rank_, to.member, to.channel, to.tag};
+  pending_[next_] = {.sent = parcel, .line = line, .room = {}, .received = {}};
+  const std::lock_guard lock(board_->mutex_);
+  board_->sent_[line].push_back(parcel);
+  return next_++;
+}
+
+Transport::Ticket ThreadTransport::receive(const Address& from, std::span<std::byte> room) {
+  pending_[next_] = {
+      .sent = nullptr, .line = {from.member, rank_, from.channel, from.tag}, .room = room, .received = {}};
+  return next_++;
+}
+
+/// What has arrived on a line goes to its receives, oldest first.
+void ThreadTransport::deliver(const Switchboard::Line& line) {
+  const std::lock_guard lock(board_->mutex_);
+  auto& parcels = board_->sent_[line];
+  for (auto& [ticket, pending] : pending_) {
+    if (parcels.empty()) return;
+    if (pending.sent != nullptr || pending.line != line || pending.received) continue;
+    const std::span<const std::byte> data = parcels.front()->data;
+    std::copy_n(data.begin(), std::min(data.size(), pending.room.size()), pending.room.begin());
+    pending.received = data.size();
+    parcels.front()->taken = true;
+    parcels.pop_front();
+  }
+}
+
+std::optional<std::size_t> ThreadTransport::poll(Ticket ticket) {
+  Pending& pending = pending_.at(ticket);
+  std::optional<std::size_t> bytes;
+  if (pending.sent != nullptr) {
+    const std::lock_guard lock(board_->mutex_);
+    if (pending.sent->taken) bytes = pending.sent->data.size();
+  } else {
+    deliver(pending.line);
+    // One that is longer than its room never completes.
+    if (pending.received && *pending.received <= pending.room.size()) bytes = pending.received;
+  }
+  if (bytes) pending_.erase(ticket);
+  return bytes;
+}
+
+void ThreadTransport::cancel(Ticket ticket) { pending_.erase(ticket); }
+
+void ThreadTransport::tell(int member, std::string_view note) {
+  const std::lock_guard lock(board_->mutex_);
+  board_->notes_[static_cast<std::size_t>(member)].push_back({rank_, std::string(note)});
+}
+
+std::optional<Transport::Note> ThreadTransport::hear() {
+  const std::lock_guard lock(board_->mutex_);
+  auto& notes = board_->notes_[static_cast<std::size_t>(rank_)];
+  if (notes.empty()) return std::nullopt;
+  Note note = std::move(notes.front());
+  notes.pop_front();
+  return note;
+}
+
+}  // namespace cohort::testing
