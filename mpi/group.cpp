@@ -108,8 +108,7 @@ std::shared_ptr<Operation> Group::start(const CollectiveCall& call, const Deadli
   require_countable(call, place_.size);
   if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) {
     const Place place{message_channel_.get(), place_.rank, place_.size};
-    std::shared_ptr<Message> message =
-        make_message(place, members_, call, next_message_++, deadline);
+    std::shared_ptr<Message> message = make_message(place, members_, call, next_message_++, deadline);
     messages_.start(message);
     return message;
   }
