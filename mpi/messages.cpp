@@ -25,8 +25,8 @@ bool fits_packet(const Header& header) { return bytes_of(header) <= kEagerBytes;
 
 class Sending final : public Message {
  public:
-  Sending(const Place& place, CollectiveCall asked, std::uint64_t sequence, Deadline deadline)
-      : Message(std::move(asked), sequence, deadline), packet_(sizeof(Header)) {
+  Sending(const Place& place, const CollectiveCall& asked, std::uint64_t sequence, Deadline deadline)
+      : Message(asked, sequence, deadline), packet_(sizeof(Header)) {
     const Header header{call().elements, call().dtype, {}};
     std::memcpy(packet_.data(), &header, sizeof header);
     const int peer = call().root;
@@ -57,9 +57,9 @@ class Sending final : public Message {
 
 class Receiving final : public Message {
  public:
-  Receiving(const Place& place, const MemberInfo& sender, CollectiveCall asked, std::uint64_t sequence,
+  Receiving(const Place& place, const MemberInfo& sender, const CollectiveCall& asked, std::uint64_t sequence,
             Deadline deadline)
-      : Message(std::move(asked), sequence, deadline), place_(place), sender_(sender) {}
+      : Message(asked, sequence, deadline), place_(place), sender_(sender) {}
 
   bool advance() override {
     switch (stage_) {

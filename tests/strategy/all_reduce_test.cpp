@@ -102,10 +102,12 @@ TEST_P(AllReduce, GivesTheSameForAnyBytesPerPack) {
         mirrored(replicas(), {.timeout_seconds = 60, .bytes_per_pack = bytes_per_pack});
     const auto results = strategy.run([&](ReplicaContext& replica) {
       std::vector<Tensor> mine;
+      mine.reserve(lengths.size());
       for (const std::size_t length : lengths)
         mine.push_back(
             exact_inputs(replica.replica_id_in_sync_group(), DType::kFloat32, ReduceOp::kSum, length));
       std::vector<Tensor> in_place;
+      in_place.reserve(mine.size());
       for (const Tensor& tensor : mine) in_place.push_back(tensor.clone());
       replica.all_reduce_in_place(ReduceOp::kSum, in_place);
       return std::pair(replica.all_reduce(ReduceOp::kSum, mine), in_place);

@@ -115,7 +115,7 @@ TEST_P(OptimizerOfReplicas, SumsInTheGradientsThemselvesIfAskedTo) {
   const auto scope = strategy_.scope();
   const Variable weights = variable_of(Tensor::from({10.0f, 20.0f}));
   const auto gradients = strategy_.run([&](ReplicaContext& replica) {
-    const Tensor gradient = Tensor::full({2}, DType::kFloat32, replica.replica_id_in_sync_group() + 1);
+    Tensor gradient = Tensor::full({2}, DType::kFloat32, replica.replica_id_in_sync_group() + 1);
     Sgd({.learning_rate = 0.5}).apply_gradients({{gradient, weights}}, GradientAggregation::kSumInPlace);
     return gradient;
   });
