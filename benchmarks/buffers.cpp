@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <new>
 
+#include <cohort/device/memory_limits.h>
+
 #include "agreed_error.h"
-#include "memory.h"
 
 namespace cohort::bench {
 namespace {
@@ -19,8 +20,7 @@ void require_memory(const BufferRequest& request, DType dtype) {
   const int sets = request.with_peer ? 3 : 2;
   const double wanted = 1.1 * sets * request.members_on_node * static_cast<double>(elements) *
                         static_cast<double>(size_of(dtype));
-  const std::optional<std::size_t> available = available_memory();
-  if (available && wanted > static_cast<double>(*available)) throw Unavailable("too little memory");
+  if (wanted > static_cast<double>(available_memory())) throw Unavailable("too little memory");
 }
 
 /// In place, where input and output begin within the memory that the larger of them fills.

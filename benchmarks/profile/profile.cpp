@@ -5,11 +5,11 @@
 #include <new>
 
 #include <cohort/collective/batch_reducer.h>
+#include <cohort/device/memory_limits.h>
 
 #include "agreed_error.h"
 #include "buffers.h"
 #include "exact_values.h"
-#include "memory.h"
 #include "mpi_call.h"
 #include "mpi_types.h"
 #include "profile/busy_loop.h"
@@ -109,8 +109,7 @@ Profile::Profile(const Model& model, const ProfileOptions& options, const RunOpt
 void Profile::require_memory() const {
   const double wanted = 1.1 * (with_peer_ ? 4 : 3) * member_.members_on_node *
                         static_cast<double>(model_.elements()) * static_cast<double>(size_of(run_.dtype));
-  const std::optional<std::size_t> available = available_memory();
-  const bool lacking = available && wanted > static_cast<double>(*available);
+  const bool lacking = wanted > static_cast<double>(available_memory());
   const std::uint64_t without = member_.team->sum(lacking ? 1 : 0);
   if (without == 0) return;
   throw AgreedError("{} of the members have no memory for the gradients of {}: take a smaller model", without,

@@ -1,10 +1,11 @@
-#include "memory_limits.h"
+#include <cohort/device/memory_limits.h>
 
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <istream>
 #include <limits>
 #include <optional>
 #include <string>
@@ -22,15 +23,8 @@ std::optional<std::size_t> number_in(const std::string& path) {
 }
 
 std::size_t free_on_machine() {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::string unit;
-  std::size_t kibibytes = 0;
-  while (file >> name >> kibibytes) {
-    if (name == "MemAvailable:") return kibibytes * 1024;
-    std::getline(file, unit);
-  }
-  return kUnlimited;
+  std::ifstream meminfo("/proc/meminfo");
+  return parse_available_memory(meminfo).value_or(kUnlimited);
 }
 
 /// What a memory controller's folder leaves; unlimited when it says nothing.
@@ -70,6 +64,16 @@ std::size_t soft_limit(__rlimit_resource resource) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> parse_available_memory(std::istream& meminfo) {
+  std::string name;
+  std::size_t kibibytes = 0;
+  while (meminfo >> name >> kibibytes) {
+    if (name == "MemAvailable:") return kibibytes * 1024;
+    meminfo.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return std::nullopt;
+}
 
 std::size_t available_memory() { return std::min(free_on_machine(), left_in_cgroups()); }
 

@@ -14,8 +14,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
-
-#include "memory_limits.h"
+#include <cohort/device/memory_limits.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>

@@ -21,6 +21,7 @@
 #include <cohort/device/node_heap.h>
 
 #include "members.h"
+#include "thrown.h"
 
 namespace cohort::testing {
 namespace {
@@ -31,19 +32,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Tensor floats(std::int64_t elements) { return Tensor::zeros({elements}, DType::kFloat32); }
-
-/// The text of the error that `function` ends in.
-template <class Function>
-std::string error_of(ErrorCode code, Function&& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown, wanted " << to_string(code);
-  return {};
-}
 
 // ---- calls that differ
 
@@ -115,13 +103,13 @@ TEST_P(Mismatch, OfAnyFieldNamesTheOddMemberWithItsCall) {
       const auto start = std::chrono::steady_clock::now();
       for_each_member(GetParam(), [&](Communicator& communicator) {
         const bool is_odd = communicator.rank() == odd;
-        const std::string text = error_of(ErrorCode::kInvalidArgument, [&] {
+        const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
           is_odd ? difference.odd(communicator) : difference.usual(communicator);
         });
         EXPECT_THAT(text, AllOf(HasSubstr(fmt::format("member {} ", odd)), HasSubstr(difference.odd_text),
                                 HasSubstr(difference.usual_text)))
             << difference.field;
-        EXPECT_EQ(error_of(ErrorCode::kInvalidArgument, [&] { communicator.barrier(); }), text);
+        EXPECT_EQ(message_of(ErrorCode::kInvalidArgument, [&] { communicator.barrier(); }), text);
       });
       EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
     }
@@ -130,7 +118,7 @@ TEST_P(Mismatch, OfAnyFieldNamesTheOddMemberWithItsCall) {
 
 TEST(MismatchOfTwo, NamesBothForThereIsNoMajority) {
   for_each_member(2, [](Communicator& communicator) {
-    const std::string text = error_of(ErrorCode::kInvalidArgument, [&] {
+    const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
       communicator.all_reduce(floats(5 + communicator.rank()), ReduceOp::kSum);
     });
     EXPECT_THAT(text, HasSubstr("member 0 (worker 0"));
@@ -150,10 +138,10 @@ TEST(Mismatch, IsReportedThoughAMemberHasNotArrived) {
           if (communicator.rank() == late) {
             reported.wait();
             EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
-            static_cast<void>(error_of(ErrorCode::kInvalidArgument, [&] { communicator.barrier(); }));
+            static_cast<void>(message_of(ErrorCode::kInvalidArgument, [&] { communicator.barrier(); }));
             return;
           }
-          const std::string text = error_of(ErrorCode::kInvalidArgument, [&] {
+          const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
             communicator.all_reduce(floats(5 + communicator.rank()), ReduceOp::kSum);
           });
           EXPECT_THAT(
@@ -168,12 +156,12 @@ TEST(Mismatch, OfAsynchronousCallsEndsAllThatFollow) {
   for_each_member(3, [](Communicator& communicator) {
     const std::int64_t elements = communicator.rank() == 1 ? 20 : 30;
     Work odd = communicator.all_reduce_async(floats(elements), ReduceOp::kSum);
-    const std::string text = error_of(ErrorCode::kInvalidArgument, [&] {
+    const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
       // Already the start fails where the others were quick.
       Work next = communicator.all_reduce_async(floats(100'000), ReduceOp::kSum);
       next.wait();
     });
-    EXPECT_EQ(error_of(ErrorCode::kInvalidArgument, [&] { odd.wait(); }), text);
+    EXPECT_EQ(message_of(ErrorCode::kInvalidArgument, [&] { odd.wait(); }), text);
     EXPECT_THAT(text, HasSubstr("all_reduce #0"));
   });
 }
@@ -187,8 +175,8 @@ TEST(Abort, ByAnotherThreadEndsEveryPhase) {
     for (const int rank : {0, 1}) {
       members.emplace_back([&, rank] {
         Communicator& communicator = *seats[static_cast<std::size_t>(rank)];
-        const std::string text =
-            error_of(ErrorCode::kAborted, [&] { communicator.all_reduce(floats(elements), ReduceOp::kSum); });
+        const std::string text = message_of(
+            ErrorCode::kAborted, [&] { communicator.all_reduce(floats(elements), ReduceOp::kSum); });
         EXPECT_EQ(text, "the user has had enough");
       });
     }
@@ -233,7 +221,7 @@ TEST(Work, OutlivesItsCommunicatorAndFailsLikeIt) {
     const auto seats = make_thread_communicators(2, {.timeout_seconds = 20});
     works.push_back(seats[0]->all_reduce_async(floats(100), ReduceOp::kSum));
   }
-  EXPECT_THAT(error_of(ErrorCode::kAborted, [&] { works[0].wait(); }), HasSubstr("member 1 "));
+  EXPECT_THAT(message_of(ErrorCode::kAborted, [&] { works[0].wait(); }), HasSubstr("member 1 "));
 }
 
 TEST(Messages, MoreThanAMemberHoldsAtOnceMayBeReceivedInAnyOrder) {
@@ -269,8 +257,8 @@ TEST(Engine, AnExceptionOfAnotherKindEndsTheCallsOnly) {
   options.fault = []() -> const Error* { throw std::runtime_error("the watch is out of order"); };
   const auto seats = make_node_communicators(options);
   Work work = seats[0]->barrier_async();
-  EXPECT_THAT(error_of(ErrorCode::kInternal, [&] { work.wait(); }), HasSubstr("the watch is out of order"));
-  EXPECT_THAT(error_of(ErrorCode::kInternal, [&] { seats[1]->barrier(); }), HasSubstr("out of order"));
+  EXPECT_THAT(message_of(ErrorCode::kInternal, [&] { work.wait(); }), HasSubstr("the watch is out of order"));
+  EXPECT_THAT(message_of(ErrorCode::kInternal, [&] { seats[1]->barrier(); }), HasSubstr("out of order"));
 }
 
 TEST(Engine, GivesBackTheMemoryOfFailedCalls) {

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "exact_inputs.h"
+#include "thrown.h"
 
 namespace cohort::testing {
 namespace {
@@ -160,18 +161,6 @@ void check_wrapping(Communicator& communicator) {
   communicator.all_reduce(values, ReduceOp::kSum);
   const auto wanted = static_cast<T>(std::uint64_t{kValue} * static_cast<std::uint64_t>(communicator.size()));
   EXPECT_THAT(values.span<T>(), ::testing::Each(wanted)) << to_string(kDTypeOf<T>) << " must wrap";
-}
-
-template <class Function>
-std::string message_of(ErrorCode code, Function&& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown, wanted " << to_string(code);
-  return {};
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <cohort/device/node_heap.h>
 
 #include "exact_inputs.h"
+#include "thrown.h"
 
 namespace cohort::testing {
 namespace {
@@ -72,18 +73,6 @@ std::vector<Tensor> results_of(const GradientBuckets& buckets) {
   std::vector<Tensor> results;
   for (std::size_t i = 0; i < buckets.size(); ++i) results.push_back(buckets.result(i));
   return results;
-}
-
-template <class Function>
-std::string message_of(ErrorCode code, Function&& function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown, wanted " << to_string(code);
-  return {};
 }
 
 /// Announces in a random order; about every second gradient lies in its bucket, the others elsewhere.

@@ -39,7 +39,7 @@ class Communicator {
   /// The implementation, as benchmarks and `cohort-info` call it.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
-  /// What carried out this member's latest blocking collective, for example `two_shot`.
+  /// What carried out this member's latest blocking collective, for example `direct`.
   [[nodiscard]] virtual std::string_view last_algorithm() const noexcept { return name(); }
 
   /// Combines every member's tensor element by element; all members get the same bits. Where the

@@ -1,35 +1,9 @@
 #include <cohort/collective/network_communicator.h>
 
-#include "../node/member.h"
+#include "../node/member_communicator.h"
 #include "link.h"
 
 namespace cohort {
-namespace {
-
-class NetworkCommunicator final : public Communicator {
- public:
-  NetworkCommunicator(int rank, std::shared_ptr<node::Member> member)
-      : Communicator(rank, member->group().members()), member_(std::move(member)) {}
-  ~NetworkCommunicator() override { member_->close(); }
-
-  NetworkCommunicator(const NetworkCommunicator&) = delete;
-  NetworkCommunicator& operator=(const NetworkCommunicator&) = delete;
-
-  [[nodiscard]] std::string_view name() const noexcept override { return "network"; }
-  [[nodiscard]] std::string_view last_algorithm() const noexcept override {
-    return member_->last_algorithm();
-  }
-  void abort(const Error& error) override { member_->abort(error); }
-
- private:
-  Work start(const CollectiveCall& call) override { return member_->start(call); }
-  void run(const CollectiveCall& call) override { member_->run(call); }
-
-  std::shared_ptr<node::Member> member_;
-};
-
-}  // namespace
-
 std::vector<std::unique_ptr<Communicator>> make_network_communicators(const NetworkGroupOptions& options) {
   std::vector<int> node_of;
   for (const WorkerInfo& worker : options.node.workers)
@@ -44,7 +18,7 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
     member->set_outside(std::make_shared<network::Link>(member->seat(), options.transport(rank),
                                                         network::Topology(node_of, rank),
                                                         network::NetworkConstants{}));
-    seats.push_back(std::make_unique<NetworkCommunicator>(rank, std::move(member)));
+    seats.push_back(std::make_unique<node::MemberCommunicator>("network", std::move(member)));
   }
   return seats;
 }

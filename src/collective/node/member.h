@@ -33,6 +33,7 @@ class Member : public std::enable_shared_from_this<Member> {
   [[nodiscard]] Seat& seat() noexcept { return seat_; }
 
   [[nodiscard]] NodeGroup& group() const noexcept { return seat_.group(); }
+  [[nodiscard]] int rank() const noexcept { return group().rank_of(seat_.place().rank); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept { return seat_.algorithm; }
 
   void run(const CollectiveCall& call);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <cohort/base/error.h>
+
 namespace cohort::node {
 
 SlotCall::SlotCall(Seat& seat, const CollectiveCall& call, const CallPlan& plan)
@@ -32,6 +34,7 @@ Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call, ReductionKernel
   const std::size_t elements = block_elements(call);
   const std::size_t piece_elements =
       std::max<std::size_t>(kPieceBytes / (blocks_brought(call.kind, place.size) * size_of(call.dtype)), 1);
+  COHORT_CHECK(piece_elements * blocks_brought(call.kind, place.size) * size_of(call.dtype) <= kPieceBytes);
   const std::size_t pieces = (elements + piece_elements - 1) / piece_elements;
   const std::uint64_t first = seat.next_pieces(pieces);
   const auto range = [&](std::size_t piece) {

@@ -1,6 +1,6 @@
 // Where one way of moving data gives over to the next, in bytes that one member
-// contributes. Measured on two cores with rewritten inputs; docs/collectives.md has the
-// figures behind each number.
+// contributes, beyond what fits a slot. Measured on two cores with rewritten inputs;
+// docs/collectives.md says what each way costs.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,6 @@
 #include "seat_memory.h"
 
 namespace cohort::node {
-
-/// In one go through a slot up to here; more than this is first announced with its addresses.
-inline constexpr std::size_t kLargestSlotCall = kSlotBytes;
 
 /// Buffers of the heap are used where they are from some size on. Sums in place cross the cores once in
 /// each direction, and so does a reduce-scatter: they gain at once. What moves whole buffers gains later.

@@ -1,13 +1,18 @@
 // How much memory this process may still take. Shared memory that does not fit is not
-// refused: the kernel kills. So the heap asks first.
+// refused: the kernel kills. So whoever takes much asks first. Any thread may call.
 #pragma once
 
 #include <cstddef>
+#include <iosfwd>
+#include <optional>
 
 namespace cohort {
 
 /// Bytes that can be added now without exceeding the machine's free memory or a cgroup's limit.
 [[nodiscard]] std::size_t available_memory();
+
+/// Reads `MemAvailable` from text as /proc/meminfo has it; nothing when it is not there.
+[[nodiscard]] std::optional<std::size_t> parse_available_memory(std::istream& meminfo);
 
 /// The largest file and address range that may be reserved without using it: all of the machine's
 /// memory, less under the limits on file size and address space.

@@ -1,10 +1,10 @@
-#include "memory.h"
+#include <cohort/device/memory_limits.h>
 
 #include <sstream>
 
 #include <gtest/gtest.h>
 
-namespace cohort::bench {
+namespace cohort {
 namespace {
 
 TEST(AvailableMemory, IsOneOfTheLinesOfTheSystem) {
@@ -21,4 +21,4 @@ TEST(AvailableMemory, IsUnknownWhereTheSystemDoesNotTell) {
 }
 
 }  // namespace
-}  // namespace cohort::bench
+}  // namespace cohort
