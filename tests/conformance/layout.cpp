@@ -13,7 +13,7 @@ namespace cohort::conformance {
 namespace {
 
 Strategy make_strategy(std::string_view prefix, Bootstrap* bootstrap) {
-  if (prefix == "default1") return get_strategy();
+  if (prefix.empty() || prefix == "default1") return get_strategy();
   if (prefix == "onedevice1") return OneDeviceStrategy(Device::cpu(0));
   if (prefix == "mirrored2") return MirroredStrategy(cpu_devices(2));
   if (prefix == "mirrored3") return MirroredStrategy(cpu_devices(3));
@@ -29,7 +29,7 @@ Layout::Layout(std::string_view prefix, Bootstrap* bootstrap)
       strategy_(make_strategy(prefix, bootstrap)) {}
 
 bool Layout::exists(std::string_view prefix) {
-  for (const std::string_view known : {"default1", "onedevice1", "mirrored2", "mirrored3", "mwms2"})
+  for (const std::string_view known : {"", "default1", "onedevice1", "mirrored2", "mirrored3", "mwms2"})
     if (prefix == known) return true;
   return false;
 }

@@ -12,8 +12,8 @@ namespace cohort::conformance {
 
 class Layout {
  public:
-  /// `prefix` as in golden.jsonl, for example `mirrored2`. Each call makes a new strategy; `bootstrap` is
-  /// what the workers of `mwms2` share, and may be null elsewhere.
+  /// `prefix` as in golden.jsonl, for example `mirrored2`; empty where no strategy takes part. Each call
+  /// makes a new strategy; `bootstrap` is what the workers of `mwms2` share, and may be null elsewhere.
   Layout(std::string_view prefix, Bootstrap* bootstrap);
 
   /// Whether this version has the strategy.

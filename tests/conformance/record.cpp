@@ -8,6 +8,20 @@
 namespace cohort::conformance {
 namespace {
 
+/// Errors that were recorded as part of an outcome, in the form of errors that are the outcome.
+Json with_errors(const Json& outcome) {
+  if (outcome.is_object() || outcome.is_array()) {
+    Json result = outcome;
+    for (Json& part : result) part = with_errors(part);
+    return result;
+  }
+  if (!outcome.is_string()) return outcome;
+  const auto& text = outcome.get_ref<const std::string&>();
+  const std::size_t colon = text.find("Error: ");
+  const bool is_error = colon != std::string::npos && text.find(' ') == colon + 6;
+  return is_error ? Json{{"error", text.substr(0, colon + 5)}} : outcome;
+}
+
 Record parse(const std::string& line) {
   const Json json = Json::parse(line);
   Record record;
@@ -19,8 +33,8 @@ Record parse(const std::string& line) {
     record.layout = record.id.substr(0, slash);
     record.name = record.id.substr(slash + 1);
   }
-  record.outcome =
-      json.at("error_type").is_null() ? json.at("output") : Json{{"error", json.at("error_type")}};
+  record.outcome = json.at("error_type").is_null() ? with_errors(json.at("output"))
+                                                   : Json{{"error", json.at("error_type")}};
   return record;
 }
 

@@ -34,5 +34,6 @@ struct Scenario {
 [[nodiscard]] std::vector<Scenario> all_reduce_scenarios();
 [[nodiscard]] std::vector<Scenario> context_scenarios();
 [[nodiscard]] std::vector<Scenario> afterwards_scenarios();
+[[nodiscard]] std::vector<Scenario> launch_scenarios();
 
 }  // namespace cohort::conformance
