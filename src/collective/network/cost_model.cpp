@@ -49,6 +49,7 @@ Cost cost_of(AllReduceAlgorithm algorithm, const Sizes& size, double bytes) {
     case AllReduceAlgorithm::kHalvingDoubling:
       return {2 * (size.doublings + size.folds), (2 * size.share + 2 * size.folds) * bytes,
               (size.share + size.folds) * bytes};
+    case AllReduceAlgorithm::kRankOrder: break;
   }
   return {};
 }
@@ -109,7 +110,8 @@ BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const Networ
 std::size_t part_bytes(AllReduceAlgorithm algorithm, int members) noexcept {
   switch (algorithm) {
     case AllReduceAlgorithm::kRecursiveDoubling: return kMessageBytes;
-    case AllReduceAlgorithm::kRing: return kMessageBytes * static_cast<std::size_t>(members);
+    case AllReduceAlgorithm::kRing:
+    case AllReduceAlgorithm::kRankOrder: return kMessageBytes * static_cast<std::size_t>(members);
     case AllReduceAlgorithm::kHalvingDoubling: return 2 * kMessageBytes;
   }
   return kMessageBytes;
@@ -125,6 +127,7 @@ std::string_view to_string(AllReduceAlgorithm algorithm) noexcept {
     case AllReduceAlgorithm::kRecursiveDoubling: return "two_level_recursive_doubling";
     case AllReduceAlgorithm::kRing: return "two_level_ring";
     case AllReduceAlgorithm::kHalvingDoubling: return "two_level_halving_doubling";
+    case AllReduceAlgorithm::kRankOrder: return "two_level_rank_order";
   }
   return "unknown";
 }

@@ -36,7 +36,8 @@ inline constexpr std::size_t kPartsInFlight = 8;
 /// Parts of a lane's share of a segment: the members of a node meet twice per segment.
 inline constexpr std::size_t kPartsPerMeeting = 4;
 
-enum class AllReduceAlgorithm { kRecursiveDoubling, kRing, kHalvingDoubling };
+/// kRankOrder is no matter of cost: results that must not depend on the layout need it.
+enum class AllReduceAlgorithm { kRecursiveDoubling, kRing, kHalvingDoubling, kRankOrder };
 enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };
 
 [[nodiscard]] AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members,

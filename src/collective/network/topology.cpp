@@ -13,7 +13,9 @@ Topology::Topology(const std::vector<int>& node_of, int rank) : rank_(rank) {
     members.push_back(next);
   }
   const auto by_size = [](const auto& a, const auto& b) { return a.size() < b.size(); };
-  lanes_ = static_cast<int>(std::ranges::min_element(ranks_, by_size)->size());
+  const auto [fewest, most] = std::ranges::minmax_element(ranks_, by_size);
+  lanes_ = static_cast<int>(fewest->size());
+  most_members_ = static_cast<int>(most->size());
 }
 
 }  // namespace cohort::network
