@@ -41,9 +41,11 @@ struct Site {
   }
   [[nodiscard]] int seat_of(int rank) const noexcept { return topology.number_of(rank); }
 
-  /// Whether the members must be combined from the first rank to the last, and not node by node.
+  /// Whether the members must be combined from the first rank to the last, and not node by node. The sum
+  /// of two is the same either way, unless a mean of it is rounded twice.
   [[nodiscard]] bool keeps_rank_order(const CollectiveCall& call) const noexcept {
-    return seat.group().is_reproducible() && depends_on_order(call.op, call.dtype);
+    return seat.group().is_reproducible() && depends_on_order(call.op, call.dtype) &&
+           (topology.members() > 2 || is_half(call.dtype));
   }
 };
 

@@ -4,7 +4,8 @@
 
 namespace cohort::network {
 
-Topology::Topology(const std::vector<int>& node_of, int rank) : rank_(rank) {
+Topology::Topology(const std::vector<int>& node_of, int rank)
+    : rank_(rank), ranks_follow_nodes_(std::ranges::is_sorted(node_of)) {
   ranks_.resize(static_cast<std::size_t>(*std::ranges::max_element(node_of)) + 1);
   for (const int node : node_of) {
     std::vector<int>& members = ranks_[static_cast<std::size_t>(node)];

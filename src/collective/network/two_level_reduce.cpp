@@ -2,6 +2,7 @@
 
 #include <cohort/collective/reduction.h>
 
+#include "chain.h"
 #include "crew.h"
 #include "halving_doubling.h"
 #include "rank_order.h"
@@ -37,15 +38,16 @@ Steps bring_to_lanes(Site& site, const CollectiveCall& call, std::size_t begin,
   return on_node(site, part, std::move(counts));
 }
 
-Steps all_reduce_along(AllReduceAlgorithm algorithm, const Lane& lane, const Part& part,
-                       const Arithmetic& arithmetic) {
-  switch (algorithm) {
-    case AllReduceAlgorithm::kRing: return ring_all_reduce(lane, part, arithmetic);
-    case AllReduceAlgorithm::kHalvingDoubling: return halving_doubling_all_reduce(lane, part, arithmetic);
-    case AllReduceAlgorithm::kRecursiveDoubling:
-    case AllReduceAlgorithm::kRankOrder: break;
-  }
-  return recursive_doubling_all_reduce(lane, part, arithmetic);
+/// What algorithm the members of a lane use: all of them the same, by what all know alike.
+AllReduceAlgorithm algorithm_for(const Site& site, const CollectiveCall& call) {
+  const Topology& topology = site.topology;
+  const std::size_t lane_bytes =
+      call.elements * size_of(call.dtype) / static_cast<std::size_t>(topology.lanes());
+  if (!site.keeps_rank_order(call)) return choose_all_reduce(lane_bytes, topology.nodes(), site.constants);
+  // 16-bit sums are rounded once, by whom has all contributions.
+  if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return AllReduceAlgorithm::kRankOrder;
+  return choose_ordered_all_reduce(lane_bytes, topology.nodes(), topology.most_members_on_a_node(),
+                                   site.constants);
 }
 
 /// A part of the contributions that lie `stride` bytes apart.
@@ -57,25 +59,38 @@ Steps all_reduce_in_rank_order(Lane lane, const Topology& topology, Part part, s
   co_await finished(gather);
 }
 
+/// A part of a share; `stride` tells apart what the node's members bring, where it is not their sum.
+Steps all_reduce_along(AllReduceAlgorithm algorithm, const Site& site, const CollectiveCall& call,
+                       const Part& part, std::size_t stride) {
+  const Lane lane = site.lane();
+  switch (algorithm) {
+    case AllReduceAlgorithm::kRing: return ring_all_reduce(lane, part, lane_arithmetic(call));
+    case AllReduceAlgorithm::kHalvingDoubling:
+      return halving_doubling_all_reduce(lane, part, lane_arithmetic(call));
+    case AllReduceAlgorithm::kRankOrder:
+      return all_reduce_in_rank_order(lane, site.topology, part, stride, {call.dtype, call.op});
+    case AllReduceAlgorithm::kChain:
+      return chain_all_reduce(lane, site.topology, part, stride, lane_arithmetic(call));
+    case AllReduceAlgorithm::kRecursiveDoubling: break;
+  }
+  return recursive_doubling_all_reduce(lane, part, lane_arithmetic(call));
+}
+
 /// A share of a segment, in parts.
 Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorithm algorithm, Part share) {
-  const Lane lane = site.lane();
-  const bool in_rank_order = algorithm == AllReduceAlgorithm::kRankOrder;
   const std::size_t size = size_of(call.dtype);
-  const Segments parts(share.elements, part_bytes(algorithm, lane.size()) / size);
+  const Segments parts(share.elements, part_bytes(algorithm, site.topology.nodes()) / size);
   Crew crew;
   for (std::size_t index = 0; index < parts.count(); ++index) {
     const std::size_t offset = parts.begin(index) * size;
-    const Part part{share.input + offset, share.output + offset, parts.elements(index),
-                    share.tag + static_cast<int>(index)};
-    static_cast<void>(crew.add(in_rank_order
-                                   ? all_reduce_in_rank_order(lane, site.topology, part,
-                                                              share.elements * size, {call.dtype, call.op})
-                                   : all_reduce_along(algorithm, lane, part, lane_arithmetic(call))));
+    static_cast<void>(crew.add(all_reduce_along(algorithm, site, call,
+                                                {share.input + offset, share.output + offset,
+                                                 parts.elements(index), share.tag + static_cast<int>(index)},
+                                                share.elements * size)));
   }
   Steps all = all_done(crew);
   co_await finished(all);
-  if (call.op == ReduceOp::kMean && !in_rank_order) {
+  if (call.op == ReduceOp::kMean && algorithm != AllReduceAlgorithm::kRankOrder) {
     divide_elements(call.dtype, share.output, share.elements,
                     static_cast<std::size_t>(site.topology.members()));
   }
@@ -104,11 +119,8 @@ Steps reduce_share(Site& site, const CollectiveCall& call, int root_node, Part p
 
 Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
-  const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
   const bool in_rank_order = site.keeps_rank_order(call);
-  const AllReduceAlgorithm algorithm =
-      in_rank_order ? AllReduceAlgorithm::kRankOrder
-                    : choose_all_reduce(lane_bytes, site.topology.nodes(), site.constants);
+  const AllReduceAlgorithm algorithm = algorithm_for(site, call);
   const std::size_t parts = site.parts_per_segment();
   const Segments segments = segments_of(site, call, parts * part_bytes(algorithm, site.topology.nodes()));
   const std::size_t in_flight = kPartsInFlight / parts;
