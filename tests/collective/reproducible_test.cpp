@@ -60,6 +60,28 @@ TEST_P(Reproducible, FewElements) { run(check_rank_order); }
 TEST_P(Reproducible, EverySize) { run(check_rank_order_of_sizes); }
 TEST_P(Reproducible, Packs) { run(check_rank_order_of_packs); }
 
+/// The name of what carries out an all-reduce of a mebibyte.
+std::string algorithm_of(const Placement& placement, DType dtype, ReduceOp op) {
+  std::string name;
+  const std::int64_t elements = (std::int64_t{1} << 20) / static_cast<std::int64_t>(size_of(dtype));
+  for_each_member(placement,
+                  [&](Communicator& communicator) {
+                    communicator.all_reduce(Tensor::zeros({elements}, dtype), op);
+                    if (communicator.rank() == 0) name = communicator.last_algorithm();
+                  },
+                  {.reproducible = true});
+  return name;
+}
+
+TEST(ReproducibleSums, TakeTheWayThatThePlacementAllows) {
+  EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kFloat32, ReduceOp::kSum), "two_level_chain");
+  EXPECT_EQ(algorithm_of({{0, 1, 0, 1}}, DType::kFloat32, ReduceOp::kSum), "two_level_rank_order");
+  EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kFloat16, ReduceOp::kSum), "two_level_rank_order");
+  EXPECT_EQ(algorithm_of({{0, 1, 2}}, DType::kFloat32, ReduceOp::kMean), "two_level_rank_order");
+  EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kFloat32, ReduceOp::kMax), "two_level_recursive_doubling");
+  EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kInt32, ReduceOp::kSum), "two_level_recursive_doubling");
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, Reproducible,
                          ::testing::Values(Placement{{0, 0, 0}}, Placement{{0, 0, 0, 0, 0, 0, 0}},
                                            Placement{{0, 0}, 3}, Placement{{0, 1}}, Placement{{0, 1, 2}},

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <barrier>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <thread>
 
 #include <fmt/format.h>
