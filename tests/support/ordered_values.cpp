@@ -3,6 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 namespace cohort::testing {
 namespace {
@@ -89,6 +92,12 @@ Tensor filled_with(DType dtype, std::size_t elements, Value value) {
   return tensor;
 }
 
+Tensor computed_result(int members, DType dtype, ReduceOp op, std::size_t elements) {
+  return filled_with(dtype, elements, [&]<class T>(std::type_identity<T> /*type*/, std::size_t index) {
+    return reduced<T>(members, index, op);
+  });
+}
+
 }  // namespace
 
 Tensor ordered_inputs(int rank, DType dtype, ReduceOp op, std::size_t elements) {
@@ -98,9 +107,12 @@ Tensor ordered_inputs(int rank, DType dtype, ReduceOp op, std::size_t elements) 
 }
 
 Tensor ordered_result(int members, DType dtype, ReduceOp op, std::size_t elements) {
-  return filled_with(dtype, elements, [&]<class T>(std::type_identity<T> /*type*/, std::size_t index) {
-    return reduced<T>(members, index, op);
-  });
+  static std::mutex mutex;
+  static std::map<std::tuple<int, DType, ReduceOp, std::size_t>, Tensor> results;
+  const std::lock_guard lock(mutex);
+  const auto [at, is_new] = results.try_emplace({members, dtype, op, elements});
+  if (is_new) at->second = computed_result(members, dtype, op, elements);
+  return at->second;
 }
 
 }  // namespace cohort::testing
