@@ -25,7 +25,7 @@ Tensor node_by_node(DType dtype, ReduceOp op, std::size_t elements) {
     }
     return result;
   };
-  const Tensor first = all_reduce(0, 1);
+  Tensor first = all_reduce(0, 1);
   const Tensor second = all_reduce(1, 3);
   const std::byte* const inputs[] = {first.data(), second.data()};
   reduce_elements(dtype, op, inputs, first.data(), elements);

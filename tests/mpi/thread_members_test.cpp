@@ -68,6 +68,7 @@ TEST(ThreadMembers, OneThatLeavesByAnExceptionIsNamedEverywhere) {
   const int odd = session().size() * local_members() - 1;
   auto seats = session().make_communicators({.timeout_seconds = 20}, local_members());
   std::vector<std::thread> threads;
+  threads.reserve(seats.size());
   for (auto& seat : seats) {
     threads.emplace_back([&seat, odd] {
       const int rank = seat->rank();

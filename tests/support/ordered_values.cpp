@@ -63,9 +63,11 @@ T combine(ReduceOp op, T a, T b) {
   if (op == ReduceOp::kMin || op == ReduceOp::kMax) return extremum(op == ReduceOp::kMin, a, b);
   if constexpr (std::is_floating_point_v<T>) {
     return op == ReduceOp::kProd ? a * b : a + b;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    throw Internal("{} of bool is not legal", to_string(op));
   } else {
-    const auto x = static_cast<std::uint64_t>(a);
-    const auto y = static_cast<std::uint64_t>(b);
+    const std::uint64_t x = static_cast<std::make_unsigned_t<T>>(a);
+    const std::uint64_t y = static_cast<std::make_unsigned_t<T>>(b);
     return static_cast<T>(op == ReduceOp::kProd ? x * y : x + y);
   }
 }

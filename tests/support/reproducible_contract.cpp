@@ -44,7 +44,7 @@ struct Case {
 Tensor in_ordinary_memory(const Tensor& source) {
   auto memory = std::make_shared<std::vector<std::byte>>(source.elements() * size_of(source.dtype()) + 64);
   auto buffer = std::make_shared<const Buffer>(memory->data(), memory->size(), Device(), memory);
-  const Tensor copy = Tensor::wrap(std::move(buffer), 0, source.shape(), source.dtype());
+  Tensor copy = Tensor::wrap(std::move(buffer), 0, source.shape(), source.dtype());
   copy.copy_from(source);
   return copy;
 }
