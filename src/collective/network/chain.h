@@ -16,7 +16,7 @@
 namespace cohort::network {
 
 /// The input is the contribution of this node's first member; those of the others follow, each `stride`
-/// bytes behind the one before. Elements that are rounded when they are stored lose the bits of one pass.
+/// bytes behind the one before. Not for 16-bit elements: every sum on the way would be rounded.
 [[nodiscard]] node::Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
                                            Arithmetic arithmetic);
 
