@@ -60,6 +60,7 @@ po::options_description common_options() {
   add_text(options, "buffers", "heap|private",
            "Cohort's tensors lie in its own memory (default), or in ordinary memory as the peer's do");
   add_text(options, "huge-pages", "on|off", "advise them for ordinary memory; default on");
+  add_text(options, "reproducible", "yes|no", "Cohort's results do not depend on the layout; default no");
   auto add = options.add_options();
   add("check", "compare every element with the exact result, outside the timer (default)");
   add("no-check", "do not");
@@ -193,6 +194,7 @@ RunOptions parse_run(const Given& given) {
                  "only ordinary memory takes the advice, and there is neither a peer nor --buffers private");
   }
   run.huge_pages = parse_choice("--huge-pages", given.text("huge-pages", "on"), "on", "off");
+  run.reproducible = parse_choice("--reproducible", given.text("reproducible", "no"), "yes", "no");
   run.format = parse_format(given.text("format", "table"));
   if (given.has("output")) run.output = given.text("output");
   return run;
@@ -219,7 +221,8 @@ SweepOptions parse_sweep(const Given& given, const Collective& collective, const
     given.refuse({"sizes", "dtype", "in-place", "inputs", "buffers", "huge-pages"},
                  fmt::format("{} moves no data", collective.command));
   }
-  if (!collective.reduces) given.refuse({"op"}, fmt::format("{} combines nothing", collective.command));
+  if (!collective.reduces)
+    given.refuse({"op", "reproducible"}, fmt::format("{} combines nothing", collective.command));
   if (collective.moves_data()) sweep.sizes = parse_size_range(given.text("sizes", "4:64M"));
   sweep.op = parse_value("--op", [&] { return parse_reduce_op(given.text("op", "sum")); });
   if (collective.reduces) {

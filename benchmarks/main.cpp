@@ -70,7 +70,7 @@ ExitStatus run_ranks(const Run& run, mpi::Session& session, Output* output) {
   const auto on_this_node = [&](const WorkerInfo& worker) { return worker.node == session.self().node; };
   const std::span<const WorkerInfo> workers = session.workers();
   const MpiTeam team;
-  const auto communicator = session.make_communicator({});
+  const auto communicator = session.make_communicator({.reproducible = run.line.run.reproducible});
   return take_part_or_explain(
       run, {.communicator = communicator.get(),
             .team = &team,
@@ -81,7 +81,7 @@ ExitStatus run_ranks(const Run& run, mpi::Session& session, Output* output) {
 }
 
 ExitStatus run_threads(const Run& run, int members, Output* output) {
-  const auto communicators = make_thread_communicators(members);
+  const auto communicators = make_thread_communicators(members, {.reproducible = run.line.run.reproducible});
   ExitStatus status = kSuccess;
   run_thread_team(members, [&](int member, const Team& team) {
     try {

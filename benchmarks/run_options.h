@@ -28,6 +28,7 @@ struct RunOptions {
   bool huge_pages = true;      ///< of private memory, the peer's included
   std::optional<int> threads;  ///< members are so many threads of this process, not ranks
   bool peer = true;            ///< compare with MPI
+  bool reproducible = false;   ///< Cohort's results do not depend on the layout
   Format format = Format::kTable;
   std::optional<std::string> output;
 };

@@ -183,6 +183,7 @@ std::string describe(const SweepOptions& sweep, const RunOptions& run) {
       text += fmt::format(", huge pages {}", run.huge_pages ? "on" : "off");
     }
   }
+  if (run.reproducible) text += ", reproducible";
   return text + (run.peer ? fmt::format("; peer: {}", collective.peer) : "; no peer");
 }
 

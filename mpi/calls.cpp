@@ -103,6 +103,14 @@ int comm_size(MPI_Comm comm) {
   return size;
 }
 
+int largest_tag(MPI_Comm comm) {
+  void* value = nullptr;
+  int found = 0;
+  COHORT_MPI(MPI_Comm_get_attr(comm, MPI_TAG_UB, static_cast<void*>(&value), &found));
+  constexpr int kPromised = 32767;
+  return found != 0 ? *static_cast<const int*>(value) : kPromised;
+}
+
 Comm::Comm(MPI_Comm comm) : comm_(comm) { COHORT_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN)); }
 
 Comm& Comm::operator=(Comm&& other) noexcept {

@@ -33,6 +33,8 @@ void abort(MPI_Comm comm, int code) noexcept;
 
 [[nodiscard]] int comm_rank(MPI_Comm comm);
 [[nodiscard]] int comm_size(MPI_Comm comm);
+/// The largest tag that messages on `comm` may have; at least 32767.
+[[nodiscard]] int largest_tag(MPI_Comm comm);
 
 /// A communicator of Cohort's own: errors return, and it is freed unless MPI was finalised.
 class Comm {

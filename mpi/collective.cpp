@@ -31,6 +31,8 @@ void Collective::settle(Agreement& agreement, const Place& place, const Operator
   if (eager) {
     take_eager_result(call(), place.rank, eager_result_);
     finish();
+  } else if (place.reproducible && reduces(call().kind) && depends_on_order(call().op, call().dtype)) {
+    ordered_transfer_.emplace(place, operators, call());
   } else {
     transfer_.emplace(place, operators, call());
   }
@@ -47,7 +49,7 @@ void Collective::require_agreement(std::span<const CallSignature> by_member,
 }
 
 bool Collective::advance() {
-  if (!transfer_->advance()) return false;
+  if (!(transfer_ ? transfer_->advance() : ordered_transfer_->advance())) return false;
   finish();
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include "agreement.h"
 #include "operation.h"
+#include "rank_order_transfer.h"
 #include "transfer.h"
 
 namespace cohort::mpi {
@@ -28,11 +29,18 @@ class Collective final : public Operation {
               std::span<const MemberInfo> members);
   [[nodiscard]] bool agreed() const noexcept { return agreed_; }
 
+  /// Whether its transfer will start another operation of MPI, which must come before those of later calls.
+  [[nodiscard]] bool will_start_more() const noexcept {
+    return !finished() && ordered_transfer_ && ordered_transfer_->will_start_more();
+  }
+
   /// Moves the transfer on; true when the collective has ended.
   [[nodiscard]] bool advance();
 
   [[nodiscard]] bool waits_for_arrival() const noexcept override { return !agreed_; }
-  [[nodiscard]] bool pending_in_mpi() const noexcept override { return transfer_ && transfer_->pending(); }
+  [[nodiscard]] bool pending_in_mpi() const noexcept override {
+    return (transfer_ && transfer_->pending()) || (ordered_transfer_ && ordered_transfer_->pending());
+  }
 
  private:
   [[nodiscard]] CallSignature own_signature() const { return signature(call(), sequence()); }
@@ -40,7 +48,8 @@ class Collective final : public Operation {
 
   bool agreed_ = false;
   std::span<const std::byte> eager_result_;  ///< in the agreement's memory, until it is settled
-  std::optional<Transfer> transfer_;
+  std::optional<Transfer> transfer_;         ///< one of the two, once the call is agreed on
+  std::optional<RankOrderTransfer> ordered_transfer_;
 };
 
 }  // namespace cohort::mpi

@@ -54,7 +54,7 @@ Group::Group(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int rank, std::vec
     : runtime_(std::move(runtime)),
       members_(std::move(members)),
       options_(options),
-      place_{MPI_COMM_NULL, rank, static_cast<int>(members_.size())} {
+      place_{MPI_COMM_NULL, rank, static_cast<int>(members_.size()), options.reproducible} {
   if (place_.size == 1) return;
   const Gate::Pass pass = runtime_->gate().enter();
   control_ = Comm::duplicate(comm);
@@ -107,7 +107,7 @@ std::shared_ptr<Operation> Group::start(const CollectiveCall& call, const Deadli
   require_usable(call);
   require_countable(call, place_.size);
   if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) {
-    const Place place{message_channel_.get(), place_.rank, place_.size};
+    const Place place{.comm = message_channel_.get(), .rank = place_.rank, .size = place_.size};
     std::shared_ptr<Message> message = make_message(place, members_, call, next_message_++, deadline);
     messages_.start(message);
     return message;
@@ -187,7 +187,10 @@ bool Group::progress(bool thorough) {
 
 bool Group::advance_collectives() {
   bool moved = false;
+  const auto will_start_more = [](const auto& collective) { return collective->will_start_more(); };
   while (const std::shared_ptr<Collective> next = next_to_settle()) {
+    // Transfers start in the same order on all members.
+    if (std::ranges::any_of(collectives_, will_start_more)) break;
     if (!next->can_be_settled(*agreement_, place_)) break;
     moved = true;
     // Member 0 must not consent to what the others have given up while it was away.

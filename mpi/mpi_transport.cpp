@@ -8,8 +8,6 @@
 namespace cohort::mpi {
 namespace {
 
-constexpr int kNoteTag = Transport::kLargestTag + 1;
-
 int to_count(std::size_t bytes) {
   COHORT_CHECK(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
   return static_cast<int>(bytes);
@@ -17,28 +15,17 @@ int to_count(std::size_t bytes) {
 
 }  // namespace
 
-MpiTransport::MpiTransport(std::shared_ptr<Runtime> runtime, MPI_Comm comm) : runtime_(std::move(runtime)) {
-  const Gate::Pass pass = runtime_->gate().enter();
-  collectives_ = Comm::duplicate(comm);
-  messages_ = Comm::duplicate(comm);
-}
-
 MpiTransport::~MpiTransport() {
   try {
-    const Gate::Pass pass = runtime_->gate().enter();
-    // MPI gives the identity of a communicator that is freed to the next one, which would then get what
-    // is still on its way.
-    if (noted_ || free_.size() < pending_.size()) leak();
-    collectives_ = Comm();
-    messages_ = Comm();
+    const Gate::Pass pass = channels_->gate().enter();
+    if (noted_ || free_.size() < pending_.size()) leave_open();
   } catch (const std::exception&) {
-    leak();  // this thread may not call MPI
+    leave_open();  // this thread may not call MPI
   }
 }
 
-void MpiTransport::leak() noexcept {
-  collectives_.leak();
-  messages_.leak();
+void MpiTransport::leave_open() noexcept {
+  channels_->leave_open();
   outbox_.leak();
 }
 
@@ -56,18 +43,18 @@ Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
 }
 
 Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byte> data) {
-  const Gate::Pass pass = runtime_->gate().enter();
+  const Gate::Pass pass = channels_->gate().enter();
   const Ticket ticket = new_ticket(false, data.size());
-  requests_[ticket] =
-      isend(data.data(), to_count(data.size()), MPI_BYTE, to.member, to.tag, comm_of(to.channel));
+  requests_[ticket] = isend(data.data(), to_count(data.size()), MPI_BYTE, channels_->worker_of(to.member),
+                            channels_->tag(rank_, to.member, to.tag), channels_->comm(to.channel));
   return ticket;
 }
 
 Transport::Ticket MpiTransport::receive(const Address& from, std::span<std::byte> room) {
-  const Gate::Pass pass = runtime_->gate().enter();
+  const Gate::Pass pass = channels_->gate().enter();
   const Ticket ticket = new_ticket(true, 0);
-  requests_[ticket] =
-      irecv(room.data(), to_count(room.size()), MPI_BYTE, from.member, from.tag, comm_of(from.channel));
+  requests_[ticket] = irecv(room.data(), to_count(room.size()), MPI_BYTE, channels_->worker_of(from.member),
+                            channels_->tag(from.member, rank_, from.tag), channels_->comm(from.channel));
   return ticket;
 }
 
@@ -83,7 +70,7 @@ std::optional<std::size_t> MpiTransport::poll(Ticket ticket) {
 }
 
 void MpiTransport::sweep() {
-  const Gate::Pass pass = runtime_->gate().try_enter();
+  const Gate::Pass pass = channels_->gate().try_enter();
   if (!pass) return;
   ++sweeps_;
   const std::size_t completed = requests_.test_some();
@@ -96,28 +83,34 @@ void MpiTransport::sweep() {
 }
 
 void MpiTransport::cancel(Ticket ticket) {
-  const Gate::Pass pass = runtime_->gate().enter();
+  const Gate::Pass pass = channels_->gate().enter();
   mpi::cancel(requests_[ticket]);
   release(ticket);
 }
 
 void MpiTransport::tell(int member, std::string_view note) {
-  const Gate::Pass pass = runtime_->gate().enter();
+  const Gate::Pass pass = channels_->gate().enter();
   noted_ = true;
-  outbox_.send(collectives_.get(), member, kNoteTag, std::as_bytes(std::span(note)));
+  outbox_.send(channels_->comm(Channel::kCollective), channels_->worker_of(member),
+               channels_->tag(rank_, member, kNoteTag), std::as_bytes(std::span(note)));
 }
 
 std::optional<Transport::Note> MpiTransport::hear() {
-  const Gate::Pass pass = runtime_->gate().try_enter();
+  const Gate::Pass pass = channels_->gate().try_enter();
   if (!pass) return std::nullopt;
   static_cast<void>(outbox_.advance());
-  const std::optional<Envelope> envelope = iprobe_any(kNoteTag, collectives_.get());
-  if (!envelope) return std::nullopt;
-  noted_ = true;
-  Note note{envelope->source, std::string(envelope->bytes, '\0')};
-  recv(note.text.data(), to_count(note.text.size()), MPI_BYTE, envelope->source, kNoteTag,
-       collectives_.get());
-  return note;
+  MPI_Comm comm = channels_->comm(Channel::kCollective);
+  for (int number = 0; number < channels_->members_per_worker(); ++number) {
+    const int tag = channels_->tag(number, rank_, kNoteTag);
+    const std::optional<Envelope> envelope = iprobe_any(tag, comm);
+    if (!envelope) continue;
+    noted_ = true;
+    const int from = envelope->source * channels_->members_per_worker() + number;
+    Note note{from, std::string(envelope->bytes, '\0')};
+    recv(note.text.data(), to_count(note.text.size()), MPI_BYTE, envelope->source, tag, comm);
+    return note;
+  }
+  return std::nullopt;
 }
 
 }  // namespace cohort::mpi

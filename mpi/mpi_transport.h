@@ -1,6 +1,5 @@
-// A Transport over MPI's non-blocking point-to-point: one member of a communicator is one
-// process, and its rank in the job is its rank in the communicator. Each has MPI
-// communicators of its own, so nothing matches what others send.
+// A Transport over MPI's non-blocking point-to-point. The members of a communicator are
+// numbered worker by worker, and those of one process share its channels.
 #pragma once
 
 #include <memory>
@@ -9,15 +8,14 @@
 #include <cohort/collective/transport.h>
 
 #include "calls.h"
+#include "channels.h"
 #include "outbox.h"
-#include "runtime.h"
 
 namespace cohort::mpi {
 
 class MpiTransport final : public Transport {
  public:
-  /// Collective over `comm`, and blocks in MPI: all members must be known to be here.
-  MpiTransport(std::shared_ptr<Runtime> runtime, MPI_Comm comm);
+  MpiTransport(std::shared_ptr<Channels> channels, int rank) : channels_(std::move(channels)), rank_(rank) {}
   ~MpiTransport() override;
 
   MpiTransport(const MpiTransport&) = delete;
@@ -29,7 +27,7 @@ class MpiTransport final : public Transport {
   void cancel(Ticket ticket) override;
   void tell(int member, std::string_view note) override;
   [[nodiscard]] std::optional<Note> hear() override;
-  [[nodiscard]] bool any_thread() const noexcept override { return runtime_->gate().any_thread(); }
+  [[nodiscard]] bool any_thread() const noexcept override { return channels_->gate().any_thread(); }
 
  private:
   struct Pending {
@@ -38,17 +36,13 @@ class MpiTransport final : public Transport {
     std::size_t bytes = 0;
     std::uint64_t polled = 0;  ///< the sweep since which nobody has asked
   };
-  [[nodiscard]] MPI_Comm comm_of(Channel channel) const noexcept {
-    return channel == Channel::kMessage ? messages_.get() : collectives_.get();
-  }
   [[nodiscard]] Ticket new_ticket(bool receives, std::size_t bytes);
   void release(Ticket ticket) { free_.push_back(ticket); }
   void sweep();
-  void leak() noexcept;
+  void leave_open() noexcept;
 
-  std::shared_ptr<Runtime> runtime_;
-  Comm collectives_;
-  Comm messages_;
+  std::shared_ptr<Channels> channels_;
+  int rank_;
   RequestSet requests_{0};        ///< by ticket
   std::vector<Pending> pending_;  ///< by ticket
   std::uint64_t sweeps_ = 1;

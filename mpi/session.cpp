@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <exception>
 #include <numeric>
 #include <optional>
@@ -17,11 +18,13 @@
 #include <cohort/device/node_memory.h>
 
 #include "calls.h"
+#include "channels.h"
 #include "mpi_communicator.h"
 #include "mpi_transport.h"
 #include "process_end.h"
 #include "runtime.h"
 #include "start_guard.h"
+#include "terms.h"
 #include "worker_census.h"
 
 namespace cohort::mpi {
@@ -116,15 +119,18 @@ class Session::Impl {
   [[nodiscard]] const std::vector<WorkerInfo>& workers() const { return workers_; }
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] std::vector<std::string> exchange(std::string_view blob);
-  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options);
+  [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
+      const CommunicationOptions& options, int members);
 
  private:
+  [[nodiscard]] std::vector<Terms> exchange_terms(const Terms& own);
   /// Whether the workers of each node can reach each other's memory. Collective.
   [[nodiscard]] bool nodes_share_memory();
   [[nodiscard]] bool on_one_node() const {
     return std::ranges::max(workers_, {}, &WorkerInfo::node).node == 0;
   }
-  [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options);
+  void require_threads_may_communicate(std::span<const Terms> by_worker) const;
+  [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options, int members);
   void watch_others();
 
   // In the order of the start; undone in reverse when the constructor fails.
@@ -194,21 +200,61 @@ std::vector<std::string> Session::Impl::exchange(std::string_view blob) {
   return blobs;
 }
 
-std::unique_ptr<Communicator> Session::Impl::make_communicator(const CommunicationOptions& options) {
-  static_cast<void>(options.deadline());  // wrong options are refused before anyone is waited for
-  // Another call than the barrier of `close`, so that a worker that ends too early is found out.
-  const Tensor timeouts =
-      Tensor::uninitialized({static_cast<std::int64_t>(workers_.size())}, DType::kFloat64);
-  everyone_->all_gather(Tensor::from({options.timeout_seconds.value_or(-1)}), timeouts);
-  if (own_algorithms_ && on_one_node())
-    return std::move(make_node_communicators(node_options(options)).front());
+std::vector<std::unique_ptr<Communicator>> Session::Impl::make_communicators(
+    const CommunicationOptions& options, int members) {
+  // What is wrong by itself is refused before anyone is waited for.
+  static_cast<void>(options.deadline());
+  if (members < 1)
+    throw InvalidArgument("a communicator needs at least one member per worker, not {}", members);
+  const std::vector<Terms> terms =
+      exchange_terms({members, options.reproducible ? 1 : 0, runtime_->gate().any_thread() ? 1 : 0});
+  require_same_terms(terms, workers_);
+  if (own_algorithms_ && on_one_node()) return make_node_communicators(node_options(options, members));
   if (own_algorithms_) {
-    const auto transport = [this](int /*rank*/) {
-      return std::make_unique<MpiTransport>(runtime_, world_.get());
-    };
-    return std::move(make_network_communicators({node_options(options), transport}).front());
+    if (members > 1) require_threads_may_communicate(terms);
+    const auto channels = std::make_shared<Channels>(runtime_, world_.get(), members);
+    const auto transport = [&channels](int rank) { return std::make_unique<MpiTransport>(channels, rank); };
+    return make_network_communicators({node_options(options, members), transport});
   }
-  return std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_), options);
+  if (members > 1) {
+    throw Unimplemented(
+        "{} members on each worker: MPI's own collectives, {}, know one member per worker. Start one worker "
+        "per "
+        "member (mpirun -n {})",
+        members,
+        settings_.communicator() == "auto"
+            ? "which have to do as workers of a node cannot map each other's memory"
+            : "which COHORT_COMMUNICATOR asks for",
+        workers_.size() * static_cast<std::size_t>(members));
+  }
+  std::vector<std::unique_ptr<Communicator>> seats;
+  seats.push_back(
+      std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_), options));
+  return seats;
+}
+
+/// Also what finds out a worker that ends too early: it makes another call, the barrier of `close`.
+std::vector<Terms> Session::Impl::exchange_terms(const Terms& own) {
+  static_assert(sizeof(Terms) == 3 * sizeof(std::int64_t));
+  const Tensor all = Tensor::uninitialized({static_cast<std::int64_t>(workers_.size()), 3}, DType::kInt64);
+  const Tensor sent = Tensor::uninitialized({3}, DType::kInt64);
+  std::memcpy(sent.data(), &own, sizeof own);
+  everyone_->all_gather(sent, all);
+  std::vector<Terms> terms(workers_.size());
+  std::memcpy(terms.data(), all.data(), terms.size() * sizeof(Terms));
+  return terms;
+}
+
+void Session::Impl::require_threads_may_communicate(std::span<const Terms> by_worker) const {
+  const auto without = std::ranges::find(by_worker, 0, &Terms::any_thread);
+  if (without == by_worker.end()) return;
+  throw WrongContext(
+      "members that are threads, on several nodes, call MPI from their own threads, one at a time; on {} MPI "
+      "was "
+      "initialised for a single thread. Initialise it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, let "
+      "the "
+      "Session do it, or start one worker per member",
+      describe(workers_[static_cast<std::size_t>(without - by_worker.begin())]));
 }
 
 bool Session::Impl::nodes_share_memory() {
@@ -218,11 +264,12 @@ bool Session::Impl::nodes_share_memory() {
   return std::ranges::count(answers, "yes") == static_cast<std::ptrdiff_t>(answers.size());
 }
 
-NodeGroupOptions Session::Impl::node_options(const CommunicationOptions& options) {
+NodeGroupOptions Session::Impl::node_options(const CommunicationOptions& options, int members) {
   NodeGroupOptions group;
   group.memory = node_memory_;
   group.workers = workers_;
   group.rank = rank_;
+  group.members = members;
   group.exchange = [this](std::string_view blob) { return exchange(blob); };
   group.fault = [runtime = runtime_] { return runtime->fault(); };
   group.communication = options;
@@ -270,7 +317,12 @@ int Session::rank() const { return impl_->rank(); }
 std::vector<std::string> Session::exchange(std::string_view blob) { return impl_->exchange(blob); }
 
 std::unique_ptr<Communicator> Session::make_communicator(const CommunicationOptions& options) {
-  return impl_->make_communicator(options);
+  return std::move(impl_->make_communicators(options, 1).front());
+}
+
+std::vector<std::unique_ptr<Communicator>> Session::make_communicators(const CommunicationOptions& options,
+                                                                       int members) {
+  return impl_->make_communicators(options, members);
 }
 
 }  // namespace cohort::mpi

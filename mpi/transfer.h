@@ -19,7 +19,11 @@ struct Place {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
+  bool reproducible = false;  ///< results must not depend on the layout
 };
+
+/// Whether the kind combines the members' elements.
+[[nodiscard]] bool reduces(CollectiveKind kind) noexcept;
 
 /// @throws Unimplemented when the call moves more elements than MPI can count.
 void require_countable(const CollectiveCall& call, int size);

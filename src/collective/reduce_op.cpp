@@ -42,4 +42,8 @@ void require_legal(ReduceOp op, DType dtype) {
   }
 }
 
+bool depends_on_order(ReduceOp op, DType dtype) noexcept {
+  return is_floating(dtype) && op != ReduceOp::kMin && op != ReduceOp::kMax;
+}
+
 }  // namespace cohort

@@ -11,6 +11,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
@@ -21,6 +23,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace cohort::HWY_NAMESPACE {
 
+/// Which NaN comes out of an operation differs between processors, between operands that change places,
+/// and so between code paths: a result has the quiet one without sign and payload instead.
+template <class T>
+HWY_INLINE Vector<T> with_one_nan(Vector<T> values) {
+  if constexpr (std::is_floating_point_v<T>)
+    return hn::IfThenElse(hn::IsNaN(values), hn::Set(Tag<T>(), std::numeric_limits<T>::quiet_NaN()), values);
+  return values;
+}
+
 /// Numbers that are combined in the type in which they are stored.
 template <class T>
 struct ElementLanes {
@@ -30,6 +41,7 @@ struct ElementLanes {
   static HWY_INLINE Accumulator load(const T* from) { return hn::LoadU(Tag<T>(), from); }
   static HWY_INLINE Accumulator widen(Vector<T> stored) { return stored; }
   static HWY_INLINE Vector<T> narrow(Accumulator accumulator) { return accumulator; }
+  static HWY_INLINE Accumulator one_nan(Accumulator accumulator) { return with_one_nan<T>(accumulator); }
 
   template <class Op>
   static HWY_INLINE Accumulator combine(Accumulator a, Accumulator b) {
@@ -55,6 +67,9 @@ struct HalfLanes {
   static HWY_INLINE FloatPair combine(FloatPair a, FloatPair b) {
     const Tag<float> tag;
     return {Op::combine(tag, a.first, b.first), Op::combine(tag, a.second, b.second)};
+  }
+  static HWY_INLINE FloatPair one_nan(FloatPair pair) {
+    return {with_one_nan<float>(pair.first), with_one_nan<float>(pair.second)};
   }
   static HWY_INLINE FloatPair divide(FloatPair a, std::size_t divisor) {
     const Vector<float> by = hn::Set(Tag<float>(), static_cast<float>(divisor));

@@ -134,7 +134,7 @@ class ReductionPass {
 
   HWY_INLINE Vector<Stored> finished(Accumulator result) const {
     if constexpr (Op::kDivides) result = Lanes::divide(result, divisor_);
-    return Lanes::narrow(result);
+    return Lanes::narrow(Lanes::one_nan(result));
   }
 
   /// The first of the outputs that go past the caches. Such stores must be aligned: none go

@@ -65,6 +65,7 @@ TEST(CommandLine, DefaultsAreTheSweepThatIsPublished) {
   EXPECT_EQ(run.dtype, DType::kFloat32);
   EXPECT_EQ(run.memory, MemoryKind::kHeap);
   EXPECT_TRUE(run.huge_pages);
+  EXPECT_FALSE(run.reproducible);
   EXPECT_FALSE(run.threads.has_value());
   EXPECT_TRUE(run.peer);
   EXPECT_EQ(run.format, Format::kTable);
@@ -75,7 +76,8 @@ TEST(CommandLine, EveryOptionOfASweepIsTaken) {
   const std::string line =
       "all-reduce --sizes 1K:4K --dtype bfloat16 --op max --in-place no --inputs kept --iterations 7 --loops "
       "3 "
-      "--no-check --buffers private --huge-pages off --peer none --format csv --output=x.csv";
+      "--no-check --buffers private --huge-pages off --peer none --reproducible yes --format csv "
+      "--output=x.csv";
   const SweepOptions sweep = parse_sweep(line);
   EXPECT_EQ(sweep.sizes.first, 1024u);
   EXPECT_EQ(sweep.op, ReduceOp::kMax);
@@ -88,6 +90,7 @@ TEST(CommandLine, EveryOptionOfASweepIsTaken) {
   EXPECT_EQ(run.dtype, DType::kBFloat16);
   EXPECT_EQ(run.memory, MemoryKind::kPrivate);
   EXPECT_FALSE(run.huge_pages);
+  EXPECT_TRUE(run.reproducible);
   EXPECT_FALSE(run.peer);
   EXPECT_EQ(run.format, Format::kCsv);
   EXPECT_EQ(run.output, "x.csv");
@@ -145,6 +148,8 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"barrier --buffers private", "moves no data"},
       {"all-reduce --buffers stack", "choose heap or private"},
       {"all-reduce --huge-pages yes", "choose on or off"},
+      {"all-reduce --reproducible on", "choose yes or no"},
+      {"broadcast --reproducible yes", "broadcast combines nothing"},
       {"all-reduce --huge-pages off --peer none", "leave it out"},
       {"all-reduce --peer nccl", "choose mpi or none"},
       {"all-reduce --members processes", "choose threads or ranks"},

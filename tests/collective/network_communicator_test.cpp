@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "collective_contract.h"
+#include "reproducible_contract.h"
 #include "thread_transport.h"
 
 namespace cohort::testing {
@@ -61,6 +62,9 @@ TEST_P(NetworkCommunicator, WorksAtEverySizeInAnyMemory) {
 TEST_P(NetworkCommunicator, PassesMessages) { for_each_member(GetParam(), check_messages); }
 TEST_P(NetworkCommunicator, KeepsManyInFlight) { for_each_member(GetParam(), check_async); }
 TEST_P(NetworkCommunicator, ReducesPackedTensors) { for_each_member(GetParam(), check_packed); }
+TEST_P(NetworkCommunicator, KeepsTheOrderOfTheRanks) {
+  for_each_member(GetParam(), check_rank_order_of_sizes, {.reproducible = true});
+}
 TEST_P(NetworkCommunicator, RefusesWrongArguments) { for_each_member(GetParam(), check_arguments); }
 TEST_P(NetworkCommunicator, NamesTheOddMember) { for_each_member(GetParam(), check_mismatch); }
 TEST_P(NetworkCommunicator, NamesTheMissingMember) {

@@ -223,6 +223,17 @@ TEST(MpiCommunicator, AbortEndsTheCallsOfAllMembers) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s) << "told at once, not at the deadline";
 }
 
+TEST(MpiCommunicator, HasOneMemberPerWorker) {
+  try {
+    static_cast<void>(session().make_communicators({}, 2));
+    FAIL() << "no error";
+  } catch (const Unimplemented& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("COHORT_COMMUNICATOR"),
+                                    HasSubstr(fmt::format("mpirun -n {}", 2 * session().size()))));
+  }
+  EXPECT_NO_THROW(make_communicator()->barrier());
+}
+
 TEST(MpiCommunicator, AMemberThatComesTooLateGetsTheSameError) {
   const auto communicator = make_communicator(0.5);
   if (communicator->size() == 1) GTEST_SKIP();

@@ -44,6 +44,21 @@ void refuse_other_threads(cohort::mpi::Session& session) {
   communicator->barrier();
 }
 
+/// On one node threads need no MPI to communicate; between nodes they do.
+void use_threads(cohort::mpi::Session& session) {
+  const bool several_nodes = session.workers().back().node > 0;
+  bool refused = false;
+  try {
+    const auto seats = session.make_communicators({}, 2);
+    std::thread other([&] { seats[1]->barrier(); });
+    seats[0]->barrier();
+    other.join();
+  } catch (const cohort::WrongContext& error) {
+    refused = std::string(error.what()).find("MPI_THREAD_SERIALIZED") != std::string::npos;
+  }
+  require(refused == several_nodes, "members that are threads, where MPI allows only one");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -52,7 +67,11 @@ int main(int argc, char** argv) {
   for (int round = 0; round < 2; ++round) {
     cohort::mpi::Session session;
     use(session);
-    if (granted == MPI_THREAD_FUNNELED) refuse_other_threads(session);
+    if (granted != MPI_THREAD_FUNNELED) continue;
+    if (std::string(session.make_communicator({})->name()) == "mpi")
+      refuse_other_threads(session);
+    else
+      use_threads(session);
   }
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();

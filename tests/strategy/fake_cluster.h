@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -28,12 +29,15 @@ class FakeCluster {
 
   [[nodiscard]] std::span<const WorkerInfo> workers() const { return workers_; }
 
-  /// The seat of worker `rank` in its `index`-th communicator.
-  std::unique_ptr<Communicator> take_seat(int index, int rank, const CommunicationOptions& options) {
+  /// The seats of worker `rank` in its `index`-th communicator.
+  std::vector<std::unique_ptr<Communicator>> take_seats(int index, int rank,
+                                                        const CommunicationOptions& options, int members) {
     const std::lock_guard lock(mutex_);
     auto& seats = groups_[index];
-    if (seats.empty()) seats = make_thread_communicators(static_cast<int>(workers_.size()), options);
-    return std::move(seats[static_cast<std::size_t>(rank)]);
+    if (seats.empty())
+      seats = make_thread_communicators(static_cast<int>(workers_.size()) * members, options);
+    const auto first = seats.begin() + std::ptrdiff_t{rank} * members;
+    return {std::make_move_iterator(first), std::make_move_iterator(first + members)};
   }
 
  private:
@@ -51,7 +55,12 @@ class FakeWorker final : public Bootstrap {
 
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(
       const CommunicationOptions& options) override {
-    return cluster_.take_seat(communicators_++, rank_, options);
+    return std::move(make_communicators(options, 1).front());
+  }
+
+  [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
+      const CommunicationOptions& options, int members) override {
+    return cluster_.take_seats(communicators_++, rank_, options, members);
   }
 
   [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) override {

@@ -2,8 +2,8 @@
 // this process has, an exchange of small blobs, and the way to make communicators. MPI
 // implements it (`mpi::Session`); the core knows only this interface.
 //
-// `exchange` and `make_communicator` are collective: every worker calls them in the
-// same order. The Bootstrap outlives what was made with it.
+// `exchange` and the ways to make communicators are collective: every worker calls them
+// in the same order. The Bootstrap outlives what was made with it.
 #pragma once
 
 #include <memory>
@@ -38,6 +38,12 @@ class Bootstrap {
   /// A communicator whose members are the workers, one each.
   [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(
       const CommunicationOptions& options) = 0;
+
+  /// A communicator with several members on each worker, numbered worker by worker. One seat per
+  /// member of this worker; hand each to a thread of its own.
+  /// @throws InvalidArgument naming the worker whose number of members, or whose options, differ.
+  [[nodiscard]] virtual std::vector<std::unique_ptr<Communicator>> make_communicators(
+      const CommunicationOptions& options, int members) = 0;
 };
 
 }  // namespace cohort

@@ -17,6 +17,12 @@ struct CommunicationOptions {
   /// choose alike.
   std::size_t bytes_per_pack = 0;
 
+  /// Reductions give the same bits for the same inputs in the order of the members, whatever the layout:
+  /// threads or processes, one node or several, in place or not, packed or not. Floating-point sums and
+  /// products then go from the first member to the last on the way between nodes too, which moves more
+  /// bytes where nodes have several members. All workers must choose alike.
+  bool reproducible = false;
+
   /// The deadline of a collective that starts now. @throws InvalidArgument for a negative time-out.
   [[nodiscard]] Deadline deadline() const;
 };

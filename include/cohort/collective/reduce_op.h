@@ -19,4 +19,8 @@ enum class ReduceOp { kSum, kMean, kMin, kMax, kProd };
 /// @throws InvalidArgument saying what to use instead.
 void require_legal(ReduceOp op, DType dtype);
 
+/// Whether the order in which members are combined can show in the bits of the result: where
+/// intermediate results are rounded.
+[[nodiscard]] bool depends_on_order(ReduceOp op, DType dtype) noexcept;
+
 }  // namespace cohort

@@ -1,7 +1,7 @@
 // The arithmetic of collectives: one element-wise pass over the inputs of several members,
 // whose result goes to one or several outputs. 16-bit floats are widened to float32 for all
 // operands of the pass and rounded once; integers wrap; MIN and MAX order -0 before +0. A NaN
-// stays a NaN through every operator; which one is left where several meet is unspecified.
+// stays a NaN through every operator; the result has the quiet one without sign and payload.
 //
 // The kernels are vectorised for several instruction sets; the best one that the processor
 // has is chosen at run time, and all of them give the same bits. Any thread may call them at

@@ -49,6 +49,8 @@ Cost cost_of(AllReduceAlgorithm algorithm, const Sizes& size, double bytes) {
     case AllReduceAlgorithm::kHalvingDoubling:
       return {2 * (size.doublings + size.folds), (2 * size.share + 2 * size.folds) * bytes,
               (size.share + size.folds) * bytes};
+    case AllReduceAlgorithm::kRankOrder:
+    case AllReduceAlgorithm::kChain: break;
   }
   return {};
 }
@@ -100,6 +102,23 @@ AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const Netwo
   return cheapest(kCandidates, bytes, members, constants);
 }
 
+AllReduceAlgorithm choose_ordered_all_reduce(std::size_t bytes, int nodes, int members_on_node,
+                                             const NetworkConstants& constants) {
+  const auto p = static_cast<double>(nodes);
+  const auto m = static_cast<double>(members_on_node);
+  const auto n = static_cast<double>(bytes);
+  const Cost exchange{p, (m + 1) * (p - 1) / p * n, m * n};
+  // A chain that is longer than there are parts in flight is never full.
+  const double waits = std::max(1.0, (p - 1) / static_cast<double>(kPartsInFlight));
+  const Cost chain{2 * (p - 1), (nodes == 2 ? 1 : 2 * waits) * n, n};
+  const auto time_of = [&](const Cost& cost, AllReduceAlgorithm algorithm) {
+    return seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(algorithm, nodes), constants);
+  };
+  return time_of(chain, AllReduceAlgorithm::kChain) < time_of(exchange, AllReduceAlgorithm::kRankOrder)
+             ? AllReduceAlgorithm::kChain
+             : AllReduceAlgorithm::kRankOrder;
+}
+
 BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const NetworkConstants& constants) {
   constexpr BroadcastAlgorithm kCandidates[] = {BroadcastAlgorithm::kBinomial,
                                                 BroadcastAlgorithm::kScatterAllGather};
@@ -108,8 +127,10 @@ BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const Networ
 
 std::size_t part_bytes(AllReduceAlgorithm algorithm, int members) noexcept {
   switch (algorithm) {
-    case AllReduceAlgorithm::kRecursiveDoubling: return kMessageBytes;
-    case AllReduceAlgorithm::kRing: return kMessageBytes * static_cast<std::size_t>(members);
+    case AllReduceAlgorithm::kRecursiveDoubling:
+    case AllReduceAlgorithm::kChain: return kMessageBytes;
+    case AllReduceAlgorithm::kRing:
+    case AllReduceAlgorithm::kRankOrder: return kMessageBytes * static_cast<std::size_t>(members);
     case AllReduceAlgorithm::kHalvingDoubling: return 2 * kMessageBytes;
   }
   return kMessageBytes;
@@ -125,6 +146,8 @@ std::string_view to_string(AllReduceAlgorithm algorithm) noexcept {
     case AllReduceAlgorithm::kRecursiveDoubling: return "two_level_recursive_doubling";
     case AllReduceAlgorithm::kRing: return "two_level_ring";
     case AllReduceAlgorithm::kHalvingDoubling: return "two_level_halving_doubling";
+    case AllReduceAlgorithm::kRankOrder: return "two_level_rank_order";
+    case AllReduceAlgorithm::kChain: return "two_level_chain";
   }
   return "unknown";
 }

@@ -36,11 +36,15 @@ inline constexpr std::size_t kPartsInFlight = 8;
 /// Parts of a lane's share of a segment: the members of a node meet twice per segment.
 inline constexpr std::size_t kPartsPerMeeting = 4;
 
-enum class AllReduceAlgorithm { kRecursiveDoubling, kRing, kHalvingDoubling };
+/// The last two combine the members in the order of their ranks.
+enum class AllReduceAlgorithm { kRecursiveDoubling, kRing, kHalvingDoubling, kRankOrder, kChain };
 enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };
 
 [[nodiscard]] AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members,
                                                    const NetworkConstants& constants);
+/// One that combines the members in the order of their ranks, which follow the nodes.
+[[nodiscard]] AllReduceAlgorithm choose_ordered_all_reduce(std::size_t bytes, int nodes, int members_on_node,
+                                                           const NetworkConstants& constants);
 [[nodiscard]] BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members,
                                                   const NetworkConstants& constants);
 

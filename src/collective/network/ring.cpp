@@ -57,9 +57,14 @@ Steps ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic) {
     copy_bytes(part.output, part.input, arithmetic.bytes(part.elements));
   Steps reduce_scatter = ring_reduce_scatter(lane, part, arithmetic);
   co_await finished(reduce_scatter);
+  Steps gather = gather_blocks(lane, part, root, size_of(arithmetic.dtype));
+  co_await finished(gather);
+}
+
+Steps gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes) {
   const Blocks blocks(part.elements, lane.size());
-  const auto place_of = [&](int block) { return part.output + arithmetic.bytes(blocks.begin(block)); };
-  const auto bytes_of = [&](int block) { return arithmetic.bytes(blocks.elements(block)); };
+  const auto place_of = [&](int block) { return part.output + blocks.begin(block) * element_bytes; };
+  const auto bytes_of = [&](int block) { return blocks.elements(block) * element_bytes; };
   std::vector<Transfer> transfers;
   if (lane.index() != root) {
     transfers.push_back(lane.send(root, part.tag, place_of(lane.index()), bytes_of(lane.index())));

@@ -18,6 +18,9 @@ using node::Steps;
 
 [[nodiscard]] Steps ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
+/// Block `index` of each member's output goes to its place in the output of `root`.
+[[nodiscard]] Steps gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes);
+
 /// The output of `root` gets the result; the others' outputs are used on the way.
 [[nodiscard]] Steps ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic);
 

@@ -40,6 +40,13 @@ struct Site {
     return topology.all_alone() ? 1 : kPartsPerMeeting;
   }
   [[nodiscard]] int seat_of(int rank) const noexcept { return topology.number_of(rank); }
+
+  /// Whether the members must be combined from the first rank to the last, and not node by node. The sum
+  /// of two is the same either way, unless a mean of it is rounded twice.
+  [[nodiscard]] bool keeps_rank_order(const CollectiveCall& call) const noexcept {
+    return seat.group().is_reproducible() && depends_on_order(call.op, call.dtype) &&
+           (topology.members() > 2 || is_half(call.dtype));
+  }
 };
 
 /// Tags: the roll call has 0, so parts begin at 1; those in flight together differ.

@@ -16,6 +16,9 @@ class Topology {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int lanes() const noexcept { return lanes_; }
+  [[nodiscard]] int most_members_on_a_node() const noexcept { return most_members_; }
+  /// Whether the ranks of each node's members follow those of the node before.
+  [[nodiscard]] bool ranks_follow_nodes() const noexcept { return ranks_follow_nodes_; }
   /// Whether no node has several members.
   [[nodiscard]] bool all_alone() const noexcept { return members() == nodes(); }
 
@@ -55,6 +58,8 @@ class Topology {
 
   int rank_;
   int lanes_ = 1;
+  int most_members_ = 1;
+  bool ranks_follow_nodes_;
   std::vector<Place> place_of_;
   std::vector<std::vector<int>> ranks_;
 };

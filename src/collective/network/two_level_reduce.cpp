@@ -2,8 +2,10 @@
 
 #include <cohort/collective/reduction.h>
 
+#include "chain.h"
 #include "crew.h"
 #include "halving_doubling.h"
+#include "rank_order.h"
 #include "recursive_doubling.h"
 #include "ring.h"
 #include "segments.h"
@@ -18,11 +20,17 @@ Arithmetic lane_arithmetic(const CollectiveCall& call) {
   return {call.dtype, call.op == ReduceOp::kMean ? ReduceOp::kSum : call.op};
 }
 
-/// The sum of the node's members: each gets its lane's share of the segment, at `output`.
-Steps reduce_on_node(Site& site, const CollectiveCall& call, std::size_t begin,
+/// The most that a member gets of a segment: the first one is the longest.
+std::size_t largest_share(const Site& site, const Segments& segments) {
+  return Blocks(segments.elements(0), site.topology.lanes()).largest();
+}
+
+/// Each of the node's members gets its lane's share of the segment, at `output`: the sum of all, or, where
+/// only whoever has the contributions of all nodes may sum, those of this node one after the other.
+Steps bring_to_lanes(Site& site, const CollectiveCall& call, std::size_t begin,
                      std::vector<std::size_t> counts, std::byte* output) {
   CollectiveCall part = call;
-  part.kind = CollectiveKind::kReduceScatter;
+  part.kind = site.keeps_rank_order(call) ? CollectiveKind::kAllToAll : CollectiveKind::kReduceScatter;
   part.op = lane_arithmetic(call).op;
   part.input = call.input + begin * size_of(call.dtype);
   part.output = output;
@@ -30,32 +38,59 @@ Steps reduce_on_node(Site& site, const CollectiveCall& call, std::size_t begin,
   return on_node(site, part, std::move(counts));
 }
 
-Steps all_reduce_along(AllReduceAlgorithm algorithm, const Lane& lane, const Part& part,
-                       const Arithmetic& arithmetic) {
+/// What algorithm the members of a lane use: all of them the same, by what all know alike.
+AllReduceAlgorithm algorithm_for(const Site& site, const CollectiveCall& call) {
+  const Topology& topology = site.topology;
+  const std::size_t lane_bytes =
+      call.elements * size_of(call.dtype) / static_cast<std::size_t>(topology.lanes());
+  if (!site.keeps_rank_order(call)) return choose_all_reduce(lane_bytes, topology.nodes(), site.constants);
+  // 16-bit sums are rounded once, by whom has all contributions.
+  if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return AllReduceAlgorithm::kRankOrder;
+  return choose_ordered_all_reduce(lane_bytes, topology.nodes(), topology.most_members_on_a_node(),
+                                   site.constants);
+}
+
+/// A part of the contributions that lie `stride` bytes apart.
+Steps all_reduce_in_rank_order(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                               Arithmetic arithmetic) {
+  Steps reduction = rank_order_reduce_scatter(lane, topology, part, stride, arithmetic);
+  co_await finished(reduction);
+  Steps gather = ring_all_gather(lane, part, size_of(arithmetic.dtype));
+  co_await finished(gather);
+}
+
+/// A part of a share; `stride` tells apart what the node's members bring, where it is not their sum.
+Steps all_reduce_along(AllReduceAlgorithm algorithm, const Site& site, const CollectiveCall& call,
+                       const Part& part, std::size_t stride) {
+  const Lane lane = site.lane();
   switch (algorithm) {
-    case AllReduceAlgorithm::kRing: return ring_all_reduce(lane, part, arithmetic);
-    case AllReduceAlgorithm::kHalvingDoubling: return halving_doubling_all_reduce(lane, part, arithmetic);
+    case AllReduceAlgorithm::kRing: return ring_all_reduce(lane, part, lane_arithmetic(call));
+    case AllReduceAlgorithm::kHalvingDoubling:
+      return halving_doubling_all_reduce(lane, part, lane_arithmetic(call));
+    case AllReduceAlgorithm::kRankOrder:
+      return all_reduce_in_rank_order(lane, site.topology, part, stride, {call.dtype, call.op});
+    case AllReduceAlgorithm::kChain:
+      return chain_all_reduce(lane, site.topology, part, stride, lane_arithmetic(call));
     case AllReduceAlgorithm::kRecursiveDoubling: break;
   }
-  return recursive_doubling_all_reduce(lane, part, arithmetic);
+  return recursive_doubling_all_reduce(lane, part, lane_arithmetic(call));
 }
 
 /// A share of a segment, in parts.
 Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorithm algorithm, Part share) {
-  const Lane lane = site.lane();
-  const Arithmetic arithmetic = lane_arithmetic(call);
-  const Segments parts(share.elements, part_bytes(algorithm, lane.size()) / size_of(call.dtype));
+  const std::size_t size = size_of(call.dtype);
+  const Segments parts(share.elements, part_bytes(algorithm, site.topology.nodes()) / size);
   Crew crew;
   for (std::size_t index = 0; index < parts.count(); ++index) {
-    const std::size_t offset = arithmetic.bytes(parts.begin(index));
-    static_cast<void>(crew.add(all_reduce_along(algorithm, lane,
+    const std::size_t offset = parts.begin(index) * size;
+    static_cast<void>(crew.add(all_reduce_along(algorithm, site, call,
                                                 {share.input + offset, share.output + offset,
                                                  parts.elements(index), share.tag + static_cast<int>(index)},
-                                                arithmetic)));
+                                                share.elements * size)));
   }
   Steps all = all_done(crew);
   co_await finished(all);
-  if (call.op == ReduceOp::kMean) {
+  if (call.op == ReduceOp::kMean && algorithm != AllReduceAlgorithm::kRankOrder) {
     divide_elements(call.dtype, share.output, share.elements,
                     static_cast<std::size_t>(site.topology.members()));
   }
@@ -64,6 +99,15 @@ Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorith
 /// The result of a part gets to the lane's member on the root's node.
 Steps reduce_share(Site& site, const CollectiveCall& call, int root_node, Part part) {
   const Lane lane = site.lane();
+  const std::size_t size = size_of(call.dtype);
+  if (site.keeps_rank_order(call)) {
+    Steps reduction =
+        rank_order_reduce_scatter(lane, site.topology, part, part.elements * size, {call.dtype, call.op});
+    co_await finished(reduction);
+    Steps gather = gather_blocks(lane, part, root_node, size);
+    co_await finished(gather);
+    co_return;
+  }
   Steps reduction = ring_reduce(lane, part, root_node, lane_arithmetic(call));
   co_await finished(reduction);
   if (call.op == ReduceOp::kMean && lane.index() == root_node)
@@ -75,12 +119,15 @@ Steps reduce_share(Site& site, const CollectiveCall& call, int root_node, Part p
 
 Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
-  const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
-  const AllReduceAlgorithm algorithm = choose_all_reduce(lane_bytes, site.topology.nodes(), site.constants);
+  const bool in_rank_order = site.keeps_rank_order(call);
+  const AllReduceAlgorithm algorithm = algorithm_for(site, call);
   const std::size_t parts = site.parts_per_segment();
   const Segments segments = segments_of(site, call, parts * part_bytes(algorithm, site.topology.nodes()));
   const std::size_t in_flight = kPartsInFlight / parts;
   Crew crew;
+  const std::size_t contributed_bytes =
+      static_cast<std::size_t>(site.neighbours()) * largest_share(site, segments) * size;
+  std::vector<Wire::Room> rooms(in_flight);  // for the contributions of the node
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
     const bool opens = opened < segments.count() && opened - closed < in_flight;
@@ -88,16 +135,19 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
     const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
     const std::size_t begin = segments.begin(segment);
     const std::size_t share = begin + own_share(site, counts);
+    const std::size_t elements = counts[static_cast<std::size_t>(site.seat.place().rank)];
     std::byte* const output = call.output + share * size;
     if (opens) {
       const std::byte* input = call.input + share * size;
       if (!site.alone_on_node()) {
-        Steps reduction = beside(crew, reduce_on_node(site, call, begin, counts, output));
-        co_await finished(reduction);
-        input = output;
+        Wire::Room& room = rooms[segment % in_flight];
+        if (in_rank_order && room.data() == nullptr) room = site.wire.room(contributed_bytes);
+        std::byte* const brought = in_rank_order ? room.data() : output;
+        Steps meeting = beside(crew, bring_to_lanes(site, call, begin, counts, brought));
+        co_await finished(meeting);
+        input = brought;
       }
       if (site.has_lane()) {
-        const std::size_t elements = counts[static_cast<std::size_t>(site.seat.place().rank)];
         static_cast<void>(crew.add(all_reduce_share(
             site, call, algorithm, {input, output, elements, tag_of_part(segment * parts)})));
       }
@@ -109,7 +159,7 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
       }
       CollectiveCall gathering = call;
       gathering.kind = CollectiveKind::kAllGather;
-      gathering.elements = counts[static_cast<std::size_t>(site.seat.place().rank)];
+      gathering.elements = elements;
       gathering.input = output;
       gathering.output = call.output + begin * size;
       if (!site.alone_on_node()) {
@@ -126,8 +176,13 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
   const int root_node = site.topology.node_of(call.root);
   const bool at_root = site.topology.own_node() == root_node;
+  const bool in_rank_order = site.keeps_rank_order(call);
   const Segments segments =
       segments_of(site, call, part_bytes(AllReduceAlgorithm::kRing, site.topology.nodes()));
+  const std::size_t share_bytes = largest_share(site, segments) * size;
+  // Contributions of the node lie behind the place of the result.
+  const std::size_t room_bytes =
+      share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + site.neighbours() : 1);
   Crew crew;
   std::vector<Wire::Room> rooms(kPartsInFlight);
   std::size_t opened = 0;
@@ -140,12 +195,13 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
     Wire::Room& room = rooms[segment % kPartsInFlight];
     if (opens) {
       // Only the root has a place for the result, and the partial sums need one everywhere.
-      if (room.data() == nullptr) room = site.wire.room(elements * size);
+      if (room.data() == nullptr) room = site.wire.room(room_bytes);
       const std::byte* input = call.input + begin * size;
       if (!site.alone_on_node()) {
-        Steps reduction = beside(crew, reduce_on_node(site, call, begin, counts, room.data()));
-        co_await finished(reduction);
-        input = room.data();
+        std::byte* const brought = room.data() + (in_rank_order ? share_bytes : 0);
+        Steps meeting = beside(crew, bring_to_lanes(site, call, begin, counts, brought));
+        co_await finished(meeting);
+        input = brought;
       }
       if (site.has_lane()) {
         static_cast<void>(crew.add(
@@ -170,7 +226,7 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
       ++closed;
     }
   }
-  site.seat.algorithm = "two_level_ring";
+  site.seat.algorithm = to_string(in_rank_order ? AllReduceAlgorithm::kRankOrder : AllReduceAlgorithm::kRing);
 }
 
 }  // namespace cohort::network

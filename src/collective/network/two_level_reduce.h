@@ -8,6 +8,9 @@
 //
 // 16-bit elements are rounded once per level and node on the way: within a node all
 // members are summed in float32, between nodes each pass of the lane's algorithm rounds.
+//
+// Where the members must be combined in the order of their ranks, the members of a node
+// exchange contributions instead of reducing them, and the lane combines.
 #pragma once
 
 #include "site.h"

@@ -14,7 +14,8 @@ Steps sent(Transfer transfer) {
   co_await until([&] { return transfer.done(); });
 }
 
-/// One segment of every member's block, as one member takes part in it.
+/// One segment of every member's block, as one member takes part in it. A node brings the sum of its
+/// members, or, where the order of all ranks must be kept, the contribution of each, one after the other.
 class Segment {
  public:
   Segment(Site& site, const CollectiveCall& call, std::size_t begin, std::size_t elements, int tag)
@@ -24,69 +25,89 @@ class Segment {
         elements_(elements),
         bytes_(elements * size_of(call.dtype)),
         tag_(tag),
+        in_rank_order_(site.keeps_rank_order(call)),
         op_(call.op == ReduceOp::kMean ? ReduceOp::kSum : call.op),
-        partials_(static_cast<std::size_t>(site.topology.nodes())) {}
+        brought_(static_cast<std::size_t>(site.topology.nodes())) {}
 
-  /// Begins to receive what other nodes have of this member's block.
-  void expect_partials() {
+  /// Begins to receive what other nodes bring to this member's block.
+  void expect_others() {
     for (int node = 0; node < site_.topology.nodes(); ++node) {
-      Wire::Room& room = partials_[static_cast<std::size_t>(node)];
-      room = site_.wire.room(bytes_);
+      Wire::Room& room = brought_[static_cast<std::size_t>(node)];
+      room = site_.wire.room(bytes_of(node));
       if (node == site_.topology.own_node()) continue;
       const int agent = site_.topology.agent_of(site_.topology.rank(), node);
-      receiving_.push_back(site_.wire.receive(agent, tag_, room.data(), bytes_));
+      receiving_.push_back(site_.wire.receive(agent, tag_, room.data(), bytes_of(node)));
     }
   }
 
-  /// This node's sum of the block of `member`, which goes to the one who acts for that member here.
-  Steps reduce_block(int member, Crew& crew) {
+  /// What this node brings to the block of `member` goes to the one who acts for that member here.
+  Steps bring_block(int member, Crew& crew) {
     const Topology& topology = site_.topology;
     const int agent = topology.agent_of(member, topology.own_node());
     const bool acts = agent == topology.rank();
     CollectiveCall part = call_;
-    part.kind = CollectiveKind::kReduce;
+    part.kind = in_rank_order_ ? CollectiveKind::kGather : CollectiveKind::kReduce;
     part.op = op_;
     part.elements = elements_;
     part.root = site_.seat_of(agent);
     part.input =
         call_.input + (static_cast<std::size_t>(member) * call_.elements + begin_) * size_of(call_.dtype);
     part.output = nullptr;
+    const std::size_t bytes = bytes_of(topology.own_node());
     if (acts) {
-      if (member != topology.rank()) leaving_.push_back(site_.wire.room(bytes_));
-      part.output = member == topology.rank()
-                        ? partials_[static_cast<std::size_t>(topology.own_node())].data()
-                        : leaving_.back().data();
+      if (member != topology.rank()) leaving_.push_back(site_.wire.room(bytes));
+      part.output = member == topology.rank() ? brought_[static_cast<std::size_t>(topology.own_node())].data()
+                                              : leaving_.back().data();
     }
-    Steps reduction = beside(crew, on_node(site_, part));
-    co_await finished(reduction);
+    Steps meeting = beside(crew, on_node(site_, part));
+    co_await finished(meeting);
     if (acts && member != topology.rank())
-      static_cast<void>(crew.add(sent(site_.wire.send(member, tag_, part.output, bytes_))));
+      static_cast<void>(crew.add(sent(site_.wire.send(member, tag_, part.output, bytes))));
   }
 
-  Steps arrival_of_partials() {
+  Steps arrival_of_others() {
     for (Transfer& transfer : receiving_) co_await until([&] { return transfer.done(); });
   }
 
-  /// All nodes' sums, in their order.
-  void sum_partials() const {
-    std::vector<const std::byte*> inputs;
-    for (const Wire::Room& room : partials_) inputs.push_back(room.data());
+  void combine() const {
     std::byte* const output = call_.output + begin_ * size_of(call_.dtype);
-    reduce_elements(call_.dtype, op_, inputs, output, elements_);
+    if (in_rank_order_) return reduce_elements(call_.dtype, call_.op, by_rank(), output, elements_);
+    reduce_elements(call_.dtype, op_, by_node(), output, elements_);
     if (call_.op == ReduceOp::kMean)
       divide_elements(call_.dtype, output, elements_, static_cast<std::size_t>(site_.topology.members()));
   }
 
  private:
+  [[nodiscard]] std::size_t bytes_of(int node) const noexcept {
+    return in_rank_order_ ? static_cast<std::size_t>(site_.topology.members_on(node)) * bytes_ : bytes_;
+  }
+
+  [[nodiscard]] std::vector<const std::byte*> by_node() const {
+    std::vector<const std::byte*> sums;
+    for (const Wire::Room& room : brought_) sums.push_back(room.data());
+    return sums;
+  }
+
+  [[nodiscard]] std::vector<const std::byte*> by_rank() const {
+    std::vector<const std::byte*> contributions;
+    for (int rank = 0; rank < site_.topology.members(); ++rank) {
+      const Wire::Room& room = brought_[static_cast<std::size_t>(site_.topology.node_of(rank))];
+      contributions.push_back(room.data() +
+                              static_cast<std::size_t>(site_.topology.number_of(rank)) * bytes_);
+    }
+    return contributions;
+  }
+
   Site& site_;
   const CollectiveCall& call_;
   std::size_t begin_;
   std::size_t elements_;
   std::size_t bytes_;
   int tag_;
-  ReduceOp op_;
-  std::vector<Wire::Room> partials_;  ///< of this member's block, by node
-  std::vector<Wire::Room> leaving_;   ///< of other members' blocks
+  bool in_rank_order_;
+  ReduceOp op_;                      ///< of a node's members, and of nodes
+  std::vector<Wire::Room> brought_;  ///< to this member's block, by node
+  std::vector<Wire::Room> leaving_;  ///< to other members' blocks
   std::vector<Transfer> receiving_;
 };
 
@@ -106,20 +127,22 @@ std::vector<int> in_order_of_sending(const Topology& topology) {
 // node has read that part of it.
 
 Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call) {
-  const Segments segments(call.elements, kMessageBytes / size_of(call.dtype));
+  const std::size_t blocks_per_message =
+      site.keeps_rank_order(call) ? static_cast<std::size_t>(site.topology.most_members_on_a_node()) : 1;
+  const Segments segments(call.elements, kMessageBytes / (blocks_per_message * size_of(call.dtype)));
   const std::vector<int> members = in_order_of_sending(site.topology);
   for (std::size_t index = 0; index < segments.count(); ++index) {
     Segment segment(site, call, segments.begin(index), segments.elements(index), tag_of_part(index));
     Crew crew;
-    segment.expect_partials();
+    segment.expect_others();
     for (const int member : members) {
-      Steps reduction = segment.reduce_block(member, crew);
-      co_await finished(reduction);
+      Steps bringing = segment.bring_block(member, crew);
+      co_await finished(bringing);
     }
-    static_cast<void>(crew.add(segment.arrival_of_partials()));
+    static_cast<void>(crew.add(segment.arrival_of_others()));
     Steps rest = all_done(crew);
     co_await finished(rest);
-    segment.sum_partials();
+    segment.combine();
   }
   site.seat.algorithm = "two_level_pairwise";
 }

@@ -126,9 +126,10 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& pl
       return;
     case CollectiveKind::kAllToAll:
       for (std::size_t member = 0; member < cells.size(); ++member) {
-        const std::byte* from = member == rank ? call.input + (rank * call.elements + range.begin) * size
-                                               : cells[member] + own_block;
-        copy(output + member * call.elements * size, from, range.elements * size);
+        const Block block = block_of(call, place.rank);
+        const std::byte* from =
+            member == rank ? call.input + (block.begin + range.begin) * size : cells[member] + own_block;
+        copy(output + member * block.elements * size, from, within(range, block.elements) * size);
       }
       return;
     case CollectiveKind::kAllReduce:

@@ -114,8 +114,7 @@ class DirectExchange {
 
   void work() const {
     const std::size_t bytes = call_.elements * size_of(call_.dtype);
-    const Block block = block_of(call_, place_.rank);
-    const Share own{block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
+    const Share own = bytes_of(block_of(call_, place_.rank));
     const Share share = share_of(place_.rank, place_.size, bytes);
     switch (call_.kind) {
       // This member's output first: its lines are the ones that go to the nearest cache.
@@ -131,7 +130,9 @@ class DirectExchange {
         return copy(input(call_.root), own.begin, output(place_.rank), 0, own.bytes);
       case CollectiveKind::kAllToAll:
         return for_each_other([&](int to) {
-          copy(input(place_.rank), static_cast<std::size_t>(to) * bytes, output(to), own.begin, bytes);
+          const Share theirs = bytes_of(block_of(call_, to));
+          copy(input(place_.rank), theirs.begin, output(to),
+               static_cast<std::size_t>(place_.rank) * theirs.bytes, theirs.bytes);
         });
       case CollectiveKind::kBarrier:
       case CollectiveKind::kSend:
@@ -150,6 +151,10 @@ class DirectExchange {
   }
   [[nodiscard]] const RemoteBuffer& output(int member) const noexcept {
     return buffers_[static_cast<std::size_t>(member)].output;
+  }
+
+  [[nodiscard]] Share bytes_of(const Block& block) const noexcept {
+    return {block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
   }
 
   /// Room for a block of what a member's private memory holds, or, beyond the last member, for the result.

@@ -96,6 +96,7 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
       memory_(options.memory),
       timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
+      reproducible_(options.communication.reproducible),
       fault_(options.fault) {
   if (options.members < 1)
     throw InvalidArgument("a group needs at least one member, not {}", options.members);

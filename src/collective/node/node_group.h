@@ -67,6 +67,9 @@ class NodeGroup {
 
   [[nodiscard]] std::chrono::duration<double> timeout() const noexcept { return timeout_; }
 
+  /// Whether results must not depend on the layout.
+  [[nodiscard]] bool is_reproducible() const noexcept { return reproducible_; }
+
   /// Whether the loss of a worker would become known.
   [[nodiscard]] bool is_watched() const noexcept { return fault_ != nullptr; }
 
@@ -111,6 +114,7 @@ class NodeGroup {
   int first_own_ = 0;
   bool crowded_ = false;
   std::chrono::duration<double> timeout_;
+  bool reproducible_;
   std::function<const Error*()> fault_;
 };
 

@@ -1,0 +1,39 @@
+#include "channels.h"
+
+#include <exception>
+
+#include <cohort/base/error.h>
+
+namespace cohort::mpi {
+
+Channels::Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members)
+    : runtime_(std::move(runtime)), members_(members) {
+  const Gate::Pass pass = gate().enter();
+  const std::int64_t pairs = std::int64_t{members} * members;
+  if (pairs * (kNoteTag + 1) - 1 > largest_tag(comm)) {
+    throw Unimplemented(
+        "{} members of one worker are more than the tags of this MPI (up to {}) can tell apart; start more "
+        "workers with fewer members each",
+        members, largest_tag(comm));
+  }
+  collectives_ = Comm::duplicate(comm);
+  messages_ = Comm::duplicate(comm);
+}
+
+Channels::~Channels() {
+  // MPI gives the identity of a communicator that is freed to the next one, which would then get what is
+  // still on its way.
+  if (!left_open_) {
+    try {
+      const Gate::Pass pass = gate().enter();
+      collectives_ = Comm();
+      messages_ = Comm();
+      return;
+    } catch (const std::exception&) {  // this thread may not call MPI
+    }
+  }
+  collectives_.leak();
+  messages_.leak();
+}
+
+}  // namespace cohort::mpi

@@ -1,0 +1,53 @@
+// What the transports of one process's members share: two MPI communicators of their own, so
+// that nothing matches what others send. Members of one process have its rank in the job;
+// tags tell them apart.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include <cohort/collective/transport.h>
+
+#include "calls.h"
+#include "runtime.h"
+
+namespace cohort::mpi {
+
+/// Of a note that needs no receive.
+inline constexpr int kNoteTag = Transport::kLargestTag + 1;
+
+class Channels {
+ public:
+  /// Collective over `comm`, and blocks in MPI: all workers must be known to be here. Each has `members`.
+  /// @throws Unimplemented for more members than MPI's tags can tell apart.
+  Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members);
+  ~Channels();
+
+  Channels(const Channels&) = delete;
+  Channels& operator=(const Channels&) = delete;
+
+  [[nodiscard]] Gate& gate() const noexcept { return runtime_->gate(); }
+  [[nodiscard]] int members_per_worker() const noexcept { return members_; }
+
+  [[nodiscard]] MPI_Comm comm(Transport::Channel channel) const noexcept {
+    return channel == Transport::Channel::kMessage ? messages_.get() : collectives_.get();
+  }
+  [[nodiscard]] int worker_of(int member) const noexcept { return member / members_; }
+
+  /// What a message between two members is tagged with.
+  [[nodiscard]] int tag(int from, int to, int tag) const noexcept {
+    return (from % members_ * members_ + to % members_) * (kNoteTag + 1) + tag;
+  }
+
+  /// Something may still be on its way: the communicators are never freed.
+  void leave_open() noexcept { left_open_ = true; }
+
+ private:
+  std::shared_ptr<Runtime> runtime_;
+  int members_;
+  Comm collectives_;
+  Comm messages_;
+  std::atomic<bool> left_open_{false};
+};
+
+}  // namespace cohort::mpi

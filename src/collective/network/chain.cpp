@@ -1,0 +1,43 @@
+#include "chain.h"
+
+#include <vector>
+
+#include <cohort/collective/reduction.h>
+
+namespace cohort::network {
+
+using node::Steps;
+using node::until;
+
+Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                       Arithmetic arithmetic) {
+  const int before = lane.index() - 1;
+  const int behind = lane.index() + 1;
+  const bool is_last = behind == lane.size();
+  const std::size_t bytes = arithmetic.bytes(part.elements);
+  const Wire::Room room = lane.room(bytes);
+
+  std::vector<const std::byte*> inputs;
+  if (before >= 0) {
+    Transfer receiving = lane.receive(before, part.tag, room.data(), bytes);
+    co_await until([&] { return receiving.done(); });
+    inputs.push_back(room.data());
+  }
+  for (int member = 0; member < topology.members_on(lane.index()); ++member)
+    inputs.push_back(part.input + static_cast<std::size_t>(member) * stride);
+  std::byte* const sum = is_last ? part.output : room.data();
+  reduce_elements(arithmetic.dtype, arithmetic.op, inputs, sum, part.elements);
+
+  if (!is_last) {
+    Transfer sending = lane.send(behind, part.tag, sum, bytes);
+    co_await until([&] { return sending.done(); });
+    Transfer receiving = lane.receive(behind, part.tag, part.output, bytes);
+    co_await until([&] { return receiving.done(); });
+  }
+  if (before >= 0) {
+    Transfer sending = lane.send(before, part.tag, part.output, bytes);
+    co_await until([&] { return sending.done(); });
+  }
+}
+
+}  // namespace cohort::network

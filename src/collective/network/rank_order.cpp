@@ -1,0 +1,47 @@
+#include "rank_order.h"
+
+#include <vector>
+
+#include <cohort/collective/reduction.h>
+
+namespace cohort::network {
+
+using node::Steps;
+using node::until;
+
+Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                                Arithmetic arithmetic) {
+  const Blocks blocks(part.elements, lane.size());
+  const std::size_t own_bytes = arithmetic.bytes(blocks.elements(lane.index()));
+  const std::byte* const own_block = part.input + arithmetic.bytes(blocks.begin(lane.index()));
+  const Wire::Room room = lane.room(own_bytes * static_cast<std::size_t>(topology.members()));
+
+  std::vector<const std::byte*> contributions(static_cast<std::size_t>(topology.members()));
+  std::vector<Transfer> transfers;
+  for (int step = 0; step < lane.size(); ++step) {
+    const int node = lane.around(-step);
+    for (const int rank : topology.members_of(node)) {
+      const auto place = static_cast<std::size_t>(rank);
+      if (step == 0) {
+        contributions[place] = own_block + static_cast<std::size_t>(topology.number_of(rank)) * stride;
+        continue;
+      }
+      std::byte* const to = room.data() + place * own_bytes;
+      contributions[place] = to;
+      transfers.push_back(lane.receive(node, part.tag, to, own_bytes));
+    }
+  }
+  for (int step = 1; step < lane.size(); ++step) {
+    const int node = lane.around(step);
+    const std::byte* block = part.input + arithmetic.bytes(blocks.begin(node));
+    for (int member = 0; member < topology.members_on(lane.index()); ++member, block += stride)
+      transfers.push_back(lane.send(node, part.tag, block, arithmetic.bytes(blocks.elements(node))));
+  }
+  for (Transfer& transfer : transfers) co_await until([&] { return transfer.done(); });
+
+  if (own_bytes == 0) co_return;
+  reduce_elements(arithmetic.dtype, arithmetic.op, contributions,
+                  part.output + arithmetic.bytes(blocks.begin(lane.index())), blocks.elements(lane.index()));
+}
+
+}  // namespace cohort::network
