@@ -21,9 +21,9 @@ NodeHeap& heap() { return *NodeHeap::of_this_process(); }
 
 TEST(NodeHeap, IsWhereTensorsLive) {
   const Tensor tensor = Tensor::zeros({100}, DType::kFloat32);
-  EXPECT_TRUE(heap().offset_of(tensor.data()).has_value());
+  EXPECT_TRUE(heap().offset_of(tensor.data(), tensor.bytes()).has_value());
   float elsewhere = 0;
-  EXPECT_FALSE(heap().offset_of(reinterpret_cast<std::byte*>(&elsewhere)).has_value());
+  EXPECT_FALSE(heap().offset_of(reinterpret_cast<std::byte*>(&elsewhere), sizeof elsewhere).has_value());
 }
 
 TEST(NodeHeap, IsSeenThroughAnotherMappingOfItsFile) {
@@ -32,7 +32,7 @@ TEST(NodeHeap, IsSeenThroughAnotherMappingOfItsFile) {
   ASSERT_NE(mapped, MAP_FAILED);
   const Tensor tensor = Tensor::from({1.0f, 2.0f});
   float seen[2];
-  std::memcpy(seen, static_cast<std::byte*>(mapped) + heap().offset_of(tensor.data()).value(), sizeof seen);
+  std::memcpy(seen, static_cast<std::byte*>(mapped) + heap().offset_of(tensor.data(), tensor.bytes()).value(), sizeof seen);
   EXPECT_THAT(seen, ::testing::ElementsAre(1, 2));
   munmap(mapped, heap().bytes());
 }
@@ -81,7 +81,7 @@ TEST(NodeHeap, BeginsLargeBlocksAtAHugePage) {
   for (const std::size_t bytes : {kHugePage, kHugePage + 1, 5 * kHugePage}) {
     std::byte* block = heap().allocate(bytes);
     ASSERT_NE(block, nullptr);
-    EXPECT_EQ(heap().offset_of(block).value() % kHugePage, 0u);
+    EXPECT_EQ(heap().offset_of(block, bytes).value() % kHugePage, 0u);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % kHugePage, 0u);
     heap().release(block, bytes);
   }

@@ -154,8 +154,9 @@ std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& opt
   std::vector<std::uint64_t> offsets;
   for (const SeatMemory* seat : own_seats) {
     const NodeHeap* heap = NodeHeap::of_this_process();
-    const auto offset =
-        heap == nullptr ? std::nullopt : heap->offset_of(reinterpret_cast<const std::byte*>(seat));
+    const auto offset = heap == nullptr
+                            ? std::nullopt
+                            : heap->offset_of(reinterpret_cast<const std::byte*>(seat), sizeof *seat);
     if (offset || alone) offsets.push_back(offset.value_or(0));
   }
   if (options.workers.size() == 1 || !options.exchange) return {};
