@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kPrefix = "COHORT_";
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 8> kSpecs{{
+constexpr std::array<SettingSpec, 9> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -36,6 +36,8 @@ constexpr std::array<SettingSpec, 8> kSpecs{{
      "0: all that share memory"},
     {"COHORT_NODE_HEAP", SettingType::kBoolean, "true", "", 0, 0,
      "allocate CPU tensors where the other processes of the node can read and write them"},
+    {"COHORT_CHECK_BUFFERS", SettingType::kBoolean, "false", "", 0, 0,
+     "find tensors that the program changes while a call on them is in flight; copies all tensors"},
 }};
 
 std::string known_names() {
@@ -192,6 +194,8 @@ const std::string& Config::communicator() const { return find("COHORT_COMMUNICAT
 int Config::workers_per_node() const { return static_cast<int>(number_of(find("COHORT_WORKERS_PER_NODE"))); }
 
 bool Config::node_heap() const { return find("COHORT_NODE_HEAP").value == "true"; }
+
+bool Config::check_buffers() const { return find("COHORT_CHECK_BUFFERS").value == "true"; }
 
 bool Config::huge_pages() const { return find("COHORT_HUGE_PAGES").value == "true"; }
 

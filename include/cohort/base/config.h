@@ -58,6 +58,7 @@ class Config {
   [[nodiscard]] const std::string& communicator() const;
   [[nodiscard]] int workers_per_node() const;
   [[nodiscard]] bool node_heap() const;
+  [[nodiscard]] bool check_buffers() const;
 
  private:
   [[nodiscard]] const Setting& find(std::string_view name) const;

@@ -25,9 +25,11 @@
 
 namespace cohort {
 
+class BufferChecks;
+
 class Communicator {
  public:
-  virtual ~Communicator() = default;
+  virtual ~Communicator();
 
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -100,7 +102,7 @@ class Communicator {
   virtual void abort(const Error& error) = 0;
 
  protected:
-  Communicator(int rank, std::vector<MemberInfo> members) : rank_(rank), members_(std::move(members)) {}
+  Communicator(int rank, std::vector<MemberInfo> members);
 
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.
@@ -110,8 +112,12 @@ class Communicator {
   virtual void run(const CollectiveCall& call) { start(call).wait(); }
 
  private:
+  void carry_out(const CollectiveCall& call);
+  Work begin(const CollectiveCall& call);
+
   int rank_;
   std::vector<MemberInfo> members_;
+  std::unique_ptr<BufferChecks> checks_;  ///< null unless COHORT_CHECK_BUFFERS asks for them
 };
 
 }  // namespace cohort

@@ -4,7 +4,7 @@
 // (`Tensor::wrap`, `from_dlpack`) profit wherever they lie in it.
 //
 // While a range is registered, and while it is being registered or given back, it must stay
-// mapped; during the latter two no other thread may write to it. Locks and advice on the
+// mapped; during the latter two no other thread or call may write to it. Locks and advice on the
 // pages (mlock, madvise) are lost, and forked children share them. Memory that another
 // driver has pinned must not be registered. Any thread may register.
 #pragma once
