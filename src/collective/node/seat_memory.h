@@ -14,6 +14,8 @@
 
 #include <cohort/collective/collective_call.h>
 
+#include "bell.h"
+
 namespace cohort::node {
 
 /// Two cache lines: the hardware fetches them in pairs, so flags of different writers keep apart.
@@ -93,6 +95,9 @@ struct SeatMemory {
   alignas(kApart) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
   alignas(kApart) std::atomic<std::uint64_t> shares{0};  ///< direct collectives whose share is done
+
+  /// Rung whenever one of the flags above has been raised.
+  alignas(kApart) Bell bell;
 
   /// The exact call, for who finds a difference or waits for long. `described` is its sequence number.
   alignas(kApart) std::atomic<std::uint64_t> described{0};
