@@ -26,13 +26,27 @@ TEST(NodeHeap, IsWhereTensorsLive) {
   EXPECT_FALSE(heap().offset_of(reinterpret_cast<std::byte*>(&elsewhere), sizeof elsewhere).has_value());
 }
 
+TEST(NodeHeap, IsNotWherePrivateTensorsLive) {
+  const std::size_t before = heap().statistics().used_bytes;
+  for (const std::size_t elements : {std::size_t{0}, std::size_t{100}, kHugePage}) {
+    const Tensor tensor = Tensor::wrap(allocate_private(elements * sizeof(float), Device()), 0,
+                                       {static_cast<std::int64_t>(elements)}, DType::kFloat32);
+    tensor.fill(1);
+    EXPECT_FALSE(heap().offset_of(tensor.data(), tensor.bytes()).has_value()) << elements;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data()) % kAlignment, 0u);
+  }
+  EXPECT_EQ(heap().statistics().used_bytes, before);
+  EXPECT_THROW(static_cast<void>(allocate_private(8, Device(DeviceKind::kCuda, 0))), Unavailable);
+}
+
 TEST(NodeHeap, IsSeenThroughAnotherMappingOfItsFile) {
   void* mapped = mmap(nullptr, heap().bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                       heap().descriptor(), 0);
   ASSERT_NE(mapped, MAP_FAILED);
   const Tensor tensor = Tensor::from({1.0f, 2.0f});
   float seen[2];
-  std::memcpy(seen, static_cast<std::byte*>(mapped) + heap().offset_of(tensor.data(), tensor.bytes()).value(), sizeof seen);
+  std::memcpy(seen, static_cast<std::byte*>(mapped) + heap().offset_of(tensor.data(), tensor.bytes()).value(),
+              sizeof seen);
   EXPECT_THAT(seen, ::testing::ElementsAre(1, 2));
   munmap(mapped, heap().bytes());
 }
