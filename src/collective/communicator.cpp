@@ -217,99 +217,97 @@ Communicator::Communicator(int rank, std::vector<MemberInfo> members)
 
 Communicator::~Communicator() = default;
 
-void Communicator::carry_out(const CollectiveCall& call) {
+void Communicator::run(const CollectiveCall& call) {
   if (checks_ == nullptr)
-    run(call);
+    carry_out(call);
   else
-    begin(call).wait();
+    start(call).wait();
 }
 
-Work Communicator::begin(const CollectiveCall& call) {
-  if (checks_ == nullptr) return start(call);
-  return checks_->start(call, [this](const CollectiveCall& copy) { return start(copy); });
+Work Communicator::start(const CollectiveCall& call) {
+  if (checks_ == nullptr) return begin(call);
+  return checks_->start(call, [this](const CollectiveCall& copy) { return begin(copy); });
 }
 
 void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout) {
-  carry_out(all_reduce_call(input, output, op, layout));
+  run(all_reduce_call(input, output, op, layout));
 }
 Work Communicator::all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op,
                                     std::uint64_t layout) {
-  return begin(all_reduce_call(input, output, op, layout));
+  return start(all_reduce_call(input, output, op, layout));
 }
 
 void Communicator::reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root) {
-  carry_out(reduce_call(input, output, op, root, rank(), size()));
+  run(reduce_call(input, output, op, root, rank(), size()));
 }
 Work Communicator::reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, int root) {
-  return begin(reduce_call(input, output, op, root, rank(), size()));
+  return start(reduce_call(input, output, op, root, rank(), size()));
 }
 
-void Communicator::broadcast(const Tensor& tensor, int root) {
-  carry_out(broadcast_call(tensor, root, size()));
-}
+void Communicator::broadcast(const Tensor& tensor, int root) { run(broadcast_call(tensor, root, size())); }
 Work Communicator::broadcast_async(const Tensor& tensor, int root) {
-  return begin(broadcast_call(tensor, root, size()));
+  return start(broadcast_call(tensor, root, size()));
 }
 
 void Communicator::all_gather(const Tensor& input, const Tensor& output) {
-  carry_out(all_gather_call(input, output, rank(), size()));
+  run(all_gather_call(input, output, rank(), size()));
 }
 Work Communicator::all_gather_async(const Tensor& input, const Tensor& output) {
-  return begin(all_gather_call(input, output, rank(), size()));
+  return start(all_gather_call(input, output, rank(), size()));
 }
 
 void Communicator::all_gather_uneven(const Tensor& input, const Tensor& output,
                                      std::span<const std::size_t> counts) {
-  carry_out(all_gather_uneven_call(input, output, counts, rank(), size()));
+  run(all_gather_uneven_call(input, output, counts, rank(), size()));
 }
 Work Communicator::all_gather_uneven_async(const Tensor& input, const Tensor& output,
                                            std::span<const std::size_t> counts) {
-  return begin(all_gather_uneven_call(input, output, counts, rank(), size()));
+  return start(all_gather_uneven_call(input, output, counts, rank(), size()));
 }
 
 void Communicator::reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op) {
-  carry_out(reduce_scatter_call(input, output, op, rank(), size()));
+  run(reduce_scatter_call(input, output, op, rank(), size()));
 }
 Work Communicator::reduce_scatter_async(const Tensor& input, const Tensor& output, ReduceOp op) {
-  return begin(reduce_scatter_call(input, output, op, rank(), size()));
+  return start(reduce_scatter_call(input, output, op, rank(), size()));
 }
 
 void Communicator::all_to_all(const Tensor& input, const Tensor& output) {
-  carry_out(all_to_all_call(input, output, size()));
+  run(all_to_all_call(input, output, size()));
 }
 Work Communicator::all_to_all_async(const Tensor& input, const Tensor& output) {
-  return begin(all_to_all_call(input, output, size()));
+  return start(all_to_all_call(input, output, size()));
 }
 
 void Communicator::gather(const Tensor& input, const Tensor& output, int root) {
-  carry_out(gather_call(input, output, root, rank(), size()));
+  run(gather_call(input, output, root, rank(), size()));
 }
 Work Communicator::gather_async(const Tensor& input, const Tensor& output, int root) {
-  return begin(gather_call(input, output, root, rank(), size()));
+  return start(gather_call(input, output, root, rank(), size()));
 }
 
 void Communicator::scatter(const Tensor& input, const Tensor& output, int root) {
-  carry_out(scatter_call(input, output, root, rank(), size()));
+  run(scatter_call(input, output, root, rank(), size()));
 }
 Work Communicator::scatter_async(const Tensor& input, const Tensor& output, int root) {
-  return begin(scatter_call(input, output, root, rank(), size()));
+  return start(scatter_call(input, output, root, rank(), size()));
 }
 
-void Communicator::barrier() { carry_out(CollectiveCall{}); }
-Work Communicator::barrier_async() { return begin(CollectiveCall{}); }
+void Communicator::barrier() { run(CollectiveCall{}); }
+Work Communicator::barrier_async() { return start(CollectiveCall{}); }
 
 void Communicator::send(const Tensor& tensor, int peer, int tag) {
-  carry_out(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size()));
+  run(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size()));
 }
 Work Communicator::send_async(const Tensor& tensor, int peer, int tag) {
-  return begin(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size()));
+  return start(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size()));
 }
 
 void Communicator::receive(const Tensor& tensor, int peer, int tag) {
-  carry_out(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size()));
+  run(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size()));
 }
 Work Communicator::receive_async(const Tensor& tensor, int peer, int tag) {
-  return begin(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size()));
+  return start(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size()));
 }
 
 }  // namespace cohort

@@ -55,7 +55,7 @@ class Alone final : public Communicator {
     void wait() override {}
     [[nodiscard]] bool done() noexcept override { return true; }
   };
-  Work start(const CollectiveCall&) override {
+  Work begin(const CollectiveCall&) override {
     in_flight_();
     return Work(std::make_shared<Done>());
   }

@@ -106,14 +106,14 @@ class Communicator {
 
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.
-  virtual Work start(const CollectiveCall& call) = 0;
+  virtual Work begin(const CollectiveCall& call) = 0;
 
   /// The blocking form; implementations may have a shorter way than starting and waiting.
-  virtual void run(const CollectiveCall& call) { start(call).wait(); }
+  virtual void carry_out(const CollectiveCall& call) { begin(call).wait(); }
 
  private:
-  void carry_out(const CollectiveCall& call);
-  Work begin(const CollectiveCall& call);
+  void run(const CollectiveCall& call);
+  Work start(const CollectiveCall& call);
 
   int rank_;
   std::vector<MemberInfo> members_;
