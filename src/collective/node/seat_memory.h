@@ -26,6 +26,9 @@ inline constexpr std::size_t kSlotBytes = 8 * 1024;
 inline constexpr std::size_t kPieceBytes = 32 * 1024;
 inline constexpr std::size_t kCells = 4;
 
+/// Members of one node: a piece has room for an element of 8 bytes for each.
+inline constexpr std::size_t kMostMembers = kPieceBytes / 8;
+
 /// Payload, then, by a release store, the word: {sequence, fingerprint of the call}, 32 bits each.
 struct alignas(kApart) Line {
   std::array<std::byte, kPayloadBytes> payload;
