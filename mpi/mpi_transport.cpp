@@ -5,6 +5,8 @@
 
 #include <cohort/base/error.h>
 
+#include "eager_limit.h"
+
 namespace cohort::mpi {
 namespace {
 
@@ -21,6 +23,7 @@ MpiTransport::MpiTransport(std::shared_ptr<Runtime> runtime, MPI_Comm comm) : ru
   const Gate::Pass pass = runtime_->gate().enter();
   collectives_ = Comm::duplicate(comm);
   messages_ = Comm::duplicate(comm);
+  message_bytes_ = static_cast<std::size_t>(all_reduce_min(to_count(longest_eager_message()), comm));
 }
 
 MpiTransport::~MpiTransport() {

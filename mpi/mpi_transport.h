@@ -30,6 +30,7 @@ class MpiTransport final : public Transport {
   void tell(int member, std::string_view note) override;
   [[nodiscard]] std::optional<Note> hear() override;
   [[nodiscard]] bool any_thread() const noexcept override { return runtime_->gate().any_thread(); }
+  [[nodiscard]] std::size_t message_bytes() const noexcept override { return message_bytes_; }
 
  private:
   struct Pending {
@@ -49,6 +50,7 @@ class MpiTransport final : public Transport {
   std::shared_ptr<Runtime> runtime_;
   Comm collectives_;
   Comm messages_;
+  std::size_t message_bytes_ = 0;
   RequestSet requests_{0};        ///< by ticket
   std::vector<Pending> pending_;  ///< by ticket
   std::uint64_t sweeps_ = 1;

@@ -44,7 +44,8 @@ Steps all_reduce_along(AllReduceAlgorithm algorithm, const Lane& lane, const Par
 Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorithm algorithm, Part share) {
   const Lane lane = site.lane();
   const Arithmetic arithmetic = lane_arithmetic(call);
-  const Segments parts(share.elements, part_bytes(algorithm, lane.size()) / size_of(call.dtype));
+  const Segments parts(share.elements,
+                       part_bytes(algorithm, lane.size(), site.wire.message_bytes()) / size_of(call.dtype));
   Crew crew;
   for (std::size_t index = 0; index < parts.count(); ++index) {
     const std::size_t offset = arithmetic.bytes(parts.begin(index));
@@ -78,7 +79,8 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
   const AllReduceAlgorithm algorithm = choose_all_reduce(lane_bytes, site.topology.nodes(), site.constants);
   const std::size_t parts = site.parts_per_segment();
-  const Segments segments = segments_of(site, call, parts * part_bytes(algorithm, site.topology.nodes()));
+  const Segments segments = segments_of(
+      site, call, parts * part_bytes(algorithm, site.topology.nodes(), site.wire.message_bytes()));
   const std::size_t in_flight = kPartsInFlight / parts;
   Crew crew;
   std::size_t opened = 0;
@@ -126,8 +128,8 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
   const int root_node = site.topology.node_of(call.root);
   const bool at_root = site.topology.own_node() == root_node;
-  const Segments segments =
-      segments_of(site, call, part_bytes(AllReduceAlgorithm::kRing, site.topology.nodes()));
+  const Segments segments = segments_of(
+      site, call, part_bytes(AllReduceAlgorithm::kRing, site.topology.nodes(), site.wire.message_bytes()));
   Crew crew;
   std::vector<Wire::Room> rooms(kPartsInFlight);
   std::size_t opened = 0;

@@ -106,7 +106,7 @@ std::vector<int> in_order_of_sending(const Topology& topology) {
 // node has read that part of it.
 
 Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call) {
-  const Segments segments(call.elements, kMessageBytes / size_of(call.dtype));
+  const Segments segments(call.elements, site.wire.message_bytes() / size_of(call.dtype));
   const std::vector<int> members = in_order_of_sending(site.topology);
   for (std::size_t index = 0; index < segments.count(); ++index) {
     Segment segment(site, call, segments.begin(index), segments.elements(index), tag_of_part(index));
