@@ -18,6 +18,7 @@ std::atomic<bool> no_thread_left{false};
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library's are reserved
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
                               void* argument) noexcept {
   if (no_thread_left) return EAGAIN;

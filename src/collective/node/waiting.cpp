@@ -54,7 +54,7 @@ Waiting::Clock::duration Waiting::nap() const noexcept {
   return std::clamp<Clock::duration>((now_ - started_) / 16, kShortestNap, kLongestNap);
 }
 
-void Waiting::give_way() {
+void Waiting::give_way() const {
   if (naps_) {
     std::this_thread::sleep_for(nap());
   } else if (polls_ >= polls_before_yielding_) {

@@ -20,7 +20,7 @@ class Waiting {
   explicit Waiting(bool crowded) noexcept : polls_before_yielding_(crowded ? kFewPolls : kManyPolls) {}
 
   /// Between two polls without success: gives the core away or naps, if it is time for that.
-  void give_way();
+  void give_way() const;
 
   /// Whether it has been waited for so long that a nap is what gives way.
   [[nodiscard]] bool naps() const noexcept { return naps_; }
