@@ -24,6 +24,7 @@ case $limit in
   *) fail "no such limit" ;;
 esac
 
+# shellcheck disable=SC2016
 limited() { "${launcher[@]}" bash -c "$set_limit"'; exec "$0"' "$1" </dev/null; }
 
 limited "$program" || fail "collectives fail"
