@@ -84,6 +84,66 @@ std::string processor_name() {
   return {name.data(), static_cast<std::size_t>(length)};
 }
 
+namespace {
+
+/// Between MPI_T_init_thread and MPI_T_finalize, which count.
+class ToolsInterface {
+ public:
+  ToolsInterface() {
+    int granted = MPI_THREAD_SINGLE;
+    usable_ = MPI_T_init_thread(MPI_THREAD_SINGLE, &granted) == MPI_SUCCESS;
+  }
+  ~ToolsInterface() {
+    if (usable_) MPI_T_finalize();
+  }
+  ToolsInterface(const ToolsInterface&) = delete;
+  ToolsInterface& operator=(const ToolsInterface&) = delete;
+
+  [[nodiscard]] bool usable() const noexcept { return usable_; }
+
+ private:
+  bool usable_ = false;
+};
+
+template <class Number>
+std::optional<std::size_t> read_variable(MPI_T_cvar_handle handle) {
+  Number value = 0;
+  if (MPI_T_cvar_read(handle, &value) != MPI_SUCCESS || value < 0) return std::nullopt;
+  return static_cast<std::size_t>(value);
+}
+
+std::optional<std::size_t> read_variable(MPI_T_cvar_handle handle, MPI_Datatype type) {
+  if (type == MPI_INT || type == MPI_UNSIGNED) return read_variable<int>(handle);
+  if (type == MPI_UNSIGNED_LONG || type == MPI_UNSIGNED_LONG_LONG || type == MPI_COUNT)
+    return read_variable<long long>(handle);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::size_t> control_variable(const char* name) {
+  const ToolsInterface tools;
+  int index = 0;
+  if (!tools.usable() || MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS) return std::nullopt;
+  int verbosity = 0;
+  int binding = MPI_T_BIND_NO_OBJECT;
+  int scope = 0;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  if (MPI_T_cvar_get_info(index, nullptr, nullptr, &verbosity, &type, nullptr, nullptr, nullptr, &binding,
+                          &scope) != MPI_SUCCESS) {
+    return std::nullopt;
+  }
+  MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
+  int count = 0;
+  if (binding != MPI_T_BIND_NO_OBJECT ||
+      MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) != MPI_SUCCESS) {
+    return std::nullopt;
+  }
+  const std::optional<std::size_t> value = count == 1 ? read_variable(handle, type) : std::nullopt;
+  MPI_T_cvar_handle_free(&handle);
+  return value;
+}
+
 std::string library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;

@@ -28,6 +28,9 @@ void finalize();
 /// Ends all processes of `comm`; may fail to, and then returns.
 void abort(MPI_Comm comm, int code) noexcept;
 [[nodiscard]] std::string processor_name();
+/// The value of one of the library's variables (MPI_T); nothing when it has none of that name, or not a
+/// whole number.
+[[nodiscard]] std::optional<std::size_t> control_variable(const char* name);
 
 // ---- communicators and operators ----
 

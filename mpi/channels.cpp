@@ -4,6 +4,8 @@
 
 #include <cohort/base/error.h>
 
+#include "eager_limit.h"
+
 namespace cohort::mpi {
 
 Channels::Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members)
@@ -18,6 +20,7 @@ Channels::Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members)
   }
   collectives_ = Comm::duplicate(comm);
   messages_ = Comm::duplicate(comm);
+  message_bytes_ = static_cast<std::size_t>(all_reduce_min(static_cast<int>(longest_eager_message()), comm));
 }
 
 Channels::~Channels() {

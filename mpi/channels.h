@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 
 #include <cohort/collective/transport.h>
@@ -27,6 +28,8 @@ class Channels {
   Channels& operator=(const Channels&) = delete;
 
   [[nodiscard]] Gate& gate() const noexcept { return runtime_->gate(); }
+  /// The longest message that none of the workers' MPI keeps back until it is received.
+  [[nodiscard]] std::size_t message_bytes() const noexcept { return message_bytes_; }
   [[nodiscard]] int members_per_worker() const noexcept { return members_; }
 
   [[nodiscard]] MPI_Comm comm(Transport::Channel channel) const noexcept {
@@ -47,6 +50,7 @@ class Channels {
   int members_;
   Comm collectives_;
   Comm messages_;
+  std::size_t message_bytes_ = 0;
   std::atomic<bool> left_open_{false};
 };
 

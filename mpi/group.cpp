@@ -18,11 +18,13 @@ namespace {
 using namespace std::chrono_literals;
 
 /// How long after its own deadline a member waits for member 0 to say who is missing.
-constexpr auto kPatience = 1s;
+constexpr auto kTimeToConclude = 2s;
+/// How long member 0, or who waits for a message, looks for the missing after the deadline.
+constexpr auto kTimeToShowUp = 200ms;
 /// How long member 0 waits for answers to its question who is here.
 constexpr auto kTimeToAnswer = 500ms;
-/// Polls between two looks at the clock, the deadlines and the notices.
-constexpr unsigned kPollsPerLook = 64;
+/// Between two looks at the deadlines and the notices. Polls are no measure: each may give the core away.
+constexpr auto kBetweenLooks = 1ms;
 
 /// What a waiting thread does when nothing moved: yields its core, and naps once it has waited
 /// so long for other members to arrive that a nap more makes no difference.
@@ -132,11 +134,15 @@ void Group::require_usable(const CollectiveCall& call) {
 
 void Group::wait(const Operation& operation) {
   Backoff backoff;
-  for (unsigned polls = 0; !operation.finished(); ++polls) {
+  Clock::time_point next_look = Clock::now();
+  while (!operation.finished()) {
     bool moved = false;
     bool may_nap = true;
     if (const Gate::Pass pass = runtime_->gate().try_enter()) {
-      moved = progress(polls % kPollsPerLook == 0);
+      const Clock::time_point now = Clock::now();
+      const bool looks = now >= next_look;
+      if (looks) next_look = now + kBetweenLooks;
+      moved = progress(looks);
       may_nap = operation.waits_for_arrival();
     }
     if (moved)
@@ -243,8 +249,9 @@ void Group::heed(const Notice& notice) {
 }
 
 void Group::check_deadlines() {
-  if (inquest_ && Clock::now() >= inquest_->ends_at) close_inquest();
+  if (inquest_ && inquest_->patience.is_over()) close_inquest();
   if (const std::shared_ptr<Message> late = messages_.expired()) {
+    if (!had_its_chance(*late, true, kTimeToShowUp)) return;
     const int peer = late->call().root;
     return fail_from(next_sequence_, missing(*late, {&peer, 1}), true);
   }
@@ -252,15 +259,25 @@ void Group::check_deadlines() {
   const Collective& late = *collectives_.front();
   // The first deadline to pass counts, whoever's it is.
   if (!late.deadline().expired() && told_late_ != late.sequence()) return;
-  if (place_.rank == 0) return deadline_passed(late);
+  if (place_.rank == 0) {
+    if (had_its_chance(late, false, kTimeToShowUp)) deadline_passed(late);
+    return;
+  }
   // Member 0 knows who is missing; only if it says nothing, it is missing itself.
   if (reported_late_ != late.sequence()) {
     reported_late_ = late.sequence();
     notices_->send({NoticeKind::kLate, late.sequence(), std::nullopt}, 0);
   }
-  if (!late.deadline().plus(kPatience).expired()) return;
+  if (!had_its_chance(late, false, kTimeToConclude)) return;
   const int chief = 0;
   fail_from(late.sequence(), missing(late, {&chief, 1}), true);
+}
+
+bool Group::had_its_chance(const Operation& late, bool is_message, Clock::duration time) {
+  const bool is_known =
+      last_chance_ && last_chance_->sequence == late.sequence() && last_chance_->is_message == is_message;
+  if (!is_known) last_chance_ = {late.sequence(), is_message, Patience(time)};
+  return last_chance_->patience.is_over();
 }
 
 void Group::deadline_passed(const Collective& collective) {
@@ -270,7 +287,7 @@ void Group::deadline_passed(const Collective& collective) {
     return;
   }
   if (inquest_ && inquest_->sequence == collective.sequence()) return;
-  inquest_ = {collective.sequence(), Clock::now() + kTimeToAnswer, std::vector<bool>(members_.size())};
+  inquest_ = {collective.sequence(), Patience(kTimeToAnswer), std::vector<bool>(members_.size())};
   inquest_->present[0] = true;
   notices_->send_to_all({NoticeKind::kAsk, collective.sequence(), std::nullopt});
 }

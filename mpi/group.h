@@ -47,11 +47,32 @@ class Group {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// Time that others are given to show up. It ends by the clock, but not before this member has looked
+  /// often enough to have seen them: it may itself have got no processor time.
+  class Patience {
+   public:
+    explicit Patience(Clock::duration time) : ends_at_(Clock::now() + time) {}
+    /// At each look.
+    [[nodiscard]] bool is_over() { return ++looks_ >= kLooks && Clock::now() >= ends_at_; }
+
+   private:
+    static constexpr int kLooks = 20;
+    Clock::time_point ends_at_;
+    int looks_ = 0;
+  };
+
   /// Member 0 asks who still answers, when a transfer has not ended in time.
   struct Inquest {
     std::uint64_t sequence;
-    Clock::time_point ends_at;
+    Patience patience;
     std::vector<bool> present;
+  };
+
+  /// A deadline has passed, and who is late gets a last chance.
+  struct LastChance {
+    std::uint64_t sequence;
+    bool is_message;
+    Patience patience;
   };
 
   /// True when something moved. `thorough` includes what need not be looked at each time.
@@ -62,6 +83,7 @@ class Group {
   void read_notices();
   void heed(const Notice& notice);
   void check_deadlines();
+  [[nodiscard]] bool had_its_chance(const Operation& late, bool is_message, Clock::duration time);
   void deadline_passed(const Collective& collective);
   void close_inquest();
   [[nodiscard]] const Collective* find(std::uint64_t sequence) const;
@@ -94,6 +116,7 @@ class Group {
   std::uint64_t next_message_ = 0;
   std::optional<Error> failure_;  ///< what calls to come end in
   std::optional<Inquest> inquest_;
+  std::optional<LastChance> last_chance_;
   std::optional<std::uint64_t> told_late_;      ///< member 0: a deadline of this call has passed
   std::optional<std::uint64_t> reported_late_;  ///< the others: of this call, and member 0 knows
   bool memory_in_use_ = false;                  ///< MPI may still use memory of failed calls

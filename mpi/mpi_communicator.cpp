@@ -25,10 +25,10 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<Runtime> runtime, MPI_Comm comm
 
 void MpiCommunicator::wait_for_all() { group_->wait(*group_->start(CollectiveCall{}, Deadline::never())); }
 
-Work MpiCommunicator::start(const CollectiveCall& call) {
+Work MpiCommunicator::begin(const CollectiveCall& call) {
   return Work(std::make_shared<InFlight>(group_, group_->start(call)));
 }
 
-void MpiCommunicator::run(const CollectiveCall& call) { group_->wait(*group_->start(call)); }
+void MpiCommunicator::carry_out(const CollectiveCall& call) { group_->wait(*group_->start(call)); }
 
 }  // namespace cohort::mpi

@@ -27,8 +27,8 @@ class MpiCommunicator final : public Communicator {
   void wait_for_all();
 
  protected:
-  Work start(const CollectiveCall& call) override;
-  void run(const CollectiveCall& call) override;
+  Work begin(const CollectiveCall& call) override;
+  void carry_out(const CollectiveCall& call) override;
 
  private:
   std::shared_ptr<Group> group_;

@@ -28,6 +28,7 @@ class MpiTransport final : public Transport {
   void tell(int member, std::string_view note) override;
   [[nodiscard]] std::optional<Note> hear() override;
   [[nodiscard]] bool any_thread() const noexcept override { return channels_->gate().any_thread(); }
+  [[nodiscard]] std::size_t message_bytes() const noexcept override { return channels_->message_bytes(); }
 
  private:
   struct Pending {

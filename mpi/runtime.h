@@ -2,10 +2,11 @@
 // of them, also beyond the Session.
 #pragma once
 
-#include <atomic>
+#include <memory>
+#include <utility>
 
 #include <cohort/base/error.h>
-#include <cohort/cluster/peer_watch.h>
+#include <cohort/cluster/fault_record.h>
 
 #include "gate.h"
 #include "operators.h"
@@ -21,17 +22,16 @@ class Runtime {
 
   /// The first fault among the other workers, or null.
   [[nodiscard]] const Error* fault() const noexcept {
-    const PeerWatch* watch = watch_.load(std::memory_order_acquire);
-    return watch == nullptr ? nullptr : watch->fault();
+    return faults_ == nullptr ? nullptr : faults_->fault();
   }
 
-  /// From here on communicators look at `watch`, until it is replaced by null.
-  void set_watch(const PeerWatch* watch) noexcept { watch_.store(watch, std::memory_order_release); }
+  /// From here on communicators look there. While the Session starts, on its thread.
+  void set_faults(std::shared_ptr<const FaultRecord> faults) noexcept { faults_ = std::move(faults); }
 
  private:
   Gate gate_;
   Operators operators_;
-  std::atomic<const PeerWatch*> watch_{nullptr};
+  std::shared_ptr<const FaultRecord> faults_;
 };
 
 }  // namespace cohort::mpi

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
+#include <cohort/cluster/peer_watch.h>
 #include <cohort/collective/network_communicator.h>
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
@@ -174,8 +176,10 @@ void Session::Impl::watch_others() {
   options.workers = workers_;
   options.exchange = [this](std::string_view blob) { return exchange(blob); };
   options.grace = settings_.fault_grace();
+  options.beat = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.heartbeat());
+  options.silence = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.silence());
   watch_ = std::make_unique<PeerWatch>(std::move(options));
-  runtime_->set_watch(watch_.get());
+  runtime_->set_faults(watch_->record());
 }
 
 std::vector<std::string> Session::Impl::exchange(std::string_view blob) {
@@ -286,7 +290,6 @@ void Session::Impl::close() {
     library_.finalize();
   }
   if (watch_ && !watch_->leave()) throw_error(fault()->code(), fault()->what(), fault()->origin());
-  runtime_->set_watch(nullptr);
   ProcessEnd::instance().give_back();
 }
 

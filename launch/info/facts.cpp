@@ -5,6 +5,7 @@
 
 #include <cohort/base/version.h>
 #include <cohort/device/device.h>
+#include <cohort/device/node_heap.h>
 #include <cohort/device/topology.h>
 #include <cohort/mpi/session.h>
 
@@ -25,6 +26,12 @@ std::vector<DeviceFacts> gather_devices(int count) {
   return devices;
 }
 
+MemoryFacts gather_memory(const Config& settings) {
+  const NodeHeap* heap = NodeHeap::of_this_process();
+  return {.node_heap_bytes = heap == nullptr ? std::nullopt : std::optional(heap->bytes()),
+          .huge_pages = settings.huge_pages()};
+}
+
 }  // namespace
 
 Facts gather() {
@@ -37,6 +44,7 @@ Facts gather() {
                      {.name = "nccl", .enabled = false, .version = {}}},
       .mpi_library = mpi::library_version(),
       .devices = gather_devices(settings.cpu_devices()),
+      .memory = gather_memory(settings),
       .settings = {settings.settings().begin(), settings.settings().end()},
   };
 }

@@ -1,6 +1,7 @@
 // What cohort-info reports: this copy of Cohort, how it was built, and what it finds here.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,12 @@ struct DeviceFacts {
   std::vector<int> numa_nodes;
 };
 
+/// Where this process's tensors get their memory.
+struct MemoryFacts {
+  std::optional<std::size_t> node_heap_bytes;  ///< what the node heap may grow to; nothing without one
+  bool huge_pages = false;                     ///< asked for; the kernel decides
+};
+
 struct Facts {
   std::string version;
   std::string build_type;
@@ -29,6 +36,7 @@ struct Facts {
   std::vector<Component> components;
   std::string mpi_library;
   std::vector<DeviceFacts> devices;
+  MemoryFacts memory;
   std::vector<Setting> settings;
 };
 

@@ -30,12 +30,14 @@ std::string to_json(const Facts& facts) {
   for (const DeviceFacts& device : facts.devices) {
     devices.push_back({{"name", device.name}, {"cores", device.cores}, {"numa_nodes", device.numa_nodes}});
   }
+  const Json heap = facts.memory.node_heap_bytes ? Json(*facts.memory.node_heap_bytes) : Json(nullptr);
   Json settings = Json::array();
   for (const Setting& setting : facts.settings) settings.push_back(to_json_value(setting));
   return Json{{"version", facts.version},
               {"build", build},
               {"mpi", {{"library", facts.mpi_library}}},
               {"devices", devices},
+              {"memory", {{"node_heap_bytes", heap}, {"huge_pages", facts.memory.huge_pages}}},
               {"settings", settings}}
       .dump(2);
 }

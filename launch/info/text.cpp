@@ -11,6 +11,13 @@ std::string describe(const DeviceFacts& device) {
                      fmt::join(device.numa_nodes, " "));
 }
 
+std::string describe(const MemoryFacts& memory) {
+  const std::string heap = memory.node_heap_bytes ? fmt::format("{} MiB, shared with the node's processes",
+                                                                *memory.node_heap_bytes >> 20)
+                                                  : "off: tensors are private";
+  return fmt::format("  node heap  {}\n  huge pages {}\n", heap, memory.huge_pages ? "on" : "off");
+}
+
 /// For example `choice, debug|info|warning`.
 std::string describe_type(const SettingSpec& spec) {
   if (spec.type != SettingType::kChoice) return std::string(to_string(spec.type));
@@ -34,7 +41,7 @@ std::string to_text(const Facts& facts) {
   }
   text += fmt::format("\nMPI library\n  {}\n\nDevices of this process\n", facts.mpi_library);
   for (const DeviceFacts& device : facts.devices) text += describe(device);
-  text += "\nSettings\n";
+  text += "\nMemory of this process\n" + describe(facts.memory) + "\nSettings\n";
   for (const Setting& setting : facts.settings) text += describe(setting);
   return text;
 }

@@ -16,13 +16,19 @@ namespace {
 constexpr std::string_view kPrefix = "COHORT_";
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 8> kSpecs{{
+constexpr std::array<SettingSpec, 11> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
      "how long a collective waits for its members before it names who is missing; 0 waits for ever"},
     {"COHORT_FAULT_GRACE_SECONDS", SettingType::kSeconds, "3", "", 0.1, 3600,
      "after the loss of a worker: how long the others may take to end by themselves before they are ended"},
+    {"COHORT_HEARTBEAT_SECONDS", SettingType::kSeconds, "1", "", 0.01, 3600,
+     "time between the signs of life that workers send one another"},
+    {"COHORT_SILENCE_SECONDS", SettingType::kSeconds, "5", "", 0, 86'400,
+     "without a sign of life for so long, a worker counts as lost; at least twice the heartbeat, and the "
+     "same "
+     "on all workers; 0: never, for debuggers that stop one of them"},
     {"COHORT_CPU_DEVICES", SettingType::kInteger, "1", "", 1, 4096,
      "number of logical CPU devices (cpu:0, cpu:1, ...) that this worker's cores are split into"},
     {"COHORT_HUGE_PAGES", SettingType::kBoolean, "true", "", 0, 0,
@@ -34,6 +40,8 @@ constexpr std::array<SettingSpec, 8> kSpecs{{
      "0: all that share memory"},
     {"COHORT_NODE_HEAP", SettingType::kBoolean, "true", "", 0, 0,
      "allocate CPU tensors where the other processes of the node can read and write them"},
+    {"COHORT_CHECK_BUFFERS", SettingType::kBoolean, "false", "", 0, 0,
+     "find tensors that the program changes while a call on them is in flight; copies all tensors"},
 }};
 
 std::string known_names() {
@@ -160,6 +168,15 @@ Config::Config(const Environment& environment) {
     }
     settings_.push_back(std::move(setting));
   }
+  require_silence_longer_than_heartbeat();
+}
+
+void Config::require_silence_longer_than_heartbeat() const {
+  if (silence().count() == 0 || silence() >= 2 * heartbeat()) return;
+  throw InvalidArgument(
+      "setting COHORT_SILENCE_SECONDS={} is less than twice COHORT_HEARTBEAT_SECONDS={}: workers would count "
+      "as lost between two signs of life. Raise it, or lower the other.",
+      silence().count(), heartbeat().count());
 }
 
 const Setting& Config::find(std::string_view name) const {
@@ -179,6 +196,14 @@ std::chrono::duration<double> Config::fault_grace() const {
   return std::chrono::duration<double>(number_of(find("COHORT_FAULT_GRACE_SECONDS")));
 }
 
+std::chrono::duration<double> Config::heartbeat() const {
+  return std::chrono::duration<double>(number_of(find("COHORT_HEARTBEAT_SECONDS")));
+}
+
+std::chrono::duration<double> Config::silence() const {
+  return std::chrono::duration<double>(number_of(find("COHORT_SILENCE_SECONDS")));
+}
+
 int Config::cpu_devices() const { return static_cast<int>(number_of(find("COHORT_CPU_DEVICES"))); }
 
 const std::string& Config::communicator() const { return find("COHORT_COMMUNICATOR").value; }
@@ -186,6 +211,8 @@ const std::string& Config::communicator() const { return find("COHORT_COMMUNICAT
 int Config::workers_per_node() const { return static_cast<int>(number_of(find("COHORT_WORKERS_PER_NODE"))); }
 
 bool Config::node_heap() const { return find("COHORT_NODE_HEAP").value == "true"; }
+
+bool Config::check_buffers() const { return find("COHORT_CHECK_BUFFERS").value == "true"; }
 
 bool Config::huge_pages() const { return find("COHORT_HUGE_PAGES").value == "true"; }
 

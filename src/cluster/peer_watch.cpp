@@ -129,7 +129,9 @@ PeerWatch::PeerWatch(PeerWatchOptions options) : loop_(std::make_unique<watch::L
 
 PeerWatch::~PeerWatch() = default;
 
-const Error* PeerWatch::fault() const noexcept { return loop_->fault(); }
+const Error* PeerWatch::fault() const noexcept { return loop_->record()->fault(); }
+
+std::shared_ptr<const FaultRecord> PeerWatch::record() const noexcept { return loop_->record(); }
 
 void PeerWatch::announce_failure(std::string_view text) noexcept {
   try {

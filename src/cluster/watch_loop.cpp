@@ -145,7 +145,8 @@ Loop::TimePoint Loop::next_due() const {
 
 /// Where a further fault would mean nothing, nor would silence.
 bool Loop::judges_silence_of(const Link& link) const {
-  return link.confirmed && !link.left && !fault_ && own_failure_.empty() && !interruption_ && dying_of_ == 0;
+  return options_.silence.count() > 0 && link.confirmed && !link.left && !fault_ && own_failure_.empty() &&
+         !interruption_ && dying_of_ == 0;
 }
 
 void Loop::run_commands() {
@@ -303,7 +304,7 @@ void Loop::raise(FrameKind kind, int subject, const std::string& message, const 
   last_line_ = last_words_ + '\n';
   if (dying_of_ != 0) return write_line(last_words_);
   if (signals_) signals_->set_last_words(last_line_.c_str());
-  published_fault_.store(fault_.get(), std::memory_order_release);
+  record_->publish(*fault_);
   end_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.grace);
   if (leaving_ && !std::exchange(left_is_decided_, true)) left_.set_value(false);
 }

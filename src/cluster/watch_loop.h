@@ -6,7 +6,6 @@
 // reaches all in at most four hops. Everything but the public functions runs on the thread.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include <cohort/cluster/fault_record.h>
 #include <cohort/cluster/peer_watch.h>
 
 #include "fd.h"
@@ -38,9 +38,7 @@ class Loop {
   void stop_listening();
   void set_uplink(std::unique_ptr<Link> link);
 
-  [[nodiscard]] const Error* fault() const noexcept {
-    return published_fault_.load(std::memory_order_acquire);
-  }
+  [[nodiscard]] const std::shared_ptr<FaultRecord>& record() const noexcept { return record_; }
   void announce_failure(const std::string& text);
   void mute() noexcept;
   [[nodiscard]] bool leave();
@@ -91,7 +89,7 @@ class Loop {
   Frame fault_frame_;       ///< tells the others of it
   std::string last_words_;  ///< tells the user
   std::string last_line_;   ///< the same, as the signal handler needs it
-  std::atomic<const Error*> published_fault_{nullptr};
+  const std::shared_ptr<FaultRecord> record_ = std::make_shared<FaultRecord>();
   std::string own_failure_;
   int dying_of_ = 0;                   ///< the signal that ends this process
   std::optional<TimePoint> end_at_;    ///< of this process

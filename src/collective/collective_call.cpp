@@ -1,7 +1,7 @@
 #include <cohort/collective/collective_call.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,6 +19,19 @@ bool has_root(CollectiveKind kind) {
 bool has_op(CollectiveKind kind) {
   return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce ||
          kind == CollectiveKind::kReduceScatter;
+}
+
+std::size_t own_block_bytes(const CollectiveCall& call, int rank) {
+  const std::size_t elements =
+      call.counts.empty() ? call.elements : call.counts[static_cast<std::size_t>(rank)];
+  return elements * size_of(call.dtype);
+}
+
+std::size_t all_blocks_bytes(const CollectiveCall& call, int size) {
+  const std::size_t elements = call.counts.empty()
+                                   ? call.elements * static_cast<std::size_t>(size)
+                                   : std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
+  return elements * size_of(call.dtype);
 }
 
 std::string describe(const CallSignature& call) {
@@ -53,6 +66,30 @@ std::string_view to_string(CollectiveKind kind) noexcept {
     case CollectiveKind::kReceive: return "receive";
   }
   return "unknown";
+}
+
+std::size_t input_bytes(const CollectiveCall& call, int rank, int size) noexcept {
+  if (call.input == nullptr) return 0;
+  switch (call.kind) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kGather: return own_block_bytes(call, rank);
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kScatter: return all_blocks_bytes(call, size);
+    default: return call.elements * size_of(call.dtype);
+  }
+}
+
+std::size_t output_bytes(const CollectiveCall& call, int rank, int size) noexcept {
+  if (call.output == nullptr) return 0;
+  switch (call.kind) {
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kScatter: return own_block_bytes(call, rank);
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kGather: return all_blocks_bytes(call, size);
+    default: return call.elements * size_of(call.dtype);
+  }
 }
 
 OwnedCall::OwnedCall(const CollectiveCall& call)

@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/config.h>
+
+#include "buffer_checks.h"
+
 namespace cohort {
 namespace {
 
@@ -203,6 +207,27 @@ CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer,
 }
 
 }  // namespace
+
+Communicator::Communicator(int rank, std::vector<MemberInfo> members)
+    : rank_(rank), members_(std::move(members)) {
+  if (config().check_buffers()) {
+    checks_ = std::make_unique<BufferChecks>(rank_, size(), members_[static_cast<std::size_t>(rank_)]);
+  }
+}
+
+Communicator::~Communicator() = default;
+
+void Communicator::run(const CollectiveCall& call) {
+  if (checks_ == nullptr)
+    carry_out(call);
+  else
+    start(call).wait();
+}
+
+Work Communicator::start(const CollectiveCall& call) {
+  if (checks_ == nullptr) return begin(call);
+  return checks_->start(call, [this](const CollectiveCall& copy) { return begin(copy); });
+}
 
 void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout) {
   run(all_reduce_call(input, output, op, layout));

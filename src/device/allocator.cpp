@@ -29,7 +29,16 @@ std::shared_ptr<const Buffer> allocate_shared(std::size_t bytes, Device device) 
           }};
 }
 
+void require_cpu(Device device) {
+  if (device.kind() == DeviceKind::kCpu) return;
+  throw Unavailable("no memory on {}: this build of Cohort has no GPU support; use a cpu:K device",
+                    to_string(device));
+}
+
+}  // namespace
+
 std::shared_ptr<const Buffer> allocate_private(std::size_t bytes, Device device) {
+  require_cpu(device);
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const std::size_t size = round_up(bytes == 0 ? 1 : bytes, alignment);
   void* memory = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
@@ -44,13 +53,8 @@ std::shared_ptr<const Buffer> allocate_private(std::size_t bytes, Device device)
   return std::make_shared<const Buffer>(static_cast<std::byte*>(memory), bytes, device, std::move(owner));
 }
 
-}  // namespace
-
 std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) {
-  if (device.kind() != DeviceKind::kCpu) {
-    throw Unavailable("no memory on {}: this build of Cohort has no GPU support; use a cpu:K device",
-                      to_string(device));
-  }
+  require_cpu(device);
   if (std::shared_ptr<const Buffer> shared = allocate_shared(bytes, device)) return shared;
   return allocate_private(bytes, device);
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <cohort/base/config.h>
@@ -150,15 +151,12 @@ class NodeHeap::Blocks {
   /// Adds at least `bytes` with pages; more at a time the larger the heap already is.
   bool grow(std::size_t bytes) {
     const std::size_t room = bytes_ - backed_;
+    if (bytes > room) return refuse("its file has no more room", bytes, room, warned_of_room_);
     const std::size_t wanted =
         std::min(std::max(bytes, std::min(round_up(backed_, kHugePage), kLargestGrowth)), room);
     const std::size_t available = available_memory();
     const std::size_t added = wanted <= available / 2 ? wanted : bytes;
-    if (added > room || added > available) {
-      log::warning("the node heap of {} MiB cannot grow by {} MiB: {} MiB are available", backed_ >> 20,
-                   added >> 20, std::min(available, room) >> 20);
-      return false;
-    }
+    if (added > available) return refuse("memory is short", added, available, warned_of_memory_);
     back_with_pages(base_ + backed_, added);
     ASAN_POISON_MEMORY_REGION(base_ + backed_, added);
     backed_ += added;
@@ -166,8 +164,19 @@ class NodeHeap::Blocks {
     return true;
   }
 
+  /// Says so once per reason: what does not fit is private then, and everything works.
+  bool refuse(const char* reason, std::size_t wanted, std::size_t left, bool& warned) const {
+    if (!std::exchange(warned, true)) {
+      log::warning("the node heap of {} MiB cannot grow by {} MiB, {} MiB are left: {}; tensors are private",
+                   backed_ >> 20, wanted >> 20, left >> 20, reason);
+    }
+    return false;
+  }
+
   std::byte* const base_;
   const std::size_t bytes_;
+  bool warned_of_room_ = false;
+  bool warned_of_memory_ = false;
   mutable std::mutex mutex_;
   std::array<std::vector<std::byte*>, kSizeClasses> free_;
   std::byte* small_next_ = nullptr;

@@ -127,6 +127,20 @@ TEST(Settings, TakeSecondsSmallerThanAnyClockTick) {
   EXPECT_EQ(config.collective_timeout().count(), 1e-310);
 }
 
+TEST(Settings, DemandASilenceOfSeveralHeartbeats) {
+  for (const char* silence : {"0", "4", "60"}) {
+    const Config config = read({{"COHORT_HEARTBEAT_SECONDS", "2"}, {"COHORT_SILENCE_SECONDS", silence}});
+    EXPECT_EQ(config.heartbeat().count(), 2);
+    EXPECT_EQ(config.silence().count(), std::atof(silence));
+  }
+  EXPECT_THAT(reading({{"COHORT_HEARTBEAT_SECONDS", "2"}, {"COHORT_SILENCE_SECONDS", "3.9"}}),
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("COHORT_SILENCE_SECONDS=3.9"), HasSubstr("COHORT_HEARTBEAT_SECONDS=2"))));
+  EXPECT_THAT(reading({{"COHORT_HEARTBEAT_SECONDS", "3"}}),
+              ThrowsMessage<InvalidArgument>(HasSubstr("less than twice")))
+      << "also where one of them is the default";
+}
+
 TEST(UnknownSettings, AreRefusedWithTheNameThatWasMeantAndAllNames) {
   auto message =
       AllOf(HasSubstr("unknown setting COHORT_CPU_DEVICE "), HasSubstr("did you mean COHORT_CPU_DEVICES?"),

@@ -12,6 +12,7 @@ launcher=("$@")
 echo "text"
 succeeds "$info"
 for words in '^Cohort [0-9]' 'type ' 'compiler ' 'cuda .*off' 'nccl .*off' '^MPI library' 'cpu:0 .*core.*NUMA node' \
+  'node heap .*MiB' 'huge pages on' \
   'COHORT_CPU_DEVICES=1 .*default'; do
   grep -q "$words" "$scratch/out" || fail "no '$words' in: $(cat "$scratch/out")"
 done
@@ -21,7 +22,8 @@ succeeds env COHORT_CPU_DEVICES=2 "$info" --format json
 same "components" "false null false null" "$("$json_value" /build/cuda/enabled /build/cuda/version /build/nccl/enabled \
   /build/nccl/version <"$scratch/out" | paste -sd' ')"
 same "devices" "2 cpu:0 cpu:1" "$("$json_value" /devices /devices/0/name /devices/1/name <"$scratch/out" | paste -sd' ')"
-for pointer in /version /build/type /build/compiler /mpi/library /devices/0/cores /devices/0/numa_nodes; do
+for pointer in /version /build/type /build/compiler /mpi/library /devices/0/cores /devices/0/numa_nodes \
+  /memory/node_heap_bytes /memory/huge_pages; do
   [[ -n $("$json_value" $pointer <"$scratch/out") ]] || fail "nothing at $pointer"
 done
 same "unprintable characters in the MPI library's name" "" "$("$json_value" /mpi/library <"$scratch/out" | tr -d '[:print:]\n' | od -An -c)"

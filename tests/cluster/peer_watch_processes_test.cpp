@@ -45,7 +45,9 @@ class Processes {
  public:
   using Body = std::function<int(PeerWatch& watch)>;
 
-  Processes(const std::vector<int>& nodes, const std::vector<Body>& bodies) {
+  Processes(const std::vector<int>& nodes, const std::vector<Body>& bodies,
+            std::chrono::milliseconds silence = 1s)
+      : silence_(silence) {
     void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     shared_ = new (memory) Shared();
     for (std::size_t rank = 0; rank < bodies.size(); ++rank) {
@@ -107,7 +109,7 @@ class Processes {
     options.workers = workers_;
     options.grace = 0.4s;
     options.beat = 50ms;
-    options.silence = 1s;
+    options.silence = silence_;
     options.interrupt = 300ms;
     options.exchange = [this, rank, round = 0](std::string_view blob) mutable {
       auto& blobs = shared_->blobs[round++];
@@ -120,6 +122,7 @@ class Processes {
     return options;
   }
 
+  std::chrono::milliseconds silence_;
   Shared* shared_;
   std::vector<WorkerInfo> workers_;
   std::vector<pid_t> pids_;
@@ -185,6 +188,18 @@ TEST(PeerWatchProcesses, NoticesAStoppedProcessOnTheSameNode) {
                   HasSubstr(processes.name(stopped) + " is out of reach: no sign of life for 1 s"));
       EXPECT_LT(ending.after, 5s);
     }
+  }
+}
+
+TEST(PeerWatchProcesses, NeverJudgesASilenceOfZero) {
+  Processes processes({0, 0, 1}, {leave, leave, leave}, 0s);
+  processes.signal(2, SIGSTOP);
+  processes.wait_until_stopped(2);
+  std::this_thread::sleep_for(500ms);  // ten beats
+  processes.signal(2, SIGCONT);
+  for (const int rank : {0, 1, 2}) {
+    const Ending ending = processes.wait(rank);
+    EXPECT_TRUE(ending.exited_with(0)) << ending.output;
   }
 }
 

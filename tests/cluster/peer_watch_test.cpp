@@ -174,6 +174,18 @@ TEST_P(PeerWatchIn, NoticesADeathWhileTheOthersAreLeaving) {
   });
 }
 
+TEST(PeerWatch, LeavesItsRecordToThoseWhoStillLook) {
+  Cluster cluster({2});
+  cluster.run([&](int rank, std::optional<PeerWatch>& watch) {
+    if (rank == 1) return watch.reset();
+    ASSERT_NE(wait_for_fault(*watch), nullptr);
+    const std::shared_ptr<const FaultRecord> record = watch->record();
+    watch.reset();
+    ASSERT_NE(record->fault(), nullptr);
+    EXPECT_EQ(record->fault()->origin().member, 1);
+  });
+}
+
 TEST(PeerWatch, EndsTheProcessWhenTheGraceIsOver) {
   Cluster cluster({2, 1});
   cluster.grace = 0.2s;

@@ -2,6 +2,7 @@
 // groups of threads that meet in memory of their own, with a transport between them.
 #include <cohort/collective/network_communicator.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 
@@ -21,12 +22,18 @@ struct Layout {
 
 using Function = std::function<void(Communicator&)>;
 
+using MakeTransport = std::function<std::unique_ptr<Transport>(std::shared_ptr<Switchboard>, int rank)>;
+
+std::unique_ptr<Transport> make_thread_transport(std::shared_ptr<Switchboard> board, int rank) {
+  return std::make_unique<ThreadTransport>(std::move(board), rank);
+}
+
 /// Each node is a worker whose members are threads.
-void for_each_member(const Layout& layout, const Function& function,
-                     const CommunicationOptions& options = {}) {
+void for_each_member(const Layout& layout, const Function& function, const CommunicationOptions& options = {},
+                     const MakeTransport& make_transport = make_thread_transport) {
   const auto board = std::make_shared<Switchboard>(layout.nodes * layout.members);
   NetworkGroupOptions group;
-  group.transport = [&](int rank) { return std::make_unique<ThreadTransport>(board, rank); };
+  group.transport = [&](int rank) { return make_transport(board, rank); };
   group.node.members = layout.members;
   group.node.communication = options;
   for (int node = 0; node < layout.nodes; ++node)
@@ -78,6 +85,49 @@ TEST_P(NetworkCommunicator, AbortReleasesThoseWhoWait) {
     }
     EXPECT_THROW(communicator.barrier(), Aborted);
   });
+}
+
+/// Wants short messages, and keeps the length of the longest.
+class ShortMessages final : public ThreadTransport {
+ public:
+  static constexpr std::size_t kBytes = 8192;
+  ShortMessages(std::shared_ptr<Switchboard> board, int rank, std::atomic<std::size_t>& longest)
+      : ThreadTransport(std::move(board), rank), longest_(longest) {}
+
+  [[nodiscard]] Ticket send(const Address& to, std::span<const std::byte> data) override {
+    for (std::size_t seen = longest_;
+         seen < data.size() && !longest_.compare_exchange_weak(seen, data.size());) {
+    }
+    return ThreadTransport::send(to, data);
+  }
+  [[nodiscard]] std::size_t message_bytes() const noexcept override { return kBytes; }
+
+ private:
+  std::atomic<std::size_t>& longest_;
+};
+
+TEST_P(NetworkCommunicator, SendsNoLongerMessagesThanItsTransportWants) {
+  std::atomic<std::size_t> longest{0};
+  const auto move_all = [](Communicator& communicator) {
+    const int size = communicator.size();
+    const Tensor whole = Tensor::full({60'000 * std::int64_t{size}}, DType::kFloat32, 1);
+    const Tensor block = Tensor::full({60'000}, DType::kFloat32, 2);
+    communicator.all_reduce(whole, ReduceOp::kSum);
+    communicator.reduce(whole, whole, ReduceOp::kMax, 0);
+    communicator.reduce_scatter(whole, block, ReduceOp::kMax);
+    EXPECT_EQ(block.span<float>().back(), static_cast<float>(size));
+    communicator.broadcast(whole, size - 1);
+    communicator.all_gather(block, whole);
+    communicator.gather(block, whole, 0);
+    communicator.scatter(whole, block, 0);
+    communicator.all_to_all(whole, Tensor::uninitialized(whole.shape(), whole.dtype()));
+    EXPECT_EQ(block.span<float>().front(), static_cast<float>(size));
+  };
+  for_each_member(GetParam(), move_all, {}, [&](std::shared_ptr<Switchboard> board, int rank) {
+    return std::make_unique<ShortMessages>(std::move(board), rank, longest);
+  });
+  EXPECT_LE(longest, ShortMessages::kBytes);
+  EXPECT_GT(longest, ShortMessages::kBytes / 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, NetworkCommunicator,

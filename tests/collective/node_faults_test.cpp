@@ -284,6 +284,21 @@ TEST(Engine, GivesBackTheMemoryOfFailedCalls) {
   EXPECT_LE(heap->statistics().used_bytes, most);
 }
 
+TEST(Engine, KeepsWrappedMemoryOfFailedCallsWhileOthersMayWriteToIt) {
+  auto seats = make_thread_communicators(2, {.timeout_seconds = 0.1});
+  std::vector<std::weak_ptr<void>> owners;
+  const auto wrapped = [&] {
+    const auto values = std::make_shared<std::vector<float>>(300'000);
+    owners.push_back(values);
+    return Tensor::wrap(std::span<float>(*values), {300'000}, values);
+  };
+  EXPECT_THROW(seats[0]->all_reduce(wrapped(), wrapped(), ReduceOp::kSum), DeadlineExceeded);
+  // The other member would find these addresses, if it came now.
+  for (const std::weak_ptr<void>& owner : owners) EXPECT_FALSE(owner.expired());
+  seats.clear();
+  for (const std::weak_ptr<void>& owner : owners) EXPECT_TRUE(owner.expired());
+}
+
 /// How a child process ends that runs `function` after a fork; -1 if it does not end in time.
 int status_of_child(const std::function<void()>& function) {
   const pid_t child = ::fork();

@@ -38,7 +38,7 @@ class LoneCommunicator final : public Communicator {
     void wait() override {}
     [[nodiscard]] bool done() noexcept override { return true; }
   };
-  Work start(const CollectiveCall&) override { return Work(ended_); }
+  Work begin(const CollectiveCall&) override { return Work(ended_); }
 
   std::shared_ptr<Work::State> ended_ = std::make_shared<Ended>();
 };

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/collective/node_communicator.h>
+
 #include "collective_contract.h"
 #include "members.h"
+#include "thrown.h"
 
 namespace cohort::testing {
 namespace {
@@ -40,6 +43,24 @@ TEST(ThreadCommunicators, AbortReleasesThoseWhoWait) {
 TEST(ThreadCommunicators, RefuseAnEmptyGroupAndANegativeTimeout) {
   EXPECT_THROW(static_cast<void>(make_thread_communicators(0)), InvalidArgument);
   EXPECT_THROW(static_cast<void>(make_thread_communicators(2, {.timeout_seconds = -1})), InvalidArgument);
+}
+
+TEST(ThreadCommunicators, RefuseMoreMembersThanACellHasElements) {
+  EXPECT_THAT(
+      message_of(ErrorCode::kUnimplemented, [] { static_cast<void>(make_thread_communicators(4097)); }),
+      ::testing::HasSubstr("at most 4096"));
+}
+
+TEST(ThreadCommunicators, RefuseThemBeforeAnyWorkerWaits) {
+  // This worker's node has few members; another's has too many.
+  NodeGroupOptions options;
+  for (int rank = 0; rank < 1 + 5000; ++rank) options.workers.push_back({rank, rank == 0 ? 0 : 1, 0, "n", 1});
+  options.exchange = [](std::string_view) -> std::vector<std::string> {
+    throw Internal("nobody is to be waited for");
+  };
+  EXPECT_THAT(
+      message_of(ErrorCode::kUnimplemented, [&] { static_cast<void>(make_node_communicators(options)); }),
+      ::testing::HasSubstr("5000 members on node 1"));
 }
 
 }  // namespace

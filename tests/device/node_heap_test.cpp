@@ -21,9 +21,22 @@ NodeHeap& heap() { return *NodeHeap::of_this_process(); }
 
 TEST(NodeHeap, IsWhereTensorsLive) {
   const Tensor tensor = Tensor::zeros({100}, DType::kFloat32);
-  EXPECT_TRUE(heap().offset_of(tensor.data()).has_value());
+  EXPECT_TRUE(heap().offset_of(tensor.data(), tensor.bytes()).has_value());
   float elsewhere = 0;
-  EXPECT_FALSE(heap().offset_of(reinterpret_cast<std::byte*>(&elsewhere)).has_value());
+  EXPECT_FALSE(heap().offset_of(reinterpret_cast<std::byte*>(&elsewhere), sizeof elsewhere).has_value());
+}
+
+TEST(NodeHeap, IsNotWherePrivateTensorsLive) {
+  const std::size_t before = heap().statistics().used_bytes;
+  for (const std::size_t elements : {std::size_t{0}, std::size_t{100}, kHugePage}) {
+    const Tensor tensor = Tensor::wrap(allocate_private(elements * sizeof(float), Device()), 0,
+                                       {static_cast<std::int64_t>(elements)}, DType::kFloat32);
+    tensor.fill(1);
+    EXPECT_FALSE(heap().offset_of(tensor.data(), tensor.bytes()).has_value()) << elements;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data()) % kAlignment, 0u);
+  }
+  EXPECT_EQ(heap().statistics().used_bytes, before);
+  EXPECT_THROW(static_cast<void>(allocate_private(8, Device(DeviceKind::kCuda, 0))), Unavailable);
 }
 
 TEST(NodeHeap, IsSeenThroughAnotherMappingOfItsFile) {
@@ -32,7 +45,8 @@ TEST(NodeHeap, IsSeenThroughAnotherMappingOfItsFile) {
   ASSERT_NE(mapped, MAP_FAILED);
   const Tensor tensor = Tensor::from({1.0f, 2.0f});
   float seen[2];
-  std::memcpy(seen, static_cast<std::byte*>(mapped) + heap().offset_of(tensor.data()).value(), sizeof seen);
+  std::memcpy(seen, static_cast<std::byte*>(mapped) + heap().offset_of(tensor.data(), tensor.bytes()).value(),
+              sizeof seen);
   EXPECT_THAT(seen, ::testing::ElementsAre(1, 2));
   munmap(mapped, heap().bytes());
 }
@@ -81,7 +95,7 @@ TEST(NodeHeap, BeginsLargeBlocksAtAHugePage) {
   for (const std::size_t bytes : {kHugePage, kHugePage + 1, 5 * kHugePage}) {
     std::byte* block = heap().allocate(bytes);
     ASSERT_NE(block, nullptr);
-    EXPECT_EQ(heap().offset_of(block).value() % kHugePage, 0u);
+    EXPECT_EQ(heap().offset_of(block, bytes).value() % kHugePage, 0u);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % kHugePage, 0u);
     heap().release(block, bytes);
   }

@@ -6,7 +6,8 @@
 #
 #   ending     the launcher ends the other workers, as it does by default
 #   recovery   it leaves them alone, so they have to notice and end by themselves
-#   HOW        as fault_victim, and: interrupt, which is Ctrl-C on the launcher
+#   HOW        as fault_victim, and: interrupt, which is Ctrl-C on the launcher; silence, a stop that the
+#              watch notices before a deadline
 set -euo pipefail
 
 phase=$1 how=$2 launcher_does=$3 ranks=$4
@@ -33,6 +34,7 @@ says() { grep -Eq "$1" "$output"; }
 launcher+=(--mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work")
 command=("$program_copy" "$phase" "$how" "$victim")
 if [[ $how == interrupt ]]; then command[2]=none; fi
+if [[ $how == silence ]]; then command[2]=stop; fi
 if [[ $launcher_does == recovery ]]; then
   # Then mpirun's own exit status is always 0, so that each worker's is kept in a file.
   launcher+=(--mca orte_enable_recovery 1)
@@ -43,6 +45,7 @@ fi
 
 export COHORT_COLLECTIVE_TIMEOUT_SECONDS=30
 if [[ $how == stop ]]; then export COHORT_COLLECTIVE_TIMEOUT_SECONDS=2; fi
+if [[ $how == silence ]]; then export COHORT_HEARTBEAT_SECONDS=0.1 COHORT_SILENCE_SECONDS=0.5; fi
 if [[ $phase == init ]]; then export COHORT_COLLECTIVE_TIMEOUT_SECONDS=4; fi
 
 start=$(date +%s%N)
@@ -74,6 +77,7 @@ case $how in
   uncaught) reason="$culprit failed: the victim's own mistake" ;;
   caught) reason="$culprit failed: an exception ended its Session" ;;
   stop) reason="deadline.*member $victim \(worker $victim, host $(hostname)\)" ;;
+  silence) reason="$culprit is out of reach: no sign of life for 0\.5 s" ;;
   interrupt)
     says "^cohort: interrupted by SIGTERM$" || fail "nobody says that the job was interrupted"
     ! says "is gone|failed|ends because" || fail "the interruption is reported as a fault"

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -11,6 +12,7 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/communicator.h>
 
+#include "mpi/eager_limit.h"
 #include "mpi/worker_census.h"
 #include "mpi_main.h"
 
@@ -49,6 +51,19 @@ TEST(Session, ExchangesBlobsOfDifferentSizes) {
   ASSERT_EQ(blobs.size(), session().workers().size());
   for (int rank = 0; rank < session().size(); ++rank)
     EXPECT_EQ(blobs[static_cast<std::size_t>(rank)], blob_of(rank));
+}
+
+TEST(EagerLimit, IsReadFromTheLibrary) {
+  const char* limit = std::getenv("OMPI_MCA_btl_tcp_eager_limit");
+  if (limit == nullptr) GTEST_SKIP() << "the library's own choice";
+  EXPECT_EQ(longest_eager_message(), longest_message_below(std::strtoul(limit, nullptr, 10)));
+}
+
+TEST(EagerLimit, LeavesRoomForHeadersAndStaysWithinSense) {
+  EXPECT_EQ(longest_message_below(std::size_t{64} << 10), std::size_t{56} << 10);
+  EXPECT_EQ(longest_message_below(10'240), 8192u);
+  EXPECT_EQ(longest_message_below(0), 4096u);
+  EXPECT_EQ(longest_message_below(~std::size_t{0}), std::size_t{256} << 10);
 }
 
 TEST(Session, ExchangesEmptyBlobsAndEveryByte) {

@@ -34,7 +34,7 @@ class Switchboard {
   std::vector<std::deque<Transport::Note>> notes_;  ///< by receiver
 };
 
-class ThreadTransport final : public Transport {
+class ThreadTransport : public Transport {
  public:
   ThreadTransport(std::shared_ptr<Switchboard> board, int rank) : board_(std::move(board)), rank_(rank) {}
 

@@ -41,7 +41,8 @@ struct Setting {
 
 class Config {
  public:
-  /// @throws InvalidArgument for an unknown COHORT_ name or a value that does not parse.
+  /// @throws InvalidArgument for an unknown COHORT_ name, a value that does not parse, or values that do
+  /// not fit together.
   explicit Config(const Environment& environment);
 
   /// The whole table, in declaration order.
@@ -52,13 +53,17 @@ class Config {
   [[nodiscard]] const std::string& log_level() const;
   [[nodiscard]] std::chrono::duration<double> collective_timeout() const;
   [[nodiscard]] std::chrono::duration<double> fault_grace() const;
+  [[nodiscard]] std::chrono::duration<double> heartbeat() const;
+  [[nodiscard]] std::chrono::duration<double> silence() const;
   [[nodiscard]] int cpu_devices() const;
   [[nodiscard]] bool huge_pages() const;
   [[nodiscard]] const std::string& communicator() const;
   [[nodiscard]] int workers_per_node() const;
   [[nodiscard]] bool node_heap() const;
+  [[nodiscard]] bool check_buffers() const;
 
  private:
+  void require_silence_longer_than_heartbeat() const;
   [[nodiscard]] const Setting& find(std::string_view name) const;
   std::vector<Setting> settings_;
 };

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <cohort/base/error.h>
+#include <cohort/cluster/fault_record.h>
 #include <cohort/cluster/worker.h>
 
 namespace cohort {
@@ -33,7 +34,7 @@ struct PeerWatchOptions {
 
   std::chrono::duration<double> grace{3};    ///< from a fault to the end of this process
   std::chrono::milliseconds beat{1000};      ///< between signs of life, on every link
-  std::chrono::milliseconds silence{5000};   ///< without a sign of life: out of reach
+  std::chrono::milliseconds silence{5000};   ///< without a sign of life: out of reach; 0: never
   std::chrono::milliseconds connect{5000};   ///< for making one link
   std::chrono::milliseconds interrupt{500};  ///< after another worker's SIGTERM: for our own to arrive
 
@@ -58,6 +59,9 @@ class PeerWatch {
 
   /// The first fault among the other workers, or null; stays valid. Cheap enough for polling.
   [[nodiscard]] const Error* fault() const noexcept;
+
+  /// Where the fault is found also when this watch is gone.
+  [[nodiscard]] std::shared_ptr<const FaultRecord> record() const noexcept;
 
   /// Tells the others why this worker ends; this process is ended a grace period later.
   void announce_failure(std::string_view text) noexcept;

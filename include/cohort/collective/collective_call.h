@@ -60,6 +60,10 @@ struct CollectiveCall {
   std::array<const std::shared_ptr<const Buffer>*, 2> buffers{};
 };
 
+/// Bytes that the call reads at `input`, and writes at `output`, when the member `rank` of `size` makes it.
+[[nodiscard]] std::size_t input_bytes(const CollectiveCall& call, int rank, int size) noexcept;
+[[nodiscard]] std::size_t output_bytes(const CollectiveCall& call, int rank, int size) noexcept;
+
 /// A call that goes on after the function that made it has returned: it owns what the call borrows.
 class OwnedCall {
  public:

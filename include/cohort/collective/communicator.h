@@ -25,9 +25,11 @@
 
 namespace cohort {
 
+class BufferChecks;
+
 class Communicator {
  public:
-  virtual ~Communicator() = default;
+  virtual ~Communicator();
 
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -100,18 +102,22 @@ class Communicator {
   virtual void abort(const Error& error) = 0;
 
  protected:
-  Communicator(int rank, std::vector<MemberInfo> members) : rank_(rank), members_(std::move(members)) {}
+  Communicator(int rank, std::vector<MemberInfo> members);
 
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.
-  virtual Work start(const CollectiveCall& call) = 0;
+  virtual Work begin(const CollectiveCall& call) = 0;
 
   /// The blocking form; implementations may have a shorter way than starting and waiting.
-  virtual void run(const CollectiveCall& call) { start(call).wait(); }
+  virtual void carry_out(const CollectiveCall& call) { begin(call).wait(); }
 
  private:
+  void run(const CollectiveCall& call);
+  Work start(const CollectiveCall& call);
+
   int rank_;
   std::vector<MemberInfo> members_;
+  std::unique_ptr<BufferChecks> checks_;  ///< null unless COHORT_CHECK_BUFFERS asks for them
 };
 
 }  // namespace cohort

@@ -23,7 +23,8 @@ struct NetworkGroupOptions {
 
 /// Collective over the workers. One seat per member of this process; hand each to its own thread.
 /// Members are numbered worker by worker.
-/// @throws InvalidArgument for less than one member or a wrong time-out.
+/// @throws InvalidArgument for less than one member or a wrong time-out, Unimplemented for more than 4096
+/// members on one node.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_network_communicators(
     const NetworkGroupOptions& options);
 

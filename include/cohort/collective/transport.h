@@ -61,6 +61,10 @@ class Transport {
   };
   [[nodiscard]] virtual std::optional<Note> hear() = 0;
 
+  /// Longest message of a long collective; the same on all members. Longer ones may wait for a member that
+  /// is busy elsewhere, shorter ones pay their fixed cost too often.
+  [[nodiscard]] virtual std::size_t message_bytes() const noexcept { return std::size_t{56} << 10; }
+
   /// Whether any thread may use it, one at a time; otherwise only the one that made it.
   [[nodiscard]] virtual bool any_thread() const noexcept = 0;
 };

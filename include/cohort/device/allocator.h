@@ -37,4 +37,9 @@ inline constexpr std::size_t kAlignment = 64;
 /// @throws Unavailable when memory is short, or when this build has no such device.
 [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device);
 
+/// The same from this process alone, for what the other processes of the node shall not see, or what
+/// takes no part in collectives and should leave the node heap to others:
+/// `Tensor::wrap(allocate_private(bytes, device), 0, shape, dtype)`. Collectives accept it, more slowly.
+[[nodiscard]] std::shared_ptr<const Buffer> allocate_private(std::size_t bytes, Device device);
+
 }  // namespace cohort

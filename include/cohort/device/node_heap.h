@@ -14,6 +14,8 @@
 #include <memory>
 #include <optional>
 
+#include <cohort/device/registered_ranges.h>
+
 namespace cohort {
 
 class NodeHeap {
@@ -33,12 +35,15 @@ class NodeHeap {
   /// Takes back what `allocate(bytes)` returned.
   void release(std::byte* block, std::size_t bytes) noexcept;
 
-  /// Where `data` lies in the file; nothing for memory from elsewhere.
-  [[nodiscard]] std::optional<std::uint64_t> offset_of(const std::byte* data) const noexcept {
+  /// Where the `bytes` at `data` lie in the file; nothing for memory from elsewhere. A range that was
+  /// registered (memory_registration.h) lies there too.
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(const std::byte* data, std::size_t bytes) const {
     // One comparison: addresses below the base wrap around to large numbers.
     const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(data) -
                                                    reinterpret_cast<std::uintptr_t>(base_));
-    return offset < bytes_ ? std::optional(offset) : std::nullopt;
+    if (offset < bytes_) return offset;
+    const std::byte* const pages = registered_.empty() ? nullptr : registered_.in_heap(data, bytes);
+    return pages == nullptr ? std::nullopt : std::optional(static_cast<std::uint64_t>(pages - base_));
   }
 
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
@@ -65,6 +70,7 @@ class NodeHeap {
   std::byte* base_;
   std::size_t bytes_;
   std::unique_ptr<Blocks> blocks_;
+  const RegisteredRanges& registered_ = RegisteredRanges::of_this_process();
 };
 
 }  // namespace cohort

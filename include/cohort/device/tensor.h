@@ -44,7 +44,8 @@ class Tensor {
   [[nodiscard]] static Tensor scalar(T value, Device device = {});
 
   /// A tensor over memory that somebody else owns, without a copy. `owner` keeps it alive;
-  /// when null, the caller promises that the memory outlives every view.
+  /// when null, the caller promises that the memory outlives every view and every collective on it:
+  /// a failed one until all members have left the communicator, for the others may still write there.
   template <Element T>
   [[nodiscard]] static Tensor wrap(std::span<T> values, Shape shape, std::shared_ptr<void> owner = nullptr);
   [[nodiscard]] static Tensor wrap(std::shared_ptr<const Buffer> buffer, std::size_t byte_offset, Shape shape,

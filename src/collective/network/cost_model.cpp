@@ -74,8 +74,8 @@ Algorithm cheapest(const Algorithm (&candidates)[kCount], std::size_t bytes, int
   double least = std::numeric_limits<double>::infinity();
   for (const Algorithm candidate : candidates) {
     const Cost cost = cost_of(candidate, Sizes(members), static_cast<double>(bytes));
-    const double time =
-        seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(candidate, members), constants);
+    const double time = seconds(cost, std::max<std::size_t>(bytes, 1),
+                                part_bytes(candidate, members, kMessageBytes), constants);
     if (time < least) {
       least = time;
       best = candidate;
@@ -125,20 +125,20 @@ BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const Networ
   return cheapest(kCandidates, bytes, members, constants);
 }
 
-std::size_t part_bytes(AllReduceAlgorithm algorithm, int members) noexcept {
+std::size_t part_bytes(AllReduceAlgorithm algorithm, int members, std::size_t message_bytes) noexcept {
   switch (algorithm) {
     case AllReduceAlgorithm::kRecursiveDoubling:
-    case AllReduceAlgorithm::kChain: return kMessageBytes;
+    case AllReduceAlgorithm::kChain: return message_bytes;
     case AllReduceAlgorithm::kRing:
-    case AllReduceAlgorithm::kRankOrder: return kMessageBytes * static_cast<std::size_t>(members);
-    case AllReduceAlgorithm::kHalvingDoubling: return 2 * kMessageBytes;
+    case AllReduceAlgorithm::kRankOrder: return message_bytes * static_cast<std::size_t>(members);
+    case AllReduceAlgorithm::kHalvingDoubling: return 2 * message_bytes;
   }
-  return kMessageBytes;
+  return message_bytes;
 }
 
-std::size_t part_bytes(BroadcastAlgorithm algorithm, int members) noexcept {
-  return algorithm == BroadcastAlgorithm::kBinomial ? kMessageBytes
-                                                    : kMessageBytes * static_cast<std::size_t>(members);
+std::size_t part_bytes(BroadcastAlgorithm algorithm, int members, std::size_t message_bytes) noexcept {
+  return algorithm == BroadcastAlgorithm::kBinomial ? message_bytes
+                                                    : message_bytes * static_cast<std::size_t>(members);
 }
 
 std::string_view to_string(AllReduceAlgorithm algorithm) noexcept {

@@ -25,8 +25,7 @@ inline constexpr std::size_t kRidingBytes = std::size_t{64} << 10;
 [[nodiscard]] bool rides_on_roll_call(std::size_t bytes, int members, int nodes,
                                       const NetworkConstants& constants);
 
-/// Longest message of a long collective. Longer ones, over TCP, wait for a sender that may be busy
-/// elsewhere; shorter ones pay their fixed cost too often.
+/// Longest message of a long collective, as the costs assume it; the transport says what it is.
 inline constexpr std::size_t kMessageBytes = std::size_t{56} << 10;
 
 /// Parts of a long collective that are on their way together, so that both directions of the wire stay
@@ -48,9 +47,11 @@ enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };
 [[nodiscard]] BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members,
                                                   const NetworkConstants& constants);
 
-/// Bytes of a part, such that its messages have at most `kMessageBytes`.
-[[nodiscard]] std::size_t part_bytes(AllReduceAlgorithm algorithm, int members) noexcept;
-[[nodiscard]] std::size_t part_bytes(BroadcastAlgorithm algorithm, int members) noexcept;
+/// Bytes of a part, such that its messages have at most `message_bytes`.
+[[nodiscard]] std::size_t part_bytes(AllReduceAlgorithm algorithm, int members,
+                                     std::size_t message_bytes) noexcept;
+[[nodiscard]] std::size_t part_bytes(BroadcastAlgorithm algorithm, int members,
+                                     std::size_t message_bytes) noexcept;
 
 /// As benchmarks name it, for example `two_level_ring`.
 [[nodiscard]] std::string_view to_string(AllReduceAlgorithm algorithm) noexcept;

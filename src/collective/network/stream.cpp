@@ -13,11 +13,11 @@ using node::until;
 
 /// `start(offset, bytes)` starts the transfer of a piece.
 template <class Start>
-Steps in_pieces(std::size_t bytes, Start start) {
+Steps in_pieces(std::size_t bytes, std::size_t message_bytes, Start start) {
   std::deque<Transfer> pieces;
   for (std::size_t offset = 0; offset < bytes || !pieces.empty();) {
     if (offset < bytes && pieces.size() < kPartsInFlight) {
-      const std::size_t piece = std::min(kMessageBytes, bytes - offset);
+      const std::size_t piece = std::min(message_bytes, bytes - offset);
       pieces.push_back(start(offset, piece));
       offset += piece;
       continue;
@@ -30,15 +30,17 @@ Steps in_pieces(std::size_t bytes, Start start) {
 }  // namespace
 
 Steps stream_to(Wire& wire, int member, int tag, const std::byte* data, std::size_t bytes) {
-  return in_pieces(bytes, [&wire, member, tag, data](std::size_t offset, std::size_t piece) {
-    return wire.send(member, tag, data + offset, piece);
-  });
+  return in_pieces(bytes, wire.message_bytes(),
+                   [&wire, member, tag, data](std::size_t offset, std::size_t piece) {
+                     return wire.send(member, tag, data + offset, piece);
+                   });
 }
 
 Steps stream_from(Wire& wire, int member, int tag, std::byte* room, std::size_t bytes) {
-  return in_pieces(bytes, [&wire, member, tag, room](std::size_t offset, std::size_t piece) {
-    return wire.receive(member, tag, room + offset, piece);
-  });
+  return in_pieces(bytes, wire.message_bytes(),
+                   [&wire, member, tag, room](std::size_t offset, std::size_t piece) {
+                     return wire.receive(member, tag, room + offset, piece);
+                   });
 }
 
 }  // namespace cohort::network

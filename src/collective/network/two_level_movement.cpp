@@ -82,7 +82,7 @@ Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
   const bool at_root = site.topology.own_node() == root_node;
   const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
   const BroadcastAlgorithm algorithm = choose_broadcast(lane_bytes, nodes, site.constants);
-  const Segments segments = segments_of(site, call, part_bytes(algorithm, nodes));
+  const Segments segments = segments_of(site, call, part_bytes(algorithm, nodes, site.wire.message_bytes()));
   Crew crew;
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {

@@ -79,7 +79,8 @@ Steps all_reduce_along(AllReduceAlgorithm algorithm, const Site& site, const Col
 /// A share of a segment, in parts.
 Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorithm algorithm, Part share) {
   const std::size_t size = size_of(call.dtype);
-  const Segments parts(share.elements, part_bytes(algorithm, site.topology.nodes()) / size);
+  const Segments parts(share.elements,
+                       part_bytes(algorithm, site.topology.nodes(), site.wire.message_bytes()) / size);
   Crew crew;
   for (std::size_t index = 0; index < parts.count(); ++index) {
     const std::size_t offset = parts.begin(index) * size;
@@ -122,7 +123,8 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
   const bool in_rank_order = site.keeps_rank_order(call);
   const AllReduceAlgorithm algorithm = algorithm_for(site, call);
   const std::size_t parts = site.parts_per_segment();
-  const Segments segments = segments_of(site, call, parts * part_bytes(algorithm, site.topology.nodes()));
+  const Segments segments = segments_of(
+      site, call, parts * part_bytes(algorithm, site.topology.nodes(), site.wire.message_bytes()));
   const std::size_t in_flight = kPartsInFlight / parts;
   Crew crew;
   const std::size_t contributed_bytes =
@@ -178,7 +180,8 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
   const bool at_root = site.topology.own_node() == root_node;
   const bool in_rank_order = site.keeps_rank_order(call);
   const Segments segments =
-      segments_of(site, call, part_bytes(AllReduceAlgorithm::kRing, site.topology.nodes()));
+      segments_of(site, call,
+                  part_bytes(AllReduceAlgorithm::kRing, site.topology.nodes(), site.wire.message_bytes()));
   const std::size_t share_bytes = largest_share(site, segments) * size;
   // Contributions of the node lie behind the place of the result.
   const std::size_t room_bytes =

@@ -66,6 +66,7 @@ class Wire {
   explicit Wire(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
   [[nodiscard]] Transport& transport() noexcept { return *transport_; }
+  [[nodiscard]] std::size_t message_bytes() const noexcept { return transport_->message_bytes(); }
 
   /// Nothing moves, and no message is sent, for no bytes.
   [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes);

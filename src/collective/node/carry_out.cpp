@@ -50,7 +50,7 @@ bool goes_in_pieces(const Seat& seat, CollectiveKind kind, const BufferAddresses
 
 Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
   seat.open(plan);
-  const BufferAddresses own = addresses_of(call);
+  const BufferAddresses own = addresses_of(call, seat.place());
   std::memcpy(seat.payload_of(seat.place().rank) + sizeof(CallDetails), &own, sizeof own);
   seat.announce();
   Steps exchange;

@@ -248,16 +248,17 @@ class DirectExchange {
 
 }  // namespace
 
-BufferAddresses addresses_of(const CollectiveCall& call) noexcept {
+BufferAddresses addresses_of(const CollectiveCall& call, const Place& place) noexcept {
   BufferAddresses addresses;
   const NodeHeap* heap = NodeHeap::of_this_process();
-  const auto locate = [heap](const std::byte* data, std::uint64_t& address, bool& in_heap) {
-    const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data);
+  const auto locate = [heap](const std::byte* data, std::size_t bytes, std::uint64_t& address,
+                             bool& in_heap) {
+    const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data, bytes);
     address = offset.value_or(reinterpret_cast<std::uintptr_t>(data));
     in_heap = offset.has_value();
   };
-  locate(call.input, addresses.input, addresses.input_in_heap);
-  locate(call.output, addresses.output, addresses.output_in_heap);
+  locate(call.input, input_bytes(call, place.rank, place.size), addresses.input, addresses.input_in_heap);
+  locate(call.output, output_bytes(call, place.rank, place.size), addresses.output, addresses.output_in_heap);
   return addresses;
 }
 

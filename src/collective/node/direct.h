@@ -16,7 +16,7 @@
 namespace cohort::node {
 
 /// What this member tells the others about its buffers.
-[[nodiscard]] BufferAddresses addresses_of(const CollectiveCall& call) noexcept;
+[[nodiscard]] BufferAddresses addresses_of(const CollectiveCall& call, const Place& place) noexcept;
 
 /// How the members' buffers can be reached, judged from what all have told, so that all judge alike.
 enum class Reach {

@@ -3,10 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <new>
 
 #include <fmt/format.h>
+
+#include <cohort/device/registered_ranges.h>
 
 #include "carry_out.h"
 #include "progress.h"
@@ -31,14 +34,29 @@ Error error_being_handled(const std::string& who) {
   }
 }
 
+/// Co-ownership of what the call's buffers lie in, where that is registered memory.
+using RegisteredBlocks = std::array<std::shared_ptr<const void>, 2>;
+
+RegisteredBlocks registered_blocks(const CollectiveCall& call) {
+  const RegisteredRanges& ranges = RegisteredRanges::of_this_process();
+  if (ranges.empty()) return {};
+  return {ranges.block_of(call.input), ranges.block_of(call.output)};
+}
+
 }  // namespace
 
 struct Member::Operation {
-  Operation(const CollectiveCall& borrowed, bool crowded) : call(borrowed), waiting(crowded) {}
+  Operation(const CollectiveCall& borrowed, bool crowded)
+      : call(borrowed), registered(registered_blocks(borrowed)), waiting(crowded) {}
 
-  void finish() { finished.store(true, std::memory_order_release); }
+  void finish() {
+    // Who has waited may give registered memory back. A failed call may still be written to.
+    if (!error) registered = {};
+    finished.store(true, std::memory_order_release);
+  }
 
   const OwnedCall call;
+  RegisteredBlocks registered;
   Steps steps;
   Waiting waiting;
   std::optional<Error> error;
@@ -128,11 +146,16 @@ void Member::run(const CollectiveCall& call) {
       carry_out_now(seat_, call);
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
-    for (const auto* buffer : call.buffers) {
-      if (buffer != nullptr && !failed_before) failed_.push_back(*buffer);
-    }
+    if (!failed_before) keep_memory_of(call);
     seat_.fail(seat_.cause_of(call, error));
   }
+}
+
+void Member::keep_memory_of(const CollectiveCall& call) {
+  for (const auto* buffer : call.buffers) {
+    if (buffer != nullptr) failed_.push_back(*buffer);
+  }
+  std::ranges::move(registered_blocks(call), std::back_inserter(failed_));
 }
 
 Work Member::start(const CollectiveCall& call) {

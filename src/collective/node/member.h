@@ -68,6 +68,8 @@ class Member : public std::enable_shared_from_this<Member> {
   [[nodiscard]] bool goes_outside(const CollectiveCall& message) const;
   bool may_look_for_parcel(const Operation& operation) const;
   void fail_all(const Error& error);
+  /// Of a blocking call that has failed.
+  void keep_memory_of(const CollectiveCall& call);
 
   std::mutex driving_;
   std::shared_ptr<Outside> outside_;

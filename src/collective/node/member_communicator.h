@@ -29,8 +29,8 @@ class MemberCommunicator final : public Communicator {
   void abort(const Error& error) override { member_->abort(error); }
 
  private:
-  Work start(const CollectiveCall& call) override { return member_->start(call); }
-  void run(const CollectiveCall& call) override { member_->run(call); }
+  Work begin(const CollectiveCall& call) override { return member_->start(call); }
+  void carry_out(const CollectiveCall& call) override { member_->run(call); }
 
   std::string_view name_;
   std::shared_ptr<Member> member_;

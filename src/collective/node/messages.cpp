@@ -41,7 +41,7 @@ Mailbox::Sending* Mailbox::find_free() {
 Mailbox::Sending* Mailbox::add_parcels() {
   const std::shared_ptr<const Buffer> block = allocate(sizeof(MoreParcels), Device());
   const NodeHeap* heap = NodeHeap::of_this_process();
-  const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(block->data());
+  const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(block->data(), block->bytes());
   const bool one_process = seat_.group().is_one_process();
   if (!one_process && !offset) return nullptr;  // out of the others' reach: wait for a free one
   auto* more = new (block->data()) MoreParcels;
@@ -71,7 +71,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
   const NodeGroup& group = seat_.group();
   const NodeHeap* heap = NodeHeap::of_this_process();
   const std::byte* data = call.input;
-  const bool reachable = (heap != nullptr && heap->offset_of(data)) || group.is_one_process() ||
+  const bool reachable = (heap != nullptr && heap->offset_of(data, bytes)) || group.is_one_process() ||
                          group.memory().has_single_copy();
   // Who has many messages on their way waits for the receivers, or would run ahead of them for ever.
   const bool eager = lies_in(seat_.own(), parcel) && (bytes <= kEagerBytes || !reachable);
@@ -80,7 +80,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
     data = sending->contents->data();
     copy_bytes(sending->contents->data(), call.input, bytes);
   }
-  const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data);
+  const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data, bytes);
   parcel.to.store(seat_of(call), std::memory_order_relaxed);
   parcel.tag.store(call.tag, std::memory_order_relaxed);
   parcel.dtype = call.dtype;

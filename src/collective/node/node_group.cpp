@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <list>
+#include <map>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -83,6 +84,19 @@ std::vector<std::uint64_t> parse_offsets(const std::string& blob) {
   return offsets;
 }
 
+/// Judged for all nodes, so that all workers judge alike.
+void require_room_for_members(const NodeGroupOptions& options) {
+  std::map<int, std::size_t> workers_by_node;
+  for (const WorkerInfo& worker : options.workers) ++workers_by_node[worker.node];
+  if (options.workers.empty()) workers_by_node[0] = 1;
+  for (const auto& [node, workers] : workers_by_node) {
+    const std::size_t members = workers * static_cast<std::size_t>(options.members);
+    if (members <= kMostMembers) continue;
+    throw Unimplemented("a communicator with {} members on node {}: at most {} of one node can take part",
+                        members, node, kMostMembers);
+  }
+}
+
 template <std::size_t kSize>
 void write_text(std::array<char, kSize>& to, std::string_view text) {
   const std::size_t length = std::min(text.size(), kSize - 1);
@@ -100,6 +114,7 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
       fault_(options.fault) {
   if (options.members < 1)
     throw InvalidArgument("a group needs at least one member, not {}", options.members);
+  require_room_for_members(options);
   static_cast<void>(
       options.communication.deadline());  // a wrong time-out is reported here, not by the first collective
   DepartedSeats::of_this_process().sweep();
@@ -155,8 +170,9 @@ std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& opt
   std::vector<std::uint64_t> offsets;
   for (const SeatMemory* seat : own_seats) {
     const NodeHeap* heap = NodeHeap::of_this_process();
-    const auto offset =
-        heap == nullptr ? std::nullopt : heap->offset_of(reinterpret_cast<const std::byte*>(seat));
+    const auto offset = heap == nullptr
+                            ? std::nullopt
+                            : heap->offset_of(reinterpret_cast<const std::byte*>(seat), sizeof *seat);
     if (offset || alone) offsets.push_back(offset.value_or(0));
   }
   if (options.workers.size() == 1 || !options.exchange) return {};

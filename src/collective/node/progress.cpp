@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include <cohort/base/config.h>
+#include <cohort/base/log.h>
 
 #include "member.h"
 #include "waiting.h"
@@ -24,11 +26,16 @@ Progress& Progress::of_this_process() {
 // The settings are read by the thread to its end, so they are made before it and destroyed after it.
 Progress::Progress() : process_(::getpid()) {
   static_cast<void>(config());
-  thread_ = std::thread([this] { serve(); });
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (const std::system_error& error) {
+    log::warning("no progress thread ({}): asynchronous calls move on only while the program waits",
+                 error.what());
+  }
 }
 
 void Progress::end() {
-  if (process_ != ::getpid()) return;  // a forked child has no such thread
+  if (!has_thread() || process_ != ::getpid()) return;  // a forked child has no such thread
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -38,6 +45,7 @@ void Progress::end() {
 }
 
 void Progress::attend(std::shared_ptr<Member> member) {
+  if (!has_thread()) return;
   {
     const std::lock_guard lock(mutex_);
     arrivals_.push_back(std::move(member));

@@ -1,7 +1,8 @@
 // The progress thread of this process: it drives the calls that were started and that
 // nobody waits for. It is started with the first asynchronous call, sleeps when nothing
 // is in flight, and ends with the process. Without it, before its start and after its
-// end, calls are driven by those who wait for them.
+// end, or where the system has no thread left for it, calls are driven by those who wait
+// for them.
 #pragma once
 
 #include <condition_variable>
@@ -28,6 +29,7 @@ class Progress {
  private:
   Progress();
   ~Progress() = default;
+  [[nodiscard]] bool has_thread() const noexcept { return thread_.get_id() != std::thread::id(); }
   void end();
   void serve();
   void take_arrivals(std::vector<std::shared_ptr<Member>>& members);

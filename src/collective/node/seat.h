@@ -4,6 +4,7 @@
 // One thread at a time drives a seat.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -86,7 +87,10 @@ class Seat {
   }
 
   /// Tells the others that this member is here and what it has called; its payload is complete.
-  void announce() noexcept { own_line().word.store(word_, std::memory_order_release); }
+  void announce() noexcept {
+    own_line().word.store(word_, std::memory_order_release);
+    own_.bell.ring();
+  }
 
   /// True when all members have announced the same call, or when one differs.
   [[nodiscard]] bool all_announced() noexcept {
@@ -122,9 +126,15 @@ class Seat {
 
   // ---- within a collective: what has been done since the beginning, by count
 
-  void raise_pieces(std::uint64_t pieces) noexcept { own_.pieces.store(pieces, std::memory_order_release); }
+  void raise_pieces(std::uint64_t pieces) noexcept {
+    own_.pieces.store(pieces, std::memory_order_release);
+    own_.bell.ring();
+  }
   [[nodiscard]] bool all_have_pieces(std::uint64_t pieces) noexcept;
-  void raise_shares() noexcept { own_.shares.store(++shares_, std::memory_order_release); }
+  void raise_shares() noexcept {
+    own_.shares.store(++shares_, std::memory_order_release);
+    own_.bell.ring();
+  }
   [[nodiscard]] bool all_have_shares() noexcept;
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
@@ -156,7 +166,14 @@ class Seat {
     Waiting waiting(group_->crowded());
     do {
       if (waiting.is_time_to_look()) look_around(call, waiting);
-      waiting.give_way();
+      if (!waiting.naps()) {
+        waiting.give_way();
+        continue;
+      }
+      // The first that has not done what is awaited; if it is something else, this is a nap as any other.
+      const Bell::Sleeper sleeper(peer(std::min(next_to_check_, place_.size - 1)).bell);
+      if (condition()) return;
+      sleeper.sleep(waiting.nap());
     } while (!condition());
   }
 

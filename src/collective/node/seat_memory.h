@@ -14,6 +14,8 @@
 
 #include <cohort/collective/collective_call.h>
 
+#include "bell.h"
+
 namespace cohort::node {
 
 /// Two cache lines: the hardware fetches them in pairs, so flags of different writers keep apart.
@@ -23,6 +25,9 @@ inline constexpr std::size_t kPayloadBytes = 56;
 inline constexpr std::size_t kSlotBytes = 8 * 1024;
 inline constexpr std::size_t kPieceBytes = 32 * 1024;
 inline constexpr std::size_t kCells = 4;
+
+/// Members of one node: a piece has room for an element of 8 bytes for each.
+inline constexpr std::size_t kMostMembers = kPieceBytes / 8;
 
 /// Payload, then, by a release store, the word: {sequence, fingerprint of the call}, 32 bits each.
 struct alignas(kApart) Line {
@@ -93,6 +98,9 @@ struct SeatMemory {
   alignas(kApart) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
   alignas(kApart) std::atomic<std::uint64_t> shares{0};  ///< direct collectives whose share is done
+
+  /// Rung whenever one of the flags above has been raised.
+  alignas(kApart) Bell bell;
 
   /// The exact call, for who finds a difference or waits for long. `described` is its sequence number.
   alignas(kApart) std::atomic<std::uint64_t> described{0};

@@ -50,10 +50,13 @@ void pause_for_a_crossing() noexcept {
   for (int i = 0; i < pauses; ++i) pause_once();
 }
 
-void Waiting::give_way() {
+Waiting::Clock::duration Waiting::nap() const noexcept {
+  return std::clamp<Clock::duration>((now_ - started_) / 16, kShortestNap, kLongestNap);
+}
+
+void Waiting::give_way() const {
   if (naps_) {
-    std::this_thread::sleep_for(
-        std::clamp<Clock::duration>((now_ - started_) / 16, kShortestNap, kLongestNap));
+    std::this_thread::sleep_for(nap());
   } else if (polls_ >= polls_before_yielding_) {
     ::sched_yield();
   }

@@ -20,7 +20,13 @@ class Waiting {
   explicit Waiting(bool crowded) noexcept : polls_before_yielding_(crowded ? kFewPolls : kManyPolls) {}
 
   /// Between two polls without success: gives the core away or naps, if it is time for that.
-  void give_way();
+  void give_way() const;
+
+  /// Whether it has been waited for so long that a nap is what gives way.
+  [[nodiscard]] bool naps() const noexcept { return naps_; }
+
+  /// The length of the next nap.
+  [[nodiscard]] Clock::duration nap() const noexcept;
 
   /// Counts a poll without success. True when it is time to look for a reason to give up.
   [[nodiscard]] bool is_time_to_look();

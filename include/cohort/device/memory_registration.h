@@ -1,0 +1,49 @@
+// Registered memory: pages of the program's own that are moved into the node heap, so that
+// the other processes of the node read and write them in place, as they do the library's
+// tensors. Addresses stay valid and the content is kept; tensors made over the range
+// (`Tensor::wrap`, `from_dlpack`) profit wherever they lie in it.
+//
+// While a range is registered, and while it is being registered or given back, it must stay
+// mapped; during the latter two no other thread or call may write to it. Locks and advice on the
+// pages (mlock, madvise) are lost, and forked children share them. Memory that another
+// driver has pinned must not be registered. Any thread may register.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace cohort {
+
+/// Ends the registration with its own end: the range is private memory again, with its content.
+/// Finish the Works over it first; where one is still in flight then, or system memory is short, the
+/// pages remain the heap's for the life of the process, with a warning, and work on as they are.
+class [[nodiscard]] MemoryRegistration {
+ public:
+  MemoryRegistration(MemoryRegistration&& other) noexcept;
+  MemoryRegistration& operator=(MemoryRegistration&& other) noexcept;
+  ~MemoryRegistration();
+
+  /// Whether the range lies in the node heap now.
+  [[nodiscard]] bool in_node_heap() const noexcept { return why_private_.empty(); }
+
+  /// Why the range stays as it was, which collectives accept as well; empty when it did not.
+  [[nodiscard]] const std::string& why_private() const noexcept { return why_private_; }
+
+ private:
+  friend MemoryRegistration register_memory(std::span<std::byte> pages);
+  explicit MemoryRegistration(std::span<std::byte> pages);
+  void end() noexcept;
+
+  std::span<std::byte> pages_;
+  std::string why_private_;
+};
+
+/// Moves whole pages of ordinary memory into the node heap. For the moment of the move both copies
+/// exist. What cannot be moved stays private: mapped files, shared and huge-page mappings, the stack;
+/// everything where there is no heap, or no room in it.
+/// @throws InvalidArgument when `pages` is empty, does not begin and end at a page, is not mapped or not
+/// writable throughout, overlaps another registration, or is the heap's own.
+[[nodiscard]] MemoryRegistration register_memory(std::span<std::byte> pages);
+
+}  // namespace cohort
