@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cohort/collective/crew.h>
+
 #include "collective/network/broadcast.h"
 #include "collective/network/cost_model.h"
-#include "collective/network/crew.h"
 #include "collective/network/halving_doubling.h"
 #include "collective/network/recursive_doubling.h"
 #include "collective/network/ring.h"

@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include <cohort/collective/crew.h>
+
 #include "../node/contribution.h"
-#include "crew.h"
 #include "two_level_movement.h"
 #include "two_level_reduce.h"
 #include "two_level_reduce_scatter.h"
 
 namespace cohort::network {
-
-using node::finished;
-using node::Steps;
-using node::until;
 
 namespace {
 

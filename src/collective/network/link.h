@@ -24,9 +24,9 @@ class Link final : public node::Outside {
   Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology,
        const NetworkConstants& constants);
 
-  [[nodiscard]] node::Steps carry_out(const CollectiveCall& call) override;
-  [[nodiscard]] node::Steps send(const CollectiveCall& call) override { return messages_.send(call); }
-  [[nodiscard]] node::Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
+  [[nodiscard]] Steps carry_out(const CollectiveCall& call) override;
+  [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
+  [[nodiscard]] Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
   void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
   [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
                                                  const node::Waiting& waiting) override;
@@ -34,11 +34,11 @@ class Link final : public node::Outside {
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 
  private:
-  [[nodiscard]] node::Steps agree(const CollectiveCall& call);
-  [[nodiscard]] node::Steps all_reduce_while_agreeing(const CollectiveCall& call);
-  [[nodiscard]] node::Steps learn_disagreement(const CollectiveCall& call);
-  [[nodiscard]] node::Steps hold_roll_call(const CollectiveCall& call);
-  [[nodiscard]] node::Steps carry_out_large(const CollectiveCall& call);
+  [[nodiscard]] Steps agree(const CollectiveCall& call);
+  [[nodiscard]] Steps all_reduce_while_agreeing(const CollectiveCall& call);
+  [[nodiscard]] Steps learn_disagreement(const CollectiveCall& call);
+  [[nodiscard]] Steps hold_roll_call(const CollectiveCall& call);
+  [[nodiscard]] Steps carry_out_large(const CollectiveCall& call);
 
   void contribute(const CollectiveCall& call, bool line_is_free);
   void put_contributions(std::byte* to) const;

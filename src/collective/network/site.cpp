@@ -9,9 +9,6 @@
 
 namespace cohort::network {
 
-using node::finished;
-using node::Steps;
-
 Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts) {
   part.counts = counts;
   part.layout = 0;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <cohort/collective/collective_call.h>
+#include <cohort/collective/steps.h>
 
 #include "../node/seat.h"
-#include "../node/steps.h"
 #include "cost_model.h"
 #include "lane.h"
 #include "segments.h"
@@ -47,11 +47,10 @@ struct Site {
 
 /// A collective among the members of this node, as part of a larger one; `counts` is empty or has the
 /// elements of each seat's block.
-[[nodiscard]] node::Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts = {});
+[[nodiscard]] Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts = {});
 
 /// The node's members get what the one at `seat` has: at `data` on each of them.
-[[nodiscard]] node::Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements,
-                                         int seat);
+[[nodiscard]] Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements, int seat);
 
 /// The elements of the lanes' shares of `elements`, by seat; members without a lane have none.
 [[nodiscard]] std::vector<std::size_t> lane_counts(const Site& site, std::size_t elements);

@@ -3,17 +3,15 @@
 #include <map>
 
 #include <cohort/collective/copy_bytes.h>
+#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
 
 #include "../node/contribution.h"
 #include "broadcast.h"
-#include "crew.h"
 #include "stream.h"
 
 namespace cohort::network {
 namespace {
-
-using node::finished;
 
 constexpr int kTag = 1;
 

@@ -1,8 +1,8 @@
 #include "two_level_reduce.h"
 
+#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
 
-#include "crew.h"
 #include "halving_doubling.h"
 #include "recursive_doubling.h"
 #include "ring.h"
@@ -10,8 +10,6 @@
 
 namespace cohort::network {
 namespace {
-
-using node::finished;
 
 /// The lane sums; who knows how many members there are divides.
 Arithmetic lane_arithmetic(const CollectiveCall& call) {

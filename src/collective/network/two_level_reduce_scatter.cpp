@@ -1,14 +1,10 @@
 #include "two_level_reduce_scatter.h"
 
+#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
-
-#include "crew.h"
 
 namespace cohort::network {
 namespace {
-
-using node::finished;
-using node::until;
 
 Steps sent(Transfer transfer) {
   co_await until([&] { return transfer.done(); });

@@ -2,8 +2,9 @@
 // what all members have announced about their buffers, so that all choose alike.
 #pragma once
 
+#include <cohort/collective/steps.h>
+
 #include "seat.h"
-#include "steps.h"
 
 namespace cohort::node {
 

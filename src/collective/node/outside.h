@@ -7,8 +7,8 @@
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
+#include <cohort/collective/steps.h>
 
-#include "steps.h"
 #include "waiting.h"
 
 namespace cohort::node {

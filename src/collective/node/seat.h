@@ -13,11 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/collective/steps.h>
+
 #include "collective/prefetch.h"
 #include "contribution.h"
 #include "node_group.h"
 #include "outside.h"
-#include "steps.h"
 #include "turns.h"
 #include "waiting.h"
 
