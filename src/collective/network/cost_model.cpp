@@ -84,6 +84,11 @@ Algorithm cheapest(const Algorithm (&candidates)[kCount], std::size_t bytes, int
 
 }  // namespace
 
+NetworkConstants constants_of(const TuningTable& tuning) noexcept {
+  return {tuning.value(Figure::kLatency), tuning.value(Figure::kSecondsPerByte),
+          tuning.value(Figure::kReduceSecondsPerByte)};
+}
+
 bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const NetworkConstants& constants) {
   const std::size_t limit = members > nodes ? kRidingBytesOnNodes : kRidingBytes;
   if (bytes * static_cast<std::size_t>(members) > limit) return false;

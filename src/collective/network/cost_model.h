@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "../tuning_table.h"
+
 namespace cohort::network {
 
 /// What the network and the processor do.
@@ -14,6 +16,8 @@ struct NetworkConstants {
   double seconds_per_byte = 0.8e-9;         ///< beta, of one node's wire
   double reduce_seconds_per_byte = 0.1e-9;  ///< gamma
 };
+
+[[nodiscard]] NetworkConstants constants_of(const TuningTable& tuning) noexcept;
 
 /// Most bytes of all contributions of all members together that ride on the roll call: where nodes have
 /// several members, a slot of a seat holds them; elsewhere, copying costs more than a round trip beyond.

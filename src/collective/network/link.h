@@ -21,8 +21,7 @@ namespace cohort::network {
 
 class Link final : public node::Outside {
  public:
-  Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology,
-       const NetworkConstants& constants);
+  Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology);
 
   [[nodiscard]] Steps carry_out(const CollectiveCall& call) override;
   [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
@@ -31,10 +30,18 @@ class Link final : public node::Outside {
   [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
                                                  const node::Waiting& waiting) override;
   void tell(const Error& failure) override { inquest_.report(failure); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 
  private:
+  [[nodiscard]] bool rides(const CollectiveCall& call) const;
+  [[nodiscard]] Steps exchange(const CollectiveCall& call);
+  [[nodiscard]] Steps ride(const CollectiveCall& call);
+  [[nodiscard]] Steps agree_and_move(const CollectiveCall& call);
+  [[nodiscard]] ChoiceReason reason() const;
   [[nodiscard]] Steps agree(const CollectiveCall& call);
+  [[nodiscard]] Steps agree_on_tuning(const CollectiveCall& call);
+  [[nodiscard]] Steps small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements);
   [[nodiscard]] Steps all_reduce_while_agreeing(const CollectiveCall& call);
   [[nodiscard]] Steps learn_disagreement(const CollectiveCall& call);
   [[nodiscard]] Steps hold_roll_call(const CollectiveCall& call);
@@ -48,6 +55,7 @@ class Link final : public node::Outside {
 
   node::Seat& seat_;
   Topology topology_;
+  std::optional<TuningTable> tuning_;  ///< the same on all members; none before the first large call
   NetworkConstants constants_;
   bool any_thread_;
   Wire wire_;

@@ -2,10 +2,11 @@
 
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "direct.h"
+#include "probe.h"
 #include "staged.h"
-#include "tuning.h"
 
 namespace cohort::node {
 namespace {
@@ -20,41 +21,69 @@ Steps carry_out_small(Seat& seat, const CollectiveCall& call, const CallPlan pla
   slot.finish();
 }
 
-std::size_t smallest_addressed_call(CollectiveKind kind, bool in_place) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce: return in_place ? kSmallestDirectReduction : kSmallestDirectOutOfPlace;
-    case CollectiveKind::kReduce:
-    case CollectiveKind::kReduceScatter: return kSmallestDirectReduction;
-    case CollectiveKind::kBroadcast: return kSmallestDirectBroadcast;
-    default: return kSmallestDirectMove;
-  }
-}
+/// What decides about the way of a call: the table, unless one way is wanted.
+class WayChoice {
+ public:
+  WayChoice(const TuningTable& tuning, std::optional<Way> wanted) : tuning_(tuning), wanted_(wanted) {}
 
-std::size_t smallest_direct_call(CollectiveKind kind, Reach reach, bool in_place) {
-  switch (reach) {
-    case Reach::kAddressed: return smallest_addressed_call(kind, in_place);
-    case Reach::kSingleCopy: return kSmallestSingleCopy;
-    case Reach::kNone: break;
+  [[nodiscard]] Way way(CollectiveKind kind, Reach reach, bool in_place, std::size_t bytes) const {
+    if (bytes < smallest_direct_call(kind, reach, in_place)) return Way::kPieces;
+    return reach == Reach::kAddressed ? Way::kDirect : Way::kSingleCopy;
   }
-  return std::numeric_limits<std::size_t>::max();
-}
+
+  [[nodiscard]] ChoiceReason reason(CollectiveKind kind, Reach reach, bool in_place) const {
+    if (is_granted(reach)) return ChoiceReason::kForced;
+    return reach == Reach::kNone ? ChoiceReason::kModel
+                                 : reason_of(tuning_.source(figure_of(kind, reach, in_place)));
+  }
+
+ private:
+  static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+
+  /// Whether the members' buffers allow the way that is wanted.
+  [[nodiscard]] bool is_granted(Reach reach) const {
+    return wanted_ == Way::kPieces || (wanted_ == Way::kDirect && reach == Reach::kAddressed) ||
+           (wanted_ == Way::kSingleCopy && reach == Reach::kSingleCopy);
+  }
+
+  [[nodiscard]] std::size_t smallest_direct_call(CollectiveKind kind, Reach reach, bool in_place) const {
+    if (reach == Reach::kNone) return kNever;
+    if (is_granted(reach)) return wanted_ == Way::kPieces ? kNever : 0;
+    return tuning_.bytes(figure_of(kind, reach, in_place));
+  }
+
+  [[nodiscard]] static Figure figure_of(CollectiveKind kind, Reach reach, bool in_place) {
+    if (reach == Reach::kSingleCopy) return Figure::kSingleCopy;
+    switch (kind) {
+      case CollectiveKind::kAllReduce: return in_place ? Figure::kDirectReduction : Figure::kDirectOutOfPlace;
+      case CollectiveKind::kReduce:
+      case CollectiveKind::kReduceScatter: return Figure::kDirectReduction;
+      case CollectiveKind::kBroadcast: return Figure::kDirectBroadcast;
+      default: return Figure::kDirectMove;
+    }
+  }
+
+  const TuningTable& tuning_;
+  std::optional<Way> wanted_;
+};
 
 /// Whether this member's own buffers settle that the call goes in pieces, whatever the others have.
-bool goes_in_pieces(const Seat& seat, CollectiveKind kind, const BufferAddresses& own, std::size_t bytes) {
+bool goes_in_pieces(const Seat& seat, const CollectiveCall& call, const BufferAddresses& own,
+                    const WayChoice& choice, std::size_t bytes) {
   const bool private_to_process =
       !seat.group().is_one_process() && (!own.input_in_heap || !own.output_in_heap);
   const Reach best = seat.group().memory().has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
   return private_to_process && own.input != 0 && own.output != 0 &&
-         bytes < smallest_direct_call(kind, best, false);
+         choice.way(call.kind, best, false, bytes) == Way::kPieces;
 }
 
-Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
+Steps exchange(Seat& seat, const CollectiveCall& call, const CallPlan plan, const WayChoice choice) {
   seat.open(plan);
   const BufferAddresses own = addresses_of(call);
   std::memcpy(seat.payload_of(seat.place().rank) + sizeof(CallDetails), &own, sizeof own);
   seat.announce();
   Steps exchange;
-  if (goes_in_pieces(seat, call.kind, own, plan.bytes)) {
+  if (goes_in_pieces(seat, call, own, choice, plan.bytes)) {
     // The first pieces are on their way while the announcements are.
     exchange = exchange_in_pieces(seat, call, plan.kernel);
     exchange.resume();
@@ -66,13 +95,37 @@ Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan pla
   }
   const Reach reach = reach_of_buffers(seat);
   const bool in_place = all_in_place(seat);
-  const bool directly = plan.bytes >= smallest_direct_call(call.kind, reach, in_place);
-  seat.algorithm = !directly ? "pieces" : reach == Reach::kAddressed ? "direct" : "single_copy";
+  const Way way = choice.way(call.kind, reach, in_place, plan.bytes);
+  seat.algorithm = to_string(way);
+  seat.reason = choice.reason(call.kind, reach, in_place);
   if (!exchange.started()) {
-    exchange = directly ? exchange_directly(seat, call, plan.kernel, in_place)
-                        : exchange_in_pieces(seat, call, plan.kernel);
+    exchange = way == Way::kPieces ? exchange_in_pieces(seat, call, plan.kernel)
+                                   : exchange_directly(seat, call, plan.kernel, in_place);
   }
   co_await finished(exchange);
+}
+
+/// Before the first call that is too large for a slot, the members agree on the table that decides about it.
+Steps carry_out_first_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
+  const bool is_whole = !seat.in_parts();
+  if (is_whole) seat.begin_parts(call);
+  seat.open(plan);
+  seat.announce();
+  co_await until([&] { return seat.all_announced(); });
+  if (seat.disagreement()) {
+    Steps explanation = seat.explain_disagreement(call);
+    co_await finished(explanation);
+  }
+  Steps tuning = agree_on_tuning(seat);
+  co_await finished(tuning);
+  Steps exchange = carry_out(seat, call);
+  co_await finished(exchange);
+  if (is_whole) seat.end_parts();
+}
+
+Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan& plan) {
+  if (!seat.tuning) return carry_out_first_large(seat, call, plan);
+  return exchange(seat, call, plan, {*seat.tuning, std::nullopt});
 }
 
 }  // namespace
@@ -89,6 +142,20 @@ void carry_out_now(Seat& seat, const CollectiveCall& call) {
   seat.wait_for(call, [&] { return seat.all_announced(); });
   if (seat.disagreement()) seat.drive(call, seat.explain_disagreement(call));
   slot.finish();
+}
+
+Steps carry_out_by(Seat& seat, const CollectiveCall& call, Way way) {
+  static const TuningTable built_in;
+  return exchange(seat, call, seat.plan(call), {built_in, way});
+}
+
+std::string_view to_string(Way way) noexcept {
+  switch (way) {
+    case Way::kPieces: return "pieces";
+    case Way::kDirect: return "direct";
+    case Way::kSingleCopy: return "single_copy";
+  }
+  return "unknown";
 }
 
 }  // namespace cohort::node

@@ -82,6 +82,13 @@ void Member::set_outside(std::shared_ptr<Outside> outside) {
   seat_.set_outside(outside_.get());
 }
 
+std::vector<TuningFigure> Member::tuning() const {
+  std::vector<TuningFigure> figures;
+  if (seat_.tuning) figures = seat_.tuning->figures(TuningScope::kNode);
+  if (outside_ != nullptr) std::ranges::copy(outside_->tuning(), std::back_inserter(figures));
+  return figures;
+}
+
 void Member::abort(const Error& error) {
   if (group().fail(error) && outside_ != nullptr) outside_->tell(error);
 }

@@ -35,6 +35,8 @@ class Member : public std::enable_shared_from_this<Member> {
   [[nodiscard]] NodeGroup& group() const noexcept { return seat_.group(); }
   [[nodiscard]] int rank() const noexcept { return group().rank_of(seat_.place().rank); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept { return seat_.algorithm; }
+  [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(seat_.reason); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);

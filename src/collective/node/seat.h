@@ -15,7 +15,9 @@
 
 #include <cohort/collective/steps.h>
 
+#include "collective/choice_reason.h"
 #include "collective/prefetch.h"
+#include "collective/tuning_table.h"
 #include "contribution.h"
 #include "node_group.h"
 #include "outside.h"
@@ -55,6 +57,7 @@ class Seat {
   /// What is opened until `end_parts` is part of `call`, and the first of it is the call itself.
   void begin_parts(const CollectiveCall& call) noexcept;
   void end_parts() noexcept { whole_ = nullptr; }
+  [[nodiscard]] bool in_parts() const noexcept { return whole_ != nullptr; }
 
   /// The plan is kept for the next call, which most often is alike.
   [[nodiscard]] const CallPlan& plan(const CollectiveCall& call) {
@@ -179,7 +182,11 @@ class Seat {
   /// For example `all_reduce #12`: the open collective, or the whole of which it is a part.
   [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
 
-  std::string_view algorithm = "none";  ///< what carries out the open collective
+  std::string_view algorithm = "none";        ///< what carries out the open collective
+  ChoiceReason reason = ChoiceReason::kSize;  ///< and why
+
+  /// What the ways of large calls are chosen by, the same on all members; none before the first such call.
+  std::optional<TuningTable> tuning;
 
  private:
   enum class Awaited { kAnnouncements, kPieces, kShares };

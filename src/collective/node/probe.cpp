@@ -1,0 +1,210 @@
+#include "probe.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <cohort/device/node_heap.h>
+
+#include "../tuning_store.h"
+#include "carry_out.h"
+
+namespace cohort::node {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A way counts as faster that wins this many times in a row, each time by the margin.
+constexpr int kWins = 6;
+constexpr double kMargin = 1.1;
+
+/// How far a figure may move: a few doublings, and not to where the probe's own memory would count.
+constexpr std::size_t kFarthest = 8;
+constexpr std::size_t kLargestBuffer = std::size_t{4} << 20;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// A small collective among the members of the node.
+Steps small_part(Seat& seat, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
+                 std::size_t elements) {
+  CollectiveCall part;
+  part.kind = kind;
+  part.dtype = dtype;
+  part.op = op;
+  part.elements = elements;
+  part.input = part.output = data;
+  Steps steps = carry_out(seat, part);
+  co_await finished(steps);
+}
+
+/// Two ways of carrying out the same kind of call: the second is used from some size on.
+struct Crossover {
+  Figure figure;
+  CollectiveKind kind;
+  bool in_place;
+  bool in_heap;
+  Way late;
+};
+
+constexpr std::array kCrossovers{
+    Crossover{Figure::kDirectReduction, CollectiveKind::kAllReduce, true, true, Way::kDirect},
+    Crossover{Figure::kDirectOutOfPlace, CollectiveKind::kAllReduce, false, true, Way::kDirect},
+    Crossover{Figure::kDirectMove, CollectiveKind::kAllGather, false, true, Way::kDirect},
+    Crossover{Figure::kDirectBroadcast, CollectiveKind::kBroadcast, true, true, Way::kDirect},
+    Crossover{Figure::kSingleCopy, CollectiveKind::kAllReduce, false, false, Way::kSingleCopy},
+};
+
+/// A buffer of the heap, or of this process alone.
+class ProbeBuffer {
+ public:
+  ProbeBuffer(std::size_t bytes, bool in_heap) {
+    if (in_heap) {
+      shared_ = allocate(bytes, Device());
+      data_ = shared_->data();
+    } else {
+      private_ = std::make_unique<std::byte[]>(bytes);
+      data_ = private_.get();
+    }
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return data_; }
+
+ private:
+  std::shared_ptr<const Buffer> shared_;
+  std::unique_ptr<std::byte[]> private_;
+  std::byte* data_ = nullptr;
+};
+
+class Probe {
+ public:
+  explicit Probe(Seat& seat) : seat_(seat) {}
+
+  Steps run(TuningTable& table) {
+    for (const Crossover& crossover : kCrossovers) {
+      const bool exists = crossover.in_heap || !seat_.group().is_one_process();
+      if (!exists || spent_) continue;
+      Steps search = find(crossover, table);
+      co_await finished(search);
+    }
+  }
+
+ private:
+  /// Moves the figure down while the late way wins below it, or up while the early way wins at it.
+  Steps find(const Crossover& crossover, TuningTable& table) {
+    const std::size_t built_in = table.bytes(crossover.figure);
+    const std::size_t least = std::max(built_in / kFarthest, kSlotBytes + 1);
+    const std::size_t most = std::min(kFarthest * built_in, largest(crossover));
+    std::size_t threshold = built_in;
+    bool moves = true;
+    while (moves && threshold / 2 >= least) {
+      Steps trial = compare(crossover, threshold / 2, Way::kPieces, crossover.late, moves);
+      co_await finished(trial);
+      if (moves) threshold /= 2;
+    }
+    moves = threshold == built_in;
+    while (moves && 2 * threshold <= most) {
+      Steps trial = compare(crossover, threshold, crossover.late, Way::kPieces, moves);
+      co_await finished(trial);
+      if (moves) threshold *= 2;
+    }
+    if (threshold != built_in)
+      table.set(crossover.figure, static_cast<double>(threshold), TuningSource::kProbed);
+  }
+
+  /// Whether `challenger` is clearly faster at this size than what the table has.
+  Steps compare(const Crossover& crossover, std::size_t bytes, Way incumbent, Way challenger, bool& wins) {
+    const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
+    const std::size_t blocks =
+        crossover.kind == CollectiveKind::kAllGather ? static_cast<std::size_t>(seat_.place().size) : 1;
+    const ProbeBuffer input(elements * sizeof(float), crossover.in_heap);
+    const ProbeBuffer output(crossover.in_place ? 1 : blocks * elements * sizeof(float), crossover.in_heap);
+    CollectiveCall call;
+    call.kind = crossover.kind;
+    call.dtype = DType::kFloat32;
+    call.elements = elements;
+    call.input = input.data();
+    call.output = crossover.in_place ? input.data() : output.data();
+
+    wins = true;
+    // The first round pays for memory that nobody has touched, and does not count.
+    for (int round = 0; wins && round <= kWins; ++round) {
+      std::array<double, 3> agreed{};  // seconds of both ways and since the beginning, of the slowest member
+      for (const int turn : {0, 1}) {
+        // Each of the ways is the first one in every second round.
+        const auto index = static_cast<std::size_t>((turn + round) % 2);
+        const Way way = index == 0 ? incumbent : challenger;
+        // As a training step does: other values each time.
+        std::memset(input.data(), round, elements * sizeof(float));
+        const Clock::time_point start = Clock::now();
+        Steps exchange = carry_out_by(seat_, call, way);
+        co_await finished(exchange);
+        agreed[index] = seconds_since(start);
+        // All members see alike whether their buffers allow this way.
+        wins = wins && seat_.algorithm == to_string(way);
+      }
+      agreed[2] = seconds_since(start_);
+      Steps agreement = small_part(seat_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
+                                   reinterpret_cast<std::byte*>(agreed.data()), agreed.size());
+      co_await finished(agreement);
+      spent_ = agreed[2] > std::chrono::duration<double>(kProbeBudget).count();
+      wins = wins && !spent_ && (round == 0 || agreed[1] * kMargin < agreed[0]);
+    }
+  }
+
+  [[nodiscard]] std::size_t largest(const Crossover& crossover) const {
+    const int copies = crossover.kind == CollectiveKind::kAllGather ? seat_.place().size : 1;
+    return kLargestBuffer / static_cast<std::size_t>(copies);
+  }
+
+  Seat& seat_;
+  Clock::time_point start_ = Clock::now();
+  bool spent_ = false;  ///< the time for probing; all members know alike
+};
+
+/// What probes of this group would find depends on it.
+std::string shape_of(const NodeGroup& group) {
+  std::vector<int> workers;
+  for (int member = 0; member < group.size(); ++member) workers.push_back(group.worker_of(member));
+  const auto processes = std::ranges::unique(workers).begin() - workers.begin();
+  std::string shape = fmt::format("node of {} {}", group.size(), processes == 1 ? "threads" : "processes");
+  if (processes > 1 && processes < group.size()) shape += fmt::format(", members of {}", processes);
+  if (processes > 1 && !group.memory().has_single_copy()) shape += ", without single copies";
+  if (processes > 1 && NodeHeap::of_this_process() == nullptr) shape += ", without a heap";
+  return shape;
+}
+
+}  // namespace
+
+Steps agree_on_tuning(Seat& seat) {
+  struct Word {
+    TuningTable table;
+    bool known = false;
+  };
+  if (seat.place().size == 1) {
+    seat.tuning.emplace();
+    co_return;
+  }
+  Word word;
+  const std::string shape = shape_of(seat.group());
+  TuningStore& store = TuningStore::of_this_process();
+  if (seat.place().rank == 0) {
+    if (const std::optional<TuningTable> table = store.find(shape)) word = {*table, true};
+  }
+  Steps publication = small_part(seat, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
+                                 reinterpret_cast<std::byte*>(&word), sizeof word);
+  co_await finished(publication);
+  if (!word.known) {
+    Probe probe(seat);
+    Steps probing = probe.run(word.table);
+    co_await finished(probing);
+  }
+  store.keep(shape, word.table);
+  seat.tuning = word.table;
+}
+
+}  // namespace cohort::node
