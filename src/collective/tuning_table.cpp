@@ -12,7 +12,7 @@ struct Spec {
   double built_in;
 };
 
-constexpr network::NetworkConstants kNetwork;
+constexpr CostConstants kNetwork = network::kBuiltInConstants;
 
 /// By `Figure`.
 constexpr std::array<Spec, kFigures> kSpecs{{

@@ -12,7 +12,7 @@ shift 2
 program=("$@")
 bench=("$@" all-reduce --iterations 10 --loops 3)
 
-header=collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_us,p99_us,iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong
+header=collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_us,p99_us,iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong,choice
 
 # column NAME FILE: that column of a CSV file.
 column() {

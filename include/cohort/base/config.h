@@ -16,7 +16,7 @@
 
 namespace cohort {
 
-enum class SettingType { kBoolean, kInteger, kSeconds, kChoice };
+enum class SettingType { kBoolean, kInteger, kSeconds, kChoice, kText };
 
 [[nodiscard]] std::string_view to_string(SettingType type) noexcept;
 
@@ -58,6 +58,8 @@ class Config {
   [[nodiscard]] const std::string& communicator() const;
   [[nodiscard]] int workers_per_node() const;
   [[nodiscard]] bool node_heap() const;
+  [[nodiscard]] const std::string& algorithm() const;
+  [[nodiscard]] const std::string& tuning_file() const;
 
  private:
   [[nodiscard]] const Setting& find(std::string_view name) const;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace cohort::network {
 namespace {
@@ -17,7 +16,7 @@ struct Cost {
 // Parts in flight share the latency of their rounds, and reduce while others are on the wire: only the
 // longer of the two counts, and the first part's reduction.
 double seconds(const Cost& cost, std::size_t bytes, std::size_t bytes_of_part,
-               const NetworkConstants& constants) {
+               const CostConstants& constants) {
   const double parts = std::ceil(static_cast<double>(bytes) / static_cast<double>(bytes_of_part));
   const double batches = std::ceil(parts / static_cast<double>(kPartsInFlight));
   const double wire = cost.bytes_sent * constants.seconds_per_byte;
@@ -64,32 +63,28 @@ Cost cost_of(BroadcastAlgorithm algorithm, const Sizes& size, double bytes) {
   return {};
 }
 
+template <class Algorithm>
+double seconds(Algorithm algorithm, std::size_t bytes, int members, const CostConstants& constants) {
+  const Cost cost = cost_of(algorithm, Sizes(members), static_cast<double>(bytes));
+  return seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(algorithm, members), constants);
+}
+
 /// The cheapest; of equal ones the first.
 template <class Algorithm, std::size_t kCount>
 Algorithm cheapest(const Algorithm (&candidates)[kCount], std::size_t bytes, int members,
-                   const NetworkConstants& constants) {
-  Algorithm best = candidates[0];
-  double least = std::numeric_limits<double>::infinity();
-  for (const Algorithm candidate : candidates) {
-    const Cost cost = cost_of(candidate, Sizes(members), static_cast<double>(bytes));
-    const double time =
-        seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(candidate, members), constants);
-    if (time < least) {
-      least = time;
-      best = candidate;
-    }
-  }
-  return best;
+                   const CostConstants& constants) {
+  return *std::ranges::min_element(
+      candidates, {}, [&](Algorithm candidate) { return seconds(candidate, bytes, members, constants); });
 }
 
 }  // namespace
 
-NetworkConstants constants_of(const TuningTable& tuning) noexcept {
+CostConstants constants_of(const TuningTable& tuning) noexcept {
   return {tuning.value(Figure::kLatency), tuning.value(Figure::kSecondsPerByte),
           tuning.value(Figure::kReduceSecondsPerByte)};
 }
 
-bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const NetworkConstants& constants) {
+bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants) {
   const std::size_t limit = members > nodes ? kRidingBytesOnNodes : kRidingBytes;
   if (bytes * static_cast<std::size_t>(members) > limit) return false;
   const Sizes size(nodes);
@@ -98,17 +93,37 @@ bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const Network
   return bytes_more * constants.seconds_per_byte <= rounds * constants.latency_seconds;
 }
 
-AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const NetworkConstants& constants) {
+AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const CostConstants& constants) {
   constexpr AllReduceAlgorithm kCandidates[] = {AllReduceAlgorithm::kRecursiveDoubling,
                                                 AllReduceAlgorithm::kRing,
                                                 AllReduceAlgorithm::kHalvingDoubling};
   return cheapest(kCandidates, bytes, members, constants);
 }
 
-BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const NetworkConstants& constants) {
+BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const CostConstants& constants) {
   constexpr BroadcastAlgorithm kCandidates[] = {BroadcastAlgorithm::kBinomial,
                                                 BroadcastAlgorithm::kScatterAllGather};
   return cheapest(kCandidates, bytes, members, constants);
+}
+
+double built_in_seconds(const CallShape& call, const CostConstants& constants) {
+  const Sizes size(call.nodes);
+  const double bytes = static_cast<double>(call.bytes);
+  const double rounds = size.members - 1;
+  const auto pairwise = [&](double bytes_sent) {
+    return rounds * constants.latency_seconds + bytes_sent * constants.seconds_per_byte;
+  };
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+      return seconds(choose_all_reduce(call.bytes, call.nodes, constants), call.bytes, call.nodes, constants);
+    case CollectiveKind::kBroadcast:
+      return seconds(choose_broadcast(call.bytes, call.nodes, constants), call.bytes, call.nodes, constants);
+    case CollectiveKind::kReduce: return 2 * pairwise(size.share * bytes);
+    case CollectiveKind::kReduceScatter:
+      return pairwise(size.share * bytes) + bytes * constants.reduce_seconds_per_byte;
+    // A node receives what the members of the others bring, or sends what they take.
+    default: return pairwise(size.share * bytes * call.members);
+  }
 }
 
 std::size_t part_bytes(AllReduceAlgorithm algorithm, int members) noexcept {

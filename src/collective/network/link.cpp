@@ -43,6 +43,7 @@ Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topo
       inquest_(wire_.transport(), topology_, seat.group().members()),
       messages_(wire_, topology_.rank(), seat.group().members()),
       site_{seat_, wire_, topology_, constants_, lane_of(topology_)},
+      peers_(site_),
       leaders_(leaders_of(topology_)),
       roll_call_(Lane(wire_, leaders_, topology_.own_node()), topology_, kRidingBytes),
       cells_(static_cast<std::size_t>(topology_.members())) {}
@@ -58,7 +59,8 @@ Steps Link::carry_out(const CollectiveCall& call) {
     Steps tuning = agree_on_tuning(call);
     co_await finished(tuning);
   }
-  Steps body = exchange(call);
+  const Selection::Choice choice = registered_choice(call);
+  Steps body = choice.algorithm != nullptr ? carry_out_registered(call, choice) : exchange(call);
   co_await finished(body);
   seat_.end_parts();
 }
@@ -84,7 +86,7 @@ Steps Link::agree_and_move(const CollectiveCall& call) {
   co_await finished(agreement);
   Steps movement = carry_out_large(call);
   co_await finished(movement);
-  seat_.reason = reason();
+  seat_.reason = reason(call.kind);
 }
 
 /// The first parts are on their way together with the roll call, and are reduced after it.
@@ -98,10 +100,37 @@ Steps Link::all_reduce_while_agreeing(const CollectiveCall& call) {
   site_.agreed = true;
   Steps rest = all_done(crew);
   co_await finished(rest);
-  seat_.reason = reason();
+  seat_.reason = reason(call.kind);
 }
 
-ChoiceReason Link::reason() const {
+/// By an algorithm that the program has registered.
+Steps Link::carry_out_registered(const CollectiveCall& call, const Selection::Choice choice) {
+  riding_bytes_ = 0;
+  Steps agreement = agree(call);
+  co_await finished(agreement);
+  Steps steps = choice.algorithm->carry_out(peers_, call);
+  co_await finished(steps);
+  seat_.algorithm = choice.algorithm->name();
+  seat_.reason = choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier);
+}
+
+Selection::Choice Link::registered_choice(const CollectiveCall& call) const {
+  const Selection& selection = seat_.group().selection();
+  if (!selection.has_registered() || rides(call)) return {};
+  const CallShape shape{.kind = call.kind,
+                        .dtype = call.dtype,
+                        .op = call.op,
+                        .elements = node::block_elements(call),
+                        .bytes = node::contributed_bytes(call, topology_.members()),
+                        .uneven = !call.counts.empty(),
+                        .members = topology_.members(),
+                        .nodes = topology_.nodes()};
+  return selection.choose(shape, constants_, built_in_seconds);
+}
+
+ChoiceReason Link::reason(CollectiveKind kind) const {
+  const std::optional<BuiltInAlgorithm> forced = seat_.group().selection().forced(kind);
+  if (forced && *forced >= BuiltInAlgorithm::kRecursiveDoubling) return ChoiceReason::kForced;
   if (!tuning_) return ChoiceReason::kModel;
   TuningSource source = TuningSource::kBuiltIn;
   for (const TuningFigure& figure : tuning_->figures(TuningScope::kNetwork))

@@ -13,6 +13,7 @@
 #include "../node/outside.h"
 #include "../node/seat.h"
 #include "inquest.h"
+#include "network_peers.h"
 #include "remote_messages.h"
 #include "roll_call.h"
 #include "site.h"
@@ -38,7 +39,9 @@ class Link final : public node::Outside {
   [[nodiscard]] Steps exchange(const CollectiveCall& call);
   [[nodiscard]] Steps ride(const CollectiveCall& call);
   [[nodiscard]] Steps agree_and_move(const CollectiveCall& call);
-  [[nodiscard]] ChoiceReason reason() const;
+  [[nodiscard]] Steps carry_out_registered(const CollectiveCall& call, Selection::Choice choice);
+  [[nodiscard]] Selection::Choice registered_choice(const CollectiveCall& call) const;
+  [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
   [[nodiscard]] Steps agree(const CollectiveCall& call);
   [[nodiscard]] Steps agree_on_tuning(const CollectiveCall& call);
   [[nodiscard]] Steps small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements);
@@ -56,12 +59,13 @@ class Link final : public node::Outside {
   node::Seat& seat_;
   Topology topology_;
   std::optional<TuningTable> tuning_;  ///< the same on all members; none before the first large call
-  NetworkConstants constants_;
+  CostConstants constants_ = kBuiltInConstants;
   bool any_thread_;
   Wire wire_;
   Inquest inquest_;
   RemoteMessages messages_;
   Site site_;
+  NetworkPeers peers_;
   std::vector<int> leaders_;
   RollCall roll_call_;
 

@@ -23,7 +23,7 @@ struct Site {
   node::Seat& seat;
   Wire& wire;
   const Topology& topology;
-  const NetworkConstants& constants;
+  const CostConstants& constants;
 
   /// The members of equal number on all nodes; this one's, if it has a lane.
   std::vector<int> lane_ranks;
@@ -40,6 +40,10 @@ struct Site {
     return topology.all_alone() ? 1 : kPartsPerMeeting;
   }
   [[nodiscard]] int seat_of(int rank) const noexcept { return topology.number_of(rank); }
+
+  /// What carries a lane's share of that many bytes: what COHORT_ALGORITHM names, or the model's choice.
+  [[nodiscard]] AllReduceAlgorithm all_reduce_algorithm(std::size_t lane_bytes) const;
+  [[nodiscard]] BroadcastAlgorithm broadcast_algorithm(std::size_t lane_bytes) const;
 };
 
 /// Tags: the roll call has 0, so parts begin at 1; those in flight together differ.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "cost_model.h"
 #include "direct.h"
 #include "probe.h"
 #include "staged.h"
@@ -123,9 +124,55 @@ Steps carry_out_first_large(Seat& seat, const CollectiveCall& call, const CallPl
   if (is_whole) seat.end_parts();
 }
 
+/// A way that COHORT_ALGORITHM names for such calls.
+std::optional<Way> wanted_way(const Seat& seat, const CollectiveCall& call) {
+  const std::optional<BuiltInAlgorithm> forced = seat.group().selection().forced(seat.kind_of_whole(call));
+  if (forced == BuiltInAlgorithm::kPieces) return Way::kPieces;
+  if (forced == BuiltInAlgorithm::kDirect) return Way::kDirect;
+  if (forced == BuiltInAlgorithm::kSingleCopy) return Way::kSingleCopy;
+  return std::nullopt;
+}
+
+/// By an algorithm that the program has registered.
+Steps carry_out_registered(Seat& seat, const CollectiveCall& call, const CallPlan plan,
+                           const Selection::Choice choice) {
+  seat.open(plan);
+  seat.announce();
+  co_await until([&] { return seat.all_announced(); });
+  if (seat.disagreement()) {
+    Steps explanation = seat.explain_disagreement(call);
+    co_await finished(explanation);
+  }
+  seat.algorithm = choice.algorithm->name();
+  seat.reason = choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel;
+  // Whoever waits in the middle of it can tell who has not come to its end.
+  seat.await_next_shares();
+  Steps steps = choice.algorithm->carry_out(seat.peers(), call);
+  co_await finished(steps);
+  seat.raise_shares();
+  co_await until([&] { return seat.all_have_shares(); });
+}
+
+Selection::Choice registered_choice(const Seat& seat, const CollectiveCall& call, const CallPlan& plan) {
+  const Selection& selection = seat.group().selection();
+  // Parts of calls over several nodes are no concern of a program's.
+  if (!selection.has_registered() || seat.reaches_outside()) return {};
+  const CallShape shape{.kind = call.kind,
+                        .dtype = call.dtype,
+                        .op = call.op,
+                        .elements = plan.elements,
+                        .bytes = plan.bytes,
+                        .uneven = !call.counts.empty(),
+                        .members = seat.place().size,
+                        .nodes = 1};
+  return selection.choose(shape, kNodeConstants, built_in_seconds);
+}
+
 Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan& plan) {
+  if (const Selection::Choice choice = registered_choice(seat, call, plan); choice.algorithm != nullptr)
+    return carry_out_registered(seat, call, plan, choice);
   if (!seat.tuning) return carry_out_first_large(seat, call, plan);
-  return exchange(seat, call, plan, {*seat.tuning, std::nullopt});
+  return exchange(seat, call, plan, {*seat.tuning, wanted_way(seat, call)});
 }
 
 }  // namespace

@@ -66,7 +66,10 @@ class Member::InFlight final : public Work::State {
   std::shared_ptr<Operation> operation_;
 };
 
-Member::Member(std::shared_ptr<NodeGroup> group, int seat) : seat_(std::move(group), seat), mailbox_(seat_) {}
+Member::Member(std::shared_ptr<NodeGroup> group, int seat)
+    : seat_(std::move(group), seat), mailbox_(seat_), peers_(seat_, mailbox_) {
+  seat_.set_peers(peers_);
+}
 
 Member::~Member() {
   if (!group().is_of_this_process()) return;

@@ -16,6 +16,7 @@
 #include <cohort/collective/work.h>
 
 #include "messages.h"
+#include "node_peers.h"
 #include "seat.h"
 
 namespace cohort::node {
@@ -75,6 +76,7 @@ class Member : public std::enable_shared_from_this<Member> {
   std::shared_ptr<Outside> outside_;
   Seat seat_;
   Mailbox mailbox_;
+  NodePeers peers_;
   std::deque<std::shared_ptr<Operation>> collectives_;
   std::list<std::shared_ptr<Operation>> messages_;
   /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.

@@ -95,6 +95,7 @@ void write_text(std::array<char, kSize>& to, std::string_view text) {
 NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
       memory_(options.memory),
+      selection_(Selection::agreed(options.workers, options.exchange)),
       timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
       fault_(options.fault) {
   if (options.members < 1)

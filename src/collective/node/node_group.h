@@ -18,6 +18,7 @@
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
 
+#include "../selection.h"
 #include "seat_memory.h"
 
 namespace cohort::node {
@@ -53,6 +54,9 @@ class NodeGroup {
 
   /// The seat of the first of this process's members.
   [[nodiscard]] int first_own_seat() const noexcept { return first_own_; }
+
+  /// What algorithms are chosen from, the same on all members.
+  [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
 
   [[nodiscard]] const NodeMemory& memory() const noexcept { return *memory_; }
   [[nodiscard]] int worker_of(int member) const noexcept {
@@ -103,6 +107,7 @@ class NodeGroup {
 
   const std::int64_t process_;
   std::shared_ptr<const NodeMemory> memory_;
+  Selection selection_;
   std::vector<std::shared_ptr<const Buffer>> own_blocks_;  ///< the seats of this process's members
   std::vector<SeatMemory*> seats_;
   std::vector<int> workers_;  ///< by seat

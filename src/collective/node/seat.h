@@ -51,6 +51,11 @@ class Seat {
 
   /// Set once, by a member of a communicator over several nodes.
   void set_outside(Outside* outside) noexcept { outside_ = outside; }
+  [[nodiscard]] bool reaches_outside() const noexcept { return outside_ != nullptr; }
+
+  /// Set once: the members of the node for algorithms that programs have registered.
+  void set_peers(Peers& peers) noexcept { peers_ = &peers; }
+  [[nodiscard]] Peers& peers() const noexcept { return *peers_; }
 
   // ---- one collective after the other
 
@@ -58,6 +63,10 @@ class Seat {
   void begin_parts(const CollectiveCall& call) noexcept;
   void end_parts() noexcept { whole_ = nullptr; }
   [[nodiscard]] bool in_parts() const noexcept { return whole_ != nullptr; }
+  /// Of the call, or of that which it is a part of.
+  [[nodiscard]] CollectiveKind kind_of_whole(const CollectiveCall& call) const noexcept {
+    return whole(call).kind;
+  }
 
   /// The plan is kept for the next call, which most often is alike.
   [[nodiscard]] const CallPlan& plan(const CollectiveCall& call) {
@@ -130,6 +139,8 @@ class Seat {
   [[nodiscard]] bool all_have_pieces(std::uint64_t pieces) noexcept;
   void raise_shares() noexcept { own_.shares.store(++shares_, std::memory_order_release); }
   [[nodiscard]] bool all_have_shares() noexcept;
+  /// From now on those are missing whose share is not done, this member included.
+  void await_next_shares() noexcept { await(Awaited::kShares, shares_ + 1); }
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
@@ -218,6 +229,7 @@ class Seat {
   SeatMemory* const* seats_;  ///< the group's, by seat
   const std::atomic<FailureRecord::State>& group_failure_;
   Outside* outside_ = nullptr;
+  Peers* peers_ = nullptr;
 
   std::uint64_t calls_ = 0;  ///< collectives as their callers count them
   const CollectiveCall* whole_ = nullptr;
