@@ -57,10 +57,14 @@ class Peers {
   /// The node of a member, counted from 0.
   [[nodiscard]] virtual int node_of(int member) const noexcept = 0;
 
-  /// One message. Both sides name the same number of bytes. They start when they are first resumed, and
-  /// the memory must stay until they have finished.
+  /// One message. Both sides name the same number of bytes. It starts when it is first resumed, and is
+  /// resumed until it has finished. Its memory is a part of the call's own input and output, or `room`.
   [[nodiscard]] virtual Steps send(int to, std::span<const std::byte> data, int tag = 0) = 0;
   [[nodiscard]] virtual Steps receive(int from, std::span<std::byte> room, int tag = 0) = 0;
+
+  /// Memory for messages beside the call's own. What else a program allocates may be gone when a failure
+  /// ends the call, while others still read and write it.
+  [[nodiscard]] virtual std::shared_ptr<std::byte> room(std::size_t bytes) = 0;
 
   /// Both at the same time, with two members or one.
   [[nodiscard]] Steps exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> room,

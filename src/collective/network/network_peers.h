@@ -17,6 +17,9 @@ class NetworkPeers final : public Peers {
   [[nodiscard]] int node_of(int member) const noexcept override { return site_.topology.node_of(member); }
   [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
   [[nodiscard]] Steps receive(int from, std::span<std::byte> room, int tag) override;
+  [[nodiscard]] std::shared_ptr<std::byte> room(std::size_t bytes) override {
+    return site_.wire.rooms().shared_room(bytes);
+  }
 
  private:
   [[nodiscard]] int tag_of_turn(int other, int tag) const;

@@ -75,6 +75,7 @@ Member::~Member() {
   if (!group().is_of_this_process()) return;
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
   std::ranges::move(failed_, std::back_inserter(held));
+  std::ranges::move(peers_.take_rooms(), std::back_inserter(held));
   // Transfers may still be on their way.
   if (outside_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(outside_));
   group().leave(seat_.place().rank, std::move(held));

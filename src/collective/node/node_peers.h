@@ -4,6 +4,7 @@
 
 #include <cohort/collective/algorithm.h>
 
+#include "../room_pool.h"
 #include "messages.h"
 #include "seat.h"
 
@@ -18,12 +19,18 @@ class NodePeers final : public Peers {
   [[nodiscard]] int node_of(int /*member*/) const noexcept override { return 0; }
   [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
   [[nodiscard]] Steps receive(int from, std::span<std::byte> room, int tag) override;
+  [[nodiscard]] std::shared_ptr<std::byte> room(std::size_t bytes) override {
+    return rooms_.shared_room(bytes);
+  }
+  /// The rooms, for who has to keep them while others may still look at them.
+  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_rooms() noexcept { return rooms_.take(); }
 
  private:
   [[nodiscard]] CollectiveCall message(CollectiveKind kind, int other, std::size_t bytes, int tag) const;
 
   Seat& seat_;
   Mailbox& mailbox_;
+  RoomPool rooms_;
 };
 
 }  // namespace cohort::node
