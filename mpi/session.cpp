@@ -273,4 +273,12 @@ std::unique_ptr<Communicator> Session::make_communicator(const CommunicationOpti
   return impl_->make_communicator(options);
 }
 
+std::vector<TuningFigure> Session::tuning() {
+  // Large enough for every figure to be needed, on the node and between nodes.
+  const Tensor tensor = Tensor::zeros({1 << 18}, DType::kFloat32);
+  const std::unique_ptr<Communicator> communicator = make_communicator({});
+  communicator->all_reduce(tensor, ReduceOp::kSum);
+  return communicator->tuning();
+}
+
 }  // namespace cohort::mpi

@@ -6,7 +6,6 @@
 #include <cohort/base/version.h>
 #include <cohort/device/device.h>
 #include <cohort/device/topology.h>
-#include <cohort/mpi/session.h>
 
 namespace cohort::info {
 namespace {
@@ -39,6 +38,14 @@ Facts gather() {
       .devices = gather_devices(settings.cpu_devices()),
       .settings = {settings.settings().begin(), settings.settings().end()},
   };
+}
+
+TuningFacts gather_tuning(int argc, char** argv) {
+  mpi::Session session(argc, argv);
+  return {.workers = session.size(),
+          .nodes = std::ranges::max(session.workers(), {}, &WorkerInfo::node).node + 1,
+          .forced = config().algorithm(),
+          .figures = session.tuning()};
 }
 
 }  // namespace cohort::info

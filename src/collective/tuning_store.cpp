@@ -1,5 +1,9 @@
 #include "tuning_store.h"
 
+#include <cohort/base/config.h>
+
+#include "tuning_file.h"
+
 namespace cohort {
 
 TuningStore& TuningStore::of_this_process() {
@@ -7,16 +11,22 @@ TuningStore& TuningStore::of_this_process() {
   return *store;
 }
 
-std::optional<TuningTable> TuningStore::find(const std::string& shape) const {
+std::optional<TuningTable> TuningStore::find(TuningScope scope, const std::string& shape) const {
   const std::lock_guard lock(mutex_);
-  const auto found = tables_.find(shape);
-  if (found == tables_.end()) return std::nullopt;
-  return found->second;
+  if (const auto found = tables_.find(shape); found != tables_.end()) return found->second;
+  const std::string& path = config().tuning_file();
+  return path.empty() ? std::nullopt : TuningFile(path).read(scope, shape);
 }
 
 void TuningStore::keep(const std::string& shape, const TuningTable& table) {
   const std::lock_guard lock(mutex_);
   tables_.insert_or_assign(shape, table);
+}
+
+void TuningStore::save(TuningScope scope, const std::string& shape, const TuningTable& table) {
+  const std::lock_guard lock(mutex_);
+  const std::string& path = config().tuning_file();
+  if (!path.empty()) TuningFile(path).write(scope, shape, table);
 }
 
 }  // namespace cohort

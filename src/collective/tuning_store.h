@@ -1,5 +1,5 @@
 // What this process knows of earlier probes, by the shape of the group: what its own
-// communicators have found out. Any thread may use it.
+// communicators have found out, and what COHORT_TUNING_FILE has. Any thread may use it.
 #pragma once
 
 #include <map>
@@ -15,9 +15,14 @@ class TuningStore {
  public:
   [[nodiscard]] static TuningStore& of_this_process();
 
-  /// `shape` says in words what kind of group the table is for, for example `2 processes`.
-  [[nodiscard]] std::optional<TuningTable> find(const std::string& shape) const;
+  /// `shape` says in words what kind of group the table is for, for example `node of 2 processes`.
+  [[nodiscard]] std::optional<TuningTable> find(TuningScope scope, const std::string& shape) const;
+
+  /// For later communicators of this process.
   void keep(const std::string& shape, const TuningTable& table);
+
+  /// For later runs, too. Called by one member of a group that has probed.
+  void save(TuningScope scope, const std::string& shape, const TuningTable& table);
 
  private:
   mutable std::mutex mutex_;

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include <cohort/collective/tuning.h>
@@ -27,6 +29,9 @@ inline constexpr std::size_t kFigures = 8;
 
 /// The part of the table that belongs to a node, or to what is between nodes.
 enum class TuningScope : std::uint8_t { kNode, kNetwork };
+
+/// The figure of a scope that has this name.
+[[nodiscard]] std::optional<Figure> find_figure(std::string_view name, TuningScope scope) noexcept;
 
 class TuningTable {
  public:
@@ -56,5 +61,8 @@ class TuningTable {
   }
   std::array<Entry, kFigures> entries_;
 };
+
+/// The sizes of a node that no probe moves, for people.
+[[nodiscard]] std::vector<TuningFigure> fixed_node_figures();
 
 }  // namespace cohort

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <cohort/cluster/bootstrap.h>
+#include <cohort/collective/tuning.h>
 
 namespace cohort::mpi {
 
@@ -36,6 +37,10 @@ class Session final : public Bootstrap {
   [[nodiscard]] int rank() const override;
   [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) override;
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options) override;
+
+  /// The figures that this worker's collectives choose their algorithms by; probed now if they are not
+  /// known. Collective; workers of different nodes may go by different figures of their nodes.
+  [[nodiscard]] std::vector<TuningFigure> tuning();
 
  private:
   class Impl;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 namespace cohort::network {
 namespace {
@@ -104,6 +105,28 @@ BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const CostCo
   constexpr BroadcastAlgorithm kCandidates[] = {BroadcastAlgorithm::kBinomial,
                                                 BroadcastAlgorithm::kScatterAllGather};
   return cheapest(kCandidates, bytes, members, constants);
+}
+
+std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
+                                                TuningSource source) {
+  const auto figure = [source](AllReduceAlgorithm algorithm, std::size_t bytes) -> TuningFigure {
+    const auto from = static_cast<double>(bytes);
+    switch (algorithm) {
+      case AllReduceAlgorithm::kRing: return {"ring_bytes", "all-reduce: `ring` from here on", from, source};
+      case AllReduceAlgorithm::kHalvingDoubling:
+        return {"halving_doubling_bytes", "all-reduce: `halving_doubling` from here on", from, source};
+      case AllReduceAlgorithm::kRecursiveDoubling: break;
+    }
+    return {"recursive_doubling_bytes", "all-reduce: `recursive_doubling` from here on", from, source};
+  };
+  std::vector<TuningFigure> figures;
+  std::optional<AllReduceAlgorithm> last;
+  for (std::size_t bytes = 1; bytes <= std::size_t{1} << 30; bytes *= 2) {
+    const AllReduceAlgorithm algorithm = choose_all_reduce(bytes, nodes, constants);
+    if (algorithm != last) figures.push_back(figure(algorithm, bytes));
+    last = algorithm;
+  }
+  return figures;
 }
 
 double built_in_seconds(const CallShape& call, const CostConstants& constants) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include <cohort/collective/algorithm.h>
 
@@ -47,6 +48,10 @@ enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };
                                                    const CostConstants& constants);
 [[nodiscard]] BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members,
                                                   const CostConstants& constants);
+
+/// From which bytes of a lane on each algorithm of an all-reduce is chosen, in powers of two.
+[[nodiscard]] std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
+                                                              TuningSource source);
 
 /// How long Cohort's own algorithm takes for a call among members of several nodes.
 [[nodiscard]] double built_in_seconds(const CallShape& call, const CostConstants& constants);

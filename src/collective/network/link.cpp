@@ -132,14 +132,17 @@ ChoiceReason Link::reason(CollectiveKind kind) const {
   const std::optional<BuiltInAlgorithm> forced = seat_.group().selection().forced(kind);
   if (forced && *forced >= BuiltInAlgorithm::kRecursiveDoubling) return ChoiceReason::kForced;
   if (!tuning_) return ChoiceReason::kModel;
-  TuningSource source = TuningSource::kBuiltIn;
-  for (const TuningFigure& figure : tuning_->figures(TuningScope::kNetwork))
-    source = std::max(source, figure.source);
-  return reason_of(source);
+  const std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
+  return reason_of(std::ranges::max_element(figures, {}, &TuningFigure::source)->source);
 }
 
 std::vector<TuningFigure> Link::tuning() const {
-  return tuning_ ? tuning_->figures(TuningScope::kNetwork) : std::vector<TuningFigure>();
+  if (!tuning_) return {};
+  std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
+  const auto source = std::ranges::max_element(figures, {}, &TuningFigure::source)->source;
+  std::ranges::copy(all_reduce_crossovers(topology_.nodes(), constants_, source),
+                    std::back_inserter(figures));
+  return figures;
 }
 
 // ---- before the first large call: member 0's table if it has one for groups of this shape, or a probe's
@@ -158,7 +161,8 @@ Steps Link::agree_on_tuning(const CollectiveCall& call) {
   const std::string shape = fmt::format("{} nodes, {} members", topology_.nodes(), topology_.members());
   TuningStore& store = TuningStore::of_this_process();
   if (topology_.rank() == 0) {
-    if (const std::optional<TuningTable> table = store.find(shape)) word = {*table, true};
+    if (const std::optional<TuningTable> table = store.find(TuningScope::kNetwork, shape))
+      word = {*table, true};
   }
   Steps publication =
       small_part(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word), sizeof word);
@@ -171,6 +175,7 @@ Steps Link::agree_on_tuning(const CollectiveCall& call) {
     };
     Steps probing = probe(topology_.is_leader() ? &leaders : nullptr, take_maximum, word.table);
     co_await finished(probing);
+    if (topology_.rank() == 0) store.save(TuningScope::kNetwork, shape, word.table);
   }
   store.keep(shape, word.table);
   tuning_ = word.table;

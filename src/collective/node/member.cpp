@@ -88,7 +88,10 @@ void Member::set_outside(std::shared_ptr<Outside> outside) {
 
 std::vector<TuningFigure> Member::tuning() const {
   std::vector<TuningFigure> figures;
-  if (seat_.tuning) figures = seat_.tuning->figures(TuningScope::kNode);
+  if (seat_.tuning) {
+    figures = fixed_node_figures();
+    std::ranges::copy(seat_.tuning->figures(TuningScope::kNode), std::back_inserter(figures));
+  }
   if (outside_ != nullptr) std::ranges::copy(outside_->tuning(), std::back_inserter(figures));
   return figures;
 }

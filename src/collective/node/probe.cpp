@@ -193,7 +193,7 @@ Steps agree_on_tuning(Seat& seat) {
   const std::string shape = shape_of(seat.group());
   TuningStore& store = TuningStore::of_this_process();
   if (seat.place().rank == 0) {
-    if (const std::optional<TuningTable> table = store.find(shape)) word = {*table, true};
+    if (const std::optional<TuningTable> table = store.find(TuningScope::kNode, shape)) word = {*table, true};
   }
   Steps publication = small_part(seat, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
                                  reinterpret_cast<std::byte*>(&word), sizeof word);
@@ -202,6 +202,7 @@ Steps agree_on_tuning(Seat& seat) {
     Probe probe(seat);
     Steps probing = probe.run(word.table);
     co_await finished(probing);
+    if (seat.place().rank == 0) store.save(TuningScope::kNode, shape, word.table);
   }
   store.keep(shape, word.table);
   seat.tuning = word.table;
