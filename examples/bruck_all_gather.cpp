@@ -30,7 +30,7 @@ class Bruck final : public cohort::Algorithm {
   [[nodiscard]] bool is_legal(const CallShape& shape) const override { return !shape.uneven; }
 
   [[nodiscard]] double seconds(const CallShape& shape, const CostConstants& constants) const override {
-    const int rounds = std::bit_width(static_cast<unsigned>(shape.members - 1));
+    const auto rounds = static_cast<double>(std::bit_width(static_cast<unsigned>(shape.members - 1)));
     const auto result = static_cast<double>(shape.bytes) * shape.members;
     return rounds * constants.latency_seconds +
            result * (constants.seconds_per_byte + 2 * constants.reduce_seconds_per_byte);

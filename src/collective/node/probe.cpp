@@ -30,6 +30,18 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// As the program would that asked for the result.
+void read_all(std::span<const std::byte> bytes) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at + sizeof sum <= bytes.size(); at += sizeof sum) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    sum += word;
+  }
+  const volatile std::uint64_t seen = sum;  // or nothing would be read
+  static_cast<void>(seen);
+}
+
 /// A small collective among the members of the node.
 Steps small_part(Seat& seat, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
                  std::size_t elements) {
@@ -57,7 +69,7 @@ constexpr std::array kCrossovers{
     Crossover{Figure::kDirectOutOfPlace, CollectiveKind::kAllReduce, false, true, Way::kDirect},
     Crossover{Figure::kDirectMove, CollectiveKind::kAllGather, false, true, Way::kDirect},
     Crossover{Figure::kDirectBroadcast, CollectiveKind::kBroadcast, true, true, Way::kDirect},
-    Crossover{Figure::kSingleCopy, CollectiveKind::kAllReduce, false, false, Way::kSingleCopy},
+    Crossover{Figure::kSingleCopy, CollectiveKind::kAllReduce, true, false, Way::kSingleCopy},
 };
 
 /// A buffer of the heap, or of this process alone.
@@ -78,6 +90,24 @@ class ProbeBuffer {
   std::shared_ptr<const Buffer> shared_;
   std::unique_ptr<std::byte[]> private_;
   std::byte* data_ = nullptr;
+};
+
+/// Of the slowest member.
+struct Seconds {
+  double of_call = 0;
+  double of_step = 0;
+};
+
+/// One comparison; trivially copyable, so that members can agree on it.
+struct Round {
+  Seconds incumbent;
+  Seconds challenger;
+  double since_start = 0;  ///< of the probe
+
+  /// Faster as a whole, and not at the expense of the call.
+  [[nodiscard]] bool challenger_wins() const noexcept {
+    return challenger.of_step * kMargin < incumbent.of_step && challenger.of_call < incumbent.of_call;
+  }
 };
 
 class Probe {
@@ -133,27 +163,38 @@ class Probe {
     wins = true;
     // The first round pays for memory that nobody has touched, and does not count.
     for (int round = 0; wins && round <= kWins; ++round) {
-      std::array<double, 3> agreed{};  // seconds of both ways and since the beginning, of the slowest member
+      Round times;
       for (const int turn : {0, 1}) {
         // Each of the ways is the first one in every second round.
-        const auto index = static_cast<std::size_t>((turn + round) % 2);
-        const Way way = index == 0 ? incumbent : challenger;
-        // As a training step does: other values each time.
-        std::memset(input.data(), round, elements * sizeof(float));
-        const Clock::time_point start = Clock::now();
-        Steps exchange = carry_out_by(seat_, call, way);
-        co_await finished(exchange);
-        agreed[index] = seconds_since(start);
+        const bool first = turn == round % 2;
+        Steps step = take_step(call, first ? incumbent : challenger, blocks, round,
+                               first ? times.incumbent : times.challenger);
+        co_await finished(step);
         // All members see alike whether their buffers allow this way.
-        wins = wins && seat_.algorithm == to_string(way);
+        wins = wins && seat_.algorithm == to_string(first ? incumbent : challenger);
       }
-      agreed[2] = seconds_since(start_);
+      times.since_start = seconds_since(start_);
       Steps agreement = small_part(seat_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
-                                   reinterpret_cast<std::byte*>(agreed.data()), agreed.size());
+                                   reinterpret_cast<std::byte*>(&times), sizeof times / sizeof(double));
       co_await finished(agreement);
-      spent_ = agreed[2] > std::chrono::duration<double>(kProbeBudget).count();
-      wins = wins && !spent_ && (round == 0 || agreed[1] * kMargin < agreed[0]);
+      spent_ = times.since_start > std::chrono::duration<double>(kProbeBudget).count();
+      wins = wins && !spent_ && (round == 0 || times.challenger_wins());
     }
+  }
+
+  /// What a training step does: other values each time, the call, a look at the result. A way that leaves
+  /// lines in the other cores' caches makes the call short, and what surrounds it long.
+  Steps take_step(const CollectiveCall& call, Way way, std::size_t blocks, int round, Seconds& seconds) {
+    const std::size_t bytes = call.elements * size_of(call.dtype);
+    const bool brings_data = call.kind != CollectiveKind::kBroadcast || seat_.place().rank == call.root;
+    const Clock::time_point start = Clock::now();
+    if (brings_data) std::memset(const_cast<std::byte*>(call.input), round, bytes);
+    const Clock::time_point called = Clock::now();
+    Steps exchange = carry_out_by(seat_, call, way);
+    co_await finished(exchange);
+    seconds.of_call = seconds_since(called);
+    read_all({call.output, blocks * bytes});
+    seconds.of_step = seconds_since(start);
   }
 
   [[nodiscard]] std::size_t largest(const Crossover& crossover) const {
