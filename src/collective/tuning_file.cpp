@@ -47,14 +47,12 @@ class Unusable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The document; nothing where there is no file. @throws Unusable.
+/// The document; nothing where there is no file. @throws std::exception, as all below.
 std::optional<Json> parse(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  if (!std::filesystem::is_regular_file(path)) throw Unusable("it is no regular file");
   std::ifstream file(path);
-  if (!file) {
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) return std::nullopt;
-    throw Unusable("it cannot be read");
-  }
+  if (!file) throw Unusable("it cannot be read");
   Json document = Json::parse(file, nullptr, false);
   if (!document.is_object() || document.value("format", "") != kFormat)
     throw Unusable("it is damaged, or something else than a tuning file");
@@ -64,7 +62,6 @@ std::optional<Json> parse(const std::filesystem::path& path) {
   return document;
 }
 
-/// @throws Unusable, nlohmann::json::exception.
 TuningTable to_table(const Json& figures, TuningScope scope) {
   TuningTable table;
   for (const auto& [name, value] : figures.items()) {
@@ -88,12 +85,12 @@ Json merged(const std::filesystem::path& path, const std::string& shape, const J
     else
       host = alone;
     return document;
-  } catch (const Unusable&) {  // who read it has warned of it
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {
+    // Who read it has warned of it.
+    Json document = empty_document();
+    document["hosts"][host_name()] = alone;
+    return document;
   }
-  Json document = empty_document();
-  document["hosts"][host_name()] = alone;
-  return document;
 }
 
 }  // namespace
@@ -111,13 +108,10 @@ std::optional<TuningTable> TuningFile::read(TuningScope scope, const std::string
     const auto figures = tables.find(shape);
     if (figures == tables.end()) return std::nullopt;
     return to_table(*figures, scope);
-  } catch (const Unusable& error) {
+  } catch (const std::exception& error) {
     log::warning("COHORT_TUNING_FILE {} is not used, and will be replaced: {}", path_.string(), error.what());
-  } catch (const Json::exception& error) {
-    log::warning("COHORT_TUNING_FILE {} is not used, and will be replaced: it is damaged ({})",
-                 path_.string(), error.what());
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 void TuningFile::write(TuningScope scope, const std::string& shape, const TuningTable& table) const {

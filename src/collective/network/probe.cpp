@@ -14,11 +14,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTag = 1;
-constexpr int kMostRounds = 12;
+constexpr int kMostRounds = 100;
 constexpr int kFewestRounds = 4;
 
 /// What differs less from the built-in figure changes choices only where costs are nearly alike.
 constexpr double kFarFromBuiltIn = 1.5;
+
+/// What differs more than any network does was not the network: members may lack cores to run on.
+constexpr double kIncredible = 100;
 
 /// A measurement whose median is this far above its best was disturbed.
 constexpr double kDisturbed = 2;
@@ -90,8 +93,10 @@ Steps measure(Bench& bench, const Stage& stage, int rounds, std::vector<double>&
   }
 }
 
-bool is_far(double figure, double built_in) {
-  return std::max(figure / built_in, built_in / figure) > kFarFromBuiltIn;
+/// Whether a figure should take the place of the built-in one.
+bool is_news(double figure, double built_in) {
+  const double factor = std::max(figure / built_in, built_in / figure);
+  return factor > kFarFromBuiltIn && factor < kIncredible;
 }
 
 }  // namespace
@@ -113,7 +118,8 @@ Steps probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table) {
     Steps agreement = take_maximum(pace);
     co_await finished(agreement);
     const double left = std::chrono::duration<double>(kProbeBudget).count() - pace[1];
-    const int rounds = static_cast<int>(std::clamp<double>(left / 2 / pace[0], 0, kMostRounds));
+    // No stage takes more than a third of what is left.
+    const int rounds = static_cast<int>(std::clamp<double>(left / 3 / pace[0], 0, kMostRounds));
     if (rounds < kFewestRounds) continue;
 
     std::array<double, 2> agreed{};  // the best time and the disturbance, of the slowest leader
@@ -126,7 +132,7 @@ Steps probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table) {
     agreement = take_maximum(agreed);
     co_await finished(agreement);
     const double figure = stage.figure_of(agreed[0]);
-    if (agreed[1] < kDisturbed && figure > 0 && is_far(figure, table.value(stage.figure)))
+    if (agreed[1] < kDisturbed && is_news(figure, table.value(stage.figure)))
       table.set(stage.figure, figure, TuningSource::kProbed);
   }
 }
