@@ -7,6 +7,8 @@
 #include <bit>
 #include <iostream>
 
+#include <fmt/format.h>
+
 #include <cohort/collective/algorithm.h>
 #include <cohort/collective/communicator.h>
 #include <cohort/collective/copy_bytes.h>
@@ -77,10 +79,13 @@ int main(int argc, char** argv) {
   const auto all = cohort::Tensor::zeros({kElements * communicator->size()}, cohort::DType::kInt32);
   communicator->all_gather(own, all);
 
-  const bool right = is_right(all, communicator->size());
-  if (communicator->rank() == 0) {
-    std::cout << (right ? "right" : "WRONG") << ", by " << communicator->last_algorithm() << " ("
-              << communicator->last_choice() << ")" << std::endl;
-  }
+  const std::string how =
+      fmt::format("by {} ({})", communicator->last_algorithm(), communicator->last_choice());
+
+  const auto verdict =
+      cohort::Tensor::full({1}, cohort::DType::kInt32, is_right(all, communicator->size()) ? 1 : 0);
+  communicator->all_reduce(verdict, cohort::ReduceOp::kMin);
+  const bool right = verdict.span<std::int32_t>().front() == 1;
+  if (communicator->rank() == 0) std::cout << (right ? "right" : "WRONG") << ", " << how << std::endl;
   return right ? 0 : 1;
 }
