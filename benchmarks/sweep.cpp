@@ -177,6 +177,7 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
 std::string describe(const SweepOptions& sweep, const RunOptions& run) {
   const Collective& collective = *sweep.collective;
   std::string text(collective.name);
+  if (collective.reduces) text += fmt::format(" ({})", to_string(sweep.op));
   if (collective.moves_data()) {
     text += fmt::format(
         ", {}, inputs {}, {} buffers", sweep.in_place ? "in place" : "out of place",

@@ -49,6 +49,7 @@ constexpr std::size_t size_index(std::size_t bytes) { return (bytes - 1) / kUnit
 
 }  // namespace
 
+// NOLINTNEXTLINE(misc-new-delete-overloads): the sized form below is the matching one
 void* Steps::promise_type::operator new(std::size_t bytes) {
   const std::size_t index = size_index(bytes);
   if (index >= kSizes) return ::operator new(bytes);

@@ -1,7 +1,6 @@
 #include "carry_out.h"
 
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include "cost_model.h"
@@ -21,52 +20,6 @@ Steps carry_out_small(Seat& seat, const CollectiveCall& call, const CallPlan pla
   }
   slot.finish();
 }
-
-/// What decides about the way of a call: the table, unless one way is wanted.
-class WayChoice {
- public:
-  WayChoice(const TuningTable& tuning, std::optional<Way> wanted) : tuning_(tuning), wanted_(wanted) {}
-
-  [[nodiscard]] Way way(CollectiveKind kind, Reach reach, bool in_place, std::size_t bytes) const {
-    if (bytes < smallest_direct_call(kind, reach, in_place)) return Way::kPieces;
-    return reach == Reach::kAddressed ? Way::kDirect : Way::kSingleCopy;
-  }
-
-  [[nodiscard]] ChoiceReason reason(CollectiveKind kind, Reach reach, bool in_place) const {
-    if (is_granted(reach)) return ChoiceReason::kForced;
-    return reach == Reach::kNone ? ChoiceReason::kModel
-                                 : reason_of(tuning_.source(figure_of(kind, reach, in_place)));
-  }
-
- private:
-  static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-
-  /// Whether the members' buffers allow the way that is wanted.
-  [[nodiscard]] bool is_granted(Reach reach) const {
-    return wanted_ == Way::kPieces || (wanted_ == Way::kDirect && reach == Reach::kAddressed) ||
-           (wanted_ == Way::kSingleCopy && reach == Reach::kSingleCopy);
-  }
-
-  [[nodiscard]] std::size_t smallest_direct_call(CollectiveKind kind, Reach reach, bool in_place) const {
-    if (reach == Reach::kNone) return kNever;
-    if (is_granted(reach)) return wanted_ == Way::kPieces ? kNever : 0;
-    return tuning_.bytes(figure_of(kind, reach, in_place));
-  }
-
-  [[nodiscard]] static Figure figure_of(CollectiveKind kind, Reach reach, bool in_place) {
-    if (reach == Reach::kSingleCopy) return Figure::kSingleCopy;
-    switch (kind) {
-      case CollectiveKind::kAllReduce: return in_place ? Figure::kDirectReduction : Figure::kDirectOutOfPlace;
-      case CollectiveKind::kReduce:
-      case CollectiveKind::kReduceScatter: return Figure::kDirectReduction;
-      case CollectiveKind::kBroadcast: return Figure::kDirectBroadcast;
-      default: return Figure::kDirectMove;
-    }
-  }
-
-  const TuningTable& tuning_;
-  std::optional<Way> wanted_;
-};
 
 /// Whether this member's own buffers settle that the call goes in pieces, whatever the others have.
 bool goes_in_pieces(const Seat& seat, const CollectiveCall& call, const BufferAddresses& own,
@@ -106,10 +59,8 @@ Steps exchange(Seat& seat, const CollectiveCall& call, const CallPlan plan, cons
   co_await finished(exchange);
 }
 
-/// Before the first call that is too large for a slot, the members agree on the table that decides about it.
-Steps carry_out_first_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
-  const bool is_whole = !seat.in_parts();
-  if (is_whole) seat.begin_parts(call);
+/// All members are found to have called the same; nothing moves yet.
+Steps agree(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
   seat.open(plan);
   seat.announce();
   co_await until([&] { return seat.all_announced(); });
@@ -117,6 +68,14 @@ Steps carry_out_first_large(Seat& seat, const CollectiveCall& call, const CallPl
     Steps explanation = seat.explain_disagreement(call);
     co_await finished(explanation);
   }
+}
+
+/// Before the first call that is too large for a slot, the members agree on the table that decides about it.
+Steps carry_out_first_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
+  const bool is_whole = !seat.in_parts();
+  if (is_whole) seat.begin_parts(call);
+  Steps agreement = agree(seat, call, plan);
+  co_await finished(agreement);
   Steps tuning = agree_on_tuning(seat);
   co_await finished(tuning);
   Steps exchange = carry_out(seat, call);
@@ -136,13 +95,8 @@ std::optional<Way> wanted_way(const Seat& seat, const CollectiveCall& call) {
 /// By an algorithm that the program has registered.
 Steps carry_out_registered(Seat& seat, const CollectiveCall& call, const CallPlan plan,
                            const Selection::Choice choice) {
-  seat.open(plan);
-  seat.announce();
-  co_await until([&] { return seat.all_announced(); });
-  if (seat.disagreement()) {
-    Steps explanation = seat.explain_disagreement(call);
-    co_await finished(explanation);
-  }
+  Steps agreement = agree(seat, call, plan);
+  co_await finished(agreement);
   seat.algorithm = choice.algorithm->name();
   seat.reason = choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel;
   // Whoever waits in the middle of it can tell who has not come to its end.
@@ -194,15 +148,6 @@ void carry_out_now(Seat& seat, const CollectiveCall& call) {
 Steps carry_out_by(Seat& seat, const CollectiveCall& call, Way way) {
   static const TuningTable built_in;
   return exchange(seat, call, seat.plan(call), {built_in, way});
-}
-
-std::string_view to_string(Way way) noexcept {
-  switch (way) {
-    case Way::kPieces: return "pieces";
-    case Way::kDirect: return "direct";
-    case Way::kSingleCopy: return "single_copy";
-  }
-  return "unknown";
 }
 
 }  // namespace cohort::node

@@ -5,14 +5,9 @@
 #include <cohort/collective/steps.h>
 
 #include "seat.h"
+#include "way_choice.h"
 
 namespace cohort::node {
-
-/// How data moves that does not fit a slot.
-enum class Way : std::uint8_t { kPieces, kDirect, kSingleCopy };
-
-/// As benchmarks name it, for example `single_copy`.
-[[nodiscard]] std::string_view to_string(Way way) noexcept;
 
 /// The whole collective of one member. `call` must outlive it.
 Steps carry_out(Seat& seat, const CollectiveCall& call);

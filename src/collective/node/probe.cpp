@@ -211,7 +211,7 @@ class Probe {
 std::string shape_of(const NodeGroup& group) {
   std::vector<int> workers;
   for (int member = 0; member < group.size(); ++member) workers.push_back(group.worker_of(member));
-  const auto processes = std::ranges::unique(workers).begin() - workers.begin();
+  const auto processes = std::unique(workers.begin(), workers.end()) - workers.begin();
   std::string shape = fmt::format("node of {} {}", group.size(), processes == 1 ? "threads" : "processes");
   if (processes > 1 && processes < group.size()) shape += fmt::format(", members of {}", processes);
   if (processes > 1 && !group.memory().has_single_copy()) shape += ", without single copies";
