@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -72,26 +73,6 @@ constexpr std::array kCrossovers{
     Crossover{Figure::kSingleCopy, CollectiveKind::kAllReduce, true, false, Way::kSingleCopy},
 };
 
-/// A buffer of the heap, or of this process alone.
-class ProbeBuffer {
- public:
-  ProbeBuffer(std::size_t bytes, bool in_heap) {
-    if (in_heap) {
-      shared_ = allocate(bytes, Device());
-      data_ = shared_->data();
-    } else {
-      private_ = std::make_unique<std::byte[]>(bytes);
-      data_ = private_.get();
-    }
-  }
-  [[nodiscard]] std::byte* data() const noexcept { return data_; }
-
- private:
-  std::shared_ptr<const Buffer> shared_;
-  std::unique_ptr<std::byte[]> private_;
-  std::byte* data_ = nullptr;
-};
-
 /// Of the slowest member.
 struct Seconds {
   double of_call = 0;
@@ -113,6 +94,12 @@ struct Round {
 class Probe {
  public:
   explicit Probe(Seat& seat) : seat_(seat) {}
+  /// After a failure in the middle of a comparison, others may still read and write its buffers.
+  ~Probe() {
+    for (std::shared_ptr<const void>& buffer : buffers_) NodeGroup::keep_for_ever(std::move(buffer));
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
 
   Steps run(TuningTable& table) {
     for (const Crossover& crossover : kCrossovers) {
@@ -151,14 +138,14 @@ class Probe {
     const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
     const std::size_t blocks =
         crossover.kind == CollectiveKind::kAllGather ? static_cast<std::size_t>(seat_.place().size) : 1;
-    const ProbeBuffer input(elements * sizeof(float), crossover.in_heap);
-    const ProbeBuffer output(crossover.in_place ? 1 : blocks * elements * sizeof(float), crossover.in_heap);
+    std::byte* const input = make_buffer(elements * sizeof(float), crossover.in_heap);
     CollectiveCall call;
     call.kind = crossover.kind;
     call.dtype = DType::kFloat32;
     call.elements = elements;
-    call.input = input.data();
-    call.output = crossover.in_place ? input.data() : output.data();
+    call.input = input;
+    call.output =
+        crossover.in_place ? input : make_buffer(blocks * elements * sizeof(float), crossover.in_heap);
 
     wins = true;
     // The first round pays for memory that nobody has touched, and does not count.
@@ -167,7 +154,7 @@ class Probe {
       for (const int turn : {0, 1}) {
         // Each of the ways is the first one in every second round.
         const bool first = turn == round % 2;
-        Steps step = take_step(call, first ? incumbent : challenger, blocks, round,
+        Steps step = take_step(call, input, first ? incumbent : challenger, blocks, round,
                                first ? times.incumbent : times.challenger);
         co_await finished(step);
         // All members see alike whether their buffers allow this way.
@@ -180,15 +167,29 @@ class Probe {
       spent_ = times.since_start > std::chrono::duration<double>(kProbeBudget).count();
       wins = wins && !spent_ && (round == 0 || times.challenger_wins());
     }
+    buffers_.clear();
+  }
+
+  /// Of the heap, or of this process alone; until the comparison has ended.
+  [[nodiscard]] std::byte* make_buffer(std::size_t bytes, bool in_heap) {
+    if (in_heap) {
+      const std::shared_ptr<const Buffer> buffer = allocate(bytes, Device());
+      buffers_.push_back(buffer);
+      return buffer->data();
+    }
+    const auto buffer = std::make_shared<std::byte[]>(bytes);
+    buffers_.push_back(buffer);
+    return buffer.get();
   }
 
   /// What a training step does: other values each time, the call, a look at the result. A way that leaves
   /// lines in the other cores' caches makes the call short, and what surrounds it long.
-  Steps take_step(const CollectiveCall& call, Way way, std::size_t blocks, int round, Seconds& seconds) {
+  Steps take_step(const CollectiveCall& call, std::byte* input, Way way, std::size_t blocks, int round,
+                  Seconds& seconds) {
     const std::size_t bytes = call.elements * size_of(call.dtype);
     const bool brings_data = call.kind != CollectiveKind::kBroadcast || seat_.place().rank == call.root;
     const Clock::time_point start = Clock::now();
-    if (brings_data) std::memset(const_cast<std::byte*>(call.input), round, bytes);
+    if (brings_data) std::memset(input, round, bytes);
     const Clock::time_point called = Clock::now();
     Steps exchange = carry_out_by(seat_, call, way);
     co_await finished(exchange);
@@ -204,12 +205,14 @@ class Probe {
 
   Seat& seat_;
   Clock::time_point start_ = Clock::now();
-  bool spent_ = false;  ///< the time for probing; all members know alike
+  std::vector<std::shared_ptr<const void>> buffers_;  ///< of the comparison
+  bool spent_ = false;                                ///< the time for probing; all members know alike
 };
 
 /// What probes of this group would find depends on it.
 std::string shape_of(const NodeGroup& group) {
   std::vector<int> workers;
+  workers.reserve(static_cast<std::size_t>(group.size()));
   for (int member = 0; member < group.size(); ++member) workers.push_back(group.worker_of(member));
   const auto processes = std::unique(workers.begin(), workers.end()) - workers.begin();
   std::string shape = fmt::format("node of {} {}", group.size(), processes == 1 ? "threads" : "processes");
