@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const bool registered = [] {
+const bool kRegistered = [] {
   register_algorithm(std::make_shared<Chain>());
   return true;
 }();
