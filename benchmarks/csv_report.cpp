@@ -15,7 +15,7 @@ class CsvReport final : public Report {
   void begin(const Environment& /*environment*/, const std::string& /*subject*/) override {
     stream_ << "collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_"
                "us,p99_us,"
-               "iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong\n";
+               "iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong,choice\n";
   }
 
   void add(const Result& row) override {
@@ -26,6 +26,7 @@ class CsvReport final : public Report {
     if (row.ratio_to_peer) fmt::print(stream_, "{:.6f}", *row.ratio_to_peer);
     stream_ << ',';
     if (row.wrong) stream_ << *row.wrong;
+    stream_ << ',' << row.choice;
     stream_ << std::endl;  // each row at once: sweeps take long and may be cut short
   }
 

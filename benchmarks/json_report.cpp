@@ -19,6 +19,7 @@ Json to_json(const Result& row) {
   return {{"collective", row.collective},
           {"library", row.library},
           {"algorithm", row.algorithm},
+          {"choice", row.choice},
           {"dtype", row.dtype},
           {"op", row.op},
           {"members", row.members},

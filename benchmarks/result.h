@@ -12,6 +12,7 @@ struct Result {
   std::string collective;
   std::string library;    ///< `cohort` or `mpi`
   std::string algorithm;  ///< what carried out the calls, or the peer's function
+  std::string choice;     ///< why that one: `size`, `model`, `probe`, `file`, `forced` or `library`
   std::string dtype;
   std::string op;
   int members = 0;

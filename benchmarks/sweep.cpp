@@ -101,6 +101,7 @@ Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const 
       .collective = std::string(collective_.name),
       .library = {},
       .algorithm = {},
+      .choice = {},
       .dtype = collective_.moves_data() ? std::string(to_string(run_.dtype)) : "none",
       .op = collective_.reduces ? std::string(to_string(options_.op)) : "none",
       .members = seat.members,
@@ -158,10 +159,12 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
   }
   results[0].library = "cohort";
   results[0].algorithm = std::string(member_.communicator->last_algorithm());
+  results[0].choice = std::string(member_.communicator->last_choice());
   results[0].buffers = collective_.moves_data() ? std::string(to_string(run_.memory)) : "none";
   if (with_peer) {
     results[1].library = "mpi";
     results[1].algorithm = std::string(collective_.peer);
+    results[1].choice = "library";
     results[1].buffers = collective_.moves_data() ? "private" : "none";
     results[0].ratio_to_peer = results[1].median_us / results[0].median_us;
     results[1].ratio_to_peer = results[0].median_us / results[1].median_us;
@@ -174,6 +177,7 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
 std::string describe(const SweepOptions& sweep, const RunOptions& run) {
   const Collective& collective = *sweep.collective;
   std::string text(collective.name);
+  if (collective.reduces) text += fmt::format(" ({})", to_string(sweep.op));
   if (collective.moves_data()) {
     text += fmt::format(
         ", {}, inputs {}, {} buffers", sweep.in_place ? "in place" : "out of place",

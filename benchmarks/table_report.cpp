@@ -16,7 +16,13 @@ std::string or_dash(const std::optional<T>& value, std::string (*format)(T)) {
   return value ? format(*value) : "-";
 }
 
-constexpr auto kRow = "{:>6} {:>10} {:>8} {:>4} {:<20} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>5}\n";
+/// For example `cohort: direct/model`; a peer chooses for itself.
+std::string who(const Result& row) {
+  const std::string text = fmt::format("{}: {}", row.library, row.algorithm);
+  return row.choice == "library" ? text : fmt::format("{}/{}", text, row.choice);
+}
+
+constexpr auto kRow = "{:>6} {:>10} {:>8} {:<20} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>5}\n";
 
 class TableReport final : public Report {
  public:
@@ -29,17 +35,17 @@ class TableReport final : public Report {
             << "# calls; iter.: with writing the input and reading the result; GB: 1e9 bytes; K, M, G: "
                "powers of 1024;\n"
             << "# ratio: the other library's median over this one's, so above 1 this one is faster\n\n";
-    print("size", "elements", "dtype", "op", "algorithm", "median", "min", "p99", "iter.", "busbw", "ratio",
+    print("size", "elements", "dtype", "algorithm/choice", "median", "min", "p99", "iter.", "busbw", "ratio",
           "wrong");
-    print("bytes", "", "", "", "", "us", "us", "us", "us", "GB/s", "", "elem");
+    print("bytes", "", "", "", "us", "us", "us", "us", "GB/s", "", "elem");
     stream_.flush();
   }
 
   void add(const Result& row) override {
-    print(format_size(row.bytes), fmt::format("{}", row.elements), row.dtype, row.op,
-          fmt::format("{}: {}", row.library, row.algorithm), three_digits(row.median_us),
-          three_digits(row.min_us), three_digits(row.p99_us), three_digits(row.iteration_us),
-          three_digits(row.busbw_gbs), or_dash(row.ratio_to_peer, three_digits),
+    print(format_size(row.bytes), fmt::format("{}", row.elements), row.dtype, who(row),
+          three_digits(row.median_us), three_digits(row.min_us), three_digits(row.p99_us),
+          three_digits(row.iteration_us), three_digits(row.busbw_gbs),
+          or_dash(row.ratio_to_peer, three_digits),
           or_dash<std::uint64_t>(row.wrong, [](std::uint64_t wrong) { return fmt::format("{}", wrong); }));
     if (row.memory_limit_us) {
       fmt::print(stream_, "{:>6} {:>10} memory allows {} us: {} reaches {:.0f} %\n", "", "",

@@ -328,4 +328,12 @@ std::vector<std::unique_ptr<Communicator>> Session::make_communicators(const Com
   return impl_->make_communicators(options, members);
 }
 
+std::vector<TuningFigure> Session::tuning() {
+  // Large enough for every figure to be needed, on the node and between nodes.
+  const Tensor tensor = Tensor::zeros({1 << 18}, DType::kFloat32);
+  const std::unique_ptr<Communicator> communicator = make_communicator({});
+  communicator->all_reduce(tensor, ReduceOp::kSum);
+  return communicator->tuning();
+}
+
 }  // namespace cohort::mpi

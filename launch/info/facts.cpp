@@ -7,7 +7,6 @@
 #include <cohort/device/device.h>
 #include <cohort/device/node_heap.h>
 #include <cohort/device/topology.h>
-#include <cohort/mpi/session.h>
 
 namespace cohort::info {
 namespace {
@@ -47,6 +46,14 @@ Facts gather() {
       .memory = gather_memory(settings),
       .settings = {settings.settings().begin(), settings.settings().end()},
   };
+}
+
+TuningFacts gather_tuning(int argc, char** argv) {
+  mpi::Session session(argc, argv);
+  return {.workers = session.size(),
+          .nodes = std::ranges::max(session.workers(), {}, &WorkerInfo::node).node + 1,
+          .forced = config().algorithm(),
+          .figures = session.tuning()};
 }
 
 }  // namespace cohort::info

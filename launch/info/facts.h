@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <cohort/base/config.h>
+#include <cohort/mpi/session.h>
 
 namespace cohort::info {
 
@@ -43,6 +44,19 @@ struct Facts {
 /// @throws InvalidArgument for a wrong COHORT_ variable.
 [[nodiscard]] Facts gather();
 
+/// What the workers' collectives choose their algorithms by.
+struct TuningFacts {
+  int workers = 1;
+  int nodes = 1;
+  std::string forced;  ///< COHORT_ALGORITHM
+  std::vector<TuningFigure> figures;
+};
+
+/// Collective over the workers: they probe what they do not know.
+[[nodiscard]] TuningFacts gather_tuning(int argc, char** argv);
+
+[[nodiscard]] std::string to_text(const TuningFacts& facts);
+[[nodiscard]] std::string to_json(const TuningFacts& facts);
 [[nodiscard]] std::string to_text(const Facts& facts);
 [[nodiscard]] std::string to_json(const Facts& facts);
 

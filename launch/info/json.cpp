@@ -20,6 +20,19 @@ Json to_json_value(const Setting& setting) {
 
 }  // namespace
 
+std::string to_json(const TuningFacts& facts) {
+  Json figures = Json::array();
+  for (const TuningFigure& figure : facts.figures) {
+    figures.push_back({{"name", figure.name},
+                       {"value", figure.value},
+                       {"source", to_string(figure.source)},
+                       {"text", figure.text}});
+  }
+  return Json{
+      {"workers", facts.workers}, {"nodes", facts.nodes}, {"algorithm", facts.forced}, {"figures", figures}}
+      .dump(2);
+}
+
 std::string to_json(const Facts& facts) {
   Json build{{"type", facts.build_type}, {"compiler", facts.compiler}};
   for (const Component& component : facts.components) {

@@ -27,11 +27,19 @@ Answer answer_usage(const std::string& complaint) {
   return {.text = {}, .complaint = complaint + "; see cohort-info --help", .status = kUsage};
 }
 
+template <class Facts>
+std::string render(const Facts& facts, const std::string& format) {
+  return format == "json" ? info::to_json(facts) + "\n" : info::to_text(facts);
+}
+
 Answer answer(int argc, char** argv) {
   po::options_description options("cohort-info: version, build, devices and settings of this copy of Cohort",
                                   108);
   options.add_options()("format", po::value<std::string>()->default_value("text")->value_name("NAME"),
-                        "text or json")("help,h", "print this text");
+                        "text or json")(
+      "tuning",
+      "instead: what the workers' collectives choose their algorithms by, and where it comes from; "
+      "under a launcher, of all workers together")("help,h", "print this text");
   po::variables_map values;
   try {
     po::store(po::command_line_parser(argc, argv)
@@ -54,8 +62,9 @@ Answer answer(int argc, char** argv) {
     return answer_usage(fmt::format("--format {}: choose text or json", format));
   }
   try {
-    const info::Facts facts = info::gather();
-    return {.text = format == "json" ? info::to_json(facts) + "\n" : info::to_text(facts), .complaint = {}};
+    if (values.count("tuning") > 0)
+      return {.text = render(info::gather_tuning(argc, argv), format), .complaint = {}};
+    return {.text = render(info::gather(), format), .complaint = {}};
   } catch (const cohort::InvalidArgument& error) {
     return {.text = {}, .complaint = error.what(), .status = kUsage};
   } catch (const cohort::Error& error) {

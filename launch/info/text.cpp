@@ -32,6 +32,16 @@ std::string describe(const Setting& setting) {
 
 }  // namespace
 
+std::string to_text(const TuningFacts& facts) {
+  std::string text = fmt::format("Tuning of {} {} on {} {}, COHORT_ALGORITHM={}\n", facts.workers,
+                                 facts.workers == 1 ? "worker" : "workers", facts.nodes,
+                                 facts.nodes == 1 ? "node" : "nodes", facts.forced);
+  for (const TuningFigure& figure : facts.figures)
+    text += fmt::format("  {:<26} {:<10.7g} {:<9} {}\n", figure.name, figure.value, to_string(figure.source),
+                        figure.text);
+  return text;
+}
+
 std::string to_text(const Facts& facts) {
   std::string text = fmt::format("Cohort {}\n\nBuild\n  type     {}\n  compiler {}\n", facts.version,
                                  facts.build_type, facts.compiler);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "COHORT_";
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 11> kSpecs{{
+constexpr std::array<SettingSpec, 13> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -42,6 +42,12 @@ constexpr std::array<SettingSpec, 11> kSpecs{{
      "allocate CPU tensors where the other processes of the node can read and write them"},
     {"COHORT_CHECK_BUFFERS", SettingType::kBoolean, "false", "", 0, 0,
      "find tensors that the program changes while a call on them is in flight; copies all tensors"},
+    {"COHORT_ALGORITHM", SettingType::kText, "auto", "", 0, 0,
+     "what carries out large collectives where it can: auto, an algorithm, or one per collective, for "
+     "example "
+     "all_reduce=ring,broadcast=binomial; the same on all workers"},
+    {"COHORT_TUNING_FILE", SettingType::kText, "", "", 0, 0,
+     "file that keeps what was probed about this host's collectives for later runs; empty: every run probes"},
 }};
 
 std::string known_names() {
@@ -110,6 +116,7 @@ std::string expectation(const SettingSpec& spec) {
     case SettingType::kInteger: return fmt::format("a whole number, {} {}", spec.minimum, limit);
     case SettingType::kSeconds: return fmt::format("a number of seconds, {} {}", spec.minimum, limit);
     case SettingType::kChoice: return fmt::format("one of {}", spec.choices);
+    case SettingType::kText: return "any text";
   }
   return {};
 }
@@ -119,6 +126,7 @@ bool is_legal(const SettingSpec& spec, const std::string& value) {
   switch (spec.type) {
     case SettingType::kBoolean: return value == "true" || value == "false";
     case SettingType::kChoice: return is_choice(spec.choices, value);
+    case SettingType::kText: return true;
     case SettingType::kInteger:
       if (!parse_number(value, number) || number != std::floor(number)) return false;
       break;
@@ -144,6 +152,7 @@ std::string_view to_string(SettingType type) noexcept {
     case SettingType::kInteger: return "integer";
     case SettingType::kSeconds: return "seconds";
     case SettingType::kChoice: return "choice";
+    case SettingType::kText: return "text";
   }
   return "unknown";
 }
@@ -213,6 +222,10 @@ int Config::workers_per_node() const { return static_cast<int>(number_of(find("C
 bool Config::node_heap() const { return find("COHORT_NODE_HEAP").value == "true"; }
 
 bool Config::check_buffers() const { return find("COHORT_CHECK_BUFFERS").value == "true"; }
+
+const std::string& Config::algorithm() const { return find("COHORT_ALGORITHM").value; }
+
+const std::string& Config::tuning_file() const { return find("COHORT_TUNING_FILE").value; }
 
 bool Config::huge_pages() const { return find("COHORT_HUGE_PAGES").value == "true"; }
 

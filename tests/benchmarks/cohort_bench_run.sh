@@ -12,7 +12,7 @@ shift 2
 program=("$@")
 bench=("$@" all-reduce --iterations 10 --loops 3)
 
-header=collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_us,p99_us,iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong
+header=collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_us,p99_us,iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong,choice
 
 # column NAME FILE: that column of a CSV file.
 column() {
@@ -30,7 +30,7 @@ succeeds "${bench[@]}" --sizes 4:256K --format csv
 csv=$scratch/out
 same "header" "$header" "$(head -n 1 "$csv")"
 same "rows" 18 "$(tail -n +2 "$csv" | wc -l)"
-same "rows with another number of columns" 0 "$(awk -F, 'NF != 18' "$csv" | wc -l)"
+same "rows with another number of columns" 0 "$(awk -F, 'NF != 19' "$csv" | wc -l)"
 same "libraries" "cohort mpi" "$(values library "$csv")"
 same "members" "$ranks" "$(values members "$csv")"
 same "wrong elements" 0 "$(values wrong "$csv")"

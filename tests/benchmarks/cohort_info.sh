@@ -44,6 +44,25 @@ echo "under a launcher: one answer"
 succeeds "${launcher[@]}" "$info"
 same "answers" 1 "$(grep -c '^MPI library' "$scratch/out")"
 
+echo "tuning: kept in a file, which is replaced when it is damaged"
+tuning() { succeeds env COHORT_TUNING_FILE="$scratch/tuning.json" "${launcher[@]}" "$info" --tuning "$@"; }
+tuning
+same "answers" 1 "$(grep -c '^Tuning of 2 workers on 1 node, COHORT_ALGORITHM=auto' "$scratch/out")"
+for words in 'slot_bytes .*57 .*built-in' 'direct_move_bytes' 'single_copy_bytes .*single_copy'; do
+  grep -q "$words" "$scratch/out" || fail "no '$words' in: $(cat "$scratch/out")"
+done
+grep -q '"node of 2 processes' "$scratch/tuning.json" || fail "not in the file: $(cat "$scratch/tuning.json")"
+sed 's/ probed / file   /' "$scratch/out" >"$scratch/expected"
+tuning
+same "what the second run says" "$(cat "$scratch/expected")" "$(cat "$scratch/out")"
+tuning --format json
+same "workers, nodes" "2 1" "$("$json_value" /workers /nodes <"$scratch/out" | paste -sd' ')"
+same "first figure" "slot_bytes built-in" "$("$json_value" /figures/0/name /figures/0/source <"$scratch/out" | paste -sd' ')"
+echo "damaged" >"$scratch/tuning.json"
+tuning
+same "warnings" 1 "$(grep -c 'COHORT_TUNING_FILE' "$scratch/err")"
+grep -q '"node of 2 processes' "$scratch/tuning.json" || fail "not replaced: $(cat "$scratch/tuning.json")"
+
 # refuses ADVICE COMMAND...
 refuses() {
   local advice=$1
@@ -59,5 +78,8 @@ echo "mistakes: one line and status 2"
 refuses "did you mean COHORT_CPU_DEVICES" env COHORT_CPU_DEVICE=2 "$info"
 refuses "whole number" env COHORT_CPU_DEVICES=two "$info" --format json
 refuses "text or json" "$info" --format xml
+capture env COHORT_ALGORITHM=rnig "$info" --tuning
+((status != 0)) || fail "an algorithm that does not exist is accepted: $(cat "$scratch/out")"
+grep -q "choose one of auto, pieces" "$scratch/err" || fail "no legal names in: $(cat "$scratch/err")"
 refuses "unrecognised option" "$info" --frobnicate
 succeeds "$info" --help

@@ -29,6 +29,7 @@ Result slow_and_large() {
   row.collective = "all_reduce";
   row.library = "cohort";
   row.algorithm = "shared-ring";
+  row.choice = "probe";
   row.dtype = "bfloat16";
   row.op = "mean";
   row.members = 4096;
@@ -68,18 +69,18 @@ TEST(Csv, HasTheAgreedColumnsAndEmptyCellsForWhatIsMissing) {
   EXPECT_EQ(
       lines[0],
       "collective,library,algorithm,dtype,op,members,bytes,elements,in_place,inputs,median_us,min_us,p99_us,"
-      "iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong");
+      "iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong,choice");
   EXPECT_EQ(
       lines[1],
       "all_reduce,cohort,shared-ring,bfloat16,mean,4096,1073741824,536870912,true,rewritten,12345678.000,"
-      "0.123,23456789.000,12345679.000,0.000123,1234.500000,,");
+      "0.123,23456789.000,12345679.000,0.000123,1234.500000,,,probe");
 }
 
 TEST(Csv, WritesRatioAndWrongElementsWhenThereAreSome) {
   Result row = slow_and_large();
   row.ratio_to_peer = 1.5;
   row.wrong = 3;
-  EXPECT_THAT(report(Format::kCsv, two_workers_on({{0}, {1}}), row), HasSubstr(",1.500000,3\n"));
+  EXPECT_THAT(report(Format::kCsv, two_workers_on({{0}, {1}}), row), HasSubstr(",1.500000,3,probe\n"));
 }
 
 TEST(Json, HasTheEnvironmentAndTheResults) {

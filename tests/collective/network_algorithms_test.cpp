@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cohort/collective/crew.h>
+
 #include "collective/network/broadcast.h"
 #include "collective/network/cost_model.h"
-#include "collective/network/crew.h"
 #include "collective/network/halving_doubling.h"
 #include "collective/network/recursive_doubling.h"
 #include "collective/network/ring.h"
@@ -159,7 +160,7 @@ TEST(Streams, MoveBlocksOfAnyLength) {
 }
 
 TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
-  const NetworkConstants constants;
+  const CostConstants constants = kBuiltInConstants;
   for (const int members : {2, 4, 8, 64}) {
     EXPECT_EQ(choose_all_reduce(1, members, constants), AllReduceAlgorithm::kRecursiveDoubling) << members;
   }
@@ -173,7 +174,7 @@ TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
 }
 
 TEST(CostModel, LetsSmallContributionsRide) {
-  const NetworkConstants constants;
+  const CostConstants constants = kBuiltInConstants;
   EXPECT_TRUE(rides_on_roll_call(4, 2, 2, constants));
   EXPECT_TRUE(rides_on_roll_call(0, 1000, 100, constants));
   EXPECT_TRUE(rides_on_roll_call(std::size_t{32} << 10, 2, 2, constants));

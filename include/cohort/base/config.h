@@ -17,7 +17,7 @@
 
 namespace cohort {
 
-enum class SettingType { kBoolean, kInteger, kSeconds, kChoice };
+enum class SettingType { kBoolean, kInteger, kSeconds, kChoice, kText };
 
 [[nodiscard]] std::string_view to_string(SettingType type) noexcept;
 
@@ -61,6 +61,8 @@ class Config {
   [[nodiscard]] int workers_per_node() const;
   [[nodiscard]] bool node_heap() const;
   [[nodiscard]] bool check_buffers() const;
+  [[nodiscard]] const std::string& algorithm() const;
+  [[nodiscard]] const std::string& tuning_file() const;
 
  private:
   void require_silence_longer_than_heartbeat() const;

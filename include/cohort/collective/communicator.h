@@ -20,6 +20,7 @@
 
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communication_options.h>
+#include <cohort/collective/tuning.h>
 #include <cohort/collective/work.h>
 #include <cohort/device/tensor.h>
 
@@ -43,6 +44,13 @@ class Communicator {
 
   /// What carried out this member's latest blocking collective, for example `direct`.
   [[nodiscard]] virtual std::string_view last_algorithm() const noexcept { return name(); }
+
+  /// Why that one: `size` (small calls have one way), `model` (built-in figures), `probe` or `file`
+  /// (figures that were measured, see tuning.h), `forced` (COHORT_ALGORITHM), or `library`.
+  [[nodiscard]] virtual std::string_view last_choice() const noexcept { return "library"; }
+
+  /// The figures that choices go by, once a call has needed them.
+  [[nodiscard]] virtual std::vector<TuningFigure> tuning() const { return {}; }
 
   /// Combines every member's tensor element by element; all members get the same bits. Where the
   /// elements are those of several tensors, `layout` is a fingerprint of what lies where: members must

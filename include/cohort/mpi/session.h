@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <cohort/cluster/bootstrap.h>
+#include <cohort/collective/tuning.h>
 
 namespace cohort::mpi {
 
@@ -41,6 +42,10 @@ class Session final : public Bootstrap {
   /// WrongContext where members on several nodes need an MPI that any thread may call.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
       const CommunicationOptions& options, int members) override;
+
+  /// The figures that this worker's collectives choose their algorithms by; probed now if they are not
+  /// known. Collective; workers of different nodes may go by different figures of their nodes.
+  [[nodiscard]] std::vector<TuningFigure> tuning();
 
  private:
   class Impl;

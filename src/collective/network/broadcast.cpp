@@ -4,9 +4,6 @@
 
 namespace cohort::network {
 
-using node::finished;
-using node::until;
-
 Steps binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
   const std::size_t bytes = part.elements * element_bytes;
   const int distance_to_root = lane.around(-root);  // the root counts as 0

@@ -6,9 +6,6 @@
 
 namespace cohort::network {
 
-using node::Steps;
-using node::until;
-
 Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
                        Arithmetic arithmetic) {
   const int before = lane.index() - 1;

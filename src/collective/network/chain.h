@@ -9,15 +9,15 @@
 
 #include <cstddef>
 
-#include "../node/steps.h"
 #include "lane.h"
 #include "topology.h"
+#include <cohort/collective/steps.h>
 
 namespace cohort::network {
 
 /// The input is the contribution of this node's first member; those of the others follow, each `stride`
 /// bytes behind the one before. Not for 16-bit elements: every sum on the way would be rounded.
-[[nodiscard]] node::Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                                           Arithmetic arithmetic);
+[[nodiscard]] Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                                     Arithmetic arithmetic);
 
 }  // namespace cohort::network

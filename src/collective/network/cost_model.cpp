@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
+#include <optional>
 
 namespace cohort::network {
 namespace {
@@ -17,7 +17,7 @@ struct Cost {
 // Parts in flight share the latency of their rounds, and reduce while others are on the wire: only the
 // longer of the two counts, and the first part's reduction.
 double seconds(const Cost& cost, std::size_t bytes, std::size_t bytes_of_part,
-               const NetworkConstants& constants) {
+               const CostConstants& constants) {
   const double parts = std::ceil(static_cast<double>(bytes) / static_cast<double>(bytes_of_part));
   const double batches = std::ceil(parts / static_cast<double>(kPartsInFlight));
   const double wire = cost.bytes_sent * constants.seconds_per_byte;
@@ -66,27 +66,29 @@ Cost cost_of(BroadcastAlgorithm algorithm, const Sizes& size, double bytes) {
   return {};
 }
 
+template <class Algorithm>
+double seconds(Algorithm algorithm, std::size_t bytes, int members, const CostConstants& constants) {
+  const Cost cost = cost_of(algorithm, Sizes(members), static_cast<double>(bytes));
+  return seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(algorithm, members, kMessageBytes),
+                 constants);
+}
+
 /// The cheapest; of equal ones the first.
 template <class Algorithm, std::size_t kCount>
 Algorithm cheapest(const Algorithm (&candidates)[kCount], std::size_t bytes, int members,
-                   const NetworkConstants& constants) {
-  Algorithm best = candidates[0];
-  double least = std::numeric_limits<double>::infinity();
-  for (const Algorithm candidate : candidates) {
-    const Cost cost = cost_of(candidate, Sizes(members), static_cast<double>(bytes));
-    const double time = seconds(cost, std::max<std::size_t>(bytes, 1),
-                                part_bytes(candidate, members, kMessageBytes), constants);
-    if (time < least) {
-      least = time;
-      best = candidate;
-    }
-  }
-  return best;
+                   const CostConstants& constants) {
+  return *std::ranges::min_element(
+      candidates, {}, [&](Algorithm candidate) { return seconds(candidate, bytes, members, constants); });
 }
 
 }  // namespace
 
-bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const NetworkConstants& constants) {
+CostConstants constants_of(const TuningTable& tuning) noexcept {
+  return {tuning.value(Figure::kLatency), tuning.value(Figure::kSecondsPerByte),
+          tuning.value(Figure::kReduceSecondsPerByte)};
+}
+
+bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants) {
   const std::size_t limit = members > nodes ? kRidingBytesOnNodes : kRidingBytes;
   if (bytes * static_cast<std::size_t>(members) > limit) return false;
   const Sizes size(nodes);
@@ -95,7 +97,7 @@ bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const Network
   return bytes_more * constants.seconds_per_byte <= rounds * constants.latency_seconds;
 }
 
-AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const NetworkConstants& constants) {
+AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const CostConstants& constants) {
   constexpr AllReduceAlgorithm kCandidates[] = {AllReduceAlgorithm::kRecursiveDoubling,
                                                 AllReduceAlgorithm::kRing,
                                                 AllReduceAlgorithm::kHalvingDoubling};
@@ -103,7 +105,7 @@ AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const Netwo
 }
 
 AllReduceAlgorithm choose_ordered_all_reduce(std::size_t bytes, int nodes, int members_on_node,
-                                             const NetworkConstants& constants) {
+                                             const CostConstants& constants) {
   const auto p = static_cast<double>(nodes);
   const auto m = static_cast<double>(members_on_node);
   const auto n = static_cast<double>(bytes);
@@ -112,17 +114,60 @@ AllReduceAlgorithm choose_ordered_all_reduce(std::size_t bytes, int nodes, int m
   const double waits = std::max(1.0, (p - 1) / static_cast<double>(kPartsInFlight));
   const Cost chain{2 * (p - 1), (nodes == 2 ? 1 : 2 * waits) * n, n};
   const auto time_of = [&](const Cost& cost, AllReduceAlgorithm algorithm) {
-    return seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(algorithm, nodes), constants);
+    return seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(algorithm, nodes, kMessageBytes),
+                   constants);
   };
   return time_of(chain, AllReduceAlgorithm::kChain) < time_of(exchange, AllReduceAlgorithm::kRankOrder)
              ? AllReduceAlgorithm::kChain
              : AllReduceAlgorithm::kRankOrder;
 }
 
-BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const NetworkConstants& constants) {
+BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const CostConstants& constants) {
   constexpr BroadcastAlgorithm kCandidates[] = {BroadcastAlgorithm::kBinomial,
                                                 BroadcastAlgorithm::kScatterAllGather};
   return cheapest(kCandidates, bytes, members, constants);
+}
+
+std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
+                                                TuningSource source) {
+  const auto figure = [source](AllReduceAlgorithm algorithm, std::size_t bytes) -> TuningFigure {
+    const auto from = static_cast<double>(bytes);
+    switch (algorithm) {
+      case AllReduceAlgorithm::kRing: return {"ring_bytes", "all-reduce: `ring` from here on", from, source};
+      case AllReduceAlgorithm::kHalvingDoubling:
+        return {"halving_doubling_bytes", "all-reduce: `halving_doubling` from here on", from, source};
+      case AllReduceAlgorithm::kRecursiveDoubling: break;
+    }
+    return {"recursive_doubling_bytes", "all-reduce: `recursive_doubling` from here on", from, source};
+  };
+  std::vector<TuningFigure> figures;
+  std::optional<AllReduceAlgorithm> last;
+  for (std::size_t bytes = 1; bytes <= std::size_t{1} << 30; bytes *= 2) {
+    const AllReduceAlgorithm algorithm = choose_all_reduce(bytes, nodes, constants);
+    if (algorithm != last) figures.push_back(figure(algorithm, bytes));
+    last = algorithm;
+  }
+  return figures;
+}
+
+double built_in_seconds(const CallShape& call, const CostConstants& constants) {
+  const Sizes size(call.nodes);
+  const double bytes = static_cast<double>(call.bytes);
+  const double rounds = size.members - 1;
+  const auto pairwise = [&](double bytes_sent) {
+    return rounds * constants.latency_seconds + bytes_sent * constants.seconds_per_byte;
+  };
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+      return seconds(choose_all_reduce(call.bytes, call.nodes, constants), call.bytes, call.nodes, constants);
+    case CollectiveKind::kBroadcast:
+      return seconds(choose_broadcast(call.bytes, call.nodes, constants), call.bytes, call.nodes, constants);
+    case CollectiveKind::kReduce: return 2 * pairwise(size.share * bytes);
+    case CollectiveKind::kReduceScatter:
+      return pairwise(size.share * bytes) + bytes * constants.reduce_seconds_per_byte;
+    // A node receives what the members of the others bring, or sends what they take.
+    default: return pairwise(size.share * bytes * call.members);
+  }
 }
 
 std::size_t part_bytes(AllReduceAlgorithm algorithm, int members, std::size_t message_bytes) noexcept {

@@ -5,15 +5,20 @@
 
 #include <cstddef>
 #include <string_view>
+#include <vector>
+
+#include <cohort/collective/algorithm.h>
+
+#include "../tuning_table.h"
 
 namespace cohort::network {
 
-/// What the network and the processor do.
-struct NetworkConstants {
-  double latency_seconds = 6e-6;            ///< alpha: one short message, polled for at both ends
-  double seconds_per_byte = 0.8e-9;         ///< beta, of one node's wire
-  double reduce_seconds_per_byte = 0.1e-9;  ///< gamma
-};
+/// What the network and the processor do, before a probe has found out. Messages are polled for at both
+/// ends; bytes are those of one node's wire.
+inline constexpr CostConstants kBuiltInConstants{
+    .latency_seconds = 6e-6, .seconds_per_byte = 0.8e-9, .reduce_seconds_per_byte = 0.1e-9};
+
+[[nodiscard]] CostConstants constants_of(const TuningTable& tuning) noexcept;
 
 /// Most bytes of all contributions of all members together that ride on the roll call: where nodes have
 /// several members, a slot of a seat holds them; elsewhere, copying costs more than a round trip beyond.
@@ -23,7 +28,7 @@ inline constexpr std::size_t kRidingBytes = std::size_t{64} << 10;
 /// Whether contributions of `bytes` per member ride: what the gathering of all of them moves more than an
 /// exchange of sums must cost less than the rounds that it saves.
 [[nodiscard]] bool rides_on_roll_call(std::size_t bytes, int members, int nodes,
-                                      const NetworkConstants& constants);
+                                      const CostConstants& constants);
 
 /// Longest message of a long collective, as the costs assume it; the transport says what it is.
 inline constexpr std::size_t kMessageBytes = std::size_t{56} << 10;
@@ -40,12 +45,19 @@ enum class AllReduceAlgorithm { kRecursiveDoubling, kRing, kHalvingDoubling, kRa
 enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };
 
 [[nodiscard]] AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members,
-                                                   const NetworkConstants& constants);
+                                                   const CostConstants& constants);
 /// One that combines the members in the order of their ranks, which follow the nodes.
 [[nodiscard]] AllReduceAlgorithm choose_ordered_all_reduce(std::size_t bytes, int nodes, int members_on_node,
-                                                           const NetworkConstants& constants);
+                                                           const CostConstants& constants);
 [[nodiscard]] BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members,
-                                                  const NetworkConstants& constants);
+                                                  const CostConstants& constants);
+
+/// From which bytes of a lane on each algorithm of an all-reduce is chosen, in powers of two.
+[[nodiscard]] std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
+                                                              TuningSource source);
+
+/// How long Cohort's own algorithm takes for a call among members of several nodes.
+[[nodiscard]] double built_in_seconds(const CallShape& call, const CostConstants& constants);
 
 /// Bytes of a part, such that its messages have at most `message_bytes`.
 [[nodiscard]] std::size_t part_bytes(AllReduceAlgorithm algorithm, int members,

@@ -4,9 +4,6 @@
 
 namespace cohort::network {
 
-using node::Steps;
-using node::until;
-
 Fold::Fold(const Lane& lane)
     : index_(lane.index()),
       active_members_(static_cast<int>(std::bit_floor(static_cast<unsigned>(lane.size())))),

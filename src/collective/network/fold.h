@@ -4,7 +4,8 @@
 // Costs 2 (alpha + n beta) + n gamma more, where r is not 0.
 #pragma once
 
-#include "../node/steps.h"
+#include <cohort/collective/steps.h>
+
 #include "lane.h"
 
 namespace cohort::network {
@@ -24,10 +25,9 @@ class Fold {
   }
 
   /// Folds; who is active then finds its data where `source` says: the input, or the output.
-  [[nodiscard]] node::Steps enter(Lane lane, Part part, Arithmetic arithmetic,
-                                  const std::byte*& source) const;
+  [[nodiscard]] Steps enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const;
   /// Hands the result to who sat out.
-  [[nodiscard]] node::Steps leave(Lane lane, Part part, std::size_t element_bytes) const;
+  [[nodiscard]] Steps leave(Lane lane, Part part, std::size_t element_bytes) const;
 
  private:
   [[nodiscard]] bool has_pair() const noexcept { return index_ < 2 * pairs_; }

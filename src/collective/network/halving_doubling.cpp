@@ -8,10 +8,6 @@
 namespace cohort::network {
 namespace {
 
-using node::finished;
-using node::Steps;
-using node::until;
-
 /// The blocks that a member is still responsible for.
 struct Span {
   int first = 0;

@@ -4,11 +4,12 @@
 // p is a power of two; others fold first (fold.h), which costs all bytes twice more.
 #pragma once
 
-#include "../node/steps.h"
+#include <cohort/collective/steps.h>
+
 #include "lane.h"
 
 namespace cohort::network {
 
-[[nodiscard]] node::Steps halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+[[nodiscard]] Steps halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
 }  // namespace cohort::network

@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
+#include <cohort/collective/crew.h>
+
 #include "../node/contribution.h"
-#include "crew.h"
+#include "../tuning_store.h"
+#include "probe.h"
 #include "two_level_movement.h"
 #include "two_level_reduce.h"
 #include "two_level_reduce_scatter.h"
 
 namespace cohort::network {
-
-using node::finished;
-using node::Steps;
-using node::until;
 
 namespace {
 
@@ -34,41 +35,58 @@ std::vector<int> lane_of(const Topology& topology) {
 
 }  // namespace
 
-Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology,
-           const NetworkConstants& constants)
+Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology)
     : seat_(seat),
       topology_(std::move(topology)),
-      constants_(constants),
       any_thread_(transport->any_thread()),
       wire_(std::move(transport)),
       inquest_(wire_.transport(), topology_, seat.group().members()),
       messages_(wire_, topology_.rank(), seat.group().members()),
       site_{seat_, wire_, topology_, constants_, lane_of(topology_)},
+      peers_(site_),
       leaders_(leaders_of(topology_)),
       roll_call_(Lane(wire_, leaders_, topology_.own_node()), topology_, kRidingBytes),
       cells_(static_cast<std::size_t>(topology_.members())) {}
 
+bool Link::rides(const CollectiveCall& call) const {
+  const std::size_t bytes = node::contributed_bytes(call, topology_.members());
+  return rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
+}
+
 Steps Link::carry_out(const CollectiveCall& call) {
   seat_.begin_parts(call);
-  const std::size_t bytes = node::contributed_bytes(call, topology_.members());
-  const bool rides = rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
-  riding_bytes_ = rides ? bytes : 0;
-  if (!rides && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce) {
-    Steps reduction = all_reduce_while_agreeing(call);
-    co_await finished(reduction);
-    seat_.end_parts();
-    co_return;
+  if (!tuning_ && !rides(call)) {
+    Steps tuning = agree_on_tuning(call);
+    co_await finished(tuning);
   }
+  const Selection::Choice choice = registered_choice(call);
+  Steps body = choice.algorithm != nullptr ? carry_out_registered(call, choice) : exchange(call);
+  co_await finished(body);
+  seat_.end_parts();
+}
+
+Steps Link::exchange(const CollectiveCall& call) {
+  const bool rides_along = rides(call);
+  riding_bytes_ = rides_along ? node::contributed_bytes(call, topology_.members()) : 0;
+  if (!rides_along && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
+    return all_reduce_while_agreeing(call);
+  return rides_along ? ride(call) : agree_and_move(call);
+}
+
+Steps Link::ride(const CollectiveCall& call) {
   Steps agreement = agree(call);
   co_await finished(agreement);
-  if (rides) {
-    collect_result(call);
-    seat_.algorithm = "roll_call";
-  } else {
-    Steps movement = carry_out_large(call);
-    co_await finished(movement);
-  }
-  seat_.end_parts();
+  collect_result(call);
+  seat_.algorithm = "roll_call";
+  seat_.reason = ChoiceReason::kSize;
+}
+
+Steps Link::agree_and_move(const CollectiveCall& call) {
+  Steps agreement = agree(call);
+  co_await finished(agreement);
+  Steps movement = carry_out_large(call);
+  co_await finished(movement);
+  seat_.reason = reason(call.kind);
 }
 
 /// The first parts are on their way together with the roll call, and are reduced after it.
@@ -82,6 +100,98 @@ Steps Link::all_reduce_while_agreeing(const CollectiveCall& call) {
   site_.agreed = true;
   Steps rest = all_done(crew);
   co_await finished(rest);
+  seat_.reason = reason(call.kind);
+}
+
+/// By an algorithm that the program has registered.
+Steps Link::carry_out_registered(const CollectiveCall& call, const Selection::Choice choice) {
+  riding_bytes_ = 0;
+  Steps agreement = agree(call);
+  co_await finished(agreement);
+  Steps steps = choice.algorithm->carry_out(peers_, call);
+  co_await finished(steps);
+  seat_.algorithm = choice.algorithm->name();
+  seat_.reason = choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier);
+}
+
+Selection::Choice Link::registered_choice(const CollectiveCall& call) const {
+  const Selection& selection = seat_.group().selection();
+  if (!selection.has_registered() || rides(call) || seat_.group().fixes_order_of(call)) return {};
+  const CallShape shape{.kind = call.kind,
+                        .dtype = call.dtype,
+                        .op = call.op,
+                        .elements = node::block_elements(call),
+                        .bytes = node::contributed_bytes(call, topology_.members()),
+                        .uneven = !call.counts.empty(),
+                        .members = topology_.members(),
+                        .nodes = topology_.nodes()};
+  return selection.choose(shape, constants_, built_in_seconds);
+}
+
+ChoiceReason Link::reason(CollectiveKind kind) const {
+  const std::optional<BuiltInAlgorithm> forced = seat_.group().selection().forced(kind);
+  if (forced && *forced >= BuiltInAlgorithm::kRecursiveDoubling) return ChoiceReason::kForced;
+  if (!tuning_) return ChoiceReason::kModel;
+  const std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
+  return reason_of(std::ranges::max_element(figures, {}, &TuningFigure::source)->source);
+}
+
+std::vector<TuningFigure> Link::tuning() const {
+  if (!tuning_) return {};
+  std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
+  const auto source = std::ranges::max_element(figures, {}, &TuningFigure::source)->source;
+  std::ranges::copy(all_reduce_crossovers(topology_.nodes(), constants_, source),
+                    std::back_inserter(figures));
+  return figures;
+}
+
+// ---- before the first large call: member 0's table if it has one for groups of this shape, or a probe's
+
+Steps Link::agree_on_tuning(const CollectiveCall& call) {
+  // Members must be known to have called the same before they exchange anything else.
+  riding_bytes_ = 0;
+  Steps agreement = agree(call);
+  co_await finished(agreement);
+  tuning_.emplace();  // the parts of this go by what is built in
+  struct Word {
+    TuningTable table;
+    bool known = false;
+  };
+  Word word;
+  const std::string shape = fmt::format("{} nodes, {} members", topology_.nodes(), topology_.members());
+  TuningStore& store = TuningStore::of_this_process();
+  if (topology_.rank() == 0) {
+    if (const std::optional<TuningTable> table = store.find(TuningScope::kNetwork, shape))
+      word = {*table, true};
+  }
+  Steps publication =
+      small_part(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word), sizeof word);
+  co_await finished(publication);
+  if (!word.known) {
+    const Lane leaders(wire_, leaders_, topology_.own_node());
+    const auto take_maximum = [this](std::span<double> values) {
+      return small_part(CollectiveKind::kAllReduce, DType::kFloat64,
+                        reinterpret_cast<std::byte*>(values.data()), values.size());
+    };
+    Steps probing = probe(topology_.is_leader() ? &leaders : nullptr, take_maximum, word.table);
+    co_await finished(probing);
+    if (topology_.rank() == 0) store.save(TuningScope::kNetwork, shape, word.table);
+  }
+  store.keep(shape, word.table);
+  tuning_ = word.table;
+  constants_ = constants_of(word.table);
+}
+
+/// A small collective of all members, which takes the maximum if it reduces.
+Steps Link::small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements) {
+  CollectiveCall part;
+  part.kind = kind;
+  part.dtype = dtype;
+  part.op = ReduceOp::kMax;
+  part.elements = elements;
+  part.input = part.output = data;
+  Steps steps = exchange(part);
+  co_await finished(steps);
 }
 
 Steps Link::agree(const CollectiveCall& call) {

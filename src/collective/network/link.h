@@ -13,6 +13,7 @@
 #include "../node/outside.h"
 #include "../node/seat.h"
 #include "inquest.h"
+#include "network_peers.h"
 #include "remote_messages.h"
 #include "roll_call.h"
 #include "site.h"
@@ -21,24 +22,33 @@ namespace cohort::network {
 
 class Link final : public node::Outside {
  public:
-  Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology,
-       const NetworkConstants& constants);
+  Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology);
 
-  [[nodiscard]] node::Steps carry_out(const CollectiveCall& call) override;
-  [[nodiscard]] node::Steps send(const CollectiveCall& call) override { return messages_.send(call); }
-  [[nodiscard]] node::Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
+  [[nodiscard]] Steps carry_out(const CollectiveCall& call) override;
+  [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
+  [[nodiscard]] Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
   void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
   [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
                                                  const node::Waiting& waiting) override;
   void tell(const Error& failure) override { inquest_.report(failure); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 
  private:
-  [[nodiscard]] node::Steps agree(const CollectiveCall& call);
-  [[nodiscard]] node::Steps all_reduce_while_agreeing(const CollectiveCall& call);
-  [[nodiscard]] node::Steps learn_disagreement(const CollectiveCall& call);
-  [[nodiscard]] node::Steps hold_roll_call(const CollectiveCall& call);
-  [[nodiscard]] node::Steps carry_out_large(const CollectiveCall& call);
+  [[nodiscard]] bool rides(const CollectiveCall& call) const;
+  [[nodiscard]] Steps exchange(const CollectiveCall& call);
+  [[nodiscard]] Steps ride(const CollectiveCall& call);
+  [[nodiscard]] Steps agree_and_move(const CollectiveCall& call);
+  [[nodiscard]] Steps carry_out_registered(const CollectiveCall& call, Selection::Choice choice);
+  [[nodiscard]] Selection::Choice registered_choice(const CollectiveCall& call) const;
+  [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
+  [[nodiscard]] Steps agree(const CollectiveCall& call);
+  [[nodiscard]] Steps agree_on_tuning(const CollectiveCall& call);
+  [[nodiscard]] Steps small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements);
+  [[nodiscard]] Steps all_reduce_while_agreeing(const CollectiveCall& call);
+  [[nodiscard]] Steps learn_disagreement(const CollectiveCall& call);
+  [[nodiscard]] Steps hold_roll_call(const CollectiveCall& call);
+  [[nodiscard]] Steps carry_out_large(const CollectiveCall& call);
 
   void contribute(const CollectiveCall& call, bool line_is_free);
   void put_contributions(std::byte* to) const;
@@ -48,12 +58,14 @@ class Link final : public node::Outside {
 
   node::Seat& seat_;
   Topology topology_;
-  NetworkConstants constants_;
+  std::optional<TuningTable> tuning_;  ///< the same on all members; none before the first large call
+  CostConstants constants_ = kBuiltInConstants;
   bool any_thread_;
   Wire wire_;
   Inquest inquest_;
   RemoteMessages messages_;
   Site site_;
+  NetworkPeers peers_;
   std::vector<int> leaders_;
   RollCall roll_call_;
 

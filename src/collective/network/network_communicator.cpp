@@ -16,8 +16,7 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
     const int rank = group->rank_of(seat);
     auto member = std::make_shared<node::Member>(group, seat);
     member->set_outside(std::make_shared<network::Link>(member->seat(), options.transport(rank),
-                                                        network::Topology(node_of, rank),
-                                                        network::NetworkConstants{}));
+                                                        network::Topology(node_of, rank)));
     seats.push_back(std::make_unique<node::MemberCommunicator>("network", std::move(member)));
   }
   return seats;

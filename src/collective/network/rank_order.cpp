@@ -6,9 +6,6 @@
 
 namespace cohort::network {
 
-using node::Steps;
-using node::until;
-
 Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
                                 Arithmetic arithmetic) {
   const Blocks blocks(part.elements, lane.size());

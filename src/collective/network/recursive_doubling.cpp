@@ -7,10 +7,6 @@
 
 namespace cohort::network {
 
-using node::finished;
-using node::Steps;
-using node::until;
-
 Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   const Fold fold(lane);
   const std::size_t bytes = arithmetic.bytes(part.elements);

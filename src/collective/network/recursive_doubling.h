@@ -4,11 +4,12 @@
 // then nothing moves fewer bytes. Others fold first (fold.h).
 #pragma once
 
-#include "../node/steps.h"
+#include <cohort/collective/steps.h>
+
 #include "lane.h"
 
 namespace cohort::network {
 
-[[nodiscard]] node::Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+[[nodiscard]] Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
 }  // namespace cohort::network

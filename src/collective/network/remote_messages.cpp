@@ -9,9 +9,6 @@
 
 namespace cohort::network {
 
-using node::Steps;
-using node::until;
-
 namespace {
 
 /// What the first message of each begins with.

@@ -8,8 +8,8 @@
 
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communicator.h>
+#include <cohort/collective/steps.h>
 
-#include "../node/steps.h"
 #include "wire.h"
 
 namespace cohort::network {
@@ -20,8 +20,8 @@ class RemoteMessages {
       : wire_(wire), rank_(rank), members_(members) {}
 
   /// `call` must outlive them.
-  [[nodiscard]] node::Steps send(const CollectiveCall& call);
-  [[nodiscard]] node::Steps receive(const CollectiveCall& call);
+  [[nodiscard]] Steps send(const CollectiveCall& call);
+  [[nodiscard]] Steps receive(const CollectiveCall& call);
 
   /// The call has ended with an error: a receive that nothing has come for is taken back.
   void withdraw(const CollectiveCall& call);

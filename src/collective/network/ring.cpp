@@ -5,9 +5,6 @@
 
 namespace cohort::network {
 
-using node::finished;
-using node::until;
-
 Steps ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
   const Blocks blocks(part.elements, lane.size());
   const Wire::Room room = lane.room(arithmetic.bytes(blocks.largest()));

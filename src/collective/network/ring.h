@@ -9,12 +9,11 @@
 //   reduce           the reduce-scatter, then each block to the root: alpha + (p-1)/p n beta there
 #pragma once
 
-#include "../node/steps.h"
+#include <cohort/collective/steps.h>
+
 #include "lane.h"
 
 namespace cohort::network {
-
-using node::Steps;
 
 [[nodiscard]] Steps ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 

@@ -7,9 +7,6 @@
 
 namespace cohort::network {
 
-using node::Steps;
-using node::until;
-
 namespace {
 
 constexpr int kTag = 0;

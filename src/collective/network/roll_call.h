@@ -14,8 +14,8 @@
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
+#include <cohort/collective/steps.h>
 
-#include "../node/steps.h"
 #include "lane.h"
 #include "topology.h"
 
@@ -38,7 +38,7 @@ class RollCall {
   std::byte* answer(const NodeCalls& own, std::size_t payload_bytes);
 
   /// The exchange; once.
-  [[nodiscard]] node::Steps carry_out();
+  [[nodiscard]] Steps carry_out();
 
   /// Afterwards: the payload of a node.
   [[nodiscard]] std::span<const std::byte> payload_of(int node) const;

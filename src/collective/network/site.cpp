@@ -9,8 +9,22 @@
 
 namespace cohort::network {
 
-using node::finished;
-using node::Steps;
+AllReduceAlgorithm Site::all_reduce_algorithm(std::size_t lane_bytes) const {
+  switch (seat.group().selection().forced(CollectiveKind::kAllReduce).value_or(BuiltInAlgorithm::kPieces)) {
+    case BuiltInAlgorithm::kRecursiveDoubling: return AllReduceAlgorithm::kRecursiveDoubling;
+    case BuiltInAlgorithm::kHalvingDoubling: return AllReduceAlgorithm::kHalvingDoubling;
+    case BuiltInAlgorithm::kRing: return AllReduceAlgorithm::kRing;
+    default: return choose_all_reduce(lane_bytes, topology.nodes(), constants);
+  }
+}
+
+BroadcastAlgorithm Site::broadcast_algorithm(std::size_t lane_bytes) const {
+  switch (seat.group().selection().forced(CollectiveKind::kBroadcast).value_or(BuiltInAlgorithm::kPieces)) {
+    case BuiltInAlgorithm::kBinomial: return BroadcastAlgorithm::kBinomial;
+    case BuiltInAlgorithm::kScatterAllGather: return BroadcastAlgorithm::kScatterAllGather;
+    default: return choose_broadcast(lane_bytes, topology.nodes(), constants);
+  }
+}
 
 Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts) {
   part.counts = counts;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <cohort/collective/collective_call.h>
+#include <cohort/collective/steps.h>
 
 #include "../node/seat.h"
-#include "../node/steps.h"
 #include "cost_model.h"
 #include "lane.h"
 #include "segments.h"
@@ -23,7 +23,7 @@ struct Site {
   node::Seat& seat;
   Wire& wire;
   const Topology& topology;
-  const NetworkConstants& constants;
+  const CostConstants& constants;
 
   /// The members of equal number on all nodes; this one's, if it has a lane.
   std::vector<int> lane_ranks;
@@ -44,9 +44,12 @@ struct Site {
   /// Whether the members must be combined from the first rank to the last, and not node by node. The sum
   /// of two is the same either way, unless a mean of it is rounded twice.
   [[nodiscard]] bool keeps_rank_order(const CollectiveCall& call) const noexcept {
-    return seat.group().is_reproducible() && depends_on_order(call.op, call.dtype) &&
-           (topology.members() > 2 || is_half(call.dtype));
+    return seat.group().fixes_order_of(call) && (topology.members() > 2 || is_half(call.dtype));
   }
+
+  /// What carries a lane's share of that many bytes: what COHORT_ALGORITHM names, or the model's choice.
+  [[nodiscard]] AllReduceAlgorithm all_reduce_algorithm(std::size_t lane_bytes) const;
+  [[nodiscard]] BroadcastAlgorithm broadcast_algorithm(std::size_t lane_bytes) const;
 };
 
 /// Tags: the roll call has 0, so parts begin at 1; those in flight together differ.
@@ -54,11 +57,10 @@ struct Site {
 
 /// A collective among the members of this node, as part of a larger one; `counts` is empty or has the
 /// elements of each seat's block.
-[[nodiscard]] node::Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts = {});
+[[nodiscard]] Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts = {});
 
 /// The node's members get what the one at `seat` has: at `data` on each of them.
-[[nodiscard]] node::Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements,
-                                         int seat);
+[[nodiscard]] Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements, int seat);
 
 /// The elements of the lanes' shares of `elements`, by seat; members without a lane have none.
 [[nodiscard]] std::vector<std::size_t> lane_counts(const Site& site, std::size_t elements);

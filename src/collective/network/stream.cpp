@@ -8,9 +8,6 @@
 namespace cohort::network {
 namespace {
 
-using node::Steps;
-using node::until;
-
 /// `start(offset, bytes)` starts the transfer of a piece.
 template <class Start>
 Steps in_pieces(std::size_t bytes, std::size_t message_bytes, Start start) {

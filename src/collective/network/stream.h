@@ -4,13 +4,13 @@
 
 #include <cstddef>
 
-#include "../node/steps.h"
+#include <cohort/collective/steps.h>
+
 #include "wire.h"
 
 namespace cohort::network {
 
-[[nodiscard]] node::Steps stream_to(Wire& wire, int member, int tag, const std::byte* data,
-                                    std::size_t bytes);
-[[nodiscard]] node::Steps stream_from(Wire& wire, int member, int tag, std::byte* room, std::size_t bytes);
+[[nodiscard]] Steps stream_to(Wire& wire, int member, int tag, const std::byte* data, std::size_t bytes);
+[[nodiscard]] Steps stream_from(Wire& wire, int member, int tag, std::byte* room, std::size_t bytes);
 
 }  // namespace cohort::network

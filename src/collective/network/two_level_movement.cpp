@@ -3,17 +3,15 @@
 #include <map>
 
 #include <cohort/collective/copy_bytes.h>
+#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
 
 #include "../node/contribution.h"
 #include "broadcast.h"
-#include "crew.h"
 #include "stream.h"
 
 namespace cohort::network {
 namespace {
-
-using node::finished;
 
 constexpr int kTag = 1;
 
@@ -81,7 +79,7 @@ Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
   const int root_node = site.topology.node_of(call.root);
   const bool at_root = site.topology.own_node() == root_node;
   const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
-  const BroadcastAlgorithm algorithm = choose_broadcast(lane_bytes, nodes, site.constants);
+  const BroadcastAlgorithm algorithm = site.broadcast_algorithm(lane_bytes);
   const Segments segments = segments_of(site, call, part_bytes(algorithm, nodes, site.wire.message_bytes()));
   Crew crew;
   std::size_t opened = 0;

@@ -13,10 +13,10 @@
 namespace cohort::network {
 
 /// All members have called it alike; `call` must outlive them.
-[[nodiscard]] node::Steps two_level_broadcast(Site& site, const CollectiveCall& call);
-[[nodiscard]] node::Steps two_level_all_gather(Site& site, const CollectiveCall& call);
-[[nodiscard]] node::Steps two_level_gather(Site& site, const CollectiveCall& call);
-[[nodiscard]] node::Steps two_level_scatter(Site& site, const CollectiveCall& call);
-[[nodiscard]] node::Steps two_level_all_to_all(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_broadcast(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_all_gather(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_gather(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_scatter(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_all_to_all(Site& site, const CollectiveCall& call);
 
 }  // namespace cohort::network

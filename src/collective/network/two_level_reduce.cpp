@@ -1,9 +1,9 @@
 #include "two_level_reduce.h"
 
+#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
 
 #include "chain.h"
-#include "crew.h"
 #include "halving_doubling.h"
 #include "rank_order.h"
 #include "recursive_doubling.h"
@@ -12,8 +12,6 @@
 
 namespace cohort::network {
 namespace {
-
-using node::finished;
 
 /// The lane sums; who knows how many members there are divides.
 Arithmetic lane_arithmetic(const CollectiveCall& call) {
@@ -43,7 +41,7 @@ AllReduceAlgorithm algorithm_for(const Site& site, const CollectiveCall& call) {
   const Topology& topology = site.topology;
   const std::size_t lane_bytes =
       call.elements * size_of(call.dtype) / static_cast<std::size_t>(topology.lanes());
-  if (!site.keeps_rank_order(call)) return choose_all_reduce(lane_bytes, topology.nodes(), site.constants);
+  if (!site.keeps_rank_order(call)) return site.all_reduce_algorithm(lane_bytes);
   // 16-bit sums are rounded once, by whom has all contributions.
   if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return AllReduceAlgorithm::kRankOrder;
   return choose_ordered_all_reduce(lane_bytes, topology.nodes(), topology.most_members_on_a_node(),
@@ -179,9 +177,8 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
   const int root_node = site.topology.node_of(call.root);
   const bool at_root = site.topology.own_node() == root_node;
   const bool in_rank_order = site.keeps_rank_order(call);
-  const Segments segments =
-      segments_of(site, call,
-                  part_bytes(AllReduceAlgorithm::kRing, site.topology.nodes(), site.wire.message_bytes()));
+  const Segments segments = segments_of(
+      site, call, part_bytes(AllReduceAlgorithm::kRing, site.topology.nodes(), site.wire.message_bytes()));
   const std::size_t share_bytes = largest_share(site, segments) * size;
   // Contributions of the node lie behind the place of the result.
   const std::size_t room_bytes =

@@ -18,7 +18,7 @@
 namespace cohort::network {
 
 /// All members have called it alike. Both take `call` by reference, which must outlive them.
-[[nodiscard]] node::Steps two_level_all_reduce(Site& site, const CollectiveCall& call);
-[[nodiscard]] node::Steps two_level_reduce(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_all_reduce(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_reduce(Site& site, const CollectiveCall& call);
 
 }  // namespace cohort::network

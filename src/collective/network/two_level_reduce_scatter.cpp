@@ -1,14 +1,10 @@
 #include "two_level_reduce_scatter.h"
 
+#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
-
-#include "crew.h"
 
 namespace cohort::network {
 namespace {
-
-using node::finished;
-using node::until;
 
 Steps sent(Transfer transfer) {
   co_await until([&] { return transfer.done(); });
@@ -129,7 +125,8 @@ std::vector<int> in_order_of_sending(const Topology& topology) {
 Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call) {
   const std::size_t blocks_per_message =
       site.keeps_rank_order(call) ? static_cast<std::size_t>(site.topology.most_members_on_a_node()) : 1;
-  const Segments segments(call.elements, site.wire.message_bytes() / (blocks_per_message * size_of(call.dtype)));
+  const Segments segments(call.elements,
+                          site.wire.message_bytes() / (blocks_per_message * size_of(call.dtype)));
   const std::vector<int> members = in_order_of_sending(site.topology);
   for (std::size_t index = 0; index < segments.count(); ++index) {
     Segment segment(site, call, segments.begin(index), segments.elements(index), tag_of_part(index));

@@ -10,6 +10,6 @@
 namespace cohort::network {
 
 /// All members have called it alike; `call` must outlive it.
-[[nodiscard]] node::Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call);
 
 }  // namespace cohort::network

@@ -7,10 +7,10 @@
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <cohort/collective/transport.h>
-#include <cohort/device/allocator.h>
+
+#include "../room_pool.h"
 
 namespace cohort::network {
 
@@ -73,33 +73,12 @@ class Wire {
   [[nodiscard]] Transfer receive(int from, int tag, std::byte* room, std::size_t bytes,
                                  const bool* permitted = nullptr);
 
-  /// Memory for what is on its way; goes back to the wire, for the next one, when it is dropped.
-  class Room {
-   public:
-    Room() = default;
-    Room(Wire& wire, std::shared_ptr<const Buffer> buffer) : wire_(&wire), buffer_(std::move(buffer)) {}
-    Room(Room&& other) noexcept
-        : wire_(std::exchange(other.wire_, nullptr)), buffer_(std::move(other.buffer_)) {}
-    Room& operator=(Room&& other) noexcept {
-      std::swap(wire_, other.wire_);
-      std::swap(buffer_, other.buffer_);
-      return *this;
-    }
-    Room(const Room&) = delete;
-    Room& operator=(const Room&) = delete;
-    ~Room() {
-      if (wire_ != nullptr) wire_->free_.push_back(std::move(buffer_));
-    }
-    [[nodiscard]] std::byte* data() const noexcept { return buffer_ == nullptr ? nullptr : buffer_->data(); }
-
-   private:
-    Wire* wire_ = nullptr;
-    std::shared_ptr<const Buffer> buffer_;
-  };
-  [[nodiscard]] Room room(std::size_t bytes);
+  using Room = RoomPool::Room;
+  [[nodiscard]] Room room(std::size_t bytes) { return rooms_.room(bytes); }
+  [[nodiscard]] RoomPool& rooms() noexcept { return rooms_; }
 
  private:
-  std::vector<std::shared_ptr<const Buffer>> free_;
+  RoomPool rooms_;
   std::unique_ptr<Transport> transport_;
 };
 

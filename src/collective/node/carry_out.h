@@ -2,8 +2,10 @@
 // what all members have announced about their buffers, so that all choose alike.
 #pragma once
 
+#include <cohort/collective/steps.h>
+
 #include "seat.h"
-#include "steps.h"
+#include "way_choice.h"
 
 namespace cohort::node {
 
@@ -12,5 +14,8 @@ Steps carry_out(Seat& seat, const CollectiveCall& call);
 
 /// The same for who waits at once: small calls without the detour of being resumable.
 void carry_out_now(Seat& seat, const CollectiveCall& call);
+
+/// A collective that goes this way whatever its size, where the members' buffers allow it.
+Steps carry_out_by(Seat& seat, const CollectiveCall& call, Way way);
 
 }  // namespace cohort::node

@@ -10,8 +10,9 @@
 // against 63).
 #pragma once
 
+#include <cohort/collective/steps.h>
+
 #include "seat.h"
-#include "steps.h"
 
 namespace cohort::node {
 

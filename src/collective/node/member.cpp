@@ -84,12 +84,16 @@ class Member::InFlight final : public Work::State {
   std::shared_ptr<Operation> operation_;
 };
 
-Member::Member(std::shared_ptr<NodeGroup> group, int seat) : seat_(std::move(group), seat), mailbox_(seat_) {}
+Member::Member(std::shared_ptr<NodeGroup> group, int seat)
+    : seat_(std::move(group), seat), mailbox_(seat_), peers_(seat_, mailbox_) {
+  seat_.set_peers(peers_);
+}
 
 Member::~Member() {
   if (!group().is_of_this_process()) return;
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
   std::ranges::move(failed_, std::back_inserter(held));
+  std::ranges::move(peers_.take_rooms(), std::back_inserter(held));
   // Transfers may still be on their way.
   if (outside_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(outside_));
   group().leave(seat_.place().rank, std::move(held));
@@ -98,6 +102,16 @@ Member::~Member() {
 void Member::set_outside(std::shared_ptr<Outside> outside) {
   outside_ = std::move(outside);
   seat_.set_outside(outside_.get());
+}
+
+std::vector<TuningFigure> Member::tuning() const {
+  std::vector<TuningFigure> figures;
+  if (seat_.tuning) {
+    figures = fixed_node_figures();
+    std::ranges::copy(seat_.tuning->figures(TuningScope::kNode), std::back_inserter(figures));
+  }
+  if (outside_ != nullptr) std::ranges::copy(outside_->tuning(), std::back_inserter(figures));
+  return figures;
 }
 
 void Member::abort(const Error& error) {

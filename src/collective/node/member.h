@@ -16,6 +16,7 @@
 #include <cohort/collective/work.h>
 
 #include "messages.h"
+#include "node_peers.h"
 #include "seat.h"
 
 namespace cohort::node {
@@ -35,6 +36,8 @@ class Member : public std::enable_shared_from_this<Member> {
   [[nodiscard]] NodeGroup& group() const noexcept { return seat_.group(); }
   [[nodiscard]] int rank() const noexcept { return group().rank_of(seat_.place().rank); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept { return seat_.algorithm; }
+  [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(seat_.reason); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
@@ -75,6 +78,7 @@ class Member : public std::enable_shared_from_this<Member> {
   std::shared_ptr<Outside> outside_;
   Seat seat_;
   Mailbox mailbox_;
+  NodePeers peers_;
   std::deque<std::shared_ptr<Operation>> collectives_;
   std::list<std::shared_ptr<Operation>> messages_;
   /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.

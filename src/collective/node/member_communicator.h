@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <cohort/collective/communicator.h>
 
@@ -26,6 +27,8 @@ class MemberCommunicator final : public Communicator {
   [[nodiscard]] std::string_view last_algorithm() const noexcept override {
     return member_->last_algorithm();
   }
+  [[nodiscard]] std::string_view last_choice() const noexcept override { return member_->last_choice(); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const override { return member_->tuning(); }
   void abort(const Error& error) override { member_->abort(error); }
 
  private:

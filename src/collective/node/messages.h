@@ -10,8 +10,9 @@
 #include <memory>
 #include <vector>
 
+#include <cohort/collective/steps.h>
+
 #include "seat.h"
-#include "steps.h"
 
 namespace cohort::node {
 

@@ -16,6 +16,8 @@
 #include <cohort/base/config.h>
 #include <cohort/device/node_heap.h>
 
+#include "contribution.h"
+
 namespace cohort::node {
 namespace {
 
@@ -109,6 +111,7 @@ void write_text(std::array<char, kSize>& to, std::string_view text) {
 NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
       memory_(options.memory),
+      selection_(Selection::agreed(options.workers, options.exchange)),
       timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
       reproducible_(options.communication.reproducible),
       fault_(options.fault) {
@@ -202,6 +205,10 @@ std::optional<int> NodeGroup::seat_of(int rank) const noexcept {
 }
 
 NodeGroup::~NodeGroup() = default;
+
+bool NodeGroup::fixes_order_of(const CollectiveCall& call) const noexcept {
+  return reproducible_ && reduces(call.kind) && depends_on_order(call.op, call.dtype);
+}
 
 void NodeGroup::keep_for_ever(std::shared_ptr<const void> memory) {
   DepartedSeats::of_this_process().keep_for_ever(std::move(memory));

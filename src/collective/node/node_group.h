@@ -18,6 +18,7 @@
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
 
+#include "../selection.h"
 #include "seat_memory.h"
 
 namespace cohort::node {
@@ -54,6 +55,9 @@ class NodeGroup {
   /// The seat of the first of this process's members.
   [[nodiscard]] int first_own_seat() const noexcept { return first_own_; }
 
+  /// What algorithms are chosen from, the same on all members.
+  [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
+
   [[nodiscard]] const NodeMemory& memory() const noexcept { return *memory_; }
   [[nodiscard]] int worker_of(int member) const noexcept {
     return workers_[static_cast<std::size_t>(member)];
@@ -67,8 +71,9 @@ class NodeGroup {
 
   [[nodiscard]] std::chrono::duration<double> timeout() const noexcept { return timeout_; }
 
-  /// Whether results must not depend on the layout.
-  [[nodiscard]] bool is_reproducible() const noexcept { return reproducible_; }
+  /// Whether the call must combine the members in the order of their ranks, for its result must not depend
+  /// on the layout and would.
+  [[nodiscard]] bool fixes_order_of(const CollectiveCall& call) const noexcept;
 
   /// Whether the loss of a worker would become known.
   [[nodiscard]] bool is_watched() const noexcept { return fault_ != nullptr; }
@@ -106,6 +111,7 @@ class NodeGroup {
 
   const std::int64_t process_;
   std::shared_ptr<const NodeMemory> memory_;
+  Selection selection_;
   std::vector<std::shared_ptr<const Buffer>> own_blocks_;  ///< the seats of this process's members
   std::vector<SeatMemory*> seats_;
   std::vector<int> workers_;  ///< by seat

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
+#include <cohort/collective/steps.h>
+#include <cohort/collective/tuning.h>
 
-#include "steps.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -37,6 +39,9 @@ class Outside {
 
   /// Tells the members of other nodes that the group has failed. Any thread may call it.
   virtual void tell(const Error& failure) = 0;
+
+  /// The figures that choices between nodes go by, once a call has needed them.
+  [[nodiscard]] virtual std::vector<TuningFigure> tuning() const = 0;
 
   /// Whether another thread than the one that made the communicator may move it on.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;

@@ -14,11 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/collective/steps.h>
+
+#include "collective/choice_reason.h"
 #include "collective/prefetch.h"
+#include "collective/tuning_table.h"
 #include "contribution.h"
 #include "node_group.h"
 #include "outside.h"
-#include "steps.h"
 #include "turns.h"
 #include "waiting.h"
 
@@ -49,12 +52,22 @@ class Seat {
 
   /// Set once, by a member of a communicator over several nodes.
   void set_outside(Outside* outside) noexcept { outside_ = outside; }
+  [[nodiscard]] bool reaches_outside() const noexcept { return outside_ != nullptr; }
+
+  /// Set once: the members of the node for algorithms that programs have registered.
+  void set_peers(Peers& peers) noexcept { peers_ = &peers; }
+  [[nodiscard]] Peers& peers() const noexcept { return *peers_; }
 
   // ---- one collective after the other
 
   /// What is opened until `end_parts` is part of `call`, and the first of it is the call itself.
   void begin_parts(const CollectiveCall& call) noexcept;
   void end_parts() noexcept { whole_ = nullptr; }
+  [[nodiscard]] bool in_parts() const noexcept { return whole_ != nullptr; }
+  /// Of the call, or of that which it is a part of.
+  [[nodiscard]] CollectiveKind kind_of_whole(const CollectiveCall& call) const noexcept {
+    return whole(call).kind;
+  }
 
   /// The plan is kept for the next call, which most often is alike.
   [[nodiscard]] const CallPlan& plan(const CollectiveCall& call) {
@@ -136,6 +149,8 @@ class Seat {
     own_.bell.ring();
   }
   [[nodiscard]] bool all_have_shares() noexcept;
+  /// From now on those are missing whose share is not done, this member included.
+  void await_next_shares() noexcept { await(Awaited::kShares, shares_ + 1); }
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
@@ -195,7 +210,11 @@ class Seat {
   /// For example `all_reduce #12`: the open collective, or the whole of which it is a part.
   [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
 
-  std::string_view algorithm = "none";  ///< what carries out the open collective
+  std::string_view algorithm = "none";        ///< what carries out the open collective
+  ChoiceReason reason = ChoiceReason::kSize;  ///< and why
+
+  /// What the ways of large calls are chosen by, the same on all members; none before the first such call.
+  std::optional<TuningTable> tuning;
 
  private:
   enum class Awaited { kAnnouncements, kPieces, kShares };
@@ -227,6 +246,7 @@ class Seat {
   SeatMemory* const* seats_;  ///< the group's, by seat
   const std::atomic<FailureRecord::State>& group_failure_;
   Outside* outside_ = nullptr;
+  Peers* peers_ = nullptr;
 
   std::uint64_t calls_ = 0;  ///< collectives as their callers count them
   const CollectiveCall* whole_ = nullptr;

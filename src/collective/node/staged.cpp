@@ -10,6 +10,7 @@ SlotCall::SlotCall(Seat& seat, const CollectiveCall& call, const CallPlan& plan)
     : seat_(seat), call_(call), plan_(plan), in_line_(plan.in_line) {
   seat_.open(plan);
   seat_.algorithm = in_line_ ? "line" : "slot";
+  seat_.reason = ChoiceReason::kSize;
   if (!in_line_) slot_ = seat_.next_slot();
   if (plan.bytes > 0) contribute(call_, seat_.place(), {0, plan.elements}, cell_of(seat_.place().rank));
   seat_.announce();

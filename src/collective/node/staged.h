@@ -3,8 +3,9 @@
 // single wait, and for buffers that nobody else can reach.
 #pragma once
 
+#include <cohort/collective/steps.h>
+
 #include "seat.h"
-#include "steps.h"
 
 namespace cohort::node {
 

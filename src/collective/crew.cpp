@@ -1,8 +1,6 @@
-#include "crew.h"
+#include <cohort/collective/crew.h>
 
-namespace cohort::network {
-
-using node::until;
+namespace cohort {
 
 std::size_t Crew::add(Steps steps) {
   steps_.push_back(std::move(steps));
@@ -43,4 +41,4 @@ Steps beside(Crew& crew, Steps steps) {
   }
 }
 
-}  // namespace cohort::network
+}  // namespace cohort

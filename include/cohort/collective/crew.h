@@ -5,11 +5,9 @@
 #include <cstddef>
 #include <deque>
 
-#include "../node/steps.h"
+#include <cohort/collective/steps.h>
 
-namespace cohort::network {
-
-using node::Steps;
+namespace cohort {
 
 class Crew {
  public:
@@ -36,4 +34,4 @@ class Crew {
 /// Carries out `steps`, and moves the crew on meanwhile.
 [[nodiscard]] Steps beside(Crew& crew, Steps steps);
 
-}  // namespace cohort::network
+}  // namespace cohort

@@ -12,12 +12,11 @@
 #pragma once
 
 #include <coroutine>
+#include <cstddef>
 #include <exception>
 #include <utility>
 
-#include "frames.h"
-
-namespace cohort::node {
+namespace cohort {
 
 class Steps {
  public:
@@ -29,8 +28,8 @@ class Steps {
     void unhandled_exception() noexcept { error = std::current_exception(); }
 
     // NOLINTNEXTLINE(misc-new-delete-overloads): the sized form below is the matching one
-    static void* operator new(std::size_t bytes) { return allocate_frame(bytes); }
-    static void operator delete(void* frame, std::size_t bytes) noexcept { release_frame(frame, bytes); }
+    static void* operator new(std::size_t bytes);
+    static void operator delete(void* frame, std::size_t bytes) noexcept;
 
     bool (*is_met)(void* condition) = nullptr;
     void* condition = nullptr;
@@ -133,4 +132,4 @@ class Finished {
 /// Waits until another algorithm has ended, and drives it meanwhile. @throws what it throws.
 [[nodiscard]] inline Finished finished(Steps& steps) { return Finished(steps); }
 
-}  // namespace cohort::node
+}  // namespace cohort

@@ -1,15 +1,17 @@
-#include "frames.h"
+#include <cohort/collective/steps.h>
 
 #include <array>
 #include <new>
 
-namespace cohort::node {
+namespace cohort {
 namespace {
 
 constexpr std::size_t kUnit = 256;
 constexpr std::size_t kSizes = 4;  ///< up to 1 KiB; larger frames are as rare as they are slow
 constexpr std::size_t kOfEachSize = 4;
 
+/// A collective makes a few frames, of the same sizes as the one before, so each thread keeps what it
+/// freed last.
 class FrameCache {
  public:
   FrameCache() = default;
@@ -47,17 +49,18 @@ constexpr std::size_t size_index(std::size_t bytes) { return (bytes - 1) / kUnit
 
 }  // namespace
 
-void* allocate_frame(std::size_t bytes) {
+// NOLINTNEXTLINE(misc-new-delete-overloads): the sized form below is the matching one
+void* Steps::promise_type::operator new(std::size_t bytes) {
   const std::size_t index = size_index(bytes);
   if (index >= kSizes) return ::operator new(bytes);
   if (void* frame = frame_cache.take(index)) return frame;
   return ::operator new((index + 1) * kUnit);
 }
 
-void release_frame(void* frame, std::size_t bytes) noexcept {
+void Steps::promise_type::operator delete(void* frame, std::size_t bytes) noexcept {
   const std::size_t index = size_index(bytes);
   if (index < kSizes && frame_cache.keep(frame, index)) return;
   ::operator delete(frame);
 }
 
-}  // namespace cohort::node
+}  // namespace cohort

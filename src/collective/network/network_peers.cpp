@@ -1,0 +1,28 @@
+#include "network_peers.h"
+
+#include "../message_arguments.h"
+#include "stream.h"
+
+namespace cohort::network {
+
+int NetworkPeers::tag_of_turn(int other, int tag) const {
+  require_legal_message(*this, other, tag);
+  // Above the tags of parts, and others in each call, so that what one call has left over is not taken
+  // for the next one's.
+  constexpr int kFirstTag = 8192;
+  constexpr int kTurns = 4;
+  static_assert(kFirstTag + kTurns * (kLargestTag + 1) <= Transport::kLargestTag + 1);
+  return kFirstTag + static_cast<int>(site_.seat.number() % kTurns) * (kLargestTag + 1) + tag;
+}
+
+Steps NetworkPeers::send(int to, std::span<const std::byte> data, int tag) {
+  Steps steps = stream_to(site_.wire, to, tag_of_turn(to, tag), data.data(), data.size());
+  co_await finished(steps);
+}
+
+Steps NetworkPeers::receive(int from, std::span<std::byte> room, int tag) {
+  Steps steps = stream_from(site_.wire, from, tag_of_turn(from, tag), room.data(), room.size());
+  co_await finished(steps);
+}
+
+}  // namespace cohort::network

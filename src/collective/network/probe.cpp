@@ -1,0 +1,140 @@
+#include "probe.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "cost_model.h"
+
+namespace cohort::network {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kTag = 1;
+constexpr int kMostRounds = 100;
+constexpr int kFewestRounds = 4;
+
+/// What differs less from the built-in figure changes choices only where costs are nearly alike.
+constexpr double kFarFromBuiltIn = 1.5;
+
+/// What differs more than any network does was not the network: members may lack cores to run on.
+constexpr double kIncredible = 100;
+
+/// A measurement whose median is this far above its best was disturbed.
+constexpr double kDisturbed = 2;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// What is measured, one after the other.
+struct Stage {
+  Figure figure;
+  std::size_t messages;  ///< at once; 0 to reduce instead
+  std::size_t bytes;     ///< of each
+
+  /// The figure of one such exchange.
+  [[nodiscard]] double figure_of(double seconds) const {
+    return figure == Figure::kLatency
+               ? seconds
+               : seconds / static_cast<double>(bytes * std::max<std::size_t>(messages, 1));
+  }
+};
+
+constexpr std::array kStages{
+    Stage{Figure::kLatency, 1, sizeof(double)},
+    Stage{Figure::kSecondsPerByte, kPartsInFlight, kMessageBytes},
+    Stage{Figure::kReduceSecondsPerByte, 0, kMessageBytes},
+};
+
+/// What a leader measures with.
+class Bench {
+ public:
+  explicit Bench(const Lane& leaders)
+      : leaders_(leaders),
+        leaving_(leaders.room(kPartsInFlight * kMessageBytes)),
+        arriving_(leaders.room(kPartsInFlight * kMessageBytes)) {
+    std::fill_n(leaving_.data(), kPartsInFlight * kMessageBytes, std::byte{});
+    std::fill_n(arriving_.data(), kPartsInFlight * kMessageBytes, std::byte{});
+  }
+
+  Steps carry_out(const Stage& stage) {
+    if (stage.messages == 0) {
+      constexpr Arithmetic kSum{DType::kFloat32, ReduceOp::kSum};
+      kSum.combine(leaving_.data(), arriving_.data(), arriving_.data(), stage.bytes / sizeof(float));
+    }
+    std::vector<Transfer> transfers;
+    for (std::size_t i = 0; i < stage.messages; ++i) {
+      const std::size_t offset = i * stage.bytes;
+      transfers.push_back(
+          leaders_.receive(leaders_.around(-1), kTag, arriving_.data() + offset, stage.bytes));
+      transfers.push_back(leaders_.send(leaders_.around(1), kTag, leaving_.data() + offset, stage.bytes));
+    }
+    for (Transfer& transfer : transfers) co_await until([&] { return transfer.done(); });
+  }
+
+ private:
+  Lane leaders_;
+  Wire::Room leaving_;
+  Wire::Room arriving_;
+};
+
+/// The seconds of each of `rounds` exchanges.
+Steps measure(Bench& bench, const Stage& stage, int rounds, std::vector<double>& seconds) {
+  seconds.clear();
+  for (int round = 0; round < rounds; ++round) {
+    const Clock::time_point start = Clock::now();
+    Steps exchange = bench.carry_out(stage);
+    co_await finished(exchange);
+    seconds.push_back(seconds_since(start));
+  }
+}
+
+/// Whether a figure should take the place of the built-in one.
+bool is_news(double figure, double built_in) {
+  const double factor = std::max(figure / built_in, built_in / figure);
+  return factor > kFarFromBuiltIn && factor < kIncredible;
+}
+
+}  // namespace
+
+Steps probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table) {
+  const Clock::time_point start = Clock::now();
+  std::optional<Bench> bench;
+  if (leaders != nullptr) bench.emplace(*leaders);
+  std::vector<double> seconds;
+  for (const Stage& stage : kStages) {
+    // The second of two exchanges tells how many more there is time for. All take as many.
+    std::array<double, 2> pace{};
+    if (bench) {
+      Steps trial = measure(*bench, stage, 2, seconds);
+      co_await finished(trial);
+      pace[0] = seconds.back();
+    }
+    pace[1] = seconds_since(start);
+    Steps agreement = take_maximum(pace);
+    co_await finished(agreement);
+    const double left = std::chrono::duration<double>(kProbeBudget).count() - pace[1];
+    // No stage takes more than a third of what is left.
+    const int rounds = static_cast<int>(std::clamp<double>(left / 3 / pace[0], 0, kMostRounds));
+    if (rounds < kFewestRounds) continue;
+
+    std::array<double, 2> agreed{};  // the best time and the disturbance, of the slowest leader
+    if (bench) {
+      Steps measurement = measure(*bench, stage, rounds, seconds);
+      co_await finished(measurement);
+      std::ranges::sort(seconds);
+      agreed = {seconds.front(), seconds[seconds.size() / 2] / seconds.front()};
+    }
+    agreement = take_maximum(agreed);
+    co_await finished(agreement);
+    const double figure = stage.figure_of(agreed[0]);
+    if (agreed[1] < kDisturbed && is_news(figure, table.value(stage.figure)))
+      table.set(stage.figure, figure, TuningSource::kProbed);
+  }
+}
+
+}  // namespace cohort::network

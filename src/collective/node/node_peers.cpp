@@ -1,0 +1,35 @@
+#include "node_peers.h"
+
+#include "../message_arguments.h"
+
+namespace cohort::node {
+
+CollectiveCall NodePeers::message(CollectiveKind kind, int other, std::size_t bytes, int tag) const {
+  require_legal_message(*this, other, tag);
+  // Above the tags of programs, and others in each call, so that what one call has left over is not
+  // taken for the next one's.
+  constexpr int kFirstTag = 1 << 16;
+  constexpr std::uint64_t kTurns = 1 << 14;
+  CollectiveCall message;
+  message.kind = kind;
+  message.root = seat_.group().rank_of(other);
+  message.tag = kFirstTag + static_cast<int>(seat_.number() % kTurns) * (kLargestTag + 1) + tag;
+  message.elements = bytes;
+  return message;
+}
+
+Steps NodePeers::send(int to, std::span<const std::byte> data, int tag) {
+  CollectiveCall call = message(CollectiveKind::kSend, to, data.size(), tag);
+  call.input = data.data();
+  Steps steps = mailbox_.send(call);
+  co_await finished(steps);
+}
+
+Steps NodePeers::receive(int from, std::span<std::byte> room, int tag) {
+  CollectiveCall call = message(CollectiveKind::kReceive, from, room.size(), tag);
+  call.output = room.data();
+  Steps steps = mailbox_.receive(call);
+  co_await finished(steps);
+}
+
+}  // namespace cohort::node

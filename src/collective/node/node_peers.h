@@ -1,0 +1,36 @@
+// The members of a node for algorithms that programs have registered: messages through the
+// same mailbox as the program's own, with tags that those cannot have.
+#pragma once
+
+#include <cohort/collective/algorithm.h>
+
+#include "../room_pool.h"
+#include "messages.h"
+#include "seat.h"
+
+namespace cohort::node {
+
+class NodePeers final : public Peers {
+ public:
+  NodePeers(Seat& seat, Mailbox& mailbox) : seat_(seat), mailbox_(mailbox) {}
+
+  [[nodiscard]] int rank() const noexcept override { return seat_.place().rank; }
+  [[nodiscard]] int size() const noexcept override { return seat_.place().size; }
+  [[nodiscard]] int node_of(int /*member*/) const noexcept override { return 0; }
+  [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
+  [[nodiscard]] Steps receive(int from, std::span<std::byte> room, int tag) override;
+  [[nodiscard]] std::shared_ptr<std::byte> room(std::size_t bytes) override {
+    return rooms_.shared_room(bytes);
+  }
+  /// The rooms, for who has to keep them while others may still look at them.
+  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_rooms() noexcept { return rooms_.take(); }
+
+ private:
+  [[nodiscard]] CollectiveCall message(CollectiveKind kind, int other, std::size_t bytes, int tag) const;
+
+  Seat& seat_;
+  Mailbox& mailbox_;
+  RoomPool rooms_;
+};
+
+}  // namespace cohort::node

@@ -1,0 +1,255 @@
+#include "probe.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <cohort/device/node_heap.h>
+
+#include "../tuning_store.h"
+#include "carry_out.h"
+
+namespace cohort::node {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A way counts as faster that wins this many times in a row, each time by the margin.
+constexpr int kWins = 6;
+constexpr double kMargin = 1.1;
+
+/// How far a figure may move: a few doublings, and not to where the probe's own memory would count.
+constexpr std::size_t kFarthest = 8;
+constexpr std::size_t kLargestBuffer = std::size_t{4} << 20;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// As the program would that asked for the result.
+void read_all(std::span<const std::byte> bytes) {
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at + sizeof sum <= bytes.size(); at += sizeof sum) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    sum += word;
+  }
+  const volatile std::uint64_t seen = sum;  // or nothing would be read
+  static_cast<void>(seen);
+}
+
+/// A small collective among the members of the node.
+Steps small_part(Seat& seat, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
+                 std::size_t elements) {
+  CollectiveCall part;
+  part.kind = kind;
+  part.dtype = dtype;
+  part.op = op;
+  part.elements = elements;
+  part.input = part.output = data;
+  Steps steps = carry_out(seat, part);
+  co_await finished(steps);
+}
+
+/// Two ways of carrying out the same kind of call: the second is used from some size on.
+struct Crossover {
+  Figure figure;
+  CollectiveKind kind;
+  bool in_place;
+  bool in_heap;
+  Way late;
+};
+
+constexpr std::array kCrossovers{
+    Crossover{Figure::kDirectReduction, CollectiveKind::kAllReduce, true, true, Way::kDirect},
+    Crossover{Figure::kDirectOutOfPlace, CollectiveKind::kAllReduce, false, true, Way::kDirect},
+    Crossover{Figure::kDirectMove, CollectiveKind::kAllGather, false, true, Way::kDirect},
+    Crossover{Figure::kDirectBroadcast, CollectiveKind::kBroadcast, true, true, Way::kDirect},
+    Crossover{Figure::kSingleCopy, CollectiveKind::kAllReduce, true, false, Way::kSingleCopy},
+};
+
+/// Of the slowest member.
+struct Seconds {
+  double of_call = 0;
+  double of_step = 0;
+};
+
+/// One comparison; trivially copyable, so that members can agree on it.
+struct Round {
+  Seconds incumbent;
+  Seconds challenger;
+  double since_start = 0;  ///< of the probe
+
+  /// Faster as a whole, and not at the expense of the call.
+  [[nodiscard]] bool challenger_wins() const noexcept {
+    return challenger.of_step * kMargin < incumbent.of_step && challenger.of_call < incumbent.of_call;
+  }
+};
+
+class Probe {
+ public:
+  explicit Probe(Seat& seat) : seat_(seat) {}
+  /// After a failure in the middle of a comparison, others may still read and write its buffers.
+  ~Probe() {
+    for (std::shared_ptr<const void>& buffer : buffers_) NodeGroup::keep_for_ever(std::move(buffer));
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+  Steps run(TuningTable& table) {
+    for (const Crossover& crossover : kCrossovers) {
+      const bool exists = crossover.in_heap || !seat_.group().is_one_process();
+      if (!exists || spent_) continue;
+      Steps search = find(crossover, table);
+      co_await finished(search);
+    }
+  }
+
+ private:
+  /// Moves the figure down while the late way wins below it, or up while the early way wins at it.
+  Steps find(const Crossover& crossover, TuningTable& table) {
+    const std::size_t built_in = table.bytes(crossover.figure);
+    const std::size_t least = std::max(built_in / kFarthest, kSlotBytes + 1);
+    const std::size_t most = std::min(kFarthest * built_in, largest(crossover));
+    std::size_t threshold = built_in;
+    bool moves = true;
+    while (moves && threshold / 2 >= least) {
+      Steps trial = compare(crossover, threshold / 2, Way::kPieces, crossover.late, moves);
+      co_await finished(trial);
+      if (moves) threshold /= 2;
+    }
+    moves = threshold == built_in;
+    while (moves && 2 * threshold <= most) {
+      Steps trial = compare(crossover, threshold, crossover.late, Way::kPieces, moves);
+      co_await finished(trial);
+      if (moves) threshold *= 2;
+    }
+    if (threshold != built_in)
+      table.set(crossover.figure, static_cast<double>(threshold), TuningSource::kProbed);
+  }
+
+  /// Whether `challenger` is clearly faster at this size than what the table has.
+  Steps compare(const Crossover& crossover, std::size_t bytes, Way incumbent, Way challenger, bool& wins) {
+    const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
+    const std::size_t blocks =
+        crossover.kind == CollectiveKind::kAllGather ? static_cast<std::size_t>(seat_.place().size) : 1;
+    std::byte* const input = make_buffer(elements * sizeof(float), crossover.in_heap);
+    CollectiveCall call;
+    call.kind = crossover.kind;
+    call.dtype = DType::kFloat32;
+    call.elements = elements;
+    call.input = input;
+    call.output =
+        crossover.in_place ? input : make_buffer(blocks * elements * sizeof(float), crossover.in_heap);
+
+    wins = true;
+    // The first round pays for memory that nobody has touched, and does not count.
+    for (int round = 0; wins && round <= kWins; ++round) {
+      Round times;
+      for (const int turn : {0, 1}) {
+        // Each of the ways is the first one in every second round.
+        const bool first = turn == round % 2;
+        Steps step = take_step(call, input, first ? incumbent : challenger, blocks, round,
+                               first ? times.incumbent : times.challenger);
+        co_await finished(step);
+        // All members see alike whether their buffers allow this way.
+        wins = wins && seat_.algorithm == to_string(first ? incumbent : challenger);
+      }
+      times.since_start = seconds_since(start_);
+      Steps agreement = small_part(seat_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
+                                   reinterpret_cast<std::byte*>(&times), sizeof times / sizeof(double));
+      co_await finished(agreement);
+      spent_ = times.since_start > std::chrono::duration<double>(kProbeBudget).count();
+      wins = wins && !spent_ && (round == 0 || times.challenger_wins());
+    }
+    buffers_.clear();
+  }
+
+  /// Of the heap, or of this process alone; until the comparison has ended.
+  [[nodiscard]] std::byte* make_buffer(std::size_t bytes, bool in_heap) {
+    if (in_heap) {
+      const std::shared_ptr<const Buffer> buffer = allocate(bytes, Device());
+      buffers_.push_back(buffer);
+      return buffer->data();
+    }
+    const auto buffer = std::make_shared<std::byte[]>(bytes);
+    buffers_.push_back(buffer);
+    return buffer.get();
+  }
+
+  /// What a training step does: other values each time, the call, a look at the result. A way that leaves
+  /// lines in the other cores' caches makes the call short, and what surrounds it long.
+  Steps take_step(const CollectiveCall& call, std::byte* input, Way way, std::size_t blocks, int round,
+                  Seconds& seconds) {
+    const std::size_t bytes = call.elements * size_of(call.dtype);
+    const bool brings_data = call.kind != CollectiveKind::kBroadcast || seat_.place().rank == call.root;
+    const Clock::time_point start = Clock::now();
+    if (brings_data) std::memset(input, round, bytes);
+    const Clock::time_point called = Clock::now();
+    Steps exchange = carry_out_by(seat_, call, way);
+    co_await finished(exchange);
+    seconds.of_call = seconds_since(called);
+    read_all({call.output, blocks * bytes});
+    seconds.of_step = seconds_since(start);
+  }
+
+  [[nodiscard]] std::size_t largest(const Crossover& crossover) const {
+    const int copies = crossover.kind == CollectiveKind::kAllGather ? seat_.place().size : 1;
+    return kLargestBuffer / static_cast<std::size_t>(copies);
+  }
+
+  Seat& seat_;
+  Clock::time_point start_ = Clock::now();
+  std::vector<std::shared_ptr<const void>> buffers_;  ///< of the comparison
+  bool spent_ = false;                                ///< the time for probing; all members know alike
+};
+
+/// What probes of this group would find depends on it.
+std::string shape_of(const NodeGroup& group) {
+  std::vector<int> workers;
+  workers.reserve(static_cast<std::size_t>(group.size()));
+  for (int member = 0; member < group.size(); ++member) workers.push_back(group.worker_of(member));
+  const auto processes = std::unique(workers.begin(), workers.end()) - workers.begin();
+  std::string shape = fmt::format("node of {} {}", group.size(), processes == 1 ? "threads" : "processes");
+  if (processes > 1 && processes < group.size()) shape += fmt::format(", members of {}", processes);
+  if (processes > 1 && !group.memory().has_single_copy()) shape += ", without single copies";
+  if (processes > 1 && NodeHeap::of_this_process() == nullptr) shape += ", without a heap";
+  return shape;
+}
+
+}  // namespace
+
+Steps agree_on_tuning(Seat& seat) {
+  struct Word {
+    TuningTable table;
+    bool known = false;
+  };
+  if (seat.place().size == 1) {
+    seat.tuning.emplace();
+    co_return;
+  }
+  Word word;
+  const std::string shape = shape_of(seat.group());
+  TuningStore& store = TuningStore::of_this_process();
+  if (seat.place().rank == 0) {
+    if (const std::optional<TuningTable> table = store.find(TuningScope::kNode, shape)) word = {*table, true};
+  }
+  Steps publication = small_part(seat, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
+                                 reinterpret_cast<std::byte*>(&word), sizeof word);
+  co_await finished(publication);
+  if (!word.known) {
+    Probe probe(seat);
+    Steps probing = probe.run(word.table);
+    co_await finished(probing);
+    if (seat.place().rank == 0) store.save(TuningScope::kNode, shape, word.table);
+  }
+  store.keep(shape, word.table);
+  seat.tuning = word.table;
+}
+
+}  // namespace cohort::node

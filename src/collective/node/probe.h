@@ -1,0 +1,20 @@
+// Finds out, within the first collective that needs it, from which sizes on each way of
+// moving data is the fastest on this node: a few milliseconds of collectives, timed on all
+// members alike. Only what is faster time after time moves a figure away from its
+// built-in value, for those were measured with more patience.
+#pragma once
+
+#include <cohort/collective/steps.h>
+
+#include "seat.h"
+
+namespace cohort::node {
+
+/// How long a probe may take; what is not found out by then keeps its built-in value.
+inline constexpr std::chrono::milliseconds kProbeBudget{25};
+
+/// Makes the seat's tuning table, the same on all members: member 0's if it knows one for groups of this
+/// shape, and otherwise what a probe finds. All members are in the same call, of which this is a part.
+[[nodiscard]] Steps agree_on_tuning(Seat& seat);
+
+}  // namespace cohort::node

@@ -1,0 +1,26 @@
+#include "room_pool.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace cohort {
+
+RoomPool::Room RoomPool::room(std::size_t bytes) {
+  constexpr std::size_t kSmallest = 4096;
+  // Few sizes, so that what one call leaves behind fits the next.
+  const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest));
+  const auto fits = [size](const auto& buffer) { return buffer->bytes() == size; };
+  const auto found = std::ranges::find_if(free_, fits);
+  if (found == free_.end()) return {*this, allocate(size, Device())};
+  std::shared_ptr<const Buffer> buffer = std::move(*found);
+  free_.erase(found);
+  return {*this, std::move(buffer)};
+}
+
+std::shared_ptr<std::byte> RoomPool::shared_room(std::size_t bytes) {
+  auto owner = std::make_shared<Room>(room(bytes));
+  std::byte* const data = owner->data();
+  return {std::move(owner), data};
+}
+
+}  // namespace cohort

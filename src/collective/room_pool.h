@@ -1,0 +1,55 @@
+// Memory for what is on its way between members. It goes back to the pool, for the next
+// transfer, and never to the system before the pool does: after a failure others may still
+// read and write it, and then whoever has the pool keeps it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <cohort/device/allocator.h>
+
+namespace cohort {
+
+class RoomPool {
+ public:
+  /// The pool must outlive it.
+  class Room {
+   public:
+    Room() = default;
+    Room(RoomPool& pool, std::shared_ptr<const Buffer> buffer) : pool_(&pool), buffer_(std::move(buffer)) {}
+    Room(Room&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), buffer_(std::move(other.buffer_)) {}
+    Room& operator=(Room&& other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(buffer_, other.buffer_);
+      return *this;
+    }
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+    ~Room() {
+      if (pool_ != nullptr) pool_->free_.push_back(std::move(buffer_));
+    }
+    [[nodiscard]] std::byte* data() const noexcept { return buffer_ == nullptr ? nullptr : buffer_->data(); }
+
+   private:
+    RoomPool* pool_ = nullptr;
+    std::shared_ptr<const Buffer> buffer_;
+  };
+
+  [[nodiscard]] Room room(std::size_t bytes);
+
+  /// The same with shared ownership.
+  [[nodiscard]] std::shared_ptr<std::byte> shared_room(std::size_t bytes);
+
+  /// What is not in use, for who has to keep it; the pool is empty then.
+  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take() noexcept {
+    return std::exchange(free_, {});
+  }
+
+ private:
+  std::vector<std::shared_ptr<const Buffer>> free_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,136 @@
+#include "selection.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cohort/base/config.h>
+#include <cohort/base/error.h>
+
+#include "algorithm_registry.h"
+
+namespace cohort {
+namespace {
+
+std::optional<CollectiveKind> find_kind(std::string_view name) {
+  for (std::size_t i = 0; i < kKindsWithAlgorithms; ++i) {
+    const auto kind = static_cast<CollectiveKind>(i);
+    if (to_string(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
+/// What members compare: for example `COHORT_ALGORITHM=auto and the registered algorithms bruck
+/// (all_gather)`.
+std::string describe_choices(std::string_view setting,
+                             std::span<const std::shared_ptr<const Algorithm>> registered) {
+  std::vector<std::string> names;
+  for (const auto& algorithm : registered)
+    names.push_back(fmt::format("{} ({})", algorithm->name(), to_string(algorithm->kind())));
+  return fmt::format("COHORT_ALGORITHM={} and {}", setting,
+                     names.empty() ? "no registered algorithms"
+                                   : fmt::format("the registered algorithms {}", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+Selection::Selection(std::string_view setting, std::vector<std::shared_ptr<const Algorithm>> registered)
+    : registered_(std::move(registered)) {
+  while (true) {
+    const std::size_t comma = setting.find(',');
+    const std::string_view entry = setting.substr(0, comma);
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) {
+      want(entry, std::nullopt);
+    } else {
+      const std::optional<CollectiveKind> kind = find_kind(entry.substr(0, equals));
+      if (!kind) {
+        std::vector<std::string_view> kinds;
+        for (std::size_t i = 0; i < kKindsWithAlgorithms; ++i)
+          kinds.push_back(to_string(static_cast<CollectiveKind>(i)));
+        throw InvalidArgument("COHORT_ALGORITHM: '{}' is no collective that has algorithms; these have: {}",
+                              entry.substr(0, equals), fmt::join(kinds, ", "));
+      }
+      want(entry.substr(equals + 1), kind);
+    }
+    if (comma == std::string_view::npos) return;
+    setting.remove_prefix(comma + 1);
+  }
+}
+
+void Selection::want(std::string_view name, std::optional<CollectiveKind> kind) {
+  const std::optional<BuiltInAlgorithm> built_in = find_built_in(name);
+  const auto found =
+      std::ranges::find_if(registered_, [name](const auto& algorithm) { return algorithm->name() == name; });
+  const Algorithm* const own = found == registered_.end() ? nullptr : found->get();
+  bool applies = name == kAutomatic;
+  for (std::size_t i = 0; i < kKindsWithAlgorithms; ++i) {
+    const auto candidate = static_cast<CollectiveKind>(i);
+    if (kind && candidate != *kind) continue;
+    if (name == kAutomatic) {
+      wants_[i] = {};
+    } else if (built_in && applies_to(*built_in, candidate)) {
+      wants_[i] = {built_in, nullptr};
+      applies = true;
+    } else if (own != nullptr && own->kind() == candidate) {
+      wants_[i] = {std::nullopt, own};
+      applies = true;
+    }
+  }
+  if (!applies) {
+    throw InvalidArgument("COHORT_ALGORITHM: there is no algorithm '{}'{}; choose one of {}", name,
+                          kind ? fmt::format(" for {}", to_string(*kind)) : "", legal_names(kind));
+  }
+}
+
+std::string Selection::legal_names(std::optional<CollectiveKind> kind) const {
+  std::vector<std::string_view> names{kAutomatic};
+  for (std::size_t i = 0; i < kBuiltInNames.size(); ++i) {
+    if (!kind || applies_to(static_cast<BuiltInAlgorithm>(i), *kind)) names.push_back(kBuiltInNames[i]);
+  }
+  for (const auto& algorithm : registered_) {
+    if (!kind || algorithm->kind() == *kind) names.push_back(algorithm->name());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Selection Selection::agreed(std::span<const WorkerInfo> workers, const BlobExchange& exchange) {
+  const std::string& setting = config().algorithm();
+  std::vector<std::shared_ptr<const Algorithm>> registered = registered_algorithms();
+  if (workers.size() > 1 && exchange) {
+    const std::vector<std::string> described = exchange(describe_choices(setting, registered));
+    const auto differs = [&](const WorkerInfo& worker) {
+      return described[static_cast<std::size_t>(worker.rank)] != described.front();
+    };
+    if (const auto odd = std::ranges::find_if(workers, differs); odd != workers.end()) {
+      throw InvalidArgument(
+          "workers would choose different algorithms: {} has {}, but {} has {}. All workers need the same "
+          "setting, and must register the same algorithms before they make a communicator",
+          describe(*odd), described[static_cast<std::size_t>(odd->rank)], describe(workers.front()),
+          described.front());
+    }
+  }
+  return {setting, std::move(registered)};
+}
+
+Selection::Choice Selection::choose(const CallShape& shape, const CostConstants& constants,
+                                    double (*seconds_of_built_in)(const CallShape&,
+                                                                  const CostConstants&)) const {
+  const Want& want = wants_[static_cast<std::size_t>(shape.kind)];
+  if (want.registered != nullptr && want.registered->is_legal(shape)) return {want.registered, true};
+  Choice best;
+  if (want.built_in || !has_registered()) return best;
+  double least = seconds_of_built_in(shape, constants);
+  for (const auto& algorithm : registered_) {
+    if (algorithm->kind() != shape.kind || !algorithm->is_legal(shape)) continue;
+    const double seconds = algorithm->seconds(shape, constants);
+    if (seconds < least) {
+      least = seconds;
+      best.algorithm = algorithm.get();
+    }
+  }
+  return best;
+}
+
+}  // namespace cohort

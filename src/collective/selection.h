@@ -1,0 +1,58 @@
+// What a communicator may choose from: the algorithms that this program has registered, and
+// what COHORT_ALGORITHM wants. The same on all members, who have compared it when they made
+// the communicator. Immutable.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <cohort/cluster/descriptor_exchange.h>
+#include <cohort/cluster/worker.h>
+#include <cohort/collective/algorithm.h>
+
+#include "built_in_algorithms.h"
+
+namespace cohort {
+
+class Selection {
+ public:
+  /// @throws InvalidArgument for a setting that names what does not exist; the text lists what does.
+  Selection(std::string_view setting, std::vector<std::shared_ptr<const Algorithm>> registered);
+
+  /// That of this process, once all workers are known to have the same. Collective over the workers;
+  /// `exchange` may be null when there is one. @throws InvalidArgument naming who differs.
+  [[nodiscard]] static Selection agreed(std::span<const WorkerInfo> workers, const BlobExchange& exchange);
+
+  /// The algorithm of Cohort's own that calls of this kind should take where they can.
+  [[nodiscard]] std::optional<BuiltInAlgorithm> forced(CollectiveKind kind) const noexcept {
+    return wants_[static_cast<std::size_t>(kind)].built_in;
+  }
+
+  struct Choice {
+    const Algorithm* algorithm = nullptr;  ///< null for Cohort's own
+    bool forced = false;
+  };
+  /// A registered algorithm, if one is wanted, or expected to be faster than Cohort's own at this call.
+  [[nodiscard]] Choice choose(const CallShape& shape, const CostConstants& constants,
+                              double (*seconds_of_built_in)(const CallShape&, const CostConstants&)) const;
+
+  /// Whether there is nothing to choose from but Cohort's own.
+  [[nodiscard]] bool has_registered() const noexcept { return !registered_.empty(); }
+
+ private:
+  struct Want {
+    std::optional<BuiltInAlgorithm> built_in;
+    const Algorithm* registered = nullptr;
+  };
+  void want(std::string_view name, std::optional<CollectiveKind> kind);
+  [[nodiscard]] std::string legal_names(std::optional<CollectiveKind> kind) const;
+
+  std::vector<std::shared_ptr<const Algorithm>> registered_;
+  std::array<Want, static_cast<std::size_t>(CollectiveKind::kReceive) + 1> wants_;
+};
+
+}  // namespace cohort

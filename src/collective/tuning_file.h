@@ -1,0 +1,29 @@
+// COHORT_TUNING_FILE: what probes have found out, by host and by shape of the group, as
+// JSON. Several hosts may share the file; whoever writes it last wins, and who finds its
+// own part missing probes anew. A file that cannot be used is a warning, never an error.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tuning_table.h"
+
+namespace cohort {
+
+class TuningFile {
+ public:
+  explicit TuningFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// This host's table for groups of this shape; nothing where the file has none that can be used.
+  [[nodiscard]] std::optional<TuningTable> read(TuningScope scope, const std::string& shape) const;
+
+  /// Puts the figures that were probed in place of what the file has for this host and shape. Readers
+  /// see the old file or the new one.
+  void write(TuningScope scope, const std::string& shape, const TuningTable& table) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,32 @@
+// What this process knows of earlier probes, by the shape of the group: what its own
+// communicators have found out, and what COHORT_TUNING_FILE has. Any thread may use it.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "tuning_table.h"
+
+namespace cohort {
+
+class TuningStore {
+ public:
+  [[nodiscard]] static TuningStore& of_this_process();
+
+  /// `shape` says in words what kind of group the table is for, for example `node of 2 processes`.
+  [[nodiscard]] std::optional<TuningTable> find(TuningScope scope, const std::string& shape) const;
+
+  /// For later communicators of this process.
+  void keep(const std::string& shape, const TuningTable& table);
+
+  /// For later runs, too. Called by one member of a group that has probed.
+  void save(TuningScope scope, const std::string& shape, const TuningTable& table);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, TuningTable, std::less<>> tables_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,68 @@
+// A table of all figures that choices go by, with the source of each. Trivially copyable,
+// so that members can hand it to each other.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <cohort/collective/tuning.h>
+
+namespace cohort {
+
+enum class Figure : std::uint8_t {
+  // of a node, in bytes that one member contributes
+  kDirectReduction,
+  kDirectOutOfPlace,
+  kDirectMove,
+  kDirectBroadcast,
+  kSingleCopy,
+  // between nodes
+  kLatency,
+  kSecondsPerByte,
+  kReduceSecondsPerByte,
+};
+inline constexpr std::size_t kNodeFigures = 5;
+inline constexpr std::size_t kFigures = 8;
+
+/// The part of the table that belongs to a node, or to what is between nodes.
+enum class TuningScope : std::uint8_t { kNode, kNetwork };
+
+/// The figure of a scope that has this name.
+[[nodiscard]] std::optional<Figure> find_figure(std::string_view name, TuningScope scope) noexcept;
+
+class TuningTable {
+ public:
+  /// All figures as built in.
+  TuningTable();
+
+  [[nodiscard]] double value(Figure figure) const noexcept { return entry(figure).value; }
+  [[nodiscard]] std::size_t bytes(Figure figure) const noexcept {
+    return static_cast<std::size_t>(value(figure));
+  }
+  [[nodiscard]] TuningSource source(Figure figure) const noexcept { return entry(figure).source; }
+
+  void set(Figure figure, double value, TuningSource source) noexcept {
+    entries_[static_cast<std::size_t>(figure)] = {value, source};
+  }
+
+  /// The figures of a scope for people and files.
+  [[nodiscard]] std::vector<TuningFigure> figures(TuningScope scope) const;
+
+ private:
+  struct Entry {
+    double value = 0;
+    TuningSource source = TuningSource::kBuiltIn;
+  };
+  [[nodiscard]] const Entry& entry(Figure figure) const noexcept {
+    return entries_[static_cast<std::size_t>(figure)];
+  }
+  std::array<Entry, kFigures> entries_;
+};
+
+/// The sizes of a node that no probe moves, for people.
+[[nodiscard]] std::vector<TuningFigure> fixed_node_figures();
+
+}  // namespace cohort
