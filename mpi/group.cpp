@@ -102,7 +102,8 @@ void Group::complete_leftovers() {
   fail_all(Aborted("the communicator is gone"));
 }
 
-std::shared_ptr<Operation> Group::start(const CollectiveCall& call, const Deadline& deadline) {
+std::shared_ptr<Operation> Group::start(const CollectiveCall& call) {
+  const Deadline deadline = Deadline::after(timeout(call));
   const Gate::Pass pass = runtime_->gate().enter();
   require_usable(call);
   require_countable(call, place_.size);
@@ -288,11 +289,13 @@ void Group::close_inquest() {
                      : fmt::format("no answer from: {}. They are stopped, or have already left this call",
                                    fmt::join(silent, ", "));
   const std::string host = first < 0 ? std::string() : members_[static_cast<std::size_t>(first)].host;
-  fail_from(collective->sequence(),
-            DeadlineExceeded(ErrorOrigin{collective->name(), first, host},
-                             fmt::format("{}: deadline passed during the transfer of {}; {}.",
-                                         collective->name(), describe(collective->call()), who)),
-            true);
+  fail_from(
+      collective->sequence(),
+      DeadlineExceeded(ErrorOrigin{collective->name(), first, host},
+                       fmt::format("{}: {} passed during the transfer of {}; {}.", collective->name(),
+                                   describe_deadline(collective->call(), timeout(collective->call()).count()),
+                                   describe(collective->call()), who)),
+      true);
 }
 
 const Collective* Group::find(std::uint64_t sequence) const {
@@ -304,12 +307,14 @@ const Collective* Group::find(std::uint64_t sequence) const {
 Error Group::missing(const Operation& operation, std::span<const int> members) const {
   const int first = members.front();
   return {ErrorCode::kDeadlineExceeded,
-          explain_missing(operation.call(), operation.sequence(), members, members_, timeout_seconds()),
+          explain_missing(operation.call(), operation.sequence(), members, members_,
+                          timeout(operation.call()).count()),
           ErrorOrigin{operation.name(), first, members_[static_cast<std::size_t>(first)].host}};
 }
 
-double Group::timeout_seconds() const {
-  return options_.timeout_seconds.value_or(config().collective_timeout().count());
+std::chrono::duration<double> Group::timeout(const CollectiveCall& call) const {
+  const std::optional<double> set = call.timeout_seconds ? call.timeout_seconds : options_.timeout_seconds;
+  return set ? std::chrono::duration<double>(*set) : config().collective_timeout();
 }
 
 void Group::fail_from(std::uint64_t from, const Error& error, bool tell) {

@@ -23,7 +23,7 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<Runtime> runtime, MPI_Comm comm
     : Communicator(rank, members),
       group_(std::make_shared<Group>(std::move(runtime), comm, rank, std::move(members), options)) {}
 
-void MpiCommunicator::wait_for_all() { group_->wait(*group_->start(CollectiveCall{}, Deadline::never())); }
+void MpiCommunicator::wait_for_all() { barrier({.timeout_seconds = 0}); }
 
 Work MpiCommunicator::start(const CollectiveCall& call) {
   return Work(std::make_shared<InFlight>(group_, group_->start(call)));

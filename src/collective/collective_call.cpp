@@ -87,6 +87,7 @@ CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
     // Members of an uneven all-gather contribute different amounts, but must agree on the list.
     result.elements = 0;
     Fingerprint counts;
+    if (call.layout != 0) counts.add(call.layout);
     for (const std::size_t count : call.counts) {
       result.elements += count;
       counts.add(count);
@@ -141,14 +142,19 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
       to_string(calls[usual].kind), calls[usual].sequence, fmt::join(listed, "; "), others);
 }
 
+std::string describe_deadline(const CollectiveCall& call, double seconds) {
+  return fmt::format("deadline of {:.3g} s{}", seconds, call.timeout_seconds ? " (set for this call)" : "");
+}
+
 std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, std::span<const int> missing,
                             std::span<const MemberInfo> members, double waited_seconds) {
   return fmt::format(
-      "{} #{}: deadline of {:.3g} s passed while waiting in {}; missing: {}. They are stopped, busy "
-      "elsewhere, or took "
-      "another path through the program; raise the time-out (timeout_seconds, or "
-      "COHORT_COLLECTIVE_TIMEOUT_SECONDS) if they are only slow.",
-      to_string(call.kind), sequence, waited_seconds, describe(call), list_members(missing, members));
+      "{} #{}: {} passed while waiting in {}; missing: {}. They are stopped, busy elsewhere, or took another "
+      "path through the program; raise the time-out ({}) if they are only slow.",
+      to_string(call.kind), sequence, describe_deadline(call, waited_seconds), describe(call),
+      list_members(missing, members),
+      call.timeout_seconds ? "timeout_seconds of this call"
+                           : "timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS");
 }
 
 }  // namespace cohort

@@ -1,46 +1,11 @@
-// The contract that every Communicator fulfils, over several nodes that are pretended:
-// groups of threads that meet in memory of their own, with a transport between them.
-#include <cohort/collective/network_communicator.h>
-
-#include <functional>
-#include <thread>
-
+// The contract that every Communicator fulfils, over several nodes that are pretended.
 #include <gmock/gmock.h>
 
 #include "collective_contract.h"
-#include "thread_transport.h"
+#include "network_members.h"
 
 namespace cohort::testing {
 namespace {
-
-struct Layout {
-  int nodes;
-  int members;  ///< of each
-};
-
-using Function = std::function<void(Communicator&)>;
-
-/// Each node is a worker whose members are threads.
-void for_each_member(const Layout& layout, const Function& function,
-                     const CommunicationOptions& options = {}) {
-  const auto board = std::make_shared<Switchboard>(layout.nodes * layout.members);
-  NetworkGroupOptions group;
-  group.transport = [&](int rank) { return std::make_unique<ThreadTransport>(board, rank); };
-  group.node.members = layout.members;
-  group.node.communication = options;
-  for (int node = 0; node < layout.nodes; ++node)
-    group.node.workers.push_back({.rank = node, .node = node, .local_rank = 0, .host = "here", .pid = 0});
-
-  std::vector<std::unique_ptr<Communicator>> seats;
-  for (int node = 0; node < layout.nodes; ++node) {
-    group.node.rank = node;
-    for (auto& seat : make_network_communicators(group)) seats.push_back(std::move(seat));
-  }
-  std::vector<std::thread> threads;
-  threads.reserve(seats.size());
-  for (const auto& seat : seats) threads.emplace_back([&function, &seat] { function(*seat); });
-  for (std::thread& thread : threads) thread.join();
-}
 
 class NetworkCommunicator : public ::testing::TestWithParam<Layout> {};
 

@@ -53,6 +53,9 @@ struct CollectiveCall {
   /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
   std::uint64_t layout = 0;
 
+  /// How long the call waits for its members; unset: the communicator's time-out. 0: for ever.
+  std::optional<double> timeout_seconds;
+
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
   std::byte* output = nullptr;       ///< null where this member gets no result
 
@@ -111,6 +114,9 @@ struct MemberInfo {
                                                           std::span<const int> callers,
                                                           std::span<const MemberInfo> members,
                                                           int& odd_member);
+
+/// For example `deadline of 0.2 s (set for this call)`.
+[[nodiscard]] std::string describe_deadline(const CollectiveCall& call, double seconds);
 
 /// The message for members that did not arrive in time.
 [[nodiscard]] std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence,

@@ -83,10 +83,10 @@ std::optional<Error> Inquest::conclude(const CollectiveCall& call, std::uint64_t
   if (missing.empty()) {
     return DeadlineExceeded(
         ErrorOrigin{name, -1, ""},
-        fmt::format("{}: deadline of {:.3g} s passed in {} without a byte moving, though all members are "
+        fmt::format("{}: {} passed in {} without a byte moving, though all members are "
                     "waiting in a collective. The network between their nodes is cut or overloaded, or they "
                     "wait for each other in different communicators",
-                    name, allowed.count(), describe(call)));
+                    name, describe_deadline(call, allowed.count()), describe(call)));
   }
   const auto first = static_cast<std::size_t>(missing.front());
   return DeadlineExceeded(ErrorOrigin{name, missing.front(), members_[first].host},

@@ -209,12 +209,13 @@ void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
 }
 
 void Seat::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
-  if (group_->timeout().count() <= 0 || waiting.waited() < group_->timeout()) return;
+  const std::chrono::duration<double> timeout = group_->timeout(whole(call));
+  if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   const std::vector<int> missing = missing_members();
   if (missing.empty()) return;
   fail(DeadlineExceeded(
       ErrorOrigin{name_of(call), missing.front(), group_->host_of(missing.front())},
-      explain_missing(call, number(), missing, group_->members(), waiting.waited().count())));
+      explain_missing(whole(call), number(), missing, group_->members(), waiting.waited().count())));
 }
 
 Error Seat::in_call(const CollectiveCall& call, const Error& error) const {

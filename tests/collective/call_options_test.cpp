@@ -1,0 +1,37 @@
+// Options of single calls, between threads of one node and of several that are pretended.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "call_options_contract.h"
+#include "members.h"
+#include "network_members.h"
+
+namespace cohort::testing {
+namespace {
+
+class CallOptionsOfThreads : public ::testing::TestWithParam<int> {};
+
+TEST_P(CallOptionsOfThreads, AllowAShorterDeadline) { for_each_member(GetParam(), check_shorter_deadline); }
+TEST_P(CallOptionsOfThreads, AllowALongerDeadline) {
+  for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.2});
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, CallOptionsOfThreads, ::testing::Values(1, 2, 3, 4, 7));
+
+class CallOptionsBetweenNodes : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(CallOptionsBetweenNodes, AllowAShorterDeadline) {
+  for_each_member(GetParam(), check_shorter_deadline);
+}
+TEST_P(CallOptionsBetweenNodes, AllowALongerDeadline) {
+  for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.2});
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, CallOptionsBetweenNodes,
+                         ::testing::Values(Layout{2, 1}, Layout{2, 2}, Layout{3, 1}, Layout{3, 2}),
+                         [](const auto& instance) {
+                           return fmt::format("{}x{}", instance.param.nodes, instance.param.members);
+                         });
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,44 @@
+// Runs a function once per member, each on a thread of its own, over several nodes that
+// are pretended: groups of threads that meet in memory of their own, with a transport
+// between them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <cohort/collective/network_communicator.h>
+
+#include "thread_transport.h"
+
+namespace cohort::testing {
+
+struct Layout {
+  int nodes;
+  int members;  ///< of each
+};
+
+/// Each node is a worker whose members are threads.
+inline void for_each_member(const Layout& layout, const std::function<void(Communicator&)>& function,
+                            const CommunicationOptions& options = {}) {
+  const auto board = std::make_shared<Switchboard>(layout.nodes * layout.members);
+  NetworkGroupOptions group;
+  group.transport = [&](int rank) { return std::make_unique<ThreadTransport>(board, rank); };
+  group.node.members = layout.members;
+  group.node.communication = options;
+  for (int node = 0; node < layout.nodes; ++node)
+    group.node.workers.push_back({.rank = node, .node = node, .local_rank = 0, .host = "here", .pid = 0});
+
+  std::vector<std::unique_ptr<Communicator>> seats;
+  for (int node = 0; node < layout.nodes; ++node) {
+    group.node.rank = node;
+    for (auto& seat : make_network_communicators(group)) seats.push_back(std::move(seat));
+  }
+  std::vector<std::thread> threads;
+  threads.reserve(seats.size());
+  for (const auto& seat : seats) threads.emplace_back([&function, &seat] { function(*seat); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace cohort::testing
