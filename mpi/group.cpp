@@ -165,6 +165,21 @@ void Group::abort(const Error& error) {
   fail_from(collectives_.empty() ? next_sequence_ : collectives_.front()->sequence(), error, true);
 }
 
+std::shared_ptr<Group> Group::split(std::span<const int> ranks, int own,
+                                    std::vector<MemberInfo> members) const {
+  if (ranks.size() == 1)
+    return std::make_shared<Group>(runtime_, MPI_COMM_NULL, own, std::move(members), options_);
+  Comm comm;
+  {
+    const Gate::Pass pass = runtime_->gate().enter();
+    comm = Comm::of_members(control_.get(), ranks);
+  }
+  auto group = std::make_shared<Group>(runtime_, comm.get(), own, std::move(members), options_);
+  const Gate::Pass pass = runtime_->gate().enter();
+  comm = Comm();
+  return group;
+}
+
 bool Group::progress(bool thorough) {
   if (place_.size == 1) return false;
   try {

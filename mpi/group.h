@@ -41,6 +41,10 @@ class Group {
 
   void abort(const Error& error);
 
+  /// A group of these members, of whom this one is number `own`. Collective over them, as the constructor.
+  [[nodiscard]] std::shared_ptr<Group> split(std::span<const int> ranks, int own,
+                                             std::vector<MemberInfo> members) const;
+
  private:
   using Clock = std::chrono::steady_clock;
 

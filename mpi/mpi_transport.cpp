@@ -120,4 +120,16 @@ std::optional<Transport::Note> MpiTransport::hear() {
   return note;
 }
 
+std::unique_ptr<Transport> MpiTransport::split(std::span<const int> members) {
+  Comm comm;
+  {
+    const Gate::Pass pass = runtime_->gate().enter();
+    comm = Comm::of_members(collectives_.get(), members);
+  }
+  auto transport = std::make_unique<MpiTransport>(runtime_, comm.get());
+  const Gate::Pass pass = runtime_->gate().enter();
+  comm = Comm();
+  return transport;
+}
+
 }  // namespace cohort::mpi

@@ -1,5 +1,5 @@
 // A Transport over MPI's non-blocking point-to-point: one member of a communicator is one
-// process, and its rank in the job is its rank in the communicator. Each has MPI
+// process, and its rank in MPI's is its rank in ours. Each transport has MPI
 // communicators of its own, so nothing matches what others send.
 #pragma once
 
@@ -29,6 +29,8 @@ class MpiTransport final : public Transport {
   void cancel(Ticket ticket) override;
   void tell(int member, std::string_view note) override;
   [[nodiscard]] std::optional<Note> hear() override;
+  /// Blocks in MPI.
+  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members) override;
   [[nodiscard]] bool any_thread() const noexcept override { return runtime_->gate().any_thread(); }
 
  private:

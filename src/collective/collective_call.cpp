@@ -22,7 +22,8 @@ bool has_op(CollectiveKind kind) {
 }
 
 std::string describe(const CallSignature& call) {
-  if (call.kind == CollectiveKind::kBarrier) return "barrier()";
+  if (call.kind == CollectiveKind::kBarrier || call.kind == CollectiveKind::kSplit)
+    return fmt::format("{}()", to_string(call.kind));
   std::string text = fmt::format("{}({}[{}]", to_string(call.kind), to_string(call.dtype), call.elements);
   if (has_op(call.kind)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(call.op)));
   if (has_root(call.kind)) text += fmt::format(", root {}", call.root);
@@ -48,6 +49,7 @@ std::string_view to_string(CollectiveKind kind) noexcept {
     case CollectiveKind::kAllToAll: return "all_to_all";
     case CollectiveKind::kGather: return "gather";
     case CollectiveKind::kScatter: return "scatter";
+    case CollectiveKind::kSplit: return "split";
     case CollectiveKind::kBarrier: return "barrier";
     case CollectiveKind::kSend: return "send";
     case CollectiveKind::kReceive: return "receive";

@@ -1,5 +1,7 @@
 #include <cohort/collective/communicator.h>
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include <fmt/format.h>
@@ -219,6 +221,33 @@ CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer,
 }
 
 }  // namespace
+
+std::vector<Communicator::Recruit> Communicator::recruit(std::optional<int> color, int key,
+                                                         const std::array<std::uint64_t, 2>& brought) {
+  struct Entry {
+    std::int64_t takes_part = 0;
+    std::int64_t color = 0;
+    std::int64_t key = 0;
+    std::array<std::uint64_t, 2> brought{};
+  };
+  constexpr std::int64_t kWords = sizeof(Entry) / sizeof(std::int64_t);
+  const Entry own{color.has_value() ? 1 : 0, color.value_or(0), key, brought};
+  const Tensor input = Tensor::uninitialized({kWords}, DType::kInt64);
+  const Tensor output = Tensor::uninitialized({size(), kWords}, DType::kInt64);
+  std::memcpy(input.data(), &own, sizeof own);
+  run(make_call(CollectiveKind::kSplit, input, output, input.elements(), {}));
+  std::vector<Entry> all(static_cast<std::size_t>(size()));
+  std::memcpy(all.data(), output.data(), output.bytes());
+
+  std::vector<Recruit> recruits;
+  for (int member = 0; color && member < size(); ++member) {
+    const Entry& entry = all[static_cast<std::size_t>(member)];
+    if (entry.takes_part != 0 && entry.color == *color) recruits.push_back({member, entry.brought});
+  }
+  std::ranges::stable_sort(
+      recruits, {}, [&](const Recruit& recruit) { return all[static_cast<std::size_t>(recruit.rank)].key; });
+  return recruits;
+}
 
 void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op,
                               const CallOptions& options) {

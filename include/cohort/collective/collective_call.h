@@ -27,6 +27,7 @@ enum class CollectiveKind : std::uint8_t {
   kAllToAll,
   kGather,
   kScatter,
+  kSplit,  ///< an all-gather of what members say about themselves
   kBarrier,
   kSend,
   kReceive,

@@ -11,7 +11,9 @@
 // ended. Several may be in flight; they end in any order.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -107,12 +109,30 @@ class Communicator {
   void receive(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
   Work receive_async(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
 
+  /// Divides the members into groups. Those of one `color` get a communicator of their own, in the order
+  /// of `key`, and of their ranks here where keys are equal; who passes no color takes part in the call and
+  /// gets null. Collective over all members, and blocking. A group keeps this communicator's time-out and
+  /// nothing else of it: both are used, fail and go independently of each other.
+  /// @throws as any collective; Unavailable on the whole group when a member has no memory for its seat.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
+
+  /// A member of a group that is being split off.
+  struct Recruit {
+    int rank = 0;                            ///< in the communicator that is split
+    std::array<std::uint64_t, 2> brought{};  ///< what it wants the others to know
+  };
+
   /// Ends every pending and future call of this group, on the members that share this process,
   /// with `error`; used when a member can no longer take part.
   virtual void abort(const Error& error) = 0;
 
  protected:
   Communicator(int rank, std::vector<MemberInfo> members) : rank_(rank), members_(std::move(members)) {}
+
+  /// The exchange with which `split` begins: the members of this member's group, in their new order; none
+  /// where it takes part in no group.
+  [[nodiscard]] std::vector<Recruit> recruit(std::optional<int> color, int key,
+                                             const std::array<std::uint64_t, 2>& brought);
 
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,6 +61,10 @@ class Transport {
     std::string text;
   };
   [[nodiscard]] virtual std::optional<Note> hear() = 0;
+
+  /// A transport among these members alone, numbered anew in this order; nothing that goes through one of
+  /// the two is seen by the other. Collective over `members`, all of whom are known to call it.
+  [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members) = 0;
 
   /// Whether any thread may use it, one at a time; otherwise only the one that made it.
   [[nodiscard]] virtual bool any_thread() const noexcept = 0;

@@ -48,6 +48,20 @@ Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topo
       roll_call_(Lane(wire_, leaders_, topology_.own_node()), topology_, kRidingBytes),
       cells_(static_cast<std::size_t>(topology_.members())) {}
 
+std::shared_ptr<node::Outside> Link::split(std::span<const int> ranks, node::Seat& seat) {
+  std::vector<int> numbers(static_cast<std::size_t>(topology_.nodes()), -1);  // of this group's nodes
+  std::vector<int> node_of;
+  int nodes = 0;
+  for (const int rank : ranks) {
+    int& number = numbers[static_cast<std::size_t>(topology_.node_of(rank))];
+    if (number < 0) number = nodes++;
+    node_of.push_back(number);
+  }
+  if (nodes == 1) return nullptr;
+  const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());
+  return std::make_shared<Link>(seat, wire_.transport().split(ranks), Topology(node_of, own), constants_);
+}
+
 Steps Link::carry_out(const CollectiveCall& call) {
   seat_.begin_parts(call);
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
@@ -141,6 +155,7 @@ Steps Link::carry_out_large(const CollectiveCall& call) {
     case CollectiveKind::kReduce: return two_level_reduce(site_, call);
     case CollectiveKind::kReduceScatter: return two_level_reduce_scatter(site_, call);
     case CollectiveKind::kBroadcast: return two_level_broadcast(site_, call);
+    case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather: return two_level_all_gather(site_, call);
     case CollectiveKind::kGather: return two_level_gather(site_, call);
     case CollectiveKind::kScatter: return two_level_scatter(site_, call);

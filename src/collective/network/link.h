@@ -31,6 +31,7 @@ class Link final : public node::Outside {
   [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
                                                  const node::Waiting& waiting) override;
   void tell(const Error& failure) override { inquest_.report(failure); }
+  [[nodiscard]] std::shared_ptr<node::Outside> split(std::span<const int> ranks, node::Seat& seat) override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 
  private:

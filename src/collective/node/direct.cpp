@@ -123,6 +123,7 @@ class DirectExchange {
       case CollectiveKind::kReduce: return reduce(share, 0, {call_.root, 1});
       case CollectiveKind::kReduceScatter: return reduce({0, own.bytes}, own.begin, {place_.rank, 1});
       case CollectiveKind::kBroadcast: return broadcast(bytes);
+      case CollectiveKind::kSplit:
       case CollectiveKind::kAllGather:
         return for_each_other([&](int to) { copy(input(place_.rank), 0, output(to), own.begin, own.bytes); });
       case CollectiveKind::kGather:

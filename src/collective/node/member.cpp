@@ -82,6 +82,18 @@ void Member::set_outside(std::shared_ptr<Outside> outside) {
   seat_.set_outside(outside_.get());
 }
 
+std::shared_ptr<Member> Member::split(std::span<const Communicator::Recruit> recruits, NewSeat seat) {
+  const auto group = std::make_shared<NodeGroup>(this->group(), recruits, rank(), std::move(seat));
+  auto member = std::make_shared<Member>(group, group->first_own_seat());
+  if (outside_ == nullptr) return member;
+  std::vector<int> ranks;
+  ranks.reserve(recruits.size());
+  for (const Communicator::Recruit& recruit : recruits) ranks.push_back(recruit.rank);
+  if (std::shared_ptr<Outside> outside = outside_->split(ranks, member->seat()))
+    member->set_outside(std::move(outside));
+  return member;
+}
+
 void Member::abort(const Error& error) {
   if (group().fail(error) && outside_ != nullptr) outside_->tell(error);
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <cohort/collective/work.h>
@@ -32,12 +33,18 @@ class Member : public std::enable_shared_from_this<Member> {
   void set_outside(std::shared_ptr<Outside> outside);
   [[nodiscard]] Seat& seat() noexcept { return seat_; }
 
+  [[nodiscard]] bool reaches_other_nodes() const noexcept { return outside_ != nullptr; }
+
   [[nodiscard]] NodeGroup& group() const noexcept { return seat_.group(); }
   [[nodiscard]] int rank() const noexcept { return group().rank_of(seat_.place().rank); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept { return seat_.algorithm; }
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
+  /// This member in a group of the recruits, of whom it is one. Collective over them, all of whom are known
+  /// to call it.
+  [[nodiscard]] std::shared_ptr<Member> split(std::span<const Communicator::Recruit> recruits, NewSeat seat);
+
   /// Any thread may call it.
   void abort(const Error& error);
 

@@ -1,12 +1,13 @@
 // What the members of one communicator on one node share: each other's seats, who they
-// are, the first error. Made once per process and communicator; all of this process's
-// members co-own it. The communicator may have members on other nodes: seats are numbered
-// within the node, ranks within the communicator.
+// are, the first error. Made once per process and communicator, and co-owned by all of
+// this process's members; in a group that was split off, each member makes its own. The communicator may have
+// members on other nodes: seats are numbered within the node, ranks within the communicator.
 //
 // The seats of this process are blocks of its heap. A member that leaves tells each
 // other seat; a seat is given back to the heap once all others have left it alone.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,10 +23,38 @@
 
 namespace cohort::node {
 
+/// The seat that a member brings to a group which is being split off. Where nothing comes of that, it is
+/// kept for ever, as one that has been left: others may have come further, and look at it.
+class NewSeat {
+ public:
+  /// `within_process`: only members of this process will look at it.
+  explicit NewSeat(bool within_process);
+  NewSeat(NewSeat&&) noexcept = default;
+  NewSeat& operator=(NewSeat&&) = delete;
+  NewSeat(const NewSeat&) = delete;
+  NewSeat& operator=(const NewSeat&) = delete;
+  ~NewSeat();
+
+  /// For the others: its address in this process, and its offset in the heap plus 1; twice 0 when they
+  /// could not reach it.
+  [[nodiscard]] const std::array<std::uint64_t, 2>& location() const noexcept { return location_; }
+
+  [[nodiscard]] std::shared_ptr<const Buffer> take() noexcept { return std::move(block_); }
+
+ private:
+  std::shared_ptr<const Buffer> block_;
+  SeatMemory* memory_;
+  std::array<std::uint64_t, 2> location_{};
+};
+
 class NodeGroup {
  public:
   /// Collective over the workers of `options.exchange`.
   explicit NodeGroup(const NodeGroupOptions& options);
+  /// A group of members of `parent`, as one of them sees it.
+  /// @throws Unavailable, on each of them, when the seat of one cannot be reached.
+  NodeGroup(const NodeGroup& parent, std::span<const Communicator::Recruit> recruits, int own_rank,
+            NewSeat own_seat);
   ~NodeGroup();
 
   NodeGroup(const NodeGroup&) = delete;
@@ -60,7 +89,7 @@ class NodeGroup {
   }
 
   /// Whether all members are of this process.
-  [[nodiscard]] bool is_one_process() const noexcept { return own_blocks_.size() == seats_.size(); }
+  [[nodiscard]] bool is_one_process() const noexcept { return one_process_; }
 
   /// More members than cores, or several that wait for other nodes: then who waits must give way at once.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
@@ -102,6 +131,8 @@ class NodeGroup {
   void add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank);
   std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
                                             std::span<SeatMemory* const> own_seats, bool alone);
+  [[nodiscard]] SeatMemory* find_seat(const Communicator::Recruit& recruit, int worker) const noexcept;
+  void judge_waiting();
   [[nodiscard]] FailureRecord& record() const noexcept { return seats_.front()->failure; }
 
   const std::int64_t process_;
@@ -112,6 +143,7 @@ class NodeGroup {
   std::vector<int> ranks_;    ///< by seat
   std::vector<MemberInfo> members_;
   int first_own_ = 0;
+  bool one_process_ = false;
   bool crowded_ = false;
   std::chrono::duration<double> timeout_;
   std::function<const Error*()> fault_;

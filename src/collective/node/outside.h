@@ -3,7 +3,9 @@
 // while it waits. The engine of the node knows no more of the network than this.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <span>
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
@@ -12,6 +14,8 @@
 #include "waiting.h"
 
 namespace cohort::node {
+
+class Seat;
 
 class Outside {
  public:
@@ -37,6 +41,10 @@ class Outside {
 
   /// Tells the members of other nodes that the group has failed. Any thread may call it.
   virtual void tell(const Error& failure) = 0;
+
+  /// The way of a group of these members, by rank, of whom this one has `seat`; null when they are all on
+  /// this node. Collective over them, all of whom are known to call it.
+  [[nodiscard]] virtual std::shared_ptr<Outside> split(std::span<const int> ranks, Seat& seat) = 0;
 
   /// Whether another thread than the one that made the communicator may move it on.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;

@@ -40,7 +40,7 @@ bool is_exact(const CallDetails& details) noexcept {
 /// have 11 bits, the root 5, the elements 16. Otherwise the rest is mixed into the last ones.
 std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details) noexcept {
   constexpr std::uint32_t kKinds = static_cast<std::uint32_t>(CollectiveKind::kBarrier) + 1;
-  constexpr std::uint32_t kDTypes = 16;
+  constexpr auto kDTypes = static_cast<std::uint32_t>(kAllDTypes.size());
   constexpr std::uint32_t kOps = 7;
   static_assert(2 * kKinds * kDTypes * kOps <= std::uint32_t{1} << 11);
   std::uint32_t head = is_exact(details) ? 0 : 1;
