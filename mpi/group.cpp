@@ -82,14 +82,18 @@ Group::~Group() {
 
 void Group::complete_leftovers() {
   const auto idle = [this] { return collectives_.empty() && messages_.empty() && outbox_.empty(); };
-  if (idle()) return;
+  // This member will not get to the calls that the others make: they would wait for it in vain.
+  const bool gives_up = std::uncaught_exceptions() > 0 && place_.size > 1 && !failure_;
+  if (idle() && !gives_up) return;
   if (finalized()) {
     memory_in_use_ = true;
     return;
   }
-  if (std::uncaught_exceptions() > 0 && !failure_) {
-    // This member will not get to the calls that the others make, so waiting could be in vain.
-    abort(Aborted("member {} left the communicator because of an error, with calls in flight", place_.rank));
+  if (gives_up) {
+    const MemberInfo& own = members_[static_cast<std::size_t>(place_.rank)];
+    abort(Aborted(ErrorOrigin{"", place_.rank, own.host},
+                  fmt::format("{} left the communicator because of an error{}", describe(place_.rank, own),
+                              idle() ? "" : ", with calls in flight")));
   }
   Backoff backoff;
   const Deadline deadline = Deadline::after(failure_ ? 1s : 3600s);
