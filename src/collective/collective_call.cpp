@@ -22,12 +22,14 @@ bool has_op(CollectiveKind kind) {
 }
 
 std::string describe(const CallSignature& call) {
+  const bool urgent = call.priority == Priority::kUrgent;
   if (call.kind == CollectiveKind::kBarrier || call.kind == CollectiveKind::kSplit)
-    return fmt::format("{}()", to_string(call.kind));
+    return fmt::format("{}({})", to_string(call.kind), urgent ? "urgent" : "");
   std::string text = fmt::format("{}({}[{}]", to_string(call.kind), to_string(call.dtype), call.elements);
   if (has_op(call.kind)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(call.op)));
   if (has_root(call.kind)) text += fmt::format(", root {}", call.root);
   if (call.layout != 0) text += fmt::format(", layout {:08x}", call.layout & 0xffffffffu);
+  if (urgent) text += ", urgent";
   return text + ")";
 }
 
@@ -84,6 +86,7 @@ CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
   result.dtype = call.dtype;
   result.root = call.root;
   result.layout = call.layout;
+  result.priority = call.priority;
   result.op = has_op(call.kind) ? static_cast<std::uint8_t>(call.op) : std::uint8_t{0};
   if (!call.counts.empty()) {
     // Members of an uneven all-gather contribute different amounts, but must agree on the list.
@@ -139,7 +142,8 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
                                       : "none of these calls is that of most members";
   return fmt::format(
       "{} #{}: members disagree: {}; {}. All members must make the same calls in the same order, with the "
-      "same number of elements, dtype, operator and root; look at the last batch of the odd member, or pad "
+      "same number of elements, dtype, operator, root and priority; look at the last batch of the odd "
+      "member, or pad "
       "it.",
       to_string(calls[usual].kind), calls[usual].sequence, fmt::join(listed, "; "), others);
 }

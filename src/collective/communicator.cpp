@@ -19,6 +19,7 @@ CollectiveCall make_call(CollectiveKind kind, const CallOptions& options) {
   CollectiveCall call;
   call.kind = kind;
   call.layout = options.layout;
+  call.priority = options.priority;
   call.timeout_seconds = options.timeout_seconds;
   return call;
 }

@@ -15,6 +15,16 @@ TEST_P(CallOptionsOfThreads, AllowAShorterDeadline) { for_each_member(GetParam()
 TEST_P(CallOptionsOfThreads, AllowALongerDeadline) {
   for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.2});
 }
+TEST_P(CallOptionsOfThreads, LetUrgentCallsOvertake) {
+  for_each_member(GetParam(), [](Communicator& communicator) { check_urgent_calls(communicator, true); });
+}
+TEST_P(CallOptionsOfThreads, NeedTheSamePriorityEverywhere) {
+  for_each_member(GetParam(), check_priority_mismatch);
+  for_each_member(GetParam(), check_order_mismatch);
+}
+TEST_P(CallOptionsOfThreads, NameTheMissingMemberOfAnUrgentCall) {
+  for_each_member(GetParam(), check_missing_in_urgent_call);
+}
 
 INSTANTIATE_TEST_SUITE_P(Members, CallOptionsOfThreads, ::testing::Values(1, 2, 3, 4, 7));
 
@@ -25,6 +35,16 @@ TEST_P(CallOptionsBetweenNodes, AllowAShorterDeadline) {
 }
 TEST_P(CallOptionsBetweenNodes, AllowALongerDeadline) {
   for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.2});
+}
+TEST_P(CallOptionsBetweenNodes, LetUrgentCallsOvertake) {
+  for_each_member(GetParam(), [](Communicator& communicator) { check_urgent_calls(communicator, true); });
+}
+TEST_P(CallOptionsBetweenNodes, NeedTheSamePriorityEverywhere) {
+  for_each_member(GetParam(), check_priority_mismatch);
+  for_each_member(GetParam(), check_order_mismatch);
+}
+TEST_P(CallOptionsBetweenNodes, NameTheMissingMemberOfAnUrgentCall) {
+  for_each_member(GetParam(), check_missing_in_urgent_call);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, CallOptionsBetweenNodes,

@@ -15,5 +15,24 @@ TEST(CallOptionsOverRanks, AllowAShorterDeadline) {
 
 TEST(CallOptionsOverRanks, AllowALongerDeadline) { testing::check_longer_deadline(*make_communicator(0.2)); }
 
+TEST(CallOptionsOverRanks, LetUrgentCallsOvertake) {
+  const auto communicator = make_communicator();
+  testing::check_urgent_calls(*communicator, communicator->name() != "mpi");
+}
+
+TEST(CallOptionsOverRanks, NeedTheSamePriorityEverywhere) {
+  const auto first = make_communicator();
+  testing::check_priority_mismatch(*first);
+  const auto second = make_communicator();
+  testing::check_order_mismatch(*second);
+  meet();
+}
+
+TEST(CallOptionsOverRanks, NameTheMissingMemberOfAnUrgentCall) {
+  const auto communicator = make_communicator();
+  testing::check_missing_in_urgent_call(*communicator);
+  meet();
+}
+
 }  // namespace
 }  // namespace cohort

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include <cohort/collective/call_options.h>
 #include <cohort/collective/reduce_op.h>
 #include <cohort/device/allocator.h>
 
@@ -54,6 +55,8 @@ struct CollectiveCall {
   /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
   std::uint64_t layout = 0;
 
+  Priority priority = Priority::kNormal;
+
   /// How long the call waits for its members; unset: the communicator's time-out. 0: for ever.
   std::optional<double> timeout_seconds;
 
@@ -91,7 +94,7 @@ struct CallSignature {
   CollectiveKind kind = CollectiveKind::kBarrier;
   DType dtype = DType::kUInt8;
   std::uint8_t op = 0;
-  std::uint8_t padding = 0;
+  Priority priority = Priority::kNormal;
   std::int32_t root = 0;
 
   friend bool operator==(const CallSignature&, const CallSignature&) = default;

@@ -7,6 +7,9 @@
 // A seat is used by one thread at a time. Where a function takes an input and an
 // output, they may be the same memory as described, and must not overlap otherwise.
 //
+// Urgent calls overtake normal ones; see CallOptions. `split` makes communicators among some of the
+// members.
+//
 // The `_async` forms return at once; the tensors must be left alone until the Work has
 // ended. Several may be in flight; they end in any order.
 #pragma once

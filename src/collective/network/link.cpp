@@ -34,33 +34,16 @@ std::vector<int> lane_of(const Topology& topology) {
 
 }  // namespace
 
-Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology,
+Link::Link(node::Seat& seat, Wire& wire, Inquest& inquest, const Topology& topology,
            const NetworkConstants& constants)
     : seat_(seat),
-      topology_(std::move(topology)),
+      topology_(topology),
       constants_(constants),
-      any_thread_(transport->any_thread()),
-      wire_(std::move(transport)),
-      inquest_(wire_.transport(), topology_, seat.group().members()),
-      messages_(wire_, topology_.rank(), seat.group().members()),
-      site_{seat_, wire_, topology_, constants_, lane_of(topology_)},
+      inquest_(inquest),
+      site_{seat_, wire, topology_, constants_, lane_of(topology_)},
       leaders_(leaders_of(topology_)),
-      roll_call_(Lane(wire_, leaders_, topology_.own_node()), topology_, kRidingBytes),
+      roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kRidingBytes),
       cells_(static_cast<std::size_t>(topology_.members())) {}
-
-std::shared_ptr<node::Outside> Link::split(std::span<const int> ranks, node::Seat& seat) {
-  std::vector<int> numbers(static_cast<std::size_t>(topology_.nodes()), -1);  // of this group's nodes
-  std::vector<int> node_of;
-  int nodes = 0;
-  for (const int rank : ranks) {
-    int& number = numbers[static_cast<std::size_t>(topology_.node_of(rank))];
-    if (number < 0) number = nodes++;
-    node_of.push_back(number);
-  }
-  if (nodes == 1) return nullptr;
-  const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());
-  return std::make_shared<Link>(seat, wire_.transport().split(ranks), Topology(node_of, own), constants_);
-}
 
 Steps Link::carry_out(const CollectiveCall& call) {
   seat_.begin_parts(call);
@@ -221,14 +204,13 @@ void Link::collect_result(const CollectiveCall& call) {
 }
 
 std::optional<Error> Link::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
-  const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
-  if (std::optional<Error> error = inquest_.listen(in_collective)) return error;
-  if (!in_collective) return std::nullopt;
   const std::chrono::duration<double> timeout = seat_.group().timeout(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
     return inquest_.conclude(call, seat_.number(), timeout);
-  inquest_.drop();
-  return std::nullopt;
+  inquest_.drop(call.priority);
+  // The leaders of the other nodes may wait for this one in a call of another priority.
+  if (!topology_.is_leader()) return std::nullopt;
+  return inquest_.compare_priorities(signature(call, seat_.number()), waiting.waited());
 }
 
 }  // namespace cohort::network

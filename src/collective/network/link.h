@@ -1,38 +1,32 @@
-// One member's part in a communicator over several nodes: what the node's engine calls
-// the outside. A collective begins on the node, where members announce what they call;
+// One member's part in the collectives of a communicator over several nodes, for calls of
+// one priority. A collective begins on the node, where members announce what they call;
 // the leaders then hold a roll call; small calls end with that, and others go on with an
 // algorithm of two levels.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include <cohort/collective/communicator.h>
-#include <cohort/collective/transport.h>
 
-#include "../node/outside.h"
 #include "../node/seat.h"
 #include "inquest.h"
-#include "remote_messages.h"
 #include "roll_call.h"
 #include "site.h"
 
 namespace cohort::network {
 
-class Link final : public node::Outside {
+class Link {
  public:
-  Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology,
+  /// Borrows all of it.
+  Link(node::Seat& seat, Wire& wire, Inquest& inquest, const Topology& topology,
        const NetworkConstants& constants);
 
-  [[nodiscard]] node::Steps carry_out(const CollectiveCall& call) override;
-  [[nodiscard]] node::Steps send(const CollectiveCall& call) override { return messages_.send(call); }
-  [[nodiscard]] node::Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
-  void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
-  [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
-                                                 const node::Waiting& waiting) override;
-  void tell(const Error& failure) override { inquest_.report(failure); }
-  [[nodiscard]] std::shared_ptr<node::Outside> split(std::span<const int> ranks, node::Seat& seat) override;
-  [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
+  /// A whole collective, with its parts on this node. `call` must outlive it.
+  [[nodiscard]] node::Steps carry_out(const CollectiveCall& call);
+
+  /// For who waits in `call`: an error of the whole group, if there is a reason not to wait any longer.
+  [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call, const node::Waiting& waiting);
 
  private:
   [[nodiscard]] node::Steps agree(const CollectiveCall& call);
@@ -48,12 +42,9 @@ class Link final : public node::Outside {
   [[nodiscard]] const std::byte* contribution_of(int seat) const noexcept;
 
   node::Seat& seat_;
-  Topology topology_;
-  NetworkConstants constants_;
-  bool any_thread_;
-  Wire wire_;
-  Inquest inquest_;
-  RemoteMessages messages_;
+  const Topology& topology_;
+  const NetworkConstants& constants_;
+  Inquest& inquest_;
   Site site_;
   std::vector<int> leaders_;
   RollCall roll_call_;

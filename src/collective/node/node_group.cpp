@@ -199,6 +199,8 @@ void NodeGroup::take_seats(const NodeGroupOptions& options, std::span<SeatMemory
 void NodeGroup::add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank) {
   for (SeatMemory* const seat : seats) {
     seats_.push_back(seat);
+    for (std::size_t priority = 0; priority < kPriorities; ++priority)
+      tracks_[priority].push_back(&seat->tracks[priority]);
     workers_.push_back(worker);
     ranks_.push_back(first_rank++);
   }
@@ -241,6 +243,15 @@ NodeGroup::~NodeGroup() = default;
 
 void NodeGroup::keep_for_ever(std::shared_ptr<const void> memory) {
   DepartedSeats::of_this_process().keep_for_ever(std::move(memory));
+}
+
+std::optional<Error> NodeGroup::fault() const {
+  const Error* const fault = fault_ ? fault_() : nullptr;
+  if (fault == nullptr) return std::nullopt;
+  ErrorOrigin origin = fault->origin();
+  const auto member = std::ranges::find(members_, origin.member, &MemberInfo::worker);
+  origin.member = member == members_.end() ? -1 : static_cast<int>(member - members_.begin());
+  return Error(fault->code(), fault->what(), std::move(origin));
 }
 
 bool NodeGroup::fail(const Error& error) {

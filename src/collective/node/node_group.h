@@ -75,9 +75,13 @@ class NodeGroup {
   /// The seat of a member of this node; nothing for those of other nodes.
   [[nodiscard]] std::optional<int> seat_of(int rank) const noexcept;
 
-  [[nodiscard]] std::span<SeatMemory* const> seats() const noexcept { return seats_; }
   [[nodiscard]] SeatMemory& seat(int member) const noexcept {
     return *seats_[static_cast<std::size_t>(member)];
+  }
+
+  /// What the members use for calls of one priority, by seat.
+  [[nodiscard]] std::span<TrackMemory* const> tracks(Priority priority) const noexcept {
+    return tracks_[static_cast<std::size_t>(priority)];
   }
 
   /// The seat of the first of this process's members.
@@ -102,8 +106,8 @@ class NodeGroup {
   /// Whether the loss of a worker would become known.
   [[nodiscard]] bool is_watched() const noexcept { return fault_ != nullptr; }
 
-  /// The loss of a worker, if one is known.
-  [[nodiscard]] const Error* fault() const { return fault_ ? fault_() : nullptr; }
+  /// The loss of a worker, if one is known; its origin is the first of this group's members there, if any.
+  [[nodiscard]] std::optional<Error> fault() const;
 
   /// True once some member has reported a failure; costs one read of a line that hardly ever changes.
   [[nodiscard]] bool failed() const noexcept {
@@ -139,8 +143,9 @@ class NodeGroup {
   std::shared_ptr<const NodeMemory> memory_;
   std::vector<std::shared_ptr<const Buffer>> own_blocks_;  ///< the seats of this process's members
   std::vector<SeatMemory*> seats_;
-  std::vector<int> workers_;  ///< by seat
-  std::vector<int> ranks_;    ///< by seat
+  std::array<std::vector<TrackMemory*>, kPriorities> tracks_;  ///< of the seats, by priority
+  std::vector<int> workers_;                                   ///< by seat
+  std::vector<int> ranks_;                                     ///< by seat
   std::vector<MemberInfo> members_;
   int first_own_ = 0;
   bool one_process_ = false;

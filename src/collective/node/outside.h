@@ -15,7 +15,7 @@
 
 namespace cohort::node {
 
-class Seat;
+class Member;
 
 class Outside {
  public:
@@ -42,9 +42,9 @@ class Outside {
   /// Tells the members of other nodes that the group has failed. Any thread may call it.
   virtual void tell(const Error& failure) = 0;
 
-  /// The way of a group of these members, by rank, of whom this one has `seat`; null when they are all on
+  /// The way of a group of these members, by rank, of whom this one is `member`; null when they are all on
   /// this node. Collective over them, all of whom are known to call it.
-  [[nodiscard]] virtual std::shared_ptr<Outside> split(std::span<const int> ranks, Seat& seat) = 0;
+  [[nodiscard]] virtual std::shared_ptr<Outside> split(std::span<const int> ranks, Member& member) = 0;
 
   /// Whether another thread than the one that made the communicator may move it on.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;
