@@ -119,6 +119,7 @@ std::optional<Error> Inquest::compare_priorities(const CallSignature& call,
     }
     return std::nullopt;
   }
+  if (urgent_elsewhere_.empty()) return std::nullopt;
   std::vector<CallSignature> calls{call};
   std::vector<int> callers{topology_.rank()};
   for (int node = 0; node < topology_.nodes(); ++node) {

@@ -67,7 +67,7 @@ class Member::InFlight final : public Work::State {
   std::shared_ptr<Operation> operation_;
 };
 
-Member::Member(std::shared_ptr<NodeGroup> group, int seat)
+Member::Member(const std::shared_ptr<NodeGroup>& group, int seat)
     : seats_{Seat(group, seat, Priority::kNormal), Seat(group, seat, Priority::kUrgent)},
       mailbox_(seats_.front()) {}
 

@@ -25,7 +25,7 @@ namespace cohort::node {
 
 class Member : public std::enable_shared_from_this<Member> {
  public:
-  Member(std::shared_ptr<NodeGroup> group, int seat);
+  Member(const std::shared_ptr<NodeGroup>& group, int seat);
   ~Member();
 
   Member(const Member&) = delete;

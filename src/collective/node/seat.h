@@ -194,7 +194,7 @@ class Seat {
   }
   void make_plan(const CollectiveCall& call);
   [[noreturn]] void fail_again();
-  void say_details(CallDetails details) noexcept {
+  void say_details(CallDetails details) const noexcept {
     details.number = number_;
     std::memcpy(payload_of(place_.rank), &details, sizeof details);
   }
