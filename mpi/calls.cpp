@@ -190,6 +190,19 @@ Comm Comm::duplicate(MPI_Comm comm) {
   return Comm(copy);
 }
 
+Comm Comm::of_members(MPI_Comm comm, std::span<const int> ranks) {
+  constexpr int kTag = 0;
+  MPI_Group everyone = MPI_GROUP_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  MPI_Comm part = MPI_COMM_NULL;
+  COHORT_MPI(MPI_Comm_group(comm, &everyone));
+  COHORT_MPI(MPI_Group_incl(everyone, static_cast<int>(ranks.size()), ranks.data(), &group));
+  COHORT_MPI(MPI_Comm_create_group(comm, group, kTag, &part));
+  COHORT_MPI(MPI_Group_free(&group));
+  COHORT_MPI(MPI_Group_free(&everyone));
+  return Comm(part);
+}
+
 Comm Comm::sharing_memory(MPI_Comm comm) {
   MPI_Comm part = MPI_COMM_NULL;
   COHORT_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, comm_rank(comm), MPI_INFO_NULL, &part));

@@ -51,6 +51,8 @@ class Comm {
 
   /// Collective over `comm`.
   [[nodiscard]] static Comm duplicate(MPI_Comm comm);
+  /// Collective over these ranks of `comm` alone; they are numbered in this order.
+  [[nodiscard]] static Comm of_members(MPI_Comm comm, std::span<const int> ranks);
   /// Collective over `comm`: those of it that share memory with the caller, in the same order.
   [[nodiscard]] static Comm sharing_memory(MPI_Comm comm);
 

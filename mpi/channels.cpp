@@ -23,6 +23,25 @@ Channels::Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members)
   message_bytes_ = static_cast<std::size_t>(all_reduce_min(static_cast<int>(longest_eager_message()), comm));
 }
 
+std::shared_ptr<Channels> Channels::split(std::span<const int> workers) const {
+  if (members_ > 1) {
+    throw Unimplemented(
+        "groups over several nodes of a communicator with {} members on each worker; make the group of one "
+        "with "
+        "a member per worker, or keep it on a node",
+        members_);
+  }
+  Comm comm;
+  {
+    const Gate::Pass pass = gate().enter();
+    comm = Comm::of_members(collectives_.get(), workers);
+  }
+  auto channels = std::make_shared<Channels>(runtime_, comm.get(), 1);
+  const Gate::Pass pass = gate().enter();
+  comm = Comm();
+  return channels;
+}
+
 Channels::~Channels() {
   // MPI gives the identity of a communicator that is freed to the next one, which would then get what is
   // still on its way.

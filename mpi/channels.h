@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include <cohort/collective/transport.h>
 
@@ -26,6 +27,10 @@ class Channels {
 
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
+
+  /// Channels of these workers alone, numbered anew in this order. Collective over them, and blocks in MPI.
+  /// @throws Unimplemented where workers have several members, of which not all need be in the group.
+  [[nodiscard]] std::shared_ptr<Channels> split(std::span<const int> workers) const;
 
   [[nodiscard]] Gate& gate() const noexcept { return runtime_->gate(); }
   /// The longest message that none of the workers' MPI keeps back until it is received.

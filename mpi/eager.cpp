@@ -25,6 +25,7 @@ bool is_eager(const CollectiveCall& call, int members) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kReduce:
     case CollectiveKind::kBroadcast: return call.elements <= limit;
+    case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather: return gathered_elements(call, members) <= limit;
     default: return false;
   }
@@ -49,6 +50,7 @@ std::span<const std::byte> eager_result(const CollectiveCall& call,
       reduce_elements(call.dtype, call.op, inputs, result.data(), call.elements);
       return result.first(call.elements * size_of(call.dtype));
     }
+    case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather: {
       std::size_t end = 0;
       for (const auto& contribution : contributions) {

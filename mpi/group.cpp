@@ -84,14 +84,18 @@ Group::~Group() {
 
 void Group::complete_leftovers() {
   const auto idle = [this] { return collectives_.empty() && messages_.empty() && outbox_.empty(); };
-  if (idle()) return;
+  // This member will not get to the calls that the others make: they would wait for it in vain.
+  const bool gives_up = std::uncaught_exceptions() > 0 && place_.size > 1 && !failure_;
+  if (idle() && !gives_up) return;
   if (finalized()) {
     memory_in_use_ = true;
     return;
   }
-  if (std::uncaught_exceptions() > 0 && !failure_) {
-    // This member will not get to the calls that the others make, so waiting could be in vain.
-    abort(Aborted("member {} left the communicator because of an error, with calls in flight", place_.rank));
+  if (gives_up) {
+    const MemberInfo& own = members_[static_cast<std::size_t>(place_.rank)];
+    abort(Aborted(ErrorOrigin{"", place_.rank, own.host},
+                  fmt::format("{} left the communicator because of an error{}", describe(place_.rank, own),
+                              idle() ? "" : ", with calls in flight")));
   }
   Backoff backoff;
   const Deadline deadline = Deadline::after(failure_ ? 1s : 3600s);
@@ -104,7 +108,8 @@ void Group::complete_leftovers() {
   fail_all(Aborted("the communicator is gone"));
 }
 
-std::shared_ptr<Operation> Group::start(const CollectiveCall& call, const Deadline& deadline) {
+std::shared_ptr<Operation> Group::start(const CollectiveCall& call) {
+  const Deadline deadline = Deadline::after(timeout(call));
   const Gate::Pass pass = runtime_->gate().enter();
   require_usable(call);
   require_countable(call, place_.size);
@@ -168,6 +173,21 @@ void Group::abort(const Error& error) {
   const Gate::Pass pass = runtime_->gate().enter();
   if (failure_) return;
   fail_from(collectives_.empty() ? next_sequence_ : collectives_.front()->sequence(), error, true);
+}
+
+std::shared_ptr<Group> Group::split(std::span<const int> ranks, int own,
+                                    std::vector<MemberInfo> members) const {
+  if (ranks.size() == 1)
+    return std::make_shared<Group>(runtime_, MPI_COMM_NULL, own, std::move(members), options_);
+  Comm comm;
+  {
+    const Gate::Pass pass = runtime_->gate().enter();
+    comm = Comm::of_members(control_.get(), ranks);
+  }
+  auto group = std::make_shared<Group>(runtime_, comm.get(), own, std::move(members), options_);
+  const Gate::Pass pass = runtime_->gate().enter();
+  comm = Comm();
+  return group;
 }
 
 bool Group::progress(bool thorough) {
@@ -308,11 +328,13 @@ void Group::close_inquest() {
                      : fmt::format("no answer from: {}. They are stopped, or have already left this call",
                                    fmt::join(silent, ", "));
   const std::string host = first < 0 ? std::string() : members_[static_cast<std::size_t>(first)].host;
-  fail_from(collective->sequence(),
-            DeadlineExceeded(ErrorOrigin{collective->name(), first, host},
-                             fmt::format("{}: deadline passed during the transfer of {}; {}.",
-                                         collective->name(), describe(collective->call()), who)),
-            true);
+  fail_from(
+      collective->sequence(),
+      DeadlineExceeded(ErrorOrigin{collective->name(), first, host},
+                       fmt::format("{}: {} passed during the transfer of {}; {}.", collective->name(),
+                                   describe_deadline(collective->call(), timeout(collective->call()).count()),
+                                   describe(collective->call()), who)),
+      true);
 }
 
 const Collective* Group::find(std::uint64_t sequence) const {
@@ -324,12 +346,14 @@ const Collective* Group::find(std::uint64_t sequence) const {
 Error Group::missing(const Operation& operation, std::span<const int> members) const {
   const int first = members.front();
   return {ErrorCode::kDeadlineExceeded,
-          explain_missing(operation.call(), operation.sequence(), members, members_, timeout_seconds()),
+          explain_missing(operation.call(), operation.sequence(), members, members_,
+                          timeout(operation.call()).count()),
           ErrorOrigin{operation.name(), first, members_[static_cast<std::size_t>(first)].host}};
 }
 
-double Group::timeout_seconds() const {
-  return options_.timeout_seconds.value_or(config().collective_timeout().count());
+std::chrono::duration<double> Group::timeout(const CollectiveCall& call) const {
+  const std::optional<double> set = call.timeout_seconds ? call.timeout_seconds : options_.timeout_seconds;
+  return set ? std::chrono::duration<double>(*set) : config().collective_timeout();
 }
 
 void Group::fail_from(std::uint64_t from, const Error& error, bool tell) {

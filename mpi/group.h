@@ -33,16 +33,17 @@ class Group {
   Group& operator=(const Group&) = delete;
 
   /// @throws the Error that made the group unusable.
-  [[nodiscard]] std::shared_ptr<Operation> start(const CollectiveCall& call, const Deadline& deadline);
-  [[nodiscard]] std::shared_ptr<Operation> start(const CollectiveCall& call) {
-    return start(call, options_.deadline());
-  }
+  [[nodiscard]] std::shared_ptr<Operation> start(const CollectiveCall& call);
 
   /// Returns when `operation` has ended. @throws its Error.
   void wait(const Operation& operation);
   [[nodiscard]] bool done(const Operation& operation) noexcept;
 
   void abort(const Error& error);
+
+  /// A group of these members, of whom this one is number `own`. Collective over them, as the constructor.
+  [[nodiscard]] std::shared_ptr<Group> split(std::span<const int> ranks, int own,
+                                             std::vector<MemberInfo> members) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -87,7 +88,7 @@ class Group {
   void deadline_passed(const Collective& collective);
   void close_inquest();
   [[nodiscard]] const Collective* find(std::uint64_t sequence) const;
-  [[nodiscard]] double timeout_seconds() const;
+  [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const;
   [[nodiscard]] Error missing(const Operation& operation, std::span<const int> members) const;
 
   void require_usable(const CollectiveCall& call);

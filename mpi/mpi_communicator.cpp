@@ -1,5 +1,7 @@
 #include "mpi_communicator.h"
 
+#include <algorithm>
+
 namespace cohort::mpi {
 namespace {
 
@@ -23,7 +25,19 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<Runtime> runtime, MPI_Comm comm
     : Communicator(rank, members),
       group_(std::make_shared<Group>(std::move(runtime), comm, rank, std::move(members), options)) {}
 
-void MpiCommunicator::wait_for_all() { group_->wait(*group_->start(CollectiveCall{}, Deadline::never())); }
+void MpiCommunicator::wait_for_all() { barrier({.timeout_seconds = 0}); }
+
+std::unique_ptr<Communicator> MpiCommunicator::split(std::optional<int> color, int key) {
+  std::vector<int> ranks;
+  std::vector<MemberInfo> infos;
+  for (const Recruit& recruit : recruit(color, key, {})) {
+    ranks.push_back(recruit.rank);
+    infos.push_back(members()[static_cast<std::size_t>(recruit.rank)]);
+  }
+  if (ranks.empty()) return nullptr;
+  const auto own = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
+  return std::unique_ptr<Communicator>(new MpiCommunicator(own, infos, group_->split(ranks, own, infos)));
+}
 
 Work MpiCommunicator::begin(const CollectiveCall& call) {
   return Work(std::make_shared<InFlight>(group_, group_->start(call)));

@@ -21,6 +21,8 @@ class MpiCommunicator final : public Communicator {
                   const CommunicationOptions& options);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "mpi"; }
+  /// Blocks in MPI once all members are known to be here.
+  [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override;
   void abort(const Error& error) override { group_->abort(error); }
 
   /// A barrier without a deadline of its own.
@@ -31,6 +33,9 @@ class MpiCommunicator final : public Communicator {
   void carry_out(const CollectiveCall& call) override;
 
  private:
+  MpiCommunicator(int rank, std::vector<MemberInfo> members, std::shared_ptr<Group> group)
+      : Communicator(rank, std::move(members)), group_(std::move(group)) {}
+
   std::shared_ptr<Group> group_;
 };
 

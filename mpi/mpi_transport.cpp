@@ -1,5 +1,6 @@
 #include "mpi_transport.h"
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 
@@ -111,6 +112,11 @@ std::optional<Transport::Note> MpiTransport::hear() {
     return note;
   }
   return std::nullopt;
+}
+
+std::unique_ptr<Transport> MpiTransport::split(std::span<const int> members) {
+  const auto own = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
+  return std::make_unique<MpiTransport>(channels_->split(members), own);
 }
 
 }  // namespace cohort::mpi

@@ -27,6 +27,8 @@ class MpiTransport final : public Transport {
   void cancel(Ticket ticket) override;
   void tell(int member, std::string_view note) override;
   [[nodiscard]] std::optional<Note> hear() override;
+  /// Blocks in MPI. @throws Unimplemented where workers have several members.
+  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members) override;
   [[nodiscard]] bool any_thread() const noexcept override { return channels_->gate().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return channels_->message_bytes(); }
 

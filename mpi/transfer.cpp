@@ -43,6 +43,7 @@ void require_countable(const CollectiveCall& call, int size) {
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<int>::max());
   std::size_t elements = call.elements;
   switch (call.kind) {
+    case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllToAll:
@@ -80,6 +81,7 @@ void Transfer::start() {
     case CollectiveKind::kAllReduce: return start_all_reduce();
     case CollectiveKind::kReduce: return start_reduce();
     case CollectiveKind::kReduceScatter: return start_reduce_scatter();
+    case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather: return start_all_gather();
     case CollectiveKind::kGather: return start_gather();
     case CollectiveKind::kScatter: return start_scatter();

@@ -112,7 +112,7 @@ std::string expectation(const SettingSpec& spec) {
   const std::string limit =
       spec.maximum == kNoLimit ? std::string("or more") : fmt::format("to {}", spec.maximum);
   switch (spec.type) {
-    case SettingType::kBoolean: return "true or false";
+    case SettingType::kBoolean: return "true or false, also 1 or 0";
     case SettingType::kInteger: return fmt::format("a whole number, {} {}", spec.minimum, limit);
     case SettingType::kSeconds: return fmt::format("a number of seconds, {} {}", spec.minimum, limit);
     case SettingType::kChoice: return fmt::format("one of {}", spec.choices);
@@ -135,6 +135,13 @@ bool is_legal(const SettingSpec& spec, const std::string& value) {
       break;
   }
   return number >= spec.minimum && number <= spec.maximum;
+}
+
+/// The one form of a value that is kept: `true` for `1`.
+std::string normalized(const SettingSpec& spec, const std::string& value) {
+  if (spec.type == SettingType::kBoolean && value == "1") return "true";
+  if (spec.type == SettingType::kBoolean && value == "0") return "false";
+  return value;
 }
 
 /// Those variables of the process that are settings, or were meant to be.
@@ -169,7 +176,8 @@ Config::Config(const Environment& environment) {
   for (const SettingSpec& spec : kSpecs) {
     const auto given = environment.find(spec.name);
     const bool from_environment = given != environment.end();
-    Setting setting{spec, from_environment ? given->second : std::string(spec.default_value),
+    Setting setting{spec,
+                    from_environment ? normalized(spec, given->second) : std::string(spec.default_value),
                     from_environment};
     if (!is_legal(spec, setting.value)) {
       throw InvalidArgument("setting {}={} is not legal: it takes {} (default {}).", spec.name, setting.value,

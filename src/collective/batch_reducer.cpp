@@ -44,7 +44,7 @@ class Calls {
   // them there is nothing to do that the next call does not wait for.
   void all_reduce(const Tensor& input, const Tensor& output) {
     for_each_call_part(input, output, [this](const Tensor& from, const Tensor& to) {
-      communicator_.all_reduce(from, to, op_, Fingerprint().add(layout_).add(number_++).value());
+      communicator_.all_reduce(from, to, op_, {.layout = Fingerprint().add(layout_).add(number_++).value()});
     });
   }
 

@@ -35,11 +35,14 @@ std::size_t all_blocks_bytes(const CollectiveCall& call, int size) {
 }
 
 std::string describe(const CallSignature& call) {
-  if (call.kind == CollectiveKind::kBarrier) return "barrier()";
+  const bool urgent = call.priority == Priority::kUrgent;
+  if (call.kind == CollectiveKind::kBarrier || call.kind == CollectiveKind::kSplit)
+    return fmt::format("{}({})", to_string(call.kind), urgent ? "urgent" : "");
   std::string text = fmt::format("{}({}[{}]", to_string(call.kind), to_string(call.dtype), call.elements);
   if (has_op(call.kind)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(call.op)));
   if (has_root(call.kind)) text += fmt::format(", root {}", call.root);
   if (call.layout != 0) text += fmt::format(", layout {:08x}", call.layout & 0xffffffffu);
+  if (urgent) text += ", urgent";
   return text + ")";
 }
 
@@ -61,6 +64,7 @@ std::string_view to_string(CollectiveKind kind) noexcept {
     case CollectiveKind::kAllToAll: return "all_to_all";
     case CollectiveKind::kGather: return "gather";
     case CollectiveKind::kScatter: return "scatter";
+    case CollectiveKind::kSplit: return "split";
     case CollectiveKind::kBarrier: return "barrier";
     case CollectiveKind::kSend: return "send";
     case CollectiveKind::kReceive: return "receive";
@@ -85,6 +89,7 @@ std::size_t output_bytes(const CollectiveCall& call, int rank, int size) noexcep
   switch (call.kind) {
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kScatter: return own_block_bytes(call, rank);
+    case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kGather: return all_blocks_bytes(call, size);
@@ -119,11 +124,13 @@ CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
   result.dtype = call.dtype;
   result.root = call.root;
   result.layout = call.layout;
+  result.priority = call.priority;
   result.op = has_op(call.kind) ? static_cast<std::uint8_t>(call.op) : std::uint8_t{0};
   if (!call.counts.empty()) {
     // Members of an uneven all-gather contribute different amounts, but must agree on the list.
     result.elements = 0;
     Fingerprint counts;
+    if (call.layout != 0) counts.add(call.layout);
     for (const std::size_t count : call.counts) {
       result.elements += count;
       counts.add(count);
@@ -173,19 +180,25 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
                                       : "none of these calls is that of most members";
   return fmt::format(
       "{} #{}: members disagree: {}; {}. All members must make the same calls in the same order, with the "
-      "same number of elements, dtype, operator and root; look at the last batch of the odd member, or pad "
+      "same number of elements, dtype, operator, root and priority; look at the last batch of the odd "
+      "member, or pad "
       "it.",
       to_string(calls[usual].kind), calls[usual].sequence, fmt::join(listed, "; "), others);
+}
+
+std::string describe_deadline(const CollectiveCall& call, double seconds) {
+  return fmt::format("deadline of {:.3g} s{}", seconds, call.timeout_seconds ? " (set for this call)" : "");
 }
 
 std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, std::span<const int> missing,
                             std::span<const MemberInfo> members, double waited_seconds) {
   return fmt::format(
-      "{} #{}: deadline of {:.3g} s passed while waiting in {}; missing: {}. They are stopped, busy "
-      "elsewhere, or took "
-      "another path through the program; raise the time-out (timeout_seconds, or "
-      "COHORT_COLLECTIVE_TIMEOUT_SECONDS) if they are only slow.",
-      to_string(call.kind), sequence, waited_seconds, describe(call), list_members(missing, members));
+      "{} #{}: {} passed while waiting in {}; missing: {}. They are stopped, busy elsewhere, or took another "
+      "path through the program; raise the time-out ({}) if they are only slow.",
+      to_string(call.kind), sequence, describe_deadline(call, waited_seconds), describe(call),
+      list_members(missing, members),
+      call.timeout_seconds ? "timeout_seconds of this call"
+                           : "timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS");
 }
 
 }  // namespace cohort

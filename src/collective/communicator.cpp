@@ -1,5 +1,7 @@
 #include <cohort/collective/communicator.h>
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include <fmt/format.h>
@@ -13,10 +15,22 @@ namespace {
 
 // Every check of a caller's arguments happens here, once, before an implementation sees the call.
 
-CollectiveCall make_call(CollectiveKind kind, const Tensor& input, const Tensor& output,
-                         std::size_t elements) {
+CollectiveCall make_call(CollectiveKind kind, const CallOptions& options) {
+  if (options.timeout_seconds && !(*options.timeout_seconds >= 0)) {  // also for NaN
+    throw InvalidArgument("{}: timeout_seconds is {}; give a positive number, or 0 to wait for ever",
+                          to_string(kind), *options.timeout_seconds);
+  }
   CollectiveCall call;
   call.kind = kind;
+  call.layout = options.layout;
+  call.priority = options.priority;
+  call.timeout_seconds = options.timeout_seconds;
+  return call;
+}
+
+CollectiveCall make_call(CollectiveKind kind, const Tensor& input, const Tensor& output, std::size_t elements,
+                         const CallOptions& options) {
+  CollectiveCall call = make_call(kind, options);
   call.dtype = input.dtype();
   call.elements = elements;
   call.input = input.data();
@@ -68,7 +82,8 @@ std::size_t block_elements(CollectiveKind kind, const Tensor& whole, const char*
                         to_string(kind), whole.elements(), role, describe(whole), size);
 }
 
-CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout) {
+CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, ReduceOp op,
+                               const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kAllReduce;
   require_legal(op, input.dtype());
   if (&input != &output) {
@@ -76,18 +91,17 @@ CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, Reduce
     require_elements(kKind, output, "output", input.elements(), "as many as the input");
     require_aliasing(kKind, input, output, 0);
   }
-  CollectiveCall call = make_call(kKind, input, output, input.elements());
+  CollectiveCall call = make_call(kKind, input, output, input.elements(), options);
   call.op = op;
-  call.layout = layout;
   return call;
 }
 
 CollectiveCall reduce_call(const Tensor& input, const Tensor& output, ReduceOp op, int root, int rank,
-                           int size) {
+                           int size, const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kReduce;
   require_legal(op, input.dtype());
   require_member(kKind, root, size, "root");
-  CollectiveCall call = make_call(kKind, input, output, input.elements());
+  CollectiveCall call = make_call(kKind, input, output, input.elements(), options);
   call.op = op;
   call.root = root;
   if (rank != root) {
@@ -100,24 +114,26 @@ CollectiveCall reduce_call(const Tensor& input, const Tensor& output, ReduceOp o
   return call;
 }
 
-CollectiveCall broadcast_call(const Tensor& tensor, int root, int size) {
+CollectiveCall broadcast_call(const Tensor& tensor, int root, int size, const CallOptions& options) {
   require_member(CollectiveKind::kBroadcast, root, size, "root");
-  CollectiveCall call = make_call(CollectiveKind::kBroadcast, tensor, tensor, tensor.elements());
+  CollectiveCall call = make_call(CollectiveKind::kBroadcast, tensor, tensor, tensor.elements(), options);
   call.root = root;
   return call;
 }
 
-CollectiveCall all_gather_call(const Tensor& input, const Tensor& output, int rank, int size) {
+CollectiveCall all_gather_call(const Tensor& input, const Tensor& output, int rank, int size,
+                               const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kAllGather;
   require_same_dtype(kKind, input, output);
   require_elements(kKind, output, "output", input.elements() * static_cast<std::size_t>(size),
                    "the input's elements times the number of members");
   require_aliasing(kKind, input, output, static_cast<std::size_t>(rank) * input.bytes());
-  return make_call(kKind, input, output, input.elements());
+  return make_call(kKind, input, output, input.elements(), options);
 }
 
 CollectiveCall all_gather_uneven_call(const Tensor& input, const Tensor& output,
-                                      std::span<const std::size_t> counts, int rank, int size) {
+                                      std::span<const std::size_t> counts, int rank, int size,
+                                      const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kAllGather;
   if (counts.size() != static_cast<std::size_t>(size)) {
     throw InvalidArgument("{}: {} counts for {} members; give one per member", to_string(kKind),
@@ -133,36 +149,38 @@ CollectiveCall all_gather_uneven_call(const Tensor& input, const Tensor& output,
   require_elements(kKind, input, "input", counts[static_cast<std::size_t>(rank)], "this member's count");
   require_elements(kKind, output, "output", total, "the sum of all counts");
   require_aliasing(kKind, input, output, before * size_of(input.dtype()));
-  CollectiveCall call = make_call(kKind, input, output, input.elements());
+  CollectiveCall call = make_call(kKind, input, output, input.elements(), options);
   call.counts = counts;
   return call;
 }
 
-CollectiveCall reduce_scatter_call(const Tensor& input, const Tensor& output, ReduceOp op, int rank,
-                                   int size) {
+CollectiveCall reduce_scatter_call(const Tensor& input, const Tensor& output, ReduceOp op, int rank, int size,
+                                   const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kReduceScatter;
   require_legal(op, input.dtype());
   require_same_dtype(kKind, input, output);
   require_elements(kKind, input, "input", output.elements() * static_cast<std::size_t>(size),
                    "the output's elements times the number of members");
   require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
-  CollectiveCall call = make_call(kKind, input, output, output.elements());
+  CollectiveCall call = make_call(kKind, input, output, output.elements(), options);
   call.op = op;
   return call;
 }
 
-CollectiveCall all_to_all_call(const Tensor& input, const Tensor& output, int size) {
+CollectiveCall all_to_all_call(const Tensor& input, const Tensor& output, int size,
+                               const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kAllToAll;
   require_same_dtype(kKind, input, output);
   require_elements(kKind, output, "output", input.elements(), "as many as the input");
   require_disjoint(kKind, input, output);
-  return make_call(kKind, input, output, block_elements(kKind, input, "input", size));
+  return make_call(kKind, input, output, block_elements(kKind, input, "input", size), options);
 }
 
-CollectiveCall gather_call(const Tensor& input, const Tensor& output, int root, int rank, int size) {
+CollectiveCall gather_call(const Tensor& input, const Tensor& output, int root, int rank, int size,
+                           const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kGather;
   require_member(kKind, root, size, "root");
-  CollectiveCall call = make_call(kKind, input, output, input.elements());
+  CollectiveCall call = make_call(kKind, input, output, input.elements(), options);
   call.root = root;
   if (rank != root) {
     call.output = nullptr;
@@ -175,10 +193,11 @@ CollectiveCall gather_call(const Tensor& input, const Tensor& output, int root, 
   return call;
 }
 
-CollectiveCall scatter_call(const Tensor& input, const Tensor& output, int root, int rank, int size) {
+CollectiveCall scatter_call(const Tensor& input, const Tensor& output, int root, int rank, int size,
+                            const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kScatter;
   require_member(kKind, root, size, "root");
-  CollectiveCall call = make_call(kKind, output, output, output.elements());
+  CollectiveCall call = make_call(kKind, output, output, output.elements(), options);
   call.root = root;
   call.input = nullptr;
   if (rank != root) return call;
@@ -191,8 +210,8 @@ CollectiveCall scatter_call(const Tensor& input, const Tensor& output, int root,
   return call;
 }
 
-CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer, int tag, int rank,
-                            int size) {
+CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer, int tag, int rank, int size,
+                            const CallOptions& options) {
   require_member(kind, peer, size, "peer");
   if (peer == rank)
     throw InvalidArgument("{}: member {} cannot exchange messages with itself", to_string(kind), rank);
@@ -200,7 +219,7 @@ CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer,
   if (tag < 0 || tag > kLargestTag) {
     throw InvalidArgument("{}: tag {} is out of range; tags are 0 to {}", to_string(kind), tag, kLargestTag);
   }
-  CollectiveCall call = make_call(kind, tensor, tensor, tensor.elements());
+  CollectiveCall call = make_call(kind, tensor, tensor, tensor.elements(), options);
   call.root = peer;
   call.tag = tag;
   return call;
@@ -229,85 +248,129 @@ Work Communicator::start(const CollectiveCall& call) {
   return checks_->start(call, [this](const CollectiveCall& copy) { return begin(copy); });
 }
 
-void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout) {
-  run(all_reduce_call(input, output, op, layout));
+std::vector<Communicator::Recruit> Communicator::recruit(std::optional<int> color, int key,
+                                                         const std::array<std::uint64_t, 2>& brought) {
+  struct Entry {
+    std::int64_t takes_part = 0;
+    std::int64_t color = 0;
+    std::int64_t key = 0;
+    std::array<std::uint64_t, 2> brought{};
+  };
+  constexpr std::int64_t kWords = sizeof(Entry) / sizeof(std::int64_t);
+  const Entry own{color.has_value() ? 1 : 0, color.value_or(0), key, brought};
+  const Tensor input = Tensor::uninitialized({kWords}, DType::kInt64);
+  const Tensor output = Tensor::uninitialized({size(), kWords}, DType::kInt64);
+  std::memcpy(input.data(), &own, sizeof own);
+  run(make_call(CollectiveKind::kSplit, input, output, input.elements(), {}));
+  std::vector<Entry> all(static_cast<std::size_t>(size()));
+  std::memcpy(all.data(), output.data(), output.bytes());
+
+  std::vector<Recruit> recruits;
+  for (int member = 0; color && member < size(); ++member) {
+    const Entry& entry = all[static_cast<std::size_t>(member)];
+    if (entry.takes_part != 0 && entry.color == *color) recruits.push_back({member, entry.brought});
+  }
+  std::ranges::stable_sort(
+      recruits, {}, [&](const Recruit& recruit) { return all[static_cast<std::size_t>(recruit.rank)].key; });
+  return recruits;
+}
+
+void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op,
+                              const CallOptions& options) {
+  run(all_reduce_call(input, output, op, options));
 }
 Work Communicator::all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op,
-                                    std::uint64_t layout) {
-  return start(all_reduce_call(input, output, op, layout));
+                                    const CallOptions& options) {
+  return start(all_reduce_call(input, output, op, options));
 }
 
-void Communicator::reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root) {
-  run(reduce_call(input, output, op, root, rank(), size()));
+void Communicator::reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root,
+                          const CallOptions& options) {
+  run(reduce_call(input, output, op, root, rank(), size(), options));
 }
-Work Communicator::reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, int root) {
-  return start(reduce_call(input, output, op, root, rank(), size()));
-}
-
-void Communicator::broadcast(const Tensor& tensor, int root) { run(broadcast_call(tensor, root, size())); }
-Work Communicator::broadcast_async(const Tensor& tensor, int root) {
-  return start(broadcast_call(tensor, root, size()));
+Work Communicator::reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, int root,
+                                const CallOptions& options) {
+  return start(reduce_call(input, output, op, root, rank(), size(), options));
 }
 
-void Communicator::all_gather(const Tensor& input, const Tensor& output) {
-  run(all_gather_call(input, output, rank(), size()));
+void Communicator::broadcast(const Tensor& tensor, int root, const CallOptions& options) {
+  run(broadcast_call(tensor, root, size(), options));
 }
-Work Communicator::all_gather_async(const Tensor& input, const Tensor& output) {
-  return start(all_gather_call(input, output, rank(), size()));
+Work Communicator::broadcast_async(const Tensor& tensor, int root, const CallOptions& options) {
+  return start(broadcast_call(tensor, root, size(), options));
+}
+
+void Communicator::all_gather(const Tensor& input, const Tensor& output, const CallOptions& options) {
+  run(all_gather_call(input, output, rank(), size(), options));
+}
+Work Communicator::all_gather_async(const Tensor& input, const Tensor& output, const CallOptions& options) {
+  return start(all_gather_call(input, output, rank(), size(), options));
 }
 
 void Communicator::all_gather_uneven(const Tensor& input, const Tensor& output,
-                                     std::span<const std::size_t> counts) {
-  run(all_gather_uneven_call(input, output, counts, rank(), size()));
+                                     std::span<const std::size_t> counts, const CallOptions& options) {
+  run(all_gather_uneven_call(input, output, counts, rank(), size(), options));
 }
 Work Communicator::all_gather_uneven_async(const Tensor& input, const Tensor& output,
-                                           std::span<const std::size_t> counts) {
-  return start(all_gather_uneven_call(input, output, counts, rank(), size()));
+                                           std::span<const std::size_t> counts, const CallOptions& options) {
+  return start(all_gather_uneven_call(input, output, counts, rank(), size(), options));
 }
 
-void Communicator::reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op) {
-  run(reduce_scatter_call(input, output, op, rank(), size()));
+void Communicator::reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op,
+                                  const CallOptions& options) {
+  run(reduce_scatter_call(input, output, op, rank(), size(), options));
 }
-Work Communicator::reduce_scatter_async(const Tensor& input, const Tensor& output, ReduceOp op) {
-  return start(reduce_scatter_call(input, output, op, rank(), size()));
-}
-
-void Communicator::all_to_all(const Tensor& input, const Tensor& output) {
-  run(all_to_all_call(input, output, size()));
-}
-Work Communicator::all_to_all_async(const Tensor& input, const Tensor& output) {
-  return start(all_to_all_call(input, output, size()));
+Work Communicator::reduce_scatter_async(const Tensor& input, const Tensor& output, ReduceOp op,
+                                        const CallOptions& options) {
+  return start(reduce_scatter_call(input, output, op, rank(), size(), options));
 }
 
-void Communicator::gather(const Tensor& input, const Tensor& output, int root) {
-  run(gather_call(input, output, root, rank(), size()));
+void Communicator::all_to_all(const Tensor& input, const Tensor& output, const CallOptions& options) {
+  run(all_to_all_call(input, output, size(), options));
 }
-Work Communicator::gather_async(const Tensor& input, const Tensor& output, int root) {
-  return start(gather_call(input, output, root, rank(), size()));
-}
-
-void Communicator::scatter(const Tensor& input, const Tensor& output, int root) {
-  run(scatter_call(input, output, root, rank(), size()));
-}
-Work Communicator::scatter_async(const Tensor& input, const Tensor& output, int root) {
-  return start(scatter_call(input, output, root, rank(), size()));
+Work Communicator::all_to_all_async(const Tensor& input, const Tensor& output, const CallOptions& options) {
+  return start(all_to_all_call(input, output, size(), options));
 }
 
-void Communicator::barrier() { run(CollectiveCall{}); }
-Work Communicator::barrier_async() { return start(CollectiveCall{}); }
-
-void Communicator::send(const Tensor& tensor, int peer, int tag) {
-  run(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size()));
+void Communicator::gather(const Tensor& input, const Tensor& output, int root, const CallOptions& options) {
+  run(gather_call(input, output, root, rank(), size(), options));
 }
-Work Communicator::send_async(const Tensor& tensor, int peer, int tag) {
-  return start(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size()));
+Work Communicator::gather_async(const Tensor& input, const Tensor& output, int root,
+                                const CallOptions& options) {
+  return start(gather_call(input, output, root, rank(), size(), options));
 }
 
-void Communicator::receive(const Tensor& tensor, int peer, int tag) {
-  run(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size()));
+void Communicator::scatter(const Tensor& input, const Tensor& output, int root, const CallOptions& options) {
+  run(scatter_call(input, output, root, rank(), size(), options));
 }
-Work Communicator::receive_async(const Tensor& tensor, int peer, int tag) {
-  return start(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size()));
+Work Communicator::scatter_async(const Tensor& input, const Tensor& output, int root,
+                                 const CallOptions& options) {
+  return start(scatter_call(input, output, root, rank(), size(), options));
+}
+
+void Communicator::barrier(const CallOptions& options) { run(make_call(CollectiveKind::kBarrier, options)); }
+Work Communicator::barrier_async(const CallOptions& options) {
+  return start(make_call(CollectiveKind::kBarrier, options));
+}
+
+void Communicator::send(const Tensor& tensor, int peer, int tag, std::optional<double> timeout_seconds) {
+  run(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size(),
+                   {.timeout_seconds = timeout_seconds}));
+}
+Work Communicator::send_async(const Tensor& tensor, int peer, int tag,
+                              std::optional<double> timeout_seconds) {
+  return start(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size(),
+                            {.timeout_seconds = timeout_seconds}));
+}
+
+void Communicator::receive(const Tensor& tensor, int peer, int tag, std::optional<double> timeout_seconds) {
+  run(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size(),
+                   {.timeout_seconds = timeout_seconds}));
+}
+Work Communicator::receive_async(const Tensor& tensor, int peer, int tag,
+                                 std::optional<double> timeout_seconds) {
+  return start(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size(),
+                            {.timeout_seconds = timeout_seconds}));
 }
 
 }  // namespace cohort

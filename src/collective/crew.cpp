@@ -13,6 +13,7 @@ bool Crew::advance() {
     while (!steps.done() && steps.ready()) {
       steps.resume();
       moved = true;
+      if (!steps.done() && steps.rests()) break;
     }
   }
   for (; !steps_.empty() && steps_.front().done(); ++gone_) steps_.pop_front();
@@ -21,23 +22,34 @@ bool Crew::advance() {
 
 bool Crew::done(std::size_t number) const noexcept { return number < gone_ || steps_[number - gone_].done(); }
 
-// Every movement counts as progress of who waits, so that it does not take the long way for a standstill.
+// Every movement counts as progress of who waits, so that it does not take the long way for a standstill,
+// and is followed by a rest, so that what is more urgent gets its turn.
 
 Steps all_done(Crew& crew) {
-  while (!crew.done()) co_await until([&crew] { return crew.advance() || crew.done(); });
+  while (!crew.done()) {
+    co_await until([&crew] { return crew.advance() || crew.done(); });
+    co_await rest();
+  }
 }
 
 Steps one_done(Crew& crew, std::size_t number) {
-  while (!crew.done(number)) co_await until([&crew] { return crew.advance(); });
+  while (!crew.done(number)) {
+    co_await until([&crew] { return crew.advance(); });
+    co_await rest();
+  }
 }
 
 Steps beside(Crew& crew, Steps steps) {
   while (!steps.done()) {
     co_await until([&] {
       bool moved = crew.advance();
-      for (; !steps.done() && steps.ready(); moved = true) steps.resume();
+      for (; !steps.done() && steps.ready(); moved = true) {
+        steps.resume();
+        if (!steps.done() && steps.rests()) return true;
+      }
       return moved;
     });
+    co_await rest();
   }
 }
 

@@ -86,7 +86,7 @@ void GradientBuckets::start_next_bucket() {
   const Tensor& whole = lone ? gradients_[bucket.gradients.front()].result : *bucket.memory;
   try {
     for_each_call_part(whole, whole, [&](const Tensor& part, const Tensor&) {
-      works_.push_back(communicator_.all_reduce_async(part, part, op_, bucket.layout));
+      works_.push_back(communicator_.all_reduce_async(part, part, op_, {.layout = bucket.layout}));
     });
   } catch (const Error& error) {
     fail(error);

@@ -87,9 +87,14 @@ TEST_P(WrongSetting, IsRefusedWithWhatWouldHaveBeenRight) {
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(name + "=" + value), HasSubstr(expectation))));
 }
 
+TEST(Config, TakesDigitsForBooleans) {
+  EXPECT_TRUE(read({{"COHORT_CHECK_BUFFERS", "1"}}).check_buffers());
+  EXPECT_FALSE(read({{"COHORT_HUGE_PAGES", "0"}}).huge_pages());
+}
+
 INSTANTIATE_TEST_SUITE_P(Booleans, WrongSetting,
                          ::testing::Values(WrongValue{"COHORT_HUGE_PAGES", "yes",
-                                                      "true or false (default true)"},
+                                                      "true or false, also 1 or 0 (default true)"},
                                            WrongValue{"COHORT_HUGE_PAGES", "", "true or false"},
                                            WrongValue{"COHORT_HUGE_PAGES", "True", "true or false"}));
 INSTANTIATE_TEST_SUITE_P(Integers, WrongSetting,

@@ -48,6 +48,7 @@ class Alone final : public Communicator {
   explicit Alone(std::function<void()> in_flight)
       : Communicator(0, {MemberInfo{4, "n1"}}), in_flight_(std::move(in_flight)) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "alone"; }
+  [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int>, int) override { return nullptr; }
   void abort(const Error&) override {}
 
  private:

@@ -24,8 +24,11 @@ class ThreadInterleavings : public ::testing::TestWithParam<int> {
       }
       std::vector<std::thread> threads;
       threads.reserve(seats.size());
-      for (const auto& own : seats) {
-        threads.emplace_back([&own, seed, order] { check_interleaved(own, seed, order); });
+      for (auto& own : seats) {
+        threads.emplace_back([&own, seed, order] {
+          add_groups(own);
+          check_interleaved(own, seed, order);
+        });
       }
       for (std::thread& thread : threads) thread.join();
     }

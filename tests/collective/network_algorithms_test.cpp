@@ -42,7 +42,8 @@ void on_lane(int members, Algorithm algorithm) {
   threads.reserve(ranks.size());
   for (int member = 0; member < members; ++member) {
     threads.emplace_back([&, member] {
-      Wire wire(std::make_unique<ThreadTransport>(board, member));
+      ThreadTransport transport(board, member);
+      Wire wire(transport);
       algorithm(Lane(wire, ranks, member));
     });
   }
@@ -147,11 +148,13 @@ TEST(Streams, MoveBlocksOfAnyLength) {
     const auto board = std::make_shared<Switchboard>(2);
     const std::size_t bytes = elements * sizeof(std::int32_t);
     std::thread sender([&] {
-      Wire wire(std::make_unique<ThreadTransport>(board, 0));
+      ThreadTransport transport(board, 0);
+      Wire wire(transport);
       std::vector<std::int32_t> data = marks(0, elements);
       drive(stream_to(wire, 1, 1, bytes_of(data), bytes));
     });
-    Wire wire(std::make_unique<ThreadTransport>(board, 1));
+    ThreadTransport transport(board, 1);
+    Wire wire(transport);
     std::vector<std::int32_t> data(elements);
     drive(stream_from(wire, 0, 1, bytes_of(data), bytes));
     sender.join();

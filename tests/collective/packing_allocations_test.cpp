@@ -30,6 +30,7 @@ class LoneCommunicator final : public Communicator {
  public:
   LoneCommunicator() : Communicator(0, {MemberInfo{}}) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "lone"; }
+  [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int>, int) override { return nullptr; }
   void abort(const Error&) override {}
 
  private:

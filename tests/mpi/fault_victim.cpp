@@ -1,9 +1,9 @@
 // A program of which one worker comes to grief, at a phase and in a way that the command
 // line names: fault_victim PHASE HOW RANK. faults.sh looks at how the job ends.
 //
-// PHASE: init (before MPI_Init), start (the Session is new), collective, private (amid
-//        collectives whose buffers the others reach by the kernel only), compute or
-//        finalize (the others are at, or in, MPI_Finalize)
+// PHASE: init (before MPI_Init), start (the Session is new), collective, group (amid urgent
+//        collectives of a group), private (amid collectives whose buffers the others reach
+//        by the kernel only), compute or finalize (the others are at, or in, MPI_Finalize)
 // HOW:   kill, stop, uncaught (an exception leaves main), caught (outside the Session), none
 #include <mpi.h>
 
@@ -45,6 +45,7 @@ void work() {
   if (is_victim && phase == "start") come_to_grief();
   const auto communicator = session.make_communicator({});
   communicator->barrier();
+  const auto group = communicator->split(0, -session.rank());
   if (session.is_chief()) std::fputs("all are running\n", stderr);
   if (is_victim) {
     const auto wait_a_little = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
@@ -56,13 +57,18 @@ void work() {
     } else {
       wait_a_little();
     }
-    if (phase == "collective" || phase == "compute" || (phase == "finalize" && how != "kill"))
+    if (phase == "collective" || phase == "group" || phase == "compute" ||
+        (phase == "finalize" && how != "kill"))
       come_to_grief();
   }
   if (phase == "compute") compute_for_long();
   if (phase == "collective") {
     const cohort::Tensor tensor = cohort::Tensor::zeros({1'000'000}, cohort::DType::kFloat32);
     while (true) communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
+  }
+  if (phase == "group") {
+    const cohort::Tensor tensor = cohort::Tensor::zeros({100}, cohort::DType::kFloat32);
+    while (true) group->all_reduce(tensor, cohort::ReduceOp::kSum, {.priority = cohort::Priority::kUrgent});
   }
   if (phase == "private") {
     std::vector<float> values(1'000'000);

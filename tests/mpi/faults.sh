@@ -97,7 +97,7 @@ if [[ $phase == init ]]; then
   exit 0
 fi
 # Who waits in a collective gets an exception that names the call as well.
-if [[ ($phase == collective || $phase == private) && $how != stop ]]; then reason="all_reduce #[0-9]+: $reason"; fi
+if [[ ($phase == collective || $phase == group || $phase == private) && $how != stop ]]; then reason="all_reduce #[0-9]+: $reason"; fi
 for ((worker = 0; worker < victim; worker++)); do
   says "worker $worker( |:).*$reason" || fail "worker $worker does not name the culprit"
 done

@@ -1,7 +1,7 @@
 // Collectives in flight on several communicators over MPI at once, in random order.
 #include "interleavings.h"
 
-#include <array>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,9 @@ namespace {
 
 void run_seeds(WaitOrder order) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
-    std::array<std::unique_ptr<Communicator>, 3> communicators;
-    for (auto& communicator : communicators) communicator = session().make_communicator({});
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    for (int i = 0; i < 2; ++i) communicators.push_back(session().make_communicator({}));
+    add_groups(communicators);
     check_interleaved(communicators, seed, order);
   }
 }

@@ -466,14 +466,15 @@ void check_arguments(Communicator& communicator) {
 void check_packed(Communicator& communicator) {
   const int size = communicator.size();
   const Tensor tensor = exact_inputs(communicator.rank(), DType::kFloat32, ReduceOp::kSum, 10);
-  communicator.all_reduce(tensor, tensor, ReduceOp::kSum, 5);
+  communicator.all_reduce(tensor, tensor, ReduceOp::kSum, {.layout = 5});
   expect_same(tensor, exact_result(size, DType::kFloat32, ReduceOp::kSum, 10), "all_reduce with a layout");
 
   // As many elements, laid out in another way: the sum would be of things that do not belong together.
   if (size == 1) return;
   const std::uint64_t layout = communicator.rank() == size - 1 ? 6 : 5;
-  const std::string text = message_of(
-      ErrorCode::kInvalidArgument, [&] { communicator.all_reduce(tensor, tensor, ReduceOp::kSum, layout); });
+  const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
+    communicator.all_reduce(tensor, tensor, ReduceOp::kSum, {.layout = layout});
+  });
   EXPECT_THAT(text, HasSubstr("layout"));
 }
 

@@ -20,7 +20,8 @@ struct Planned {
   std::size_t communicator = 0;
   CollectiveKind kind = CollectiveKind::kBarrier;
   std::int64_t elements = 0;
-  int root = 0;
+  int root = 0;  ///< modulo the members of the communicator, which may be different groups
+  CallOptions options;
 };
 
 struct InFlight {
@@ -35,18 +36,21 @@ auto choose(std::mt19937& random, const Choices& choices) {
   return choices[std::uniform_int_distribution<std::size_t>(0, std::size(choices) - 1)(random)];
 }
 
-std::vector<Planned> make_plan(std::mt19937& random, std::size_t communicators, int members) {
+std::vector<Planned> make_plan(std::mt19937& random, std::size_t communicators) {
   constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllReduce,     CollectiveKind::kReduce,
                                        CollectiveKind::kBroadcast,     CollectiveKind::kAllGather,
                                        CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
                                        CollectiveKind::kBarrier};
   constexpr std::int64_t kElements[] = {1, 7, 500, 5'000, 20'000};
+  constexpr Priority kPriorities[] = {Priority::kNormal, Priority::kUrgent};
   std::vector<Planned> plan;
   for (std::size_t i = 0; i < kOperations; ++i) {
     plan.push_back({static_cast<int>(i),
                     std::uniform_int_distribution<std::size_t>(0, communicators - 1)(random),
-                    choose(random, kKinds), choose(random, kElements),
-                    std::uniform_int_distribution<int>(0, members - 1)(random)});
+                    choose(random, kKinds),
+                    choose(random, kElements),
+                    std::uniform_int_distribution<int>(0, 1000)(random),
+                    {.priority = choose(random, kPriorities)}});
   }
   return plan;
 }
@@ -86,9 +90,10 @@ Tensor sum_of_numbers(const Planned& planned, int members, std::int64_t elements
   return sum;
 }
 
-InFlight start(Communicator& communicator, const Planned& planned) {
+InFlight start(Communicator& communicator, Planned planned) {
   const int rank = communicator.rank();
   const int members = communicator.size();
+  planned.root %= members;
   const std::int64_t block = planned.elements;
   const std::int64_t all = block * members;
   const std::int64_t begin = block * rank;
@@ -97,23 +102,24 @@ InFlight start(Communicator& communicator, const Planned& planned) {
   switch (planned.kind) {
     case CollectiveKind::kAllReduce: {
       const Tensor tensor = numbers(planned, rank, block);
-      return {planned, communicator.all_reduce_async(tensor, ReduceOp::kSum), tensor,
+      return {planned, communicator.all_reduce_async(tensor, ReduceOp::kSum, planned.options), tensor,
               sum_of_numbers(planned, members, block)};
     }
     case CollectiveKind::kReduce: {
       const Tensor output = empty(block);
       return {planned,
-              communicator.reduce_async(numbers(planned, rank, block), output, ReduceOp::kSum, planned.root),
+              communicator.reduce_async(numbers(planned, rank, block), output, ReduceOp::kSum, planned.root,
+                                        planned.options),
               output, rank == planned.root ? sum_of_numbers(planned, members, block) : empty(block)};
     }
     case CollectiveKind::kBroadcast: {
       const Tensor tensor = numbers(planned, rank, block);
-      return {planned, communicator.broadcast_async(tensor, planned.root), tensor,
+      return {planned, communicator.broadcast_async(tensor, planned.root, planned.options), tensor,
               numbers(planned, planned.root, block)};
     }
     case CollectiveKind::kAllGather: {
       const Tensor output = empty(all);
-      Work work = communicator.all_gather_async(numbers(planned, rank, block), output);
+      Work work = communicator.all_gather_async(numbers(planned, rank, block), output, planned.options);
       const Tensor wanted = empty(all);
       for (int member = 0; member < members; ++member) {
         wanted.rows(block * member, block * (member + 1)).copy_from(numbers(planned, member, block));
@@ -122,12 +128,14 @@ InFlight start(Communicator& communicator, const Planned& planned) {
     }
     case CollectiveKind::kReduceScatter: {
       const Tensor output = empty(block);
-      return {planned, communicator.reduce_scatter_async(numbers(planned, rank, all), output, ReduceOp::kSum),
+      return {planned,
+              communicator.reduce_scatter_async(numbers(planned, rank, all), output, ReduceOp::kSum,
+                                                planned.options),
               output, sum_of_numbers(planned, members, all).rows(begin, begin + block)};
     }
     case CollectiveKind::kAllToAll: {
       const Tensor output = empty(all);
-      Work work = communicator.all_to_all_async(numbers(planned, rank, all), output);
+      Work work = communicator.all_to_all_async(numbers(planned, rank, all), output, planned.options);
       const Tensor wanted = empty(all);
       for (int member = 0; member < members; ++member) {
         wanted.rows(block * member, block * (member + 1))
@@ -135,7 +143,7 @@ InFlight start(Communicator& communicator, const Planned& planned) {
       }
       return {planned, std::move(work), output, wanted};
     }
-    default: return {planned, communicator.barrier_async(), Tensor(), Tensor()};
+    default: return {planned, communicator.barrier_async(planned.options), Tensor(), Tensor()};
   }
 }
 
@@ -164,8 +172,7 @@ void check_interleaved(std::span<const std::unique_ptr<Communicator>> communicat
   std::mt19937 own(seed * 1000 + static_cast<unsigned>(rank));
 
   std::vector<InFlight> in_flight;
-  for (const Planned& planned :
-       merged_anew(own, make_plan(common, communicators.size(), communicators.front()->size()))) {
+  for (const Planned& planned : merged_anew(own, make_plan(common, communicators.size()))) {
     in_flight.push_back(start(*communicators[planned.communicator], planned));
   }
 

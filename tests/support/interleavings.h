@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include <cohort/collective/communicator.h>
 
@@ -16,7 +17,15 @@ enum class WaitOrder {
   kOwn,     ///< every member waits in a random order of its own
 };
 
-/// All members call it together, with as many communicators and the same seed. Reports through
+/// Adds all members in reverse, and the group of this member among those of odd and of even ranks.
+inline void add_groups(std::vector<std::unique_ptr<Communicator>>& communicators) {
+  Communicator& everyone = *communicators.front();
+  communicators.push_back(everyone.split(0, -everyone.rank()));
+  communicators.push_back(everyone.split(everyone.rank() % 2));
+}
+
+/// All members call it together, with as many communicators and the same seed; the first has all members,
+/// others may be groups of some of them. Reports through
 /// GoogleTest what it finds wrong.
 void check_interleaved(std::span<const std::unique_ptr<Communicator>> communicators, unsigned seed,
                        WaitOrder order);

@@ -1,5 +1,6 @@
-// Runs a function once per member of a communicator over several nodes that are pretended:
-// groups of threads that meet in memory of their own, with a transport between them.
+// Runs a function once per member, each on a thread of its own, over several nodes that
+// are pretended: groups of threads that meet in memory of their own, with a transport
+// between them.
 #pragma once
 
 #include <functional>

@@ -32,6 +32,8 @@ class Switchboard {
   std::mutex mutex_;
   std::map<Line, std::deque<std::shared_ptr<Parcel>>> sent_;
   std::vector<std::deque<Transport::Note>> notes_;  ///< by receiver
+  /// Of groups, by their members and by how many these had together before.
+  std::map<std::pair<std::vector<int>, int>, std::weak_ptr<Switchboard>> groups_;
 };
 
 class ThreadTransport : public Transport {
@@ -44,6 +46,7 @@ class ThreadTransport : public Transport {
   void cancel(Ticket ticket) override;
   void tell(int member, std::string_view note) override;
   [[nodiscard]] std::optional<Note> hear() override;
+  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members) override;
   [[nodiscard]] bool any_thread() const noexcept override { return true; }
 
  private:
@@ -57,6 +60,7 @@ class ThreadTransport : public Transport {
 
   std::shared_ptr<Switchboard> board_;
   int rank_;
+  std::map<std::vector<int>, int> splits_;  ///< into groups of these members
   Ticket next_ = 0;
   std::map<Ticket, Pending> pending_;  ///< receives of one line complete in the order of their tickets
 };

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include <cohort/collective/call_options.h>
 #include <cohort/collective/reduce_op.h>
 #include <cohort/device/allocator.h>
 
@@ -27,6 +28,7 @@ enum class CollectiveKind : std::uint8_t {
   kAllToAll,
   kGather,
   kScatter,
+  kSplit,  ///< an all-gather of what members say about themselves
   kBarrier,
   kSend,
   kReceive,
@@ -52,6 +54,11 @@ struct CollectiveCall {
 
   /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
   std::uint64_t layout = 0;
+
+  Priority priority = Priority::kNormal;
+
+  /// How long the call waits for its members; unset: the communicator's time-out. 0: for ever.
+  std::optional<double> timeout_seconds;
 
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
   std::byte* output = nullptr;       ///< null where this member gets no result
@@ -91,7 +98,7 @@ struct CallSignature {
   CollectiveKind kind = CollectiveKind::kBarrier;
   DType dtype = DType::kUInt8;
   std::uint8_t op = 0;
-  std::uint8_t padding = 0;
+  Priority priority = Priority::kNormal;
   std::int32_t root = 0;
 
   friend bool operator==(const CallSignature&, const CallSignature&) = default;
@@ -115,6 +122,9 @@ struct MemberInfo {
                                                           std::span<const int> callers,
                                                           std::span<const MemberInfo> members,
                                                           int& odd_member);
+
+/// For example `deadline of 0.2 s (set for this call)`.
+[[nodiscard]] std::string describe_deadline(const CollectiveCall& call, double seconds);
 
 /// The message for members that did not arrive in time.
 [[nodiscard]] std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence,

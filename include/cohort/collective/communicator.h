@@ -7,17 +7,23 @@
 // A seat is used by one thread at a time. Where a function takes an input and an
 // output, they may be the same memory as described, and must not overlap otherwise.
 //
+// Urgent calls overtake normal ones; see CallOptions. `split` makes communicators among some of the
+// members.
+//
 // The `_async` forms return at once; the tensors must be left alone until the Work has
 // ended. Several may be in flight; they end in any order.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include <cohort/collective/call_options.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communication_options.h>
 #include <cohort/collective/tuning.h>
@@ -52,58 +58,82 @@ class Communicator {
   /// The figures that choices go by, once a call has needed them.
   [[nodiscard]] virtual std::vector<TuningFigure> tuning() const { return {}; }
 
-  /// Combines every member's tensor element by element; all members get the same bits. Where the
-  /// elements are those of several tensors, `layout` is a fingerprint of what lies where: members must
-  /// agree on it too, and not only on the number of elements.
-  void all_reduce(const Tensor& tensor, ReduceOp op) { all_reduce(tensor, tensor, op); }
-  void all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout = 0);
-  Work all_reduce_async(const Tensor& tensor, ReduceOp op) { return all_reduce_async(tensor, tensor, op); }
-  Work all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout = 0);
+  // Each call takes options of its own; see call_options.h.
+
+  /// Combines every member's tensor element by element; all members get the same bits.
+  void all_reduce(const Tensor& tensor, ReduceOp op, const CallOptions& options = {}) {
+    all_reduce(tensor, tensor, op, options);
+  }
+  void all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, const CallOptions& options = {});
+  Work all_reduce_async(const Tensor& tensor, ReduceOp op, const CallOptions& options = {}) {
+    return all_reduce_async(tensor, tensor, op, options);
+  }
+  Work all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op,
+                        const CallOptions& options = {});
 
   /// As all_reduce, but only `root` gets the result: its `output` is written, the others' ignored.
-  void reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root);
-  Work reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, int root);
+  void reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root,
+              const CallOptions& options = {});
+  Work reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, int root,
+                    const CallOptions& options = {});
 
   /// Every member's tensor becomes that of `root`.
-  void broadcast(const Tensor& tensor, int root);
-  Work broadcast_async(const Tensor& tensor, int root);
+  void broadcast(const Tensor& tensor, int root, const CallOptions& options = {});
+  Work broadcast_async(const Tensor& tensor, int root, const CallOptions& options = {});
 
   /// The members' inputs one after the other, by rank. `output` has size() times the elements of
   /// `input`, which may be this member's block of it.
-  void all_gather(const Tensor& input, const Tensor& output);
-  Work all_gather_async(const Tensor& input, const Tensor& output);
+  void all_gather(const Tensor& input, const Tensor& output, const CallOptions& options = {});
+  Work all_gather_async(const Tensor& input, const Tensor& output, const CallOptions& options = {});
 
   /// As all_gather with `counts[r]` elements from member r; every member passes the same counts.
-  void all_gather_uneven(const Tensor& input, const Tensor& output, std::span<const std::size_t> counts);
-  Work all_gather_uneven_async(const Tensor& input, const Tensor& output,
-                               std::span<const std::size_t> counts);
+  void all_gather_uneven(const Tensor& input, const Tensor& output, std::span<const std::size_t> counts,
+                         const CallOptions& options = {});
+  Work all_gather_uneven_async(const Tensor& input, const Tensor& output, std::span<const std::size_t> counts,
+                               const CallOptions& options = {});
 
   /// Combines as all_reduce; member r gets block r of the result. `input` has size() times the
   /// elements of `output`, which may be this member's block of it.
-  void reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op);
-  Work reduce_scatter_async(const Tensor& input, const Tensor& output, ReduceOp op);
+  void reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op,
+                      const CallOptions& options = {});
+  Work reduce_scatter_async(const Tensor& input, const Tensor& output, ReduceOp op,
+                            const CallOptions& options = {});
 
   /// Block s of member r's input becomes block r of member s's output.
-  void all_to_all(const Tensor& input, const Tensor& output);
-  Work all_to_all_async(const Tensor& input, const Tensor& output);
+  void all_to_all(const Tensor& input, const Tensor& output, const CallOptions& options = {});
+  Work all_to_all_async(const Tensor& input, const Tensor& output, const CallOptions& options = {});
 
   /// As all_gather, but only `root` gets the result: its `output` is written, the others' ignored.
-  void gather(const Tensor& input, const Tensor& output, int root);
-  Work gather_async(const Tensor& input, const Tensor& output, int root);
+  void gather(const Tensor& input, const Tensor& output, int root, const CallOptions& options = {});
+  Work gather_async(const Tensor& input, const Tensor& output, int root, const CallOptions& options = {});
 
   /// Member r gets block r of the root's `input`; the others' inputs are ignored.
-  void scatter(const Tensor& input, const Tensor& output, int root);
-  Work scatter_async(const Tensor& input, const Tensor& output, int root);
+  void scatter(const Tensor& input, const Tensor& output, int root, const CallOptions& options = {});
+  Work scatter_async(const Tensor& input, const Tensor& output, int root, const CallOptions& options = {});
 
   /// Returns once every member has called it.
-  void barrier();
-  Work barrier_async();
+  void barrier(const CallOptions& options = {});
+  Work barrier_async(const CallOptions& options = {});
 
   /// One message from this member to `peer`; matches the receive of the same tag, in order.
-  void send(const Tensor& tensor, int peer, int tag = 0);
-  Work send_async(const Tensor& tensor, int peer, int tag = 0);
-  void receive(const Tensor& tensor, int peer, int tag = 0);
-  Work receive_async(const Tensor& tensor, int peer, int tag = 0);
+  /// `timeout_seconds` is this message's, as in CallOptions.
+  void send(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
+  Work send_async(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
+  void receive(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
+  Work receive_async(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
+
+  /// Divides the members into groups. Those of one `color` get a communicator of their own, in the order
+  /// of `key`, and of their ranks here where keys are equal; who passes no color takes part in the call and
+  /// gets null. Collective over all members, and blocking. A group keeps this communicator's time-out and
+  /// nothing else of it: both are used, fail and go independently of each other.
+  /// @throws as any collective; Unavailable on the whole group when a member has no memory for its seat.
+  [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
+
+  /// A member of a group that is being split off.
+  struct Recruit {
+    int rank = 0;                            ///< in the communicator that is split
+    std::array<std::uint64_t, 2> brought{};  ///< what it wants the others to know
+  };
 
   /// Ends every pending and future call of this group, on the members that share this process,
   /// with `error`; used when a member can no longer take part.
@@ -111,6 +141,11 @@ class Communicator {
 
  protected:
   Communicator(int rank, std::vector<MemberInfo> members);
+
+  /// The exchange with which `split` begins: the members of this member's group, in their new order; none
+  /// where it takes part in no group.
+  [[nodiscard]] std::vector<Recruit> recruit(std::optional<int> color, int key,
+                                             const std::array<std::uint64_t, 2>& brought);
 
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.

@@ -62,7 +62,10 @@ class Steps {
     return promise.is_met == nullptr || promise.is_met(promise.condition);
   }
 
-  /// Goes on until the next wait or the end. @throws what the algorithm throws.
+  /// It waits for nothing, and has stopped to let others go first.
+  [[nodiscard]] bool rests() const noexcept { return handle_.promise().innermost->is_met == nullptr; }
+
+  /// Goes on until the next wait, the next rest or the end. @throws what the algorithm throws.
   void resume() {
     promise_type& outermost = handle_.promise();
     go_on(*outermost.innermost);
@@ -107,6 +110,9 @@ template <class Condition>
   return Until<Condition>(std::move(condition));
 }
 
+/// Lets others go first that are more urgent, in the middle of long work.
+[[nodiscard]] inline std::suspend_always rest() noexcept { return {}; }
+
 class Finished {
  public:
   explicit Finished(Steps& steps) noexcept : callee_(steps.handle_) {}
@@ -117,9 +123,9 @@ class Finished {
     Steps::promise_type* outermost = &caller.promise();
     while (outermost->caller != nullptr) outermost = outermost->caller;
     outermost->innermost = callee.innermost;
-    // One that was started before has something to wait for.
+    // One that was started before may have something to wait for.
     if (callee.innermost->is_met != nullptr) return std::noop_coroutine();
-    return callee_;
+    return Steps::Handle::from_promise(*callee.innermost);
   }
   void await_resume() const {
     if (callee_.promise().error) std::rethrow_exception(callee_.promise().error);

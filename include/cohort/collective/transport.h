@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -64,6 +65,10 @@ class Transport {
   /// Longest message of a long collective; the same on all members. Longer ones may wait for a member that
   /// is busy elsewhere, shorter ones pay their fixed cost too often.
   [[nodiscard]] virtual std::size_t message_bytes() const noexcept { return std::size_t{56} << 10; }
+
+  /// A transport among these members alone, numbered anew in this order; nothing that goes through one of
+  /// the two is seen by the other. Collective over `members`, all of whom are known to call it.
+  [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members) = 0;
 
   /// Whether any thread may use it, one at a time; otherwise only the one that made it.
   [[nodiscard]] virtual bool any_thread() const noexcept = 0;

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -13,8 +14,13 @@ using namespace std::chrono_literals;
 /// Those who wait look around once per millisecond, but may have been put off their core.
 constexpr auto kTimeToAnswer = 500ms;
 
+/// How long an urgent call waits before it looks for a disagreement about its priority. Notes cost an MPI
+/// communicator when theirs goes, so calls that are merely slow shall send none.
+constexpr auto kTimeToMeet = 300ms;
+
 constexpr std::string_view kAsk = "ask";
 constexpr std::string_view kHere = "here";
+constexpr char kUrgent = '^';  // first of a note that goes on with the signature of an urgent call
 constexpr char kFailed = '!';  // first of a note that goes on with the error's fields, each on a line
 
 std::string to_note(const Error& error) {
@@ -57,15 +63,22 @@ void Inquest::heed(const Transport::Note& note, bool in_collective) {
     if (!reported_) reported_ = from_note(note.text);
     return;
   }
-  if (hearing_) hearing_->present[static_cast<std::size_t>(note.from)] = true;
+  if (note.text.front() == kUrgent) {
+    std::memcpy(&urgent_elsewhere_[note.from], note.text.data() + 1, sizeof(CallSignature));
+    return;
+  }
+  for (std::optional<Hearing>& hearing : hearings_) {
+    if (hearing) hearing->present[static_cast<std::size_t>(note.from)] = true;
+  }
   if (note.text != kAsk) return;
   if (in_collective) transport_.tell(note.from, kHere);
   if (note.from < topology_.rank()) turn_of_lower_ = Deadline::after(2 * kTimeToAnswer);
 }
 
-void Inquest::ask_all() {
-  hearing_ = Hearing{Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size())};
-  hearing_->present[static_cast<std::size_t>(topology_.rank())] = true;
+void Inquest::ask_all(Priority priority) {
+  std::optional<Hearing>& hearing = this->hearing(priority);
+  hearing = Hearing{Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size())};
+  hearing->present[static_cast<std::size_t>(topology_.rank())] = true;
   for (int member = 0; member < topology_.members(); ++member) {
     if (member != topology_.rank()) transport_.tell(member, kAsk);
   }
@@ -73,24 +86,57 @@ void Inquest::ask_all() {
 
 std::optional<Error> Inquest::conclude(const CollectiveCall& call, std::uint64_t number,
                                        std::chrono::duration<double> allowed) {
-  if (!hearing_) ask_all();
-  if (!hearing_->end.expired() || (turn_of_lower_ && !turn_of_lower_->expired())) return std::nullopt;
+  const std::optional<Hearing>& hearing = this->hearing(call.priority);
+  if (!hearing) ask_all(call.priority);
+  if (!hearing->end.expired() || (turn_of_lower_ && !turn_of_lower_->expired())) return std::nullopt;
   std::vector<int> missing;
   for (std::size_t member = 0; member < members_.size(); ++member) {
-    if (!hearing_->present[member]) missing.push_back(static_cast<int>(member));
+    if (!hearing->present[member]) missing.push_back(static_cast<int>(member));
   }
   const std::string name = fmt::format("{} #{}", to_string(call.kind), number);
   if (missing.empty()) {
     return DeadlineExceeded(
         ErrorOrigin{name, -1, ""},
-        fmt::format("{}: deadline of {:.3g} s passed in {} without a byte moving, though all members are "
+        fmt::format("{}: {} passed in {} without a byte moving, though all members are "
                     "waiting in a collective. The network between their nodes is cut or overloaded, or they "
                     "wait for each other in different communicators",
-                    name, allowed.count(), describe(call)));
+                    name, describe_deadline(call, allowed.count()), describe(call)));
   }
   const auto first = static_cast<std::size_t>(missing.front());
   return DeadlineExceeded(ErrorOrigin{name, missing.front(), members_[first].host},
                           explain_missing(call, number, missing, members_, allowed.count()));
+}
+
+std::optional<Error> Inquest::compare_priorities(const CallSignature& call,
+                                                 std::chrono::duration<double> waited) {
+  if (call.priority == Priority::kUrgent) {
+    if (waited < kTimeToMeet || told_urgent_ == call.sequence) return std::nullopt;
+    told_urgent_ = call.sequence;
+    std::string note(1 + sizeof call, kUrgent);
+    std::memcpy(note.data() + 1, &call, sizeof call);
+    for (int node = 0; node < topology_.nodes(); ++node) {
+      if (node != topology_.own_node()) transport_.tell(topology_.members_of(node).front(), note);
+    }
+    return std::nullopt;
+  }
+  if (urgent_elsewhere_.empty()) return std::nullopt;
+  std::vector<CallSignature> calls{call};
+  std::vector<int> callers{topology_.rank()};
+  for (int node = 0; node < topology_.nodes(); ++node) {
+    const auto urgent = urgent_elsewhere_.find(topology_.members_of(node).front());
+    const bool differs = urgent != urgent_elsewhere_.end() && urgent->second.sequence == call.sequence;
+    // The first of those in a normal call concludes, so that there is one error.
+    if (!differs && node < topology_.own_node()) return std::nullopt;
+    if (!differs) continue;
+    calls.push_back(urgent->second);
+    callers.push_back(urgent->first);
+  }
+  int odd = 0;
+  const std::optional<std::string> text = explain_mismatch(calls, callers, members_, odd);
+  if (!text) return std::nullopt;
+  return InvalidArgument(ErrorOrigin{fmt::format("{} #{}", to_string(call.kind), call.sequence), odd,
+                                     members_[static_cast<std::size_t>(odd)].host},
+                         *text);
 }
 
 void Inquest::report(const Error& failure) {

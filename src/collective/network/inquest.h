@@ -7,7 +7,10 @@
 // concludes and the others adopt its error, so that all members report the same.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,8 +37,14 @@ class Inquest {
   [[nodiscard]] std::optional<Error> conclude(const CollectiveCall& call, std::uint64_t number,
                                               std::chrono::duration<double> allowed);
 
-  /// What was waited for has come.
-  void drop() noexcept { hearing_.reset(); }
+  /// What calls of this priority waited for has come.
+  void drop(Priority priority) noexcept { hearing(priority).reset(); }
+
+  /// For a leader that has waited in `call`: the error if the leader of another node waits in the same
+  /// call, by its number, with another priority. They would never meet, so those in urgent calls say so
+  /// once they have waited for long.
+  [[nodiscard]] std::optional<Error> compare_priorities(const CallSignature& call,
+                                                        std::chrono::duration<double> waited);
 
   /// Tells the members of other nodes. Any thread may call it.
   void report(const Error& failure);
@@ -46,14 +55,19 @@ class Inquest {
     std::vector<bool> present;
   };
   void heed(const Transport::Note& note, bool in_collective);
-  void ask_all();
+  void ask_all(Priority priority);
+  [[nodiscard]] std::optional<Hearing>& hearing(Priority priority) noexcept {
+    return hearings_[static_cast<std::size_t>(priority)];
+  }
 
   Transport& transport_;
   const Topology& topology_;
   std::vector<MemberInfo> members_;
-  std::optional<Hearing> hearing_;
+  std::array<std::optional<Hearing>, kPriorities> hearings_;  ///< by the priority of the late call
   std::optional<Deadline> turn_of_lower_;  ///< till when a member of lower rank may conclude first
   std::optional<Error> reported_;
+  std::optional<std::uint64_t> told_urgent_;       ///< the call of which other leaders know
+  std::map<int, CallSignature> urgent_elsewhere_;  ///< by leader, the latest that it has told of
 };
 
 }  // namespace cohort::network

@@ -35,17 +35,14 @@ std::vector<int> lane_of(const Topology& topology) {
 
 }  // namespace
 
-Link::Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology)
+Link::Link(node::Seat& seat, Wire& wire, Inquest& inquest, const Topology& topology)
     : seat_(seat),
-      topology_(std::move(topology)),
-      any_thread_(transport->any_thread()),
-      wire_(std::move(transport)),
-      inquest_(wire_.transport(), topology_, seat.group().members()),
-      messages_(wire_, topology_.rank(), seat.group().members()),
-      site_{seat_, wire_, topology_, constants_, lane_of(topology_)},
+      topology_(topology),
+      inquest_(inquest),
+      site_{seat_, wire, topology_, constants_, lane_of(topology_)},
       peers_(site_),
       leaders_(leaders_of(topology_)),
-      roll_call_(Lane(wire_, leaders_, topology_.own_node()), topology_, kRidingBytes),
+      roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kRidingBytes),
       cells_(static_cast<std::size_t>(topology_.members())) {}
 
 bool Link::rides(const CollectiveCall& call) const {
@@ -116,7 +113,11 @@ Steps Link::carry_out_registered(const CollectiveCall& call, const Selection::Ch
 
 Selection::Choice Link::registered_choice(const CollectiveCall& call) const {
   const Selection& selection = seat_.group().selection();
-  if (!selection.has_registered() || rides(call) || seat_.group().fixes_order_of(call)) return {};
+  // There are no tags for their messages beside those of urgent calls.
+  if (!selection.has_registered() || call.priority != Priority::kNormal || rides(call) ||
+      seat_.group().fixes_order_of(call)) {
+    return {};
+  }
   const CallShape shape{.kind = call.kind,
                         .dtype = call.dtype,
                         .op = call.op,
@@ -168,7 +169,7 @@ Steps Link::agree_on_tuning(const CollectiveCall& call) {
       small_part(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word), sizeof word);
   co_await finished(publication);
   if (!word.known) {
-    const Lane leaders(wire_, leaders_, topology_.own_node());
+    const Lane leaders(site_.wire, leaders_, topology_.own_node());
     const auto take_maximum = [this](std::span<double> values) {
       return small_part(CollectiveKind::kAllReduce, DType::kFloat64,
                         reinterpret_cast<std::byte*>(values.data()), values.size());
@@ -251,6 +252,7 @@ Steps Link::carry_out_large(const CollectiveCall& call) {
     case CollectiveKind::kReduce: return two_level_reduce(site_, call);
     case CollectiveKind::kReduceScatter: return two_level_reduce_scatter(site_, call);
     case CollectiveKind::kBroadcast: return two_level_broadcast(site_, call);
+    case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather: return two_level_all_gather(site_, call);
     case CollectiveKind::kGather: return two_level_gather(site_, call);
     case CollectiveKind::kScatter: return two_level_scatter(site_, call);
@@ -316,14 +318,13 @@ void Link::collect_result(const CollectiveCall& call) {
 }
 
 std::optional<Error> Link::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
-  const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
-  if (std::optional<Error> error = inquest_.listen(in_collective)) return error;
-  if (!in_collective) return std::nullopt;
-  const std::chrono::duration<double> timeout = seat_.group().timeout();
+  const std::chrono::duration<double> timeout = seat_.group().timeout(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
     return inquest_.conclude(call, seat_.number(), timeout);
-  inquest_.drop();
-  return std::nullopt;
+  inquest_.drop(call.priority);
+  // The leaders of the other nodes may wait for this one in a call of another priority.
+  if (!topology_.is_leader()) return std::nullopt;
+  return inquest_.compare_priorities(signature(call, seat_.number()), waiting.waited());
 }
 
 }  // namespace cohort::network

@@ -1,38 +1,35 @@
-// One member's part in a communicator over several nodes: what the node's engine calls
-// the outside. A collective begins on the node, where members announce what they call;
+// One member's part in the collectives of a communicator over several nodes, for calls of
+// one priority. A collective begins on the node, where members announce what they call;
 // the leaders then hold a roll call; small calls end with that, and others go on with an
 // algorithm of two levels.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include <cohort/collective/communicator.h>
-#include <cohort/collective/transport.h>
 
-#include "../node/outside.h"
 #include "../node/seat.h"
 #include "inquest.h"
 #include "network_peers.h"
-#include "remote_messages.h"
 #include "roll_call.h"
 #include "site.h"
 
 namespace cohort::network {
 
-class Link final : public node::Outside {
+class Link {
  public:
-  Link(node::Seat& seat, std::unique_ptr<Transport> transport, Topology topology);
+  /// Borrows all of it.
+  Link(node::Seat& seat, Wire& wire, Inquest& inquest, const Topology& topology);
 
-  [[nodiscard]] Steps carry_out(const CollectiveCall& call) override;
-  [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
-  [[nodiscard]] Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
-  void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
-  [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
-                                                 const node::Waiting& waiting) override;
-  void tell(const Error& failure) override { inquest_.report(failure); }
-  [[nodiscard]] std::vector<TuningFigure> tuning() const override;
-  [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
+  /// A whole collective, with its parts on this node. `call` must outlive it.
+  [[nodiscard]] Steps carry_out(const CollectiveCall& call);
+
+  /// For who waits in `call`: an error of the whole group, if there is a reason not to wait any longer.
+  [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call, const node::Waiting& waiting);
+
+  /// The figures that choices go by, once a call has needed them.
+  [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
  private:
   [[nodiscard]] bool rides(const CollectiveCall& call) const;
@@ -57,13 +54,10 @@ class Link final : public node::Outside {
   [[nodiscard]] const std::byte* contribution_of(int seat) const noexcept;
 
   node::Seat& seat_;
-  Topology topology_;
+  const Topology& topology_;
   std::optional<TuningTable> tuning_;  ///< the same on all members; none before the first large call
   CostConstants constants_ = kBuiltInConstants;
-  bool any_thread_;
-  Wire wire_;
-  Inquest inquest_;
-  RemoteMessages messages_;
+  Inquest& inquest_;
   Site site_;
   NetworkPeers peers_;
   std::vector<int> leaders_;

@@ -1,7 +1,7 @@
 #include <cohort/collective/network_communicator.h>
 
 #include "../node/member_communicator.h"
-#include "link.h"
+#include "bridge.h"
 
 namespace cohort {
 std::vector<std::unique_ptr<Communicator>> make_network_communicators(const NetworkGroupOptions& options) {
@@ -15,9 +15,9 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
     const int seat = group->first_own_seat() + i;
     const int rank = group->rank_of(seat);
     auto member = std::make_shared<node::Member>(group, seat);
-    member->set_outside(std::make_shared<network::Link>(member->seat(), options.transport(rank),
-                                                        network::Topology(node_of, rank)));
-    seats.push_back(std::make_unique<node::MemberCommunicator>("network", std::move(member)));
+    member->set_outside(std::make_shared<network::Bridge>(*member, options.transport(rank),
+                                                          network::Topology(node_of, rank)));
+    seats.push_back(std::make_unique<node::MemberCommunicator>(std::move(member)));
   }
   return seats;
 }

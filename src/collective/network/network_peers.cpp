@@ -11,7 +11,7 @@ int NetworkPeers::tag_of_turn(int other, int tag) const {
   // for the next one's.
   constexpr int kFirstTag = 8192;
   constexpr int kTurns = 4;
-  static_assert(kFirstTag + kTurns * (kLargestTag + 1) <= Transport::kLargestTag + 1);
+  static_assert(kFirstTag + kTurns * (kLargestTag + 1) <= kFirstUrgentTag);
   return kFirstTag + static_cast<int>(site_.seat.number() % kTurns) * (kLargestTag + 1) + tag;
 }
 

@@ -52,6 +52,9 @@ struct Site {
   [[nodiscard]] BroadcastAlgorithm broadcast_algorithm(std::size_t lane_bytes) const;
 };
 
+/// Where the tags of urgent calls begin: beyond those of normal ones, registered algorithms among them.
+inline constexpr int kFirstUrgentTag = 28'000;
+
 /// Tags: the roll call has 0, so parts begin at 1; those in flight together differ.
 [[nodiscard]] inline int tag_of_part(std::size_t part) noexcept { return 1 + static_cast<int>(part % 4096); }
 

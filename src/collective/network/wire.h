@@ -1,6 +1,6 @@
 // A member's end of the wire: transfers that know whether they are pending, and memory
 // for what is on its way, which is kept beyond a failure since the transport may still
-// read and write it.
+// read and write it. Several wires may share a transport.
 #pragma once
 
 #include <cstddef>
@@ -63,10 +63,11 @@ class Transfer {
 
 class Wire {
  public:
-  explicit Wire(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+  /// The transport's tags from `first_tag` on are this wire's alone.
+  explicit Wire(Transport& transport, int first_tag = 0) : transport_(transport), first_tag_(first_tag) {}
 
-  [[nodiscard]] Transport& transport() noexcept { return *transport_; }
-  [[nodiscard]] std::size_t message_bytes() const noexcept { return transport_->message_bytes(); }
+  [[nodiscard]] Transport& transport() noexcept { return transport_; }
+  [[nodiscard]] std::size_t message_bytes() const noexcept { return transport_.message_bytes(); }
 
   /// Nothing moves, and no message is sent, for no bytes.
   [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes);
@@ -79,7 +80,8 @@ class Wire {
 
  private:
   RoomPool rooms_;
-  std::unique_ptr<Transport> transport_;
+  Transport& transport_;
+  int first_tag_;
 };
 
 }  // namespace cohort::network

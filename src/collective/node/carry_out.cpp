@@ -110,7 +110,10 @@ Steps carry_out_registered(Seat& seat, const CollectiveCall& call, const CallPla
 Selection::Choice registered_choice(const Seat& seat, const CollectiveCall& call, const CallPlan& plan) {
   const Selection& selection = seat.group().selection();
   // Parts of calls over several nodes are no concern of a program's.
-  if (!selection.has_registered() || seat.reaches_outside() || seat.group().fixes_order_of(call)) return {};
+  // And urgent calls would meet the messages of normal ones.
+  if (!selection.has_registered() || seat.reaches_outside() || call.priority != Priority::kNormal ||
+      seat.group().fixes_order_of(call))
+    return {};
   const CallShape shape{.kind = call.kind,
                         .dtype = call.dtype,
                         .op = call.op,

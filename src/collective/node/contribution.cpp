@@ -117,6 +117,7 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& pl
     case CollectiveKind::kGather:
       if (rank != root) return;
       [[fallthrough]];
+    case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather:
       for (std::size_t member = 0; member < cells.size(); ++member) {
         const Block block = block_of(call, static_cast<int>(member));

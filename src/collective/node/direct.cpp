@@ -108,31 +108,49 @@ class DirectExchange {
       for (const RemoteBuffer* buffer : {&buffers_.back().input, &buffers_.back().output})
         all_addressed &= buffer->addressed() || !buffer->exists();
     }
+    hints_ = hints_for(whole());
     block_bytes_ = all_addressed ? kEverything : kSingleCopyBlock;
     if (!all_addressed) room_ = allocate(kSingleCopyBlock * (buffers_.size() + 1), Device());
   }
 
-  void work() const {
+  /// What this member works on: bytes of whole inputs and outputs, or of blocks.
+  [[nodiscard]] Share whole() const {
     const std::size_t bytes = call_.elements * size_of(call_.dtype);
-    const Share own = bytes_of(block_of(call_, place_.rank));
-    const Share share = share_of(place_.rank, place_.size, bytes);
+    switch (call_.kind) {
+      case CollectiveKind::kAllReduce:
+      case CollectiveKind::kReduce: return share_of(place_.rank, place_.size, bytes);
+      case CollectiveKind::kBroadcast:
+        return shares_broadcast() ? share_of(place_.rank, 2, bytes) : Share{0, bytes};
+      case CollectiveKind::kAllToAll: return {0, block_elements(call_) * size_of(call_.dtype)};
+      default: return {0, own_block().bytes};
+    }
+  }
+
+  /// Does a part of it.
+  void work(const Share& part) const {
+    const Share own = own_block();
     switch (call_.kind) {
       // This member's output first: its lines are the ones that go to the nearest cache.
-      case CollectiveKind::kAllReduce: return reduce(share, 0, {place_.rank, place_.size});
-      case CollectiveKind::kReduce: return reduce(share, 0, {call_.root, 1});
-      case CollectiveKind::kReduceScatter: return reduce({0, own.bytes}, own.begin, {place_.rank, 1});
-      case CollectiveKind::kBroadcast: return broadcast(bytes);
+      case CollectiveKind::kAllReduce: return reduce(part, 0, {place_.rank, place_.size});
+      case CollectiveKind::kReduce: return reduce(part, 0, {call_.root, 1});
+      case CollectiveKind::kReduceScatter: return reduce(part, own.begin, {place_.rank, 1});
+      case CollectiveKind::kBroadcast: return broadcast(part);
+      case CollectiveKind::kSplit:
       case CollectiveKind::kAllGather:
-        return for_each_other([&](int to) { copy(input(place_.rank), 0, output(to), own.begin, own.bytes); });
+        return for_each_other([&](int to) {
+          copy(input(place_.rank), part.begin, output(to), own.begin + part.begin, part.bytes);
+        });
       case CollectiveKind::kGather:
-        return copy(input(place_.rank), 0, output(call_.root), own.begin, own.bytes);
+        return copy(input(place_.rank), part.begin, output(call_.root), own.begin + part.begin, part.bytes);
       case CollectiveKind::kScatter:
-        return copy(input(call_.root), own.begin, output(place_.rank), 0, own.bytes);
+        return copy(input(call_.root), own.begin + part.begin, output(place_.rank), part.begin, part.bytes);
       case CollectiveKind::kAllToAll:
         return for_each_other([&](int to) {
           const Share theirs = bytes_of(block_of(call_, to));
-          copy(input(place_.rank), theirs.begin, output(to),
-               static_cast<std::size_t>(place_.rank) * theirs.bytes, theirs.bytes);
+          const std::size_t begin = std::min(part.begin, theirs.bytes);
+          copy(input(place_.rank), theirs.begin + begin, output(to),
+               static_cast<std::size_t>(place_.rank) * theirs.bytes + begin,
+               std::min(part.bytes, theirs.bytes - begin));
         });
       case CollectiveKind::kBarrier:
       case CollectiveKind::kSend:
@@ -164,7 +182,6 @@ class DirectExchange {
 
   /// Reduces a share of all members' inputs, which begins at `offset` of each, to the targets' outputs.
   void reduce(const Share& share, std::size_t offset, const Targets& targets) const {
-    const ReductionHints hints = hints_for(share);
     const std::span<const std::byte*> sources = seat_.pointers();
     const std::span<std::byte*> results = seat_.more_pointers();
     const std::size_t end = share.begin + share.bytes;
@@ -178,7 +195,7 @@ class DirectExchange {
         if (target.addressed()) results[addressed++] = target.target(begin, nullptr);
       });
       if (addressed == 0) results[addressed++] = room(place_.size);
-      kernel_(sources, results.first(addressed), bytes / size_of(call_.dtype), hints);
+      kernel_(sources, results.first(addressed), bytes / size_of(call_.dtype), hints_);
       for_each(targets, [&](const RemoteBuffer& target) {
         if (!target.addressed()) target.put(begin, results.front(), bytes);
       });
@@ -208,17 +225,26 @@ class DirectExchange {
     for (int step = 0; step < place_.size; ++step) function((place_.rank + step) % place_.size);
   }
 
-  void broadcast(std::size_t bytes) const {
+  [[nodiscard]] Share own_block() const {
+    const Block block = block_of(call_, place_.rank);
+    return {block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
+  }
+
+  /// Both of two members copy a half.
+  [[nodiscard]] bool shares_broadcast() const {
+    return place_.size == 2 && call_.elements * size_of(call_.dtype) >= kSmallestSharedBroadcast;
+  }
+
+  void broadcast(const Share& part) const {
     const bool is_root = place_.rank == call_.root;
     if (place_.size != 2) {
       // Those who want the data are enough to saturate its source.
-      if (!is_root) copy(input(call_.root), 0, output(place_.rank), 0, bytes);
-    } else if (bytes < kSmallestSharedBroadcast) {
-      if (is_root) copy(input(call_.root), 0, output(1 - call_.root), 0, bytes);
-    } else {
-      // Both copy a half, past the caches: what was there is of no use any more.
-      const Share half = share_of(place_.rank, 2, bytes);
-      copy(input(call_.root), half.begin, output(1 - call_.root), half.begin, half.bytes, CopyHint::kStream);
+      if (!is_root) copy(input(call_.root), part.begin, output(place_.rank), part.begin, part.bytes);
+    } else if (shares_broadcast()) {
+      // Past the caches: what was there is of no use any more.
+      copy(input(call_.root), part.begin, output(1 - call_.root), part.begin, part.bytes, CopyHint::kStream);
+    } else if (is_root) {
+      copy(input(call_.root), part.begin, output(1 - call_.root), part.begin, part.bytes);
     }
   }
 
@@ -242,6 +268,7 @@ class DirectExchange {
   const Place& place_;
   bool in_place_;
   std::vector<Buffers> buffers_;
+  ReductionHints hints_;
   std::size_t block_bytes_ = kEverything;
   std::shared_ptr<const Buffer> room_;  ///< a block per member, and one for the result
 };
@@ -283,7 +310,12 @@ bool all_in_place(const Seat& seat) noexcept {
 }
 
 Steps exchange_directly(Seat& seat, const CollectiveCall& call, ReductionKernel kernel, bool in_place) {
-  DirectExchange(seat, call, kernel, in_place).work();
+  const DirectExchange exchange(seat, call, kernel, in_place);
+  const Share whole = exchange.whole();
+  for (std::size_t done = 0; done < whole.bytes; done += kBytesBetweenRests) {
+    if (done > 0) co_await rest();
+    exchange.work({whole.begin + done, std::min(kBytesBetweenRests, whole.bytes - done)});
+  }
   seat.raise_shares();
   co_await until([&seat] { return seat.all_have_shares(); });
 }

@@ -57,6 +57,7 @@ struct Member::Operation {
 
   const OwnedCall call;
   RegisteredBlocks registered;
+  std::uint64_t number = 0;  ///< of a collective, among those of all priorities
   Steps steps;
   Waiting waiting;
   std::optional<Error> error;
@@ -84,9 +85,11 @@ class Member::InFlight final : public Work::State {
   std::shared_ptr<Operation> operation_;
 };
 
-Member::Member(std::shared_ptr<NodeGroup> group, int seat)
-    : seat_(std::move(group), seat), mailbox_(seat_), peers_(seat_, mailbox_) {
-  seat_.set_peers(peers_);
+Member::Member(const std::shared_ptr<NodeGroup>& group, int seat)
+    : seats_{Seat(group, seat, Priority::kNormal), Seat(group, seat, Priority::kUrgent)},
+      mailbox_(seats_.front()),
+      peers_(seats_.front(), mailbox_) {
+  seats_.front().set_peers(peers_);
 }
 
 Member::~Member() {
@@ -96,19 +99,31 @@ Member::~Member() {
   std::ranges::move(peers_.take_rooms(), std::back_inserter(held));
   // Transfers may still be on their way.
   if (outside_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(outside_));
-  group().leave(seat_.place().rank, std::move(held));
+  group().leave(place().rank, std::move(held));
 }
 
 void Member::set_outside(std::shared_ptr<Outside> outside) {
   outside_ = std::move(outside);
-  seat_.set_outside(outside_.get());
+  for (Seat& seat : seats_) seat.set_outside(outside_.get());
+}
+
+std::shared_ptr<Member> Member::split(std::span<const Communicator::Recruit> recruits, NewSeat seat) {
+  const auto group = std::make_shared<NodeGroup>(this->group(), recruits, rank(), std::move(seat));
+  auto member = std::make_shared<Member>(group, group->first_own_seat());
+  if (outside_ == nullptr) return member;
+  std::vector<int> ranks;
+  ranks.reserve(recruits.size());
+  for (const Communicator::Recruit& recruit : recruits) ranks.push_back(recruit.rank);
+  if (std::shared_ptr<Outside> outside = outside_->split(ranks, *member))
+    member->set_outside(std::move(outside));
+  return member;
 }
 
 std::vector<TuningFigure> Member::tuning() const {
   std::vector<TuningFigure> figures;
-  if (seat_.tuning) {
+  if (const std::optional<TuningTable>& table = seats_.front().tuning) {
     figures = fixed_node_figures();
-    std::ranges::copy(seat_.tuning->figures(TuningScope::kNode), std::back_inserter(figures));
+    std::ranges::copy(table->figures(TuningScope::kNode), std::back_inserter(figures));
   }
   if (outside_ != nullptr) std::ranges::copy(outside_->tuning(), std::back_inserter(figures));
   return figures;
@@ -124,8 +139,7 @@ void Member::close() {
   if (idle() && (outside_ == nullptr || group().failed())) return;
   if (std::uncaught_exceptions() > 0) {
     // This member will not get to the calls that the others make, so waiting could be in vain.
-    const int rank = group().rank_of(seat_.place().rank);
-    abort(Aborted(ErrorOrigin{"", rank, group().host_of(rank)},
+    abort(Aborted(ErrorOrigin{"", rank(), group().host_of(rank())},
                   fmt::format("{} left the communicator because of an error{}", who(),
                               idle() ? "" : ", with calls in flight")));
     return;
@@ -144,24 +158,29 @@ std::shared_ptr<Member::Operation> Member::find_dropped() {
   const auto is_dropped = [](const auto& operation) {
     return operation->dropped.load(std::memory_order_relaxed);
   };
-  if (const auto at = std::ranges::find_if(collectives_, is_dropped); at != collectives_.end()) return *at;
+  for (const Collectives& collectives : collectives_) {
+    if (const auto at = std::ranges::find_if(collectives, is_dropped); at != collectives.end()) return *at;
+  }
   if (const auto at = std::ranges::find_if(messages_, is_dropped); at != messages_.end()) return *at;
   return nullptr;
 }
 
 void Member::run(const CollectiveCall& call) {
-  // Messages are resumable only, and calls in flight come first.
-  if (is_message(call) || !idle()) return start(call).wait();
-  const bool failed_before = seat_.failure().has_value();
+  if (is_message(call)) return start(call).wait();
+  Seat& seat = this->seat(call.priority);
+  latest_ = &seat;
+  if (!idle()) return start(call).wait();  // calls in flight come first
+  const bool failed_before = seat.failure().has_value();
+  seat.set_number(calls_++);
   try {
     if (outside_ != nullptr)
-      seat_.drive(call, outside_->carry_out(call));
+      seat.drive(call, outside_->carry_out(call));
     else
-      carry_out_now(seat_, call);
+      carry_out_now(seat, call);
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
-    seat_.fail(seat_.cause_of(call, error));
+    seat.fail(seat.cause_of(call, error));
   }
 }
 
@@ -174,15 +193,19 @@ void Member::keep_memory_of(const CollectiveCall& call) {
 
 Work Member::start(const CollectiveCall& call) {
   auto operation = std::make_shared<Operation>(call, group().crowded());
+  Seat& seat = this->seat(call.priority);
   bool first = false;
   {
+    starters_.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard lock(driving_);
-    if (seat_.failure() || group().failed())
-      seat_.fail(seat_.failure() ? *seat_.failure() : group().failure());
-    if (is_message(call))
+    starters_.fetch_sub(1, std::memory_order_relaxed);
+    if (seat.failure() || group().failed()) seat.fail(seat.failure() ? *seat.failure() : group().failure());
+    if (is_message(call)) {
       messages_.push_back(operation);
-    else
-      collectives_.push_back(operation);
+    } else {
+      operation->number = calls_++;
+      collectives_[static_cast<std::size_t>(call.priority)].push_back(operation);
+    }
     first = in_flight_.fetch_add(1, std::memory_order_release) == 0;
     // A message that can be posted at once is off before its sender looks away.
     if (is_message(call)) advance();
@@ -196,8 +219,8 @@ void Member::wait(const Operation& operation) {
   waiters_.fetch_add(1, std::memory_order_relaxed);
   Waiting waiting(group().crowded());
   while (!operation.finished.load(std::memory_order_acquire)) {
-    std::unique_lock lock(driving_, std::try_to_lock);
-    if (!lock) {
+    std::unique_lock lock(driving_, std::defer_lock);
+    if (starters_.load(std::memory_order_relaxed) > 0 || !lock.try_lock()) {
       // The one who drives may have been put off this very core.
       ::sched_yield();
       continue;
@@ -216,19 +239,26 @@ void Member::wait(const Operation& operation) {
 }
 
 bool Member::try_advance() {
+  if (starters_.load(std::memory_order_relaxed) > 0) return false;
   const std::unique_lock lock(driving_, std::try_to_lock);
   return lock && advance();
 }
 
-bool Member::advance() {
+bool Member::advance(Collectives& collectives) {
   bool moved = false;
-  while (!collectives_.empty()) {
-    const std::shared_ptr<Operation> operation = collectives_.front();
+  while (!collectives.empty()) {
+    const std::shared_ptr<Operation> operation = collectives.front();
     moved |= advance(*operation);
-    if (collectives_.empty() || !operation->finished.load(std::memory_order_relaxed)) break;
-    collectives_.pop_front();
+    if (collectives.empty() || !operation->finished.load(std::memory_order_relaxed)) break;
+    collectives.pop_front();
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
+  return moved;
+}
+
+bool Member::advance() {
+  bool moved = advance(collectives_[static_cast<std::size_t>(Priority::kUrgent)]);
+  moved |= advance(collectives_[static_cast<std::size_t>(Priority::kNormal)]);
   for (auto at = messages_.begin(); at != messages_.end();) {
     const std::shared_ptr<Operation> operation = *at;
     if (may_look_for_parcel(*operation)) moved |= advance(*operation);
@@ -257,14 +287,18 @@ bool Member::may_look_for_parcel(const Operation& operation) const {
   return true;
 }
 
-std::string Member::who() const { return group().who(group().rank_of(seat_.place().rank)); }
+std::string Member::who() const { return group().who(rank()); }
 
 bool Member::goes_outside(const CollectiveCall& message) const {
   return outside_ != nullptr && !group().seat_of(message.root);
 }
 
-Steps Member::steps_of(const CollectiveCall& call) {
-  if (!is_message(call)) return outside_ != nullptr ? outside_->carry_out(call) : carry_out(seat_, call);
+Steps Member::steps_of(const Operation& operation) {
+  const CollectiveCall& call = operation.call.get();
+  if (!is_message(call)) {
+    seat(call.priority).set_number(operation.number);
+    return outside_ != nullptr ? outside_->carry_out(call) : carry_out(seat(call.priority), call);
+  }
   const bool sends = call.kind == CollectiveKind::kSend;
   if (goes_outside(call)) return sends ? outside_->send(call) : outside_->receive(call);
   return sends ? mailbox_.send(call) : mailbox_.receive(call);
@@ -272,10 +306,11 @@ Steps Member::steps_of(const CollectiveCall& call) {
 
 void Member::look_around_for_message(const CollectiveCall& call, const Waiting& waiting) {
   if (!goes_outside(call)) return mailbox_.look_around(call, waiting);
-  if (group().failed()) seat_.fail(group().failure());
-  if (const Error* fault = group().fault()) seat_.fail(*fault);
-  if (const std::optional<Error> error = outside_->look_around(call, waiting)) seat_.fail(*error);
-  const std::chrono::duration<double> timeout = group().timeout();
+  Seat& seat = seats_.front();
+  if (group().failed()) seat.fail(group().failure());
+  if (const std::optional<Error> fault = group().fault()) seat.fail(*fault);
+  if (const std::optional<Error> error = outside_->look_around(call, waiting)) seat.fail(*error);
+  const std::chrono::duration<double> timeout = group().timeout(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   outside_->withdraw(call);
   const int missing[] = {call.root};
@@ -286,9 +321,10 @@ void Member::look_around_for_message(const CollectiveCall& call, const Waiting& 
 
 bool Member::advance(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
+  Seat& seat = this->seat(call.priority);
   bool moved = false;
   try {
-    if (!operation.steps.started()) operation.steps = steps_of(call);
+    if (!operation.steps.started()) operation.steps = steps_of(operation);
     while (operation.steps.ready()) {
       operation.steps.resume();
       moved = true;
@@ -296,6 +332,7 @@ bool Member::advance(Operation& operation) {
         operation.finish();
         return true;
       }
+      if (operation.steps.rests()) break;
     }
     if (moved) {
       operation.waiting = Waiting(group().crowded());
@@ -303,16 +340,16 @@ bool Member::advance(Operation& operation) {
       if (is_message(call))
         look_around_for_message(call, operation.waiting);
       else
-        seat_.look_around(call, operation.waiting);
+        seat.look_around(call, operation.waiting);
     }
     return moved;
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
-    if (is_message(call) && !seat_.failure()) {
+    if (is_message(call) && !seat.failure()) {
       operation.error = error;
       operation.finish();
     } else {
-      fail_all(seat_.set_failure(seat_.cause_of(call, error)));
+      fail_all(seat.set_failure(seat.cause_of(call, error)));
     }
   }
   return true;
@@ -325,8 +362,10 @@ void Member::fail_all(const Error& error) {
     operation->finish();
     in_flight_.fetch_sub(1, std::memory_order_release);
   };
-  for (const auto& operation : collectives_) fail(operation);
-  collectives_.clear();
+  for (Collectives& collectives : collectives_) {
+    for (const auto& operation : collectives) fail(operation);
+    collectives.clear();
+  }
   for (const auto& operation : messages_) fail(operation);
   messages_.clear();
 }

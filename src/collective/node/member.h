@@ -1,16 +1,19 @@
 // A member at work: its seat, its mailbox, and the calls that it has started and not
-// finished. Collectives go one after the other, in the order in which they were started;
-// messages move on beside them. The communicator and each Work co-own it.
+// finished. Collectives of one priority go one after the other, in the order in which they
+// were started, the urgent ones at each rest of a normal one; messages move on beside them. The communicator
+// and each Work co-own it.
 //
 // Whoever waits for a call drives it, and so does the progress thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <cohort/collective/work.h>
@@ -23,7 +26,7 @@ namespace cohort::node {
 
 class Member : public std::enable_shared_from_this<Member> {
  public:
-  Member(std::shared_ptr<NodeGroup> group, int seat);
+  Member(const std::shared_ptr<NodeGroup>& group, int seat);
   ~Member();
 
   Member(const Member&) = delete;
@@ -31,16 +34,22 @@ class Member : public std::enable_shared_from_this<Member> {
 
   /// This member's communicator reaches beyond the node. Before the first call; `outside` uses `seat`.
   void set_outside(std::shared_ptr<Outside> outside);
-  [[nodiscard]] Seat& seat() noexcept { return seat_; }
+  [[nodiscard]] Seat& seat(Priority priority) noexcept { return seats_[static_cast<std::size_t>(priority)]; }
 
-  [[nodiscard]] NodeGroup& group() const noexcept { return seat_.group(); }
-  [[nodiscard]] int rank() const noexcept { return group().rank_of(seat_.place().rank); }
-  [[nodiscard]] std::string_view last_algorithm() const noexcept { return seat_.algorithm; }
-  [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(seat_.reason); }
+  [[nodiscard]] bool reaches_other_nodes() const noexcept { return outside_ != nullptr; }
+
+  [[nodiscard]] NodeGroup& group() const noexcept { return seats_.front().group(); }
+  [[nodiscard]] int rank() const noexcept { return group().rank_of(place().rank); }
+  [[nodiscard]] std::string_view last_algorithm() const noexcept { return latest_->algorithm; }
+  [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(latest_->reason); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
+  /// This member in a group of the recruits, of whom it is one. Collective over them, all of whom are known
+  /// to call it.
+  [[nodiscard]] std::shared_ptr<Member> split(std::span<const Communicator::Recruit> recruits, NewSeat seat);
+
   /// Any thread may call it.
   void abort(const Error& error);
 
@@ -60,12 +69,16 @@ class Member : public std::enable_shared_from_this<Member> {
   struct Operation;
   class InFlight;
 
+  using Collectives = std::deque<std::shared_ptr<Operation>>;
+
+  [[nodiscard]] const Place& place() const noexcept { return seats_.front().place(); }
   void wait(const Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_dropped();
   bool advance();
-  /// True when it has moved; sets `finished` at its end.
+  bool advance(Collectives& collectives);
+  /// As far as its next rest. True when it has moved; sets `finished` at its end.
   bool advance(Operation& operation);
-  [[nodiscard]] Steps steps_of(const CollectiveCall& call);
+  [[nodiscard]] Steps steps_of(const Operation& operation);
   void look_around_for_message(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] std::string who() const;
   [[nodiscard]] bool goes_outside(const CollectiveCall& message) const;
@@ -76,15 +89,18 @@ class Member : public std::enable_shared_from_this<Member> {
 
   std::mutex driving_;
   std::shared_ptr<Outside> outside_;
-  Seat seat_;
+  std::array<Seat, kPriorities> seats_;               ///< by priority
+  std::array<Collectives, kPriorities> collectives_;  ///< by priority
+  std::uint64_t calls_ = 0;                           ///< collectives of all priorities
+  const Seat* latest_ = &seats_.front();              ///< of the latest blocking collective
   Mailbox mailbox_;
   NodePeers peers_;
-  std::deque<std::shared_ptr<Operation>> collectives_;
   std::list<std::shared_ptr<Operation>> messages_;
   /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.
   std::vector<std::shared_ptr<const void>> failed_;
   std::atomic<int> in_flight_{0};
   std::atomic<int> waiters_{0};
+  std::atomic<int> starters_{0};  ///< threads that have a call to start, and come before those who drive
 };
 
 }  // namespace cohort::node

@@ -15,27 +15,35 @@ namespace cohort::node {
 
 class MemberCommunicator final : public Communicator {
  public:
-  /// `name` must outlive it: a literal.
-  MemberCommunicator(std::string_view name, std::shared_ptr<Member> member)
-      : Communicator(member->rank(), member->group().members()), name_(name), member_(std::move(member)) {}
+  explicit MemberCommunicator(std::shared_ptr<Member> member)
+      : Communicator(member->rank(), member->group().members()), member_(std::move(member)) {}
   ~MemberCommunicator() override { member_->close(); }
 
   MemberCommunicator(const MemberCommunicator&) = delete;
   MemberCommunicator& operator=(const MemberCommunicator&) = delete;
 
-  [[nodiscard]] std::string_view name() const noexcept override { return name_; }
+  [[nodiscard]] std::string_view name() const noexcept override {
+    return member_->reaches_other_nodes() ? "network" : "node";
+  }
   [[nodiscard]] std::string_view last_algorithm() const noexcept override {
     return member_->last_algorithm();
   }
   [[nodiscard]] std::string_view last_choice() const noexcept override { return member_->last_choice(); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return member_->tuning(); }
+  [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
+    std::optional<NewSeat> seat;
+    if (color) seat.emplace(member_->group().is_one_process());
+    const std::vector<Recruit> recruits =
+        recruit(color, key, seat ? seat->location() : std::array<std::uint64_t, 2>{});
+    if (!seat) return nullptr;
+    return std::make_unique<MemberCommunicator>(member_->split(recruits, std::move(*seat)));
+  }
   void abort(const Error& error) override { member_->abort(error); }
 
  private:
   Work begin(const CollectiveCall& call) override { return member_->start(call); }
   void carry_out(const CollectiveCall& call) override { member_->run(call); }
 
-  std::string_view name_;
   std::shared_ptr<Member> member_;
 };
 

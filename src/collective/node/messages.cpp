@@ -25,8 +25,8 @@ bool lies_in(const SeatMemory& seat, const Parcel& parcel) {
 
 int Mailbox::seat_of(const CollectiveCall& call) const { return *seat_.group().seat_of(call.root); }
 
-Mailbox::Mailbox(Seat& seat) : seat_(seat), last_link_(&seat.own().more_parcels) {
-  for (Parcel& parcel : seat.own().parcels) sendings_.push_back({&parcel, nullptr});
+Mailbox::Mailbox(Seat& seat) : seat_(seat), last_link_(&own().more_parcels) {
+  for (Parcel& parcel : own().parcels) sendings_.push_back({&parcel, nullptr});
 }
 
 Mailbox::Sending* Mailbox::find_free() {
@@ -74,7 +74,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
   const bool reachable = (heap != nullptr && heap->offset_of(data, bytes)) || group.is_one_process() ||
                          group.memory().has_single_copy();
   // Who has many messages on their way waits for the receivers, or would run ahead of them for ever.
-  const bool eager = lies_in(seat_.own(), parcel) && (bytes <= kEagerBytes || !reachable);
+  const bool eager = lies_in(own(), parcel) && (bytes <= kEagerBytes || !reachable);
   if ((eager || !reachable) && bytes > 0) {
     sending->contents = allocate(bytes, Device());
     data = sending->contents->data();
@@ -110,7 +110,7 @@ Parcel* Mailbox::find_for(const CollectiveCall& call) const {
     }
   };
   const int from = seat_of(call);
-  SeatMemory& sender = seat_.peer(from);
+  SeatMemory& sender = seat_.group().seat(from);
   look_through(sender.parcels);
   for (MoreParcels* more = follow(from, sender.more_parcels); more != nullptr;
        more = follow(from, more->more)) {
@@ -165,9 +165,10 @@ void Mailbox::fetch(const CollectiveCall& call, const Parcel& parcel) const {
 void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
   NodeGroup& group = seat_.group();
   if (group.failed()) seat_.fail(group.failure());
-  if (const Error* fault = group.fault()) seat_.fail(*fault);
-  const bool late = group.timeout().count() > 0 && waiting.waited() >= group.timeout();
-  const bool left = seat_.peer(seat_of(call)).left.load(std::memory_order_acquire);
+  if (const std::optional<Error> fault = group.fault()) seat_.fail(*fault);
+  const std::chrono::duration<double> timeout = group.timeout(call);
+  const bool late = timeout.count() > 0 && waiting.waited() >= timeout;
+  const bool left = group.seat(seat_of(call)).left.load(std::memory_order_acquire);
   if (!late && !left) return;
   if (call.kind == CollectiveKind::kReceive) {
     if (find_for(call) != nullptr) return;

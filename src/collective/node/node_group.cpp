@@ -75,6 +75,13 @@ SeatMemory* place_seat(const Buffer& block) {
   return new (aligned) SeatMemory;
 }
 
+/// Where the seat lies in this process's heap.
+std::optional<std::uint64_t> offset_of(const SeatMemory& seat) {
+  const NodeHeap* heap = NodeHeap::of_this_process();
+  return heap == nullptr ? std::nullopt
+                         : heap->offset_of(reinterpret_cast<const std::byte*>(&seat), sizeof seat);
+}
+
 std::string host_name() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
@@ -108,6 +115,20 @@ void write_text(std::array<char, kSize>& to, std::string_view text) {
 
 }  // namespace
 
+NewSeat::NewSeat(bool within_process)
+    : block_(allocate(sizeof(SeatMemory) + alignof(SeatMemory), Device())), memory_(place_seat(*block_)) {
+  DepartedSeats::of_this_process().sweep();
+  const std::optional<std::uint64_t> offset = offset_of(*memory_);
+  if (offset || within_process)
+    location_ = {reinterpret_cast<std::uintptr_t>(memory_), offset ? *offset + 1 : 0};
+}
+
+NewSeat::~NewSeat() {
+  if (block_ == nullptr) return;
+  memory_->left.store(true, std::memory_order_release);
+  NodeGroup::keep_for_ever(std::move(block_));
+}
+
 NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
       memory_(options.memory),
@@ -135,9 +156,49 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
       members_.insert(members_.end(), own_seats.size(), MemberInfo{worker.rank, worker.host});
     take_seats(options, own_seats);
   }
+  judge_waiting();
+}
+
+NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::Recruit> recruits, int own_rank,
+                     NewSeat own_seat)
+    : process_(parent.process_),
+      memory_(parent.memory_),
+      selection_(parent.selection_),
+      timeout_(parent.timeout_),
+      reproducible_(parent.reproducible_),
+      fault_(parent.fault_) {
+  for (const Communicator::Recruit& recruit : recruits) {
+    const MemberInfo& info = parent.members_[static_cast<std::size_t>(recruit.rank)];
+    if (recruit.brought == std::array<std::uint64_t, 2>{}) {
+      throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
+                        describe(recruit.rank, info), sizeof(SeatMemory) / 1024);
+    }
+    const auto rank = static_cast<int>(members_.size());
+    members_.push_back(info);
+    const std::optional<int> seat = parent.seat_of(recruit.rank);
+    if (!seat) continue;
+    if (recruit.rank == own_rank) first_own_ = size();
+    SeatMemory* const memory = find_seat(recruit, parent.worker_of(*seat));
+    add_seats({&memory, 1}, parent.worker_of(*seat), rank);
+  }
+  own_blocks_.push_back(own_seat.take());
+  judge_waiting();
+  crowded_ = crowded_ || parent.crowded_;  // whose other members go on beside the group
+}
+
+void NodeGroup::judge_waiting() {
+  one_process_ =
+      std::ranges::all_of(workers_, [this](int worker) { return memory_->is_this_process(worker); });
   // Who waits for another node waits for long, and its neighbours may have the work.
   const bool waits_for_others = members_.size() > seats_.size() && size() > 1;
   crowded_ = waits_for_others || size() > memory_->cores();
+}
+
+SeatMemory* NodeGroup::find_seat(const Communicator::Recruit& recruit, int worker) const noexcept {
+  const auto [address, offset] = recruit.brought;
+  if (!memory_->is_this_process(worker))
+    return reinterpret_cast<SeatMemory*>(memory_->address(worker, offset - 1));
+  return reinterpret_cast<SeatMemory*>(address);  // NOLINT(performance-no-int-to-ptr): came from a pointer
 }
 
 void NodeGroup::take_seats(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats) {
@@ -163,6 +224,8 @@ void NodeGroup::take_seats(const NodeGroupOptions& options, std::span<SeatMemory
 void NodeGroup::add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank) {
   for (SeatMemory* const seat : seats) {
     seats_.push_back(seat);
+    for (std::size_t priority = 0; priority < kPriorities; ++priority)
+      tracks_[priority].push_back(&seat->tracks[priority]);
     workers_.push_back(worker);
     ranks_.push_back(first_rank++);
   }
@@ -172,10 +235,7 @@ std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& opt
                                                      std::span<SeatMemory* const> own_seats, bool alone) {
   std::vector<std::uint64_t> offsets;
   for (const SeatMemory* seat : own_seats) {
-    const NodeHeap* heap = NodeHeap::of_this_process();
-    const auto offset = heap == nullptr
-                            ? std::nullopt
-                            : heap->offset_of(reinterpret_cast<const std::byte*>(seat), sizeof *seat);
+    const std::optional<std::uint64_t> offset = offset_of(*seat);
     if (offset || alone) offsets.push_back(offset.value_or(0));
   }
   if (options.workers.size() == 1 || !options.exchange) return {};
@@ -212,6 +272,15 @@ bool NodeGroup::fixes_order_of(const CollectiveCall& call) const noexcept {
 
 void NodeGroup::keep_for_ever(std::shared_ptr<const void> memory) {
   DepartedSeats::of_this_process().keep_for_ever(std::move(memory));
+}
+
+std::optional<Error> NodeGroup::fault() const {
+  const Error* const fault = fault_ ? fault_() : nullptr;
+  if (fault == nullptr) return std::nullopt;
+  ErrorOrigin origin = fault->origin();
+  const auto member = std::ranges::find(members_, origin.member, &MemberInfo::worker);
+  origin.member = member == members_.end() ? -1 : static_cast<int>(member - members_.begin());
+  return Error(fault->code(), fault->what(), std::move(origin));
 }
 
 bool NodeGroup::fail(const Error& error) {

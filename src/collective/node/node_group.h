@@ -1,12 +1,13 @@
 // What the members of one communicator on one node share: each other's seats, who they
-// are, the first error. Made once per process and communicator; all of this process's
-// members co-own it. The communicator may have members on other nodes: seats are numbered
-// within the node, ranks within the communicator.
+// are, the first error. Made once per process and communicator, and co-owned by all of
+// this process's members; in a group that was split off, each member makes its own. The communicator may have
+// members on other nodes: seats are numbered within the node, ranks within the communicator.
 //
 // The seats of this process are blocks of its heap. A member that leaves tells each
 // other seat; a seat is given back to the heap once all others have left it alone.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,10 +24,38 @@
 
 namespace cohort::node {
 
+/// The seat that a member brings to a group which is being split off. Where nothing comes of that, it is
+/// kept for ever, as one that has been left: others may have come further, and look at it.
+class NewSeat {
+ public:
+  /// `within_process`: only members of this process will look at it.
+  explicit NewSeat(bool within_process);
+  NewSeat(NewSeat&&) noexcept = default;
+  NewSeat& operator=(NewSeat&&) = delete;
+  NewSeat(const NewSeat&) = delete;
+  NewSeat& operator=(const NewSeat&) = delete;
+  ~NewSeat();
+
+  /// For the others: its address in this process, and its offset in the heap plus 1; twice 0 when they
+  /// could not reach it.
+  [[nodiscard]] const std::array<std::uint64_t, 2>& location() const noexcept { return location_; }
+
+  [[nodiscard]] std::shared_ptr<const Buffer> take() noexcept { return std::move(block_); }
+
+ private:
+  std::shared_ptr<const Buffer> block_;
+  SeatMemory* memory_;
+  std::array<std::uint64_t, 2> location_{};
+};
+
 class NodeGroup {
  public:
   /// Collective over the workers of `options.exchange`.
   explicit NodeGroup(const NodeGroupOptions& options);
+  /// A group of members of `parent`, as one of them sees it.
+  /// @throws Unavailable, on each of them, when the seat of one cannot be reached.
+  NodeGroup(const NodeGroup& parent, std::span<const Communicator::Recruit> recruits, int own_rank,
+            NewSeat own_seat);
   ~NodeGroup();
 
   NodeGroup(const NodeGroup&) = delete;
@@ -47,9 +76,13 @@ class NodeGroup {
   /// The seat of a member of this node; nothing for those of other nodes.
   [[nodiscard]] std::optional<int> seat_of(int rank) const noexcept;
 
-  [[nodiscard]] std::span<SeatMemory* const> seats() const noexcept { return seats_; }
   [[nodiscard]] SeatMemory& seat(int member) const noexcept {
     return *seats_[static_cast<std::size_t>(member)];
+  }
+
+  /// What the members use for calls of one priority, by seat.
+  [[nodiscard]] std::span<TrackMemory* const> tracks(Priority priority) const noexcept {
+    return tracks_[static_cast<std::size_t>(priority)];
   }
 
   /// The seat of the first of this process's members.
@@ -64,12 +97,15 @@ class NodeGroup {
   }
 
   /// Whether all members are of this process.
-  [[nodiscard]] bool is_one_process() const noexcept { return own_blocks_.size() == seats_.size(); }
+  [[nodiscard]] bool is_one_process() const noexcept { return one_process_; }
 
   /// More members than cores, or several that wait for other nodes: then who waits must give way at once.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
 
-  [[nodiscard]] std::chrono::duration<double> timeout() const noexcept { return timeout_; }
+  /// How long `call` waits for its members; 0: for ever.
+  [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const noexcept {
+    return call.timeout_seconds ? std::chrono::duration<double>(*call.timeout_seconds) : timeout_;
+  }
 
   /// Whether the call must combine the members in the order of their ranks, for its result must not depend
   /// on the layout and would.
@@ -78,8 +114,8 @@ class NodeGroup {
   /// Whether the loss of a worker would become known.
   [[nodiscard]] bool is_watched() const noexcept { return fault_ != nullptr; }
 
-  /// The loss of a worker, if one is known.
-  [[nodiscard]] const Error* fault() const { return fault_ ? fault_() : nullptr; }
+  /// The loss of a worker, if one is known; its origin is the first of this group's members there, if any.
+  [[nodiscard]] std::optional<Error> fault() const;
 
   /// True once some member has reported a failure; costs one read of a line that hardly ever changes.
   [[nodiscard]] bool failed() const noexcept {
@@ -107,6 +143,8 @@ class NodeGroup {
   void add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank);
   std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
                                             std::span<SeatMemory* const> own_seats, bool alone);
+  [[nodiscard]] SeatMemory* find_seat(const Communicator::Recruit& recruit, int worker) const noexcept;
+  void judge_waiting();
   [[nodiscard]] FailureRecord& record() const noexcept { return seats_.front()->failure; }
 
   const std::int64_t process_;
@@ -114,10 +152,12 @@ class NodeGroup {
   Selection selection_;
   std::vector<std::shared_ptr<const Buffer>> own_blocks_;  ///< the seats of this process's members
   std::vector<SeatMemory*> seats_;
-  std::vector<int> workers_;  ///< by seat
-  std::vector<int> ranks_;    ///< by seat
+  std::array<std::vector<TrackMemory*>, kPriorities> tracks_;  ///< of the seats, by priority
+  std::vector<int> workers_;                                   ///< by seat
+  std::vector<int> ranks_;                                     ///< by seat
   std::vector<MemberInfo> members_;
   int first_own_ = 0;
+  bool one_process_ = false;
   bool crowded_ = false;
   std::chrono::duration<double> timeout_;
   bool reproducible_;

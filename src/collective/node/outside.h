@@ -3,7 +3,9 @@
 // while it waits. The engine of the node knows no more of the network than this.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <cohort/base/error.h>
@@ -14,6 +16,8 @@
 #include "waiting.h"
 
 namespace cohort::node {
+
+class Member;
 
 class Outside {
  public:
@@ -42,6 +46,10 @@ class Outside {
 
   /// The figures that choices between nodes go by, once a call has needed them.
   [[nodiscard]] virtual std::vector<TuningFigure> tuning() const = 0;
+
+  /// The way of a group of these members, by rank, of whom this one is `member`; null when they are all on
+  /// this node. Collective over them, all of whom are known to call it.
+  [[nodiscard]] virtual std::shared_ptr<Outside> split(std::span<const int> ranks, Member& member) = 0;
 
   /// Whether another thread than the one that made the communicator may move it on.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;

@@ -40,7 +40,7 @@ bool is_exact(const CallDetails& details) noexcept {
 /// have 11 bits, the root 5, the elements 16. Otherwise the rest is mixed into the last ones.
 std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details) noexcept {
   constexpr std::uint32_t kKinds = static_cast<std::uint32_t>(CollectiveKind::kBarrier) + 1;
-  constexpr std::uint32_t kDTypes = 16;
+  constexpr auto kDTypes = static_cast<std::uint32_t>(kAllDTypes.size());
   constexpr std::uint32_t kOps = 7;
   static_assert(2 * kKinds * kDTypes * kOps <= std::uint32_t{1} << 11);
   std::uint32_t head = is_exact(details) ? 0 : 1;
@@ -57,19 +57,15 @@ std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details
 
 }  // namespace
 
-Seat::Seat(std::shared_ptr<NodeGroup> group, int seat)
+Seat::Seat(std::shared_ptr<NodeGroup> group, int seat, Priority priority)
     : group_(std::move(group)),
       place_{seat, group_->size()},
-      own_(group_->seat(seat)),
-      seats_(group_->seats().data()),
+      priority_(priority),
+      tracks_(group_->tracks(priority).data()),
+      own_(*tracks_[seat]),
       group_failure_(group_->seat(0).failure.state),
       pointers_(static_cast<std::size_t>(group_->size())),
       more_pointers_(static_cast<std::size_t>(group_->size())) {}
-
-void Seat::begin_parts(const CollectiveCall& call) noexcept {
-  whole_ = &call;
-  ++calls_;
-}
 
 void Seat::make_plan(const CollectiveCall& call) {
   // Calls with counts are planned each time: no member is -1, so this key fits no call.
@@ -78,12 +74,14 @@ void Seat::make_plan(const CollectiveCall& call) {
                  : PlanKey{};
   const CallDetails details = details_of(call);
   const std::size_t bytes = contributed_bytes(call, place_.size);
+  // That urgent calls are at the same place among all calls is part of the agreement.
+  const bool says_details = !is_exact(details) || priority_ == Priority::kUrgent;
   plan_ = {fingerprint(call, details),
            details,
-           !is_exact(details),
+           says_details,
            block_elements(call),
            bytes,
-           bytes <= kPayloadBytes && is_exact(details),
+           bytes <= kPayloadBytes && !says_details,
            reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr};
 }
 
@@ -108,24 +106,40 @@ void Seat::notice_difference() noexcept {
   for (int member = next_to_check_; member < place_.size; ++member) {
     const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
     if (word >> 32 == word_ >> 32 && word != word_) next_to_check_ = member;
+    if (other_track(member).described_number.load(std::memory_order_acquire) == number_ + 1) {
+      disagreement_ = true;
+      next_to_check_ = place_.size;
+    }
   }
+}
+
+const TrackMemory& Seat::other_track(int member) const noexcept {
+  const Priority other = priority_ == Priority::kNormal ? Priority::kUrgent : Priority::kNormal;
+  return *group_->tracks(other)[static_cast<std::size_t>(member)];
+}
+
+/// What a member has called instead, or nothing if it has not said so.
+const TrackMemory* Seat::find_description(int member) const noexcept {
+  const TrackMemory& same = peer(member);
+  if (same.described.load(std::memory_order_acquire) == sequence_) return &same;
+  const TrackMemory& other = other_track(member);
+  return other.explained_number.load(std::memory_order_acquire) == number_ + 1 ? &other : nullptr;
 }
 
 Steps Seat::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
   describe_call(call);
+  own_.explained_number.store(number_ + 1, std::memory_order_release);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
-  const auto described = [this](int member) {
-    return peer(member).described.load(std::memory_order_acquire) == sequence_;
-  };
   co_await until([&] {
     for (int member = 0; member < place_.size; ++member) {
-      if (!described(member)) return deadline.expired() || group_->failed();
+      if (find_description(member) == nullptr) return deadline.expired() || group_->failed();
     }
     return true;
   });
   for (int member = 0; member < place_.size; ++member) {
-    if (!described(member)) continue;
-    signatures.calls.push_back(peer(member).signature);
+    const TrackMemory* const description = find_description(member);
+    if (description == nullptr) continue;
+    signatures.calls.push_back(description->signature);
     signatures.ranks.push_back(group_->rank_of(member));
   }
 }
@@ -168,7 +182,7 @@ void Seat::drive(const CollectiveCall& call, Steps steps) {
   while (true) {
     steps.resume();
     if (steps.done()) return;
-    wait_for(call, [&] { return steps.ready(); });
+    if (!steps.rests()) wait_for(call, [&] { return steps.ready(); });
   }
 }
 
@@ -180,16 +194,17 @@ void Seat::describe_call(const CollectiveCall& call) {
   if (own_.described.load(std::memory_order_relaxed) == sequence_) return;
   own_.signature = signature(whole(call), number());
   own_.described.store(sequence_, std::memory_order_release);
+  own_.described_number.store(number_ + 1, std::memory_order_release);
 }
 
 std::vector<int> Seat::missing_members() const {
   std::vector<int> missing;
   for (int member = 0; member < place_.size; ++member) {
-    const SeatMemory& seat = peer(member);
+    const TrackMemory& track = peer(member);
     const bool arrived = awaited_ == Awaited::kAnnouncements ? announced(member)
                          : awaited_ == Awaited::kPieces
-                             ? seat.pieces.load(std::memory_order_acquire) >= awaited_count_
-                             : seat.shares.load(std::memory_order_acquire) >= awaited_count_;
+                             ? track.pieces.load(std::memory_order_acquire) >= awaited_count_
+                             : track.shares.load(std::memory_order_acquire) >= awaited_count_;
     if (!arrived) missing.push_back(member);
   }
   return missing;
@@ -197,7 +212,7 @@ std::vector<int> Seat::missing_members() const {
 
 void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (group_->failed()) fail(group_->failure());
-  if (const Error* fault = group_->fault()) fail(in_call(call, *fault));
+  if (const std::optional<Error> fault = group_->fault()) fail(in_call(call, *fault));
   if (outside_ != nullptr) {
     if (const std::optional<Error> error = outside_->look_around(whole(call), waiting)) fail(*error);
   }
@@ -209,12 +224,13 @@ void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
 }
 
 void Seat::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
-  if (group_->timeout().count() <= 0 || waiting.waited() < group_->timeout()) return;
+  const std::chrono::duration<double> timeout = group_->timeout(whole(call));
+  if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   const std::vector<int> missing = missing_members();
   if (missing.empty()) return;
   fail(DeadlineExceeded(
       ErrorOrigin{name_of(call), missing.front(), group_->host_of(missing.front())},
-      explain_missing(call, number(), missing, group_->members(), waiting.waited().count())));
+      explain_missing(whole(call), number(), missing, group_->members(), waiting.waited().count())));
 }
 
 Error Seat::in_call(const CollectiveCall& call, const Error& error) const {
@@ -229,7 +245,7 @@ Error Seat::cause_of(const CollectiveCall& call, const Error& error) const {
   const Deadline deadline = Deadline::after(kTimeToNotice);
   const bool may_be_gone = error.code() == ErrorCode::kUnavailable && !group_->is_one_process();
   while (may_be_gone && !group_->failed() && !deadline.expired()) {
-    if (const Error* fault = group_->fault()) return in_call(call, *fault);
+    if (const std::optional<Error> fault = group_->fault()) return in_call(call, *fault);
     std::this_thread::yield();
   }
   return error.origin().call.empty() ? in_call(call, error) : error;
@@ -238,7 +254,7 @@ Error Seat::cause_of(const CollectiveCall& call, const Error& error) const {
 void Seat::require_nobody_left(const CollectiveCall& call) {
   std::vector<int> left;
   for (const int member : missing_members()) {
-    if (peer(member).left.load(std::memory_order_acquire)) left.push_back(member);
+    if (group_->seat(member).left.load(std::memory_order_acquire)) left.push_back(member);
   }
   if (left.empty()) return;
   // What they did before they left counts: look again, now that all of it can be seen.

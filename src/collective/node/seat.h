@@ -1,5 +1,6 @@
-// One member's side of the protocol: it announces calls, waits for the others, notices
-// who differs, is missing or gone, and makes that the error of the whole group.
+// One member's side of the protocol, for calls of one priority: it announces calls, waits
+// for the others, notices who differs, is missing or gone, and makes that the error of
+// the whole group.
 //
 // One thread at a time drives a seat.
 #pragma once
@@ -40,15 +41,14 @@ struct CallPlan {
 
 class Seat {
  public:
-  Seat(std::shared_ptr<NodeGroup> group, int seat);
+  Seat(std::shared_ptr<NodeGroup> group, int seat, Priority priority);
 
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;
 
   [[nodiscard]] NodeGroup& group() const noexcept { return *group_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
-  [[nodiscard]] SeatMemory& own() const noexcept { return own_; }
-  [[nodiscard]] SeatMemory& peer(int member) const noexcept { return *seats_[member]; }
+  [[nodiscard]] TrackMemory& peer(int member) const noexcept { return *tracks_[member]; }
 
   /// Set once, by a member of a communicator over several nodes.
   void set_outside(Outside* outside) noexcept { outside_ = outside; }
@@ -60,8 +60,11 @@ class Seat {
 
   // ---- one collective after the other
 
+  /// The number of the next collective, among those of all priorities.
+  void set_number(std::uint64_t number) noexcept { number_ = number; }
+
   /// What is opened until `end_parts` is part of `call`, and the first of it is the call itself.
-  void begin_parts(const CollectiveCall& call) noexcept;
+  void begin_parts(const CollectiveCall& call) noexcept { whole_ = &call; }
   void end_parts() noexcept { whole_ = nullptr; }
   [[nodiscard]] bool in_parts() const noexcept { return whole_ != nullptr; }
   /// Of the call, or of that which it is a part of.
@@ -82,16 +85,15 @@ class Seat {
   void open(const CallPlan& plan) {
     if (group_failure_.load(std::memory_order_acquire) != FailureRecord::State::kNone || failure_)
       fail_again();
-    if (whole_ == nullptr) ++calls_;
     ++sequence_;
     word_ = sequence_ << 32 | plan.fingerprint;
     disagreement_ = false;
     says_details_ = plan.says_details;
-    if (says_details_) std::memcpy(payload_of(place_.rank), &plan.details, sizeof plan.details);
+    if (says_details_) say_details(plan.details);
   }
 
-  /// How many collectives were called before the open one.
-  [[nodiscard]] std::uint64_t number() const noexcept { return calls_ - 1; }
+  /// How many collectives of this member, of all priorities, were called before the open one.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 
   /// A member's payload of the open collective; this member's own is written before `announce`. It
   /// begins with the call's details where the data is elsewhere.
@@ -228,7 +230,13 @@ class Seat {
   }
   void make_plan(const CollectiveCall& call);
   [[noreturn]] void fail_again();
+  void say_details(CallDetails details) const noexcept {
+    details.number = number_;
+    std::memcpy(payload_of(place_.rank), &details, sizeof details);
+  }
   [[nodiscard]] bool announced(int member) const noexcept;
+  [[nodiscard]] const TrackMemory* find_description(int member) const noexcept;
+  [[nodiscard]] const TrackMemory& other_track(int member) const noexcept;
   [[nodiscard]] bool details_differ() const noexcept;
   void notice_difference() noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
@@ -242,13 +250,14 @@ class Seat {
 
   std::shared_ptr<NodeGroup> group_;
   Place place_;
-  SeatMemory& own_;
-  SeatMemory* const* seats_;  ///< the group's, by seat
+  Priority priority_;
+  TrackMemory* const* tracks_;  ///< the group's for this priority, by seat
+  TrackMemory& own_;
   const std::atomic<FailureRecord::State>& group_failure_;
   Outside* outside_ = nullptr;
   Peers* peers_ = nullptr;
 
-  std::uint64_t calls_ = 0;  ///< collectives as their callers count them
+  std::uint64_t number_ = 0;
   const CollectiveCall* whole_ = nullptr;
   std::uint64_t sequence_ = 0;  ///< announcements: a collective in parts has several
   std::uint64_t word_ = 0;

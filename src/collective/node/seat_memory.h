@@ -41,6 +41,7 @@ struct CallDetails {
   std::uint64_t elements = 0;
   std::uint64_t layout = 0;
   std::int64_t root = 0;
+  std::uint64_t number = 0;  ///< of the call, among those of all priorities
 };
 
 /// What follows it in a call whose data is too large for the slot as well: where the member's buffers
@@ -90,7 +91,8 @@ struct FailureRecord {
   std::array<char, 1600> text{};
 };
 
-struct SeatMemory {
+/// The flags and cells through which a member's calls of one priority go.
+struct TrackMemory {
   /// Used in turns: the line of call k is written again in call k + 2, which no member reaches before
   /// all have read it.
   std::array<Line, 2> lines;
@@ -105,7 +107,16 @@ struct SeatMemory {
   /// The exact call, for who finds a difference or waits for long. `described` is its sequence number.
   alignas(kApart) std::atomic<std::uint64_t> described{0};
   CallSignature signature;
+  /// The described call among those of all priorities, counted from 1: who has the same number on
+  /// another track disagrees. `explained` is set once nothing but an explanation can follow.
+  std::atomic<std::uint64_t> described_number{0};
+  std::atomic<std::uint64_t> explained_number{0};
 
+  alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
+  alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
+};
+
+struct SeatMemory {
   /// This member takes part no more.
   alignas(kApart) std::atomic<bool> left{false};
   /// Counted by the others: those who will not look at this seat any more.
@@ -115,8 +126,7 @@ struct SeatMemory {
   alignas(kApart) std::array<Parcel, kParcels> parcels;
   ParcelLink more_parcels{0};
 
-  alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
-  alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
+  std::array<TrackMemory, kPriorities> tracks;  ///< by priority
 };
 
 }  // namespace cohort::node

@@ -4,7 +4,14 @@
 
 #include <cohort/base/error.h>
 
+#include "tuning.h"
+
 namespace cohort::node {
+namespace {
+
+constexpr std::size_t kPiecesBetweenRests = kBytesBetweenRests / kPieceBytes;
+
+}  // namespace
 
 SlotCall::SlotCall(Seat& seat, const CollectiveCall& call, const CallPlan& plan)
     : seat_(seat), call_(call), plan_(plan), in_line_(plan.in_line) {
@@ -54,6 +61,7 @@ Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call, ReductionKernel
     for (std::size_t member = 0; member < cells.size(); ++member)
       cells[member] = seat.cell(static_cast<int>(member), reading);
     collect(call, kernel, place, range(step - 1), cells, true);
+    if (step % kPiecesBetweenRests == 0) co_await rest();
   }
 }
 

@@ -1,0 +1,31 @@
+// What one collective wants beside its tensors. A call that leaves the options alone
+// costs nothing for them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace cohort {
+
+/// Which of a member's calls go first. Calls of one priority keep their order among themselves.
+enum class Priority : std::uint8_t {
+  kNormal,
+  kUrgent,  ///< overtakes normal calls, also one that is under way, between two of its segments
+};
+inline constexpr std::size_t kPriorities = 2;
+
+struct CallOptions {
+  /// How long this call waits for its members, in seconds; 0 waits for ever. Unset: as long as the
+  /// communicator's calls do. Members may differ: the first deadline to pass ends the call on all of them.
+  std::optional<double> timeout_seconds = {};
+
+  /// All members must choose alike.
+  Priority priority = Priority::kNormal;
+
+  /// Fingerprint of what else the members must agree on, for example what lies where in a tensor that
+  /// holds several. 0 for nothing.
+  std::uint64_t layout = 0;
+};
+
+}  // namespace cohort

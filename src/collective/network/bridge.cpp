@@ -1,0 +1,37 @@
+#include "bridge.h"
+
+#include <algorithm>
+
+namespace cohort::network {
+Bridge::Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topology topology)
+    : topology_(std::move(topology)),
+      any_thread_(transport->any_thread()),
+      wires_{Wire(*transport, 0), Wire(*transport, kFirstUrgentTag)},
+      transport_(std::move(transport)),
+      inquest_(*transport_, topology_, member.group().members()),
+      messages_(wires_.front(), topology_.rank(), member.group().members()),
+      links_{Link(member.seat(Priority::kNormal), wires_.front(), inquest_, topology_),
+             Link(member.seat(Priority::kUrgent), wires_.back(), inquest_, topology_)} {}
+
+std::optional<Error> Bridge::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
+  const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
+  if (std::optional<Error> error = inquest_.listen(in_collective)) return error;
+  if (!in_collective) return std::nullopt;
+  return link(call.priority).look_around(call, waiting);
+}
+
+std::shared_ptr<node::Outside> Bridge::split(std::span<const int> ranks, node::Member& member) {
+  std::vector<int> numbers(static_cast<std::size_t>(topology_.nodes()), -1);  // of the group's nodes
+  std::vector<int> node_of;
+  int nodes = 0;
+  for (const int rank : ranks) {
+    int& number = numbers[static_cast<std::size_t>(topology_.node_of(rank))];
+    if (number < 0) number = nodes++;
+    node_of.push_back(number);
+  }
+  if (nodes == 1) return nullptr;
+  const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());
+  return std::make_shared<Bridge>(member, transport_->split(ranks), Topology(node_of, own));
+}
+
+}  // namespace cohort::network

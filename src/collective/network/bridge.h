@@ -1,0 +1,50 @@
+// One member's way to the other nodes of its communicator: what the node's engine calls
+// the outside. Calls of each priority have a link with tags of its own, so that they pass
+// each other on the wire; notes and messages are shared.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include <cohort/collective/transport.h>
+
+#include "../node/member.h"
+#include "../node/outside.h"
+#include "inquest.h"
+#include "link.h"
+#include "remote_messages.h"
+
+namespace cohort::network {
+
+class Bridge final : public node::Outside {
+ public:
+  Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topology topology);
+
+  [[nodiscard]] Steps carry_out(const CollectiveCall& call) override {
+    return link(call.priority).carry_out(call);
+  }
+  [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
+  [[nodiscard]] Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
+  void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
+  [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
+                                                 const node::Waiting& waiting) override;
+  void tell(const Error& failure) override { inquest_.report(failure); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const override { return links_.front().tuning(); }
+  [[nodiscard]] std::shared_ptr<node::Outside> split(std::span<const int> ranks,
+                                                     node::Member& member) override;
+  [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
+
+ private:
+  [[nodiscard]] Link& link(Priority priority) noexcept { return links_[static_cast<std::size_t>(priority)]; }
+
+  Topology topology_;
+  bool any_thread_;
+  std::array<Wire, kPriorities> wires_;  ///< outlive the transport, which may use their memory to its end
+  std::unique_ptr<Transport> transport_;
+  Inquest inquest_;
+  RemoteMessages messages_;
+  std::array<Link, kPriorities> links_;
+};
+
+}  // namespace cohort::network

@@ -1,0 +1,77 @@
+// Groups split off communicators of threads, on one node and on several that are pretended.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cohort/device/node_heap.h>
+
+#include "groups_contract.h"
+#include "members.h"
+#include "network_members.h"
+
+namespace cohort::testing {
+namespace {
+
+constexpr CommunicationOptions kShort{.timeout_seconds = 0.5};
+
+class GroupsOfThreads : public ::testing::TestWithParam<int> {};
+
+TEST_P(GroupsOfThreads, HaveTheirMembersInOrder) { for_each_member(GetParam(), check_split); }
+TEST_P(GroupsOfThreads, AreUsedBesideEachOther) {
+  for_each_member(GetParam(), check_groups_beside_each_other);
+}
+TEST_P(GroupsOfThreads, NeedEverybodyToSplit) {
+  for_each_member(GetParam(), check_split_without_agreement);
+  for_each_member(GetParam(), check_split_without_the_last, kShort);
+}
+TEST_P(GroupsOfThreads, KeepTheirErrors) {
+  for_each_member(GetParam(), check_errors_stay_in_their_group);
+  for_each_member(GetParam(), check_leaving_a_group);
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, GroupsOfThreads, ::testing::Values(1, 2, 3, 4, 5, 7));
+
+TEST(GroupsOfThreads, MayBeMadeWithoutTakingMemory) {
+  for_each_member(3, [](Communicator& communicator) {
+    const auto split_often = [&](int times) {
+      for (int i = 0; i < times; ++i) communicator.split(communicator.rank() % 2)->barrier();
+      communicator.barrier();
+    };
+    split_often(10);
+    const std::size_t before = NodeHeap::of_this_process()->statistics().growths;
+    communicator.barrier();
+    split_often(2000);
+    EXPECT_EQ(NodeHeap::of_this_process()->statistics().growths, before);
+  });
+}
+
+class GroupsBetweenNodes : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(GroupsBetweenNodes, HaveTheirMembersInOrder) { for_each_member(GetParam(), check_split); }
+TEST_P(GroupsBetweenNodes, AreUsedBesideEachOther) {
+  for_each_member(GetParam(), check_groups_beside_each_other);
+}
+TEST_P(GroupsBetweenNodes, NeedEverybodyToSplit) {
+  for_each_member(GetParam(), check_split_without_agreement);
+  for_each_member(GetParam(), check_split_without_the_last, kShort);
+}
+TEST_P(GroupsBetweenNodes, KeepTheirErrors) {
+  for_each_member(GetParam(), check_errors_stay_in_their_group);
+  for_each_member(GetParam(), check_leaving_a_group);
+}
+TEST_P(GroupsBetweenNodes, AreOfOneNodeWhereTheirMembersAre) {
+  for_each_member(GetParam(), [](Communicator& communicator) {
+    const int node = communicator.members()[static_cast<std::size_t>(communicator.rank())].worker;
+    EXPECT_EQ(communicator.split(node)->name(), "node");
+    EXPECT_EQ(communicator.split(0)->name(), "network");
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, GroupsBetweenNodes,
+                         ::testing::Values(Layout{2, 1}, Layout{2, 2}, Layout{3, 1}, Layout{2, 3},
+                                           Layout{3, 2}),
+                         [](const auto& instance) {
+                           return fmt::format("{}x{}", instance.param.nodes, instance.param.members);
+                         });
+
+}  // namespace
+}  // namespace cohort::testing

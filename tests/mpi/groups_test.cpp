@@ -1,0 +1,56 @@
+// Groups split off communicators over ranks, whatever the Session's communicators are.
+#include <mpi.h>
+
+#include <gtest/gtest.h>
+
+#include <cohort/device/node_heap.h>
+
+#include "groups_contract.h"
+#include "rank_values.h"
+
+namespace cohort {
+namespace {
+
+TEST(GroupsOfRanks, HaveTheirMembersInOrder) { testing::check_split(*make_communicator()); }
+
+TEST(GroupsOfRanks, AreUsedBesideEachOther) { testing::check_groups_beside_each_other(*make_communicator()); }
+
+TEST(GroupsOfRanks, NeedEverybodyToSplit) {
+  const auto communicator = make_communicator();
+  testing::check_split_without_agreement(*communicator);
+  const auto impatient = make_communicator(0.5);
+  testing::check_split_without_the_last(*impatient);
+  meet();
+}
+
+TEST(GroupsOfRanks, KeepTheirErrors) {
+  testing::check_errors_stay_in_their_group(*make_communicator());
+  testing::check_leaving_a_group(*make_communicator());
+  meet();
+}
+
+/// Where MPI's table of communicators has a place: a low number as long as they are freed.
+int free_place_for_communicators() {
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_SELF, &copy);
+  const int place = MPI_Comm_c2f(copy);
+  MPI_Comm_free(&copy);
+  return place;
+}
+
+TEST(GroupsOfRanks, MayBeMadeWithoutTakingMemoryOrContexts) {
+  const auto communicator = make_communicator();
+  const auto split_often = [&](int times) {
+    for (int i = 0; i < times; ++i) communicator->split(testing::session().rank() % 2, -i)->barrier();
+    meet();
+  };
+  split_often(10);
+  const std::size_t growths = NodeHeap::of_this_process()->statistics().growths;
+  const int place = free_place_for_communicators();
+  split_often(2000);
+  EXPECT_EQ(NodeHeap::of_this_process()->statistics().growths, growths);
+  EXPECT_LT(free_place_for_communicators(), place + 50);
+}
+
+}  // namespace
+}  // namespace cohort

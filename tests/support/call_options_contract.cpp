@@ -1,0 +1,129 @@
+#include "call_options_contract.h"
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "thrown.h"
+
+namespace cohort::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+bool is_last(const Communicator& communicator) { return communicator.rank() == communicator.size() - 1; }
+
+}  // namespace
+
+void check_shorter_deadline(Communicator& communicator) {
+  const Tensor tensor = Tensor::zeros({3}, DType::kFloat32);
+  communicator.all_reduce(tensor, ReduceOp::kSum, {.timeout_seconds = 20});
+  EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { communicator.barrier({.timeout_seconds = -1}); }),
+              HasSubstr("barrier: timeout_seconds is -1"));
+  if (communicator.size() == 1 || is_last(communicator)) return;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = message_of(ErrorCode::kDeadlineExceeded, [&] {
+    communicator.all_reduce(tensor, ReduceOp::kSum, {.timeout_seconds = 0.2});
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s) << "not at the communicator's deadline";
+  EXPECT_THAT(text, HasSubstr(fmt::format("missing: member {} ", communicator.size() - 1)));
+  EXPECT_THAT(text, HasSubstr("s (set for this call) passed"));
+  EXPECT_THAT(text, HasSubstr("all_reduce #1"));
+}
+
+void check_longer_deadline(Communicator& communicator) {
+  for (const double seconds : {0., 20.}) {
+    // Time itself is what is tested: the communicator's own time-out passes.
+    if (is_last(communicator)) std::this_thread::sleep_for(600ms);
+    EXPECT_NO_THROW(communicator.barrier({.timeout_seconds = seconds}));
+    if (is_last(communicator)) std::this_thread::sleep_for(600ms);
+    EXPECT_NO_THROW(communicator.barrier_async({.timeout_seconds = seconds}).wait());
+  }
+}
+
+void check_urgent_calls(Communicator& communicator, bool overtakes) {
+  const int members = communicator.size();
+  const auto filled = [](std::int64_t elements, int value) {
+    return Tensor::full({elements}, DType::kFloat32, static_cast<double>(value));
+  };
+  const std::int64_t elements = 32'000'000 / members;
+  const Tensor large = filled(elements, communicator.rank());
+  // Where the calling thread loses its core for long, the large call ends before the small ones begin, or
+  // before the thread looks: it is enough that one member has seen it once.
+  constexpr int kMostRounds = 100;
+  const Tensor seen = filled(1, 0);
+  for (int round = 0; round < kMostRounds && seen.span<float>()[0] == 0; ++round) {
+    const Tensor small[] = {filled(3, 1), filled(3'000, 1), filled(30'000, 1)};
+    std::vector<Work> urgent;
+    Work normal = communicator.all_reduce_async(large, ReduceOp::kMax);
+    for (const Tensor& tensor : small)
+      urgent.push_back(
+          communicator.all_reduce_async(tensor, ReduceOp::kSum, {.priority = Priority::kUrgent}));
+    urgent.back().wait();
+    const bool overtook = !normal.done();
+    for (Work& work : urgent) EXPECT_TRUE(work.done()) << "urgent calls keep their order";
+    communicator.all_reduce(filled(1, 0), ReduceOp::kMax, {.priority = Priority::kUrgent});
+    normal.wait();
+    for (const Tensor& tensor : small) EXPECT_TRUE(bitwise_equal(tensor, filled(tensor.shape()[0], members)));
+    EXPECT_TRUE(bitwise_equal(large, filled(elements, members - 1)));
+    seen.copy_from(filled(1, overtook ? 1 : 0));
+    communicator.all_reduce(seen, ReduceOp::kMax);
+    if (members == 1 || !overtakes) return;  // alone in place there is nothing to do
+  }
+  EXPECT_EQ(seen.span<float>()[0], 1) << "no urgent call has ever overtaken a normal one";
+}
+
+void check_priority_mismatch(Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  communicator.barrier();
+  communicator.barrier({.priority = Priority::kUrgent});
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
+    communicator.all_reduce(Tensor::zeros({5}, DType::kFloat32), ReduceOp::kSum,
+                            {.priority = is_last(communicator) ? Priority::kUrgent : Priority::kNormal});
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s) << "not at the deadline";
+  EXPECT_THAT(text, HasSubstr("all_reduce #2: members disagree"));
+  EXPECT_THAT(text, HasSubstr("called all_reduce(float32[5], sum, urgent)"));
+  EXPECT_THAT(text, HasSubstr("called all_reduce(float32[5], sum)"));
+  if (communicator.size() > 2)
+    EXPECT_THAT(text, HasSubstr(fmt::format("member {} ", communicator.size() - 1)));
+}
+
+void check_order_mismatch(Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
+    const Priority first = is_last(communicator) ? Priority::kUrgent : Priority::kNormal;
+    const Priority second = is_last(communicator) ? Priority::kNormal : Priority::kUrgent;
+    const Tensor tensors[] = {Tensor::zeros({5}, DType::kFloat32), Tensor::zeros({5}, DType::kFloat32)};
+    Work works[] = {communicator.all_reduce_async(tensors[0], ReduceOp::kSum, {.priority = first}),
+                    communicator.all_reduce_async(tensors[1], ReduceOp::kSum, {.priority = second})};
+    for (Work& work : works) work.wait();
+    communicator.barrier();
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s) << "not at the deadline";
+  EXPECT_THAT(text, HasSubstr("members disagree"));
+  EXPECT_THAT(text, HasSubstr("urgent"));
+}
+
+void check_missing_in_urgent_call(Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  const Tensor tensor = Tensor::zeros({8}, DType::kFloat32);
+  Work normal = communicator.all_reduce_async(tensor, ReduceOp::kSum);
+  normal.wait();
+  if (is_last(communicator)) return;
+  const std::string text = message_of(ErrorCode::kDeadlineExceeded, [&] {
+    communicator.all_reduce(tensor, ReduceOp::kSum, {.timeout_seconds = 0.2, .priority = Priority::kUrgent});
+  });
+  EXPECT_THAT(text, HasSubstr(fmt::format("missing: member {} ", communicator.size() - 1)));
+  EXPECT_THAT(text, HasSubstr("all_reduce(float32[8], sum, urgent)"));
+  EXPECT_EQ(message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.barrier(); }), text);
+}
+
+}  // namespace cohort::testing
