@@ -11,7 +11,6 @@ StrategyLayout mirrored_layout(std::vector<Device> devices, const CommunicationO
   const auto replicas = static_cast<int>(devices.size());
   return {.name = "MirroredStrategy",
           .devices = std::move(devices),
-          .bytes_per_pack = options.bytes_per_pack,
           .connect = [=] { return make_thread_communicators(replicas, options); }};
 }
 

@@ -15,7 +15,6 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
   if (bootstrap == nullptr) {
     return {.name = kName,
             .devices = std::move(devices),
-            .bytes_per_pack = options.bytes_per_pack,
             .connect = [=] { return make_thread_communicators(replicas, options); }};
   }
   if (replicas > 1 && bootstrap->size() > 1) {
@@ -29,7 +28,6 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
           .devices = std::move(devices),
           .worker = bootstrap->rank(),
           .workers = bootstrap->size(),
-          .bytes_per_pack = options.bytes_per_pack,
           .connect = [=] {
             std::vector<std::unique_ptr<Communicator>> seats;
             seats.push_back(bootstrap->make_communicator(options));

@@ -119,7 +119,7 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
   seats_ = layout_.connect();
   COHORT_CHECK(seats_.size() == layout_.devices.size());
   for (std::size_t seat = 0; seat < seats_.size(); ++seat)
-    reducers_.emplace_back(BatchReducerOptions{.bytes_per_pack = layout_.bytes_per_pack});
+    reducers_.emplace_back();
 }
 
 void StrategyExtended::require_cross_replica(const char* what) const {

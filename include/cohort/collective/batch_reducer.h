@@ -17,14 +17,10 @@
 
 namespace cohort {
 
-struct BatchReducerOptions {
-  std::size_t bytes_per_pack = 0;  ///< as in make_packs; 0 chooses by cost
-  CommunicationCost cost = {};
-};
-
 class BatchReducer {
  public:
-  explicit BatchReducer(const BatchReducerOptions& options = {});
+  /// The packs are those of make_packs for the communicator's `bytes_per_pack` and this cost.
+  explicit BatchReducer(const CommunicationCost& cost = {});
   ~BatchReducer();
   BatchReducer(BatchReducer&&) noexcept;
   BatchReducer& operator=(BatchReducer&&) noexcept;
@@ -40,9 +36,9 @@ class BatchReducer {
 
  private:
   struct Plan;
-  Plan& plan_for(std::span<const Tensor> tensors);
+  Plan& plan_for(std::span<const Tensor> tensors, std::size_t bytes_per_pack);
 
-  BatchReducerOptions options_;
+  CommunicationCost cost_;
   std::vector<std::unique_ptr<Plan>> plans_;  ///< the latest first
 };
 

@@ -34,7 +34,6 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
-  std::size_t bytes_per_pack = 0;  ///< see CommunicationOptions
 
   /// Makes one seat per local replica in a communicator of all replicas of all workers.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
