@@ -39,7 +39,7 @@ void ReplicaRun::execute(std::vector<std::unique_ptr<DeviceThread>>& team) {
 void ReplicaRun::run_replica(int local_replica) {
   Seat& seat = seats_[static_cast<std::size_t>(local_replica)];
   ReplicaContext replica(extended_, local_replica, *this);
-  const ContextScope scope({ContextKind::kReplica, &extended_, &replica, local_replica});
+  const ContextScope scope({ContextKind::kReplica, &extended_, &replica, local_replica, replica.device()});
   try {
     body_(replica);
     const std::lock_guard lock(mutex_);
@@ -125,7 +125,7 @@ void ReplicaRun::merge_all(std::unique_lock<std::mutex>& lock) {
   std::shared_ptr<void> merged;
   std::exception_ptr error;
   try {
-    const ContextScope scope({ContextKind::kCrossReplica, &extended_, nullptr, -1});
+    const ContextScope scope(ContextMode::cross_replica(&extended_));
     merged = first.merge(arguments);
   } catch (...) {
     error = std::current_exception();

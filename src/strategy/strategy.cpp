@@ -15,7 +15,7 @@ StrategyScope::StrategyScope(StrategyExtended& extended) : extended_(extended.sh
                        mode.strategy->strategy_name());
   }
   extended.require_cross_replica("scope");
-  scope_.emplace(ContextMode{ContextKind::kCrossReplica, &extended, nullptr, -1});
+  scope_.emplace(ContextMode::cross_replica(&extended));
 }
 
 Strategy get_strategy() {
@@ -32,7 +32,10 @@ ReplicaContext* get_replica_context() {
   return mode.kind == ContextKind::kDefault ? &default_replica() : mode.replica;
 }
 
-bool in_cross_replica_context() { return current_mode().kind == ContextKind::kCrossReplica; }
+bool in_cross_replica_context() {
+  const ContextKind kind = current_mode().kind;
+  return kind == ContextKind::kCrossReplica || kind == ContextKind::kUpdate;
+}
 
 Strategy ReplicaContext::strategy() const { return Strategy(extended_.shared_from_this()); }
 

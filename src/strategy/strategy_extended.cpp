@@ -75,7 +75,7 @@ class LoneMergePoint final : public MergePoint {
   explicit LoneMergePoint(VariableOwner* strategy) : strategy_(strategy) {}
 
   std::shared_ptr<void> meet(int /*local_replica*/, MergeRequest& request) override {
-    const ContextScope scope({ContextKind::kCrossReplica, strategy_, nullptr, -1});
+    const ContextScope scope(ContextMode::cross_replica(strategy_));
     void* const arguments[] = {request.arguments};
     return request.merge(arguments);
   }
@@ -146,7 +146,7 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
   if (is_default()) return body(default_replica());
   LoneMergePoint merge_point(this);
   ReplicaContext replica(*this, 0, merge_point);
-  const ContextScope scope({ContextKind::kReplica, this, &replica, 0});
+  const ContextScope scope({ContextKind::kReplica, this, &replica, 0, layout_.devices.front()});
   try {
     body(replica);
   } catch (...) {

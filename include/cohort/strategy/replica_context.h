@@ -75,8 +75,9 @@ class ReplicaContext {
   [[nodiscard]] Structure all_gather(const Structure& value, int axis) const;
 
   /// Pauses all local replicas and calls `merge_fn(strategy, PerReplica<Args>...)` once, in
-  /// cross-replica context, on the thread that called `run`. Each replica gets its component of a
-  /// PerReplica result, and any other result as it is. Replica 0's function is the one that runs.
+  /// cross-replica context, on the thread that called `run`. Each replica gets its components of the
+  /// distributed values in the result, and any other result as it is. Replica 0's function is the one
+  /// that runs.
   /// @throws WrongContext when this context is not the current one, or when the replicas merge
   /// different numbers of times.
   template <class MergeFunction, class... Args>
@@ -129,19 +130,6 @@ template <class Structure>
       },
       like);
 }
-
-template <class T>
-struct PerReplicaTraits {
-  static constexpr bool kIsPerReplica = false;
-  using Component = T;
-};
-template <class T>
-struct PerReplicaTraits<PerReplica<T>> {
-  static constexpr bool kIsPerReplica = true;
-  using Component = T;
-};
-template <class T>
-inline constexpr bool kIsPerReplica = PerReplicaTraits<std::remove_cvref_t<T>>::kIsPerReplica;
 
 }  // namespace detail
 

@@ -20,8 +20,12 @@
 
 #include <cohort/strategy/replica_context.h>
 #include <cohort/strategy/strategy_extended.h>
+#include <cohort/value/device_scope.h>
+#include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>
+#include <cohort/value/regroup.h>
 #include <cohort/value/structure.h>
+#include <cohort/value/value_context.h>
 
 namespace cohort {
 
@@ -58,8 +62,9 @@ class Strategy {
   StrategyScope scope() const { return StrategyScope(*extended_); }
 
   /// Calls `function` once per local replica, concurrently. It may take a ReplicaContext& first;
-  /// arguments of type PerReplica<T> arrive as the replica's own T, all others as they are. Results
-  /// come back as PerReplica. When replicas throw, all end and the lowest one's exception is thrown.
+  /// distributed arguments arrive as the replica's own component, also those inside of structures (see
+  /// select_replica), all others as they are. Results come back as PerReplica; `regroup` brings it to
+  /// the inside of structures. When replicas throw, all end and the lowest one's exception is thrown.
   /// @throws WrongContext inside a replica, or when another strategy is active.
   template <class Function, class... Args>
   auto run(Function&& function, const Args&... args) const;
@@ -86,9 +91,15 @@ class Strategy {
     return extended_->gather(value.components(), axis);
   }
 
-  /// The values of this worker's replicas; anything else is a list of one.
+  /// What each of this worker's replicas sees of a distributed value or a structure; of a variable, its
+  /// components. Anything else is a list of one.
   template <class Value>
   [[nodiscard]] auto local_results(const Value& value) const;
+
+  /// `function(ValueContext)` for each of this worker's replicas, on the calling thread, as PerReplica.
+  /// @throws WrongContext inside a replica, or when another strategy is active.
+  template <class Function>
+  [[nodiscard]] auto distribute_values_from_function(Function&& function) const;
 
   /// Deals a dataset out to the replicas: each global batch is split among all of them. Defined by
   /// the input layer, which finds it through its argument (`#include <cohort/input/distribute.h>`).
@@ -119,17 +130,18 @@ class Strategy {
 
 namespace detail {
 
+/// By reference where nothing has to be taken apart.
 template <class Arg>
-[[nodiscard]] const auto& component_of(const Arg& arg, int local_replica) {
-  if constexpr (kIsPerReplica<Arg>)
-    return arg[static_cast<std::size_t>(local_replica)];
+[[nodiscard]] decltype(auto) component_of(const Arg& arg, int local_replica) {
+  if constexpr (kHoldsDistributed<Arg>)
+    return Selection<Arg>::select(static_cast<std::size_t>(local_replica), arg);
   else
-    return arg;
+    return (arg);
 }
 
 template <class Arg>
 void require_components(const Arg& arg, int replicas) {
-  if constexpr (kIsPerReplica<Arg>) {
+  if constexpr (kIsInstance<Arg, PerReplica>) {
     if (static_cast<int>(arg.size()) == replicas) return;
     throw InvalidArgument(
         "a PerReplica value of {} components was given to a strategy with {} local replicas; it "
@@ -174,7 +186,7 @@ template <class Value>
 auto Strategy::reduce(ReduceOp op, const Value& value) const {
   extended_->require_cross_replica("reduce");
   std::vector<std::vector<Tensor>> tensors;
-  if constexpr (detail::kIsPerReplica<Value>) {
+  if constexpr (detail::kIsInstance<Value, PerReplica>) {
     detail::require_components(value, extended_->local_replicas());
     const std::uint64_t structure = structure_fingerprint(value[0]);
     for (std::size_t replica = 0; replica < value.size(); ++replica) {
@@ -194,11 +206,30 @@ auto Strategy::reduce(ReduceOp op, const Value& value) const {
 
 template <class Value>
 auto Strategy::local_results(const Value& value) const {
-  if constexpr (detail::kIsPerReplica<Value>) {
+  if constexpr (std::is_same_v<Value, Variable>) {
+    return std::vector<Tensor>(value.components().begin(), value.components().end());
+  } else if constexpr (Distributed<Value>) {
     return std::vector<typename Value::value_type>(value.components().begin(), value.components().end());
+  } else if constexpr (detail::kHoldsDistributed<Value> || detail::kIsStructure<Value>) {
+    std::vector<typename detail::Selection<Value>::Component> results;
+    for (int replica = 0; replica < extended_->local_replicas(); ++replica)
+      results.push_back(detail::component_of(value, replica));
+    return results;
   } else {
     return std::vector<Value>{value};
   }
+}
+
+template <class Function>
+auto Strategy::distribute_values_from_function(Function&& function) const {
+  extended_->require_cross_replica("distribute_values_from_function");
+  std::vector<std::remove_cvref_t<std::invoke_result_t<Function&, ValueContext>>> values;
+  for (int replica = 0; replica < extended_->local_replicas(); ++replica) {
+    values.push_back(
+        function(ValueContext{.replica_id_in_sync_group = extended_->first_replica_id() + replica,
+                              .num_replicas_in_sync = num_replicas_in_sync()}));
+  }
+  return PerReplica(std::move(values));
 }
 
 template <class MergeFunction, class... Args>
@@ -230,10 +261,9 @@ auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) c
   };
   MergeRequest request{typeid(Result(*)(Arguments)), &arguments, merge};
   const std::shared_ptr<void> result = merge_point_.meet(local_replica_, request);
-  if constexpr (detail::kIsPerReplica<Result>) {
-    return (*static_cast<const Result*>(result.get()))[static_cast<std::size_t>(local_replica_)];
-  } else if constexpr (!std::is_void_v<Result>) {
-    return Result(*static_cast<const Result*>(result.get()));
+  if constexpr (!std::is_void_v<Result>) {
+    return select_replica(static_cast<std::size_t>(local_replica_),
+                          *static_cast<const Result*>(result.get()));
   }
 }
 
