@@ -115,10 +115,10 @@ void BatchReducer::all_reduce(Communicator& communicator, std::span<const Tensor
 }
 
 std::vector<Tensor> BatchReducer::all_reduced(Communicator& communicator, std::span<const Tensor> tensors,
-                                              ReduceOp op, std::uint64_t structure) {
+                                              ReduceOp op) {
   for (const Tensor& tensor : tensors) require_legal(op, tensor.dtype());
   const Plan& plan = plan_for(tensors, communicator.options().bytes_per_pack);
-  Calls calls(communicator, op, Fingerprint().add(plan.layout).add(structure).value());
+  Calls calls(communicator, op, plan.layout);
   std::vector<Tensor> results(tensors.size());
   for (const Pack& pack : plan.packs) {
     if (pack.size() == 1) {

@@ -208,18 +208,28 @@ CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer,
 
 CollectiveCall Communicator::in_force(CollectiveCall call) const {
   call.timeout_seconds = options_.timeout_seconds;
-  if (call.kind == CollectiveKind::kAllReduce &&
-      options_.implementation != CommunicationImplementation::kAuto) {
-    call.implementation = options_.implementation;
-    call.layout = Fingerprint().add(call.layout).add(static_cast<std::uint64_t>(call.implementation)).value();
+  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) return call;
+  if (call.kind == CollectiveKind::kAllReduce) call.implementation = options_.implementation;
+  if (purpose_ != 0 || call.implementation != CommunicationImplementation::kAuto) {
+    const auto implementation = static_cast<std::uint64_t>(call.implementation);
+    call.layout = Fingerprint().add(call.layout).add(purpose_).add(implementation).value();
   }
   return call;
 }
 
-CallOptions::CallOptions(Communicator& communicator, const CommunicationOptions& options)
-    : communicator_(communicator), outer_(communicator.options_) {
+CallOptions::CallOptions(Communicator& communicator, const CommunicationOptions& options,
+                         std::uint64_t purpose)
+    : communicator_(communicator),
+      outer_options_(communicator.options_),
+      outer_purpose_(communicator.purpose_) {
   options.validate();
-  communicator.options_ = outer_.merge(options);
+  communicator.options_ = outer_options_.merge(options);
+  if (purpose != 0) communicator.purpose_ = Fingerprint().add(outer_purpose_).add(purpose).value();
+}
+
+CallOptions::~CallOptions() {
+  communicator_.options_ = outer_options_;
+  communicator_.purpose_ = outer_purpose_;
 }
 
 void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout) {

@@ -13,9 +13,9 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
   if (devices.empty()) devices = cpu_devices(1);
   const auto replicas = static_cast<int>(devices.size());
   if (bootstrap == nullptr) {
-    return {.name = kName,
-            .devices = std::move(devices),
-            .connect = [=] { return make_thread_communicators(replicas, options); }};
+    return {.name = kName, .devices = std::move(devices), .connect = [=] {
+              return make_thread_communicators(replicas, options);
+            }};
   }
   if (replicas > 1 && bootstrap->size() > 1) {
     throw Unimplemented(

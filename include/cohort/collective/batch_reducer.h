@@ -29,10 +29,9 @@ class BatchReducer {
   /// @throws InvalidArgument when `op` is not defined for one of the dtypes; nothing has been sent then.
   void all_reduce(Communicator& communicator, std::span<const Tensor> tensors, ReduceOp op);
 
-  /// The results in new tensors, some of which share storage; `tensors` are left alone. Members must
-  /// also agree on `structure`, a fingerprint of whatever the list was made from.
+  /// The results in new tensors, some of which share storage; `tensors` are left alone.
   [[nodiscard]] std::vector<Tensor> all_reduced(Communicator& communicator, std::span<const Tensor> tensors,
-                                                ReduceOp op, std::uint64_t structure = 0);
+                                                ReduceOp op);
 
  private:
   struct Plan;

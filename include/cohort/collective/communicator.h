@@ -120,21 +120,24 @@ class Communicator {
   int rank_;
   std::vector<MemberInfo> members_;
   CommunicationOptions options_;
+  std::uint64_t purpose_ = 0;
 };
 
 /// While it lives, the calls of one seat follow `options` where these say something.
 class [[nodiscard]] CallOptions {
  public:
+  /// `purpose` is a fingerprint of what the calls are made for, on which members must agree as well.
   /// @throws InvalidArgument for options that are not valid.
-  CallOptions(Communicator& communicator, const CommunicationOptions& options);
-  ~CallOptions() { communicator_.options_ = outer_; }
+  CallOptions(Communicator& communicator, const CommunicationOptions& options, std::uint64_t purpose = 0);
+  ~CallOptions();
 
   CallOptions(const CallOptions&) = delete;
   CallOptions& operator=(const CallOptions&) = delete;
 
  private:
   Communicator& communicator_;
-  CommunicationOptions outer_;
+  CommunicationOptions outer_options_;
+  std::uint64_t outer_purpose_;
 };
 
 }  // namespace cohort
