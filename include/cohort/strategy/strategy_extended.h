@@ -95,7 +95,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
 
   /// The same for several values at once, in few collectives: one result per pair, in order.
   template <class Value>
-  [[nodiscard]] auto batch_reduce_to(SumOrMean op, std::span<const std::pair<Value, Destinations>> pairs,
+  [[nodiscard]] auto batch_reduce_to(SumOrMean op, const std::vector<std::pair<Value, Destinations>>& pairs,
                                      const CommunicationOptions& options = {});
 
   /// Copies of `value` on each destination of this worker; nothing goes to other workers.
@@ -191,7 +191,7 @@ auto StrategyExtended::reduce_to(SumOrMean op, const Value& value, const Destina
 }
 
 template <class Value>
-auto StrategyExtended::batch_reduce_to(SumOrMean op, std::span<const std::pair<Value, Destinations>> pairs,
+auto StrategyExtended::batch_reduce_to(SumOrMean op, const std::vector<std::pair<Value, Destinations>>& pairs,
                                        const CommunicationOptions& options) {
   require_cross_replica("batch_reduce_to");
   std::vector<StructureReduction> reductions;
