@@ -1,0 +1,99 @@
+// What a strategy does for its variables: places them, starts them with the chief's value,
+// aggregates what replicas write, and knows which ones are its own.
+#include <algorithm>
+
+#include <cohort/collective/gather_tensors.h>
+#include <cohort/collective/reduction.h>
+#include <cohort/device/tensor_ops.h>
+#include <cohort/strategy/strategy_extended.h>
+
+namespace cohort {
+namespace {
+
+/// Not for NONE, which aggregates nothing, nor for ONLY_FIRST_REPLICA, which moves one value.
+ReduceOp reduce_op(VariableAggregation aggregation) {
+  return aggregation == VariableAggregation::kSum ? ReduceOp::kSum : ReduceOp::kMean;
+}
+
+IndexedSlices no_rows(const IndexedSlices& like) {
+  return {like.values.rows(0, 0), like.indices.rows(0, 0), like.dense_shape};
+}
+
+}  // namespace
+
+VariablePlacement StrategyExtended::variable_placement() const noexcept {
+  return layout_.parameter_device ? VariablePlacement::kSingleCopy : VariablePlacement::kMirrored;
+}
+
+Tensor StrategyExtended::from_chief(const Tensor& value) {
+  if (workers() == 1) return value;
+  Tensor result = value.clone();
+  communicator(0).broadcast(result, 0);
+  return result;
+}
+
+Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica) {
+  if (aggregation == VariableAggregation::kOnlyFirstReplica) {
+    Tensor result = value.clone();
+    communicator(local_replica).broadcast(result, 0);
+    return result;
+  }
+  return all_reduce(local_replica, reduce_op(aggregation), {&value, 1}).front();
+}
+
+IndexedSlices StrategyExtended::aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
+                                               int local_replica) {
+  Communicator& seat = communicator(local_replica);
+  const bool only_first = aggregation == VariableAggregation::kOnlyFirstReplica;
+  const IndexedSlices mine = only_first && seat.rank() != 0 ? no_rows(rows) : rows;
+  IndexedSlices all{concatenate(all_gather_tensors(seat, mine.values), 0),
+                    concatenate(all_gather_tensors(seat, mine.indices), 0), rows.dense_shape};
+  if (aggregation == VariableAggregation::kMean) {
+    divide_elements(all.values.dtype(), all.values.data(), all.values.elements(),
+                    static_cast<std::size_t>(num_replicas_in_sync()));
+  }
+  return all;
+}
+
+Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,
+                                              std::span<const Tensor> components) {
+  if (aggregation == VariableAggregation::kOnlyFirstReplica) return from_chief(components.front()).clone();
+  std::vector<std::vector<Tensor>> by_replica;
+  for (const Tensor& component : components) by_replica.push_back({component});
+  return reduce(reduce_op(aggregation), by_replica).front();
+}
+
+void StrategyExtended::adopt(const std::shared_ptr<VariableState>& variable) {
+  std::erase_if(variables_, [](const auto& known) { return known.expired(); });
+  variables_.push_back(variable);
+}
+
+VariableCreatorScope StrategyExtended::colocate_vars_with(const Variable& variable) const {
+  if (!is_default() && (current_mode().strategy != this || current_mode().kind == ContextKind::kReplica)) {
+    throw WrongContext("colocate_vars_with of {} outside its scope; open scope() first", strategy_name());
+  }
+  if (!is_default() && !variable_created_in_scope(variable)) {
+    throw InvalidArgument("colocate_vars_with: variable '{}' was not made in the scope of {}",
+                          variable.name(), strategy_name());
+  }
+  return VariableCreatorScope([variable](const NextCreator& next, VariableOptions options) {
+    options.colocate_with = &variable;
+    return next(std::move(options));
+  });
+}
+
+bool StrategyExtended::variable_created_in_scope(const Variable& variable) const noexcept {
+  return variable.state()->owner() == (is_default() ? nullptr : this);
+}
+
+std::optional<Variable> StrategyExtended::value_container(const Tensor& component) const {
+  for (const auto& known : variables_) {
+    const std::shared_ptr<VariableState> variable = known.lock();
+    if (variable == nullptr) continue;
+    const auto is_it = [&](const Tensor& own) { return own.buffer() == component.buffer(); };
+    if (std::ranges::any_of(variable->components(), is_it)) return Variable(variable);
+  }
+  return std::nullopt;
+}
+
+}  // namespace cohort
