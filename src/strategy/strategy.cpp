@@ -37,6 +37,11 @@ bool in_cross_replica_context() {
   return kind == ContextKind::kCrossReplica || kind == ContextKind::kUpdate;
 }
 
+std::optional<int> get_update_replica_id() {
+  const ContextMode& mode = current_mode();
+  return mode.kind == ContextKind::kUpdate ? std::optional(mode.local_replica) : std::nullopt;
+}
+
 Strategy ReplicaContext::strategy() const { return Strategy(extended_.shared_from_this()); }
 
 void ReplicaContext::require_current(const char* what) const {

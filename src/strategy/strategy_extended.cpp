@@ -44,10 +44,10 @@ std::shared_ptr<StrategyExtended> StrategyExtended::make(StrategyLayout layout) 
 }
 
 const std::shared_ptr<StrategyExtended>& StrategyExtended::default_strategy() {
-  static const std::shared_ptr<StrategyExtended> instance =
-      make({.name = "the default strategy", .devices = {Device()}, .connect = [] {
-              return make_thread_communicators(1);
-            }});
+  static const std::shared_ptr<StrategyExtended> instance = make(
+      {.name = "the default strategy", .devices = {Device()}, .parameter_device = Device(), .connect = [] {
+         return make_thread_communicators(1);
+       }});
   return instance;
 }
 
@@ -63,6 +63,7 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
                             to_string(*device));
     }
   }
+  parameter_devices_ = layout_.parameter_device ? std::vector{*layout_.parameter_device} : layout_.devices;
   seats_ = layout_.connect();
   COHORT_CHECK(seats_.size() == layout_.devices.size());
   if (communicator(0).options().implementation == CommunicationImplementation::kNccl) {
@@ -104,7 +105,7 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
   if (is_default()) return body(default_replica());
   LoneMergePoint merge_point(this);
   ReplicaContext replica(*this, 0, merge_point);
-  const ContextScope scope({ContextKind::kReplica, this, &replica, 0, layout_.devices.front()});
+  const ContextScope scope({ContextKind::kReplica, this, &replica, 0, layout_.devices.front(), &merge_point});
   try {
     body(replica);
   } catch (...) {
@@ -138,34 +139,6 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
     if (workers() == 1) seats_ = layout_.connect();
     throw;
   }
-}
-
-std::vector<Tensor> StrategyExtended::mirror(const Tensor& initial_value) {
-  const ContextMode& mode = current_mode();
-  if (mode.kind == ContextKind::kReplica && local_replicas() > 1) {
-    throw Unimplemented(
-        "variables of {} cannot be made inside run() yet; make them inside scope(), before run()",
-        layout_.name);
-  }
-  const Tensor first = initial_value.clone();
-  if (workers() > 1) communicator(0).broadcast(first, 0);
-  std::vector<Tensor> components;
-  for (const Device device : layout_.devices) {
-    components.push_back(Tensor::uninitialized(first.shape(), first.dtype(), device));
-    components.back().copy_from(first);
-  }
-  return components;
-}
-
-Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica) {
-  if (aggregation == VariableAggregation::kOnlyFirstReplica) {
-    Tensor result = value.clone();
-    communicator(local_replica).broadcast(result, 0);
-    return result;
-  }
-  const ReduceOp op = aggregation == VariableAggregation::kSum ? ReduceOp::kSum : ReduceOp::kMean;
-  const TensorOrSlices leaf = value;
-  return std::get<Tensor>(all_reduce(local_replica, op, {&leaf, 1}).front());
 }
 
 }  // namespace cohort

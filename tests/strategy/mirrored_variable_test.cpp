@@ -8,6 +8,7 @@
 #include <cohort/value/variable.h>
 
 #include "strategies.h"
+#include "variables.h"
 
 namespace cohort::testing {
 namespace {
@@ -17,25 +18,6 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
-
-constexpr VariableAggregation kAllAggregations[] = {
-    VariableAggregation::kNone,
-    VariableAggregation::kSum,
-    VariableAggregation::kMean,
-    VariableAggregation::kOnlyFirstReplica,
-};
-
-Variable variable_in(const Strategy& strategy, const VariableOptions& options) {
-  const auto scope = strategy.scope();
-  return Variable(options);
-}
-
-/// The components of a variable of shape [].
-std::vector<double> components(const Variable& variable) {
-  std::vector<double> values;
-  for (const Tensor& component : variable.components()) values.push_back(component.item<double>());
-  return values;
-}
 
 class MirroredVariable : public WithReplicas {
  protected:
@@ -243,15 +225,6 @@ TEST_P(MirroredVariable, IsNotAPlainVariableThatReplicasWouldRaceFor) {
     EXPECT_NO_THROW(writing());
   } else {
     EXPECT_THAT(writing, ThrowsMessage<WrongContext>(HasSubstr("make the variable inside the scope")));
-  }
-}
-
-TEST_P(MirroredVariable, IsMadeBeforeRun) {
-  const auto making = [&] { strategy_.run([] { return Variable({.shape = {2}}); }); };
-  if (replicas() == 1) {
-    EXPECT_NO_THROW(making());
-  } else {
-    EXPECT_THAT(making, ThrowsMessage<Unimplemented>(HasSubstr("make them inside scope(), before run()")));
   }
 }
 

@@ -17,26 +17,13 @@
 #include <cohort/strategy/strategy_extended.h>
 #include <cohort/strategy/sum_or_mean.h>
 #include <cohort/value/leaves.h>
+#include <cohort/value/merge_point.h>
 #include <cohort/value/per_replica.h>
 #include <cohort/value/structure.h>
 
 namespace cohort {
 
 class Strategy;
-
-/// One replica's part in a merge: its arguments, and what it would run for all. Internal.
-struct MergeRequest {
-  std::type_index argument_types;
-  void* arguments;
-  std::function<std::shared_ptr<void>(std::span<void* const> arguments_by_replica)> merge;
-};
-
-/// Where the replicas of one `run` meet. Internal.
-class MergePoint {
- public:
-  virtual ~MergePoint() = default;
-  virtual std::shared_ptr<void> meet(int local_replica, MergeRequest& request) = 0;
-};
 
 class ReplicaContext {
  public:

@@ -125,6 +125,9 @@ class Strategy {
 
 [[nodiscard]] bool in_cross_replica_context();
 
+/// Inside the function given to `update`: the number of the local component; nothing elsewhere.
+[[nodiscard]] std::optional<int> get_update_replica_id();
+
 // ---- implementation of the templates ----
 
 namespace detail {
@@ -275,7 +278,7 @@ auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) c
     }
     (std::index_sequence_for<Args...>{});
   };
-  MergeRequest request{typeid(Result(*)(Arguments)), &arguments, merge};
+  MergeRequest request{"merge_call", typeid(Result(*)(Arguments)), &arguments, merge};
   const std::shared_ptr<void> result = merge_point_.meet(local_replica_, request);
   if constexpr (!std::is_void_v<Result>) {
     return select_replica(static_cast<std::size_t>(local_replica_),
@@ -284,3 +287,5 @@ auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) c
 }
 
 }  // namespace cohort
+
+#include <cohort/strategy/variable_update.h>  // IWYU pragma: export

@@ -24,6 +24,8 @@
 #include <cohort/strategy/structure_reduction.h>
 #include <cohort/value/context.h>
 #include <cohort/value/variable.h>
+#include <cohort/value/variable_creator_scope.h>
+#include <cohort/value/variable_owner.h>
 
 namespace cohort {
 
@@ -39,6 +41,9 @@ struct StrategyLayout {
 
   /// How values are reduced; null: CollectiveAllReduce over all workers.
   std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
+
+  /// Where the single copy of each variable lives; absent: a component on each of `devices`.
+  std::optional<Device> parameter_device = {};
 
   /// Makes one seat per local replica in a communicator of all replicas of all workers.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
@@ -56,15 +61,28 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// The strategy of code that chose none: one replica on the calling thread.
   [[nodiscard]] static const std::shared_ptr<StrategyExtended>& default_strategy();
 
-  [[nodiscard]] const std::string& strategy_name() const override { return layout_.name; }
+  [[nodiscard]] const std::string& strategy_name() const noexcept override { return layout_.name; }
   [[nodiscard]] bool is_default() const noexcept { return this == default_strategy().get(); }
   [[nodiscard]] std::span<const Device> worker_devices() const noexcept { return layout_.devices; }
-  [[nodiscard]] int local_replicas() const noexcept { return static_cast<int>(layout_.devices.size()); }
+
+  /// Where variables live, a component on each: the worker devices, or a single one.
+  [[nodiscard]] std::span<const Device> parameter_devices() const noexcept { return parameter_devices_; }
+
+  /// Where state lives that belongs to all variables together; see `update_non_slot`.
+  [[nodiscard]] std::span<const Device> non_slot_devices() const noexcept { return parameter_devices_; }
+
+  [[nodiscard]] int local_replicas() const noexcept override {
+    return static_cast<int>(layout_.devices.size());
+  }
   [[nodiscard]] int workers() const noexcept { return layout_.workers; }
-  [[nodiscard]] int num_replicas_in_sync() const noexcept { return local_replicas() * workers(); }
+  [[nodiscard]] int num_replicas_in_sync() const noexcept override { return local_replicas() * workers(); }
 
   /// The number, among all replicas, of this worker's first one.
-  [[nodiscard]] int first_replica_id() const noexcept { return layout_.worker * local_replicas(); }
+  [[nodiscard]] int first_replica_id() const noexcept override { return layout_.worker * local_replicas(); }
+
+  /// Whether this worker writes checkpoints and summaries: the chief does.
+  [[nodiscard]] bool should_checkpoint() const noexcept { return layout_.worker == 0; }
+  [[nodiscard]] bool should_save_summary() const noexcept { return layout_.worker == 0; }
 
   /// Runs `body` once per local replica, each in its replica context. The exception of the lowest
   /// replica that failed by itself is thrown after all have ended.
@@ -137,11 +155,44 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// @throws WrongContext inside a replica, or when another strategy is active.
   void require_cross_replica(const char* what) const;
 
+  /// Calls `function(variable, args...)` once per local component of the variable, in update context:
+  /// there every variable is its component of that number. Distributed arguments arrive as their
+  /// component. Results come back as Mirrored; all updates have been made by then. From inside a
+  /// replica it is a `merge_call` with the replicas' arguments. A single copy is updated once, with
+  /// the arguments of the first replica.
+  /// @throws WrongContext when another strategy is active; InvalidArgument for a variable that this
+  /// strategy does not mirror, and for PerReplica arguments that would make components differ which
+  /// the variable's aggregation keeps equal.
+  template <class Function, class... Args>
+  auto update(const Variable& variable, Function&& function, const Args&... args);
+
+  /// The same without a variable: `function(args...)` once per device, which must be of
+  /// `non_slot_devices`. @throws WrongContext inside a replica, or when another strategy is active.
+  template <class Function, class... Args>
+  auto update_non_slot(std::span<const Device> devices, Function&& function, const Args&... args);
+
+  /// While the result lives, variables made on this thread go to the devices of `variable`.
+  /// @throws WrongContext outside this strategy's scope; InvalidArgument for a foreign variable.
+  [[nodiscard]] VariableCreatorScope colocate_vars_with(const Variable& variable) const;
+
+  [[nodiscard]] bool variable_created_in_scope(const Variable& variable) const noexcept;
+
+  /// The variable of this strategy whose component this is; nothing for any other tensor.
+  [[nodiscard]] std::optional<Variable> value_container(const Tensor& component) const;
+
   // What variables need (see VariableOwner).
-  [[nodiscard]] int components() const override { return local_replicas(); }
-  [[nodiscard]] std::vector<Tensor> mirror(const Tensor& initial_value) override;
+  [[nodiscard]] VariablePlacement variable_placement() const noexcept override;
+  [[nodiscard]] std::span<const Device> variable_devices() const noexcept override {
+    return parameter_devices_;
+  }
+  [[nodiscard]] Tensor from_chief(const Tensor& value) override;
   [[nodiscard]] Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
                                  int local_replica) override;
+  [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
+                                             int local_replica) override;
+  [[nodiscard]] Tensor aggregate_components(VariableAggregation aggregation,
+                                            std::span<const Tensor> components) override;
+  void adopt(const std::shared_ptr<VariableState>& variable) override;
   [[nodiscard]] std::shared_ptr<VariableOwner> share() override { return shared_from_this(); }
 
  private:
@@ -157,7 +208,17 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
   [[nodiscard]] Components broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations);
 
+  template <class Function, class... Args>
+  auto update_across(const Variable& variable, Function& function, const Args&... args);
+  void require_updatable(const Variable& variable) const;
+  [[nodiscard]] bool keeps_equal(const Variable& variable) const noexcept;
+
+  /// Calls `body` in update context for each of `devices`, with its number among the parameter devices.
+  void update_components(std::span<const Device> devices, const std::function<void(int component)>& body);
+
   StrategyLayout layout_;
+  std::vector<Device> parameter_devices_;
+  std::vector<std::weak_ptr<VariableState>> variables_;
   std::vector<std::unique_ptr<Communicator>> seats_;
   std::vector<std::unique_ptr<LeafReducer>> reducers_;  // one per seat: each replica's thread uses its own
   std::shared_ptr<CrossDeviceOps> cross_device_ops_;

@@ -10,6 +10,7 @@
 
 namespace cohort {
 
+class MergePoint;
 class ReplicaContext;  // the strategy layer, above this one, defines it
 class VariableOwner;
 
@@ -26,6 +27,7 @@ struct ContextMode {
   ReplicaContext* replica = nullptr;  ///< the replica that this thread runs, null otherwise
   int local_replica = -1;             ///< whose component is meant: the replica's that runs or is updated
   std::optional<Device> device = {};  ///< the current device, where one was chosen
+  MergePoint* merge_point = nullptr;  ///< where the replicas of this `run` meet, null otherwise
 
   /// Speaks for all replicas; the current device stays.
   [[nodiscard]] static ContextMode cross_replica(VariableOwner* strategy) noexcept;

@@ -1,0 +1,23 @@
+// One copy on the parameter device, which all local replicas read. What they assign is
+// aggregated first, and applied once while all of them pause.
+#pragma once
+
+#include <cohort/value/variable_state.h>
+
+namespace cohort {
+
+class AggregatingVariable final : public VariableState {
+ public:
+  AggregatingVariable(VariableOptions options, std::shared_ptr<VariableOwner> owner, Tensor component);
+
+ private:
+  [[nodiscard]] Tensor read_across() const override;
+  void assign_in_replica(const ElementUpdate& update, const Tensor& value, int local_replica) const override;
+  void assign_across(const ElementUpdate& update, const Tensor& value) const override;
+  void require_scatter(const RowUpdate& update) const override;
+  void scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
+                          int local_replica) const override;
+  void scatter_across(const RowUpdate& update, const IndexedSlices& rows) const override;
+};
+
+}  // namespace cohort
