@@ -98,6 +98,7 @@ std::vector<Components> AllReduceCrossDeviceOps::reduced_together(ReduceOp op,
   std::int64_t begin = 0;
   for (std::size_t pack = 0; pack < ends.size(); ++pack) {
     std::vector<Tensor> parts;
+    parts.reserve(flats.size());
     for (const Tensor& flat : flats) parts.push_back(flat.rows(begin, ends[pack]));
     if (ends[pack] > begin) all_reduce(parts, static_cast<int>(pack));
     begin = ends[pack];
