@@ -79,24 +79,22 @@ void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) 
   }
 }
 
-const Tensor& VariableState::writable_component() const {
+const Tensor& VariableState::writable_elsewhere() const {
   require_own_strategy("update");
   require_one_writer("update");
-  const Tensor* own = own_component();
-  if (own == nullptr) {
-    if (owner_ == nullptr) return component(0);
-    throw WrongContext(
-        "variable '{}' has one component per replica, and this code is not inside a replica; call it inside "
-        "run()",
-        options_.name);
-  }
-  if (current_mode().kind == ContextKind::kReplica && count_ < by_replica_.size()) {
+  if (owner_ == nullptr) return component(0);
+  const ContextMode& mode = current_mode();
+  if (mode.kind == ContextKind::kUpdate) return component(mode.local_replica);
+  if (mode.kind == ContextKind::kReplica) {
     throw WrongContext(
         "variable '{}' has one copy, which {} replicas share; change it by assign, or inside "
         "extended().update",
         options_.name, by_replica_.size());
   }
-  return *own;
+  throw WrongContext(
+      "variable '{}' has one component per replica, and this code is not inside a replica; call it inside "
+      "run()",
+      options_.name);
 }
 
 }  // namespace cohort

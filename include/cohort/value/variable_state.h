@@ -38,10 +38,15 @@ class VariableState {
     return &by_replica_[static_cast<std::size_t>(mode.local_replica)];
   }
 
+  /// The same, where the caller alone may write to it; throws elsewhere (see Variable).
+  [[nodiscard]] const Tensor& writable_component() const {
+    const Tensor* own = own_component();
+    return own != nullptr && count_ == by_replica_.size() ? *own : writable_elsewhere();
+  }
+
   [[nodiscard]] Tensor read_elsewhere() const;
   void assign(const ElementUpdate& update, const Tensor& value) const;
   void scatter(const RowUpdate& update, const IndexedSlices& rows) const;
-  [[nodiscard]] const Tensor& writable_component() const;
 
  protected:
   /// `owner` is null for variables of no strategy. A single component serves all local replicas.
@@ -65,6 +70,7 @@ class VariableState {
                                   int local_replica) const = 0;
   virtual void scatter_across(const RowUpdate& update, const IndexedSlices& rows) const = 0;
 
+  [[nodiscard]] const Tensor& writable_elsewhere() const;
   void require_own_strategy(std::string_view what) const;
   void require_one_writer(std::string_view what) const;
 
