@@ -49,11 +49,9 @@ Error with_call(const std::string& call, const Error& fault) {
 
 }  // namespace
 
-Group::Group(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int rank, std::vector<MemberInfo> members,
-             CommunicationOptions options)
+Group::Group(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int rank, std::vector<MemberInfo> members)
     : runtime_(std::move(runtime)),
       members_(std::move(members)),
-      options_(options),
       place_{MPI_COMM_NULL, rank, static_cast<int>(members_.size())} {
   if (place_.size == 1) return;
   const Gate::Pass pass = runtime_->gate().enter();
@@ -304,12 +302,14 @@ const Collective* Group::find(std::uint64_t sequence) const {
 Error Group::missing(const Operation& operation, std::span<const int> members) const {
   const int first = members.front();
   return {ErrorCode::kDeadlineExceeded,
-          explain_missing(operation.call(), operation.sequence(), members, members_, timeout_seconds()),
+          explain_missing(operation.call(), operation.sequence(), members, members_,
+                          timeout_of(operation.call()).count()),
           ErrorOrigin{operation.name(), first, members_[static_cast<std::size_t>(first)].host}};
 }
 
-double Group::timeout_seconds() const {
-  return options_.timeout_seconds.value_or(config().collective_timeout().count());
+std::chrono::duration<double> Group::timeout_of(const CollectiveCall& call) const {
+  if (call.timeout_seconds) return std::chrono::duration<double>(*call.timeout_seconds);
+  return config().collective_timeout();
 }
 
 void Group::fail_from(std::uint64_t from, const Error& error, bool tell) {

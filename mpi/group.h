@@ -12,8 +12,6 @@
 #include <optional>
 #include <vector>
 
-#include <cohort/collective/communication_options.h>
-
 #include "agreement.h"
 #include "collective.h"
 #include "messages.h"
@@ -25,8 +23,7 @@ namespace cohort::mpi {
 class Group {
  public:
   /// Collective over `comm`, and blocks in MPI: all members must be known to be here.
-  Group(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int rank, std::vector<MemberInfo> members,
-        CommunicationOptions options);
+  Group(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int rank, std::vector<MemberInfo> members);
   ~Group();
 
   Group(const Group&) = delete;
@@ -35,7 +32,7 @@ class Group {
   /// @throws the Error that made the group unusable.
   [[nodiscard]] std::shared_ptr<Operation> start(const CollectiveCall& call, const Deadline& deadline);
   [[nodiscard]] std::shared_ptr<Operation> start(const CollectiveCall& call) {
-    return start(call, options_.deadline());
+    return start(call, Deadline::after(timeout_of(call)));
   }
 
   /// Returns when `operation` has ended. @throws its Error.
@@ -65,7 +62,7 @@ class Group {
   void deadline_passed(const Collective& collective);
   void close_inquest();
   [[nodiscard]] const Collective* find(std::uint64_t sequence) const;
-  [[nodiscard]] double timeout_seconds() const;
+  [[nodiscard]] std::chrono::duration<double> timeout_of(const CollectiveCall& call) const;
   [[nodiscard]] Error missing(const Operation& operation, std::span<const int> members) const;
 
   void require_usable(const CollectiveCall& call);
@@ -76,7 +73,6 @@ class Group {
 
   const std::shared_ptr<Runtime> runtime_;
   const std::vector<MemberInfo> members_;
-  const CommunicationOptions options_;
 
   // Channels of their own, so that no message is ever taken for one of another kind.
   Comm control_;

@@ -20,8 +20,8 @@ class InFlight final : public Work::State {
 
 MpiCommunicator::MpiCommunicator(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int rank,
                                  std::vector<MemberInfo> members, const CommunicationOptions& options)
-    : Communicator(rank, members),
-      group_(std::make_shared<Group>(std::move(runtime), comm, rank, std::move(members), options)) {}
+    : Communicator(rank, members, options),
+      group_(std::make_shared<Group>(std::move(runtime), comm, rank, std::move(members))) {}
 
 void MpiCommunicator::wait_for_all() { group_->wait(*group_->start(CollectiveCall{}, Deadline::never())); }
 

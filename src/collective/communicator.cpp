@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/fingerprint.h>
+
 namespace cohort {
 namespace {
 
@@ -204,85 +206,113 @@ CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer,
 
 }  // namespace
 
+CollectiveCall Communicator::in_force(CollectiveCall call) const {
+  call.timeout_seconds = options_.timeout_seconds;
+  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) return call;
+  if (call.kind == CollectiveKind::kAllReduce) call.implementation = options_.implementation;
+  if (purpose_ != 0 || call.implementation != CommunicationImplementation::kAuto) {
+    const auto implementation = static_cast<std::uint64_t>(call.implementation);
+    call.layout = Fingerprint().add(call.layout).add(purpose_).add(implementation).value();
+  }
+  return call;
+}
+
+CallOptions::CallOptions(Communicator& communicator, const CommunicationOptions& options,
+                         std::uint64_t purpose)
+    : communicator_(communicator),
+      outer_options_(communicator.options_),
+      outer_purpose_(communicator.purpose_) {
+  options.validate();
+  communicator.options_ = outer_options_.merge(options);
+  if (purpose != 0) communicator.purpose_ = Fingerprint().add(outer_purpose_).add(purpose).value();
+}
+
+CallOptions::~CallOptions() {
+  communicator_.options_ = outer_options_;
+  communicator_.purpose_ = outer_purpose_;
+}
+
 void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op, std::uint64_t layout) {
-  run(all_reduce_call(input, output, op, layout));
+  run(in_force(all_reduce_call(input, output, op, layout)));
 }
 Work Communicator::all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op,
                                     std::uint64_t layout) {
-  return start(all_reduce_call(input, output, op, layout));
+  return start(in_force(all_reduce_call(input, output, op, layout)));
 }
 
 void Communicator::reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root) {
-  run(reduce_call(input, output, op, root, rank(), size()));
+  run(in_force(reduce_call(input, output, op, root, rank(), size())));
 }
 Work Communicator::reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, int root) {
-  return start(reduce_call(input, output, op, root, rank(), size()));
+  return start(in_force(reduce_call(input, output, op, root, rank(), size())));
 }
 
-void Communicator::broadcast(const Tensor& tensor, int root) { run(broadcast_call(tensor, root, size())); }
+void Communicator::broadcast(const Tensor& tensor, int root) {
+  run(in_force(broadcast_call(tensor, root, size())));
+}
 Work Communicator::broadcast_async(const Tensor& tensor, int root) {
-  return start(broadcast_call(tensor, root, size()));
+  return start(in_force(broadcast_call(tensor, root, size())));
 }
 
 void Communicator::all_gather(const Tensor& input, const Tensor& output) {
-  run(all_gather_call(input, output, rank(), size()));
+  run(in_force(all_gather_call(input, output, rank(), size())));
 }
 Work Communicator::all_gather_async(const Tensor& input, const Tensor& output) {
-  return start(all_gather_call(input, output, rank(), size()));
+  return start(in_force(all_gather_call(input, output, rank(), size())));
 }
 
 void Communicator::all_gather_uneven(const Tensor& input, const Tensor& output,
                                      std::span<const std::size_t> counts) {
-  run(all_gather_uneven_call(input, output, counts, rank(), size()));
+  run(in_force(all_gather_uneven_call(input, output, counts, rank(), size())));
 }
 Work Communicator::all_gather_uneven_async(const Tensor& input, const Tensor& output,
                                            std::span<const std::size_t> counts) {
-  return start(all_gather_uneven_call(input, output, counts, rank(), size()));
+  return start(in_force(all_gather_uneven_call(input, output, counts, rank(), size())));
 }
 
 void Communicator::reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op) {
-  run(reduce_scatter_call(input, output, op, rank(), size()));
+  run(in_force(reduce_scatter_call(input, output, op, rank(), size())));
 }
 Work Communicator::reduce_scatter_async(const Tensor& input, const Tensor& output, ReduceOp op) {
-  return start(reduce_scatter_call(input, output, op, rank(), size()));
+  return start(in_force(reduce_scatter_call(input, output, op, rank(), size())));
 }
 
 void Communicator::all_to_all(const Tensor& input, const Tensor& output) {
-  run(all_to_all_call(input, output, size()));
+  run(in_force(all_to_all_call(input, output, size())));
 }
 Work Communicator::all_to_all_async(const Tensor& input, const Tensor& output) {
-  return start(all_to_all_call(input, output, size()));
+  return start(in_force(all_to_all_call(input, output, size())));
 }
 
 void Communicator::gather(const Tensor& input, const Tensor& output, int root) {
-  run(gather_call(input, output, root, rank(), size()));
+  run(in_force(gather_call(input, output, root, rank(), size())));
 }
 Work Communicator::gather_async(const Tensor& input, const Tensor& output, int root) {
-  return start(gather_call(input, output, root, rank(), size()));
+  return start(in_force(gather_call(input, output, root, rank(), size())));
 }
 
 void Communicator::scatter(const Tensor& input, const Tensor& output, int root) {
-  run(scatter_call(input, output, root, rank(), size()));
+  run(in_force(scatter_call(input, output, root, rank(), size())));
 }
 Work Communicator::scatter_async(const Tensor& input, const Tensor& output, int root) {
-  return start(scatter_call(input, output, root, rank(), size()));
+  return start(in_force(scatter_call(input, output, root, rank(), size())));
 }
 
-void Communicator::barrier() { run(CollectiveCall{}); }
-Work Communicator::barrier_async() { return start(CollectiveCall{}); }
+void Communicator::barrier() { run(in_force(CollectiveCall{})); }
+Work Communicator::barrier_async() { return start(in_force(CollectiveCall{})); }
 
 void Communicator::send(const Tensor& tensor, int peer, int tag) {
-  run(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size()));
+  run(in_force(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size())));
 }
 Work Communicator::send_async(const Tensor& tensor, int peer, int tag) {
-  return start(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size()));
+  return start(in_force(message_call(CollectiveKind::kSend, tensor, peer, tag, rank(), size())));
 }
 
 void Communicator::receive(const Tensor& tensor, int peer, int tag) {
-  run(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size()));
+  run(in_force(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size())));
 }
 Work Communicator::receive_async(const Tensor& tensor, int peer, int tag) {
-  return start(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size()));
+  return start(in_force(message_call(CollectiveKind::kReceive, tensor, peer, tag, rank(), size())));
 }
 
 }  // namespace cohort

@@ -2,9 +2,6 @@
 // aggregates what replicas write, and knows which ones are its own.
 #include <algorithm>
 
-#include <cohort/collective/gather_tensors.h>
-#include <cohort/collective/reduction.h>
-#include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy_extended.h>
 
 namespace cohort {
@@ -38,29 +35,28 @@ Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor
     communicator(local_replica).broadcast(result, 0);
     return result;
   }
-  return all_reduce(local_replica, reduce_op(aggregation), {&value, 1}).front();
+  const TensorOrSlices leaf = value;
+  return std::get<Tensor>(all_reduce(local_replica, reduce_op(aggregation), {&leaf, 1}).front());
 }
 
 IndexedSlices StrategyExtended::aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
                                                int local_replica) {
-  Communicator& seat = communicator(local_replica);
   const bool only_first = aggregation == VariableAggregation::kOnlyFirstReplica;
-  const IndexedSlices mine = only_first && seat.rank() != 0 ? no_rows(rows) : rows;
-  IndexedSlices all{concatenate(all_gather_tensors(seat, mine.values), 0),
-                    concatenate(all_gather_tensors(seat, mine.indices), 0), rows.dense_shape};
-  if (aggregation == VariableAggregation::kMean) {
-    divide_elements(all.values.dtype(), all.values.data(), all.values.elements(),
-                    static_cast<std::size_t>(num_replicas_in_sync()));
-  }
-  return all;
+  const bool is_first = communicator(local_replica).rank() == 0;
+  const TensorOrSlices mine = only_first && !is_first ? no_rows(rows) : rows;
+  const ReduceOp op = only_first ? ReduceOp::kSum : reduce_op(aggregation);
+  return std::get<IndexedSlices>(all_reduce(local_replica, op, {&mine, 1}).front());
 }
 
 Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,
                                               std::span<const Tensor> components) {
   if (aggregation == VariableAggregation::kOnlyFirstReplica) return from_chief(components.front()).clone();
-  std::vector<std::vector<Tensor>> by_replica;
-  for (const Tensor& component : components) by_replica.push_back({component});
-  return reduce(reduce_op(aggregation), by_replica).front();
+  StructureReduction by_replica{Contributions::kPerReplica, {}, {}, Device()};
+  for (const Tensor& component : components) {
+    by_replica.components.push_back({component});
+    by_replica.fingerprints.push_back(structure_fingerprint(component));
+  }
+  return std::get<Tensor>(reduce(reduce_op(aggregation), {&by_replica, 1}, {}).front().front().front());
 }
 
 void StrategyExtended::adopt(const std::shared_ptr<VariableState>& variable) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include <cohort/collective/communication_options.h>
 #include <cohort/collective/reduce_op.h>
 #include <cohort/device/allocator.h>
 
@@ -52,6 +53,12 @@ struct CollectiveCall {
 
   /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
   std::uint64_t layout = 0;
+
+  /// How long this member waits for the others, 0 for ever; unset: as long as its communicator does.
+  std::optional<double> timeout_seconds;
+
+  /// The way of an all-reduce between nodes; part of `layout` as well, for all members must take the same.
+  CommunicationImplementation implementation = CommunicationImplementation::kAuto;
 
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
   std::byte* output = nullptr;       ///< null where this member gets no result

@@ -95,12 +95,16 @@ class Communicator {
   void receive(const Tensor& tensor, int peer, int tag = 0);
   Work receive_async(const Tensor& tensor, int peer, int tag = 0);
 
+  /// What its calls follow, and whoever packs tensors for them.
+  [[nodiscard]] const CommunicationOptions& options() const noexcept { return options_; }
+
   /// Ends every pending and future call of this group, on the members that share this process,
   /// with `error`; used when a member can no longer take part.
   virtual void abort(const Error& error) = 0;
 
  protected:
-  Communicator(int rank, std::vector<MemberInfo> members) : rank_(rank), members_(std::move(members)) {}
+  Communicator(int rank, std::vector<MemberInfo> members, const CommunicationOptions& options = {})
+      : rank_(rank), members_(std::move(members)), options_(options) {}
 
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.
@@ -110,8 +114,30 @@ class Communicator {
   virtual void run(const CollectiveCall& call) { start(call).wait(); }
 
  private:
+  friend class CallOptions;
+  [[nodiscard]] CollectiveCall in_force(CollectiveCall call) const;
+
   int rank_;
   std::vector<MemberInfo> members_;
+  CommunicationOptions options_;
+  std::uint64_t purpose_ = 0;
+};
+
+/// While it lives, the calls of one seat follow `options` where these say something.
+class [[nodiscard]] CallOptions {
+ public:
+  /// `purpose` is a fingerprint of what the calls are made for, on which members must agree as well.
+  /// @throws InvalidArgument for options that are not valid.
+  CallOptions(Communicator& communicator, const CommunicationOptions& options, std::uint64_t purpose = 0);
+  ~CallOptions();
+
+  CallOptions(const CallOptions&) = delete;
+  CallOptions& operator=(const CallOptions&) = delete;
+
+ private:
+  Communicator& communicator_;
+  CommunicationOptions outer_options_;
+  std::uint64_t outer_purpose_;
 };
 
 }  // namespace cohort

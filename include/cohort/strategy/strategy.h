@@ -69,27 +69,26 @@ class Strategy {
   template <class Function, class... Args>
   auto run(Function&& function, const Args&... args) const;
 
-  /// SUM or MEAN over all replicas of each leaf of a structure; the same result on every worker.
-  /// A value that is not PerReplica counts as this worker's contribution (with one worker: the MEAN
-  /// is the value itself and the SUM is an error). The MEAN of integer tensors over several
-  /// replicas is floating.
+  /// SUM or MEAN over all replicas of each leaf of a structure, on the current device (see DeviceScope);
+  /// the same result on every worker. A value that is not distributed counts as this worker's
+  /// contribution (with one worker: the MEAN is the value itself and the SUM is an error). The MEAN of
+  /// integer tensors over several replicas is floating. Rows of IndexedSlices are put one after the other.
   /// @throws WrongContext inside a replica; InvalidArgument for another op or replicas that differ.
   template <class Value>
-  [[nodiscard]] auto reduce(ReduceOp op, const Value& value) const;
+  [[nodiscard]] auto reduce(SumOrMean op, const Value& value) const;
 
   /// Also reduces along `axes` inside each replica. MEAN weighs elements, not replicas: uneven
-  /// batches, also empty ones, count by their sizes.
-  [[nodiscard]] Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value, const Axes& axes) const {
-    extended_->require_cross_replica("reduce");
-    return extended_->reduce_along(op, value.components(), axes.values());
-  }
+  /// batches, also empty ones, count by their sizes. A plain tensor is what each replica has.
+  template <class Value>
+  [[nodiscard]] Tensor reduce(SumOrMean op, const Value& value, const Axes& axes) const;
 
-  /// The replicas' tensors one after the other along `axis`, on every worker.
-  /// @throws WrongContext inside a replica, pointing to all_gather.
-  [[nodiscard]] Tensor gather(const PerReplica<Tensor>& value, int axis) const {
-    extended_->require_cross_replica("gather");
-    return extended_->gather(value.components(), axis);
-  }
+  /// For each tensor of a structure, the replicas' tensors one after the other along `axis`, on every
+  /// worker. A value that is not distributed is this worker's contribution. Tensors are made of
+  /// IndexedSlices.
+  /// @throws WrongContext inside a replica, pointing to all_gather; InvalidArgument for scalars, and for
+  /// tensors that differ elsewhere than along `axis`.
+  template <class Value>
+  [[nodiscard]] auto gather(const Value& value, int axis) const;
 
   /// What each of this worker's replicas sees of a distributed value or a structure; of a variable, its
   /// components. Anything else is a list of one.
@@ -186,25 +185,42 @@ auto Strategy::run(Function&& function, const Args&... args) const {
 }
 
 template <class Value>
-auto Strategy::reduce(ReduceOp op, const Value& value) const {
+auto Strategy::reduce(SumOrMean op, const Value& value) const {
   extended_->require_cross_replica("reduce");
-  std::vector<std::vector<Tensor>> tensors;
-  if constexpr (detail::kIsInstance<Value, PerReplica>) {
-    detail::require_components(value, extended_->local_replicas());
-    const std::uint64_t structure = structure_fingerprint(value[0]);
-    for (std::size_t replica = 0; replica < value.size(); ++replica) {
-      if (structure_fingerprint(value[replica]) != structure) {
-        throw InvalidArgument(
-            "reduce: replica {} has a structure of other keys, lengths or optionals than replica {}",
-            extended_->first_replica_id() + static_cast<int>(replica), extended_->first_replica_id());
-      }
-      tensors.push_back(detail::to_tensors(value[replica], op));
-    }
-    return detail::from_tensors(value[0], extended_->reduce(op, tensors, structure));
+  return extended_->reduce_to(op, value, current_device().value_or(Device()))[0];
+}
+
+template <class Value>
+Tensor Strategy::reduce(SumOrMean op, const Value& value, const Axes& axes) const {
+  static_assert(std::is_same_v<detail::ReducedOf<Value>, Tensor>,
+                "axes belong to one tensor: reduce the tensors of a structure one by one");
+  extended_->require_cross_replica("reduce");
+  if constexpr (Distributed<Value>) {
+    return extended_->reduce_along(op, value.components(), axes.values());
   } else {
-    tensors.push_back(detail::to_tensors(value, op));
-    return detail::from_tensors(value, extended_->reduce(op, tensors, structure_fingerprint(value)));
+    const std::vector<Tensor> everywhere(static_cast<std::size_t>(extended_->local_replicas()), value);
+    return extended_->reduce_along(op, everywhere, axes.values());
   }
+}
+
+template <class Value>
+auto Strategy::gather(const Value& value, int axis) const {
+  using Structure = detail::ReducedOf<Value>;
+  extended_->require_cross_replica("gather");
+  const auto components = detail::components_of(value, extended_->local_replicas());
+  const std::vector<Tensor> gathered =
+      extended_->gather(detail::structure_reduction<Value>(ReduceOp::kSum, components, Device()), axis);
+  for_each_leaf(
+      []<class L>(const L&) {
+        static_assert(!Element<L>, "gather concatenates tensors: wrap numbers in tensors of one axis");
+        static_assert(!std::is_same_v<L, IndexedSlices> || std::is_same_v<Structure, IndexedSlices>,
+                      "gather makes tensors of slices: use TensorOrSlices inside of structures");
+      },
+      components[0]);
+  if constexpr (std::is_same_v<Structure, IndexedSlices>)
+    return gathered.front();
+  else
+    return from_leaves(components[0], LeafList(gathered.begin(), gathered.end()));
 }
 
 template <class Value>

@@ -17,10 +17,11 @@
 #include <thread>
 #include <vector>
 
-#include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/communicator.h>
 #include <cohort/device/device.h>
 #include <cohort/device/device_thread.h>
+#include <cohort/strategy/cross_device_ops.h>
+#include <cohort/strategy/structure_reduction.h>
 #include <cohort/value/context.h>
 #include <cohort/value/variable.h>
 #include <cohort/value/variable_creator_scope.h>
@@ -28,6 +29,7 @@
 
 namespace cohort {
 
+class LeafReducer;
 class ReplicaContext;
 
 /// What distinguishes one strategy from another.
@@ -36,7 +38,9 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
-  std::size_t bytes_per_pack = 0;  ///< see CommunicationOptions
+
+  /// How values are reduced; null: CollectiveAllReduce over all workers.
+  std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
 
   /// Where the single copy of each variable lives; absent: a component on each of `devices`.
   std::optional<Device> parameter_device = {};
@@ -49,6 +53,10 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
  public:
   /// @throws InvalidArgument for no or repeated devices; what `connect` throws.
   [[nodiscard]] static std::shared_ptr<StrategyExtended> make(StrategyLayout layout);
+  ~StrategyExtended() override;
+
+  StrategyExtended(const StrategyExtended&) = delete;
+  StrategyExtended& operator=(const StrategyExtended&) = delete;
 
   /// The strategy of code that chose none: one replica on the calling thread.
   [[nodiscard]] static const std::shared_ptr<StrategyExtended>& default_strategy();
@@ -99,25 +107,64 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return *seats_[static_cast<std::size_t>(local_replica)];
   }
 
-  /// Cross-replica: `values[r]` is the list of tensors of local replica r; the result is one list,
-  /// reduced over all replicas of all workers. op is SUM or MEAN; the MEAN of integers over several
-  /// replicas is floating. All replicas must pass the same `structure` (see structure_fingerprint).
-  [[nodiscard]] std::vector<Tensor> reduce(ReduceOp op, std::span<const std::vector<Tensor>> values,
-                                           std::uint64_t structure = 0);
+  /// One destination per local replica, on its device.
+  [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
+
+  /// How this strategy reduces values.
+  [[nodiscard]] CrossDeviceOps& cross_device_ops() const noexcept { return *cross_device_ops_; }
+
+  /// Whether that was chosen for this strategy, so that replicas that reduce meet and use it, too.
+  [[nodiscard]] bool has_own_cross_device_ops() const noexcept { return layout_.cross_device_ops != nullptr; }
+
+  /// SUM or MEAN over all replicas of each leaf of a structure, on `destinations`: one component for
+  /// each, equal on all workers. PerReplica values and structures of them have the replicas'
+  /// contributions. Of a Mirrored value, or a plain one with one worker, the MEAN is the value as it is,
+  /// and the SUM an error; with several workers a plain value is its worker's only contribution.
+  /// @throws WrongContext inside a replica; InvalidArgument for replicas that differ, or such a SUM.
+  template <class Value>
+  [[nodiscard]] auto reduce_to(SumOrMean op, const Value& value, const Destinations& destinations,
+                               const CommunicationOptions& options = {});
+
+  /// The same for several values at once, in few collectives: one result per pair, in order.
+  template <class Value>
+  [[nodiscard]] auto batch_reduce_to(SumOrMean op, const std::vector<std::pair<Value, Destinations>>& pairs,
+                                     const CommunicationOptions& options = {});
+
+  /// Copies of `value` on each destination of this worker; nothing goes to other workers.
+  /// @throws WrongContext inside a replica; Unimplemented for the default strategy.
+  [[nodiscard]] Mirrored<Tensor> broadcast_to(const Tensor& value, const Destinations& destinations);
+  [[nodiscard]] Mirrored<IndexedSlices> broadcast_to(const IndexedSlices& value,
+                                                     const Destinations& destinations);
+
+  /// A number is the same everywhere already.
+  template <Element T>
+  [[nodiscard]] T broadcast_to(T value, const Destinations& /*destinations*/) {
+    require_cross_replica("broadcast_to");
+    return value;
+  }
+
+  /// What reduce_to and batch_reduce_to do, on values without types: for each of `values`, the leaves
+  /// of each component of the result.
+  [[nodiscard]] std::vector<std::vector<LeafList>> reduce(ReduceOp op,
+                                                          std::span<const StructureReduction> values,
+                                                          const CommunicationOptions& options);
 
   /// Cross-replica: also sums along `axes` inside each replica first; MEAN divides by the number of
   /// elements that were summed, over all replicas.
   [[nodiscard]] Tensor reduce_along(ReduceOp op, std::span<const Tensor> values, std::span<const int> axes);
 
-  /// Cross-replica: the replicas' tensors one after the other along `axis`.
-  [[nodiscard]] Tensor gather(std::span<const Tensor> values, int axis);
+  /// Cross-replica: for each leaf, the replicas' tensors one after the other along `axis`; IndexedSlices
+  /// become dense first. A plain value is its worker's only contribution.
+  [[nodiscard]] std::vector<Tensor> gather(const StructureReduction& value, int axis);
 
-  /// Inside local replica `local_replica`: the list reduced over all replicas.
-  [[nodiscard]] std::vector<Tensor> all_reduce(int local_replica, ReduceOp op, std::span<const Tensor> values,
-                                               std::uint64_t structure = 0);
+  /// Inside local replica `local_replica`: the list reduced over all replicas by collectives. All
+  /// replicas must pass the same `structure` (see structure_fingerprint).
+  [[nodiscard]] LeafList all_reduce(int local_replica, ReduceOp op, std::span<const TensorOrSlices> values,
+                                    std::uint64_t structure = 0, const CommunicationOptions& options = {});
 
   /// The same in the caller's tensors, which must not overlap; without conversion of dtypes.
-  void all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors);
+  void all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors,
+                           const CommunicationOptions& options = {});
 
   /// @throws WrongContext inside a replica, or when another strategy is active.
   void require_cross_replica(const char* what) const;
@@ -170,6 +217,11 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
   [[nodiscard]] Team make_team() const;
   void require_chosen(const char* what) const;
+  [[nodiscard]] bool contributes(ReduceOp op, const StructureReduction& value) const;
+  void require_own(const StructureReduction& value) const;
+  void require_alike_leaves(const StructureReduction& value) const;
+  [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
+  [[nodiscard]] Components broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations);
 
   template <class Function, class... Args>
   auto update_across(const Variable& variable, Function& function, const Args&... args);
@@ -183,9 +235,53 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   std::vector<Device> parameter_devices_;
   std::vector<std::weak_ptr<VariableState>> variables_;
   std::vector<std::unique_ptr<Communicator>> seats_;
-  std::vector<BatchReducer> reducers_;  // one per seat: each replica's thread uses its own
+  std::vector<std::unique_ptr<LeafReducer>> reducers_;  // one per seat: each replica's thread uses its own
+  std::shared_ptr<CrossDeviceOps> cross_device_ops_;
   std::deque<Team> teams_;  // one per depth of nested runs, made on first use; outer ones stay where they are
   std::size_t depth_ = 0;
 };
+
+// ---- implementation of the templates ----
+
+namespace detail {
+
+/// `results` as the components of a Mirrored; each looks like `like`.
+template <class Structure>
+[[nodiscard]] Mirrored<Structure> mirrored_like(const Structure& like, std::span<const LeafList> results) {
+  std::vector<Structure> components;
+  components.reserve(results.size());
+  for (const LeafList& leaves : results) components.push_back(from_leaves(like, leaves));
+  return Mirrored<Structure>(std::move(components));
+}
+
+}  // namespace detail
+
+template <class Value>
+auto StrategyExtended::reduce_to(SumOrMean op, const Value& value, const Destinations& destinations,
+                                 const CommunicationOptions& options) {
+  require_cross_replica("reduce_to");
+  const auto components = detail::components_of(value, local_replicas());
+  const StructureReduction reduction = detail::structure_reduction<Value>(op, components, destinations);
+  const auto results = reduce(op, {&reduction, 1}, options);
+  return detail::mirrored_like<detail::ReducedOf<Value>>(components[0], results.front());
+}
+
+template <class Value>
+auto StrategyExtended::batch_reduce_to(SumOrMean op, const std::vector<std::pair<Value, Destinations>>& pairs,
+                                       const CommunicationOptions& options) {
+  require_cross_replica("batch_reduce_to");
+  std::vector<StructureReduction> reductions;
+  for (const auto& [value, destinations] : pairs) {
+    reductions.push_back(
+        detail::structure_reduction<Value>(op, detail::components_of(value, local_replicas()), destinations));
+  }
+  const auto results = reduce(op, reductions, options);
+  std::vector<Mirrored<detail::ReducedOf<Value>>> mirrored;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    mirrored.push_back(detail::mirrored_like<detail::ReducedOf<Value>>(
+        detail::components_of(pairs[i].first, local_replicas())[0], results[i]));
+  }
+  return mirrored;
+}
 
 }  // namespace cohort

@@ -21,7 +21,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/device/tensor.h>
-#include <cohort/value/indexed_slices.h>
+#include <cohort/value/tensor_or_slices.h>
 
 /// Makes the aggregate `Type` a structure; lists all of its fields, in order.
 #define COHORT_FIELDS(Type, ...)                                  \
@@ -60,7 +60,8 @@ concept TupleLike = kIsInstance<T, std::tuple> || kIsInstance<T, std::pair> || k
 
 /// What a structure is made of in the end.
 template <class T>
-concept Leaf = std::same_as<T, Tensor> || std::same_as<T, IndexedSlices> || Element<T>;
+concept Leaf = std::same_as<T, Tensor> || std::same_as<T, IndexedSlices> || std::same_as<T, TensorOrSlices> ||
+    Element<T>;
 
 /// Calls `function(leaf, others...)` for each leaf of `first` with the leaves in the same place of
 /// the other structures, in declaration order. What the structures are const decides the leaves.
@@ -133,6 +134,8 @@ template <class S>
 void add_structure(Fingerprint& fingerprint, const S& structure) {
   if constexpr (std::is_same_v<S, IndexedSlices>) {
     fingerprint.add(4);
+  } else if constexpr (std::is_same_v<S, TensorOrSlices>) {
+    fingerprint.add(is_sparse(structure) ? 4 : 1);
   } else if constexpr (Leaf<S>) {
     fingerprint.add(1);
   } else if constexpr (kIsInstance<S, std::vector>) {

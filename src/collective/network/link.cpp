@@ -209,7 +209,7 @@ std::optional<Error> Link::look_around(const CollectiveCall& call, const node::W
   const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
   if (std::optional<Error> error = inquest_.listen(in_collective)) return error;
   if (!in_collective) return std::nullopt;
-  const std::chrono::duration<double> timeout = seat_.group().timeout();
+  const std::chrono::duration<double> timeout = seat_.group().timeout_of(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
     return inquest_.conclude(call, seat_.number(), timeout);
   inquest_.drop();

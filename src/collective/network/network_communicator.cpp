@@ -18,7 +18,8 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
     member->set_outside(std::make_shared<network::Link>(member->seat(), options.transport(rank),
                                                         network::Topology(node_of, rank),
                                                         network::NetworkConstants{}));
-    seats.push_back(std::make_unique<node::MemberCommunicator>("network", std::move(member)));
+    seats.push_back(
+        std::make_unique<node::MemberCommunicator>("network", std::move(member), options.node.communication));
   }
   return seats;
 }

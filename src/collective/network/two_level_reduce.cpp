@@ -76,7 +76,10 @@ Steps reduce_share(Site& site, const CollectiveCall& call, int root_node, Part p
 Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
   const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
-  const AllReduceAlgorithm algorithm = choose_all_reduce(lane_bytes, site.topology.nodes(), site.constants);
+  const AllReduceAlgorithm algorithm =
+      call.implementation == CommunicationImplementation::kAuto
+          ? choose_all_reduce(lane_bytes, site.topology.nodes(), site.constants)
+          : AllReduceAlgorithm::kRing;
   const std::size_t parts = site.parts_per_segment();
   const Segments segments = segments_of(site, call, parts * part_bytes(algorithm, site.topology.nodes()));
   const std::size_t in_flight = kPartsInFlight / parts;

@@ -238,7 +238,7 @@ void Member::look_around_for_message(const CollectiveCall& call, const Waiting& 
   if (group().failed()) seat_.fail(group().failure());
   if (const Error* fault = group().fault()) seat_.fail(*fault);
   if (const std::optional<Error> error = outside_->look_around(call, waiting)) seat_.fail(*error);
-  const std::chrono::duration<double> timeout = group().timeout();
+  const std::chrono::duration<double> timeout = group().timeout_of(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   outside_->withdraw(call);
   const int missing[] = {call.root};

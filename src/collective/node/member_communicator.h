@@ -15,8 +15,11 @@ namespace cohort::node {
 class MemberCommunicator final : public Communicator {
  public:
   /// `name` must outlive it: a literal.
-  MemberCommunicator(std::string_view name, std::shared_ptr<Member> member)
-      : Communicator(member->rank(), member->group().members()), name_(name), member_(std::move(member)) {}
+  MemberCommunicator(std::string_view name, std::shared_ptr<Member> member,
+                     const CommunicationOptions& options)
+      : Communicator(member->rank(), member->group().members(), options),
+        name_(name),
+        member_(std::move(member)) {}
   ~MemberCommunicator() override { member_->close(); }
 
   MemberCommunicator(const MemberCommunicator&) = delete;

@@ -166,7 +166,8 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
   NodeGroup& group = seat_.group();
   if (group.failed()) seat_.fail(group.failure());
   if (const Error* fault = group.fault()) seat_.fail(*fault);
-  const bool late = group.timeout().count() > 0 && waiting.waited() >= group.timeout();
+  const std::chrono::duration<double> timeout = group.timeout_of(call);
+  const bool late = timeout.count() > 0 && waiting.waited() >= timeout;
   const bool left = seat_.peer(seat_of(call)).left.load(std::memory_order_acquire);
   if (!late && !left) return;
   if (call.kind == CollectiveKind::kReceive) {

@@ -65,7 +65,10 @@ class NodeGroup {
   /// More members than cores, or several that wait for other nodes: then who waits must give way at once.
   [[nodiscard]] bool crowded() const noexcept { return crowded_; }
 
-  [[nodiscard]] std::chrono::duration<double> timeout() const noexcept { return timeout_; }
+  /// How long a call waits for other members; 0 for ever.
+  [[nodiscard]] std::chrono::duration<double> timeout_of(const CollectiveCall& call) const noexcept {
+    return call.timeout_seconds ? std::chrono::duration<double>(*call.timeout_seconds) : timeout_;
+  }
 
   /// Whether the loss of a worker would become known.
   [[nodiscard]] bool is_watched() const noexcept { return fault_ != nullptr; }

@@ -209,7 +209,8 @@ void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
 }
 
 void Seat::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
-  if (group_->timeout().count() <= 0 || waiting.waited() < group_->timeout()) return;
+  const std::chrono::duration<double> timeout = group_->timeout_of(call);
+  if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   const std::vector<int> missing = missing_members();
   if (missing.empty()) return;
   fail(DeadlineExceeded(
