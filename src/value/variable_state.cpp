@@ -1,5 +1,9 @@
 #include <cohort/value/variable_state.h>
 
+#include <algorithm>
+
+#include <cohort/value/device_scope.h>
+
 #include "element_update.h"
 #include "row_update.h"
 
@@ -78,6 +82,36 @@ void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) 
     update.apply(*own, rows);
   }
 }
+
+Tensor VariableState::read_across() const {
+  const auto is_here = [](const Tensor& component) { return component.device() == current_device(); };
+  const auto here = std::ranges::find_if(components(), is_here);
+  return (here != components().end() ? *here : components().front()).clone();
+}
+
+void VariableState::assign_in_replica(const ElementUpdate& update, const Tensor& value,
+                                      int local_replica) const {
+  update.apply(component(local_replica), value);
+}
+
+void VariableState::scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
+                                       int local_replica) const {
+  update.apply(component(local_replica), rows);
+}
+
+// A value may be one of the components, which the first change would change for the others.
+void VariableState::assign_across(const ElementUpdate& update, const Tensor& value) const {
+  const Tensor stable = components().size() > 1 ? value.clone() : value;
+  for (const Tensor& component : components()) update.apply(component, stable);
+}
+
+void VariableState::scatter_across(const RowUpdate& update, const IndexedSlices& rows) const {
+  const IndexedSlices stable{components().size() > 1 ? rows.values.clone() : rows.values, rows.indices,
+                             rows.dense_shape};
+  for (const Tensor& component : components()) update.apply(component, stable);
+}
+
+void VariableState::require_scatter(const RowUpdate& /*update*/) const {}
 
 const Tensor& VariableState::writable_elsewhere() const {
   require_own_strategy("update");
