@@ -9,17 +9,12 @@ namespace {
 
 // What a member says of one IndexedSlices: a row of integers, of which all but the last must agree:
 // dtypes, rank, the extents of the dense shape, and how many rows there are.
-constexpr int kLargestRank = 12;
-constexpr std::int64_t kWords = 3 + kLargestRank + 1;
+constexpr auto kWords = static_cast<std::int64_t>(Shape::kLargestRank) + 4;
 
 using Words = std::span<std::int64_t>;
 
 void describe_to(Words words, const IndexedSlices& slices) {
   const Shape& shape = slices.dense_shape;
-  if (shape.rank() > kLargestRank) {
-    throw InvalidArgument("cannot gather {}: more than {} axes; reshape it first", describe(slices),
-                          kLargestRank);
-  }
   words[0] = static_cast<std::int64_t>(slices.values.dtype());
   words[1] = static_cast<std::int64_t>(slices.indices.dtype());
   words[2] = shape.rank();
@@ -30,7 +25,7 @@ void describe_to(Words words, const IndexedSlices& slices) {
 std::string described(Words words) {
   const auto extents = words.subspan(3, static_cast<std::size_t>(words[2]));
   return fmt::format("rows of {}{} with {} indices", to_string(static_cast<DType>(words[0])),
-                     to_string(Shape(std::vector<std::int64_t>(extents.begin(), extents.end()))),
+                     to_string(Shape(std::span<const std::int64_t>(extents))),
                      to_string(static_cast<DType>(words[1])));
 }
 
@@ -82,9 +77,9 @@ class Descriptions {
   Tensor all_;
 };
 
-Tensor gathered(Communicator& communicator, const Tensor& own, Shape shape,
+Tensor gathered(Communicator& communicator, const Tensor& own, const Shape& shape,
                 std::span<const std::size_t> counts) {
-  Tensor all = Tensor::uninitialized(std::move(shape), own.dtype(), own.device());
+  Tensor all = Tensor::uninitialized(shape, own.dtype(), own.device());
   communicator.all_gather_uneven(own, all, counts);
   return all;
 }

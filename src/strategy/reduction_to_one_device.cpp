@@ -33,7 +33,7 @@ TensorOrSlices ReductionToOneDevice::accumulated(ReduceOp op,
   tensors.reserve(components.size());
   for (const TensorOrSlices& component : components) tensors.push_back(std::get<Tensor>(component));
   // The function may return one of its arguments, which are the caller's.
-  const TensorOrSlices result = options_.accumulation_function(tensors).clone();
+  TensorOrSlices result = options_.accumulation_function(tensors).clone();
   if (op == ReduceOp::kMean) divide(result, components.size());
   return result;
 }

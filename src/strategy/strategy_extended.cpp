@@ -100,6 +100,14 @@ void StrategyExtended::require_cross_replica(const char* what) const {
                      mode.strategy->strategy_name());
 }
 
+void StrategyExtended::require_chosen(const char* what) const {
+  if (!is_default()) return;
+  throw WrongContext(
+      "{}: no strategy is active, so no devices were chosen; make a strategy, for example "
+      "OneDeviceStrategy, and ask inside its scope()",
+      what);
+}
+
 void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaContext&)>& body) {
   require_cross_replica("run");
   if (local_replicas() == 1) return run_inline(body);

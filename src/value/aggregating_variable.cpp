@@ -54,12 +54,6 @@ Tensor aggregated(VariableAggregation aggregation, std::span<const Tensor> value
 
 }  // namespace
 
-AggregatingVariable::AggregatingVariable(VariableOptions options, std::shared_ptr<VariableOwner> owner,
-                                         Tensor component)
-    : VariableState(std::move(options), std::move(owner), {std::move(component)}) {}
-
-Tensor AggregatingVariable::read_across() const { return component(0).clone(); }
-
 void AggregatingVariable::assign_in_replica(const ElementUpdate& update, const Tensor& value,
                                             int /*local_replica*/) const {
   const VariableAggregation aggregation = options().aggregation;
@@ -74,25 +68,15 @@ void AggregatingVariable::assign_in_replica(const ElementUpdate& update, const T
                           describe(value), options().name);
   }
   meet<Tensor>(update.name, {this, value}, [&](std::span<const Tensor> values) {
-    assign_across(update, aggregated(aggregation, values));
+    update.apply(component(0), aggregated(aggregation, values));
   });
 }
-
-void AggregatingVariable::assign_across(const ElementUpdate& update, const Tensor& value) const {
-  update.apply(component(0), value);
-}
-
-void AggregatingVariable::require_scatter(const RowUpdate& /*update*/) const {}
 
 void AggregatingVariable::scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
                                              int /*local_replica*/) const {
   meet<IndexedSlices>(update.name, {this, rows}, [&](std::span<const IndexedSlices> of_replicas) {
-    for (const IndexedSlices& of_replica : of_replicas) scatter_across(update, of_replica);
+    for (const IndexedSlices& of_replica : of_replicas) update.apply(component(0), of_replica);
   });
-}
-
-void AggregatingVariable::scatter_across(const RowUpdate& update, const IndexedSlices& rows) const {
-  update.apply(component(0), rows);
 }
 
 }  // namespace cohort

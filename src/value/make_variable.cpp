@@ -8,7 +8,6 @@
 
 #include "aggregating_variable.h"
 #include "mirrored_variable.h"
-#include "plain_variable.h"
 #include "sync_on_read_variable.h"
 
 namespace cohort {
@@ -69,13 +68,14 @@ VariableOptions settled(VariableOptions options) {
 }
 
 std::shared_ptr<VariableState> make_plain(const VariableOptions& options) {
-  return std::make_shared<PlainVariable>(settled(options), nullptr, initial_value(options).clone());
+  return std::make_shared<VariableState>(settled(options), nullptr,
+                                         std::vector{initial_value(options).clone()});
 }
 
 std::shared_ptr<VariableState> make_single_copy(const VariableOptions& options, VariableOwner& owner,
-                                                Tensor component) {
+                                                std::vector<Tensor> component) {
   if (owner.local_replicas() == 1)
-    return std::make_shared<PlainVariable>(settled(options), owner.share(), std::move(component));
+    return std::make_shared<VariableState>(settled(options), owner.share(), std::move(component));
   return std::make_shared<AggregatingVariable>(settled(options), owner.share(), std::move(component));
 }
 
@@ -94,7 +94,7 @@ std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOpti
   if (mirrored) require_mirrorable(options, initial.dtype(), owner);
   std::vector<Tensor> components = copies_of(owner.from_chief(initial), devices_for(options, owner));
   auto variable = mirrored ? make_mirrored(options, owner, std::move(components))
-                           : make_single_copy(options, owner, std::move(components.front()));
+                           : make_single_copy(options, owner, std::move(components));
   owner.adopt(variable);
   return variable;
 }

@@ -12,17 +12,13 @@ namespace cohort {
 
 class MirroredVariable final : public VariableState {
  public:
-  MirroredVariable(VariableOptions options, std::shared_ptr<VariableOwner> owner,
-                   std::vector<Tensor> components);
+  using VariableState::VariableState;
 
  private:
-  [[nodiscard]] Tensor read_across() const override;
   void assign_in_replica(const ElementUpdate& update, const Tensor& value, int local_replica) const override;
-  void assign_across(const ElementUpdate& update, const Tensor& value) const override;
-  void require_scatter(const RowUpdate& update) const override;
   void scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
                           int local_replica) const override;
-  void scatter_across(const RowUpdate& update, const IndexedSlices& rows) const override;
+  void require_scatter(const RowUpdate& update) const override;
 };
 
 }  // namespace cohort

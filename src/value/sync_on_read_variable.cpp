@@ -32,10 +32,6 @@ Tensor share_of(const Tensor& sum, int replica, int replicas) {
 
 }  // namespace
 
-SyncOnReadVariable::SyncOnReadVariable(VariableOptions options, std::shared_ptr<VariableOwner> owner,
-                                       std::vector<Tensor> components)
-    : VariableState(std::move(options), std::move(owner), std::move(components)) {}
-
 Tensor SyncOnReadVariable::read_across() const {
   if (options().aggregation == VariableAggregation::kNone) {
     throw WrongContext(
@@ -46,23 +42,9 @@ Tensor SyncOnReadVariable::read_across() const {
   return strategy().aggregate_components(options().aggregation, components());
 }
 
-void SyncOnReadVariable::assign_in_replica(const ElementUpdate& update, const Tensor& value,
-                                           int local_replica) const {
-  update.apply(component(local_replica), value);
-}
-
 void SyncOnReadVariable::assign_across(const ElementUpdate& update, const Tensor& value) const {
-  const bool is_sum = options().aggregation == VariableAggregation::kSum;
-  if (is_sum && &update != &kAssign) {
-    throw InvalidArgument(
-        "{} of variable '{}' outside replicas: it is ON_READ with aggregation sum, and what to change in "
-        "which replica's part is not known; use assign, or do it inside run()",
-        update.name, options().name);
-  }
-  const Tensor stable = value.clone();  // it may be one of the components
-  int id = strategy().first_replica_id();
-  for (const Tensor& component : components())
-    update.apply(component, is_sum ? share_of(stable, id++, strategy().num_replicas_in_sync()) : stable);
+  if (options().aggregation == VariableAggregation::kSum) return share_out(update, value);
+  VariableState::assign_across(update, value);
   if (options().aggregation == VariableAggregation::kNone) {
     throw WrongContext(
         "{} of variable '{}' outside replicas: every component was written, but the variable is ON_READ "
@@ -71,18 +53,22 @@ void SyncOnReadVariable::assign_across(const ElementUpdate& update, const Tensor
   }
 }
 
+void SyncOnReadVariable::share_out(const ElementUpdate& update, const Tensor& sum) const {
+  if (&update != &kAssign) {
+    throw InvalidArgument(
+        "{} of variable '{}' outside replicas: it is ON_READ with aggregation sum, and what to change in "
+        "which replica's part is not known; use assign, or do it inside run()",
+        update.name, options().name);
+  }
+  const Tensor stable = sum.clone();  // it may be one of the components
+  int id = strategy().first_replica_id();
+  for (const Tensor& component : components())
+    component.copy_from(share_of(stable, id++, strategy().num_replicas_in_sync()));
+}
+
 void SyncOnReadVariable::require_scatter(const RowUpdate& update) const {
   throw Unimplemented("{} of variable '{}': ON_READ variables have no updates of rows; use assign",
                       update.name, options().name);
-}
-
-// Never called: `require_scatter` has thrown.
-void SyncOnReadVariable::scatter_in_replica(const RowUpdate& update, const IndexedSlices& /*rows*/,
-                                            int /*local_replica*/) const {
-  require_scatter(update);
-}
-void SyncOnReadVariable::scatter_across(const RowUpdate& update, const IndexedSlices& /*rows*/) const {
-  require_scatter(update);
 }
 
 }  // namespace cohort

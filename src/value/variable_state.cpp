@@ -1,5 +1,9 @@
 #include <cohort/value/variable_state.h>
 
+#include <algorithm>
+
+#include <cohort/value/device_scope.h>
+
 #include "element_update.h"
 #include "row_update.h"
 
@@ -79,24 +83,52 @@ void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) 
   }
 }
 
-const Tensor& VariableState::writable_component() const {
+Tensor VariableState::read_across() const {
+  const auto is_here = [](const Tensor& component) { return component.device() == current_device(); };
+  const auto here = std::ranges::find_if(components(), is_here);
+  return (here != components().end() ? *here : components().front()).clone();
+}
+
+void VariableState::assign_in_replica(const ElementUpdate& update, const Tensor& value,
+                                      int local_replica) const {
+  update.apply(component(local_replica), value);
+}
+
+void VariableState::scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
+                                       int local_replica) const {
+  update.apply(component(local_replica), rows);
+}
+
+// A value may be one of the components, which the first change would change for the others.
+void VariableState::assign_across(const ElementUpdate& update, const Tensor& value) const {
+  const Tensor stable = components().size() > 1 ? value.clone() : value;
+  for (const Tensor& component : components()) update.apply(component, stable);
+}
+
+void VariableState::scatter_across(const RowUpdate& update, const IndexedSlices& rows) const {
+  const IndexedSlices stable{components().size() > 1 ? rows.values.clone() : rows.values, rows.indices,
+                             rows.dense_shape};
+  for (const Tensor& component : components()) update.apply(component, stable);
+}
+
+void VariableState::require_scatter(const RowUpdate& /*update*/) const {}
+
+const Tensor& VariableState::writable_elsewhere() const {
   require_own_strategy("update");
   require_one_writer("update");
-  const Tensor* own = own_component();
-  if (own == nullptr) {
-    if (owner_ == nullptr) return component(0);
-    throw WrongContext(
-        "variable '{}' has one component per replica, and this code is not inside a replica; call it inside "
-        "run()",
-        options_.name);
-  }
-  if (current_mode().kind == ContextKind::kReplica && count_ < by_replica_.size()) {
+  if (owner_ == nullptr) return component(0);
+  const ContextMode& mode = current_mode();
+  if (mode.kind == ContextKind::kUpdate) return component(mode.local_replica);
+  if (mode.kind == ContextKind::kReplica) {
     throw WrongContext(
         "variable '{}' has one copy, which {} replicas share; change it by assign, or inside "
         "extended().update",
         options_.name, by_replica_.size());
   }
-  return *own;
+  throw WrongContext(
+      "variable '{}' has one component per replica, and this code is not inside a replica; call it inside "
+      "run()",
+      options_.name);
 }
 
 }  // namespace cohort

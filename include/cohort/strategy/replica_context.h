@@ -38,9 +38,7 @@ class ReplicaContext {
   [[nodiscard]] int replica_id_in_sync_group() const noexcept {
     return extended_.first_replica_id() + local_replica_;
   }
-  [[nodiscard]] Device device() const {
-    return extended_.worker_devices()[static_cast<std::size_t>(local_replica_)];
-  }
+  [[nodiscard]] Device device() const { return extended_.device(local_replica_); }
 
   /// This replica's seat among all replicas, for GradientBuckets and what else goes beyond this class.
   /// After a failed `run` it may be gone: what was made with it is then made anew.

@@ -63,10 +63,24 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
 
   [[nodiscard]] const std::string& strategy_name() const noexcept override { return layout_.name; }
   [[nodiscard]] bool is_default() const noexcept { return this == default_strategy().get(); }
-  [[nodiscard]] std::span<const Device> worker_devices() const noexcept { return layout_.devices; }
+
+  /// Where this worker's replicas run. @throws WrongContext for the default strategy, which chose none.
+  [[nodiscard]] std::span<const Device> worker_devices() const {
+    require_chosen("worker_devices");
+    return layout_.devices;
+  }
+
+  /// Where local replica `local_replica` runs.
+  [[nodiscard]] Device device(int local_replica) const {
+    return layout_.devices[static_cast<std::size_t>(local_replica)];
+  }
 
   /// Where variables live, a component on each: the worker devices, or a single one.
-  [[nodiscard]] std::span<const Device> parameter_devices() const noexcept { return parameter_devices_; }
+  /// @throws WrongContext for the default strategy, which chose none.
+  [[nodiscard]] std::span<const Device> parameter_devices() const {
+    require_chosen("parameter_devices");
+    return parameter_devices_;
+  }
 
   /// Where state lives that belongs to all variables together; see `update_non_slot`.
   [[nodiscard]] std::span<const Device> non_slot_devices() const noexcept { return parameter_devices_; }
@@ -94,7 +108,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   }
 
   /// One destination per local replica, on its device.
-  [[nodiscard]] Destinations destinations() const { return Destinations(worker_devices()); }
+  [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
 
   /// How this strategy reduces values.
   [[nodiscard]] CrossDeviceOps& cross_device_ops() const noexcept { return *cross_device_ops_; }
@@ -204,6 +218,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
   [[nodiscard]] Team make_team() const;
+  void require_chosen(const char* what) const;
   [[nodiscard]] bool contributes(ReduceOp op, const StructureReduction& value) const;
   void require_own(const StructureReduction& value) const;
   void require_alike_leaves(const StructureReduction& value) const;

@@ -104,8 +104,8 @@ class Variable {
   /// `name` for the first component, `name/replica_2` for that of local replica 2.
   [[nodiscard]] std::string component_name(int component) const;
 
-  /// The component of the calling replica or update, to be written by code that keeps replicas equal
-  /// itself.
+  /// The component of the calling replica or update itself: to be written by code that keeps replicas
+  /// equal itself, or read without the cost of a handle.
   /// @throws WrongContext unless a replica or an update of the variable's strategy calls, and for a
   /// copy that several replicas share; a plain variable's only component belongs to whoever calls.
   [[nodiscard]] const Tensor& replica_component() const { return state_->writable_component(); }

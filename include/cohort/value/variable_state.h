@@ -1,7 +1,8 @@
-// What all handles of one variable share: its components, and the rules of its kind. The
-// kinds (plain, mirrored, per replica, single copy) are classes of their own in src/value;
-// this one knows the contexts and hands each call to the kind's rule for it. Internal:
-// programs use Variable.
+// What all handles of one variable share: its components, and the rules of its kind. This
+// class knows the contexts and hands each call to the rule for it; its own rules are those
+// of a plain variable, where the only replica writes the only component. The other kinds
+// (mirrored, ON_READ, a single copy for several replicas) are classes in src/value that say
+// what differs. Internal: programs use Variable.
 #pragma once
 
 #include <memory>
@@ -22,6 +23,9 @@ struct RowUpdate;
 
 class VariableState {
  public:
+  /// `owner` is null for variables of no strategy. A single component serves all local replicas.
+  VariableState(VariableOptions options, std::shared_ptr<VariableOwner> owner,
+                std::vector<Tensor> components);
   virtual ~VariableState() = default;
 
   VariableState(const VariableState&) = delete;
@@ -38,33 +42,42 @@ class VariableState {
     return &by_replica_[static_cast<std::size_t>(mode.local_replica)];
   }
 
+  /// The same, where the caller alone may write to it; throws elsewhere (see Variable).
+  [[nodiscard]] const Tensor& writable_component() const {
+    const Tensor* own = own_component();
+    return own != nullptr && count_ == by_replica_.size() ? *own : writable_elsewhere();
+  }
+
   [[nodiscard]] Tensor read_elsewhere() const;
   void assign(const ElementUpdate& update, const Tensor& value) const;
   void scatter(const RowUpdate& update, const IndexedSlices& rows) const;
-  [[nodiscard]] const Tensor& writable_component() const;
 
  protected:
-  /// `owner` is null for variables of no strategy. A single component serves all local replicas.
-  VariableState(VariableOptions options, std::shared_ptr<VariableOwner> owner,
-                std::vector<Tensor> components);
-
   [[nodiscard]] VariableOwner& strategy() const noexcept { return *owner_; }
   [[nodiscard]] const Tensor& component(int local_replica) const noexcept {
     return by_replica_[static_cast<std::size_t>(local_replica)];
   }
 
- private:
-  // The rules of the kind, for calls whose arguments have been checked. Those in updates are the same
-  // for all kinds.
-  [[nodiscard]] virtual Tensor read_across() const = 0;
-  virtual void assign_in_replica(const ElementUpdate& update, const Tensor& value,
-                                 int local_replica) const = 0;
-  virtual void assign_across(const ElementUpdate& update, const Tensor& value) const = 0;
-  virtual void require_scatter(const RowUpdate& update) const = 0;
-  virtual void scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
-                                  int local_replica) const = 0;
-  virtual void scatter_across(const RowUpdate& update, const IndexedSlices& rows) const = 0;
+  // The rules, for calls whose arguments have been checked. In an update, that of every kind is to change
+  // the component alone.
 
+  /// In cross-replica context: a copy of the component on the current device, or else of the first.
+  [[nodiscard]] virtual Tensor read_across() const;
+
+  /// Changes the replica's component alone.
+  virtual void assign_in_replica(const ElementUpdate& update, const Tensor& value, int local_replica) const;
+  virtual void scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
+                                  int local_replica) const;
+
+  /// In cross-replica context: changes every component.
+  virtual void assign_across(const ElementUpdate& update, const Tensor& value) const;
+
+  /// Throws for updates of rows that the kind does not have, in any context.
+  virtual void require_scatter(const RowUpdate& update) const;
+
+ private:
+  void scatter_across(const RowUpdate& update, const IndexedSlices& rows) const;
+  [[nodiscard]] const Tensor& writable_elsewhere() const;
   void require_own_strategy(std::string_view what) const;
   void require_one_writer(std::string_view what) const;
 
