@@ -15,7 +15,7 @@ int main() {
 
   // The shares may differ in size.
   const auto points = strategy.distribute_values_from_function([](const ValueContext& context) {
-    const Tensor xs = Tensor::uninitialized({10 + context.replica_id_in_sync_group}, DType::kFloat64);
+    Tensor xs = Tensor::uninitialized({10 + context.replica_id_in_sync_group}, DType::kFloat64);
     double x = 0;
     for (double& value : xs.span<double>()) value = x += 0.1;
     return xs;

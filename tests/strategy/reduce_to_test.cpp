@@ -58,7 +58,7 @@ TEST_P(ReduceTo, LeavesTheBareValueOnOneDevice) {
     const Mirrored<Tensor> sums = extended().reduce_to("sum", value, there);
     EXPECT_THAT(items(sums), ElementsAre(sum()));
     EXPECT_EQ(sums[0].device(), Device::cpu(3));
-    const Tensor bare = sums;
+    const Tensor& bare = sums;
     EXPECT_EQ(bare.item<double>(), sum());
   }
 }

@@ -84,6 +84,7 @@ TEST_P(Sparse, Case070_MayHaveDifferentNumbersOfRows) {
   for_each_replica([](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();
     std::vector<std::int64_t> own;
+    own.reserve(static_cast<std::size_t>(id));
     for (int row = 0; row < id; ++row) own.push_back(row);
     const IndexedSlices mine{Tensor::full({id, 3}, DType::kInt32, id), vector_of(own), {9, 3}};
     const IndexedSlices all = replica.all_reduce("sum", mine);

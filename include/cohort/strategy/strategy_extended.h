@@ -273,12 +273,14 @@ auto StrategyExtended::batch_reduce_to(SumOrMean op, const std::vector<std::pair
                                        const CommunicationOptions& options) {
   require_cross_replica("batch_reduce_to");
   std::vector<StructureReduction> reductions;
+  reductions.reserve(pairs.size());
   for (const auto& [value, destinations] : pairs) {
     reductions.push_back(
         detail::structure_reduction(op, value, detail::components_of(value, local_replicas()), destinations));
   }
   const auto results = reduce(op, reductions, options);
   std::vector<Mirrored<detail::ReducedOf<Value>>> mirrored;
+  mirrored.reserve(pairs.size());
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     mirrored.push_back(detail::mirrored_like<detail::ReducedOf<Value>>(
         detail::components_of(pairs[i].first, local_replicas())[0], results[i]));

@@ -67,6 +67,7 @@ template <class Value>
     return value.components();
   } else if constexpr (kHoldsDistributed<Value>) {
     std::vector<ReducedOf<Value>> components;
+    components.reserve(static_cast<std::size_t>(replicas));
     for (int replica = 0; replica < replicas; ++replica)
       components.push_back(select_replica(static_cast<std::size_t>(replica), value));
     return components;
