@@ -20,7 +20,8 @@ StrategyLayout mirrored_layout(std::vector<Device> devices, const CommunicationO
 
 MirroredStrategy::MirroredStrategy(std::vector<Device> devices, const CommunicationOptions& options,
                                    std::shared_ptr<CrossDeviceOps> cross_device_ops)
-    : Strategy(StrategyExtended::make(
-          mirrored_layout(std::move(devices), options, std::move(cross_device_ops)))) {}
+    : Strategy(
+          StrategyExtended::make(mirrored_layout(std::move(devices), options, std::move(cross_device_ops)))) {
+}
 
 }  // namespace cohort

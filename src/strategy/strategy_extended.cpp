@@ -16,6 +16,12 @@
 namespace cohort {
 namespace {
 
+void require_exists(Device device, const std::string& strategy) {
+  if (device.kind() == DeviceKind::kCpu) return;
+  throw Unavailable("{}: device {} does not exist: this build of Cohort has no GPU support", strategy,
+                    to_string(device));
+}
+
 /// A merge of the only replica needs no meeting: it runs where the replica runs.
 class LoneMergePoint final : public MergePoint {
  public:
@@ -56,15 +62,13 @@ const std::shared_ptr<StrategyExtended>& StrategyExtended::default_strategy() {
 StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(layout)) {
   if (layout_.devices.empty()) throw InvalidArgument("{} needs at least one device", layout_.name);
   for (auto device = layout_.devices.begin(); device != layout_.devices.end(); ++device) {
-    if (device->kind() != DeviceKind::kCpu) {
-      throw Unavailable("{}: device {} does not exist: this build of Cohort has no GPU support", layout_.name,
-                        to_string(*device));
-    }
+    require_exists(*device, layout_.name);
     if (std::find(layout_.devices.begin(), device, *device) != device) {
       throw InvalidArgument("{}: device {} is named twice; each replica needs its own", layout_.name,
                             to_string(*device));
     }
   }
+  if (layout_.parameter_device) require_exists(*layout_.parameter_device, layout_.name);
   parameter_devices_ = layout_.parameter_device ? std::vector{*layout_.parameter_device} : layout_.devices;
   seats_ = layout_.connect();
   COHORT_CHECK(seats_.size() == layout_.devices.size());

@@ -41,6 +41,14 @@ std::vector<LeafList> by_destination(std::span<const Components> leaves, std::si
 
 }  // namespace
 
+Contributions detail::contributions_of(const Variable& variable) {
+  const VariableOwner* owner = variable.state()->owner();
+  if (owner == nullptr || owner->variable_placement() == VariablePlacement::kSingleCopy)
+    return Contributions::kPlain;
+  return variable.synchronization() == VariableSynchronization::kOnRead ? Contributions::kPerReplica
+                                                                        : Contributions::kMirrored;
+}
+
 std::string StrategyExtended::replica_name(std::size_t local_replica) const {
   return fmt::format("replica {}", first_replica_id() + static_cast<int>(local_replica));
 }
@@ -69,10 +77,11 @@ void StrategyExtended::require_alike_leaves(const StructureReduction& value) con
 
 /// Whether `value` goes to the cross-device operations; otherwise it is the result as it is.
 bool StrategyExtended::contributes(ReduceOp op, const StructureReduction& value) const {
-  if (value.contributions == Contributions::kPerReplica) return true;
-  // A value on one device does not say any more that it is the same everywhere.
-  const bool plain = value.components.size() == 1;
+  const bool plain = value.contributions == Contributions::kPlain;
+  const bool mirrored = value.contributions == Contributions::kMirrored;
+  if (!plain && !mirrored) return true;
   if (plain && (num_replicas_in_sync() == 1 || workers() > 1)) return true;
+  if (mirrored && variable_placement() == VariablePlacement::kSingleCopy) return true;
   if (op == ReduceOp::kMean) return false;
   throw InvalidArgument(
       "sum of a value that is not PerReplica: {} has {} replicas, and the value does not say what "

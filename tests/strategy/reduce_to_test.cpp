@@ -129,6 +129,43 @@ TEST_P(ReduceTo, ReturnsTheMeanOfWhatIsTheSameEverywhere) {
   EXPECT_THAT(items(extended().reduce_to("mean", Tensor::scalar(2.0), value)), ElementsAre(2));
 }
 
+TEST_P(ReduceTo, TakesVariablesByTheirKind) {
+  const auto scope = strategy_.scope();
+  const Variable mirrored({.initial_value = Tensor::scalar(2.0)});
+  EXPECT_EQ(strategy_.reduce("mean", mirrored).item<double>(), 2);
+  EXPECT_THAT([&] { return strategy_.reduce("sum", mirrored); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("not PerReplica")))
+      << "also with one replica";
+  for (const VariableAggregation aggregation :
+       {VariableAggregation::kNone, VariableAggregation::kSum, VariableAggregation::kMean}) {
+    const Variable own({.initial_value = Tensor::scalar(0.0),
+                        .synchronization = VariableSynchronization::kOnRead,
+                        .aggregation = aggregation});
+    strategy_.run([&](ReplicaContext& replica) { own.assign(replica.replica_id_in_sync_group() + 1.0); });
+    EXPECT_EQ(strategy_.reduce("sum", own).item<double>(), sum());
+    EXPECT_EQ(strategy_.reduce("mean", own).item<double>(), mean());
+  }
+}
+
+TEST_P(ReduceTo, GathersStructures) {
+  const auto values = per_replica(strategy_, [](int id) {
+    return std::map<std::string, std::vector<Tensor>>{{"a", {vector_of<double>({1.0 * id})}},
+                                                      {"b", {Tensor::full({id, 2}, DType::kBool, 1)}}};
+  });
+  const auto all = strategy_.gather(values, 0);
+  EXPECT_EQ(all.at("a")[0].shape(), Shape{replicas()});
+  EXPECT_EQ(all.at("a")[0].row(-1).item<int>(), last());
+  EXPECT_EQ(all.at("b")[0].shape(), (Shape{sum_to(last()), 2}));
+  EXPECT_THAT(numbers(strategy_.gather(vector_of<double>({1, 2}), -1)), ElementsAre(1, 2))
+      << "a plain one as it is";
+}
+
+TEST_P(ReduceTo, SumsWhatEachReplicaHasOfAPlainTensorAlongAnAxis) {
+  const Tensor plain = vector_of<double>({1, 2});
+  EXPECT_EQ(strategy_.reduce("sum", plain, 0).item<double>(), 3 * replicas());
+  EXPECT_EQ(strategy_.reduce("mean", plain, 0).item<double>(), 1.5);
+}
+
 TEST_P(ReduceTo, RefusesDestinationsThatAreNone) {
   const auto value = counted(strategy_);
   EXPECT_THAT([&] { return extended().reduce_to("sum", value, ""); },
@@ -210,6 +247,53 @@ TEST(ReduceToOverWorkers, CountsPlainValuesOncePerWorker) {
         EXPECT_THAT(items(result), ElementsAre(sum));
     });
   }
+}
+
+TEST(ReduceToOverWorkers, GathersPlainValuesOfAllWorkers) {
+  for_each_worker(3, [](Bootstrap& worker) {
+    const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 60});
+    EXPECT_THAT(numbers(strategy.gather(vector_of<double>({1, 2}), 0)), ElementsAre(1, 2, 1, 2, 1, 2));
+    const auto own = per_replica(strategy, [](int id) {
+      return std::vector<Tensor>{Tensor::full({1, id}, DType::kInt8, id)};
+    });
+    EXPECT_THAT(numbers(strategy.gather(own, -1)[0]), ElementsAre(1, 2, 2));
+    const Variable variable = [&] {
+      const auto scope = strategy.scope();
+      return Variable({.initial_value = Tensor::scalar(2.0)});
+    }();
+    EXPECT_EQ(strategy.reduce("mean", variable).item<double>(), 2);
+    EXPECT_THROW(static_cast<void>(strategy.reduce("sum", variable)), InvalidArgument);
+  });
+}
+
+TEST(ReduceToOverWorkers, Case074_GivesUpOnAWorkerThatDoesNotCall) {
+  using Pair = std::pair<PerReplica<TensorOrSlices>, Destinations>;
+  constexpr CommunicationOptions kHalfASecond{.timeout_seconds = 0.5};
+  const auto late = [](Bootstrap& worker, auto reduce) {
+    const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 3600});
+    const auto dense = per_replica(strategy, [](int) { return TensorOrSlices(Tensor::scalar(1.0)); });
+    const auto sparse = per_replica(strategy, [](int) {
+      return TensorOrSlices(IndexedSlices{Tensor::from({1.0f}), Tensor::from({0}), {3}});
+    });
+    if (worker.rank() == 0) {
+      EXPECT_THAT(
+          message_of(ErrorCode::kDeadlineExceeded, [&] { reduce(strategy.extended(), dense, sparse); }),
+          names_missing(1));
+    }
+    static_cast<void>(worker.exchange("done"));
+  };
+  for_each_worker(2, [&](Bootstrap& worker) {
+    late(worker, [&](StrategyExtended& extended, const auto& dense, const auto&) {
+      return extended.reduce_to("sum", dense, "cpu:0", kHalfASecond);
+    });
+    late(worker, [&](StrategyExtended& extended, const auto&, const auto& sparse) {
+      return extended.reduce_to("sum", sparse, "cpu:0", kHalfASecond);
+    });
+    late(worker, [&](StrategyExtended& extended, const auto& dense, const auto& sparse) {
+      const std::vector<Pair> pairs{{dense, "cpu:0"}, {sparse, "cpu:0"}};
+      return extended.batch_reduce_to("mean", pairs, kHalfASecond);
+    });
+  });
 }
 
 TEST(ReduceToOverWorkers, NamesTheWorkerWhoseKeysDiffer) {

@@ -195,12 +195,11 @@ Tensor Strategy::reduce(SumOrMean op, const Value& value, const Axes& axes) cons
   static_assert(std::is_same_v<detail::ReducedOf<Value>, Tensor>,
                 "axes belong to one tensor: reduce the tensors of a structure one by one");
   extended_->require_cross_replica("reduce");
-  if constexpr (Distributed<Value>) {
-    return extended_->reduce_along(op, value.components(), axes.values());
-  } else {
-    const std::vector<Tensor> everywhere(static_cast<std::size_t>(extended_->local_replicas()), value);
-    return extended_->reduce_along(op, everywhere, axes.values());
-  }
+  const auto components = detail::components_of(value, extended_->local_replicas());
+  if (components.size() != 1 || detail::contributions_of(value) == Contributions::kPerReplica)
+    return extended_->reduce_along(op, components, axes.values());
+  const std::vector<Tensor> everywhere(static_cast<std::size_t>(extended_->local_replicas()), components[0]);
+  return extended_->reduce_along(op, everywhere, axes.values());
 }
 
 template <class Value>
@@ -209,7 +208,7 @@ auto Strategy::gather(const Value& value, int axis) const {
   extended_->require_cross_replica("gather");
   const auto components = detail::components_of(value, extended_->local_replicas());
   const std::vector<Tensor> gathered =
-      extended_->gather(detail::structure_reduction<Value>(ReduceOp::kSum, components, Device()), axis);
+      extended_->gather(detail::structure_reduction(ReduceOp::kSum, value, components, Device()), axis);
   for_each_leaf(
       []<class L>(const L&) {
         static_assert(!Element<L>, "gather concatenates tensors: wrap numbers in tensors of one axis");

@@ -39,11 +39,11 @@ struct StrategyLayout {
   int worker = 0;
   int workers = 1;
 
-  /// How values are reduced; null: CollectiveAllReduce over all workers.
-  std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
-
   /// Where the single copy of each variable lives; absent: a component on each of `devices`.
   std::optional<Device> parameter_device = {};
+
+  /// How values are reduced; null: CollectiveAllReduce over all workers.
+  std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
 
   /// Makes one seat per local replica in a communicator of all replicas of all workers.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
@@ -117,9 +117,11 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] bool has_own_cross_device_ops() const noexcept { return layout_.cross_device_ops != nullptr; }
 
   /// SUM or MEAN over all replicas of each leaf of a structure, on `destinations`: one component for
-  /// each, equal on all workers. PerReplica values and structures of them have the replicas'
-  /// contributions. Of a Mirrored value, or a plain one with one worker, the MEAN is the value as it is,
-  /// and the SUM an error; with several workers a plain value is its worker's only contribution.
+  /// each, equal on all workers. PerReplica values, structures of them, and ON_READ variables have the
+  /// replicas' contributions. Of a Mirrored value, another variable, or a plain value with one worker,
+  /// the MEAN is the value as it is, and the SUM an error; with several workers a plain value is its
+  /// worker's only contribution, and so is a Mirrored one that is on one device. Strategies that keep
+  /// single copies of variables take the components of a Mirrored value for contributions.
   /// @throws WrongContext inside a replica; InvalidArgument for replicas that differ, or such a SUM.
   template <class Value>
   [[nodiscard]] auto reduce_to(SumOrMean op, const Value& value, const Destinations& destinations,
@@ -261,7 +263,7 @@ auto StrategyExtended::reduce_to(SumOrMean op, const Value& value, const Destina
                                  const CommunicationOptions& options) {
   require_cross_replica("reduce_to");
   const auto components = detail::components_of(value, local_replicas());
-  const StructureReduction reduction = detail::structure_reduction<Value>(op, components, destinations);
+  const StructureReduction reduction = detail::structure_reduction(op, value, components, destinations);
   const auto results = reduce(op, {&reduction, 1}, options);
   return detail::mirrored_like<detail::ReducedOf<Value>>(components[0], results.front());
 }
@@ -273,7 +275,7 @@ auto StrategyExtended::batch_reduce_to(SumOrMean op, const std::vector<std::pair
   std::vector<StructureReduction> reductions;
   for (const auto& [value, destinations] : pairs) {
     reductions.push_back(
-        detail::structure_reduction<Value>(op, detail::components_of(value, local_replicas()), destinations));
+        detail::structure_reduction(op, value, detail::components_of(value, local_replicas()), destinations));
   }
   const auto results = reduce(op, reductions, options);
   std::vector<Mirrored<detail::ReducedOf<Value>>> mirrored;

@@ -15,6 +15,7 @@
 #include <cohort/value/per_replica.h>
 #include <cohort/value/regroup.h>
 #include <cohort/value/structure.h>
+#include <cohort/value/variable.h>
 
 namespace cohort {
 
@@ -24,7 +25,7 @@ using LeafList = std::vector<TensorOrSlices>;
 /// What a value says about the replicas' contributions.
 enum class Contributions {
   kPerReplica,  ///< each has its own
-  kMirrored,    ///< all have the same
+  kMirrored,    ///< all have the same, by promise
   kPlain,       ///< nothing: it is one value of this worker
 };
 
@@ -39,7 +40,8 @@ namespace detail {
 
 /// What the reduction of a Value is made of: one replica's part of it.
 template <class Value>
-using ReducedOf = typename Selection<Value>::Component;
+using ReducedOf =
+    std::conditional_t<std::is_same_v<Value, Variable>, Tensor, typename Selection<Value>::Component>;
 
 template <class Structure>
 [[nodiscard]] LeafList leaves_for(ReduceOp op, const Structure& structure) {
@@ -61,7 +63,7 @@ template <class Structure>
 /// The value as one structure per local replica, or as itself where it is plain.
 template <class Value>
 [[nodiscard]] auto components_of(const Value& value, int replicas) {
-  if constexpr (Distributed<Value>) {
+  if constexpr (Distributed<Value> || std::is_same_v<Value, Variable>) {
     return value.components();
   } else if constexpr (kHoldsDistributed<Value>) {
     std::vector<ReducedOf<Value>> components;
@@ -73,15 +75,23 @@ template <class Value>
   }
 }
 
+[[nodiscard]] Contributions contributions_of(const Variable& variable);
+
 template <class Value>
-inline constexpr Contributions kContributionsOf = !kHoldsDistributed<Value>      ? Contributions::kPlain
-                                                  : kIsInstance<Value, Mirrored> ? Contributions::kMirrored
-                                                                                 : Contributions::kPerReplica;
+[[nodiscard]] Contributions contributions_of(const Value& value) {
+  if constexpr (!kHoldsDistributed<Value>)
+    return Contributions::kPlain;
+  else if constexpr (kIsInstance<Value, Mirrored>)
+    return value.size() == 1 ? Contributions::kPlain : Contributions::kMirrored;  // it is on one device only
+  else
+    return Contributions::kPerReplica;
+}
 
 template <class Value, class Components>
-[[nodiscard]] StructureReduction structure_reduction(ReduceOp op, const Components& components,
+[[nodiscard]] StructureReduction structure_reduction(ReduceOp op, const Value& value,
+                                                     const Components& components,
                                                      const Destinations& destinations) {
-  StructureReduction reduction{kContributionsOf<Value>, {}, {}, destinations};
+  StructureReduction reduction{contributions_of(value), {}, {}, destinations};
   for (const auto& component : components) {
     reduction.components.push_back(leaves_for(op, component));
     reduction.fingerprints.push_back(structure_fingerprint(component));
