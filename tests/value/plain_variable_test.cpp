@@ -115,6 +115,16 @@ TEST(PlainVariable, OfEveryDtypeTakesNumbers) {
   }
 }
 
+TEST(PlainVariable, RefusesNumbersThatItCannotHold) {
+  const Variable variable({.dtype = DType::kInt8, .name = "count"});
+  EXPECT_THAT([&] { variable.assign(1.5); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("variable 'count' is int8"), HasSubstr("cannot hold 1.5"))));
+  EXPECT_THROW(variable.assign_add(200), InvalidArgument);
+  EXPECT_THROW(Variable({.dtype = DType::kBool}).assign(2), InvalidArgument);
+  EXPECT_EQ(variable.assign(-3.0).read().item<int>(), -3);
+}
+
 TEST(PlainVariable, OfBoolIsOnlyAssigned) {
   const Variable variable({.dtype = DType::kBool});
   EXPECT_THAT([&] { variable.assign_add(true); }, ThrowsMessage<InvalidArgument>(HasSubstr("use assign")));

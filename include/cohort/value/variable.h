@@ -70,17 +70,18 @@ class Variable {
   const Variable& assign_sub(const Tensor& value) const;
 
   /// The same with a number, for variables of shape [].
+  /// @throws InvalidArgument also for a number that an integer or bool variable cannot hold, like 1.5.
   template <Element T>
   const Variable& assign(T value) const {
-    return assign(Tensor::scalar(value).cast(dtype()));
+    return assign(number(value));
   }
   template <Element T>
   const Variable& assign_add(T value) const {
-    return assign_add(Tensor::scalar(value).cast(dtype()));
+    return assign_add(number(value));
   }
   template <Element T>
   const Variable& assign_sub(T value) const {
-    return assign_sub(Tensor::scalar(value).cast(dtype()));
+    return assign_sub(number(value));
   }
 
   /// Changes the rows that are named: adds to them, ... or overwrites them (`scatter_update`). Rows
@@ -117,6 +118,17 @@ class Variable {
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
 
  private:
+  /// `value` in this variable's dtype.
+  template <Element T>
+  [[nodiscard]] Tensor number(T value) const {
+    Tensor result = Tensor::scalar(value).cast(dtype());
+    if (!is_floating(dtype()) && result.item<double>() != convert_element<double>(value)) {
+      throw InvalidArgument("variable '{}' is {}, which cannot hold {}", name(), to_string(dtype()),
+                            convert_element<double>(value));
+    }
+    return result;
+  }
+
   std::shared_ptr<VariableState> state_;
 };
 
