@@ -59,6 +59,7 @@ class Calls {
 
 struct BatchReducer::Plan {
   std::vector<TensorSpec> specs;
+  std::size_t bytes_per_pack = 0;
   std::uint64_t layout = 0;
   std::vector<Pack> packs;
   std::vector<std::optional<Copy>> copies;  ///< by pack, of those with several tensors; empty before use
@@ -72,22 +73,24 @@ struct BatchReducer::Plan {
   }
 };
 
-BatchReducer::BatchReducer(const BatchReducerOptions& options) : options_(options) {}
+BatchReducer::BatchReducer(const CommunicationCost& cost) : cost_(cost) {}
 BatchReducer::~BatchReducer() = default;
 BatchReducer::BatchReducer(BatchReducer&&) noexcept = default;
 BatchReducer& BatchReducer::operator=(BatchReducer&&) noexcept = default;
 
-BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors) {
-  const auto known = std::ranges::find_if(
-      plans_, [&](const auto& plan) { return std::ranges::equal(plan->specs, tensors, matches); });
+BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors, std::size_t bytes_per_pack) {
+  const auto known = std::ranges::find_if(plans_, [&](const auto& plan) {
+    return plan->bytes_per_pack == bytes_per_pack && std::ranges::equal(plan->specs, tensors, matches);
+  });
   if (known != plans_.end()) {
     std::rotate(plans_.begin(), known, known + 1);
     return *plans_.front();
   }
   auto plan = std::make_unique<Plan>();
   for (const Tensor& tensor : tensors) plan->specs.push_back({tensor.shape(), tensor.dtype()});
+  plan->bytes_per_pack = bytes_per_pack;
   plan->layout = layout_of(plan->specs);
-  plan->packs = make_packs(plan->specs, options_.bytes_per_pack, options_.cost);
+  plan->packs = make_packs(plan->specs, bytes_per_pack, cost_);
   if (plans_.size() == kPlansKept) plans_.pop_back();
   plans_.insert(plans_.begin(), std::move(plan));
   return *plans_.front();
@@ -95,7 +98,7 @@ BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors) {
 
 void BatchReducer::all_reduce(Communicator& communicator, std::span<const Tensor> tensors, ReduceOp op) {
   for (const Tensor& tensor : tensors) require_legal(op, tensor.dtype());
-  Plan& plan = plan_for(tensors);
+  Plan& plan = plan_for(tensors, communicator.options().bytes_per_pack);
   plan.prepare_copies(tensors);
   Calls calls(communicator, op, plan.layout);
   for (std::size_t i = 0; i < plan.packs.size(); ++i) {
@@ -112,10 +115,10 @@ void BatchReducer::all_reduce(Communicator& communicator, std::span<const Tensor
 }
 
 std::vector<Tensor> BatchReducer::all_reduced(Communicator& communicator, std::span<const Tensor> tensors,
-                                              ReduceOp op, std::uint64_t structure) {
+                                              ReduceOp op) {
   for (const Tensor& tensor : tensors) require_legal(op, tensor.dtype());
-  const Plan& plan = plan_for(tensors);
-  Calls calls(communicator, op, Fingerprint().add(plan.layout).add(structure).value());
+  const Plan& plan = plan_for(tensors, communicator.options().bytes_per_pack);
+  Calls calls(communicator, op, plan.layout);
   std::vector<Tensor> results(tensors.size());
   for (const Pack& pack : plan.packs) {
     if (pack.size() == 1) {

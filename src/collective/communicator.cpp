@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
+#include <cohort/base/fingerprint.h>
 
 #include "buffer_checks.h"
 
@@ -227,8 +228,11 @@ CollectiveCall message_call(CollectiveKind kind, const Tensor& tensor, int peer,
 
 }  // namespace
 
-Communicator::Communicator(int rank, std::vector<MemberInfo> members)
-    : rank_(rank), members_(std::move(members)) {
+Communicator::Communicator(int rank, std::vector<MemberInfo> members, const CommunicationOptions& options)
+    : rank_(rank),
+      members_(std::move(members)),
+      options_(options),
+      calls_are_plain_(options.implementation == CommunicationImplementation::kAuto) {
   if (config().check_buffers()) {
     checks_ = std::make_unique<BufferChecks>(rank_, size(), members_[static_cast<std::size_t>(rank_)]);
   }
@@ -236,16 +240,51 @@ Communicator::Communicator(int rank, std::vector<MemberInfo> members)
 
 Communicator::~Communicator() = default;
 
+CollectiveCall Communicator::in_force(CollectiveCall call) const {
+  if (!call.timeout_seconds) call.timeout_seconds = scope_timeout_;
+  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) return call;
+  if (call.kind == CollectiveKind::kAllReduce) call.implementation = options_.implementation;
+  if (purpose_ != 0 || call.implementation != CommunicationImplementation::kAuto) {
+    const auto implementation = static_cast<std::uint64_t>(call.implementation);
+    call.layout = Fingerprint().add(call.layout).add(purpose_).add(implementation).value();
+  }
+  return call;
+}
+
 void Communicator::run(const CollectiveCall& call) {
-  if (checks_ == nullptr)
+  if (checks_ == nullptr && calls_are_plain_)
     carry_out(call);
+  else if (checks_ == nullptr)
+    carry_out(in_force(call));
   else
     start(call).wait();
 }
 
 Work Communicator::start(const CollectiveCall& call) {
-  if (checks_ == nullptr) return begin(call);
-  return checks_->start(call, [this](const CollectiveCall& copy) { return begin(copy); });
+  const CollectiveCall effective = calls_are_plain_ ? call : in_force(call);
+  if (checks_ == nullptr) return begin(effective);
+  return checks_->start(effective, [this](const CollectiveCall& copy) { return begin(copy); });
+}
+
+CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
+                                       std::uint64_t purpose)
+    : communicator_(communicator),
+      outer_options_(communicator.options_),
+      outer_timeout_(communicator.scope_timeout_),
+      outer_purpose_(communicator.purpose_) {
+  options.validate();
+  communicator.options_ = outer_options_.merge(options);
+  if (options.timeout_seconds) communicator.scope_timeout_ = options.timeout_seconds;
+  if (purpose != 0) communicator.purpose_ = Fingerprint().add(outer_purpose_).add(purpose).value();
+  communicator.calls_are_plain_ = false;
+}
+
+CommunicationScope::~CommunicationScope() {
+  communicator_.options_ = outer_options_;
+  communicator_.scope_timeout_ = outer_timeout_;
+  communicator_.purpose_ = outer_purpose_;
+  communicator_.calls_are_plain_ = !outer_timeout_ && outer_purpose_ == 0 &&
+                                   outer_options_.implementation == CommunicationImplementation::kAuto;
 }
 
 std::vector<Communicator::Recruit> Communicator::recruit(std::optional<int> color, int key,

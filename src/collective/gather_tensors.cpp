@@ -4,14 +4,9 @@ namespace cohort {
 namespace {
 
 // A shape travels as one row of integers: dtype, rank, extents.
-constexpr int kLargestRank = 14;
-constexpr std::int64_t kRowLength = kLargestRank + 2;
+constexpr auto kRowLength = static_cast<std::int64_t>(Shape::kLargestRank) + 2;
 
 Tensor shape_row(const Tensor& tensor) {
-  if (tensor.shape().rank() > kLargestRank) {
-    throw InvalidArgument("cannot gather {}: more than {} axes; reshape it first", describe(tensor),
-                          kLargestRank);
-  }
   Tensor row = Tensor::zeros({kRowLength}, DType::kInt64);
   const auto values = row.span<std::int64_t>();
   values[0] = static_cast<std::int64_t>(tensor.dtype());
@@ -24,7 +19,7 @@ Tensor shape_row(const Tensor& tensor) {
 
 Shape shape_of(const Tensor& row) {
   const auto values = row.span<std::int64_t>();
-  return Shape(std::vector<std::int64_t>(values.begin() + 2, values.begin() + 2 + values[1]));
+  return Shape(std::span<const std::int64_t>(values).subspan(2, static_cast<std::size_t>(values[1])));
 }
 
 DType dtype_of(const Tensor& row) { return static_cast<DType>(row.span<std::int64_t>()[0]); }

@@ -7,7 +7,7 @@
 namespace cohort {
 namespace {
 
-std::size_t count_elements(const std::vector<std::int64_t>& extents) {
+std::size_t count_elements(std::span<const std::int64_t> extents) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : extents) {
     if (extent < 0) throw InvalidArgument("shape [{}] has a negative extent", fmt::join(extents, ", "));
@@ -20,10 +20,14 @@ std::size_t count_elements(const std::vector<std::int64_t>& extents) {
 
 }  // namespace
 
-Shape::Shape(std::initializer_list<std::int64_t> extents) : Shape(std::vector<std::int64_t>(extents)) {}
-
-Shape::Shape(std::vector<std::int64_t> extents)
-    : extents_(std::move(extents)), elements_(count_elements(extents_)) {}
+Shape::Shape(std::span<const std::int64_t> extents)
+    : rank_(extents.size()), elements_(count_elements(extents)) {
+  if (rank_ > kLargestRank) {
+    throw InvalidArgument("shape [{}] has {} axes; tensors have at most {}, so merge some by reshaping",
+                          fmt::join(extents, ", "), rank_, kLargestRank);
+  }
+  std::ranges::copy(extents, extents_.begin());
+}
 
 int Shape::normalize_axis(int axis) const {
   if (axis < -rank() || axis >= rank()) {
@@ -37,15 +41,17 @@ std::int64_t Shape::operator[](int axis) const {
 }
 
 Shape Shape::with(int axis, std::int64_t extent) const {
-  std::vector<std::int64_t> extents = extents_;
-  extents[static_cast<std::size_t>(normalize_axis(axis))] = extent;
-  return Shape(std::move(extents));
+  std::array<std::int64_t, kLargestRank> changed = extents_;
+  changed[static_cast<std::size_t>(normalize_axis(axis))] = extent;
+  return Shape(std::span<const std::int64_t>(changed).first(rank_));
 }
 
 Shape Shape::without(int axis) const {
-  std::vector<std::int64_t> extents = extents_;
-  extents.erase(extents.begin() + normalize_axis(axis));
-  return Shape(std::move(extents));
+  std::array<std::int64_t, kLargestRank> left{};
+  const auto gone = extents().begin() + normalize_axis(axis);
+  const auto rest = std::copy(extents().begin(), gone, left.begin());
+  std::copy(gone + 1, extents().end(), rest);
+  return Shape(std::span<const std::int64_t>(left).first(rank_ - 1));
 }
 
 Shape Shape::row() const {

@@ -86,7 +86,7 @@ Tensor Tensor::reshape(std::initializer_list<std::int64_t> extents) const {
     }
     *open = static_cast<std::int64_t>(elements() / known);
   }
-  return reshape(Shape(std::move(resolved)));
+  return reshape(Shape(resolved));
 }
 
 Tensor Tensor::reshape(Shape shape) const {

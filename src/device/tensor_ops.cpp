@@ -88,7 +88,7 @@ Tensor stack(std::span<const Tensor> rows) {
   const Tensor& first = rows.front();
   std::vector<std::int64_t> extents{static_cast<std::int64_t>(rows.size())};
   extents.insert(extents.end(), first.shape().extents().begin(), first.shape().extents().end());
-  Tensor result = Tensor::uninitialized(Shape(std::move(extents)), first.dtype(), first.device());
+  Tensor result = Tensor::uninitialized(Shape(extents), first.dtype(), first.device());
   std::byte* to = result.data();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].dtype() != first.dtype() || rows[i].shape() != first.shape()) {
@@ -117,8 +117,7 @@ Tensor sum_along(const Tensor& tensor, std::span<const int> axes) {
     stride *= static_cast<std::size_t>(shape.extents()[axis]);
   }
 
-  Tensor result =
-      Tensor::zeros(Shape(std::move(kept)), is_floating(tensor.dtype()) ? DType::kFloat64 : DType::kInt64);
+  Tensor result = Tensor::zeros(Shape(kept), is_floating(tensor.dtype()) ? DType::kFloat64 : DType::kInt64);
   visit_dtype(tensor.dtype(), [&]<class T>(std::type_identity<T>) {
     if (is_floating(tensor.dtype()))
       add_along<T, double>(tensor, strides, result.span<double>());

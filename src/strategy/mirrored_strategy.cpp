@@ -6,18 +6,22 @@
 namespace cohort {
 namespace {
 
-StrategyLayout mirrored_layout(std::vector<Device> devices, const CommunicationOptions& options) {
+StrategyLayout mirrored_layout(std::vector<Device> devices, const CommunicationOptions& options,
+                               std::shared_ptr<CrossDeviceOps> cross_device_ops) {
   if (devices.empty()) devices = cpu_devices(config().cpu_devices());
   const auto replicas = static_cast<int>(devices.size());
   return {.name = "MirroredStrategy",
           .devices = std::move(devices),
-          .bytes_per_pack = options.bytes_per_pack,
+          .cross_device_ops = std::move(cross_device_ops),
           .connect = [=] { return make_thread_communicators(replicas, options); }};
 }
 
 }  // namespace
 
-MirroredStrategy::MirroredStrategy(std::vector<Device> devices, const CommunicationOptions& options)
-    : Strategy(StrategyExtended::make(mirrored_layout(std::move(devices), options))) {}
+MirroredStrategy::MirroredStrategy(std::vector<Device> devices, const CommunicationOptions& options,
+                                   std::shared_ptr<CrossDeviceOps> cross_device_ops)
+    : Strategy(
+          StrategyExtended::make(mirrored_layout(std::move(devices), options, std::move(cross_device_ops)))) {
+}
 
 }  // namespace cohort

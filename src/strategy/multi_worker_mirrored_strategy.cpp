@@ -13,10 +13,9 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
   if (devices.empty()) devices = cpu_devices(1);
   const auto replicas = static_cast<int>(devices.size());
   if (bootstrap == nullptr) {
-    return {.name = kName,
-            .devices = std::move(devices),
-            .bytes_per_pack = options.bytes_per_pack,
-            .connect = [=] { return make_thread_communicators(replicas, options); }};
+    return {.name = kName, .devices = std::move(devices), .connect = [=] {
+              return make_thread_communicators(replicas, options);
+            }};
   }
   if (replicas > 1 && bootstrap->size() > 1) {
     throw Unimplemented(
@@ -29,7 +28,6 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
           .devices = std::move(devices),
           .worker = bootstrap->rank(),
           .workers = bootstrap->size(),
-          .bytes_per_pack = options.bytes_per_pack,
           .connect = [=] {
             std::vector<std::unique_ptr<Communicator>> seats;
             seats.push_back(bootstrap->make_communicator(options));

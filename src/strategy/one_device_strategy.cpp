@@ -5,8 +5,9 @@
 namespace cohort {
 
 OneDeviceStrategy::OneDeviceStrategy(Device device)
-    : Strategy(StrategyExtended::make({.name = "OneDeviceStrategy", .devices = {device}, .connect = [] {
-                                         return make_thread_communicators(1);
-                                       }})) {}
+    : Strategy(StrategyExtended::make(
+          {.name = "OneDeviceStrategy", .devices = {device}, .parameter_device = device, .connect = [] {
+             return make_thread_communicators(1);
+           }})) {}
 
 }  // namespace cohort

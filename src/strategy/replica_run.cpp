@@ -39,7 +39,9 @@ void ReplicaRun::execute(std::vector<std::unique_ptr<DeviceThread>>& team) {
 void ReplicaRun::run_replica(int local_replica) {
   Seat& seat = seats_[static_cast<std::size_t>(local_replica)];
   ReplicaContext replica(extended_, local_replica, *this);
-  const ContextScope scope({ContextKind::kReplica, &extended_, &replica, local_replica});
+  const ContextScope scope(
+      {ContextKind::kReplica, &extended_, &replica, local_replica, replica.device(), this});
+  const InheritedCreators inherited(creators_);
   try {
     body_(replica);
     const std::lock_guard lock(mutex_);
@@ -110,12 +112,20 @@ void ReplicaRun::merge_all(std::unique_lock<std::mutex>& lock) {
   std::vector<void*> arguments;
   for (std::size_t replica = 0; replica < seats_.size(); ++replica) {
     const MergeRequest& request = *seats_[replica].request;
+    if (request.call != seats_.front().request->call) {
+      merge_error_ = std::make_exception_ptr(WrongContext(
+          "replicas meet in different calls: replica {} in {}, replica {} in {}; every replica must make the "
+          "same calls in the same order",
+          extended_.first_replica_id() + static_cast<int>(replica), request.call,
+          extended_.first_replica_id(), seats_.front().request->call));
+      return;
+    }
     if (request.argument_types != seats_.front().request->argument_types) {
-      merge_error_ = std::make_exception_ptr(
-          InvalidArgument("merge_call of {}: replica {} passes arguments, or a function with a result, of "
-                          "other types than replica {}",
-                          extended_.strategy_name(), extended_.first_replica_id() + static_cast<int>(replica),
-                          extended_.first_replica_id()));
+      merge_error_ = std::make_exception_ptr(InvalidArgument(
+          "{} of {}: replica {} passes arguments, or a function with a result, of "
+          "other types than replica {}",
+          request.call, extended_.strategy_name(), extended_.first_replica_id() + static_cast<int>(replica),
+          extended_.first_replica_id()));
       return;
     }
     arguments.push_back(request.arguments);
@@ -125,7 +135,7 @@ void ReplicaRun::merge_all(std::unique_lock<std::mutex>& lock) {
   std::shared_ptr<void> merged;
   std::exception_ptr error;
   try {
-    const ContextScope scope({ContextKind::kCrossReplica, &extended_, nullptr, -1});
+    const ContextScope scope(ContextMode::cross_replica(&extended_));
     merged = first.merge(arguments);
   } catch (...) {
     error = std::current_exception();
@@ -148,11 +158,12 @@ std::exception_ptr ReplicaRun::unequal_merges() const {
     const int id = extended_.first_replica_id() + static_cast<int>(replica);
     (seats_[replica].phase == Phase::kMerging ? waiting : finished).push_back(id);
   }
-  return std::make_exception_ptr(
-      WrongContext("replicas made a different number of merge_call calls: [{}] wait in call {}, while [{}] "
-                   "have returned from the "
-                   "replica function; every replica must merge equally often",
-                   fmt::join(waiting, ", "), seats_.front().merges + 1, fmt::join(finished, ", ")));
+  const auto waits = [](const Seat& seat) { return seat.phase == Phase::kMerging; };
+  const std::string_view call = std::ranges::find_if(seats_, waits)->request->call;
+  return std::make_exception_ptr(WrongContext(
+      "replicas made a different number of {0} calls: [{1}] wait in call {2}, {0}, while [{3}] have "
+      "returned from the replica function; every replica must make the same calls equally often",
+      call, fmt::join(waiting, ", "), seats_.front().merges + 1, fmt::join(finished, ", ")));
 }
 
 std::exception_ptr ReplicaRun::first_error() const {

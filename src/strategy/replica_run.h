@@ -11,6 +11,7 @@
 
 #include <cohort/device/device_thread.h>
 #include <cohort/strategy/replica_context.h>
+#include <cohort/value/variable_creator_scope.h>
 
 namespace cohort {
 
@@ -53,6 +54,7 @@ class ReplicaRun final : public MergePoint {
 
   StrategyExtended& extended_;
   const std::function<void(ReplicaContext&)>& body_;
+  const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the calling thread
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Seat> seats_;

@@ -15,7 +15,7 @@ StrategyScope::StrategyScope(StrategyExtended& extended) : extended_(extended.sh
                        mode.strategy->strategy_name());
   }
   extended.require_cross_replica("scope");
-  scope_.emplace(ContextMode{ContextKind::kCrossReplica, &extended, nullptr, -1});
+  scope_.emplace(ContextMode::cross_replica(&extended));
 }
 
 Strategy get_strategy() {
@@ -32,7 +32,15 @@ ReplicaContext* get_replica_context() {
   return mode.kind == ContextKind::kDefault ? &default_replica() : mode.replica;
 }
 
-bool in_cross_replica_context() { return current_mode().kind == ContextKind::kCrossReplica; }
+bool in_cross_replica_context() {
+  const ContextKind kind = current_mode().kind;
+  return kind == ContextKind::kCrossReplica || kind == ContextKind::kUpdate;
+}
+
+std::optional<int> get_update_replica_id() {
+  const ContextMode& mode = current_mode();
+  return mode.kind == ContextKind::kUpdate ? std::optional(mode.local_replica) : std::nullopt;
+}
 
 Strategy ReplicaContext::strategy() const { return Strategy(extended_.shared_from_this()); }
 
@@ -56,15 +64,50 @@ void ReplicaContext::require_current(const char* what) const {
       extended_.strategy_name(), current->extended_.strategy_name());
 }
 
-void ReplicaContext::all_reduce_in_place(ReduceOp op, std::span<const Tensor> tensors) const {
-  require_current("all_reduce_in_place");
-  extended_.all_reduce_in_place(local_replica_, op, tensors);
+LeafList ReplicaContext::reduce_leaves(ReduceOp op, const LeafList& leaves, std::uint64_t structure,
+                                       const CommunicationOptions& options) const {
+  if (!extended_.has_own_cross_device_ops())
+    return extended_.all_reduce(local_replica_, op, leaves, structure, options);
+  // Operations of the program's own see the values of all replicas at once.
+  const auto reduce = [&](const Strategy&, const PerReplica<LeafList>& values,
+                          const PerReplica<ReduceOp>& ops, const PerReplica<std::uint64_t>& structures) {
+    for (const ReduceOp other : ops.components()) {
+      if (other == op) continue;
+      throw InvalidArgument(
+          "all_reduce: one replica asks for the {}, another for the {}; all must call it alike",
+          to_string(op), to_string(other));
+    }
+    StructureReduction reduction{Contributions::kPerReplica,
+                                 {values.components().begin(), values.components().end()},
+                                 {structures.components().begin(), structures.components().end()},
+                                 extended_.destinations()};
+    return PerReplica<LeafList>(extended_.reduce(op, {&reduction, 1}, options).front());
+  };
+  return merge_call(reduce, leaves, op, structure);
 }
 
-Tensor ReplicaContext::gather_tensor(const Tensor& value, int axis) const {
+void ReplicaContext::all_reduce_in_place(SumOrMean op, std::span<const Tensor> tensors,
+                                         const CommunicationOptions& options) const {
+  require_current("all_reduce_in_place");
+  if (!extended_.has_own_cross_device_ops())
+    return extended_.all_reduce_in_place(local_replica_, op, tensors, options);
+  const LeafList sums = reduce_leaves(op, {tensors.begin(), tensors.end()}, 0, options);
+  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_from(std::get<Tensor>(sums[i]));
+}
+
+Tensor ReplicaContext::gather_leaf(const TensorOrSlices& value, int axis,
+                                   const CommunicationOptions& options) const {
+  if (is_sparse(value)) {
+    throw Unimplemented("all_gather of {}: sparse values are gathered by all_reduce; or densify them first",
+                        describe(value));
+  }
+  options.validate();
+  const Tensor& own = std::get<Tensor>(value);
   // Every thread outside a scope runs the default replica, but a seat is for one thread at a time.
-  if (num_replicas_in_sync() == 1) return concatenate({&value, 1}, axis);
-  return concatenate(all_gather_tensors(extended_.communicator(local_replica_), value), axis);
+  if (num_replicas_in_sync() == 1) return concatenate({&own, 1}, axis);
+  Communicator& communicator = extended_.communicator(local_replica_);
+  const CommunicationScope scope(communicator, options);
+  return concatenate(all_gather_tensors(communicator, own), axis);
 }
 
 }  // namespace cohort

@@ -3,15 +3,13 @@
 namespace cohort {
 namespace {
 
-thread_local ContextScope* innermost = nullptr;
 constexpr ContextMode kDefaultMode;
 
 }  // namespace
 
-const ContextMode& current_mode() noexcept { return innermost == nullptr ? kDefaultMode : innermost->mode_; }
+namespace detail {
 
-ContextScope::ContextScope(ContextMode mode) noexcept : mode_(mode), outer_(innermost) { innermost = this; }
+constinit thread_local const ContextMode* innermost_mode = &kDefaultMode;
 
-ContextScope::~ContextScope() { innermost = outer_; }
-
+}  // namespace detail
 }  // namespace cohort

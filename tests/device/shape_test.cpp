@@ -48,6 +48,12 @@ TEST(Shape, RefusesMoreElementsThanCanBeCounted) {
   EXPECT_EQ((Shape{kLargest}.elements()), static_cast<std::size_t>(kLargest));
 }
 
+TEST(Shape, RefusesMoreAxesThanTensorsHave) {
+  EXPECT_EQ(Shape(std::vector<std::int64_t>(8, 1)).rank(), 8);
+  EXPECT_THAT([] { return Shape(std::vector<std::int64_t>(9, 1)); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("has 9 axes; tensors have at most 8")));
+}
+
 TEST(Shape, CountsNegativeAxesFromTheEnd) {
   const Shape shape{2, 3, 4};
   EXPECT_EQ(shape[0], 2);

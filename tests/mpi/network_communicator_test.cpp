@@ -103,6 +103,18 @@ TEST(NetworkCommunicator, EveryMemberReportsTheSameWhenOneIsMissing) {
   }
 }
 
+TEST(NetworkCommunicator, TakesTheRingWhereItIsAskedFor) {
+  const auto communicator = make_communicator();
+  const Tensor tensor = filled(30'000, 1);
+  for (const auto wish : {CommunicationImplementation::kRing, CommunicationImplementation::kNccl}) {
+    const CallOptions options(*communicator, {.implementation = wish});
+    tensor.fill(1);
+    communicator->all_reduce(tensor, ReduceOp::kSum);
+    EXPECT_EQ(communicator->last_algorithm(), "two_level_ring");
+    EXPECT_TRUE(bitwise_equal(tensor, filled(30'000, static_cast<float>(session().size()))));
+  }
+}
+
 TEST(NetworkCommunicator, SumsAreTheSameBitsOnEveryMember) {
   const auto communicator = make_communicator();
   for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {

@@ -110,5 +110,21 @@ TEST(DefaultStrategy, MakesPlainVariables) {
   EXPECT_EQ(variable.read().item<float>(), 2);
 }
 
+TEST(DefaultStrategy, HasChosenNoDevices) {
+  const StrategyExtended& extended = get_strategy().extended();
+  EXPECT_THAT([&] { return extended.worker_devices(); },
+              ThrowsMessage<WrongContext>(HasSubstr("no strategy is active")));
+  EXPECT_THROW(static_cast<void>(extended.parameter_devices()), WrongContext);
+  EXPECT_TRUE(extended.should_checkpoint());
+  EXPECT_TRUE(extended.should_save_summary());
+}
+
+TEST(DefaultStrategy, ColocatesVariablesWithAnything) {
+  const Variable variable({.name = "v"});
+  const auto colocated = get_strategy().extended().colocate_vars_with(variable);
+  EXPECT_EQ(Variable({}).components()[0].device(), Device());
+  EXPECT_TRUE(get_strategy().extended().variable_created_in_scope(variable));
+}
+
 }  // namespace
 }  // namespace cohort::testing

@@ -140,7 +140,63 @@ TEST_P(Run, GivesLocalResultsAsAList) {
   const auto own = per_replica(strategy_, [](int id) { return id; });
   EXPECT_EQ(strategy_.local_results(own), first_numbers(replicas()));
   EXPECT_THAT(strategy_.local_results(3.5), ElementsAre(3.5));
-  EXPECT_THAT(strategy_.local_results(std::vector{1, 2}), ElementsAre(std::vector{1, 2}));
+  EXPECT_THAT(strategy_.local_results(std::vector{1, 2}), AllOf(SizeIs(replicas()), Each(std::vector{1, 2})));
+}
+
+TEST_P(Run, GivesLocalResultsOfStructuresAsOneStructurePerReplica) {
+  const auto own = per_replica(strategy_, [](int id) { return id; });
+  const auto results = strategy_.local_results(std::pair{own, 5});
+  ASSERT_THAT(results, SizeIs(replicas()));
+  for (int id = 0; id < replicas(); ++id) EXPECT_EQ(results[static_cast<std::size_t>(id)], std::pair(id, 5));
+}
+
+TEST_P(Run, HandsOutComponentsFromInsideOfStructures) {
+  const auto own = per_replica(strategy_, [](int id) { return id + 1; });
+  const std::map<std::string, std::vector<PerReplica<int>>> nested{{"a", {own, own}}};
+  const auto sums = strategy_.run(
+      [](const std::map<std::string, std::vector<int>>& mine, const std::pair<int, double>& pair) {
+        return mine.at("a")[0] + mine.at("a")[1] + pair.first;
+      },
+      nested, std::pair{own, 0.5});
+  for (int id = 0; id < replicas(); ++id) EXPECT_EQ(sums[static_cast<std::size_t>(id)], 3 * (id + 1));
+}
+
+TEST_P(Run, HandsOutComponentsOfMirroredValues) {
+  const auto own = Mirrored(strategy_.local_results(per_replica(strategy_, [](int id) { return id; })));
+  const auto results = strategy_.run([](int mine) { return mine; }, own);
+  for (int id = 0; id < replicas(); ++id) EXPECT_EQ(results[static_cast<std::size_t>(id)], id);
+}
+
+TEST_P(Run, StartsEachReplicaOnItsDevice) {
+  const DeviceScope elsewhere(Device::cpu(9));
+  strategy_.run([](ReplicaContext& replica) {
+    EXPECT_EQ(current_device(), replica.device());
+    const DeviceScope inner(Device::cpu(8));
+    EXPECT_EQ(current_device(), Device::cpu(8));
+  });
+  EXPECT_EQ(current_device(), Device::cpu(9));
+}
+
+TEST_P(Run, MakesOneValuePerReplicaFromAFunction) {
+  const auto values = strategy_.distribute_values_from_function([&](const ValueContext& context) {
+    EXPECT_EQ(context.num_replicas_in_sync, replicas());
+    return 10 * context.replica_id_in_sync_group;
+  });
+  ASSERT_THAT(values.components(), SizeIs(replicas()));
+  for (int id = 0; id < replicas(); ++id) EXPECT_EQ(values[static_cast<std::size_t>(id)], 10 * id);
+  strategy_.run([&] {
+    EXPECT_THROW(strategy_.distribute_values_from_function([](ValueContext) { return 1; }), WrongContext);
+  });
+}
+
+TEST_P(Run, Case064_SumsOnesFromAFunctionInsideAndOutsideTheScope) {
+  const auto sum = [&] {
+    return strategy_.reduce(ReduceOp::kSum,
+                            strategy_.distribute_values_from_function([](ValueContext) { return 1.0; }));
+  };
+  EXPECT_EQ(sum(), replicas());
+  const auto scope = strategy_.scope();
+  EXPECT_EQ(sum(), replicas());
 }
 
 TEST_P(Run, MakesPerReplicaValuesOperands) {

@@ -100,7 +100,8 @@ void check_batches(Communicator& communicator) {
     const std::vector<Tensor> wanted = reduced_one_by_one(communicator, mixed_specs(), op);
     for (const std::size_t bytes_per_pack : kLimits) {
       const std::string what = fmt::format("{} in packs of {} bytes", to_string(op), bytes_per_pack);
-      BatchReducer reducer({.bytes_per_pack = bytes_per_pack});
+      BatchReducer reducer;
+      const CallOptions options(communicator, {.bytes_per_pack = bytes_per_pack});
       for (int step = 0; step < 3; ++step) {
         const std::vector<Tensor> in_place = own_parts(communicator, mixed_specs(), op);
         reducer.all_reduce(communicator, in_place, op);

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/value/device_scope.h>
+
 namespace cohort {
 namespace {
 
@@ -47,6 +49,27 @@ TEST(Context, BelongsToItsThread) {
     const ContextScope other({ContextKind::kCrossReplica, nullptr, nullptr, -1});
     expect_mode(ContextKind::kCrossReplica, -1);
   }).join();
+  expect_mode(ContextKind::kReplica, 1);
+}
+
+TEST(DeviceScope, ChoosesTheCurrentDeviceOfItsThread) {
+  EXPECT_EQ(current_device(), std::nullopt);
+  {
+    const DeviceScope outer(Device::cpu(1));
+    EXPECT_EQ(current_device(), Device::cpu(1));
+    {
+      const DeviceScope inner(Device::cpu(2));
+      EXPECT_EQ(current_device(), Device::cpu(2));
+      std::thread([] { EXPECT_EQ(current_device(), std::nullopt); }).join();
+    }
+    EXPECT_EQ(current_device(), Device::cpu(1));
+  }
+  EXPECT_EQ(current_device(), std::nullopt);
+}
+
+TEST(DeviceScope, ChangesNothingElse) {
+  const ContextScope scope({ContextKind::kReplica, nullptr, nullptr, 1, Device::cpu(1)});
+  const DeviceScope elsewhere(Device::cpu(2));
   expect_mode(ContextKind::kReplica, 1);
 }
 

@@ -56,19 +56,26 @@ TEST(PlainVariable, RefusesAShapeThatContradictsItsInitialValue) {
   EXPECT_NO_THROW(Variable({.shape = {1}, .initial_value = Tensor::from({1.0f})}));
 }
 
-TEST(PlainVariable, HasAMeanOnlyOfFloatingDtypes) {
-  for (const DType dtype : kAllDTypes) {
-    const auto make = [&] {
-      return Variable({.dtype = dtype, .name = "count", .aggregation = VariableAggregation::kMean});
-    };
-    if (is_floating(dtype)) {
-      EXPECT_NO_THROW(make()) << to_string(dtype);
-    } else {
-      EXPECT_THAT(make, ThrowsMessage<InvalidArgument>(
-                            AllOf(HasSubstr("variable 'count' is " + std::string(to_string(dtype))),
-                                  HasSubstr("floating"))));
+TEST(PlainVariable, HasNoUseForSynchronizationAndAggregation) {
+  for (const auto synchronization : {VariableSynchronization::kAuto, VariableSynchronization::kNone,
+                                     VariableSynchronization::kOnWrite, VariableSynchronization::kOnRead}) {
+    for (const auto aggregation : {VariableAggregation::kNone, VariableAggregation::kSum,
+                                   VariableAggregation::kMean, VariableAggregation::kOnlyFirstReplica}) {
+      const Variable variable({.initial_value = Tensor::scalar(10),
+                               .synchronization = synchronization,
+                               .aggregation = aggregation});
+      EXPECT_EQ(variable.synchronization(), synchronization);
+      EXPECT_EQ(variable.aggregation(), aggregation);
+      EXPECT_EQ(variable.assign_add(3).read().item<int>(), 13);
+      EXPECT_EQ(variable.assign(7).read().item<int>(), 7);
     }
   }
+}
+
+TEST(PlainVariable, TrainsUnlessItIsOnReadOrTold) {
+  EXPECT_TRUE(Variable({.synchronization = VariableSynchronization::kOnWrite}).trainable());
+  EXPECT_FALSE(Variable({.synchronization = VariableSynchronization::kOnRead}).trainable());
+  EXPECT_TRUE(Variable({.synchronization = VariableSynchronization::kOnRead, .trainable = true}).trainable());
 }
 
 TEST(PlainVariable, IsReadAsACopy) {
@@ -106,6 +113,16 @@ TEST(PlainVariable, OfEveryDtypeTakesNumbers) {
     variable.assign_sub(std::uint8_t{2});
     EXPECT_EQ(variable.read().item<double>(), 3) << to_string(dtype);
   }
+}
+
+TEST(PlainVariable, RefusesNumbersThatItCannotHold) {
+  const Variable variable({.dtype = DType::kInt8, .name = "count"});
+  EXPECT_THAT([&] { variable.assign(1.5); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("variable 'count' is int8"), HasSubstr("cannot hold 1.5"))));
+  EXPECT_THROW(variable.assign_add(200), InvalidArgument);
+  EXPECT_THROW(Variable({.dtype = DType::kBool}).assign(2), InvalidArgument);
+  EXPECT_EQ(variable.assign(-3.0).read().item<int>(), -3);
 }
 
 TEST(PlainVariable, OfBoolIsOnlyAssigned) {
@@ -159,6 +176,19 @@ TEST(PlainVariable, HasOneComponentThatIsWrittenInPlace) {
   const Variable variable = variable_of(Tensor::from({1.0f, 2.0f}));
   variable.replica_component().fill(4);
   EXPECT_THAT(variable.read().span<float>(), Each(4));
+}
+
+TEST(PlainVariable, ReturnsItselfFromAssignments) {
+  const Variable variable = variable_of(Tensor::scalar(1.0f));
+  EXPECT_EQ(variable.assign(5.0f).assign_add(2.0f).assign_sub(1.0f), variable);
+  EXPECT_EQ(variable.read().item<float>(), 6);
+}
+
+TEST(VariableSynchronizations, HaveNames) {
+  EXPECT_EQ(to_string(VariableSynchronization::kAuto), "auto");
+  EXPECT_EQ(to_string(VariableSynchronization::kNone), "none");
+  EXPECT_EQ(to_string(VariableSynchronization::kOnWrite), "on_write");
+  EXPECT_EQ(to_string(VariableSynchronization::kOnRead), "on_read");
 }
 
 TEST(VariableAggregations, HaveNames) {

@@ -175,8 +175,13 @@ TEST(StructureFingerprint, KnowsInWhichContainerALeafIs) {
             structure_fingerprint(Names{{"a", {{"bc", 0}}}}));
 }
 
-TEST(Leaf, IsATensorOrANumber) {
-  static_assert(Leaf<Tensor> && Leaf<float> && Leaf<bool> && Leaf<bfloat16>);
+TEST(StructureFingerprint, TellsSparseLeavesFromDenseOnes) {
+  EXPECT_NE(structure_fingerprint(std::vector<IndexedSlices>(1)),
+            structure_fingerprint(std::vector<Tensor>(1)));
+}
+
+TEST(Leaf, IsATensorIndexedSlicesOrANumber) {
+  static_assert(Leaf<Tensor> && Leaf<IndexedSlices> && Leaf<float> && Leaf<bool> && Leaf<bfloat16>);
   static_assert(!Leaf<std::string> && !Leaf<std::vector<Tensor>> && !Leaf<Point>);
 }
 

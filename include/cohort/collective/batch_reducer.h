@@ -17,14 +17,10 @@
 
 namespace cohort {
 
-struct BatchReducerOptions {
-  std::size_t bytes_per_pack = 0;  ///< as in make_packs; 0 chooses by cost
-  CommunicationCost cost = {};
-};
-
 class BatchReducer {
  public:
-  explicit BatchReducer(const BatchReducerOptions& options = {});
+  /// The packs are those of make_packs for the communicator's `bytes_per_pack` and this cost.
+  explicit BatchReducer(const CommunicationCost& cost = {});
   ~BatchReducer();
   BatchReducer(BatchReducer&&) noexcept;
   BatchReducer& operator=(BatchReducer&&) noexcept;
@@ -33,16 +29,15 @@ class BatchReducer {
   /// @throws InvalidArgument when `op` is not defined for one of the dtypes; nothing has been sent then.
   void all_reduce(Communicator& communicator, std::span<const Tensor> tensors, ReduceOp op);
 
-  /// The results in new tensors, some of which share storage; `tensors` are left alone. Members must
-  /// also agree on `structure`, a fingerprint of whatever the list was made from.
+  /// The results in new tensors, some of which share storage; `tensors` are left alone.
   [[nodiscard]] std::vector<Tensor> all_reduced(Communicator& communicator, std::span<const Tensor> tensors,
-                                                ReduceOp op, std::uint64_t structure = 0);
+                                                ReduceOp op);
 
  private:
   struct Plan;
-  Plan& plan_for(std::span<const Tensor> tensors);
+  Plan& plan_for(std::span<const Tensor> tensors, std::size_t bytes_per_pack);
 
-  BatchReducerOptions options_;
+  CommunicationCost cost_;
   std::vector<std::unique_ptr<Plan>> plans_;  ///< the latest first
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <cohort/collective/call_options.h>
+#include <cohort/collective/communication_options.h>
 #include <cohort/collective/reduce_op.h>
 #include <cohort/device/allocator.h>
 
@@ -59,6 +60,9 @@ struct CollectiveCall {
 
   /// How long the call waits for its members; unset: the communicator's time-out. 0: for ever.
   std::optional<double> timeout_seconds;
+
+  /// The way of an all-reduce between nodes; part of `layout` as well, for all members must take the same.
+  CommunicationImplementation implementation = CommunicationImplementation::kAuto;
 
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
   std::byte* output = nullptr;       ///< null where this member gets no result

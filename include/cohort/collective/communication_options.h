@@ -1,12 +1,31 @@
-// How a strategy's collectives behave; the fields left alone follow the settings.
+// How collectives behave. A strategy and a communicator take options for all of their
+// calls, most functions of a strategy also for one call.
+//
+// Who wins: what a call's options say, then those of the strategy or communicator, then the
+// environment (COHORT_*), then the library's own choice (the cost model).
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include <cohort/base/deadline.h>
 
 namespace cohort {
+
+/// Which way data takes between nodes. Within a node members meet in shared memory whatever it says.
+enum class CommunicationImplementation : std::uint8_t {
+  kAuto,  ///< the one that is expected to be the fastest
+  kRing,  ///< rings, for whatever does not ride on the members' first exchange
+  kNccl,  ///< NCCL among GPUs; CPU devices take rings
+};
+
+/// `auto`, `ring` or `nccl`.
+[[nodiscard]] std::string_view to_string(CommunicationImplementation implementation) noexcept;
+
+/// The inverse of `to_string`, in any case. @throws InvalidArgument listing the names.
+[[nodiscard]] CommunicationImplementation parse_communication_implementation(std::string_view name);
 
 struct CommunicationOptions {
   /// How long a collective waits for its members; 0 waits for ever. Unset: COHORT_COLLECTIVE_TIMEOUT_SECONDS.
@@ -23,7 +42,17 @@ struct CommunicationOptions {
   /// bytes where nodes have several members. All workers must choose alike.
   bool reproducible = false;
 
-  /// The deadline of a collective that starts now. @throws InvalidArgument for a negative time-out.
+  /// All members must choose alike; that they do is checked.
+  CommunicationImplementation implementation = CommunicationImplementation::kAuto;
+
+  /// These options with the fields of `other` that were set: a time-out (also 0), packs above 0, an
+  /// implementation that is not kAuto.
+  [[nodiscard]] CommunicationOptions merge(const CommunicationOptions& other) const;
+
+  /// @throws InvalidArgument for a negative time-out or a negative number of bytes.
+  void validate() const;
+
+  /// The deadline of a collective that starts now. @throws InvalidArgument as `validate`.
   [[nodiscard]] Deadline deadline() const;
 };
 

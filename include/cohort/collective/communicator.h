@@ -135,12 +135,15 @@ class Communicator {
     std::array<std::uint64_t, 2> brought{};  ///< what it wants the others to know
   };
 
+  /// What its calls follow, and whoever packs tensors for them.
+  [[nodiscard]] const CommunicationOptions& options() const noexcept { return options_; }
+
   /// Ends every pending and future call of this group, on the members that share this process,
   /// with `error`; used when a member can no longer take part.
   virtual void abort(const Error& error) = 0;
 
  protected:
-  Communicator(int rank, std::vector<MemberInfo> members);
+  Communicator(int rank, std::vector<MemberInfo> members, const CommunicationOptions& options = {});
 
   /// The exchange with which `split` begins: the members of this member's group, in their new order; none
   /// where it takes part in no group.
@@ -158,9 +161,35 @@ class Communicator {
   void run(const CollectiveCall& call);
   Work start(const CollectiveCall& call);
 
+  friend class CommunicationScope;
+  [[nodiscard]] CollectiveCall in_force(CollectiveCall call) const;
+
   int rank_;
   std::vector<MemberInfo> members_;
   std::unique_ptr<BufferChecks> checks_;  ///< null unless COHORT_CHECK_BUFFERS asks for them
+  CommunicationOptions options_;
+  std::optional<double> scope_timeout_;  ///< of the open scopes, where they set one
+  std::uint64_t purpose_ = 0;
+  bool calls_are_plain_ = true;  ///< nothing of the above is to be said of each call
+};
+
+/// While it lives, the calls of one seat follow `options` where these say something.
+class [[nodiscard]] CommunicationScope {
+ public:
+  /// `purpose` is a fingerprint of what the calls are made for, on which members must agree as well.
+  /// @throws InvalidArgument for options that are not valid.
+  CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
+                     std::uint64_t purpose = 0);
+  ~CommunicationScope();
+
+  CommunicationScope(const CommunicationScope&) = delete;
+  CommunicationScope& operator=(const CommunicationScope&) = delete;
+
+ private:
+  Communicator& communicator_;
+  CommunicationOptions outer_options_;
+  std::optional<double> outer_timeout_;
+  std::uint64_t outer_purpose_;
 };
 
 }  // namespace cohort

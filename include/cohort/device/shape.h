@@ -1,7 +1,10 @@
 // The extents of a tensor, outermost first. Rank 0 is a scalar with one element; a
-// zero extent is legal and means an empty tensor. An immutable value.
+// zero extent is legal and means an empty tensor. An immutable value, which costs no
+// allocation: handles of tensors are copied all the time.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -13,14 +16,19 @@ namespace cohort {
 
 class Shape {
  public:
-  Shape() = default;
-  /// @throws InvalidArgument for a negative extent or more than 2^63-1 elements.
-  Shape(std::initializer_list<std::int64_t> extents);
-  explicit Shape(std::vector<std::int64_t> extents);
+  /// No tensor has more axes.
+  static constexpr std::size_t kLargestRank = 8;
 
-  [[nodiscard]] int rank() const noexcept { return static_cast<int>(extents_.size()); }
+  Shape() = default;
+  /// @throws InvalidArgument for more than `kLargestRank` extents, a negative extent, or more than
+  /// 2^63-1 elements.
+  Shape(std::initializer_list<std::int64_t> extents) : Shape(std::span(extents.begin(), extents.size())) {}
+  explicit Shape(std::span<const std::int64_t> extents);
+  explicit Shape(const std::vector<std::int64_t>& extents) : Shape(std::span(extents)) {}
+
+  [[nodiscard]] int rank() const noexcept { return static_cast<int>(rank_); }
   [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
-  [[nodiscard]] std::span<const std::int64_t> extents() const noexcept { return extents_; }
+  [[nodiscard]] std::span<const std::int64_t> extents() const noexcept { return {extents_.data(), rank_}; }
 
   /// Extent of `axis`; negative axes count from the end. @throws InvalidArgument when out of range.
   [[nodiscard]] std::int64_t operator[](int axis) const;
@@ -37,10 +45,13 @@ class Shape {
   /// The shape of one row: everything but the outermost extent. @throws InvalidArgument for a scalar.
   [[nodiscard]] Shape row() const;
 
-  friend bool operator==(const Shape& a, const Shape& b) { return a.extents_ == b.extents_; }
+  friend bool operator==(const Shape& a, const Shape& b) {
+    return std::ranges::equal(a.extents(), b.extents());
+  }
 
  private:
-  std::vector<std::int64_t> extents_;
+  std::array<std::int64_t, kLargestRank> extents_{};  // `rank_` of them
+  std::size_t rank_ = 0;
   std::size_t elements_ = 1;
 };
 

@@ -2,6 +2,7 @@
 // the thread of its device, and every variable has a component on each of them.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include <cohort/collective/communication_options.h>
@@ -12,8 +13,10 @@ namespace cohort {
 class MirroredStrategy : public Strategy {
  public:
   /// No devices means all of them: cpu:0 to cpu:K-1 with K from COHORT_CPU_DEVICES.
+  /// `cross_device_ops` is how values are reduced, in replicas as well; null: collectives among the devices.
   /// @throws InvalidArgument when a device is named twice.
-  explicit MirroredStrategy(std::vector<Device> devices = {}, const CommunicationOptions& options = {});
+  explicit MirroredStrategy(std::vector<Device> devices = {}, const CommunicationOptions& options = {},
+                            std::shared_ptr<CrossDeviceOps> cross_device_ops = nullptr);
 };
 
 }  // namespace cohort

@@ -20,8 +20,12 @@
 
 #include <cohort/strategy/replica_context.h>
 #include <cohort/strategy/strategy_extended.h>
+#include <cohort/value/device_scope.h>
+#include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>
+#include <cohort/value/regroup.h>
 #include <cohort/value/structure.h>
+#include <cohort/value/value_context.h>
 
 namespace cohort {
 
@@ -58,37 +62,43 @@ class Strategy {
   StrategyScope scope() const { return StrategyScope(*extended_); }
 
   /// Calls `function` once per local replica, concurrently. It may take a ReplicaContext& first;
-  /// arguments of type PerReplica<T> arrive as the replica's own T, all others as they are. Results
-  /// come back as PerReplica. When replicas throw, all end and the lowest one's exception is thrown.
+  /// distributed arguments arrive as the replica's own component, also those inside of structures (see
+  /// select_replica), all others as they are. Results come back as PerReplica; `regroup` brings it to
+  /// the inside of structures. When replicas throw, all end and the lowest one's exception is thrown.
   /// @throws WrongContext inside a replica, or when another strategy is active.
   template <class Function, class... Args>
   auto run(Function&& function, const Args&... args) const;
 
-  /// SUM or MEAN over all replicas of each leaf of a structure; the same result on every worker.
-  /// A value that is not PerReplica counts as this worker's contribution (with one worker: the MEAN
-  /// is the value itself and the SUM is an error). The MEAN of integer tensors over several
-  /// replicas is floating.
+  /// SUM or MEAN over all replicas of each leaf of a structure, on the current device (see DeviceScope);
+  /// the same result on every worker. A value that is not distributed counts as this worker's
+  /// contribution (with one worker: the MEAN is the value itself and the SUM is an error). The MEAN of
+  /// integer tensors over several replicas is floating. Rows of IndexedSlices are put one after the other.
   /// @throws WrongContext inside a replica; InvalidArgument for another op or replicas that differ.
   template <class Value>
-  [[nodiscard]] auto reduce(ReduceOp op, const Value& value) const;
+  [[nodiscard]] auto reduce(SumOrMean op, const Value& value) const;
 
   /// Also reduces along `axes` inside each replica. MEAN weighs elements, not replicas: uneven
-  /// batches, also empty ones, count by their sizes.
-  [[nodiscard]] Tensor reduce(ReduceOp op, const PerReplica<Tensor>& value, const Axes& axes) const {
-    extended_->require_cross_replica("reduce");
-    return extended_->reduce_along(op, value.components(), axes.values());
-  }
+  /// batches, also empty ones, count by their sizes. A plain tensor is what each replica has.
+  template <class Value>
+  [[nodiscard]] Tensor reduce(SumOrMean op, const Value& value, const Axes& axes) const;
 
-  /// The replicas' tensors one after the other along `axis`, on every worker.
-  /// @throws WrongContext inside a replica, pointing to all_gather.
-  [[nodiscard]] Tensor gather(const PerReplica<Tensor>& value, int axis) const {
-    extended_->require_cross_replica("gather");
-    return extended_->gather(value.components(), axis);
-  }
+  /// For each tensor of a structure, the replicas' tensors one after the other along `axis`, on every
+  /// worker. A value that is not distributed is this worker's contribution. Tensors are made of
+  /// IndexedSlices.
+  /// @throws WrongContext inside a replica, pointing to all_gather; InvalidArgument for scalars, and for
+  /// tensors that differ elsewhere than along `axis`.
+  template <class Value>
+  [[nodiscard]] auto gather(const Value& value, int axis) const;
 
-  /// The values of this worker's replicas; anything else is a list of one.
+  /// What each of this worker's replicas sees of a distributed value or a structure; of a variable, its
+  /// components. Anything else is a list of one.
   template <class Value>
   [[nodiscard]] auto local_results(const Value& value) const;
+
+  /// `function(ValueContext)` for each of this worker's replicas, on the calling thread, as PerReplica.
+  /// @throws WrongContext inside a replica, or when another strategy is active.
+  template <class Function>
+  [[nodiscard]] auto distribute_values_from_function(Function&& function) const;
 
   /// Deals a dataset out to the replicas: each global batch is split among all of them. Defined by
   /// the input layer, which finds it through its argument (`#include <cohort/input/distribute.h>`).
@@ -115,21 +125,25 @@ class Strategy {
 
 [[nodiscard]] bool in_cross_replica_context();
 
+/// Inside the function given to `update`: the number of the local component; nothing elsewhere.
+[[nodiscard]] std::optional<int> get_update_replica_id();
+
 // ---- implementation of the templates ----
 
 namespace detail {
 
+/// By reference where nothing has to be taken apart.
 template <class Arg>
-[[nodiscard]] const auto& component_of(const Arg& arg, int local_replica) {
-  if constexpr (kIsPerReplica<Arg>)
-    return arg[static_cast<std::size_t>(local_replica)];
+[[nodiscard]] decltype(auto) component_of(const Arg& arg, int local_replica) {
+  if constexpr (kHoldsDistributed<Arg>)
+    return Selection<Arg>::select(static_cast<std::size_t>(local_replica), arg);
   else
-    return arg;
+    return (arg);
 }
 
 template <class Arg>
 void require_components(const Arg& arg, int replicas) {
-  if constexpr (kIsPerReplica<Arg>) {
+  if constexpr (kIsInstance<Arg, PerReplica>) {
     if (static_cast<int>(arg.size()) == replicas) return;
     throw InvalidArgument(
         "a PerReplica value of {} components was given to a strategy with {} local replicas; it "
@@ -171,34 +185,69 @@ auto Strategy::run(Function&& function, const Args&... args) const {
 }
 
 template <class Value>
-auto Strategy::reduce(ReduceOp op, const Value& value) const {
+auto Strategy::reduce(SumOrMean op, const Value& value) const {
   extended_->require_cross_replica("reduce");
-  std::vector<std::vector<Tensor>> tensors;
-  if constexpr (detail::kIsPerReplica<Value>) {
-    detail::require_components(value, extended_->local_replicas());
-    const std::uint64_t structure = structure_fingerprint(value[0]);
-    for (std::size_t replica = 0; replica < value.size(); ++replica) {
-      if (structure_fingerprint(value[replica]) != structure) {
-        throw InvalidArgument(
-            "reduce: replica {} has a structure of other keys, lengths or optionals than replica {}",
-            extended_->first_replica_id() + static_cast<int>(replica), extended_->first_replica_id());
-      }
-      tensors.push_back(detail::to_tensors(value[replica], op));
-    }
-    return detail::from_tensors(value[0], extended_->reduce(op, tensors, structure));
-  } else {
-    tensors.push_back(detail::to_tensors(value, op));
-    return detail::from_tensors(value, extended_->reduce(op, tensors, structure_fingerprint(value)));
-  }
+  return extended_->reduce_to(op, value, current_device().value_or(Device()))[0];
+}
+
+template <class Value>
+Tensor Strategy::reduce(SumOrMean op, const Value& value, const Axes& axes) const {
+  static_assert(std::is_same_v<detail::ReducedOf<Value>, Tensor>,
+                "axes belong to one tensor: reduce the tensors of a structure one by one");
+  extended_->require_cross_replica("reduce");
+  const auto components = detail::components_of(value, extended_->local_replicas());
+  if (components.size() != 1 || detail::contributions_of(value) == Contributions::kPerReplica)
+    return extended_->reduce_along(op, components, axes.values());
+  const std::vector<Tensor> everywhere(static_cast<std::size_t>(extended_->local_replicas()), components[0]);
+  return extended_->reduce_along(op, everywhere, axes.values());
+}
+
+template <class Value>
+auto Strategy::gather(const Value& value, int axis) const {
+  using Structure = detail::ReducedOf<Value>;
+  extended_->require_cross_replica("gather");
+  const auto components = detail::components_of(value, extended_->local_replicas());
+  const std::vector<Tensor> gathered =
+      extended_->gather(detail::structure_reduction(ReduceOp::kSum, value, components, Device()), axis);
+  for_each_leaf(
+      []<class L>(const L&) {
+        static_assert(!Element<L>, "gather concatenates tensors: wrap numbers in tensors of one axis");
+        static_assert(!std::is_same_v<L, IndexedSlices> || std::is_same_v<Structure, IndexedSlices>,
+                      "gather makes tensors of slices: use TensorOrSlices inside of structures");
+      },
+      components[0]);
+  if constexpr (std::is_same_v<Structure, IndexedSlices>)
+    return gathered.front();
+  else
+    return from_leaves(components[0], LeafList(gathered.begin(), gathered.end()));
 }
 
 template <class Value>
 auto Strategy::local_results(const Value& value) const {
-  if constexpr (detail::kIsPerReplica<Value>) {
+  if constexpr (std::is_same_v<Value, Variable>) {
+    return std::vector<Tensor>(value.components().begin(), value.components().end());
+  } else if constexpr (Distributed<Value>) {
     return std::vector<typename Value::value_type>(value.components().begin(), value.components().end());
+  } else if constexpr (detail::kHoldsDistributed<Value> || detail::kIsStructure<Value>) {
+    std::vector<typename detail::Selection<Value>::Component> results;
+    for (int replica = 0; replica < extended_->local_replicas(); ++replica)
+      results.push_back(detail::component_of(value, replica));
+    return results;
   } else {
     return std::vector<Value>{value};
   }
+}
+
+template <class Function>
+auto Strategy::distribute_values_from_function(Function&& function) const {
+  extended_->require_cross_replica("distribute_values_from_function");
+  std::vector<std::remove_cvref_t<std::invoke_result_t<Function&, ValueContext>>> values;
+  for (int replica = 0; replica < extended_->local_replicas(); ++replica) {
+    values.push_back(
+        function(ValueContext{.replica_id_in_sync_group = extended_->first_replica_id() + replica,
+                              .num_replicas_in_sync = num_replicas_in_sync()}));
+  }
+  return PerReplica(std::move(values));
 }
 
 template <class MergeFunction, class... Args>
@@ -228,13 +277,14 @@ auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) c
     }
     (std::index_sequence_for<Args...>{});
   };
-  MergeRequest request{typeid(Result(*)(Arguments)), &arguments, merge};
+  MergeRequest request{"merge_call", typeid(Result(*)(Arguments)), &arguments, merge};
   const std::shared_ptr<void> result = merge_point_.meet(local_replica_, request);
-  if constexpr (detail::kIsPerReplica<Result>) {
-    return (*static_cast<const Result*>(result.get()))[static_cast<std::size_t>(local_replica_)];
-  } else if constexpr (!std::is_void_v<Result>) {
-    return Result(*static_cast<const Result*>(result.get()));
+  if constexpr (!std::is_void_v<Result>) {
+    return select_replica(static_cast<std::size_t>(local_replica_),
+                          *static_cast<const Result*>(result.get()));
   }
 }
 
 }  // namespace cohort
+
+#include <cohort/strategy/variable_update.h>  // IWYU pragma: export

@@ -17,15 +17,19 @@
 #include <thread>
 #include <vector>
 
-#include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/communicator.h>
 #include <cohort/device/device.h>
 #include <cohort/device/device_thread.h>
+#include <cohort/strategy/cross_device_ops.h>
+#include <cohort/strategy/structure_reduction.h>
 #include <cohort/value/context.h>
 #include <cohort/value/variable.h>
+#include <cohort/value/variable_creator_scope.h>
+#include <cohort/value/variable_owner.h>
 
 namespace cohort {
 
+class LeafReducer;
 class ReplicaContext;
 
 /// What distinguishes one strategy from another.
@@ -34,7 +38,12 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
-  std::size_t bytes_per_pack = 0;  ///< see CommunicationOptions
+
+  /// Where the single copy of each variable lives; absent: a component on each of `devices`.
+  std::optional<Device> parameter_device = {};
+
+  /// How values are reduced; null: CollectiveAllReduce over all workers.
+  std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
 
   /// Makes one seat per local replica in a communicator of all replicas of all workers.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
@@ -44,19 +53,50 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
  public:
   /// @throws InvalidArgument for no or repeated devices; what `connect` throws.
   [[nodiscard]] static std::shared_ptr<StrategyExtended> make(StrategyLayout layout);
+  ~StrategyExtended() override;
+
+  StrategyExtended(const StrategyExtended&) = delete;
+  StrategyExtended& operator=(const StrategyExtended&) = delete;
 
   /// The strategy of code that chose none: one replica on the calling thread.
   [[nodiscard]] static const std::shared_ptr<StrategyExtended>& default_strategy();
 
-  [[nodiscard]] const std::string& strategy_name() const override { return layout_.name; }
+  [[nodiscard]] const std::string& strategy_name() const noexcept override { return layout_.name; }
   [[nodiscard]] bool is_default() const noexcept { return this == default_strategy().get(); }
-  [[nodiscard]] std::span<const Device> worker_devices() const noexcept { return layout_.devices; }
-  [[nodiscard]] int local_replicas() const noexcept { return static_cast<int>(layout_.devices.size()); }
+
+  /// Where this worker's replicas run. @throws WrongContext for the default strategy, which chose none.
+  [[nodiscard]] std::span<const Device> worker_devices() const {
+    require_chosen("worker_devices");
+    return layout_.devices;
+  }
+
+  /// Where local replica `local_replica` runs.
+  [[nodiscard]] Device device(int local_replica) const {
+    return layout_.devices[static_cast<std::size_t>(local_replica)];
+  }
+
+  /// Where variables live, a component on each: the worker devices, or a single one.
+  /// @throws WrongContext for the default strategy, which chose none.
+  [[nodiscard]] std::span<const Device> parameter_devices() const {
+    require_chosen("parameter_devices");
+    return parameter_devices_;
+  }
+
+  /// Where state lives that belongs to all variables together; see `update_non_slot`.
+  [[nodiscard]] std::span<const Device> non_slot_devices() const noexcept { return parameter_devices_; }
+
+  [[nodiscard]] int local_replicas() const noexcept override {
+    return static_cast<int>(layout_.devices.size());
+  }
   [[nodiscard]] int workers() const noexcept { return layout_.workers; }
-  [[nodiscard]] int num_replicas_in_sync() const noexcept { return local_replicas() * workers(); }
+  [[nodiscard]] int num_replicas_in_sync() const noexcept override { return local_replicas() * workers(); }
 
   /// The number, among all replicas, of this worker's first one.
-  [[nodiscard]] int first_replica_id() const noexcept { return layout_.worker * local_replicas(); }
+  [[nodiscard]] int first_replica_id() const noexcept override { return layout_.worker * local_replicas(); }
+
+  /// Whether this worker writes checkpoints and summaries: the chief does.
+  [[nodiscard]] bool should_checkpoint() const noexcept { return layout_.worker == 0; }
+  [[nodiscard]] bool should_save_summary() const noexcept { return layout_.worker == 0; }
 
   /// Runs `body` once per local replica, each in its replica context. The exception of the lowest
   /// replica that failed by itself is thrown after all have ended.
@@ -67,34 +107,108 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return *seats_[static_cast<std::size_t>(local_replica)];
   }
 
-  /// Cross-replica: `values[r]` is the list of tensors of local replica r; the result is one list,
-  /// reduced over all replicas of all workers. op is SUM or MEAN; the MEAN of integers over several
-  /// replicas is floating. All replicas must pass the same `structure` (see structure_fingerprint).
-  [[nodiscard]] std::vector<Tensor> reduce(ReduceOp op, std::span<const std::vector<Tensor>> values,
-                                           std::uint64_t structure = 0);
+  /// One destination per local replica, on its device.
+  [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
+
+  /// How this strategy reduces values.
+  [[nodiscard]] CrossDeviceOps& cross_device_ops() const noexcept { return *cross_device_ops_; }
+
+  /// Whether that was chosen for this strategy, so that replicas that reduce meet and use it, too.
+  [[nodiscard]] bool has_own_cross_device_ops() const noexcept { return layout_.cross_device_ops != nullptr; }
+
+  /// SUM or MEAN over all replicas of each leaf of a structure, on `destinations`: one component for
+  /// each, equal on all workers. PerReplica values, structures of them, and ON_READ variables have the
+  /// replicas' contributions. Of a Mirrored value, another variable, or a plain value with one worker,
+  /// the MEAN is the value as it is, and the SUM an error; with several workers a plain value is its
+  /// worker's only contribution, and so is a Mirrored one that is on one device. Strategies that keep
+  /// single copies of variables take the components of a Mirrored value for contributions.
+  /// @throws WrongContext inside a replica; InvalidArgument for replicas that differ, or such a SUM.
+  template <class Value>
+  [[nodiscard]] auto reduce_to(SumOrMean op, const Value& value, const Destinations& destinations,
+                               const CommunicationOptions& options = {});
+
+  /// The same for several values at once, in few collectives: one result per pair, in order.
+  template <class Value>
+  [[nodiscard]] auto batch_reduce_to(SumOrMean op, const std::vector<std::pair<Value, Destinations>>& pairs,
+                                     const CommunicationOptions& options = {});
+
+  /// Copies of `value` on each destination of this worker; nothing goes to other workers.
+  /// @throws WrongContext inside a replica; Unimplemented for the default strategy.
+  [[nodiscard]] Mirrored<Tensor> broadcast_to(const Tensor& value, const Destinations& destinations);
+  [[nodiscard]] Mirrored<IndexedSlices> broadcast_to(const IndexedSlices& value,
+                                                     const Destinations& destinations);
+
+  /// A number is the same everywhere already.
+  template <Element T>
+  [[nodiscard]] T broadcast_to(T value, const Destinations& /*destinations*/) {
+    require_cross_replica("broadcast_to");
+    return value;
+  }
+
+  /// What reduce_to and batch_reduce_to do, on values without types: for each of `values`, the leaves
+  /// of each component of the result.
+  [[nodiscard]] std::vector<std::vector<LeafList>> reduce(ReduceOp op,
+                                                          std::span<const StructureReduction> values,
+                                                          const CommunicationOptions& options);
 
   /// Cross-replica: also sums along `axes` inside each replica first; MEAN divides by the number of
   /// elements that were summed, over all replicas.
   [[nodiscard]] Tensor reduce_along(ReduceOp op, std::span<const Tensor> values, std::span<const int> axes);
 
-  /// Cross-replica: the replicas' tensors one after the other along `axis`.
-  [[nodiscard]] Tensor gather(std::span<const Tensor> values, int axis);
+  /// Cross-replica: for each leaf, the replicas' tensors one after the other along `axis`; IndexedSlices
+  /// become dense first. A plain value is its worker's only contribution.
+  [[nodiscard]] std::vector<Tensor> gather(const StructureReduction& value, int axis);
 
-  /// Inside local replica `local_replica`: the list reduced over all replicas.
-  [[nodiscard]] std::vector<Tensor> all_reduce(int local_replica, ReduceOp op, std::span<const Tensor> values,
-                                               std::uint64_t structure = 0);
+  /// Inside local replica `local_replica`: the list reduced over all replicas by collectives. All
+  /// replicas must pass the same `structure` (see structure_fingerprint).
+  [[nodiscard]] LeafList all_reduce(int local_replica, ReduceOp op, std::span<const TensorOrSlices> values,
+                                    std::uint64_t structure = 0, const CommunicationOptions& options = {});
 
   /// The same in the caller's tensors, which must not overlap; without conversion of dtypes.
-  void all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors);
+  void all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors,
+                           const CommunicationOptions& options = {});
 
   /// @throws WrongContext inside a replica, or when another strategy is active.
   void require_cross_replica(const char* what) const;
 
+  /// Calls `function(variable, args...)` once per local component of the variable, in update context:
+  /// there every variable is its component of that number. Distributed arguments arrive as their
+  /// component. Results come back as Mirrored; all updates have been made by then. From inside a
+  /// replica it is a `merge_call` with the replicas' arguments. A single copy is updated once, with
+  /// the arguments of the first replica.
+  /// @throws WrongContext when another strategy is active; InvalidArgument for a variable that this
+  /// strategy does not mirror, and for PerReplica arguments that would make components differ which
+  /// the variable's aggregation keeps equal.
+  template <class Function, class... Args>
+  auto update(const Variable& variable, Function&& function, const Args&... args);
+
+  /// The same without a variable: `function(args...)` once per device, which must be of
+  /// `non_slot_devices`. @throws WrongContext inside a replica, or when another strategy is active.
+  template <class Function, class... Args>
+  auto update_non_slot(std::span<const Device> devices, Function&& function, const Args&... args);
+
+  /// While the result lives, variables made on this thread go to the devices of `variable`.
+  /// @throws WrongContext outside this strategy's scope; InvalidArgument for a foreign variable.
+  [[nodiscard]] VariableCreatorScope colocate_vars_with(const Variable& variable) const;
+
+  [[nodiscard]] bool variable_created_in_scope(const Variable& variable) const noexcept;
+
+  /// The variable of this strategy whose component this is; nothing for any other tensor.
+  [[nodiscard]] std::optional<Variable> value_container(const Tensor& component) const;
+
   // What variables need (see VariableOwner).
-  [[nodiscard]] int components() const override { return local_replicas(); }
-  [[nodiscard]] std::vector<Tensor> mirror(const Tensor& initial_value) override;
+  [[nodiscard]] VariablePlacement variable_placement() const noexcept override;
+  [[nodiscard]] std::span<const Device> variable_devices() const noexcept override {
+    return parameter_devices_;
+  }
+  [[nodiscard]] Tensor from_chief(const Tensor& value) override;
   [[nodiscard]] Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
                                  int local_replica) override;
+  [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
+                                             int local_replica) override;
+  [[nodiscard]] Tensor aggregate_components(VariableAggregation aggregation,
+                                            std::span<const Tensor> components) override;
+  void adopt(const std::shared_ptr<VariableState>& variable) override;
   [[nodiscard]] std::shared_ptr<VariableOwner> share() override { return shared_from_this(); }
 
  private:
@@ -104,12 +218,74 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
   [[nodiscard]] Team make_team() const;
+  void require_chosen(const char* what) const;
+  [[nodiscard]] bool contributes(ReduceOp op, const StructureReduction& value) const;
+  void require_own(const StructureReduction& value) const;
+  void require_alike_leaves(const StructureReduction& value) const;
+  [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
+  [[nodiscard]] Components broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations);
+
+  template <class Function, class... Args>
+  auto update_across(const Variable& variable, Function& function, const Args&... args);
+  void require_updatable(const Variable& variable) const;
+  [[nodiscard]] bool keeps_equal(const Variable& variable) const noexcept;
+
+  /// Calls `body` in update context for each of `devices`, with its number among the parameter devices.
+  void update_components(std::span<const Device> devices, const std::function<void(int component)>& body);
 
   StrategyLayout layout_;
+  std::vector<Device> parameter_devices_;
+  std::vector<std::weak_ptr<VariableState>> variables_;
   std::vector<std::unique_ptr<Communicator>> seats_;
-  std::vector<BatchReducer> reducers_;  // one per seat: each replica's thread uses its own
+  std::vector<std::unique_ptr<LeafReducer>> reducers_;  // one per seat: each replica's thread uses its own
+  std::shared_ptr<CrossDeviceOps> cross_device_ops_;
   std::deque<Team> teams_;  // one per depth of nested runs, made on first use; outer ones stay where they are
   std::size_t depth_ = 0;
 };
+
+// ---- implementation of the templates ----
+
+namespace detail {
+
+/// `results` as the components of a Mirrored; each looks like `like`.
+template <class Structure>
+[[nodiscard]] Mirrored<Structure> mirrored_like(const Structure& like, std::span<const LeafList> results) {
+  std::vector<Structure> components;
+  components.reserve(results.size());
+  for (const LeafList& leaves : results) components.push_back(from_leaves(like, leaves));
+  return Mirrored<Structure>(std::move(components));
+}
+
+}  // namespace detail
+
+template <class Value>
+auto StrategyExtended::reduce_to(SumOrMean op, const Value& value, const Destinations& destinations,
+                                 const CommunicationOptions& options) {
+  require_cross_replica("reduce_to");
+  const auto components = detail::components_of(value, local_replicas());
+  const StructureReduction reduction = detail::structure_reduction(op, value, components, destinations);
+  const auto results = reduce(op, {&reduction, 1}, options);
+  return detail::mirrored_like<detail::ReducedOf<Value>>(components[0], results.front());
+}
+
+template <class Value>
+auto StrategyExtended::batch_reduce_to(SumOrMean op, const std::vector<std::pair<Value, Destinations>>& pairs,
+                                       const CommunicationOptions& options) {
+  require_cross_replica("batch_reduce_to");
+  std::vector<StructureReduction> reductions;
+  reductions.reserve(pairs.size());
+  for (const auto& [value, destinations] : pairs) {
+    reductions.push_back(
+        detail::structure_reduction(op, value, detail::components_of(value, local_replicas()), destinations));
+  }
+  const auto results = reduce(op, reductions, options);
+  std::vector<Mirrored<detail::ReducedOf<Value>>> mirrored;
+  mirrored.reserve(pairs.size());
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    mirrored.push_back(detail::mirrored_like<detail::ReducedOf<Value>>(
+        detail::components_of(pairs[i].first, local_replicas())[0], results[i]));
+  }
+  return mirrored;
+}
 
 }  // namespace cohort

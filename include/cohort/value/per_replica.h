@@ -1,73 +1,42 @@
 // A PerReplica holds one value per replica of this worker; the values may differ.
 // `Strategy::run` returns one and takes them apart again: an argument of type
-// PerReplica<T> arrives in each replica as its own T.
+// PerReplica<T> arrives in each replica as its own T. As an operand it is good inside a
+// replica only, where it stands for that replica's value.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <iterator>
-#include <ostream>
-#include <span>
-#include <type_traits>
+#include <string_view>
 #include <utility>
-#include <valarray>
 #include <vector>
 
 #include <cohort/base/error.h>
 #include <cohort/value/context.h>
+#include <cohort/value/distributed_values.h>
 
 namespace cohort {
 
 template <class T>
-class PerReplica {
+class PerReplica : public DistributedValues<PerReplica<T>, T> {
  public:
-  using value_type = T;
+  static constexpr std::string_view kName = "PerReplica";
 
   PerReplica() = default;
-  explicit PerReplica(std::vector<T> components) : components_(contiguous(std::move(components))) {}
-
-  [[nodiscard]] std::size_t size() const noexcept { return components_.size(); }
-  [[nodiscard]] std::span<const T> components() const noexcept { return {std::begin(components_), size()}; }
-
-  /// The value of local replica `index`. @throws InvalidArgument when there is none.
-  [[nodiscard]] const T& operator[](std::size_t index) const {
-    if (index >= size()) throw InvalidArgument("PerReplica has {} components, no number {}", size(), index);
-    return components_[index];
-  }
+  explicit PerReplica(std::vector<T> components)
+      : DistributedValues<PerReplica<T>, T>(std::move(components)) {}
 
   /// Inside a replica: its own value; outside any scope, the caller is replica 0 of 1.
   /// @throws WrongContext elsewhere.
   [[nodiscard]] const T& local() const {
     const ContextMode& mode = current_mode();
-    if (mode.kind == ContextKind::kCrossReplica || (mode.kind == ContextKind::kDefault && size() > 1)) {
-      throw WrongContext(
-          "a PerReplica value was used as an operand, but this code is not inside a replica context; use "
-          "strategy.local_results or strategy.reduce, or use it within run()");
-    }
-    return (*this)[mode.kind == ContextKind::kReplica ? static_cast<std::size_t>(mode.local_replica) : 0];
+    if (mode.kind == ContextKind::kReplica) return (*this)[static_cast<std::size_t>(mode.local_replica)];
+    if (mode.kind == ContextKind::kDefault && this->size() <= 1) return (*this)[0];
+    throw WrongContext(
+        "a PerReplica value was used as an operand, but this code is not inside a replica context; use "
+        "strategy.local_results or strategy.reduce, or use it within run()");
   }
 
-  friend std::ostream& operator<<(std::ostream& stream, const PerReplica& value) {
-    stream << "PerReplica:{";
-    for (std::size_t i = 0; i < value.size(); ++i) stream << (i == 0 ? " " : ", ") << i << ": " << value[i];
-    return stream << " }";
-  }
-
- private:
-  // std::vector packs bool into bits, which nobody can refer to.
-  using Components = std::conditional_t<std::is_same_v<T, bool>, std::valarray<bool>, std::vector<T>>;
-
-  static Components contiguous(std::vector<T> components) {
-    if constexpr (std::is_same_v<T, bool>) {
-      Components result(components.size());
-      std::copy(components.begin(), components.end(), std::begin(result));
-      return result;
-    } else {
-      return components;
-    }
-  }
-
-  Components components_;
+  /// What local replica `replica` gets of this value. @throws InvalidArgument when there is no such replica.
+  [[nodiscard]] const T& of_replica(std::size_t replica) const { return (*this)[replica]; }
 };
 
 }  // namespace cohort

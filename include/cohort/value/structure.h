@@ -1,6 +1,6 @@
 // Structures of tensors: tuples, pairs, vectors, arrays, maps, optionals and plain
-// aggregates, nested at will. `for_each_leaf` is the one place that knows how to walk
-// them; collectives, batches and gradients all go through it.
+// aggregates, nested at will; in the end there are tensors, IndexedSlices and numbers. `for_each_leaf` is the
+// one place that knows how to walk them; collectives, batches and gradients all go through it.
 //
 // An aggregate names its fields once, beside its definition and in its namespace:
 //
@@ -21,6 +21,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/device/tensor.h>
+#include <cohort/value/tensor_or_slices.h>
 
 /// Makes the aggregate `Type` a structure; lists all of its fields, in order.
 #define COHORT_FIELDS(Type, ...)                                  \
@@ -59,7 +60,8 @@ concept TupleLike = kIsInstance<T, std::tuple> || kIsInstance<T, std::pair> || k
 
 /// What a structure is made of in the end.
 template <class T>
-concept Leaf = std::same_as<T, Tensor> || Element<T>;
+concept Leaf = std::same_as<T, Tensor> || std::same_as<T, IndexedSlices> || std::same_as<T, TensorOrSlices> ||
+    Element<T>;
 
 /// Calls `function(leaf, others...)` for each leaf of `first` with the leaves in the same place of
 /// the other structures, in declaration order. What the structures are const decides the leaves.
@@ -111,8 +113,8 @@ void for_each_leaf(Function&& function, First& first, Others&... others) {
   } else {
     static_assert(
         Leaf<S>,
-        "not a structure of tensors: use tensors, numbers, tuples, vectors, arrays, maps, optionals, or "
-        "aggregates that COHORT_FIELDS describes");
+        "not a structure of tensors: use tensors, IndexedSlices, numbers, tuples, vectors, arrays, maps, "
+        "optionals, or aggregates that COHORT_FIELDS describes");
   }
 }
 
@@ -130,7 +132,11 @@ void add_key(Fingerprint& fingerprint, const Key& key) {
 
 template <class S>
 void add_structure(Fingerprint& fingerprint, const S& structure) {
-  if constexpr (Leaf<S>) {
+  if constexpr (std::is_same_v<S, IndexedSlices>) {
+    fingerprint.add(4);
+  } else if constexpr (std::is_same_v<S, TensorOrSlices>) {
+    fingerprint.add(is_sparse(structure) ? 4 : 1);
+  } else if constexpr (Leaf<S>) {
     fingerprint.add(1);
   } else if constexpr (kIsInstance<S, std::vector>) {
     fingerprint.add(structure.size());
@@ -155,8 +161,8 @@ void add_structure(Fingerprint& fingerprint, const S& structure) {
 
 }  // namespace detail
 
-/// What replicas must agree on beside the shapes of their tensors: keys, lengths, and which
-/// optionals are present. Keys are strings, integers or enumerators.
+/// What replicas must agree on beside the shapes of their tensors: keys, lengths, which leaves are
+/// sparse, and which optionals are present. Keys are strings, integers or enumerators.
 template <class Structure>
 [[nodiscard]] std::uint64_t structure_fingerprint(const Structure& structure) {
   Fingerprint fingerprint;

@@ -1,118 +1,135 @@
-// A Variable is a tensor that training changes. Under a strategy it is mirrored: one
-// component per local replica, kept equal by the rules of its aggregation. A Variable
-// is a handle; copies denote the same variable.
+// A Variable is a tensor that training changes. A Variable is a handle; copies denote the
+// same variable.
 //
-// Made inside `strategy.scope()` it belongs to that strategy, and all workers make the
-// same variables in the same order: the chief's initial value goes to everybody.
+// Made inside `strategy.scope()` it belongs to that strategy, which decides what it is:
+// mirrored, with a component per local replica that every write keeps equal (ON_WRITE);
+// per replica, with components that only a read brings together (ON_READ); or one copy,
+// to which the replicas' updates are aggregated (on a parameter device). All workers make
+// the same variables in the same order: the chief's initial value goes to everybody.
+// Inside `run`, all replicas make it together and get the same variable.
+//
 // Outside a scope it is plain, with one component, which concurrent replicas may read only.
 #pragma once
 
-#include <functional>
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <cohort/device/tensor.h>
+#include <cohort/value/indexed_slices.h>
+#include <cohort/value/variable_state.h>
 
 namespace cohort {
 
-/// What becomes of the different values that replicas assign to one variable.
-enum class VariableAggregation {
-  kNone,              ///< each replica writes its own component; keeping them equal is up to the caller
-  kSum,               ///< the sum over all replicas is assigned to every component
-  kMean,              ///< the mean over all replicas is assigned to every component
-  kOnlyFirstReplica,  ///< the value of replica 0 is assigned to every component
-};
-
-[[nodiscard]] std::string_view to_string(VariableAggregation aggregation) noexcept;
-
-struct VariableOptions {
-  Shape shape = {};               ///< [] means that of `initial_value`, or a scalar
-  DType dtype = DType::kFloat32;  ///< ignored when `initial_value` is given
-  std::string name = "variable";
-  std::optional<Tensor> initial_value = {};  ///< zeros when absent
-  VariableAggregation aggregation = VariableAggregation::kNone;
-  bool trainable = true;
-};
-
 class Variable {
  public:
-  /// @throws InvalidArgument for a contradictory shape, or MEAN of an integer dtype.
+  /// Asks the thread's variable creators, then the current strategy (see variable_creator_scope.h).
+  /// @throws InvalidArgument for a contradictory shape, for NONE synchronization or MEAN of an integer
+  /// dtype where a strategy mirrors its variables, for a foreign variable to colocate with, and inside
+  /// replicas that make different variables, naming them.
   explicit Variable(VariableOptions options);
 
-  [[nodiscard]] const std::string& name() const noexcept;
-  [[nodiscard]] const Shape& shape() const noexcept;
-  [[nodiscard]] DType dtype() const noexcept;
-  [[nodiscard]] bool trainable() const noexcept;
-  [[nodiscard]] VariableAggregation aggregation() const noexcept;
+  /// Another handle of a variable; a template so that `Variable({})` means options. Internal.
+  template <std::derived_from<VariableState> State>
+  explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  /// Inside a replica: its own component, without a copy. Elsewhere: a copy of the first component.
-  /// @throws WrongContext when another strategy is active.
-  [[nodiscard]] Tensor read() const;
+  [[nodiscard]] const std::string& name() const noexcept { return state_->options().name; }
+  [[nodiscard]] const Shape& shape() const noexcept { return state_->components().front().shape(); }
+  [[nodiscard]] DType dtype() const noexcept { return state_->components().front().dtype(); }
+  [[nodiscard]] bool trainable() const noexcept { return *state_->options().trainable; }
+  [[nodiscard]] VariableSynchronization synchronization() const noexcept {
+    return state_->options().synchronization;
+  }
+  [[nodiscard]] VariableAggregation aggregation() const noexcept { return state_->options().aggregation; }
 
-  /// Inside a replica: the values of all replicas are aggregated first. Elsewhere: every local
-  /// component gets `value`; all workers must pass the same.
-  /// @throws InvalidArgument when dtype or shape differ; WrongContext when another strategy is active.
-  void assign(const Tensor& value) const;
-  void assign_add(const Tensor& value) const;
-  void assign_sub(const Tensor& value) const;
+  /// Inside a replica or an update: its own component, without a copy. Elsewhere a copy: of the
+  /// component on the current device, or else the first; of an ON_READ variable the aggregate over all
+  /// replicas, for which all workers must read together.
+  /// @throws WrongContext when another strategy is active, or outside replicas for an ON_READ variable
+  /// without aggregation.
+  [[nodiscard]] Tensor read() const {
+    const Tensor* own = state_->own_component();
+    return own != nullptr ? *own : state_->read_elsewhere();
+  }
+
+  /// Overwrites, adds to, or subtracts from the variable.
+  ///
+  /// Inside a replica the values of all replicas are aggregated first; ON_READ variables and those
+  /// without aggregation change the replica's component alone, and a single copy needs an aggregation.
+  /// Inside an update only the component changes. Elsewhere every local component does, and all
+  /// workers must pass the same; a SUM that ON_READ spreads over the replicas is divided among them,
+  /// and cannot be added to.
+  /// @throws InvalidArgument when dtype or shape differ, or for what cannot be done as said above;
+  /// WrongContext when another strategy is active, and outside replicas for an ON_READ variable
+  /// without aggregation: it is written, but has no value to return.
+  const Variable& assign(const Tensor& value) const;
+  const Variable& assign_add(const Tensor& value) const;
+  const Variable& assign_sub(const Tensor& value) const;
 
   /// The same with a number, for variables of shape [].
+  /// @throws InvalidArgument also for a number that an integer or bool variable cannot hold, like 1.5.
   template <Element T>
-  void assign(T value) const {
-    assign(Tensor::scalar(value).cast(dtype()));
+  const Variable& assign(T value) const {
+    return assign(number(value));
   }
   template <Element T>
-  void assign_add(T value) const {
-    assign_add(Tensor::scalar(value).cast(dtype()));
+  const Variable& assign_add(T value) const {
+    return assign_add(number(value));
   }
   template <Element T>
-  void assign_sub(T value) const {
-    assign_sub(Tensor::scalar(value).cast(dtype()));
+  const Variable& assign_sub(T value) const {
+    return assign_sub(number(value));
   }
 
-  /// The storage of every local replica, by number; for optimizers and checkpoints.
-  [[nodiscard]] std::span<const Tensor> components() const noexcept;
+  /// Changes the rows that are named: adds to them, ... or overwrites them (`scatter_update`). Rows
+  /// named twice are changed twice, in their order. Contexts as for `assign`, except that SUM and MEAN
+  /// put the rows of all replicas one after the other (MEAN divides their values by the number of
+  /// replicas), and that a single copy takes the rows of every replica as they are.
+  /// @throws InvalidArgument when the rows do not fit, or for a division by the integer 0;
+  /// Unimplemented for ON_READ variables, and for min, max and update of mirrored variables that
+  /// aggregate by SUM or MEAN.
+  const Variable& scatter_add(const IndexedSlices& rows) const;
+  const Variable& scatter_sub(const IndexedSlices& rows) const;
+  const Variable& scatter_mul(const IndexedSlices& rows) const;
+  const Variable& scatter_div(const IndexedSlices& rows) const;
+  const Variable& scatter_min(const IndexedSlices& rows) const;
+  const Variable& scatter_max(const IndexedSlices& rows) const;
+  const Variable& scatter_update(const IndexedSlices& rows) const;
 
-  /// The component of the calling replica, to be written by code that keeps replicas equal itself.
-  /// @throws WrongContext unless a replica of the variable's strategy calls; a plain variable's only
-  /// component belongs to whoever calls.
-  [[nodiscard]] const Tensor& replica_component() const;
+  /// The storage: one component per local replica, or a single one; for optimizers and checkpoints.
+  [[nodiscard]] std::span<const Tensor> components() const noexcept { return state_->components(); }
+
+  /// `name` for the first component, `name/replica_2` for that of local replica 2.
+  [[nodiscard]] std::string component_name(int component) const;
+
+  /// The component of the calling replica or update itself: to be written by code that keeps replicas
+  /// equal itself, or read without the cost of a handle.
+  /// @throws WrongContext unless a replica or an update of the variable's strategy calls, and for a
+  /// copy that several replicas share; a plain variable's only component belongs to whoever calls.
+  [[nodiscard]] const Tensor& replica_component() const { return state_->writable_component(); }
+
+  /// What all handles of this variable share. Internal.
+  [[nodiscard]] const std::shared_ptr<VariableState>& state() const noexcept { return state_; }
 
   /// Whether two handles denote one variable.
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }
 
  private:
-  struct State;
-  using Update = void (*)(const Tensor& component, const Tensor& value);
-  void apply(Update update, const char* what, const Tensor& value) const;
-  void require_own_strategy(const char* what) const;
-  void require_one_writer(const char* what) const;
-  std::shared_ptr<State> state_;
-};
+  /// `value` in this variable's dtype.
+  template <Element T>
+  [[nodiscard]] Tensor number(T value) const {
+    Tensor result = Tensor::scalar(value).cast(dtype());
+    if (!is_floating(dtype()) && result.item<double>() != convert_element<double>(value)) {
+      throw InvalidArgument("variable '{}' is {}, which cannot hold {}", name(), to_string(dtype()),
+                            convert_element<double>(value));
+    }
+    return result;
+  }
 
-/// What a variable needs of the strategy in whose scope it was made.
-class VariableOwner {
- public:
-  virtual ~VariableOwner() = default;
-
-  [[nodiscard]] virtual const std::string& strategy_name() const = 0;
-
-  /// How many components a variable has: one per local replica.
-  [[nodiscard]] virtual int components() const = 0;
-
-  /// One component per local replica, all with the chief's `initial_value`. Collective over workers.
-  [[nodiscard]] virtual std::vector<Tensor> mirror(const Tensor& initial_value) = 0;
-
-  /// Inside local replica `local_replica`: the aggregate of what all replicas pass. Collective.
-  [[nodiscard]] virtual Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
-                                         int local_replica) = 0;
-
-  /// Keeps the strategy's devices and communicators alive as long as its variables.
-  [[nodiscard]] virtual std::shared_ptr<VariableOwner> share() = 0;
+  std::shared_ptr<VariableState> state_;
 };
 
 }  // namespace cohort

@@ -17,7 +17,8 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
     auto member = std::make_shared<node::Member>(group, seat);
     member->set_outside(std::make_shared<network::Bridge>(*member, options.transport(rank),
                                                           network::Topology(node_of, rank)));
-    seats.push_back(std::make_unique<node::MemberCommunicator>(std::move(member)));
+    seats.push_back(
+        std::make_unique<node::MemberCommunicator>(std::move(member), options.node.communication));
   }
   return seats;
 }

@@ -41,7 +41,10 @@ AllReduceAlgorithm algorithm_for(const Site& site, const CollectiveCall& call) {
   const Topology& topology = site.topology;
   const std::size_t lane_bytes =
       call.elements * size_of(call.dtype) / static_cast<std::size_t>(topology.lanes());
-  if (!site.keeps_rank_order(call)) return site.all_reduce_algorithm(lane_bytes);
+  if (!site.keeps_rank_order(call)) {
+    return call.implementation == CommunicationImplementation::kAuto ? site.all_reduce_algorithm(lane_bytes)
+                                                                     : AllReduceAlgorithm::kRing;
+  }
   // 16-bit sums are rounded once, by whom has all contributions.
   if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return AllReduceAlgorithm::kRankOrder;
   return choose_ordered_all_reduce(lane_bytes, topology.nodes(), topology.most_members_on_a_node(),

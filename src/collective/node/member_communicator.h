@@ -15,8 +15,8 @@ namespace cohort::node {
 
 class MemberCommunicator final : public Communicator {
  public:
-  explicit MemberCommunicator(std::shared_ptr<Member> member)
-      : Communicator(member->rank(), member->group().members()), member_(std::move(member)) {}
+  MemberCommunicator(std::shared_ptr<Member> member, const CommunicationOptions& options)
+      : Communicator(member->rank(), member->group().members(), options), member_(std::move(member)) {}
   ~MemberCommunicator() override { member_->close(); }
 
   MemberCommunicator(const MemberCommunicator&) = delete;
@@ -36,7 +36,7 @@ class MemberCommunicator final : public Communicator {
     const std::vector<Recruit> recruits =
         recruit(color, key, seat ? seat->location() : std::array<std::uint64_t, 2>{});
     if (!seat) return nullptr;
-    return std::make_unique<MemberCommunicator>(member_->split(recruits, std::move(*seat)));
+    return std::make_unique<MemberCommunicator>(member_->split(recruits, std::move(*seat)), options());
   }
   void abort(const Error& error) override { member_->abort(error); }
 

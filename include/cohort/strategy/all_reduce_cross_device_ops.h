@@ -1,0 +1,42 @@
+// What the all-reduces among the devices of one process have in common: each device's dense
+// tensors of one dtype are laid side by side and cut into packs, and the packs are summed on
+// all devices at once. What does not fit goes by ReductionToOneDevice: sparse values, values
+// whose destinations are not their own devices, and devices that the algorithm cannot take.
+#pragma once
+
+#include <cohort/strategy/cross_device_ops.h>
+#include <cohort/strategy/reduction_to_one_device.h>
+
+namespace cohort {
+
+struct AllReduceOptions {
+  /// Into how many packs of equally many elements the tensors of a batch are cut, whatever their borders;
+  /// the last one takes the remainder. 0: each tensor is a pack.
+  int num_packs = 1;
+};
+
+class AllReduceCrossDeviceOps : public CrossDeviceOps {
+ protected:
+  /// @throws InvalidArgument for a negative number of packs.
+  explicit AllReduceCrossDeviceOps(const AllReduceOptions& options);
+
+  /// Whether `all_reduce` takes these devices.
+  [[nodiscard]] virtual bool fits(std::span<const Device> devices) const = 0;
+
+  /// Each tensor of pack number `pack`, one per device, becomes the sum of all of them.
+  virtual void all_reduce(std::span<const Tensor> parts, int pack) const = 0;
+
+ private:
+  [[nodiscard]] Components reduce_implementation(ReduceOp op, const ReduceRequest& request,
+                                                 const CommunicationOptions& options) final;
+  [[nodiscard]] std::vector<Components> batch_reduce_implementation(
+      ReduceOp op, std::span<const ReduceRequest> requests, const CommunicationOptions& options) final;
+  [[nodiscard]] bool takes(const ReduceRequest& request) const;
+  [[nodiscard]] std::vector<Components> reduced_together(ReduceOp op, std::span<const ReduceRequest> requests,
+                                                         std::span<const std::size_t> chosen) const;
+
+  int num_packs_;
+  ReductionToOneDevice fallback_;
+};
+
+}  // namespace cohort

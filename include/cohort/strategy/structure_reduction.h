@@ -1,0 +1,104 @@
+// A value that is to be reduced, with its type erased: what it says about the replicas, the
+// leaves of its components, and where the result goes. The templates of a strategy make one
+// of whatever a program passes, so that everything behind them is compiled once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include <cohort/strategy/destinations.h>
+#include <cohort/strategy/sum_or_mean.h>
+#include <cohort/value/leaves.h>
+#include <cohort/value/mirrored.h>
+#include <cohort/value/per_replica.h>
+#include <cohort/value/regroup.h>
+#include <cohort/value/structure.h>
+#include <cohort/value/variable.h>
+
+namespace cohort {
+
+/// The leaves of one structure.
+using LeafList = std::vector<TensorOrSlices>;
+
+/// What a value says about the replicas' contributions.
+enum class Contributions {
+  kPerReplica,  ///< each has its own
+  kMirrored,    ///< all have the same, by promise
+  kPlain,       ///< nothing: it is one value of this worker
+};
+
+struct StructureReduction {
+  Contributions contributions = Contributions::kPlain;
+  std::vector<LeafList> components;         ///< by local replica; of a plain value, one
+  std::vector<std::uint64_t> fingerprints;  ///< of the components' structures
+  Destinations destinations;
+};
+
+namespace detail {
+
+/// What the reduction of a Value is made of: one replica's part of it.
+template <class Value>
+using ReducedOf =
+    std::conditional_t<std::is_same_v<Value, Variable>, Tensor, typename Selection<Value>::Component>;
+
+template <class Structure>
+[[nodiscard]] LeafList leaves_for(ReduceOp op, const Structure& structure) {
+  if (op == ReduceOp::kMean) {
+    for_each_leaf(
+        []<class L>(const L&) {
+          if constexpr (Element<L>) {
+            if (is_floating(kDTypeOf<L>)) return;
+            throw InvalidArgument(
+                "the mean of numbers of type {} is a fraction, which that type cannot hold; pass double",
+                to_string(kDTypeOf<L>));
+          }
+        },
+        structure);
+  }
+  return to_leaves(structure);
+}
+
+/// The value as one structure per local replica, or as itself where it is plain.
+template <class Value>
+[[nodiscard]] auto components_of(const Value& value, int replicas) {
+  if constexpr (Distributed<Value> || std::is_same_v<Value, Variable>) {
+    return value.components();
+  } else if constexpr (kHoldsDistributed<Value>) {
+    std::vector<ReducedOf<Value>> components;
+    components.reserve(static_cast<std::size_t>(replicas));
+    for (int replica = 0; replica < replicas; ++replica)
+      components.push_back(select_replica(static_cast<std::size_t>(replica), value));
+    return components;
+  } else {
+    return std::span<const Value, 1>(&value, 1);
+  }
+}
+
+[[nodiscard]] Contributions contributions_of(const Variable& variable);
+
+template <class Value>
+[[nodiscard]] Contributions contributions_of(const Value& value) {
+  if constexpr (!kHoldsDistributed<Value>)
+    return Contributions::kPlain;
+  else if constexpr (kIsInstance<Value, Mirrored>)
+    return value.size() == 1 ? Contributions::kPlain : Contributions::kMirrored;  // it is on one device only
+  else
+    return Contributions::kPerReplica;
+}
+
+template <class Value, class Components>
+[[nodiscard]] StructureReduction structure_reduction(ReduceOp op, const Value& value,
+                                                     const Components& components,
+                                                     const Destinations& destinations) {
+  StructureReduction reduction{contributions_of(value), {}, {}, destinations};
+  for (const auto& component : components) {
+    reduction.components.push_back(leaves_for(op, component));
+    reduction.fingerprints.push_back(structure_fingerprint(component));
+  }
+  return reduction;
+}
+
+}  // namespace detail
+}  // namespace cohort

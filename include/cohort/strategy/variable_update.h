@@ -1,0 +1,104 @@
+// The templates behind `StrategyExtended::update`; included by <cohort/strategy/strategy.h>.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cohort/strategy/strategy.h>
+
+namespace cohort {
+namespace detail {
+
+/// Whether two arguments differ; values of types that cannot be compared do not.
+template <class T>
+[[nodiscard]] bool differ(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return !bitwise_equal(a, b);
+  } else if constexpr (std::is_same_v<T, IndexedSlices>) {
+    return a.dense_shape != b.dense_shape || differ(a.indices, b.indices) || differ(a.values, b.values);
+  } else if constexpr (kIsInstance<T, std::vector>) {
+    return !std::ranges::equal(a, b, [](const auto& x, const auto& y) { return !differ(x, y); });
+  } else if constexpr (std::equality_comparable<T>) {
+    return !(a == b);
+  } else {
+    return false;
+  }
+}
+
+template <class Arg>
+void require_same_on_all_replicas(const Variable& variable, const Arg& arg) {
+  if constexpr (kIsInstance<Arg, PerReplica>) {
+    for (const auto& component : arg.components()) {
+      if (!differ(component, arg[0])) continue;
+      throw InvalidArgument(
+          "update of variable '{}' with a PerReplica argument whose components differ: they would make the "
+          "variable's components differ, which its aggregation {} keeps equal; reduce the argument first",
+          variable.name(), to_string(variable.aggregation()));
+    }
+  }
+}
+
+/// Collects what `body(component)` returns.
+template <class Run, class Body>
+auto collect(Run run, Body body) {
+  using Result = std::remove_cvref_t<std::invoke_result_t<Body&, int>>;
+  if constexpr (std::is_void_v<Result>) {
+    run(body);
+  } else {
+    std::vector<Result> results;
+    run([&](int component) { results.push_back(body(component)); });
+    return Mirrored<Result>(std::move(results));
+  }
+}
+
+/// Keeps a distributed result whole where a merge would give each replica its component.
+template <class T>
+struct Whole {
+  T value;
+};
+
+}  // namespace detail
+
+template <class Function, class... Args>
+auto StrategyExtended::update_across(const Variable& variable, Function& function, const Args&... args) {
+  require_updatable(variable);
+  if (keeps_equal(variable)) (detail::require_same_on_all_replicas(variable, args), ...);
+  return detail::collect([&](const auto& body) { update_components(parameter_devices_, body); },
+                         [&]([[maybe_unused]] int component) {
+                           return function(variable, detail::component_of(args, component)...);
+                         });
+}
+
+template <class Function, class... Args>
+auto StrategyExtended::update(const Variable& variable, Function&& function, const Args&... args) {
+  using Result = decltype(update_across(variable, function, args...));
+  const ContextMode& mode = current_mode();
+  if (mode.kind != ContextKind::kReplica || mode.strategy != this)
+    return update_across(variable, function, args...);
+
+  const auto merged = [&](const Strategy&, const auto&... of_replicas) {
+    if constexpr (std::is_void_v<Result>)
+      update_across(variable, function, of_replicas...);
+    else
+      return detail::Whole<Result>{update_across(variable, function, of_replicas...)};
+  };
+  const auto local = static_cast<std::size_t>(mode.local_replica);
+  if constexpr (std::is_void_v<Result>)
+    mode.replica->merge_call(merged, select_replica(local, args)...);
+  else
+    return mode.replica->merge_call(merged, select_replica(local, args)...).value;
+}
+
+template <class Function, class... Args>
+auto StrategyExtended::update_non_slot(std::span<const Device> devices, Function&& function,
+                                       const Args&... args) {
+  return detail::collect(
+      [&](const auto& body) { update_components(devices, body); },
+      [&]([[maybe_unused]] int component) { return function(detail::component_of(args, component)...); });
+}
+
+}  // namespace cohort

@@ -1,0 +1,44 @@
+// How a variable is made: its value, and what keeps its components equal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <cohort/device/tensor.h>
+
+namespace cohort {
+
+class Variable;
+
+/// When the components of a variable are brought together.
+enum class VariableSynchronization {
+  kAuto,     ///< the strategy chooses: on write
+  kNone,     ///< never; for strategies of a single copy only
+  kOnWrite,  ///< every write leaves them equal, by the variable's aggregation
+  kOnRead,   ///< each replica writes its own; a read outside replicas aggregates them
+};
+
+/// What becomes of the different values that replicas assign to one variable.
+enum class VariableAggregation {
+  kNone,              ///< each replica writes its own component; keeping them equal is up to the caller
+  kSum,               ///< the sum over all replicas is assigned to every component
+  kMean,              ///< the mean over all replicas is assigned to every component
+  kOnlyFirstReplica,  ///< the value of replica 0 is assigned to every component
+};
+
+[[nodiscard]] std::string_view to_string(VariableSynchronization synchronization) noexcept;
+[[nodiscard]] std::string_view to_string(VariableAggregation aggregation) noexcept;
+
+struct VariableOptions {
+  Shape shape = {};                          ///< [] means that of `initial_value`, or a scalar
+  DType dtype = DType::kFloat32;             ///< ignored when `initial_value` is given
+  std::string name = "variable";             ///< for messages; several variables may have the same
+  std::optional<Tensor> initial_value = {};  ///< zeros when absent
+  VariableSynchronization synchronization = VariableSynchronization::kAuto;
+  VariableAggregation aggregation = VariableAggregation::kNone;
+  std::optional<bool> trainable = {};       ///< when absent: unless ON_READ
+  const Variable* colocate_with = nullptr;  ///< on the devices of this variable of the same strategy
+};
+
+}  // namespace cohort

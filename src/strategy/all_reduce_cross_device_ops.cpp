@@ -1,0 +1,121 @@
+#include <cohort/strategy/all_reduce_cross_device_ops.h>
+
+#include <algorithm>
+#include <map>
+
+#include <cohort/collective/reduction.h>
+
+#include "leaf_arithmetic.h"
+
+namespace cohort {
+namespace {
+
+std::vector<Device> devices_of(const Components& value) {
+  std::vector<Device> devices;
+  devices.reserve(value.size());
+  for (const TensorOrSlices& component : value) devices.push_back(values_of(component).device());
+  return devices;
+}
+
+/// One device's tensors side by side, copied.
+Tensor side_by_side(std::span<const Tensor> tensors) {
+  std::int64_t elements = 0;
+  for (const Tensor& tensor : tensors) elements += static_cast<std::int64_t>(tensor.elements());
+  Tensor flat = Tensor::uninitialized({elements}, tensors.front().dtype(), tensors.front().device());
+  std::int64_t end = 0;
+  for (const Tensor& tensor : tensors) {
+    const std::int64_t begin = end;
+    end += static_cast<std::int64_t>(tensor.elements());
+    flat.rows(begin, end).copy_from(tensor.reshape({-1}));
+  }
+  return flat;
+}
+
+/// Where the packs end, in elements.
+std::vector<std::int64_t> pack_ends(std::span<const Tensor> tensors, int num_packs) {
+  std::vector<std::int64_t> ends;
+  std::int64_t total = 0;
+  for (const Tensor& tensor : tensors) ends.push_back(total += static_cast<std::int64_t>(tensor.elements()));
+  if (num_packs == 0) return ends;
+  ends.clear();
+  for (int pack = 1; pack < num_packs; ++pack) ends.push_back(total / num_packs * pack);
+  ends.push_back(total);
+  return ends;
+}
+
+}  // namespace
+
+AllReduceCrossDeviceOps::AllReduceCrossDeviceOps(const AllReduceOptions& options)
+    : num_packs_(options.num_packs) {
+  if (num_packs_ < 0) {
+    throw InvalidArgument("num_packs is {}; give a positive number, or 0 for one pack per tensor",
+                          num_packs_);
+  }
+}
+
+Components AllReduceCrossDeviceOps::reduce_implementation(ReduceOp op, const ReduceRequest& request,
+                                                          const CommunicationOptions& options) {
+  return std::move(batch_reduce_implementation(op, {&request, 1}, options).front());
+}
+
+std::vector<Components> AllReduceCrossDeviceOps::batch_reduce_implementation(
+    ReduceOp op, std::span<const ReduceRequest> requests, const CommunicationOptions& options) {
+  std::vector<Components> results(requests.size());
+  std::map<DType, std::vector<std::size_t>> by_dtype;  // requests that are reduced together
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (takes(requests[i]))
+      by_dtype[values_of(requests[i].value.front()).dtype()].push_back(i);
+    else
+      results[i] = fallback_.reduce(op, requests[i].value, requests[i].destinations, options);
+  }
+  for (const auto& [dtype, chosen] : by_dtype) {
+    std::vector<Components> together = reduced_together(op, requests, chosen);
+    for (std::size_t i = 0; i < chosen.size(); ++i) results[chosen[i]] = std::move(together[i]);
+  }
+  return results;
+}
+
+bool AllReduceCrossDeviceOps::takes(const ReduceRequest& request) const {
+  return !is_sparse(request.value.front()) &&
+         std::ranges::equal(devices_of(request.value), request.destinations.devices()) &&
+         fits(request.destinations.devices());
+}
+
+std::vector<Components> AllReduceCrossDeviceOps::reduced_together(ReduceOp op,
+                                                                  std::span<const ReduceRequest> requests,
+                                                                  std::span<const std::size_t> chosen) const {
+  const std::size_t devices = requests[chosen.front()].value.size();
+  std::vector<Tensor> flats;
+  std::vector<std::int64_t> ends;
+  for (std::size_t device = 0; device < devices; ++device) {
+    std::vector<Tensor> tensors;
+    for (const std::size_t index : chosen)
+      tensors.push_back(std::get<Tensor>(prepared(op, requests[index].value[device])));
+    if (device == 0) ends = pack_ends(tensors, num_packs_);
+    flats.push_back(side_by_side(tensors));
+  }
+
+  std::int64_t begin = 0;
+  for (std::size_t pack = 0; pack < ends.size(); ++pack) {
+    std::vector<Tensor> parts;
+    parts.reserve(flats.size());
+    for (const Tensor& flat : flats) parts.push_back(flat.rows(begin, ends[pack]));
+    if (ends[pack] > begin) all_reduce(parts, static_cast<int>(pack));
+    begin = ends[pack];
+  }
+
+  std::vector<Components> results(chosen.size());
+  for (const Tensor& flat : flats) {
+    if (op == ReduceOp::kMean) divide(flat, devices);
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      const Shape& shape = values_of(requests[chosen[i]].value.front()).shape();
+      const std::int64_t start = end;
+      end += static_cast<std::int64_t>(shape.elements());
+      results[i].emplace_back(flat.rows(start, end).reshape(shape));
+    }
+  }
+  return results;
+}
+
+}  // namespace cohort

@@ -1,0 +1,33 @@
+// The arithmetic of reductions on leaves, dense and sparse alike.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include <cohort/strategy/cross_device_ops.h>
+
+namespace cohort {
+
+/// The dtype of a MEAN: integers become floating, wide enough for their values.
+[[nodiscard]] DType mean_dtype(DType dtype);
+
+/// What `op` is applied to: `leaf` itself, in the dtype of the result.
+/// @throws InvalidArgument when `op` is not defined for the dtype, or slices do not fit together.
+[[nodiscard]] TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf);
+
+/// `name(i)` says whose component i is.
+/// @throws InvalidArgument naming one that differs from the first in kind, dtype or shape.
+void require_alike(const Components& value, const std::function<std::string(std::size_t)>& name);
+
+/// Prepared components, which are alike, become one: dense ones element by element in this order,
+/// rows of sparse ones one after the other.
+[[nodiscard]] TensorOrSlices reduced(ReduceOp op, std::span<const TensorOrSlices> components);
+
+/// Divides the elements of a prepared leaf, in place.
+void divide(const TensorOrSlices& leaf, std::size_t divisor);
+
+/// `result` itself for the first destination on its device, copies for the others.
+[[nodiscard]] Components placed(const TensorOrSlices& result, const Destinations& destinations);
+
+}  // namespace cohort

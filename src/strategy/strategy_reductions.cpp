@@ -1,0 +1,228 @@
+// The reductions of StrategyExtended: which values count how often, and who adds them up.
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/base/fingerprint.h>
+#include <cohort/collective/gather_tensors.h>
+#include <cohort/device/tensor_ops.h>
+#include <cohort/strategy/strategy_extended.h>
+
+#include "leaf_arithmetic.h"
+#include "leaf_reducer.h"
+
+namespace cohort {
+namespace {
+
+/// Leaf `leaf` of every component.
+Components components_of_leaf(const StructureReduction& value, std::size_t leaf) {
+  Components components;
+  components.reserve(value.components.size());
+  for (const LeafList& leaves : value.components) components.push_back(leaves[leaf]);
+  return components;
+}
+
+LeafList copies_of(const LeafList& leaves) {
+  LeafList copies;
+  copies.reserve(leaves.size());
+  for (const TensorOrSlices& leaf : leaves) copies.push_back(copy_to(leaf, values_of(leaf).device()));
+  return copies;
+}
+
+/// One value's result by destination, from the results of its leaves.
+std::vector<LeafList> by_destination(std::span<const Components> leaves, std::size_t destinations) {
+  std::vector<LeafList> result(destinations);
+  for (const Components& leaf : leaves) {
+    for (std::size_t i = 0; i < destinations; ++i) result[i].push_back(leaf[i]);
+  }
+  return result;
+}
+
+}  // namespace
+
+Contributions detail::contributions_of(const Variable& variable) {
+  const VariableOwner* owner = variable.state()->owner();
+  if (owner == nullptr || owner->variable_placement() == VariablePlacement::kSingleCopy)
+    return Contributions::kPlain;
+  return variable.synchronization() == VariableSynchronization::kOnRead ? Contributions::kPerReplica
+                                                                        : Contributions::kMirrored;
+}
+
+std::string StrategyExtended::replica_name(std::size_t local_replica) const {
+  return fmt::format("replica {}", first_replica_id() + static_cast<int>(local_replica));
+}
+
+/// The components must be those of this worker's replicas, and structures of one form.
+void StrategyExtended::require_own(const StructureReduction& value) const {
+  const std::size_t components = value.components.size();
+  if (components == 0) throw InvalidArgument("a value without components has nothing to reduce or gather");
+  if (value.contributions == Contributions::kPerReplica && static_cast<int>(components) != local_replicas()) {
+    throw InvalidArgument(
+        "a PerReplica value of {} components was given to {}, which has {} local replicas; it belongs to "
+        "another strategy",
+        components, layout_.name, local_replicas());
+  }
+  for (std::size_t component = 1; component < components; ++component) {
+    if (value.fingerprints[component] == value.fingerprints[0]) continue;
+    throw InvalidArgument("{} has a structure of other keys, lengths or optionals than {}",
+                          replica_name(component), replica_name(0));
+  }
+}
+
+void StrategyExtended::require_alike_leaves(const StructureReduction& value) const {
+  for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf)
+    require_alike(components_of_leaf(value, leaf), [this](std::size_t i) { return replica_name(i); });
+}
+
+/// Whether `value` goes to the cross-device operations; otherwise it is the result as it is.
+bool StrategyExtended::contributes(ReduceOp op, const StructureReduction& value) const {
+  const bool plain = value.contributions == Contributions::kPlain;
+  const bool mirrored = value.contributions == Contributions::kMirrored;
+  if (!plain && !mirrored) return true;
+  if (plain && (num_replicas_in_sync() == 1 || workers() > 1)) return true;
+  if (mirrored && variable_placement() == VariablePlacement::kSingleCopy) return true;
+  if (op == ReduceOp::kMean) return false;
+  throw InvalidArgument(
+      "sum of a value that is not PerReplica: {} has {} replicas, and the value does not say what "
+      "each of them contributes; return it from run()",
+      layout_.name, num_replicas_in_sync());
+}
+
+std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
+                                                            std::span<const StructureReduction> values,
+                                                            const CommunicationOptions& options) {
+  std::vector<ReduceRequest> requests;
+  std::vector<bool> reduced;
+  Fingerprint structures;
+  for (const StructureReduction& value : values) {
+    require_own(value);
+    reduced.push_back(contributes(op, value));
+    if (!reduced.back()) continue;
+    require_alike_leaves(value);
+    structures.add(value.fingerprints.front());
+    for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf)
+      requests.push_back({components_of_leaf(value, leaf), value.destinations});
+  }
+
+  // Among threads of one process nobody can differ, and threads outside any scope share the default strategy.
+  std::optional<CommunicationScope> scope;
+  if (workers() > 1) scope.emplace(communicator(0), CommunicationOptions{}, structures.value());
+  const std::vector<Components> leaves = cross_device_ops_->batch_reduce(op, requests, options);
+
+  std::vector<std::vector<LeafList>> results;
+  std::span<const Components> next = leaves;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!reduced[i]) {
+      results.emplace_back();
+      for (const LeafList& component : values[i].components) results.back().push_back(copies_of(component));
+      continue;
+    }
+    const std::size_t count = values[i].components.front().size();
+    results.push_back(by_destination(next.first(count), values[i].destinations.devices().size()));
+    next = next.subspan(count);
+  }
+  return results;
+}
+
+Mirrored<Tensor> StrategyExtended::broadcast_to(const Tensor& value, const Destinations& destinations) {
+  std::vector<Tensor> copies;
+  for (const TensorOrSlices& copy : broadcast_leaf(value, destinations))
+    copies.push_back(std::get<Tensor>(copy));
+  return Mirrored<Tensor>(std::move(copies));
+}
+
+Mirrored<IndexedSlices> StrategyExtended::broadcast_to(const IndexedSlices& value,
+                                                       const Destinations& destinations) {
+  std::vector<IndexedSlices> copies;
+  for (const TensorOrSlices& copy : broadcast_leaf(value, destinations))
+    copies.push_back(std::get<IndexedSlices>(copy));
+  return Mirrored<IndexedSlices>(std::move(copies));
+}
+
+Components StrategyExtended::broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations) {
+  require_cross_replica("broadcast_to");
+  if (is_default()) {
+    throw Unimplemented("broadcast_to needs a strategy, and none was chosen; enter the scope of one first");
+  }
+  return cross_device_ops_->broadcast(value, destinations);
+}
+
+Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> values,
+                                      std::span<const int> axes) {
+  if (static_cast<int>(values.size()) != local_replicas()) {
+    throw InvalidArgument("reduce: {} values for {} local replicas", values.size(), local_replicas());
+  }
+  require_legal(ReduceOp::kSum, values.front().dtype());
+  const DType dtype = values.front().dtype();
+  const Tensor& first = values.front();
+  StructureReduction partial{Contributions::kPerReplica, {}, {}, Device()};
+  Shape sum_shape;
+  for (std::size_t replica = 0; replica < values.size(); ++replica) {
+    const Tensor& value = values[replica];
+    // A mean is taken in float64 from the start: sums of large integers would wrap.
+    const Tensor sum = sum_along(op == ReduceOp::kMean ? value.cast(mean_dtype(value.dtype())) : value, axes);
+    if (replica == 0) sum_shape = sum.shape();
+    if (value.dtype() != dtype || sum.shape() != sum_shape) {
+      throw InvalidArgument("reduce: replica {} has {}, replica {} has {}; only the reduced axes may differ",
+                            first_replica_id() + static_cast<int>(replica), describe(value),
+                            first_replica_id(), describe(first));
+    }
+    partial.fingerprints.push_back(static_cast<std::uint64_t>(dtype));
+    if (op == ReduceOp::kSum) {
+      partial.components.push_back({sum});
+      continue;
+    }
+    // The number of summed elements travels beside the sums, so that one collective does both.
+    double count = 1;
+    for (const int axis : axes) count *= static_cast<double>(value.shape()[axis]);
+    partial.components.push_back({sum.cast(DType::kFloat64), Tensor::scalar(count)});
+  }
+  const LeafList totals = reduce(ReduceOp::kSum, {&partial, 1}, {}).front().front();
+  const Tensor& sum = std::get<Tensor>(totals.front());
+  if (op == ReduceOp::kSum) return sum.cast(dtype);
+  const auto count = std::get<Tensor>(totals.back()).item<double>();
+  for (double& value : sum.span<double>()) value /= count;
+  return sum.cast(mean_dtype(dtype));
+}
+
+std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, int axis) {
+  require_own(value);
+  std::vector<Tensor> results;
+  for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf) {
+    std::vector<Tensor> parts;
+    for (const TensorOrSlices& part : components_of_leaf(value, leaf)) {
+      const auto* slices = std::get_if<IndexedSlices>(&part);
+      parts.push_back(slices != nullptr ? densify(*slices) : std::get<Tensor>(part));
+    }
+    results.push_back(concatenate(parts, axis));
+  }
+  if (workers() == 1) return results;
+  const CommunicationScope scope(communicator(0), {}, value.fingerprints.front());
+  for (Tensor& result : results) result = concatenate(all_gather_tensors(communicator(0), result), axis);
+  return results;
+}
+
+LeafList StrategyExtended::all_reduce(int local_replica, ReduceOp op, std::span<const TensorOrSlices> values,
+                                      std::uint64_t structure, const CommunicationOptions& options) {
+  if (num_replicas_in_sync() == 1) {
+    options.validate();
+    return copies_of({values.begin(), values.end()});
+  }
+  LeafList leaves;
+  leaves.reserve(values.size());
+  for (const TensorOrSlices& value : values) leaves.push_back(prepared(op, value));
+  const CommunicationScope scope(communicator(local_replica), options, structure);
+  return reducers_[static_cast<std::size_t>(local_replica)]->all_reduced(communicator(local_replica), leaves,
+                                                                         op);
+}
+
+void StrategyExtended::all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors,
+                                           const CommunicationOptions& options) {
+  options.validate();
+  if (num_replicas_in_sync() == 1) return;
+  const CommunicationScope scope(communicator(local_replica), options);
+  reducers_[static_cast<std::size_t>(local_replica)]->all_reduce(communicator(local_replica), tensors, op);
+}
+
+}  // namespace cohort

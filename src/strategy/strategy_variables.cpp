@@ -1,0 +1,95 @@
+// What a strategy does for its variables: places them, starts them with the chief's value,
+// aggregates what replicas write, and knows which ones are its own.
+#include <algorithm>
+
+#include <cohort/strategy/strategy_extended.h>
+
+namespace cohort {
+namespace {
+
+/// Not for NONE, which aggregates nothing, nor for ONLY_FIRST_REPLICA, which moves one value.
+ReduceOp reduce_op(VariableAggregation aggregation) {
+  return aggregation == VariableAggregation::kSum ? ReduceOp::kSum : ReduceOp::kMean;
+}
+
+IndexedSlices no_rows(const IndexedSlices& like) {
+  return {like.values.rows(0, 0), like.indices.rows(0, 0), like.dense_shape};
+}
+
+}  // namespace
+
+VariablePlacement StrategyExtended::variable_placement() const noexcept {
+  return layout_.parameter_device ? VariablePlacement::kSingleCopy : VariablePlacement::kMirrored;
+}
+
+Tensor StrategyExtended::from_chief(const Tensor& value) {
+  if (workers() == 1) return value;
+  Tensor result = value.clone();
+  communicator(0).broadcast(result, 0);
+  return result;
+}
+
+Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica) {
+  if (aggregation == VariableAggregation::kOnlyFirstReplica) {
+    Tensor result = value.clone();
+    communicator(local_replica).broadcast(result, 0);
+    return result;
+  }
+  const TensorOrSlices leaf = value;
+  return std::get<Tensor>(all_reduce(local_replica, reduce_op(aggregation), {&leaf, 1}).front());
+}
+
+IndexedSlices StrategyExtended::aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
+                                               int local_replica) {
+  const bool only_first = aggregation == VariableAggregation::kOnlyFirstReplica;
+  const bool is_first = communicator(local_replica).rank() == 0;
+  const TensorOrSlices mine = only_first && !is_first ? no_rows(rows) : rows;
+  const ReduceOp op = only_first ? ReduceOp::kSum : reduce_op(aggregation);
+  return std::get<IndexedSlices>(all_reduce(local_replica, op, {&mine, 1}).front());
+}
+
+Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,
+                                              std::span<const Tensor> components) {
+  if (aggregation == VariableAggregation::kOnlyFirstReplica) return from_chief(components.front()).clone();
+  StructureReduction by_replica{Contributions::kPerReplica, {}, {}, Device()};
+  for (const Tensor& component : components) {
+    by_replica.components.push_back({component});
+    by_replica.fingerprints.push_back(structure_fingerprint(component));
+  }
+  return std::get<Tensor>(reduce(reduce_op(aggregation), {&by_replica, 1}, {}).front().front().front());
+}
+
+void StrategyExtended::adopt(const std::shared_ptr<VariableState>& variable) {
+  std::erase_if(variables_, [](const auto& known) { return known.expired(); });
+  variables_.push_back(variable);
+}
+
+VariableCreatorScope StrategyExtended::colocate_vars_with(const Variable& variable) const {
+  if (!is_default() && (current_mode().strategy != this || current_mode().kind == ContextKind::kReplica)) {
+    throw WrongContext("colocate_vars_with of {} outside its scope; open scope() first", strategy_name());
+  }
+  if (!is_default() && !variable_created_in_scope(variable)) {
+    throw InvalidArgument("colocate_vars_with: variable '{}' was not made in the scope of {}",
+                          variable.name(), strategy_name());
+  }
+  return VariableCreatorScope([variable](const NextCreator& next, VariableOptions options) {
+    options.colocate_with = &variable;
+    return next(std::move(options));
+  });
+}
+
+bool StrategyExtended::variable_created_in_scope(const Variable& variable) const noexcept {
+  return variable.state()->owner() == (is_default() ? nullptr : this);
+}
+
+std::optional<Variable> StrategyExtended::value_container(const Tensor& component) const {
+  for (const auto& known : variables_) {
+    const std::shared_ptr<VariableState> variable = known.lock();
+    if (variable == nullptr) continue;
+    const auto is_it = [&](const Tensor& own) { return own.buffer() == component.buffer(); };
+    if (std::ranges::any_of(variable->components(), is_it)) return Variable(variable);
+  }
+  return std::nullopt;
+}
+
+}  // namespace cohort

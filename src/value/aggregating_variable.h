@@ -1,0 +1,19 @@
+// One copy on the parameter device, which all local replicas read. What they assign is
+// aggregated first, and applied once while all of them pause.
+#pragma once
+
+#include <cohort/value/variable_state.h>
+
+namespace cohort {
+
+class AggregatingVariable final : public VariableState {
+ public:
+  using VariableState::VariableState;
+
+ private:
+  void assign_in_replica(const ElementUpdate& update, const Tensor& value, int local_replica) const override;
+  void scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
+                          int local_replica) const override;
+};
+
+}  // namespace cohort

@@ -1,0 +1,75 @@
+// The operators that updates apply to single elements. Integers wrap, 16-bit floats are
+// computed in float32 and rounded once.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <cohort/device/dtype.h>
+
+namespace cohort {
+
+struct Add {
+  template <class T>
+  static T of(T a, T b) {
+    return a + b;
+  }
+};
+struct Subtract {
+  template <class T>
+  static T of(T a, T b) {
+    return a - b;
+  }
+};
+struct Multiply {
+  template <class T>
+  static T of(T a, T b) {
+    return a * b;
+  }
+};
+struct Divide {
+  template <class T>
+  static T of(T a, T b) {
+    // The smallest integer has no counterpart, so its quotient by -1 wraps, to itself.
+    if constexpr (std::is_signed_v<T> && std::is_integral_v<T>)
+      return b == T{-1} ? static_cast<T>(0 - static_cast<std::uint64_t>(a)) : static_cast<T>(a / b);
+    else
+      return static_cast<T>(a / b);
+  }
+};
+struct Minimum {
+  template <class T>
+  static T of(T a, T b) {
+    return std::min(a, b);
+  }
+};
+struct Maximum {
+  template <class T>
+  static T of(T a, T b) {
+    return std::max(a, b);
+  }
+};
+struct Replace {
+  template <class T>
+  static T of(T /*a*/, T b) {
+    return b;
+  }
+};
+
+/// Operators whose lower bits depend on the operands' lower bits alone, so that unsigned arithmetic wraps.
+template <class Operator>
+inline constexpr bool kWraps =
+    std::is_same_v<Operator, Add> || std::is_same_v<Operator, Subtract> || std::is_same_v<Operator, Multiply>;
+
+template <class Operator, Element T>
+[[nodiscard]] T combine(T a, T b) {
+  if constexpr (HalfElement<T>)
+    return T(Operator::of(static_cast<float>(a), static_cast<float>(b)));
+  else if constexpr (std::is_integral_v<T> && kWraps<Operator>)
+    return static_cast<T>(Operator::of(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
+  else
+    return Operator::of(a, b);
+}
+
+}  // namespace cohort

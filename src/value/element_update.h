@@ -1,0 +1,19 @@
+// How a value changes a component of the same dtype and shape: `assign` and its kin.
+#pragma once
+
+#include <string_view>
+
+#include <cohort/device/tensor.h>
+
+namespace cohort {
+
+struct ElementUpdate {
+  std::string_view name;
+  void (*apply)(const Tensor& component, const Tensor& value);
+};
+
+extern const ElementUpdate kAssign;
+extern const ElementUpdate kAssignAdd;
+extern const ElementUpdate kAssignSub;
+
+}  // namespace cohort

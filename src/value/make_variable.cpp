@@ -1,0 +1,154 @@
+#include "make_variable.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <cohort/value/merge_point.h>
+#include <cohort/value/variable.h>
+
+#include "aggregating_variable.h"
+#include "mirrored_variable.h"
+#include "sync_on_read_variable.h"
+
+namespace cohort {
+namespace {
+
+Tensor initial_value(const VariableOptions& options) {
+  if (!options.initial_value) return Tensor::zeros(options.shape, options.dtype);
+  if (options.shape.rank() > 0 && options.shape != options.initial_value->shape()) {
+    throw InvalidArgument("variable '{}': shape {} contradicts the initial value {}", options.name,
+                          to_string(options.shape), describe(*options.initial_value));
+  }
+  return *options.initial_value;
+}
+
+/// The rules of components that are kept equal by communication.
+void require_mirrorable(const VariableOptions& options, DType dtype, const VariableOwner& owner) {
+  if (options.synchronization == VariableSynchronization::kNone) {
+    throw InvalidArgument(
+        "variable '{}': {} mirrors its variables, which synchronization none does not allow; use auto, "
+        "on_write or on_read",
+        options.name, owner.strategy_name());
+  }
+  if (options.aggregation == VariableAggregation::kMean && !is_floating(dtype)) {
+    throw InvalidArgument("variable '{}' is {}: the mean aggregation needs a floating dtype", options.name,
+                          to_string(dtype));
+  }
+}
+
+std::vector<Tensor> copies_of(const Tensor& value, std::span<const Device> devices) {
+  std::vector<Tensor> copies;
+  copies.reserve(devices.size());
+  for (const Device device : devices) {
+    copies.push_back(Tensor::uninitialized(value.shape(), value.dtype(), device));
+    copies.back().copy_from(value);
+  }
+  return copies;
+}
+
+/// Where the components go.
+std::vector<Device> devices_for(const VariableOptions& options, const VariableOwner& owner) {
+  const auto devices = owner.variable_devices();
+  if (options.colocate_with == nullptr) return {devices.begin(), devices.end()};
+  if (options.colocate_with->state()->owner() != &owner) {
+    throw InvalidArgument("variable '{}' cannot be colocated with variable '{}', which does not belong to {}",
+                          options.name, options.colocate_with->name(), owner.strategy_name());
+  }
+  std::vector<Device> result;
+  for (const Tensor& component : options.colocate_with->components()) result.push_back(component.device());
+  return result;
+}
+
+/// `options` as the variable keeps them: nothing open, nothing that its components hold.
+VariableOptions settled(VariableOptions options) {
+  options.trainable = options.trainable.value_or(options.synchronization != VariableSynchronization::kOnRead);
+  options.initial_value.reset();
+  options.colocate_with = nullptr;
+  return options;
+}
+
+std::shared_ptr<VariableState> make_plain(const VariableOptions& options) {
+  return std::make_shared<VariableState>(settled(options), nullptr,
+                                         std::vector{initial_value(options).clone()});
+}
+
+std::shared_ptr<VariableState> make_single_copy(const VariableOptions& options, VariableOwner& owner,
+                                                std::vector<Tensor> component) {
+  if (owner.local_replicas() == 1)
+    return std::make_shared<VariableState>(settled(options), owner.share(), std::move(component));
+  return std::make_shared<AggregatingVariable>(settled(options), owner.share(), std::move(component));
+}
+
+std::shared_ptr<VariableState> make_mirrored(VariableOptions options, VariableOwner& owner,
+                                             std::vector<Tensor> components) {
+  if (options.synchronization == VariableSynchronization::kAuto)
+    options.synchronization = VariableSynchronization::kOnWrite;
+  if (options.synchronization == VariableSynchronization::kOnRead)
+    return std::make_shared<SyncOnReadVariable>(settled(options), owner.share(), std::move(components));
+  return std::make_shared<MirroredVariable>(settled(options), owner.share(), std::move(components));
+}
+
+std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOptions& options) {
+  const Tensor initial = initial_value(options);
+  const bool mirrored = owner.variable_placement() == VariablePlacement::kMirrored;
+  if (mirrored) require_mirrorable(options, initial.dtype(), owner);
+  std::vector<Tensor> components = copies_of(owner.from_chief(initial), devices_for(options, owner));
+  auto variable = mirrored ? make_mirrored(options, owner, std::move(components))
+                           : make_single_copy(options, owner, std::move(components));
+  owner.adopt(variable);
+  return variable;
+}
+
+/// A name without the numbers that make it unique: `weights` for `weights_1`.
+std::string_view canonical(std::string_view name) {
+  const auto is_digit = [](unsigned char character) { return std::isdigit(character) != 0; };
+  const auto stem_end = std::find_if_not(name.rbegin(), name.rend(), is_digit);
+  const bool numbered = stem_end != name.rbegin() && stem_end != name.rend() && *stem_end == '_';
+  return numbered ? canonical(name.substr(0, static_cast<std::size_t>(name.rend() - stem_end) - 1)) : name;
+}
+
+/// What replicas that make a variable together must agree on; the initial value is that of replica 0.
+void require_same_variable(const VariableOptions& mine, int replica, const VariableOptions& first,
+                           int first_replica) {
+  const auto described = [](const VariableOptions& options) {
+    const Tensor value = initial_value(options);
+    return fmt::format("'{}' ({}, synchronization {}, aggregation {})", options.name, describe(value),
+                       to_string(options.synchronization), to_string(options.aggregation));
+  };
+  const Tensor my_value = initial_value(mine);
+  const Tensor first_value = initial_value(first);
+  if (canonical(mine.name) == canonical(first.name) && my_value.dtype() == first_value.dtype() &&
+      my_value.shape() == first_value.shape() && mine.synchronization == first.synchronization &&
+      mine.aggregation == first.aggregation) {
+    return;
+  }
+  throw InvalidArgument(
+      "replicas make different variables: replica {} makes {}, replica {} makes {}; all replicas must make "
+      "the same variables in the same order",
+      first_replica, described(first), replica, described(mine));
+}
+
+std::shared_ptr<VariableState> make_in_replica(const ContextMode& mode, VariableOptions& options) {
+  MergeRequest request{"variable creation", typeid(VariableOptions), &options,
+                       [&owner = *mode.strategy](std::span<void* const> by_replica) -> std::shared_ptr<void> {
+                         const auto& first = *static_cast<const VariableOptions*>(by_replica[0]);
+                         for (std::size_t replica = 1; replica < by_replica.size(); ++replica) {
+                           require_same_variable(*static_cast<const VariableOptions*>(by_replica[replica]),
+                                                 owner.first_replica_id() + static_cast<int>(replica), first,
+                                                 owner.first_replica_id());
+                         }
+                         return make_for(owner, first);
+                       }};
+  return std::static_pointer_cast<VariableState>(mode.merge_point->meet(mode.local_replica, request));
+}
+
+}  // namespace
+
+std::shared_ptr<VariableState> make_variable(VariableOptions options) {
+  const ContextMode& mode = current_mode();
+  if (mode.strategy == nullptr) return make_plain(options);
+  if (mode.kind == ContextKind::kReplica) return make_in_replica(mode, options);
+  return make_for(*mode.strategy, options);
+}
+
+}  // namespace cohort

@@ -1,0 +1,14 @@
+// The last creator of a variable: chooses its kind and makes its components, for all
+// replicas at once.
+#pragma once
+
+#include <memory>
+
+#include <cohort/value/variable_options.h>
+#include <cohort/value/variable_state.h>
+
+namespace cohort {
+
+[[nodiscard]] std::shared_ptr<VariableState> make_variable(VariableOptions options);
+
+}  // namespace cohort

@@ -1,0 +1,36 @@
+#include "mirrored_variable.h"
+
+#include "element_update.h"
+#include "row_update.h"
+
+namespace cohort {
+
+void MirroredVariable::assign_in_replica(const ElementUpdate& update, const Tensor& value,
+                                         int local_replica) const {
+  const VariableAggregation aggregation = options().aggregation;
+  update.apply(component(local_replica), aggregation == VariableAggregation::kNone
+                                             ? value
+                                             : strategy().aggregate(aggregation, value, local_replica));
+}
+
+void MirroredVariable::scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
+                                          int local_replica) const {
+  const VariableAggregation aggregation = options().aggregation;
+  update.apply(component(local_replica), aggregation == VariableAggregation::kNone
+                                             ? rows
+                                             : strategy().aggregate_rows(aggregation, rows, local_replica));
+}
+
+void MirroredVariable::require_scatter(const RowUpdate& update) const {
+  const VariableAggregation aggregation = options().aggregation;
+  if (update.aggregates || aggregation == VariableAggregation::kNone ||
+      aggregation == VariableAggregation::kOnlyFirstReplica) {
+    return;
+  }
+  throw Unimplemented(
+      "{} of variable '{}' with aggregation {}: the rows of several replicas can be put together for add, "
+      "sub, mul and div only; use aggregation none or only_first_replica",
+      update.name, options().name, to_string(aggregation));
+}
+
+}  // namespace cohort

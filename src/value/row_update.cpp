@@ -1,0 +1,46 @@
+#include "row_update.h"
+
+#include <algorithm>
+
+#include "arithmetic.h"
+
+namespace cohort {
+namespace {
+
+template <class Operator, class T>
+void require_computable(std::span<const T> values) {
+  if constexpr (std::is_same_v<T, bool> && !std::is_same_v<Operator, Replace>)
+    throw InvalidArgument("rows of bool variables cannot be computed with; use scatter_update");
+  if constexpr (std::is_integral_v<T> && std::is_same_v<Operator, Divide>) {
+    if (std::ranges::find(values, T{0}) != values.end())
+      throw InvalidArgument("scatter_div: a row holds the integer 0, which nothing can be divided by");
+  }
+}
+
+template <class Operator>
+void combine_rows(const Tensor& component, const IndexedSlices& rows) {
+  const Tensor indices = rows.indices.cast(DType::kInt64);
+  visit_dtype(component.dtype(), [&]<class T>(std::type_identity<T>) {
+    const std::span<const T> values = rows.values.span<T>();
+    require_computable<Operator>(values);
+    const std::size_t width = component.shape().row().elements();
+    for (std::size_t i = 0; i < indices.elements(); ++i) {
+      const auto row = static_cast<std::size_t>(indices.span<std::int64_t>()[i]);
+      const std::span<T> target = component.span<T>().subspan(row * width, width);
+      const std::span<const T> source = values.subspan(i * width, width);
+      for (std::size_t j = 0; j < width; ++j) target[j] = combine<Operator>(target[j], source[j]);
+    }
+  });
+}
+
+}  // namespace
+
+const RowUpdate kScatterAdd{"scatter_add", combine_rows<Add>, true};
+const RowUpdate kScatterSub{"scatter_sub", combine_rows<Subtract>, true};
+const RowUpdate kScatterMul{"scatter_mul", combine_rows<Multiply>, true};
+const RowUpdate kScatterDiv{"scatter_div", combine_rows<Divide>, true};
+const RowUpdate kScatterMin{"scatter_min", combine_rows<Minimum>, false};
+const RowUpdate kScatterMax{"scatter_max", combine_rows<Maximum>, false};
+const RowUpdate kScatterUpdate{"scatter_update", combine_rows<Replace>, false};
+
+}  // namespace cohort

@@ -1,0 +1,25 @@
+// How rows change the rows of a component: `scatter_add` and its kin. The rows fit the
+// component: see `validate`.
+#pragma once
+
+#include <string_view>
+
+#include <cohort/value/indexed_slices.h>
+
+namespace cohort {
+
+struct RowUpdate {
+  std::string_view name;
+  void (*apply)(const Tensor& component, const IndexedSlices& rows);
+  bool aggregates;  ///< whether the rows of several replicas may be put together by SUM or MEAN
+};
+
+extern const RowUpdate kScatterAdd;
+extern const RowUpdate kScatterSub;
+extern const RowUpdate kScatterMul;
+extern const RowUpdate kScatterDiv;
+extern const RowUpdate kScatterMin;
+extern const RowUpdate kScatterMax;
+extern const RowUpdate kScatterUpdate;
+
+}  // namespace cohort

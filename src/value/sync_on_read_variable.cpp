@@ -1,0 +1,74 @@
+#include "sync_on_read_variable.h"
+
+#include <cohort/collective/reduction.h>
+
+#include "element_update.h"
+#include "row_update.h"
+
+namespace cohort {
+namespace {
+
+/// What global replica `replica` of `replicas` holds of a sum. Integers do not always divide: replica 0
+/// has the remainder, so that nothing of the sum is lost.
+Tensor share_of(const Tensor& sum, int replica, int replicas) {
+  const Tensor share = sum.clone();
+  visit_dtype(sum.dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_same_v<T, bool>) {
+      throw InvalidArgument("bool values have no sum that could be divided among replicas");
+    } else if constexpr (std::is_integral_v<T>) {
+      // Divided in 64 bits, where every number of replicas can be represented.
+      using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+      for (T& value : share.span<T>()) {
+        const auto whole = static_cast<Wide>(value);
+        const auto count = static_cast<Wide>(replicas);
+        value = static_cast<T>(replica == 0 ? whole / count + whole % count : whole / count);
+      }
+    } else {
+      divide_elements(share.dtype(), share.data(), share.elements(), static_cast<std::size_t>(replicas));
+    }
+  });
+  return share;
+}
+
+}  // namespace
+
+Tensor SyncOnReadVariable::read_across() const {
+  if (options().aggregation == VariableAggregation::kNone) {
+    throw WrongContext(
+        "read of variable '{}' outside replicas: it is ON_READ with aggregation none, so each replica has a "
+        "value of its own and all of them together have none; read it inside run(), or choose an aggregation",
+        options().name);
+  }
+  return strategy().aggregate_components(options().aggregation, components());
+}
+
+void SyncOnReadVariable::assign_across(const ElementUpdate& update, const Tensor& value) const {
+  if (options().aggregation == VariableAggregation::kSum) return share_out(update, value);
+  VariableState::assign_across(update, value);
+  if (options().aggregation == VariableAggregation::kNone) {
+    throw WrongContext(
+        "{} of variable '{}' outside replicas: every component was written, but the variable is ON_READ "
+        "with aggregation none and has no value to return; use extended().update",
+        update.name, options().name);
+  }
+}
+
+void SyncOnReadVariable::share_out(const ElementUpdate& update, const Tensor& sum) const {
+  if (&update != &kAssign) {
+    throw InvalidArgument(
+        "{} of variable '{}' outside replicas: it is ON_READ with aggregation sum, and what to change in "
+        "which replica's part is not known; use assign, or do it inside run()",
+        update.name, options().name);
+  }
+  const Tensor stable = sum.clone();  // it may be one of the components
+  int id = strategy().first_replica_id();
+  for (const Tensor& component : components())
+    component.copy_from(share_of(stable, id++, strategy().num_replicas_in_sync()));
+}
+
+void SyncOnReadVariable::require_scatter(const RowUpdate& update) const {
+  throw Unimplemented("{} of variable '{}': ON_READ variables have no updates of rows; use assign",
+                      update.name, options().name);
+}
+
+}  // namespace cohort

@@ -1,0 +1,134 @@
+#include <cohort/value/variable_state.h>
+
+#include <algorithm>
+
+#include <cohort/value/device_scope.h>
+
+#include "element_update.h"
+#include "row_update.h"
+
+namespace cohort {
+
+VariableState::VariableState(VariableOptions options, std::shared_ptr<VariableOwner> owner,
+                             std::vector<Tensor> components)
+    : options_(std::move(options)),
+      owner_(std::move(owner)),
+      by_replica_(std::move(components)),
+      count_(by_replica_.size()) {
+  if (owner_ != nullptr && count_ == 1)
+    by_replica_.resize(static_cast<std::size_t>(owner_->local_replicas()), by_replica_.front());
+}
+
+void VariableState::require_own_strategy(std::string_view what) const {
+  const VariableOwner* active = current_mode().strategy;
+  if (active == nullptr || owner_ == nullptr || active == owner_.get()) return;
+  throw WrongContext(
+      "{} of variable '{}', which belongs to {}, while {} is active: mixing different strategies", what,
+      options_.name, owner_->strategy_name(), active->strategy_name());
+}
+
+void VariableState::require_one_writer(std::string_view what) const {
+  const ContextMode& mode = current_mode();
+  if (owner_ != nullptr || mode.kind != ContextKind::kReplica || mode.strategy->local_replicas() == 1) return;
+  throw WrongContext(
+      "{} of plain variable '{}' by one of {} concurrent replicas; make the variable inside the scope "
+      "of {}, so that each replica has a component",
+      what, options_.name, mode.strategy->local_replicas(), mode.strategy->strategy_name());
+}
+
+Tensor VariableState::read_elsewhere() const {
+  require_own_strategy("read");
+  // A plain variable has one component, which every replica of the process reads.
+  if (current_mode().kind == ContextKind::kReplica) return component(0);
+  return read_across();
+}
+
+void VariableState::assign(const ElementUpdate& update, const Tensor& value) const {
+  require_own_strategy(update.name);
+  const Tensor& like = component(0);
+  if (value.dtype() != like.dtype() || value.shape() != like.shape()) {
+    throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and shape must agree", update.name,
+                          describe(value), options_.name, describe(like));
+  }
+  const ContextMode& mode = current_mode();
+  const Tensor* own = own_component();
+  if (own == nullptr) {
+    require_one_writer(update.name);
+    assign_across(update, value);
+  } else if (mode.kind == ContextKind::kReplica) {
+    assign_in_replica(update, value, mode.local_replica);
+  } else {
+    update.apply(*own, value);
+  }
+}
+
+void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) const {
+  require_own_strategy(update.name);
+  require_scatter(update);
+  const Tensor& like = component(0);
+  validate(rows);
+  if (rows.values.dtype() != like.dtype() || rows.dense_shape != like.shape()) {
+    throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and dense shape must agree",
+                          update.name, describe(rows), options_.name, describe(like));
+  }
+  const ContextMode& mode = current_mode();
+  const Tensor* own = own_component();
+  if (own == nullptr) {
+    require_one_writer(update.name);
+    scatter_across(update, rows);
+  } else if (mode.kind == ContextKind::kReplica) {
+    scatter_in_replica(update, rows, mode.local_replica);
+  } else {
+    update.apply(*own, rows);
+  }
+}
+
+Tensor VariableState::read_across() const {
+  const auto is_here = [](const Tensor& component) { return component.device() == current_device(); };
+  const auto here = std::ranges::find_if(components(), is_here);
+  return (here != components().end() ? *here : components().front()).clone();
+}
+
+void VariableState::assign_in_replica(const ElementUpdate& update, const Tensor& value,
+                                      int local_replica) const {
+  update.apply(component(local_replica), value);
+}
+
+void VariableState::scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
+                                       int local_replica) const {
+  update.apply(component(local_replica), rows);
+}
+
+// A value may be one of the components, which the first change would change for the others.
+void VariableState::assign_across(const ElementUpdate& update, const Tensor& value) const {
+  const Tensor stable = components().size() > 1 ? value.clone() : value;
+  for (const Tensor& component : components()) update.apply(component, stable);
+}
+
+void VariableState::scatter_across(const RowUpdate& update, const IndexedSlices& rows) const {
+  const IndexedSlices stable{components().size() > 1 ? rows.values.clone() : rows.values, rows.indices,
+                             rows.dense_shape};
+  for (const Tensor& component : components()) update.apply(component, stable);
+}
+
+void VariableState::require_scatter(const RowUpdate& /*update*/) const {}
+
+const Tensor& VariableState::writable_elsewhere() const {
+  require_own_strategy("update");
+  require_one_writer("update");
+  if (owner_ == nullptr) return component(0);
+  const ContextMode& mode = current_mode();
+  if (mode.kind == ContextKind::kUpdate) return component(mode.local_replica);
+  if (mode.kind == ContextKind::kReplica) {
+    throw WrongContext(
+        "variable '{}' has one copy, which {} replicas share; change it by assign, or inside "
+        "extended().update",
+        options_.name, by_replica_.size());
+  }
+  throw WrongContext(
+      "variable '{}' has one component per replica, and this code is not inside a replica; call it inside "
+      "run()",
+      options_.name);
+}
+
+}  // namespace cohort

@@ -1,0 +1,96 @@
+// Structures of distributed values, taken apart and put together.
+#include <cohort/value/regroup.h>
+
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include <cohort/value/mirrored.h>
+
+namespace cohort {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+using Nested = std::tuple<int, std::vector<std::string>, std::map<std::string, std::pair<double, bool>>,
+                          std::array<int, 2>>;
+
+Nested of_replica(int replica) {
+  return {replica,
+          {std::string(1, static_cast<char>('a' + replica)), "b"},
+          {{"k", {0.5 * replica, replica == 0}}},
+          {replica, 10 * replica}};
+}
+
+TEST(Regroup, Case059_IsTheInverseOfSelection) {
+  for (int replicas = 1; replicas <= 4; ++replicas) {
+    std::vector<Nested> by_replica;
+    for (int replica = 0; replica < replicas; ++replica) by_replica.push_back(of_replica(replica));
+    const auto grouped = regroup(PerReplica(by_replica));
+    EXPECT_THAT(std::get<0>(grouped).components(), SizeIs(replicas));
+    EXPECT_EQ(std::get<1>(grouped)[0][0], "a");
+    EXPECT_EQ(std::get<2>(grouped).at("k").second[0], true);
+    for (int replica = 0; replica < replicas; ++replica) {
+      EXPECT_EQ(select_replica(static_cast<std::size_t>(replica), grouped), of_replica(replica));
+    }
+  }
+}
+
+TEST(Regroup, Case061_OfOneReplicaKeepsTheStructure) {
+  const auto grouped = regroup(PerReplica(std::vector{std::pair{1, std::vector{2, 3}}}));
+  EXPECT_EQ(grouped.first[0], 1);
+  ASSERT_THAT(grouped.second, SizeIs(2));
+  EXPECT_EQ(grouped.second[1][0], 3);
+}
+
+TEST(Regroup, Case062_OfOneVariableIsThatVariable) {
+  const Variable variable({.name = "v"});
+  const Variable other({.name = "w"});
+  EXPECT_EQ(regroup(PerReplica(std::vector{variable, variable})), variable);
+  EXPECT_THAT(
+      [&] {
+        return regroup(PerReplica(std::vector{variable, other}));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("different variables, 'v' and 'w'")));
+}
+
+TEST(Regroup, RefusesStructuresThatDiffer) {
+  EXPECT_THAT(
+      [] {
+        return regroup(PerReplica(std::vector<std::vector<int>>{{1}, {1, 2}}));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("replica 1 has 2 elements, replica 0 has 1")));
+  EXPECT_THAT(
+      [] {
+        return regroup(PerReplica(std::vector<std::map<int, int>>{{{1, 1}}, {{1, 1}}, {{2, 1}}}));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("replica 2 has a map with other keys")));
+  EXPECT_THROW(static_cast<void>(regroup(PerReplica<int>())), InvalidArgument);
+}
+
+TEST(Regroup, KeepsOptionalsPerReplica) {
+  const auto grouped = regroup(PerReplica(std::vector<std::optional<int>>{{}, 5}));
+  EXPECT_THAT(grouped.components(), ElementsAre(std::nullopt, 5));
+}
+
+TEST(SelectReplica, TakesComponentsFromAnywhereInAStructure) {
+  const PerReplica own(std::vector{1, 2});
+  const std::map<std::string, std::pair<PerReplica<int>, int>> map{{"k", {own, 9}}};
+  const std::tuple value(own, std::vector{own, own}, std::optional(own), Mirrored(std::vector{3}), 4.5, map);
+  const auto second = select_replica(1, value);
+  EXPECT_EQ(second, std::tuple(2, std::vector{2, 2}, std::optional(2), 3, 4.5,
+                               (std::map<std::string, std::pair<int, int>>{{"k", {2, 9}}})));
+  EXPECT_THAT([&] { return select_replica(2, value); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("PerReplica has 2 components, no number 2")));
+}
+
+TEST(SelectReplica, LeavesOtherValuesAsTheyAre) {
+  EXPECT_EQ(select_replica(3, std::string("text")), "text");
+  EXPECT_EQ(select_replica(3, std::optional<PerReplica<int>>()), std::nullopt);
+}
+
+}  // namespace
+}  // namespace cohort
