@@ -84,7 +84,7 @@ class Descriptions {
 
 Tensor gathered(Communicator& communicator, const Tensor& own, Shape shape,
                 std::span<const std::size_t> counts) {
-  Tensor all = Tensor::uninitialized(std::move(shape), own.dtype(), own.device());
+  Tensor all = Tensor::uninitialized(shape, own.dtype(), own.device());
   communicator.all_gather_uneven(own, all, counts);
   return all;
 }
