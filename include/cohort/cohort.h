@@ -18,6 +18,9 @@
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/strategy/strategy.h>
 #include <cohort/train/optimizer.h>
+#include <cohort/value/device_scope.h>
+#include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>
 #include <cohort/value/structure.h>
 #include <cohort/value/variable.h>
+#include <cohort/value/variable_creator_scope.h>

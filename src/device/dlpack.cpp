@@ -93,8 +93,7 @@ Tensor from_dlpack(DLManagedTensor* managed) {
     throw InvalidArgument("from_dlpack got {} elements without memory", shape.elements());
   }
   auto* data = static_cast<std::byte*>(source.data) + source.byte_offset;
-  return Tensor::wrap(std::make_shared<const Buffer>(data, bytes, Device(), owner), 0, std::move(shape),
-                      dtype);
+  return Tensor::wrap(std::make_shared<const Buffer>(data, bytes, Device(), owner), 0, shape, dtype);
 }
 
 }  // namespace cohort

@@ -21,24 +21,24 @@ const std::shared_ptr<const Buffer>& empty_buffer() {
 Tensor::Tensor() : Tensor(empty_buffer(), 0, {0}, DType::kFloat32) {}
 
 Tensor::Tensor(std::shared_ptr<const Buffer> buffer, std::size_t byte_offset, Shape shape, DType dtype)
-    : buffer_(std::move(buffer)), byte_offset_(byte_offset), shape_(std::move(shape)), dtype_(dtype) {}
+    : buffer_(std::move(buffer)), byte_offset_(byte_offset), shape_(shape), dtype_(dtype) {}
 
 Tensor Tensor::uninitialized(Shape shape, DType dtype, Device device) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(shape.elements(), size_of(dtype), &bytes)) {
     throw InvalidArgument("{}{} has more bytes than an address can name", to_string(dtype), to_string(shape));
   }
-  return {allocate(bytes, device), 0, std::move(shape), dtype};
+  return {allocate(bytes, device), 0, shape, dtype};
 }
 
 Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
-  Tensor tensor = uninitialized(std::move(shape), dtype, device);
+  Tensor tensor = uninitialized(shape, dtype, device);
   std::memset(tensor.data(), 0, tensor.bytes());
   return tensor;
 }
 
 Tensor Tensor::full(Shape shape, DType dtype, double value, Device device) {
-  Tensor tensor = uninitialized(std::move(shape), dtype, device);
+  Tensor tensor = uninitialized(shape, dtype, device);
   tensor.fill(value);
   return tensor;
 }
@@ -56,7 +56,7 @@ Tensor Tensor::wrap(std::shared_ptr<const Buffer> buffer, std::size_t byte_offse
     throw InvalidArgument("the memory at byte {} is not aligned for {}; copy it first", byte_offset,
                           to_string(dtype));
   }
-  return {std::move(buffer), byte_offset, std::move(shape), dtype};
+  return {std::move(buffer), byte_offset, shape, dtype};
 }
 
 void Tensor::require_cpu(const char* operation) const {
@@ -94,7 +94,7 @@ Tensor Tensor::reshape(Shape shape) const {
     throw InvalidArgument("cannot reshape {} to {}: {} elements against {}", describe(*this),
                           to_string(shape), elements(), shape.elements());
   }
-  return {buffer_, byte_offset_, std::move(shape), dtype_};
+  return {buffer_, byte_offset_, shape, dtype_};
 }
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {

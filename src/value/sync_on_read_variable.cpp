@@ -11,7 +11,7 @@ namespace {
 /// What global replica `replica` of `replicas` holds of a sum. Integers do not always divide: replica 0
 /// has the remainder, so that nothing of the sum is lost.
 Tensor share_of(const Tensor& sum, int replica, int replicas) {
-  const Tensor share = sum.clone();
+  Tensor share = sum.clone();
   visit_dtype(sum.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_same_v<T, bool>) {
       throw InvalidArgument("bool values have no sum that could be divided among replicas");
@@ -19,7 +19,7 @@ Tensor share_of(const Tensor& sum, int replica, int replicas) {
       // Divided in 64 bits, where every number of replicas can be represented.
       using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
       for (T& value : share.span<T>()) {
-        const auto whole = static_cast<Wide>(value);
+        const Wide whole{value};
         const auto count = static_cast<Wide>(replicas);
         value = static_cast<T>(replica == 0 ? whole / count + whole % count : whole / count);
       }

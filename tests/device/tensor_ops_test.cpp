@@ -15,7 +15,7 @@ using ::testing::ThrowsMessage;
 
 /// first, first+1, ... in the given shape.
 Tensor counting(Shape shape, std::int32_t first = 0, DType dtype = DType::kInt32) {
-  const Tensor tensor = Tensor::uninitialized(std::move(shape), DType::kInt32);
+  const Tensor tensor = Tensor::uninitialized(shape, DType::kInt32);
   for (std::int32_t& value : tensor.span<std::int32_t>()) value = first++;
   return tensor.cast(dtype);
 }

@@ -17,7 +17,7 @@ using ::testing::ThrowsMessage;
 
 /// 0, 1, 2, ... in the given shape.
 Tensor counting(Shape shape) {
-  Tensor tensor = Tensor::uninitialized(std::move(shape), DType::kInt32);
+  Tensor tensor = Tensor::uninitialized(shape, DType::kInt32);
   std::int32_t next = 0;
   for (std::int32_t& value : tensor.span<std::int32_t>()) value = next++;
   return tensor;

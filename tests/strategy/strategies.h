@@ -28,7 +28,7 @@ auto per_replica(const Strategy& strategy, Function function) {
 
 template <class T>
 Tensor tensor_of(const std::vector<T>& values, Shape shape) {
-  return Tensor::from(std::span<const T>(values), std::move(shape));
+  return Tensor::from(std::span<const T>(values), shape);
 }
 template <class T>
 Tensor vector_of(const std::vector<T>& values) {

@@ -9,7 +9,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -23,7 +22,7 @@ class SyncOnRead : public WithReplicas {
   }
   /// A variable to which replica r has assigned r+1.
   [[nodiscard]] Variable counted(VariableAggregation aggregation) const {
-    const Variable variable = ten(aggregation);
+    Variable variable = ten(aggregation);
     strategy_.run(
         [&](ReplicaContext& replica) { variable.assign(replica.replica_id_in_sync_group() + 1.0); });
     return variable;

@@ -1,4 +1,6 @@
 // update: a function is called once per component of a variable, in update context.
+#include <numeric>
+
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/one_device_strategy.h>
@@ -16,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
-const auto add = [](const Variable& variable, const Tensor& value) { variable.assign_add(value); };
+void add(const Variable& variable, const Tensor& value) { variable.assign_add(value); }
 
 class Update : public WithReplicas {
  protected:
@@ -29,8 +31,8 @@ class Update : public WithReplicas {
     return per_replica(strategy_, [](int id) { return Tensor::scalar(id + 1.0); });
   }
   [[nodiscard]] std::vector<double> from(double first) const {
-    std::vector<double> values;
-    for (int id = 0; id < replicas(); ++id) values.push_back(first + id);
+    std::vector<double> values(static_cast<std::size_t>(replicas()));
+    std::iota(values.begin(), values.end(), first);
     return values;
   }
   StrategyExtended& extended_ = strategy_.extended();

@@ -16,9 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
 class VariableCreation : public WithReplicas {};
@@ -48,7 +46,7 @@ TEST_P(VariableCreation, NamesComponentsByTheirReplica) {
 TEST_P(VariableCreation, InsideReplicasGivesAllOfThemOneVariable) {
   const auto variables = strategy_.run([](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();
-    const Variable variable({.name = "v", .initial_value = Tensor::scalar(id + 5.0)});
+    Variable variable({.name = "v", .initial_value = Tensor::scalar(id + 5.0)});
     EXPECT_EQ(variable.read().data(), variable.components()[static_cast<std::size_t>(id)].data());
     return variable;
   });
@@ -218,7 +216,8 @@ TEST(VariableCreators, AreAskedFromTheInnermostOut) {
 
 TEST(VariableCreators, MayGiveAnotherVariableInstead) {
   const Variable shared({.name = "shared"});
-  const VariableCreatorScope scope([&](const NextCreator&, const VariableOptions&) { return shared; });
+  const VariableCreatorScope scope(
+      [&](const NextCreator&, const VariableOptions&) { return Variable(shared); });
   EXPECT_EQ(Variable({.name = "v"}), shared);
 }
 

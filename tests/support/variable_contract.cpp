@@ -64,9 +64,9 @@ void check_on_read_variables(Bootstrap& worker) {
   const auto strategy = strategy_of(worker);
   const int workers = worker.size();
   const auto counted = [&](VariableAggregation aggregation) {
-    const Variable variable = variable_in(strategy, {.initial_value = Tensor::scalar(10.0),
-                                                     .synchronization = VariableSynchronization::kOnRead,
-                                                     .aggregation = aggregation});
+    Variable variable = variable_in(strategy, {.initial_value = Tensor::scalar(10.0),
+                                               .synchronization = VariableSynchronization::kOnRead,
+                                               .aggregation = aggregation});
     strategy.run([&] { variable.assign(worker.rank() + 1.0); });
     EXPECT_EQ(value_of(variable), worker.rank() + 1);
     return variable;

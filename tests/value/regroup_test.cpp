@@ -28,6 +28,7 @@ Nested of_replica(int replica) {
 TEST(Regroup, Case059_IsTheInverseOfSelection) {
   for (int replicas = 1; replicas <= 4; ++replicas) {
     std::vector<Nested> by_replica;
+    by_replica.reserve(4);
     for (int replica = 0; replica < replicas; ++replica) by_replica.push_back(of_replica(replica));
     const auto grouped = regroup(PerReplica(by_replica));
     EXPECT_THAT(std::get<0>(grouped).components(), SizeIs(replicas));

@@ -151,8 +151,8 @@ Tensor Tensor::wrap(std::span<T> values, Shape shape, std::shared_ptr<void> owne
                           shape.elements());
   }
   auto* data = reinterpret_cast<std::byte*>(values.data());
-  return wrap(std::make_shared<const Buffer>(data, values.size_bytes(), Device(), std::move(owner)), 0,
-              std::move(shape), kDTypeOf<T>);
+  return wrap(std::make_shared<const Buffer>(data, values.size_bytes(), Device(), std::move(owner)), 0, shape,
+              kDTypeOf<T>);
 }
 
 template <Element T>
