@@ -16,7 +16,10 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/strategy/strategy.h>
-#include <cohort/train/optimizer.h>
+#include <cohort/train/adam.h>
+#include <cohort/train/loss.h>
+#include <cohort/train/momentum.h>
+#include <cohort/train/sgd.h>
 #include <cohort/value/per_replica.h>
 #include <cohort/value/structure.h>
 #include <cohort/value/variable.h>
