@@ -39,7 +39,9 @@ void ReplicaRun::execute(std::vector<std::unique_ptr<DeviceThread>>& team) {
 void ReplicaRun::run_replica(int local_replica) {
   Seat& seat = seats_[static_cast<std::size_t>(local_replica)];
   ReplicaContext replica(extended_, local_replica, *this);
-  const ContextScope scope({ContextKind::kReplica, &extended_, &replica, local_replica, replica.device()});
+  const ContextScope scope(
+      {ContextKind::kReplica, &extended_, &replica, local_replica, replica.device(), this});
+  const InheritedCreators inherited(creators_);
   try {
     body_(replica);
     const std::lock_guard lock(mutex_);

@@ -76,12 +76,14 @@ class LoneMergePoint final : public MergePoint {
 
   std::shared_ptr<void> meet(int /*local_replica*/, MergeRequest& request) override {
     const ContextScope scope(ContextMode::cross_replica(strategy_));
+    const InheritedCreators outside(strategy_ == nullptr ? VariableCreatorScope::innermost() : creators_);
     void* const arguments[] = {request.arguments};
     return request.merge(arguments);
   }
 
  private:
-  VariableOwner* strategy_;
+  VariableOwner* strategy_;  // null in the default context, which a merge leaves as it is
+  const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the caller of run
 };
 
 }  // namespace

@@ -67,9 +67,10 @@ template <class Function, class... Args>
 auto StrategyExtended::update_across(const Variable& variable, Function& function, const Args&... args) {
   require_updatable(variable);
   if (keeps_equal(variable)) (detail::require_same_on_all_replicas(variable, args), ...);
-  return detail::collect(
-      [&](const auto& body) { update_components(parameter_devices_, body); },
-      [&](int component) { return function(variable, detail::component_of(args, component)...); });
+  return detail::collect([&](const auto& body) { update_components(parameter_devices_, body); },
+                         [&]([[maybe_unused]] int component) {
+                           return function(variable, detail::component_of(args, component)...);
+                         });
 }
 
 template <class Function, class... Args>
@@ -95,8 +96,9 @@ auto StrategyExtended::update(const Variable& variable, Function&& function, con
 template <class Function, class... Args>
 auto StrategyExtended::update_non_slot(std::span<const Device> devices, Function&& function,
                                        const Args&... args) {
-  return detail::collect([&](const auto& body) { update_components(devices, body); },
-                         [&](int component) { return function(detail::component_of(args, component)...); });
+  return detail::collect(
+      [&](const auto& body) { update_components(devices, body); },
+      [&]([[maybe_unused]] int component) { return function(detail::component_of(args, component)...); });
 }
 
 }  // namespace cohort

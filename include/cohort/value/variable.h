@@ -11,6 +11,7 @@
 // Outside a scope it is plain, with one component, which concurrent replicas may read only.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,8 +32,9 @@ class Variable {
   /// replicas that make different variables, naming them.
   explicit Variable(VariableOptions options);
 
-  /// Another handle of a variable. Internal.
-  explicit Variable(std::shared_ptr<VariableState> state) : state_(std::move(state)) {}
+  /// Another handle of a variable; a template so that `Variable({})` means options. Internal.
+  template <std::derived_from<VariableState> State>
+  explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   [[nodiscard]] const std::string& name() const noexcept { return state_->options().name; }
   [[nodiscard]] const Shape& shape() const noexcept { return state_->components().front().shape(); }

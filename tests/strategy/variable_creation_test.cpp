@@ -1,0 +1,263 @@
+// How variables of a strategy are made: kinds, names, places, inside replicas, and through
+// creators.
+#include <mutex>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include <cohort/strategy/one_device_strategy.h>
+#include <cohort/value/variable_creator_scope.h>
+
+#include "strategies.h"
+#include "variables.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+class VariableCreation : public WithReplicas {};
+COHORT_INSTANTIATE_REPLICAS(VariableCreation);
+
+TEST_P(VariableCreation, ChoosesToSynchronizeOnWrite) {
+  const Variable variable = variable_in(strategy_, {});
+  EXPECT_EQ(variable.synchronization(), VariableSynchronization::kOnWrite);
+  EXPECT_EQ(variable.aggregation(), VariableAggregation::kNone);
+}
+
+TEST_P(VariableCreation, MirrorsNothingThatIsNeverSynchronized) {
+  EXPECT_THAT([&] { return variable_in(strategy_, {.synchronization = VariableSynchronization::kNone}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("synchronization none")));
+  const OneDeviceStrategy one;
+  EXPECT_EQ(variable_in(one, {.synchronization = VariableSynchronization::kNone}).synchronization(),
+            VariableSynchronization::kNone);
+}
+
+TEST_P(VariableCreation, NamesComponentsByTheirReplica) {
+  const Variable variable = variable_in(strategy_, {.name = "foo"});
+  EXPECT_EQ(variable.component_name(0), "foo");
+  EXPECT_EQ(variable.component_name(1), "foo/replica_1");
+  EXPECT_EQ(variable_in(strategy_, {.name = "foo"}).name(), "foo") << "names need not be unique";
+}
+
+TEST_P(VariableCreation, InsideReplicasGivesAllOfThemOneVariable) {
+  const auto variables = strategy_.run([](ReplicaContext& replica) {
+    const int id = replica.replica_id_in_sync_group();
+    const Variable variable({.name = "v", .initial_value = Tensor::scalar(id + 5.0)});
+    EXPECT_EQ(variable.read().data(), variable.components()[static_cast<std::size_t>(id)].data());
+    return variable;
+  });
+  EXPECT_THAT(variables.components(), Each(variables[0]));
+  EXPECT_EQ(components(variables[0]), std::vector<double>(static_cast<std::size_t>(replicas()), 5))
+      << "all start with replica 0's value";
+  EXPECT_TRUE(strategy_.extended().variable_created_in_scope(variables[0]));
+}
+
+TEST_P(VariableCreation, InsideReplicasMayGoOnBesideMergesAndCollectives) {
+  strategy_.run([&](ReplicaContext& replica) {
+    for (int round = 0; round < 3; ++round) {
+      const Variable variable(
+          {.initial_value = Tensor::scalar(1.0), .aggregation = VariableAggregation::kSum});
+      variable.assign_add(1.0);
+      replica.merge_call([](const Strategy&) {});
+      EXPECT_EQ(variable.read().item<double>(), 1 + replicas());
+    }
+  });
+}
+
+TEST_P(VariableCreation, Case038_TakesNamesThatDifferInTheirNumber) {
+  const auto variables = strategy_.run([](ReplicaContext& replica) {
+    return Variable({.name = "foo_" + std::to_string(replica.replica_id_in_sync_group())});
+  });
+  EXPECT_THAT(variables.components(), Each(variables[0]));
+  EXPECT_EQ(variables[0].name(), "foo_0");
+}
+
+class VariableCreationInReplicas : public WithSeveralReplicas {};
+COHORT_INSTANTIATE_SEVERAL_REPLICAS(VariableCreationInReplicas);
+
+TEST_P(VariableCreationInReplicas, Case037_RefusesDifferentNamesNamingBoth) {
+  const auto making = [&] {
+    strategy_.run([&](ReplicaContext& replica) {
+      return Variable({.name = replica.replica_id_in_sync_group() == last() ? "b" : "a"});
+    });
+  };
+  EXPECT_THAT(making, ThrowsMessage<InvalidArgument>(
+                          AllOf(HasSubstr("replica 0 makes 'a'"),
+                                HasSubstr("replica " + std::to_string(last()) + " makes 'b'"))));
+  EXPECT_NO_THROW(variable_in(strategy_, {})) << "the strategy is usable afterwards";
+}
+
+TEST_P(VariableCreationInReplicas, RefusesDifferentShapesAndKinds) {
+  const auto making = [&](const VariableOptions& of_last) {
+    return [&, of_last] {
+      strategy_.run([&](ReplicaContext& replica) {
+        return replica.replica_id_in_sync_group() == last() ? Variable(of_last)
+                                                            : Variable({.shape = {2}, .name = "v"});
+      });
+    };
+  };
+  EXPECT_THAT(making({.shape = {3}, .name = "v"}),
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("float32[2]"), HasSubstr("float32[3]"))));
+  EXPECT_THROW(making({.shape = {2}, .dtype = DType::kFloat64, .name = "v"})(), InvalidArgument);
+  EXPECT_THROW(making({.shape = {2}, .name = "v", .synchronization = VariableSynchronization::kOnRead})(),
+               InvalidArgument);
+  EXPECT_THROW(making({.shape = {2}, .name = "v", .aggregation = VariableAggregation::kSum})(),
+               InvalidArgument);
+}
+
+TEST_P(VariableCreationInReplicas, BySomeOfThemIsAnErrorThatNamesBothSides) {
+  EXPECT_THAT(
+      [&] {
+        strategy_.run([&](ReplicaContext& replica) {
+          if (replica.replica_id_in_sync_group() == last()) return;
+          const Variable variable({.name = "v"});
+        });
+      },
+      ThrowsMessage<WrongContext>(AllOf(HasSubstr("different number of variable creation calls: [0"),
+                                        HasSubstr("while [" + std::to_string(last()) + "] have returned"))));
+}
+
+TEST_P(VariableCreationInReplicas, WhileOthersMergeIsAnErrorThatNamesBoth) {
+  EXPECT_THAT(
+      [&] {
+        strategy_.run([&](ReplicaContext& replica) {
+          if (replica.replica_id_in_sync_group() == last())
+            replica.merge_call([](const Strategy&) {});
+          else
+            static_cast<void>(Variable({.name = "v"}));
+        });
+      },
+      ThrowsMessage<WrongContext>(AllOf(HasSubstr("replica " + std::to_string(last()) + " in merge_call"),
+                                        HasSubstr("replica 0 in variable creation"))));
+}
+
+TEST_P(VariableCreation, ReportsItsErrorsAlsoFromInsideReplicas) {
+  EXPECT_THAT(
+      [&] {
+        strategy_.run(
+            [] { return Variable({.dtype = DType::kInt32, .aggregation = VariableAggregation::kMean}); });
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("floating dtype")));
+}
+
+TEST_P(VariableCreation, GoesToTheDevicesOfTheVariableItIsColocatedWith) {
+  const Variable weights = variable_in(strategy_, {.name = "weights"});
+  const auto scope = strategy_.scope();
+  const auto devices = [](const Variable& variable) {
+    std::vector<Device> result;
+    for (const Tensor& component : variable.components()) result.push_back(component.device());
+    return result;
+  };
+  const DeviceScope elsewhere(Device::cpu(9));
+  EXPECT_EQ(devices(Variable({.colocate_with = &weights})), devices(weights));
+  const auto colocated = strategy_.extended().colocate_vars_with(weights);
+  EXPECT_EQ(devices(Variable({})), devices(weights)) << "the current device never moves a variable";
+}
+
+TEST_P(VariableCreation, IsColocatedWithVariablesOfTheSameScopeOnly) {
+  const Variable weights = variable_in(strategy_, {.name = "weights"});
+  const Variable plain({.name = "plain"});
+  const auto colocate = [&](const Variable& variable) {
+    return [&] { const auto colocated = strategy_.extended().colocate_vars_with(variable); };
+  };
+  EXPECT_THAT(colocate(weights), ThrowsMessage<WrongContext>(HasSubstr("outside its scope")));
+  const auto scope = strategy_.scope();
+  EXPECT_THAT(colocate(plain),
+              ThrowsMessage<InvalidArgument>(HasSubstr("'plain' was not made in the scope")));
+  EXPECT_THROW(Variable({.colocate_with = &plain}), InvalidArgument);
+  EXPECT_NO_THROW(colocate(weights)());
+}
+
+TEST_P(VariableCreation, IsKnownToTheStrategy) {
+  const Variable variable = variable_in(strategy_, {.name = "v"});
+  const Variable plain({.name = "plain"});
+  const OneDeviceStrategy other;
+  const Variable foreign = variable_in(other, {});
+  const StrategyExtended& extended = strategy_.extended();
+  EXPECT_TRUE(extended.variable_created_in_scope(variable));
+  EXPECT_FALSE(extended.variable_created_in_scope(plain));
+  EXPECT_FALSE(extended.variable_created_in_scope(foreign));
+  for (const Tensor& component : variable.components())
+    EXPECT_EQ(extended.value_container(component), variable);
+  EXPECT_EQ(extended.value_container(variable.read()), std::nullopt) << "a copy is no component";
+  EXPECT_EQ(extended.value_container(foreign.components()[0]), std::nullopt);
+}
+
+TEST_P(VariableCreation, DoesNotKeepVariablesAlive) {
+  Tensor component;
+  {
+    const Variable variable = variable_in(strategy_, {});
+    component = variable.components()[0];
+  }
+  EXPECT_EQ(strategy_.extended().value_container(component), std::nullopt);
+}
+
+// ---- creators ----
+
+VariableCreator renaming(const std::string& prefix) {
+  return [prefix](const NextCreator& next, VariableOptions options) {
+    options.name = prefix + options.name;
+    return next(std::move(options));
+  };
+}
+
+TEST(VariableCreators, AreAskedFromTheInnermostOut) {
+  const VariableCreatorScope outer(renaming("outer:"));
+  {
+    const VariableCreatorScope inner(renaming("inner:"));
+    EXPECT_EQ(Variable({.name = "v"}).name(), "outer:inner:v");
+  }
+  EXPECT_EQ(Variable({.name = "v"}).name(), "outer:v");
+}
+
+TEST(VariableCreators, MayGiveAnotherVariableInstead) {
+  const Variable shared({.name = "shared"});
+  const VariableCreatorScope scope([&](const NextCreator&, const VariableOptions&) { return shared; });
+  EXPECT_EQ(Variable({.name = "v"}), shared);
+}
+
+TEST(VariableCreators, BelongToTheirThread) {
+  const VariableCreatorScope scope(renaming("mine:"));
+  std::thread([] { EXPECT_EQ(Variable({.name = "v"}).name(), "v"); }).join();
+}
+
+TEST(VariableCreators, MustBeFunctions) {
+  EXPECT_THROW(VariableCreatorScope{VariableCreator()}, InvalidArgument);
+  EXPECT_EQ(Variable({.name = "v"}).name(), "v");
+}
+
+class VariableCreatorsInReplicas : public WithReplicas {};
+COHORT_INSTANTIATE_REPLICAS(VariableCreatorsInReplicas);
+
+TEST_P(VariableCreatorsInReplicas, Case026_StartWithThoseOfTheCallerAndAreTheirOwn) {
+  std::mutex mutex;
+  std::multiset<std::string> names;
+  const VariableCreatorScope of_caller([&](const NextCreator& next, VariableOptions options) {
+    options.name = "main:" + options.name;
+    {
+      const std::lock_guard lock(mutex);
+      names.insert(options.name);
+    }
+    return next(std::move(options));
+  });
+  strategy_.run([](ReplicaContext& replica) {
+    const VariableCreatorScope own(renaming("thread_" + std::to_string(replica.replica_id_in_sync_group())));
+    const Variable made({.name = ""});
+    EXPECT_EQ(made.name(), "main:thread_0");
+    replica.merge_call([](const Strategy&) {
+      EXPECT_EQ(Variable({.name = "merged"}).name(), "main:merged") << "a merge is inside no replica";
+    });
+  });
+  std::multiset<std::string> wanted{"main:merged"};
+  for (int id = 0; id < replicas(); ++id) wanted.insert("main:thread_" + std::to_string(id));
+  EXPECT_EQ(names, wanted);
+}
+
+}  // namespace
+}  // namespace cohort::testing
