@@ -10,8 +10,6 @@
 
 #include <cohort/base/error.h>
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the program
-
 namespace cohort {
 namespace {
 
@@ -123,14 +121,10 @@ bool is_legal(const SettingSpec& spec, const std::string& value) {
   return number >= spec.minimum && number <= spec.maximum;
 }
 
-Config::Environment process_environment() {
-  Config::Environment environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const std::size_t equals = text.find('=');
-    if (!text.starts_with(kPrefix) || equals == std::string_view::npos) continue;
-    environment.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
+/// Those variables of the process that are settings, or were meant to be.
+Environment own_variables() {
+  Environment environment = process_environment();
+  std::erase_if(environment, [](const auto& entry) { return !entry.first.starts_with(kPrefix); });
   return environment;
 }
 
@@ -196,7 +190,7 @@ bool Config::node_heap() const { return find("COHORT_NODE_HEAP").value == "true"
 bool Config::huge_pages() const { return find("COHORT_HUGE_PAGES").value == "true"; }
 
 const Config& config() {
-  static const Config instance(process_environment());
+  static const Config instance(own_variables());
   return instance;
 }
 

@@ -23,9 +23,9 @@ const Setting& setting(const Config& config, std::string_view name) {
   throw std::out_of_range(std::string(name));
 }
 
-Config read(const Config::Environment& environment) { return Config(environment); }
+Config read(const Environment& environment) { return Config(environment); }
 
-auto reading(Config::Environment environment) {
+auto reading(Environment environment) {
   return [environment = std::move(environment)] { return read(environment); };
 }
 

@@ -8,11 +8,12 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <cohort/base/environment.h>
 
 namespace cohort {
 
@@ -40,8 +41,6 @@ struct Setting {
 
 class Config {
  public:
-  using Environment = std::map<std::string, std::string, std::less<>>;
-
   /// @throws InvalidArgument for an unknown COHORT_ name or a value that does not parse.
   explicit Config(const Environment& environment);
 

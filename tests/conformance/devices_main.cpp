@@ -1,0 +1,17 @@
+// The recorded lines of one process: several devices, or no strategy at all.
+#include <cstdlib>
+#include <iostream>
+
+#include "replay.h"
+
+int main() {
+  using namespace cohort::conformance;
+  const std::vector<Record> records = read_records(COHORT_GOLDEN_FILE);
+  Replay replay(records, nullptr);
+  Tally tally;
+  for (const char* layout : {"", "default1", "onedevice1", "mirrored2", "mirrored3"})
+    tally += replay.replay(layout);
+  tally.failed += replay.check_tables();
+  std::cout << describe(tally) << '\n';
+  return tally.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,57 @@
+#include "record.h"
+
+#include <fstream>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+namespace cohort::conformance {
+namespace {
+
+/// Errors that were recorded as part of an outcome, in the form of errors that are the outcome.
+Json with_errors(const Json& outcome) {
+  if (outcome.is_object() || outcome.is_array()) {
+    Json result = outcome;
+    for (Json& part : result) part = with_errors(part);
+    return result;
+  }
+  if (!outcome.is_string()) return outcome;
+  const auto& text = outcome.get_ref<const std::string&>();
+  const std::size_t colon = text.find("Error: ");
+  const bool is_error = colon != std::string::npos && text.find(' ') == colon + 6;
+  return is_error ? Json{{"error", text.substr(0, colon + 5)}} : outcome;
+}
+
+Record parse(const std::string& line) {
+  const Json json = Json::parse(line);
+  Record record;
+  record.id = json.at("id").get<std::string>();
+  record.input = json.at("input").get<std::string>();
+  record.name = record.id;
+  if (!json.at("strategy").is_null()) {
+    const std::size_t slash = record.id.find('/');
+    record.layout = record.id.substr(0, slash);
+    record.name = record.id.substr(slash + 1);
+  }
+  record.outcome = json.at("error_type").is_null() ? with_errors(json.at("output"))
+                                                   : Json{{"error", json.at("error_type")}};
+  return record;
+}
+
+}  // namespace
+
+std::vector<Record> read_records(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(fmt::format("{}: cannot be read", path));
+  std::vector<Record> records;
+  for (std::string line; std::getline(file, line);) {
+    try {
+      records.push_back(parse(line));
+    } catch (const Json::exception& error) {
+      throw std::runtime_error(fmt::format("{}, line {}: {}", path, records.size() + 1, error.what()));
+    }
+  }
+  return records;
+}
+
+}  // namespace cohort::conformance

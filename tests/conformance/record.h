@@ -1,0 +1,25 @@
+// One line of golden.jsonl: a scenario, and what the original did.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace cohort::conformance {
+
+using Json = nlohmann::json;
+
+struct Record {
+  std::string id;      ///< for example `mirrored2/reduce/SUM_none_scalar`
+  std::string layout;  ///< `mirrored2`; empty where no strategy takes part
+  std::string name;    ///< `reduce/SUM_none_scalar`
+  std::string input;   ///< what was done, in words
+  Json outcome;        ///< what came out; `{"error": class}` where it raised
+};
+
+/// @throws std::runtime_error naming the line that cannot be read.
+[[nodiscard]] std::vector<Record> read_records(const std::string& path);
+
+}  // namespace cohort::conformance

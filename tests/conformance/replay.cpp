@@ -1,0 +1,173 @@
+#include "replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "rules.h"
+
+namespace cohort::conformance {
+namespace {
+
+Json outcome_of(const std::function<Json(const Layout&)>& scenario, const Layout& layout) {
+  try {
+    return scenario(layout);
+  } catch (const Error& error) {
+    return {{"error", to_string(error.code())}, {"text", error.what()}};
+  } catch (const std::exception& error) {
+    return {{"error", "the user's own"}, {"text", error.what()}};
+  }
+}
+
+bool is_error(const Json& outcome) { return outcome.is_object() && outcome.contains("error"); }
+
+bool applies(const Difference& difference, const Layout& layout) {
+  return difference.where.empty() ||
+         fmt::format(" {} ", difference.where).find(fmt::format(" {} ", layout.prefix())) !=
+             std::string::npos;
+}
+
+void count_rule(const Record& record, Tally& tally) {
+  const Rule* rule = find_rule(record.id);
+  if (rule == nullptr) {
+    std::cout << "golden: " << record.id << " has neither a scenario nor a rule (" << record.input << ")\n";
+    ++tally.failed;
+  } else if (rule->verdict == Verdict::kPending) {
+    ++tally.pending;
+  } else {
+    ++tally.without_meaning;
+  }
+}
+
+}  // namespace
+
+bool same_outcome(const Json& a, const Json& b) {
+  if (is_error(a) || is_error(b)) return is_error(a) && is_error(b);
+  if (a.is_number() && b.is_number() && !a.is_boolean()) {
+    const double x = a.get<double>();
+    const double y = b.get<double>();
+    return std::abs(x - y) <= 2e-6 * std::max(1.0, std::abs(y));
+  }
+  if (a.type() != b.type() || a.size() != b.size()) return false;
+  if (a.is_array()) return std::equal(a.begin(), a.end(), b.begin(), same_outcome);
+  if (!a.is_object()) return a == b;
+  return std::ranges::all_of(a.items(), [&](const auto& item) {
+    return b.contains(item.key()) && same_outcome(item.value(), b.at(item.key()));
+  });
+}
+
+Tally& Tally::operator+=(const Tally& other) {
+  replayed += other.replayed;
+  equal += other.equal;
+  different += other.different;
+  without_meaning += other.without_meaning;
+  pending += other.pending;
+  failed += other.failed;
+  return *this;
+}
+
+std::string describe(const Tally& tally) {
+  return fmt::format(
+      "golden: {} replayed, {} equal, {} deliberately different, {} without meaning, {} pending, {} failed",
+      tally.replayed, tally.equal, tally.different, tally.without_meaning, tally.pending, tally.failed);
+}
+
+Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
+    : records_(records), bootstrap_(bootstrap) {
+  for (const auto& scenarios :
+       {run_scenarios(), merge_scenarios(), reduce_scenarios(), gather_scenarios(), all_reduce_scenarios(),
+        context_scenarios(), afterwards_scenarios(), launch_scenarios()}) {
+    for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
+  }
+}
+
+Tally Replay::replay(const std::string& layout) {
+  Tally tally;
+  for (const Record& record : records_) {
+    if (record.layout != layout) continue;
+    const auto scenario = scenarios_.find(record.name);
+    const Rule* rule = find_rule(record.id);
+    if (scenario == scenarios_.end() || rule != nullptr)
+      count_rule(record, tally);
+    else
+      replay_one(record, scenario->second, tally);
+  }
+  return tally;
+}
+
+int Replay::check_tables() const {
+  std::ifstream file(COHORT_CONFORMANCE_DOC);
+  const std::string explanations{std::istreambuf_iterator<char>(file), {}};
+  int wrong = 0;
+  const auto require_row = [&](std::string_view reason) {
+    if (explanations.find(fmt::format("| {} |", reason)) != std::string::npos) return;
+    std::cout << "golden: docs/conformance.md has no row for '" << reason << "'\n";
+    ++wrong;
+  };
+  for (const Rule& rule : all_rules()) {
+    require_row(rule.reason);
+    const bool fits =
+        std::ranges::any_of(records_, [&](const Record& record) { return find_rule(record.id) == &rule; });
+    if (fits) continue;
+    std::cout << "golden: no recorded line falls under the rule " << rule.pattern << "\n";
+    ++wrong;
+  }
+  for (const auto& [name, scenario] : scenarios_)
+    for (const Difference& difference : scenario.differences) require_row(difference.why);
+  return wrong;
+}
+
+Tally Replay::leave_out(const std::string& layout) const {
+  Tally tally;
+  for (const Record& record : records_)
+    if (record.layout == layout) count_rule(record, tally);
+  return tally;
+}
+
+void Replay::replay_one(const Record& record, const Scenario& scenario, Tally& tally) {
+  ++tally.replayed;
+  // After an error a strategy of several workers is of no more use, so each line has its own.
+  const Layout layout(record.layout, bootstrap_);
+  const auto combined = [&](const Json& own) { return layout.is_multi_worker() ? combine(own) : own; };
+  const Json outcome = combined(outcome_of(scenario.run, layout));
+  for (const Difference& difference : scenario.differences) {
+    if (!applies(difference, layout)) continue;
+    const Json expected = combined(difference.outcome(layout));
+    if (same_outcome(outcome, expected)) {
+      ++tally.different;
+      return;
+    }
+    ++tally.failed;
+    if (layout.worker() == 0)
+      std::cout << "golden: " << record.id << " (" << record.input << ")\n  came out " << outcome.dump()
+                << "\n  expected " << expected.dump() << ", deliberately: " << difference.why << "\n";
+    return;
+  }
+  if (same_outcome(outcome, record.outcome)) {
+    ++tally.equal;
+    return;
+  }
+  ++tally.failed;
+  if (layout.worker() == 0)
+    std::cout << "golden: " << record.id << " (" << record.input << ")\n  came out " << outcome.dump()
+              << "\n  expected " << record.outcome.dump() << "\n";
+}
+
+/// One outcome where all workers agree, else each worker's.
+Json Replay::combine(const Json& own) const {
+  const std::vector<std::string> all = bootstrap_->exchange(own.dump());
+  Json by_worker = Json::object();
+  bool alike = true;
+  for (std::size_t worker = 0; worker < all.size(); ++worker) {
+    const Json theirs = Json::parse(all[worker]);
+    alike = alike && same_outcome(theirs, own);
+    by_worker[fmt::format("worker{}", worker)] = theirs;
+  }
+  return alike ? own : by_worker;
+}
+
+}  // namespace cohort::conformance

@@ -1,0 +1,57 @@
+// Replays recorded lines and counts what came of them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+
+#include <cohort/cluster/bootstrap.h>
+
+#include "record.h"
+#include "scenario.h"
+
+namespace cohort::conformance {
+
+struct Tally {
+  int replayed = 0;
+  int equal = 0;
+  int different = 0;  ///< on purpose
+  int without_meaning = 0;
+  int pending = 0;
+  int failed = 0;
+
+  Tally& operator+=(const Tally& other);
+};
+
+/// For example `golden: 700 replayed, 600 equal, 90 deliberately different, ...`.
+[[nodiscard]] std::string describe(const Tally& tally);
+
+class Replay {
+ public:
+  /// `bootstrap` connects the workers of `mwms2`, all of which replay its lines; null without workers.
+  Replay(std::span<const Record> records, Bootstrap* bootstrap);
+
+  /// The lines of one layout, or those without one for "". Failures are printed by worker 0.
+  [[nodiscard]] Tally replay(const std::string& layout);
+
+  /// What is wrong with the tables themselves: rules that fit no line, and reasons that
+  /// docs/conformance.md does not explain. Printed; returns their number.
+  [[nodiscard]] int check_tables() const;
+
+  /// Counts lines as not replayed.
+  [[nodiscard]] Tally leave_out(const std::string& layout) const;
+
+ private:
+  void replay_one(const Record& record, const Scenario& scenario, Tally& tally);
+  [[nodiscard]] Json combine(const Json& own) const;
+
+  std::span<const Record> records_;
+  Bootstrap* bootstrap_;
+  std::map<std::string, Scenario, std::less<>> scenarios_;
+};
+
+/// Whether two outcomes are the same: numbers within the records' 6 digits, any error for any error.
+[[nodiscard]] bool same_outcome(const Json& a, const Json& b);
+
+}  // namespace cohort::conformance

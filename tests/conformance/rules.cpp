@@ -1,0 +1,117 @@
+#include "rules.h"
+
+#include <algorithm>
+
+namespace cohort::conformance {
+namespace {
+
+constexpr Rule kRules[] = {
+    // ---- without meaning
+    {"*/run/args_not_tuple", Verdict::kWithoutMeaning, "arguments are a parameter pack"},
+    {"*/run/args_too_many", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/run/fn_not_callable", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/run/type_mismatch", Verdict::kWithoutMeaning, "one function has one return type"},
+    {"*/run/namedtuple_type", Verdict::kWithoutMeaning, "types are static"},
+    {"*/run/local_results_type", Verdict::kWithoutMeaning, "types are static"},
+    {"*/merge/result_type_in_replica", Verdict::kWithoutMeaning, "types are static"},
+    {"*/*/tf_function_outer", Verdict::kWithoutMeaning, "no graph functions"},
+    {"*/*/fn_is_tf_function", Verdict::kWithoutMeaning, "no graph functions"},
+    {"*/*/in_tf_*", Verdict::kWithoutMeaning, "no graph functions"},
+    {"*/merge/kwargs_seen", Verdict::kWithoutMeaning, "no keyword arguments"},
+    {"*/*/axis_string", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/*_axis_string", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/*_axis_float", Verdict::kWithoutMeaning, "an axis is an integer"},
+    {"*/gather/missing_axis", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/reduce/missing_axis", Verdict::kWithoutMeaning, "reduce without an axis is the original's axis=None"},
+    {"*/reduce/op_none", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/reduce/op_aggregation*", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/reduce/*_axis[*", Verdict::kWithoutMeaning, "one kind of list of axes"},
+    {"*/reduce/complex", Verdict::kWithoutMeaning, "no complex dtype"},
+    {"*/*/string", Verdict::kWithoutMeaning, "no string dtype"},
+    {"*/reduce/*python_zero", Verdict::kWithoutMeaning, "numbers have no identity"},
+    {"*/reduce/*numpy_*", Verdict::kWithoutMeaning, "one kind of array: the plain tensor's lines cover it"},
+    {"*/reduce/*none_value", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/allreduce/none_value", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/gather/python", Verdict::kWithoutMeaning, "one kind of array: the plain tensor's line covers it"},
+    {"*/gather/sparse_tensor", Verdict::kWithoutMeaning, "sparse values are IndexedSlices"},
+    {"*/merge/stale_context*", Verdict::kWithoutMeaning, "a context lives as long as its run"},
+    {"*/reduce/*_nested_axis0", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*/ctx/copy", Verdict::kWithoutMeaning, "a strategy is a handle"},
+    {"*/ctx/deepcopy", Verdict::kWithoutMeaning, "a strategy is a handle"},
+    {"mwutil/*_NoneNone", Verdict::kWithoutMeaning, "a task has a type"},
+    {"clusterspec/bad_bytes", Verdict::kWithoutMeaning, "one kind of text"},
+    {"union/bad_kw", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"simple/bad_*", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"*iso_*_str*", Verdict::kWithoutMeaning, "no string dtype"},
+    {"*iso_*_complex*", Verdict::kWithoutMeaning, "no complex dtype"},
+
+    // ---- pending: what a later part of the library brings
+    {"*/input/*", Verdict::kPending, "the input pipeline"},
+    {"*/mwinput/*", Verdict::kPending, "the input pipeline"},
+    {"rebatch/*", Verdict::kPending, "the input pipeline"},
+    {"batchsize/*", Verdict::kPending, "the input pipeline"},
+    {"shard/*", Verdict::kPending, "the input pipeline"},
+    {"inputcontext/*", Verdict::kPending, "the input pipeline"},
+    {"partition/*", Verdict::kPending, "parameter servers"},
+    {"sharded/*", Verdict::kPending, "parameter servers"},
+    {"ps11/*", Verdict::kPending, "parameter servers"},
+    {"ps22/*", Verdict::kPending, "parameter servers"},
+    {"server/*", Verdict::kPending, "parameter servers"},
+    {"preempt/*", Verdict::kPending, "checkpoints"},
+    {"*/var/*", Verdict::kPending, "variables"},
+    {"*/mw/*", Verdict::kPending, "variables"},
+    {"*/ext/*", Verdict::kPending, "StrategyExtended"},
+    {"cdo/*", Verdict::kPending, "cross-device ops"},
+    {"pack/*", Verdict::kPending, "cross-device ops"},
+    {"ctor/*", Verdict::kPending, "StrategyExtended"},
+    {"options/*", Verdict::kPending, "cross-device ops"},
+    {"enums/*", Verdict::kPending, "variables"},
+    {"valuecontext/*", Verdict::kPending, "variables"},
+    {"central2/*", Verdict::kPending, "central storage"},
+    {"*/run/args_nested", Verdict::kPending, "structures of distributed values as arguments"},
+    {"*/run/values_from_function_same", Verdict::kPending, "distribute_values_from_function"},
+    {"*_onread_*", Verdict::kPending, "variables"},
+    {"*_mirrored_var", Verdict::kPending, "variables"},
+    {"*_mirrored_value", Verdict::kPending, "Mirrored"},
+    {"*indexed_slices*", Verdict::kPending, "sparse values"},
+    {"*_slices*", Verdict::kPending, "sparse values"},
+    {"*/gather/plain", Verdict::kPending, "gather of structures and plain values"},
+    {"*/gather/nested", Verdict::kPending, "gather of structures and plain values"},
+    {"*/gather/sparse", Verdict::kPending, "sparse values"},
+    {"*/reduce/op_string*", Verdict::kPending, "operators given as text"},
+    {"*/allreduce/bad_op", Verdict::kPending, "operators given as text"},
+    {"*/allreduce/options", Verdict::kPending, "options of one call"},
+    {"*/*_grad", Verdict::kPending, "gradients of collectives"},
+    {"*/allgather/grad", Verdict::kPending, "gradients of collectives"},
+    {"*/reduce/device", Verdict::kPending, "DeviceScope"},
+    {"*/ctx/update", Verdict::kPending, "update context"},
+    {"*/ctx/in_replica_update", Verdict::kPending, "update context"},
+    {"*/ctx/in_replica_batch_reduce_to", Verdict::kPending, "StrategyExtended"},
+    {"*/ctx/in_replica_broadcast_to", Verdict::kPending, "StrategyExtended"},
+    {"*/ctx/require_scope", Verdict::kPending, "StrategyExtended"},
+    {"*/ctx/props", Verdict::kPending, "StrategyExtended"},
+    {"*/ctx/set_strategy_in_scope", Verdict::kPending, "set_strategy"},
+    {"*/ctx/exit_with_open_*", Verdict::kPending, "set_strategy"},
+};
+
+}  // namespace
+
+bool matches(std::string_view text, std::string_view pattern) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return text == pattern;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (std::size_t skipped = star; skipped <= text.size(); ++skipped)
+    if (matches(text.substr(skipped), rest)) return true;
+  return false;
+}
+
+const Rule* find_rule(std::string_view id) {
+  const auto* const found =
+      std::ranges::find_if(kRules, [&](const Rule& rule) { return matches(id, rule.pattern); });
+  return found == std::end(kRules) ? nullptr : found;
+}
+
+std::span<const Rule> all_rules() { return kRules; }
+
+}  // namespace cohort::conformance

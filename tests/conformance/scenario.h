@@ -1,0 +1,39 @@
+// Scenarios: what golden.jsonl describes in words, done with this library.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layout.h"
+#include "show.h"
+
+namespace cohort::conformance {
+
+/// An outcome that is not the original's, on purpose.
+struct Difference {
+  std::string_view where;                      ///< prefixes of layouts, separated by spaces; empty for all
+  std::string_view why;                        ///< a row of "Deliberate differences" in docs/conformance.md
+  std::function<Json(const Layout&)> outcome;  ///< what comes out instead
+};
+
+struct Scenario {
+  std::string name;                        ///< as in the record's id, without the layout
+  std::function<Json(const Layout&)> run;  ///< returns what comes out, or throws an Error
+  std::vector<Difference> differences = {};
+};
+
+/// What stands for an error of any class in expected outcomes.
+[[nodiscard]] inline Json an_error() { return {{"error", "any"}}; }
+
+[[nodiscard]] std::vector<Scenario> run_scenarios();
+[[nodiscard]] std::vector<Scenario> merge_scenarios();
+[[nodiscard]] std::vector<Scenario> reduce_scenarios();
+[[nodiscard]] std::vector<Scenario> gather_scenarios();
+[[nodiscard]] std::vector<Scenario> all_reduce_scenarios();
+[[nodiscard]] std::vector<Scenario> context_scenarios();
+[[nodiscard]] std::vector<Scenario> afterwards_scenarios();
+[[nodiscard]] std::vector<Scenario> launch_scenarios();
+
+}  // namespace cohort::conformance

@@ -1,0 +1,117 @@
+// `run`: arguments, results, errors.
+#include <sstream>
+
+#include "common.h"
+
+namespace cohort::conformance {
+std::vector<Scenario> run_scenarios() {
+  return {
+      {"run/replica_id", [](const Layout& l) { return show(l.run([](int r) { return number(r); })); }},
+      {"run/num_replicas",
+       [](const Layout& l) {
+         const PerReplica<int> seen =
+             l.strategy().run([](ReplicaContext& replica) { return replica.num_replicas_in_sync(); });
+         return Json{seen[0], l.strategy().num_replicas_in_sync()};
+       }},
+      {"run/none", [](const Layout& l) { return show(l.run([](int) { return None(); })); }},
+      {"run/same_py_object",
+       [](const Layout& l) { return show(l.run([](int) { return std::string("abc"); })); },
+       {{kSeveralReplicas, kIdentity, [](const Layout& l) { return on_each(l, "abc"); }}}},
+      {"run/python_int_equal",
+       [](const Layout& l) { return show(l.run([](int) { return 5; })); },
+       {{kSeveralReplicas, kIdentity, [](const Layout& l) { return on_each(l, 5); }}}},
+      {"run/python_int_diff", [](const Layout& l) { return show(l.run([](int r) { return r + 1; })); }},
+      {"run/python_float_fresh", [](const Layout& l) { return show(l.run([](int) { return 1.5; })); }},
+      {"run/captured_tensor",
+       [](const Layout& l) {
+         const Tensor captured = Tensor::from({1.F, 2.F});
+         return show(l.run([&](int) { return Tensor(captured); }));
+       },
+       {{kSeveralReplicas, kIdentity,
+         [](const Layout& l) {
+           return on_each(l, {1.0, 2.0});
+         }}}},
+      {"run/tuple",
+       [](const Layout& l) {
+         return show(l.run([](int r) {
+           return std::tuple(number(r), None(), std::string("x"),
+                             std::map<std::string, Tensor>{{"k", number(r * 2)}},
+                             std::vector<Tensor>{number(r), number(r + 1)});
+         }));
+       },
+       {{kSeveralReplicas, kIdentity,
+         [](const Layout& l) {
+           const PerReplica<double> ids = l.each([](int r) { return static_cast<double>(r); });
+           return Json{show(ids),
+                       nullptr,
+                       on_each(l, "x"),
+                       {{"k", show(l.each([](int r) { return 2.0 * r; }))}},
+                       {show(ids), show(l.each([](int r) { return r + 1.0; }))}};
+         }}}},
+      {"run/tuple_len_mismatch",
+       [](const Layout& l) {
+         const auto lists = l.run([](int r) {
+           std::vector<Tensor> list;
+           for (int i = 0; i <= r; ++i) list.push_back(number(i));
+           return list;
+         });
+         if (lists.size() == 1) return show(lists[0]);
+         return show(l.strategy().reduce(ReduceOp::kSum, lists));
+       }},
+      {"run/none_on_some",
+       [](const Layout& l) {
+         return show(l.run([](int r) { return r == 0 ? std::optional<Tensor>() : number(r); }));
+       }},
+      {"run/tensor_on_first",
+       [](const Layout& l) {
+         return show(l.run([](int r) { return r == 0 ? std::optional(number(9)) : std::nullopt; }));
+       }},
+      {"run/args_perreplica",
+       [](const Layout& l) {
+         return show(l.strategy().run([](float x) { return x * 10.0; },
+                                      l.each([](int r) { return static_cast<float>(r + 1); })));
+       }},
+      {"run/args_plain",
+       [](const Layout& l) {
+         const Tensor shared = number(3);
+         return show(l.strategy().run(
+             [](ReplicaContext& replica, const Tensor& x) {
+               return x.item<float>() + static_cast<double>(replica.replica_id_in_sync_group());
+             },
+             shared));
+       }},
+      {"run/in_run",
+       [](const Layout& l) { return show(l.run([&](int) { return l.run([](int r) { return r; })[0]; })); },
+       {{"default1", kDefaultInside, [](const Layout& /*l*/) { return Json(0); }}}},
+      {"run/perreplica_repr",
+       [](const Layout& l) {
+         std::ostringstream text;
+         text << l.each([](int r) { return r + 1; });
+         return Json(text.str());
+       },
+       {{"default1 onedevice1", kAlwaysPerReplica,
+         [](const Layout& /*l*/) { return Json("PerReplica:{ 0: 1 }"); }}}},
+      {"run/perreplica_operand_outside",
+       [](const Layout& l) {
+         const auto scope = l.strategy().scope();
+         return show(l.each([](int r) { return r + 1.0; }).local() + 1.0);
+       },
+       {{"default1", kAlwaysPerReplica, [](const Layout& /*l*/) { return Json(2.0); }},
+        {"onedevice1", kAlwaysPerReplica, [](const Layout& /*l*/) { return an_error(); }}}},
+      {"run/local_results",
+       [](const Layout& l) {
+         const Strategy& strategy = l.strategy();
+         return Json{show(strategy.local_results(number(3))),
+                     show(strategy.local_results(l.each([](int r) { return r; }))),
+                     show(strategy.local_results(l.each([](int r) {
+                       return std::map<std::string, int>{{"a", r}, {"b", 5}};
+                     }))),
+                     show(strategy.local_results(l.each([](int) {
+                       return std::vector<int>{1, 2};
+                     }))),
+                     show(strategy.local_results(None()))};
+       }},
+  };
+}
+
+}  // namespace cohort::conformance

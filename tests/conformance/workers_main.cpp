@@ -1,0 +1,27 @@
+// All recorded lines, under the launcher with two ranks. Worker 0 replays those of one process while
+// worker 1 waits; then both replay those of two workers.
+#include <cstdlib>
+#include <iostream>
+
+#include <cohort/mpi/session.h>
+
+#include "replay.h"
+
+int main(int argc, char** argv) {
+  using namespace cohort::conformance;
+  cohort::mpi::Session session(argc, argv);
+  const std::vector<Record> records = read_records(COHORT_GOLDEN_FILE);
+  Replay replay(records, &session);
+  Tally tally;
+  if (session.is_chief()) {
+    for (const char* layout :
+         {"", "default1", "onedevice1", "mirrored2", "mirrored3", "central2", "ps11", "ps22"})
+      tally += Layout::exists(layout) ? replay.replay(layout) : replay.leave_out(layout);
+  }
+  tally += replay.replay("mwms2");
+  if (session.is_chief()) {
+    tally.failed += replay.check_tables();
+    std::cout << describe(tally) << '\n';
+  }
+  return tally.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
