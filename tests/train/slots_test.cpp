@@ -28,8 +28,8 @@ double slope(int step, int element) { return std::cos(step + 0.1 * element); }
 
 template <class Function>
 Tensor filled(DType dtype, Function value) {
-  std::vector<double> values;
-  for (int i = 0; i < kElements; ++i) values.push_back(value(i));
+  std::vector<double> values(kElements);
+  for (int i = 0; i < kElements; ++i) values[static_cast<std::size_t>(i)] = value(i);
   return vector_of(values).cast(dtype);
 }
 
