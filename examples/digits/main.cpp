@@ -51,7 +51,7 @@ Results train(const Options& options, const Strategy& strategy, bool is_chief) {
 
   auto scope = strategy.scope();
   const Mlp model(options.hidden, seed);
-  const Sgd optimizer({.learning_rate = options.learning_rate});
+  Sgd optimizer({.learning_rate = options.learning_rate});
   const auto train_step = [&](const Batch& mine) {
     const Step step = model.step(mine, options.batch);
     optimizer.apply_gradients(step.gradients);

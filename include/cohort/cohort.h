@@ -13,11 +13,15 @@
 #include <cohort/input/dataset.h>
 #include <cohort/input/distribute.h>
 #include <cohort/strategy/central_storage_strategy.h>
+#include <cohort/strategy/logical_device_strategy.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/strategy/strategy.h>
-#include <cohort/train/optimizer.h>
+#include <cohort/train/adam.h>
+#include <cohort/train/loss.h>
+#include <cohort/train/momentum.h>
+#include <cohort/train/sgd.h>
 #include <cohort/value/device_scope.h>
 #include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>

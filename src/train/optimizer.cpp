@@ -1,6 +1,8 @@
 #include <cohort/train/optimizer.h>
 
-#include <cmath>
+#include <unordered_map>
+
+#include <fmt/format.h>
 
 #include <cohort/strategy/strategy.h>
 
@@ -31,43 +33,98 @@ std::vector<Tensor> aggregate(const ReplicaContext& replica, const std::vector<T
   return gradients;
 }
 
+/// One copy that several replicas share: it is updated once, while they wait.
+bool is_shared(const Variable& variable) {
+  const VariableOwner* owner = variable.state()->owner();
+  return owner != nullptr && owner->local_replicas() > 1 && variable.components().size() == 1;
+}
+
 }  // namespace
 
+struct Optimizer::ReplicaState {
+  std::int64_t steps = 0;
+  std::unordered_map<const VariableState*, std::vector<Variable>> slots;
+};
+
+Optimizer::Optimizer(std::vector<std::string> slot_names) : slot_names_(std::move(slot_names)) {}
+
+Optimizer::~Optimizer() = default;
+
+Optimizer::ReplicaState& Optimizer::state_of_this_replica() {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<ReplicaState>& state = states_[current_mode().local_replica];
+  if (state == nullptr) state = std::make_unique<ReplicaState>();
+  return *state;
+}
+
+const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Variable& variable) const {
+  const auto [place, is_new] = state.slots.try_emplace(variable.state().get());
+  if (is_new) {
+    for (const std::string& name : slot_names_)
+      place->second.emplace_back(VariableOptions{.shape = variable.shape(),
+                                                 .dtype = variable.dtype(),
+                                                 .name = fmt::format("{}/{}", variable.name(), name),
+                                                 .trainable = false,
+                                                 .colocate_with = &variable});
+  }
+  return place->second;
+}
+
+void Optimizer::update_component(const Variable& variable, const std::vector<Variable>& slots,
+                                 const Tensor& gradient, std::int64_t step) const {
+  std::vector<Tensor> components;
+  components.reserve(slots.size());
+  for (const Variable& slot : slots) components.push_back(slot.replica_component());
+  update(variable.replica_component(), components, gradient, step);
+}
+
 void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                                GradientAggregation aggregation) const {
+                                GradientAggregation aggregation) {
   const ReplicaContext* replica = get_replica_context();
   if (replica == nullptr) {
     throw WrongContext(
         "apply_gradients was called in cross-replica context; call it inside the function given to run()");
   }
   std::vector<Tensor> values;
+  values.reserve(gradients.size());
   for (const GradientAndVariable& pair : gradients) {
     require_fitting(pair);
     values.push_back(pair.gradient);
   }
   const std::vector<Tensor> sums = aggregate(*replica, values, aggregation);
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    update(gradients[i].variable.replica_component(), sums[i]);
-}
 
-Sgd::Sgd(SgdOptions options) : options_(options) {
-  if (!std::isfinite(options.learning_rate) || options.learning_rate <= 0) {
-    throw InvalidArgument("Sgd: learning_rate is {}; it must be a positive number", options.learning_rate);
+  ReplicaState& state = state_of_this_replica();
+  ++state.steps;
+  std::vector<std::size_t> shared;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Variable& variable = gradients[i].variable;
+    const std::vector<Variable>& slots = slots_of(state, variable);
+    if (is_shared(variable))
+      shared.push_back(i);
+    else
+      update_component(variable, slots, sums[i], state.steps);
   }
-}
-
-void Sgd::update(const Tensor& variable, const Tensor& gradient) const {
-  visit_dtype(variable.dtype(), [&]<class T>(std::type_identity<T>) {
-    if constexpr (HalfElement<T> || std::is_floating_point_v<T>) {
-      using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      const auto rate = static_cast<Wide>(options_.learning_rate);
-      const std::span<T> values = variable.span<T>();
-      const std::span<const T> slopes = gradient.span<T>();
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = T(static_cast<Wide>(values[i]) - rate * static_cast<Wide>(slopes[i]));
-      }
+  if (shared.empty()) return;
+  replica->merge_call([&](const Strategy& strategy) {
+    for (const std::size_t i : shared) {
+      strategy.extended().update(gradients[i].variable, [&](const Variable& variable) {
+        update_component(variable, slots_of(state, variable), sums[i], state.steps);
+      });
     }
   });
+}
+
+std::int64_t Optimizer::iterations() const {
+  const std::lock_guard lock(mutex_);
+  return states_.empty() ? 0 : states_.begin()->second->steps;
+}
+
+std::vector<Variable> Optimizer::slots(const Variable& variable) const {
+  const std::lock_guard lock(mutex_);
+  if (states_.empty()) return {};
+  const auto& slots = states_.begin()->second->slots;
+  const auto found = slots.find(variable.state().get());
+  return found == slots.end() ? std::vector<Variable>() : found->second;
 }
 
 }  // namespace cohort

@@ -1,4 +1,4 @@
-#include <cohort/train/optimizer.h>
+#include <cohort/train/sgd.h>
 
 #include <limits>
 
@@ -96,7 +96,7 @@ TEST_P(OptimizerOfReplicas, SumsTheGradientsAndKeepsTheComponentsEqual) {
   const auto scope = strategy_.scope();
   const Variable weights = variable_of(Tensor::from({10.0f, 20.0f}));
   const Variable bias = variable_of(Tensor::scalar(0.0));
-  const Sgd optimizer({.learning_rate = 0.5});
+  Sgd optimizer({.learning_rate = 0.5});
   for (int step = 0; step < 3; ++step) {
     strategy_.run([&](ReplicaContext& replica) {
       const double mine = replica.replica_id_in_sync_group() + 1;
@@ -129,7 +129,7 @@ TEST_P(OptimizerOfReplicas, TakesTheResultsOfGradientBuckets) {
   const auto scope = strategy_.scope();
   const Variable weights = variable_of(Tensor::from({10.0f, 20.0f}));
   const Variable bias = variable_of(Tensor::scalar(0.0f));
-  const Sgd optimizer({.learning_rate = 0.5});
+  Sgd optimizer({.learning_rate = 0.5});
   const std::vector<TensorSpec> specs{{bias.shape(), bias.dtype()}, {weights.shape(), weights.dtype()}};
   const auto buckets = strategy_.run([&](ReplicaContext& replica) {
     return std::make_shared<GradientBuckets>(replica.communicator(), specs);

@@ -3,10 +3,18 @@
 // component; since all see the same sums, the components stay equal.
 //
 // A gradient is therefore this replica's part of the gradient of the whole batch: scale
-// the loss by the global batch size, not by the replica's.
+// the loss by the global batch size, not by the replica's (see loss.h).
+//
+// What an optimizer keeps for a variable from step to step (its slots) are variables
+// too, made at the variable's first update and colocated with it.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <cohort/value/variable.h>
@@ -27,32 +35,42 @@ enum class GradientAggregation {
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
+
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
 
   /// Called inside `run` (or outside any scope), with the same variables on every replica.
   /// @throws WrongContext in cross-replica context; InvalidArgument when a gradient does not have
   /// its variable's shape and dtype, naming it.
   void apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                       GradientAggregation aggregation = GradientAggregation::kSum) const;
+                       GradientAggregation aggregation = GradientAggregation::kSum);
+
+  /// How often gradients were applied. Not while replicas run.
+  [[nodiscard]] std::int64_t iterations() const;
+
+  /// The slots of a variable, in the order in which the optimizer documents them; none before its first
+  /// update. For checkpoints; not while replicas run.
+  [[nodiscard]] std::vector<Variable> slots(const Variable& variable) const;
 
  protected:
-  /// Updates `variable` in place; both have the same shape and floating dtype.
-  virtual void update(const Tensor& variable, const Tensor& gradient) const = 0;
-};
+  /// `slot_names` are the names of a variable's slots, after its own; they begin at zero.
+  explicit Optimizer(std::vector<std::string> slot_names = {});
 
-struct SgdOptions {
-  double learning_rate = 0.01;
-};
-
-/// Stochastic gradient descent: variable -= learning_rate * gradient.
-class Sgd final : public Optimizer {
- public:
-  /// @throws InvalidArgument for a learning rate that is not a positive number.
-  explicit Sgd(SgdOptions options = {});
+  /// One step, from 1, of one component of a variable, in place. All have the same shape and floating dtype.
+  virtual void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
+                      std::int64_t step) const = 0;
 
  private:
-  void update(const Tensor& variable, const Tensor& gradient) const override;
-  SgdOptions options_;
+  struct ReplicaState;
+  [[nodiscard]] ReplicaState& state_of_this_replica();
+  [[nodiscard]] const std::vector<Variable>& slots_of(ReplicaState& state, const Variable& variable) const;
+  void update_component(const Variable& variable, const std::vector<Variable>& slots, const Tensor& gradient,
+                        std::int64_t step) const;
+
+  std::vector<std::string> slot_names_;
+  mutable std::mutex mutex_;                             ///< of the map: a replica's state is its own
+  std::map<int, std::unique_ptr<ReplicaState>> states_;  ///< by local replica, -1 outside any scope
 };
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <cohort/device/tensor.h>
 
@@ -38,6 +39,7 @@ struct VariableOptions {
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
   std::optional<bool> trainable = {};       ///< when absent: unless ON_READ
+  std::vector<Device> devices = {};         ///< of each component; empty: where the strategy puts them
   const Variable* colocate_with = nullptr;  ///< on the devices of this variable of the same strategy
 };
 

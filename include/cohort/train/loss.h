@@ -1,0 +1,23 @@
+// The loss of a replica's examples as its part of the loss of the whole batch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <cohort/device/tensor.h>
+
+namespace cohort {
+
+struct AverageLossOptions {
+  std::optional<Tensor> sample_weight = {};  ///< of each example, or one for all; shape as the losses
+  std::optional<std::int64_t> global_batch_size = {};  ///< unset: this replica's examples times the replicas
+};
+
+/// The sum of the losses of this replica's examples, divided by the size of the global batch: the
+/// replicas' results sum up to the mean over all examples. A scalar of the losses' dtype.
+/// @throws WrongContext in cross-replica context; InvalidArgument for losses that are not floating, weights
+/// that do not fit, or a batch size below 1. Without a batch size, no examples are an error.
+[[nodiscard]] Tensor compute_average_loss(const Tensor& per_example_loss,
+                                          const AverageLossOptions& options = {});
+
+}  // namespace cohort

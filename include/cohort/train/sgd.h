@@ -1,0 +1,24 @@
+// Stochastic gradient descent.
+#pragma once
+
+#include <cohort/train/optimizer.h>
+
+namespace cohort {
+
+struct SgdOptions {
+  double learning_rate = 0.01;
+};
+
+/// variable -= learning_rate * gradient
+class Sgd final : public Optimizer {
+ public:
+  /// @throws InvalidArgument for a learning rate that is not a positive number.
+  explicit Sgd(SgdOptions options = {});
+
+ private:
+  void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
+              std::int64_t step) const override;
+  SgdOptions options_;
+};
+
+}  // namespace cohort

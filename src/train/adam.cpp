@@ -1,0 +1,30 @@
+#include <cohort/train/adam.h>
+
+#include <cmath>
+
+#include "require_option.h"
+#include "update_kernels.h"
+
+namespace cohort {
+
+Adam::Adam(AdamOptions options) : Optimizer({"first_moment", "second_moment"}), options_(options) {
+  require_positive("Adam", "learning_rate", options.learning_rate);
+  require_decay("Adam", "beta_1", options.beta_1);
+  require_decay("Adam", "beta_2", options.beta_2);
+  require_positive("Adam", "epsilon", options.epsilon);
+}
+
+void Adam::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
+                  std::int64_t step) const {
+  // The moments begin at zero, and so are too small at first.
+  const auto steps = static_cast<double>(step);
+  const double first_bias = 1 - std::pow(options_.beta_1, steps);
+  const double second_bias = 1 - std::pow(options_.beta_2, steps);
+  adam_step(variable, slots[0], slots[1], gradient,
+            {.rate = options_.learning_rate * std::sqrt(second_bias) / first_bias,
+             .beta_1 = options_.beta_1,
+             .beta_2 = options_.beta_2,
+             .epsilon = options_.epsilon});
+}
+
+}  // namespace cohort

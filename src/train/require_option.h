@@ -1,0 +1,22 @@
+// Checks of optimizers' options.
+#pragma once
+
+#include <cmath>
+#include <string_view>
+
+#include <cohort/base/error.h>
+
+namespace cohort {
+
+inline void require_positive(std::string_view optimizer, std::string_view option, double value) {
+  if (std::isfinite(value) && value > 0) return;
+  throw InvalidArgument("{}: {} is {}; it must be a positive number", optimizer, option, value);
+}
+
+/// A share that stays from step to step.
+inline void require_decay(std::string_view optimizer, std::string_view option, double value) {
+  if (value >= 0 && value < 1) return;
+  throw InvalidArgument("{}: {} is {}; it must be from 0 to below 1", optimizer, option, value);
+}
+
+}  // namespace cohort

@@ -1,0 +1,65 @@
+// A replica's part of the mean loss.
+#include <cohort/train/loss.h>
+
+#include <gmock/gmock.h>
+
+#include "../strategy/strategies.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(AverageLoss, DividesByTheGlobalBatch) {
+  const Tensor losses = Tensor::from({1.0F, 2.0F, 6.0F});
+  EXPECT_EQ(compute_average_loss(losses).item<float>(), 3);
+  EXPECT_EQ(compute_average_loss(losses, {.global_batch_size = 18}).item<float>(), 0.5F);
+  EXPECT_EQ(compute_average_loss(losses.cast(DType::kFloat64)).dtype(), DType::kFloat64);
+}
+
+TEST(AverageLoss, WeighsExamples) {
+  const Tensor losses = Tensor::from({1.0F, 2.0F});
+  EXPECT_EQ(compute_average_loss(losses, {.sample_weight = Tensor::from({4.0F, 1.0F})}).item<float>(), 3);
+  EXPECT_EQ(compute_average_loss(losses, {.sample_weight = Tensor::scalar(2)}).item<float>(), 3);
+  EXPECT_THAT(
+      [&] {
+        return compute_average_loss(losses, {.sample_weight = Tensor::from({1.0F, 1.0F, 1.0F})});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("float32[2] has the weights float32[3]")));
+}
+
+TEST(AverageLoss, TakesAnEmptyPartOfAKnownBatch) {
+  const Tensor none = Tensor::zeros({0}, DType::kFloat32);
+  EXPECT_EQ(compute_average_loss(none, {.global_batch_size = 4}).item<float>(), 0);
+  EXPECT_THAT([&] { return compute_average_loss(none); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("pass global_batch_size")));
+}
+
+TEST(AverageLoss, RefusesIntegers) {
+  EXPECT_THAT(
+      [] {
+        return compute_average_loss(Tensor::from({1, 2}));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("int32[2]")));
+}
+
+class AverageLossOfReplicas : public WithReplicas {};
+COHORT_INSTANTIATE_REPLICAS(AverageLossOfReplicas);
+
+TEST_P(AverageLossOfReplicas, SumsUpToTheMean) {
+  const auto parts = strategy_.run([](ReplicaContext& replica) {
+    return compute_average_loss(Tensor::full({2}, DType::kFloat64, replica.replica_id_in_sync_group() + 1));
+  });
+  EXPECT_DOUBLE_EQ(strategy_.reduce(ReduceOp::kSum, parts).item<double>(),
+                   sum_to(replicas()) * 1.0 / replicas());
+}
+
+TEST_P(AverageLossOfReplicas, IsComputedByReplicas) {
+  const auto scope = strategy_.scope();
+  EXPECT_THAT([] { return compute_average_loss(Tensor::from({1.0F})); },
+              ThrowsMessage<WrongContext>(HasSubstr("run()")));
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,161 @@
+// Optimizers that remember: what they do to variables, and where their slots are.
+#include <cmath>
+
+#include <gmock/gmock.h>
+
+#include <cohort/train/adam.h>
+#include <cohort/train/momentum.h>
+
+#include "../strategy/strategies.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pointwise;
+using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
+
+constexpr int kElements = 1003;  // no multiple of any vector
+constexpr int kSteps = 5;
+
+double initial(int element) { return std::sin(element); }
+double slope(int step, int element) { return std::cos(step + 0.1 * element); }
+
+template <class Function>
+Tensor filled(DType dtype, Function value) {
+  std::vector<double> values(kElements);
+  for (int i = 0; i < kElements; ++i) values[static_cast<std::size_t>(i)] = value(i);
+  return vector_of(values).cast(dtype);
+}
+
+/// The values of a variable after some steps of `optimizer`, with gradients rounded to `dtype`.
+std::vector<double> trained(Optimizer& optimizer, DType dtype) {
+  const Variable variable({.name = "weights", .initial_value = filled(dtype, initial)});
+  for (int step = 1; step <= kSteps; ++step)
+    optimizer.apply_gradients({{filled(dtype, [&](int i) { return slope(step, i); }), variable}});
+  return numbers(variable.read());
+}
+
+std::vector<double> momentum_by_hand(const MomentumOptions& options) {
+  std::vector<double> values;
+  for (int i = 0; i < kElements; ++i) {
+    double value = initial(i);
+    double velocity = 0;
+    for (int step = 1; step <= kSteps; ++step) {
+      velocity = options.momentum * velocity - options.learning_rate * slope(step, i);
+      value +=
+          options.nesterov ? options.momentum * velocity - options.learning_rate * slope(step, i) : velocity;
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+std::vector<double> adam_by_hand(const AdamOptions& options) {
+  std::vector<double> values;
+  for (int i = 0; i < kElements; ++i) {
+    double value = initial(i);
+    double first = 0;
+    double second = 0;
+    for (int step = 1; step <= kSteps; ++step) {
+      const double g = slope(step, i);
+      first = options.beta_1 * first + (1 - options.beta_1) * g;
+      second = options.beta_2 * second + (1 - options.beta_2) * g * g;
+      const double rate = options.learning_rate * std::sqrt(1 - std::pow(options.beta_2, step)) /
+                          (1 - std::pow(options.beta_1, step));
+      value -= rate * first / (std::sqrt(second) + options.epsilon);
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+struct Precision {
+  DType dtype;
+  double tolerance;
+};
+constexpr Precision kPrecisions[] = {
+    {DType::kFloat64, 1e-12}, {DType::kFloat32, 1e-5}, {DType::kFloat16, 2e-2}, {DType::kBFloat16, 1e-1}};
+
+TEST(Momentum, FollowsItsFormula) {
+  for (const bool nesterov : {false, true}) {
+    const MomentumOptions options{.learning_rate = 0.1, .momentum = 0.8, .nesterov = nesterov};
+    for (const auto& [dtype, tolerance] : kPrecisions) {
+      Momentum optimizer(options);
+      EXPECT_THAT(trained(optimizer, dtype), Pointwise(DoubleNear(tolerance), momentum_by_hand(options)))
+          << to_string(dtype) << (nesterov ? ", nesterov" : "");
+    }
+  }
+}
+
+TEST(Adam, FollowsItsFormula) {
+  const AdamOptions options{.learning_rate = 0.05, .beta_1 = 0.8, .beta_2 = 0.99};
+  for (const auto& [dtype, tolerance] : kPrecisions) {
+    Adam optimizer(options);
+    EXPECT_THAT(trained(optimizer, dtype), Pointwise(DoubleNear(tolerance), adam_by_hand(options)))
+        << to_string(dtype);
+  }
+}
+
+TEST(Optimizers, RefuseOptionsOutOfRange) {
+  EXPECT_THAT([] { Momentum({.learning_rate = 0}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("learning_rate is 0")));
+  EXPECT_THAT([] { Momentum({.momentum = 1}); }, ThrowsMessage<InvalidArgument>(HasSubstr("momentum is 1")));
+  EXPECT_THAT([] { Adam({.beta_1 = -0.1}); }, ThrowsMessage<InvalidArgument>(HasSubstr("beta_1 is -0.1")));
+  EXPECT_THAT([] { Adam({.beta_2 = 1}); }, ThrowsMessage<InvalidArgument>(HasSubstr("beta_2 is 1")));
+  EXPECT_THAT([] { Adam({.epsilon = 0}); }, ThrowsMessage<InvalidArgument>(HasSubstr("epsilon is 0")));
+}
+
+TEST(Slots, AreMadeAtTheFirstUpdate) {
+  const Variable weights({.shape = {2, 3}, .dtype = DType::kFloat16, .name = "weights"});
+  Adam optimizer;
+  EXPECT_EQ(optimizer.iterations(), 0);
+  EXPECT_THAT(optimizer.slots(weights), IsEmpty());
+  optimizer.apply_gradients({{Tensor::full({2, 3}, DType::kFloat16, 1), weights}});
+  EXPECT_EQ(optimizer.iterations(), 1);
+  const std::vector<Variable> slots = optimizer.slots(weights);
+  ASSERT_THAT(slots, SizeIs(2));
+  EXPECT_EQ(slots[0].name(), "weights/first_moment");
+  EXPECT_EQ(slots[1].name(), "weights/second_moment");
+  for (const Variable& slot : slots) {
+    EXPECT_EQ(slot.shape(), weights.shape());
+    EXPECT_EQ(slot.dtype(), weights.dtype());
+    EXPECT_FALSE(slot.trainable());
+  }
+  optimizer.apply_gradients({{Tensor::full({2, 3}, DType::kFloat16, 1), weights}});
+  EXPECT_EQ(optimizer.slots(weights)[0], slots[0]);
+}
+
+class SlotsOfReplicas : public WithReplicas {};
+COHORT_INSTANTIATE_REPLICAS(SlotsOfReplicas);
+
+TEST_P(SlotsOfReplicas, AreMirroredLikeTheirVariable) {
+  const auto scope = strategy_.scope();
+  const Variable weights({.shape = {2}, .name = "weights"});
+  const Variable bias({.shape = {}, .dtype = DType::kFloat64, .name = "bias"});
+  Momentum optimizer({.learning_rate = 0.5, .momentum = 0.5});
+  for (int step = 0; step < 2; ++step) {
+    strategy_.run([&](ReplicaContext& replica) {
+      const double mine = replica.replica_id_in_sync_group() + 1;
+      optimizer.apply_gradients(
+          {{Tensor::full({2}, DType::kFloat32, mine), weights}, {Tensor::scalar(mine), bias}});
+    });
+  }
+  EXPECT_EQ(optimizer.iterations(), 2);
+  const double sum = sum_to(replicas());
+  // Velocities -sum/2 and -3 sum/4.
+  for (const Tensor& component : weights.components()) EXPECT_THAT(numbers(component), Each(-1.25 * sum));
+  for (const Tensor& component : bias.components()) EXPECT_THAT(numbers(component), ElementsAre(-1.25 * sum));
+  const std::vector<Variable> slots = optimizer.slots(weights);
+  ASSERT_THAT(slots, SizeIs(1));
+  ASSERT_THAT(slots[0].components(), SizeIs(replicas()));
+  for (const Tensor& component : slots[0].components()) EXPECT_THAT(numbers(component), Each(-0.75 * sum));
+}
+
+}  // namespace
+}  // namespace cohort::testing
