@@ -181,7 +181,7 @@ std::string describe(const SweepOptions& sweep, const RunOptions& run) {
   if (collective.moves_data()) {
     text += fmt::format(
         ", {}, inputs {}, {} buffers", sweep.in_place ? "in place" : "out of place",
-        sweep.harness.inputs == Inputs::kRewritten ? "rewritten before each call" : "kept between calls",
+        sweep.harness.inputs == Inputs::kRewritten ? "rewritten each time" : "kept between calls",
         to_string(run.memory));
     if (run.memory == MemoryKind::kPrivate || run.peer) {
       text += fmt::format(", huge pages {}", run.huge_pages ? "on" : "off");

@@ -106,6 +106,15 @@ void require_room_for_members(const NodeGroupOptions& options) {
   }
 }
 
+/// Wrong options are refused before anybody waits for other workers.
+const NodeGroupOptions& checked(const NodeGroupOptions& options) {
+  if (options.members < 1)
+    throw InvalidArgument("a group needs at least one member, not {}", options.members);
+  require_room_for_members(options);
+  static_cast<void>(options.communication.deadline());
+  return options;
+}
+
 template <std::size_t kSize>
 void write_text(std::array<char, kSize>& to, std::string_view text) {
   const std::size_t length = std::min(text.size(), kSize - 1);
@@ -131,16 +140,11 @@ NewSeat::~NewSeat() {
 
 NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
-      memory_(options.memory),
+      memory_(checked(options).memory),
       selection_(Selection::agreed(options.workers, options.exchange)),
       timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
       reproducible_(options.communication.reproducible),
       fault_(options.fault) {
-  if (options.members < 1)
-    throw InvalidArgument("a group needs at least one member, not {}", options.members);
-  require_room_for_members(options);
-  static_cast<void>(
-      options.communication.deadline());  // a wrong time-out is reported here, not by the first collective
   DepartedSeats::of_this_process().sweep();
 
   std::vector<SeatMemory*> own_seats;
