@@ -9,7 +9,7 @@
 
 #include <cohort/strategy/collective_all_reduce.h>
 #include <cohort/strategy/mirrored_strategy.h>
-#include <cohort/train/optimizer.h>
+#include <cohort/train/sgd.h>
 
 namespace {
 
@@ -64,7 +64,7 @@ int main() {
   const auto scope = strategy.scope();
   const Variable slope({.name = "slope"});
   const Variable intercept({.name = "intercept"});
-  const Sgd optimizer({.learning_rate = 0.5});
+  Sgd optimizer({.learning_rate = 0.5});
 
   for (int step = 0; step < 500; ++step) {
     strategy.run([&](ReplicaContext& replica) {

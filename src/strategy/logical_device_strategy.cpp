@@ -20,7 +20,6 @@ StrategyLayout layout_of(const DeviceAssignment& assignment, const Communication
   const int replicas = assignment.num_replicas();
   return {.name = kName,
           .devices = assignment.column(0),
-          .bytes_per_pack = options.bytes_per_pack,
           .connect = [=] { return make_thread_communicators(replicas, options); }};
 }
 

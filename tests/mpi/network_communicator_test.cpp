@@ -107,7 +107,7 @@ TEST(NetworkCommunicator, TakesTheRingWhereItIsAskedFor) {
   const auto communicator = make_communicator();
   const Tensor tensor = filled(30'000, 1);
   for (const auto wish : {CommunicationImplementation::kRing, CommunicationImplementation::kNccl}) {
-    const CallOptions options(*communicator, {.implementation = wish});
+    const CommunicationScope scope(*communicator, {.implementation = wish});
     tensor.fill(1);
     communicator->all_reduce(tensor, ReduceOp::kSum);
     EXPECT_EQ(communicator->last_algorithm(), "two_level_ring");

@@ -101,7 +101,7 @@ void check_batches(Communicator& communicator) {
     for (const std::size_t bytes_per_pack : kLimits) {
       const std::string what = fmt::format("{} in packs of {} bytes", to_string(op), bytes_per_pack);
       BatchReducer reducer;
-      const CallOptions options(communicator, {.bytes_per_pack = bytes_per_pack});
+      const CommunicationScope scope(communicator, {.bytes_per_pack = bytes_per_pack});
       for (int step = 0; step < 3; ++step) {
         const std::vector<Tensor> in_place = own_parts(communicator, mixed_specs(), op);
         reducer.all_reduce(communicator, in_place, op);

@@ -159,7 +159,8 @@ void check_rank_order_of_sizes(Communicator& communicator) {
 void check_rank_order_of_packs(Communicator& communicator) {
   for (const std::size_t limit : {std::size_t{0}, std::size_t{100}, std::size_t{1} << 30}) {
     const std::vector<Tensor> batch = own_tensors(communicator, ReduceOp::kSum);
-    BatchReducer({.bytes_per_pack = limit}).all_reduce(communicator, batch, ReduceOp::kSum);
+    const CommunicationScope scope(communicator, {.bytes_per_pack = limit});
+    BatchReducer().all_reduce(communicator, batch, ReduceOp::kSum);
     expect_results(communicator, batch, ReduceOp::kSum, fmt::format("a batch in packs of {}", limit));
 
     const std::vector<Tensor> gradients = own_tensors(communicator, ReduceOp::kMean);
