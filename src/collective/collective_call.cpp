@@ -162,6 +162,12 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
     }
   }
   const bool majority = 2 * votes > std::ssize(calls);
+  // Calls of another priority come between: then equal calls meet that are not the same ones.
+  const bool numbers_differ = std::ranges::any_of(
+      calls, [&](const CallSignature& other) { return other.sequence != calls.front().sequence; });
+  const auto described = [&](const CallSignature& call) {
+    return numbers_differ ? fmt::format("{} as call #{}", describe(call), call.sequence) : describe(call);
+  };
   std::vector<std::string> listed;
   odd_member = -1;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -174,9 +180,9 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
                          ? "and more"
                          : fmt::format("{} called {}",
                                        describe(callers[i], members[static_cast<std::size_t>(callers[i])]),
-                                       describe(calls[i])));
+                                       described(calls[i])));
   }
-  const std::string others = majority ? fmt::format("the other {} called {}", votes, describe(calls[usual]))
+  const std::string others = majority ? fmt::format("the other {} called {}", votes, described(calls[usual]))
                                       : "none of these calls is that of most members";
   return fmt::format(
       "{} #{}: members disagree: {}; {}. All members must make the same calls in the same order, with the "

@@ -54,7 +54,9 @@ void check_urgent_calls(Communicator& communicator, bool overtakes) {
   const std::int64_t elements = 32'000'000 / members;
   const Tensor large = filled(elements, communicator.rank());
   // Where the calling thread loses its core for long, the large call ends before the small ones begin, or
-  // before the thread looks: it is enough that one member has seen it once.
+  // before the thread looks: it is enough that one member has seen it once. With more members than cores
+  // each of them loses it in most rounds, and nothing need be seen.
+  const bool is_seen = overtakes && members <= static_cast<int>(std::thread::hardware_concurrency());
   constexpr int kMostRounds = 100;
   const Tensor seen = filled(1, 0);
   for (int round = 0; round < kMostRounds && seen.span<float>()[0] == 0; ++round) {
@@ -73,7 +75,7 @@ void check_urgent_calls(Communicator& communicator, bool overtakes) {
     EXPECT_TRUE(bitwise_equal(large, filled(elements, members - 1)));
     seen.copy_from(filled(1, overtook ? 1 : 0));
     communicator.all_reduce(seen, ReduceOp::kMax);
-    if (members == 1 || !overtakes) return;  // alone in place there is nothing to do
+    if (members == 1 || !is_seen) return;  // alone in place there is nothing to do
   }
   EXPECT_EQ(seen.span<float>()[0], 1) << "no urgent call has ever overtaken a normal one";
 }
@@ -109,7 +111,10 @@ void check_order_mismatch(Communicator& communicator) {
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s) << "not at the deadline";
   EXPECT_THAT(text, HasSubstr("members disagree"));
-  EXPECT_THAT(text, HasSubstr("urgent"));
+  // Either pair is found out first: the urgent calls, or the normal ones, which are alike but for their
+  // numbers.
+  EXPECT_THAT(text, HasSubstr("as call #0"));
+  EXPECT_THAT(text, HasSubstr("as call #1"));
 }
 
 void check_missing_in_urgent_call(Communicator& communicator) {
