@@ -9,7 +9,7 @@ int main() {
   const std::vector<Record> records = read_records(COHORT_GOLDEN_FILE);
   Replay replay(records, nullptr);
   Tally tally;
-  for (const char* layout : {"", "default1", "onedevice1", "mirrored2", "mirrored3"})
+  for (const char* layout : {"", "default1", "onedevice1", "mirrored2", "mirrored3", "central2"})
     tally += replay.replay(layout);
   tally.failed += replay.check_tables();
   std::cout << describe(tally) << '\n';

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/strategy/central_storage_strategy.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
@@ -17,6 +18,7 @@ Strategy make_strategy(std::string_view prefix, Bootstrap* bootstrap) {
   if (prefix == "onedevice1") return OneDeviceStrategy(Device::cpu(0));
   if (prefix == "mirrored2") return MirroredStrategy(cpu_devices(2));
   if (prefix == "mirrored3") return MirroredStrategy(cpu_devices(3));
+  if (prefix == "central2") return CentralStorageStrategy(cpu_devices(2), Device::cpu(0));
   if (prefix == "mwms2" && bootstrap != nullptr) return MultiWorkerMirroredStrategy(*bootstrap);
   throw std::invalid_argument(fmt::format("no layout {}", prefix));
 }
@@ -29,7 +31,8 @@ Layout::Layout(std::string_view prefix, Bootstrap* bootstrap)
       strategy_(make_strategy(prefix, bootstrap)) {}
 
 bool Layout::exists(std::string_view prefix) {
-  for (const std::string_view known : {"", "default1", "onedevice1", "mirrored2", "mirrored3", "mwms2"})
+  for (const std::string_view known :
+       {"", "default1", "onedevice1", "mirrored2", "mirrored3", "central2", "mwms2"})
     if (prefix == known) return true;
   return false;
 }

@@ -67,7 +67,6 @@ constexpr Rule kRules[] = {
     {"options/*", Verdict::kPending, "cross-device ops"},
     {"enums/*", Verdict::kPending, "variables"},
     {"valuecontext/*", Verdict::kPending, "variables"},
-    {"central2/*", Verdict::kPending, "central storage"},
     {"*/run/args_nested", Verdict::kPending, "structures of distributed values as arguments"},
     {"*/run/values_from_function_same", Verdict::kPending, "distribute_values_from_function"},
     {"*_onread_*", Verdict::kPending, "variables"},

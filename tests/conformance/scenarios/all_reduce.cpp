@@ -75,7 +75,7 @@ std::vector<Scenario> all_reduce_scenarios() {
            return replica.all_reduce(r == 0 ? ReduceOp::kSum : ReduceOp::kMean, number(r + 1));
          }));
        },
-       {{"mirrored2 mirrored3", "replicas that differ are an error",
+       {{"mirrored2 mirrored3 central2", "replicas that differ are an error",
          [](const Layout& /*l*/) { return an_error(); }}}},
       {"allreduce/different_structure",
        [](const Layout& l) {

@@ -9,7 +9,7 @@
 namespace cohort::conformance {
 
 /// Layouts in which a worker has several replicas.
-inline constexpr std::string_view kSeveralReplicas = "mirrored2 mirrored3";
+inline constexpr std::string_view kSeveralReplicas = "mirrored2 mirrored3 central2";
 
 // The rows of "Deliberate differences" that scenarios of several groups refer to.
 inline constexpr std::string_view kIdentity = "identity of objects";
@@ -41,7 +41,8 @@ inline constexpr std::string_view kAlwaysPerReplica = "always PerReplica";
   if (!(strategy == layout.strategy())) return has_strategy() ? "another" : "_DefaultDistributionStrategy";
   if (layout.is_default()) return "_DefaultDistributionStrategy";
   if (layout.is_one_device()) return "OneDeviceStrategy";
-  return layout.is_multi_worker() ? "CollectiveAllReduceStrategy" : "MirroredStrategy";
+  if (layout.is_multi_worker()) return "CollectiveAllReduceStrategy";
+  return layout.prefix() == "central2" ? "CentralStorageStrategy" : "MirroredStrategy";
 }
 
 /// What a user's function throws.

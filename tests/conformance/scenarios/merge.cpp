@@ -196,7 +196,7 @@ std::vector<Scenario> merge_scenarios() {
                number(replica.replica_id_in_sync_group() + 1));
          }));
        },
-       {{"mirrored2", kIdentity, [](const Layout& l) { return on_each(l, 3.0); }},
+       {{"mirrored2 central2", kIdentity, [](const Layout& l) { return on_each(l, 3.0); }},
         {"mirrored3", kIdentity, [](const Layout& l) { return on_each(l, 6.0); }}}},
       {"merge/first_arg",
        [](const Layout& l) {

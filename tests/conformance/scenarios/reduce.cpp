@@ -119,7 +119,7 @@ void add_values(std::vector<Scenario>& scenarios, ReduceOp op, const std::string
            return std::tuple(number(r + 1), std::map<std::string, std::vector<Tensor>>{{"a", {number(r)}}});
          })));
        },
-       {{"mwms2", "structures everywhere", [=](const Layout&) {
+       {{"mwms2 central2", "structures everywhere", [=](const Layout&) {
            const double share = op == ReduceOp::kMean ? 2 : 1;
            return Json{3.0 / share, {{"a", Json::array({1.0 / share})}}};
          }}}});
@@ -153,7 +153,7 @@ std::vector<Scenario> reduce_scenarios() {
          return with_dtype(l.strategy().reduce(ReduceOp::kMean,
                                                l.each([](int) { return number(100).cast(DType::kInt8); })));
        },
-       {{"mirrored2 mirrored3 mwms2", "the mean of integers does not wrap", [](const Layout&) {
+       {{"mirrored2 mirrored3 central2 mwms2", "the mean of integers does not wrap", [](const Layout&) {
            return Json{100.0, "float32"};
          }}}});
   scenarios.push_back({"reduce/shape_mismatch", [](const Layout& l) {
