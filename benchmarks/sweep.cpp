@@ -179,10 +179,10 @@ std::string describe(const SweepOptions& sweep, const RunOptions& run) {
   std::string text(collective.name);
   if (collective.reduces) text += fmt::format(" ({})", to_string(sweep.op));
   if (collective.moves_data()) {
-    text += fmt::format(
-        ", {}, inputs {}, {} buffers", sweep.in_place ? "in place" : "out of place",
-        sweep.harness.inputs == Inputs::kRewritten ? "rewritten each time" : "kept between calls",
-        to_string(run.memory));
+    text +=
+        fmt::format(", {}, inputs {}, {} buffers", sweep.in_place ? "in place" : "out of place",
+                    sweep.harness.inputs == Inputs::kRewritten ? "rewritten each time" : "kept between calls",
+                    to_string(run.memory));
     if (run.memory == MemoryKind::kPrivate || run.peer) {
       text += fmt::format(", huge pages {}", run.huge_pages ? "on" : "off");
     }

@@ -31,15 +31,11 @@ std::shared_ptr<Channels> Channels::split(std::span<const int> workers) const {
         "a member per worker, or keep it on a node",
         members_);
   }
-  Comm comm;
-  {
-    const Gate::Pass pass = gate().enter();
-    comm = Comm::of_members(collectives_.get(), workers);
-  }
-  auto channels = std::make_shared<Channels>(runtime_, comm.get(), 1);
   const Gate::Pass pass = gate().enter();
-  comm = Comm();
-  return channels;
+  Comm collectives = Comm::of_members(collectives_.get(), workers);
+  Comm messages = Comm::duplicate(collectives.get());
+  return std::shared_ptr<Channels>(
+      new Channels(runtime_, std::move(collectives), std::move(messages), message_bytes_));
 }
 
 Channels::~Channels() {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include <cohort/collective/transport.h>
 
@@ -51,6 +52,14 @@ class Channels {
   void leave_open() noexcept { left_open_ = true; }
 
  private:
+  /// Of workers with a member each.
+  Channels(std::shared_ptr<Runtime> runtime, Comm collectives, Comm messages, std::size_t message_bytes)
+      : runtime_(std::move(runtime)),
+        members_(1),
+        collectives_(std::move(collectives)),
+        messages_(std::move(messages)),
+        message_bytes_(message_bytes) {}
+
   std::shared_ptr<Runtime> runtime_;
   int members_;
   Comm collectives_;

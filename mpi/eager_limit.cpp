@@ -24,10 +24,15 @@ std::size_t longest_message_below(std::size_t limit) noexcept {
 }
 
 std::size_t longest_eager_message() {
-  for (const char* name : kNames) {
-    if (const std::optional<std::size_t> limit = control_variable(name)) return longest_message_below(*limit);
-  }
-  return longest_message_below(kUsualLimit);
+  // The library's variables are found by name among a thousand, and this one stays as it is.
+  static const std::size_t bytes = [] {
+    for (const char* name : kNames) {
+      if (const std::optional<std::size_t> limit = control_variable(name))
+        return longest_message_below(*limit);
+    }
+    return longest_message_below(kUsualLimit);
+  }();
+  return bytes;
 }
 
 }  // namespace cohort::mpi

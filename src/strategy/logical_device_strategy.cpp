@@ -18,9 +18,9 @@ thread_local int current_logical_device = 0;
 
 StrategyLayout layout_of(const DeviceAssignment& assignment, const CommunicationOptions& options) {
   const int replicas = assignment.num_replicas();
-  return {.name = kName,
-          .devices = assignment.column(0),
-          .connect = [=] { return make_thread_communicators(replicas, options); }};
+  return {.name = kName, .devices = assignment.column(0), .connect = [=] {
+            return make_thread_communicators(replicas, options);
+          }};
 }
 
 void require_partition(const Tensor& tensor, std::span<const int> partition, std::size_t devices) {

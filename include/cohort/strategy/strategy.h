@@ -242,6 +242,7 @@ template <class Function>
 auto Strategy::distribute_values_from_function(Function&& function) const {
   extended_->require_cross_replica("distribute_values_from_function");
   std::vector<std::remove_cvref_t<std::invoke_result_t<Function&, ValueContext>>> values;
+  values.reserve(static_cast<std::size_t>(extended_->local_replicas()));
   for (int replica = 0; replica < extended_->local_replicas(); ++replica) {
     values.push_back(
         function(ValueContext{.replica_id_in_sync_group = extended_->first_replica_id() + replica,
