@@ -13,6 +13,7 @@ namespace {
 void run_seeds(WaitOrder order) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
     std::vector<std::unique_ptr<Communicator>> communicators;
+    communicators.reserve(2);
     for (int i = 0; i < 2; ++i) communicators.push_back(session().make_communicator({}));
     add_groups(communicators);
     check_interleaved(communicators, seed, order);
