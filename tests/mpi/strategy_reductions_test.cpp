@@ -71,8 +71,7 @@ TEST(ReductionsOverRanks, Case070_SparseOfAnyLength) {
 
 TEST(ReductionsOverRanks, Case071_Batches) {
   const auto all = strategy();
-  std::vector<std::pair<PerReplica<Tensor>, Destinations>> pairs;
-  for (int i = 0; i < 20; ++i) pairs.emplace_back(counted(all), "cpu:0");
+  const std::vector<std::pair<PerReplica<Tensor>, Destinations>> pairs(20, {counted(all), "cpu:0"});
   for (const Mirrored<Tensor>& total : all.extended().batch_reduce_to("sum", pairs, {.bytes_per_pack = 40}))
     EXPECT_THAT(total[0].span<double>(), ElementsAre(sum(), 10 * workers()));
 }
