@@ -12,10 +12,8 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
 /// Reduces to one device, and counts the values.
@@ -58,7 +56,7 @@ TEST_P(OwnCrossDeviceOps, ReduceInCrossReplicaContext) {
 TEST_P(OwnCrossDeviceOps, ReduceInsideOfReplicas) {
   const auto results = strategy_.run([&](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();
-    const Tensor in_place = Tensor::full({1}, DType::kFloat32, id + 1);
+    Tensor in_place = Tensor::full({1}, DType::kFloat32, id + 1);
     replica.all_reduce_in_place("sum", {{in_place}});
     const auto sums =
         replica.all_reduce("sum", std::pair(id + 1.0, Tensor::from({id, 1})), {.timeout_seconds = 9});
