@@ -167,6 +167,7 @@ void check_groups_beside_each_other(Communicator& communicator) {
     for (const std::size_t index : order) groups[index].reset();
     // Not all communicators move while others are waited for, but all do when they are asked.
     std::vector<const Work*> pending;
+    pending.reserve(started.size());
     for (const Started& one : started) pending.push_back(&one.work);
     while (!pending.empty()) std::erase_if(pending, [](const Work* work) { return work->done(); });
     for (Started& one : started) {
