@@ -36,7 +36,8 @@ std::unique_ptr<Communicator> MpiCommunicator::split(std::optional<int> color, i
   }
   if (ranks.empty()) return nullptr;
   const auto own = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());
-  return std::unique_ptr<Communicator>(new MpiCommunicator(own, infos, group_->split(ranks, own, infos)));
+  return std::unique_ptr<Communicator>(
+      new MpiCommunicator(own, infos, group_->split(ranks, own, infos), options()));
 }
 
 Work MpiCommunicator::begin(const CollectiveCall& call) {

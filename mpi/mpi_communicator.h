@@ -33,8 +33,9 @@ class MpiCommunicator final : public Communicator {
   void carry_out(const CollectiveCall& call) override;
 
  private:
-  MpiCommunicator(int rank, std::vector<MemberInfo> members, std::shared_ptr<Group> group)
-      : Communicator(rank, std::move(members)), group_(std::move(group)) {}
+  MpiCommunicator(int rank, std::vector<MemberInfo> members, std::shared_ptr<Group> group,
+                  const CommunicationOptions& options)
+      : Communicator(rank, std::move(members), options), group_(std::move(group)) {}
 
   std::shared_ptr<Group> group_;
 };

@@ -43,7 +43,8 @@ bool is_shared(const Variable& variable) {
 
 struct Optimizer::ReplicaState {
   std::int64_t steps = 0;
-  std::unordered_map<const VariableState*, std::vector<Variable>> slots;
+  /// By variable, which lives on: another one at its address would be taken for it.
+  std::unordered_map<std::shared_ptr<VariableState>, std::vector<Variable>> slots;
 };
 
 Optimizer::Optimizer(std::vector<std::string> slot_names) : slot_names_(std::move(slot_names)) {}
@@ -58,7 +59,7 @@ Optimizer::ReplicaState& Optimizer::state_of_this_replica() {
 }
 
 const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Variable& variable) const {
-  const auto [place, is_new] = state.slots.try_emplace(variable.state().get());
+  const auto [place, is_new] = state.slots.try_emplace(variable.state());
   if (is_new) {
     for (const std::string& name : slot_names_)
       place->second.emplace_back(VariableOptions{.shape = variable.shape(),
@@ -123,7 +124,7 @@ std::vector<Variable> Optimizer::slots(const Variable& variable) const {
   const std::lock_guard lock(mutex_);
   if (states_.empty()) return {};
   const auto& slots = states_.begin()->second->slots;
-  const auto found = slots.find(variable.state().get());
+  const auto found = slots.find(variable.state());
   return found == slots.end() ? std::vector<Variable>() : found->second;
 }
 

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <optional>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -161,21 +160,6 @@ TEST(NetworkCommunicator, AMessageThatNobodySendsEndsAlone) {
   }
   meet();
   communicator->barrier();
-}
-
-TEST(NetworkCommunicator, ThreadsMayUseCommunicatorsOfTheirOwn) {
-  const auto first = make_communicator();
-  const auto second = make_communicator();
-  const auto sum_often = [](Communicator& communicator) {
-    for (int i = 0; i < 200; ++i) {
-      const Tensor tensor = own_values(1 + i * 100);
-      communicator.all_reduce(tensor, ReduceOp::kSum);
-      ASSERT_TRUE(bitwise_equal(tensor, filled(1 + i * 100, sum_of_ranks())));
-    }
-  };
-  std::thread other([&] { sum_often(*second); });
-  sum_often(*first);
-  other.join();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <optional>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,21 +54,6 @@ TEST(NodeCommunicator, ManyMayBeMadeAndGoWithoutTakingMemory) {
   const NodeHeap::Statistics before = NodeHeap::of_this_process()->statistics();
   for (int i = 0; i < 50; ++i) use_and_drop();
   EXPECT_EQ(NodeHeap::of_this_process()->statistics().growths, before.growths);
-}
-
-TEST(NodeCommunicator, ThreadsMayUseCommunicatorsOfTheirOwn) {
-  const auto first = make_communicator();
-  const auto second = make_communicator();
-  const auto sum_often = [](Communicator& communicator) {
-    for (int i = 0; i < 200; ++i) {
-      const Tensor tensor = own_values(1 + i * 100);
-      communicator.all_reduce(tensor, ReduceOp::kSum);
-      ASSERT_TRUE(bitwise_equal(tensor, filled(1 + i * 100, sum_of_ranks())));
-    }
-  };
-  std::thread other([&] { sum_often(*second); });
-  sum_often(*first);
-  other.join();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // every Communicator fulfils, and what only several processes can show.
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -121,6 +122,21 @@ TEST(CommunicatorOverRanks, ADroppedWorkIsDoneWhenTheCommunicatorIsGone) {
     static_cast<void>(communicator->all_reduce_async(tensor, ReduceOp::kSum));
   }
   EXPECT_TRUE(bitwise_equal(tensor, filled(100'000, sum_of_ranks())));
+}
+
+TEST(CommunicatorOverRanks, ThreadsMayUseCommunicatorsOfTheirOwn) {
+  const auto first = make_communicator();
+  const auto second = make_communicator();
+  const auto sum_often = [](Communicator& communicator) {
+    for (int i = 0; i < 200; ++i) {
+      const Tensor tensor = own_values(1 + i * 100);
+      communicator.all_reduce(tensor, ReduceOp::kSum);
+      ASSERT_TRUE(bitwise_equal(tensor, filled(1 + i * 100, sum_of_ranks())));
+    }
+  };
+  std::thread other([&] { sum_often(*second); });
+  sum_often(*first);
+  other.join();
 }
 
 }  // namespace

@@ -131,6 +131,16 @@ TEST(Slots, AreMadeAtTheFirstUpdate) {
   EXPECT_EQ(optimizer.slots(weights)[0], slots[0]);
 }
 
+TEST(Slots, AreNotThoseOfAVariableThatIsGone) {
+  Momentum optimizer;
+  // Each variable could lie where the one before did.
+  for (std::int64_t elements = 1; elements <= 20; ++elements) {
+    const Variable weights({.shape = {elements}, .name = "weights"});
+    optimizer.apply_gradients({{Tensor::full({elements}, DType::kFloat32, 1), weights}});
+    EXPECT_EQ(optimizer.slots(weights)[0].shape(), weights.shape());
+  }
+}
+
 class SlotsOfReplicas : public WithReplicas {};
 COHORT_INSTANTIATE_REPLICAS(SlotsOfReplicas);
 

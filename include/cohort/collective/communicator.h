@@ -124,7 +124,7 @@ class Communicator {
 
   /// Divides the members into groups. Those of one `color` get a communicator of their own, in the order
   /// of `key`, and of their ranks here where keys are equal; who passes no color takes part in the call and
-  /// gets null. Collective over all members, and blocking. A group keeps this communicator's time-out and
+  /// gets null. Collective over all members, and blocking. A group keeps this communicator's options and
   /// nothing else of it: both are used, fail and go independently of each other.
   /// @throws as any collective; Unavailable on the whole group when a member has no memory for its seat.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
