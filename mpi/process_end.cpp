@@ -19,6 +19,22 @@ namespace {
 constexpr auto kTimeToAbort = std::chrono::seconds(2);
 constexpr auto kTimeToHear = std::chrono::milliseconds(200);
 
+extern "C" void carry_on(int) {}
+
+/// MPI writes to connections whose other end may have died. The error of that write ends in a
+/// message, the signal in silence. A handler, unlike SIG_IGN, is not inherited by other programs.
+void survive_broken_pipes() {
+  struct sigaction action {};
+  if (::sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
+  action.sa_handler = carry_on;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+void end_by_broken_pipes_again() {
+  struct sigaction action {};
+  if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == carry_on) ::signal(SIGPIPE, SIG_DFL);
+}
+
 std::string text_of_current_exception() {
   const std::exception_ptr current = std::current_exception();
   if (!current) return "std::terminate was called";
@@ -44,6 +60,7 @@ void ProcessEnd::take_over() {
     before_ = current;
     std::set_terminate(on_terminate);
   }
+  survive_broken_pipes();
   // Hooks run in reverse order: this one before those that MPI registers when it starts later, and
   // before what was there earlier.
   if (!std::exchange(hooked_, true)) std::atexit(on_exit);
@@ -58,6 +75,7 @@ void ProcessEnd::set_worker(const WorkerInfo& worker, PeerWatch* watch) {
 void ProcessEnd::give_back() {
   const std::lock_guard lock(mutex_);
   if (std::get_terminate() == on_terminate) std::set_terminate(before_);
+  end_by_broken_pipes_again();
   name_.clear();
   watch_ = nullptr;
 }

@@ -21,18 +21,11 @@ Pipe g_pipe;
 std::atomic<bool> g_in_use{false};
 std::atomic<const char*> g_last_words{nullptr};
 
-/// Safe in a handler.
-void speak_last_words() {
-  const char* words = g_last_words.exchange(nullptr);
-  if (words == nullptr) return;
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, words, std::strlen(words));
-}
-
 extern "C" void relay_signal(int signal) {
   const int saved = errno;
   if (::getpid() == g_pipe.owner) {
     // At once, for a launcher's SIGKILL may come before the thread that reads the pipe has a core.
-    speak_last_words();
+    SignalRelay::speak_last_words();
     const auto byte = static_cast<unsigned char>(signal);
     [[maybe_unused]] const ssize_t written = ::write(g_pipe.ends[1], &byte, 1);
   } else {
@@ -79,6 +72,12 @@ SignalRelay::~SignalRelay() {
 
 void SignalRelay::set_last_words(const char* line) const noexcept {
   if (in_use_) g_last_words = line;
+}
+
+void SignalRelay::speak_last_words() noexcept {
+  const char* words = g_last_words.exchange(nullptr);
+  if (words == nullptr) return;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, words, std::strlen(words));
 }
 
 int SignalRelay::fd() const noexcept { return in_use_ ? g_pipe.ends[0] : -1; }

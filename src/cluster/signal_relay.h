@@ -25,6 +25,9 @@ class SignalRelay {
   /// A line, with its end, that is written as soon as a signal comes; it must stay valid.
   void set_last_words(const char* line) const noexcept;
 
+  /// Writes them unless they have been written; safe in a handler.
+  static void speak_last_words() noexcept;
+
   /// Ends this process as the signal would have done without a handler.
   [[noreturn]] static void end_by(int signal) noexcept;
 

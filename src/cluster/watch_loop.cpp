@@ -269,6 +269,7 @@ void Loop::handle_end(const Link& link) {
 void Loop::interrupted_by(int signal) {
   if (dying_of_ != 0) return;
   dying_of_ = signal;
+  SignalRelay::speak_last_words();  // the fault may have become known after the handler ran
   forward({FrameKind::kInterrupted, options_.rank, signal, {}}, nullptr);
   if (options_.rank == 0 && !fault_ && own_failure_.empty()) {
     write_line(fmt::format("cohort: interrupted by {}", signal_name(signal)));
@@ -292,8 +293,6 @@ void Loop::raise(FrameKind kind, int subject, const std::string& message, const 
   // After an interruption the whole job may be on its way down, and ends of processes mean nothing
   // for a moment.
   if ((interruption_ || dying_of_ != 0) && kind == FrameKind::kGone) return;
-  fault_frame_ = {kind, subject, 0, message};
-  forward(fault_frame_, from);
   std::string host;
   if (subject >= 0 && static_cast<std::size_t>(subject) < options_.workers.size()) {
     host = options_.workers[static_cast<std::size_t>(subject)].host;
@@ -302,8 +301,11 @@ void Loop::raise(FrameKind kind, int subject, const std::string& message, const 
                                    message, ErrorOrigin{{}, subject, host});
   last_words_ = fmt::format("cohort: {} ends because {}", describe_worker(options_.rank), message);
   last_line_ = last_words_ + '\n';
-  if (dying_of_ != 0) return write_line(last_words_);
+  // Ready before anybody else can hear of the fault: whoever ends of it may bring the launcher's signal.
   if (signals_) signals_->set_last_words(last_line_.c_str());
+  fault_frame_ = {kind, subject, 0, message};
+  forward(fault_frame_, from);
+  if (dying_of_ != 0) return SignalRelay::speak_last_words();
   record_->publish(*fault_);
   end_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.grace);
   if (leaving_ && !std::exchange(left_is_decided_, true)) left_.set_value(false);
