@@ -2,9 +2,11 @@
 
 #include <exception>
 
+#include <cohort/base/config.h>
 #include <cohort/base/error.h>
 
 #include "eager_limit.h"
+#include "meeting_guard.h"
 
 namespace cohort::mpi {
 
@@ -31,6 +33,7 @@ std::shared_ptr<Channels> Channels::split(std::span<const int> workers) const {
         "a member per worker, or keep it on a node",
         members_);
   }
+  const MeetingGuard guard(config().collective_timeout(), "in a split of a communicator");
   const Gate::Pass pass = gate().enter();
   Comm collectives = Comm::of_members(collectives_.get(), workers);
   Comm messages = Comm::duplicate(collectives.get());

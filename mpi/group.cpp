@@ -12,6 +12,8 @@
 
 #include <cohort/base/config.h>
 
+#include "meeting_guard.h"
+
 namespace cohort::mpi {
 namespace {
 
@@ -179,6 +181,7 @@ std::shared_ptr<Group> Group::split(std::span<const int> ranks, int own,
                                     std::vector<MemberInfo> members) const {
   if (ranks.size() == 1)
     return std::make_shared<Group>(runtime_, MPI_COMM_NULL, own, std::move(members), options_);
+  const MeetingGuard guard(timeout(), "in a split of a communicator");
   Comm comm;
   {
     const Gate::Pass pass = runtime_->gate().enter();
@@ -351,9 +354,13 @@ Error Group::missing(const Operation& operation, std::span<const int> members) c
           ErrorOrigin{operation.name(), first, members_[static_cast<std::size_t>(first)].host}};
 }
 
-std::chrono::duration<double> Group::timeout(const CollectiveCall& call) const {
-  const std::optional<double> set = call.timeout_seconds ? call.timeout_seconds : options_.timeout_seconds;
+std::chrono::duration<double> Group::timeout() const {
+  const std::optional<double> set = options_.timeout_seconds;
   return set ? std::chrono::duration<double>(*set) : config().collective_timeout();
+}
+
+std::chrono::duration<double> Group::timeout(const CollectiveCall& call) const {
+  return call.timeout_seconds ? std::chrono::duration<double>(*call.timeout_seconds) : timeout();
 }
 
 void Group::fail_from(std::uint64_t from, const Error& error, bool tell) {

@@ -88,6 +88,7 @@ class Group {
   void deadline_passed(const Collective& collective);
   void close_inquest();
   [[nodiscard]] const Collective* find(std::uint64_t sequence) const;
+  [[nodiscard]] std::chrono::duration<double> timeout() const;
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const;
   [[nodiscard]] Error missing(const Operation& operation, std::span<const int> members) const;
 

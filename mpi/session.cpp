@@ -21,11 +21,11 @@
 
 #include "calls.h"
 #include "channels.h"
+#include "meeting_guard.h"
 #include "mpi_communicator.h"
 #include "mpi_transport.h"
 #include "process_end.h"
 #include "runtime.h"
-#include "start_guard.h"
 #include "terms.h"
 #include "worker_census.h"
 
@@ -138,7 +138,8 @@ class Session::Impl {
   // In the order of the start; undone in reverse when the constructor fails.
   Claim claim_;
   const Config& settings_ = checked_settings();
-  std::optional<StartGuard> start_guard_{settings_.collective_timeout()};
+  std::optional<MeetingGuard> start_guard_{std::in_place, settings_.collective_timeout(),
+                                           "before the end of its Session's constructor"};
   Library library_;
   const int exceptions_at_start_ = std::uncaught_exceptions();
   std::shared_ptr<Runtime> runtime_;

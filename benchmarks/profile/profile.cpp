@@ -50,6 +50,10 @@ std::vector<std::span<std::byte>> split(std::span<std::byte> whole, const Model&
   return parts;
 }
 
+void wait_for(std::span<Work> works) {
+  for (Work& work : works) work.wait();
+}
+
 class Profile {
  public:
   Profile(const Model& model, const ProfileOptions& options, const RunOptions& run, const Member& member);
@@ -64,7 +68,8 @@ class Profile {
   [[nodiscard]] ProfileRow measure_overlapped(double compute_us, double alone_us);
   [[nodiscard]] ProfileRow to_row(const Mode& mode, const Record& record) const;
   [[nodiscard]] MpiCall mpi_call() const;
-  void start_all(double compute_us) const;
+  [[nodiscard]] std::vector<Work> start_all(double compute_us) const;
+  void start_and_wait();
 
   const Model& model_;
   const ProfileOptions& options_;
@@ -82,6 +87,7 @@ class Profile {
   std::optional<Gradients> fused_gradients_;
   std::optional<Gradients> peer_gradients_;
   std::size_t steps_taken_ = 0;
+  std::vector<double> start_us_;  ///< of one call, in each step of `async`
 };
 
 Profile::Profile(const Model& model, const ProfileOptions& options, const RunOptions& run,
@@ -126,7 +132,7 @@ MpiCall Profile::mpi_call() const {
 }
 
 /// A backward pass of `compute_us`: computes each tensor's part of it, and then starts its all-reduce.
-void Profile::start_all(double compute_us) const {
+std::vector<Work> Profile::start_all(double compute_us) const {
   const double us_per_element = compute_us / static_cast<double>(model_.elements());
   std::vector<Work> works;
   works.reserve(tensors_.size());
@@ -134,7 +140,15 @@ void Profile::start_all(double compute_us) const {
     if (compute_us > 0) busy_loop_.run(us_per_element * static_cast<double>(tensor.elements()));
     works.push_back(member_.communicator->all_reduce_async(tensor, ReduceOp::kSum));
   }
-  for (Work& work : works) work.wait();
+  return works;
+}
+
+void Profile::start_and_wait() {
+  const std::uint64_t before = member_.clock->now();
+  std::vector<Work> works = start_all(0);
+  start_us_.push_back(member_.clock->microseconds(member_.clock->now() - before) /
+                      static_cast<double>(tensors_.size()));
+  wait_for(works);
 }
 
 std::vector<Mode> Profile::modes_without_computing() {
@@ -150,7 +164,7 @@ std::vector<Mode> Profile::modes_without_computing() {
                      communicator.all_reduce(fused_, ReduceOp::kSum);
                    }});
   modes.push_back(
-      {.library = "cohort", .name = "async", .gradients = &*gradients_, .run = [&] { start_all(0); }});
+      {.library = "cohort", .name = "async", .gradients = &*gradients_, .run = [&] { start_and_wait(); }});
   if (!with_peer_) return modes;
   modes.push_back({.library = "mpi", .name = "per_tensor", .gradients = &*peer_gradients_, .run = [&] {
                      MpiCall call = mpi_call();
@@ -213,7 +227,8 @@ ProfileRow Profile::measure_overlapped(double compute_us, double alone_us) {
   const std::vector<Mode> modes{
       {.library = {}, .name = "compute", .run = [&] { busy_loop_.run(compute_us); }},
       {.library = "cohort", .name = "overlapped", .gradients = &*gradients_, .run = [&] {
-         start_all(compute_us);
+         std::vector<Work> works = start_all(compute_us);
+         wait_for(works);
        }}};
   const std::vector<Record> records = take_steps(modes);
   ProfileRow row = to_row(modes[1], records[1]);
@@ -256,6 +271,8 @@ ProfileResult Profile::measure() {
   const std::vector<Mode> modes = modes_without_computing();
   const std::vector<Record> records = take_steps(modes);
   for (std::size_t i = 0; i < modes.size(); ++i) result.rows.push_back(to_row(modes[i], records[i]));
+  member_.team->take_maximum(start_us_);
+  result.start_us = median(start_us_);
   const double alone_us = exposed(result.rows, "cohort", "async").value();
   result.rows.push_back(
       measure_overlapped(options_.compute_ms ? *options_.compute_ms * 1e3 : alone_us, alone_us));

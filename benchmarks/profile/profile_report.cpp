@@ -41,9 +41,11 @@ void write_json(std::ostream& stream, const Environment& environment, const Prof
                     {"ratio_to_mpi_fused", or_null(row.ratio_to_fused)},
                     {"wrong", or_null(row.wrong)}});
   }
-  const Json profile{{"model", result.model},     {"tensors", result.tensors}, {"elements", result.elements},
-                     {"bytes", result.bytes},     {"dtype", result.dtype},     {"buffers", result.buffers},
-                     {"members", result.members}, {"steps", result.steps},     {"results", rows}};
+  const Json profile{{"model", result.model},       {"tensors", result.tensors},
+                     {"elements", result.elements}, {"bytes", result.bytes},
+                     {"dtype", result.dtype},       {"buffers", result.buffers},
+                     {"members", result.members},   {"steps", result.steps},
+                     {"start_us", result.start_us}, {"results", rows}};
   stream << Json{{"environment", to_json(environment)}, {"profile", profile}}.dump(2) << "\n";
 }
 
@@ -56,7 +58,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Pro
              result.dtype, result.buffers, result.steps);
   stream
       << "# exposed: what communication adds to the step; hidden: what it takes alone (async), less that;\n"
-         "# ratios: MPI's time over the exposed time, so above 1 this one is faster\n\n";
+         "# ratios: MPI's time over the exposed time, so above 1 this one is faster\n";
+  fmt::print(stream, "# starting one call asynchronously takes {} us\n\n", three_digits(result.start_us));
   constexpr auto kRow = "{:<20} {:>10} {:>10} {:>10} {:>10} {:>8} {:>11} {:>9} {:>6}\n";
   fmt::print(stream, kRow, "mode", "step", "compute", "exposed", "hidden", "hidden", "ratio to MPI", "to MPI",
              "wrong");

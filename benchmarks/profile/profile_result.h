@@ -31,6 +31,7 @@ struct ProfileResult {
   std::string buffers;
   int members = 0;
   int steps = 0;
+  double start_us = 0;  ///< to start one call asynchronously
   std::vector<ProfileRow> rows;
 };
 

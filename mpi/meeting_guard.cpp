@@ -1,4 +1,4 @@
-#include "start_guard.h"
+#include "meeting_guard.h"
 
 #include <unistd.h>
 
@@ -11,33 +11,32 @@
 
 namespace cohort::mpi {
 
-StartGuard::StartGuard(std::chrono::duration<double> limit) {
+MeetingGuard::MeetingGuard(std::chrono::duration<double> limit, const char* place) : place_(place) {
   if (limit.count() > 0) thread_ = start_quiet_thread([this, limit] { run(limit); });
 }
 
-StartGuard::~StartGuard() {
+MeetingGuard::~MeetingGuard() {
   {
     const std::lock_guard lock(mutex_);
-    is_started_ = true;
+    all_came_ = true;
   }
-  started_.notify_one();
+  changed_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
-void StartGuard::run(std::chrono::duration<double> limit) {
+void MeetingGuard::run(std::chrono::duration<double> limit) {
   std::unique_lock lock(mutex_);
   // In steps, since the sum of now and a very long limit would overflow.
   for (double left = limit.count(); left > 0; left -= 60) {
     const std::chrono::duration<double> step(std::min(left, 60.0));
-    if (started_.wait_for(lock, step, [this] { return is_started_; })) return;
+    if (changed_.wait_for(lock, step, [this] { return all_came_; })) return;
   }
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   write_line(
       fmt::format("cohort: host {}, pid {}: the workers have not come together within {:.4g} s "
-                  "(COHORT_COLLECTIVE_TIMEOUT_SECONDS). One of them has died or hangs before the end of its "
-                  "Session's constructor",
-                  host.data(), ::getpid(), limit.count()));
+                  "(COHORT_COLLECTIVE_TIMEOUT_SECONDS). One of them has died, failed or hangs {}",
+                  host.data(), ::getpid(), limit.count(), place_));
   ::_exit(1);
 }
 

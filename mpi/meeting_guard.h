@@ -1,0 +1,32 @@
+// Bounds what waits inside MPI until all workers have come: the start of a Session, before
+// they watch each other, and the making of MPI communicators. No error gets out of there,
+// so the guard ends this process with a line, like a collective's deadline.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace cohort::mpi {
+
+class MeetingGuard {
+ public:
+  /// No limit when zero. `place` is where in the program the missing are looked for.
+  MeetingGuard(std::chrono::duration<double> limit, const char* place);
+  ~MeetingGuard();
+
+  MeetingGuard(const MeetingGuard&) = delete;
+  MeetingGuard& operator=(const MeetingGuard&) = delete;
+
+ private:
+  void run(std::chrono::duration<double> limit);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool all_came_ = false;
+  const char* const place_;
+  std::thread thread_;
+};
+
+}  // namespace cohort::mpi
