@@ -207,14 +207,15 @@ class DirectExchange {
     for (int step = 0; step < targets.count; ++step) function(output((targets.first + step) % place_.size));
   }
 
-  /// In place, the hardware's own guesses are best at every size.
+  /// In place, the hardware's own guesses are best at every size, unless converting the elements keeps
+  /// the processor from looking far enough ahead.
   [[nodiscard]] ReductionHints hints_for(const Share& share) const noexcept {
     ReductionHints hints;
-    if (in_place_) return hints;
+    if (in_place_ && !is_half(call_.dtype)) return hints;
     const std::size_t whole = share.bytes * static_cast<std::size_t>(place_.size);
     if (whole <= kLargestPrefetch) hints.prefetch_outputs_bytes = kPrefetchAhead;
-    hints.stream = whole >= kSmallestStream;
-    hints.stream_others = whole >= kSmallestStreamOthers;
+    hints.stream = !in_place_ && whole >= kSmallestStream;
+    hints.stream_others = !in_place_ && whole >= kSmallestStreamOthers;
     return hints;
   }
 
