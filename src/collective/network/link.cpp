@@ -240,10 +240,10 @@ Steps Link::hold_roll_call(const CollectiveCall& call) {
   if (neighbours > 0) put_contributions(payload);
   Steps exchange = roll_call_.carry_out();
   co_await finished(exchange);
-  const std::optional<Error> error = roll_call_.disagreement(seat_.name_of(call), seat_.group().members());
-  if (!error) co_return;
+  if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
-  seat_.fail(inquest_.listen(true).value_or(*error));
+  if (const std::optional<Error> error = inquest_.listen(true)) seat_.fail(*error);
+  seat_.fail(roll_call_.disagreement(seat_.name_of(call), seat_.group().members()));
 }
 
 Steps Link::carry_out_large(const CollectiveCall& call) {

@@ -90,16 +90,16 @@ std::span<const std::byte> RollCall::payload_of(int node) const {
           header.payload_bytes};
 }
 
-std::optional<Error> RollCall::disagreement(const std::string& name,
-                                            std::span<const MemberInfo> members) const {
+bool RollCall::is_unanimous() const {
   const Header own = header_of(0);
-  bool agreed = true;
   for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
     const Header header = header_of(entry);
-    agreed = agreed && header.signatures == 0 && header.signature == own.signature;
+    if (header.signatures != 0 || header.signature != own.signature) return false;
   }
-  if (agreed) return std::nullopt;
+  return true;
+}
 
+Error RollCall::disagreement(const std::string& name, std::span<const MemberInfo> members) const {
   std::vector<std::optional<CallSignature>> by_rank(members.size());
   for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
     const Header header = header_of(entry);

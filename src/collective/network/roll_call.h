@@ -7,7 +7,6 @@
 // what it knows to the one 2^k before it. Cost  ceil(log2 p) alpha + (p-1) n beta.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,9 +42,10 @@ class RollCall {
   /// Afterwards: the payload of a node.
   [[nodiscard]] std::span<const std::byte> payload_of(int node) const;
 
-  /// The error that ends the call on all members, if they do not agree; the same on all leaders.
-  [[nodiscard]] std::optional<Error> disagreement(const std::string& name,
-                                                  std::span<const MemberInfo> members) const;
+  /// Whether all members have called the same.
+  [[nodiscard]] bool is_unanimous() const;
+  /// The error that ends the call on all members if they have not; the same on all leaders.
+  [[nodiscard]] Error disagreement(const std::string& name, std::span<const MemberInfo> members) const;
 
  private:
   struct Header;
