@@ -5,6 +5,7 @@
 #include <new>
 
 #include <cohort/collective/batch_reducer.h>
+#include <cohort/collective/gradient_buckets.h>
 #include <cohort/device/memory_limits.h>
 
 #include "agreed_error.h"
@@ -54,6 +55,19 @@ void wait_for(std::span<Work> works) {
   for (Work& work : works) work.wait();
 }
 
+std::vector<TensorSpec> specs(const Model& model, DType dtype) {
+  std::vector<TensorSpec> specs;
+  for (const std::size_t elements : model.gradients)
+    specs.push_back({.shape = Shape{static_cast<std::int64_t>(elements)}, .dtype = dtype});
+  return specs;
+}
+
+std::vector<std::span<std::byte>> raw(GradientBuckets& buckets) {
+  std::vector<std::span<std::byte>> spans;
+  for (std::size_t i = 0; i < buckets.size(); ++i) spans.push_back(buckets.tensor(i).raw());
+  return spans;
+}
+
 class Profile {
  public:
   Profile(const Model& model, const ProfileOptions& options, const RunOptions& run, const Member& member);
@@ -65,11 +79,12 @@ class Profile {
   void step(const Mode& mode, Record& record);
   [[nodiscard]] std::vector<Record> take_steps(std::span<const Mode> modes);
   [[nodiscard]] std::vector<Mode> modes_without_computing();
-  [[nodiscard]] ProfileRow measure_overlapped(double compute_us, double alone_us);
+  [[nodiscard]] std::vector<ProfileRow> measure_overlapped(double compute_us, double alone_us);
   [[nodiscard]] ProfileRow to_row(const Mode& mode, const Record& record) const;
   [[nodiscard]] MpiCall mpi_call() const;
   [[nodiscard]] std::vector<Work> start_all(double compute_us) const;
   void start_and_wait();
+  void announce_all(double compute_us);
 
   const Model& model_;
   const ProfileOptions& options_;
@@ -83,7 +98,9 @@ class Profile {
   Tensor fused_;
   BatchReducer batch_;
   std::optional<PrivateMemory> peer_memory_;
+  GradientBuckets buckets_;
   std::optional<Gradients> gradients_;
+  std::optional<Gradients> bucket_gradients_;
   std::optional<Gradients> fused_gradients_;
   std::optional<Gradients> peer_gradients_;
   std::size_t steps_taken_ = 0;
@@ -99,11 +116,13 @@ Profile::Profile(const Model& model, const ProfileOptions& options, const RunOpt
       values_(run.dtype, ReduceOp::kSum, member.size()),
       busy_loop_((member.team->barrier(), *member.clock)),
       with_peer_(member.peers != nullptr && why_mpi_cannot_reduce(run.dtype, ReduceOp::kSum).empty() &&
-                 why_mpi_cannot_count(model.elements()).empty()) {
+                 why_mpi_cannot_count(model.elements()).empty()),
+      buckets_(*member.communicator, specs(model, run.dtype)) {
   require_memory();
   for (const std::size_t elements : model.gradients) tensors_.push_back(make_tensor(elements, run));
   fused_ = make_tensor(model.elements(), run);
   gradients_.emplace(raw(tensors_), values_, member.rank());
+  bucket_gradients_.emplace(raw(buckets_), values_, member.rank());
   fused_gradients_.emplace(split(fused_.raw(), model, run.dtype), values_, member.rank());
   if (with_peer_) {
     peer_memory_.emplace(model.elements() * size_of(run.dtype), run.huge_pages);
@@ -111,9 +130,9 @@ Profile::Profile(const Model& model, const ProfileOptions& options, const RunOpt
   }
 }
 
-/// The tensors, the fused and the packed ones, the peer's, and a tenth for the rest.
+/// The tensors, the fused and the packed ones, the buckets', the peer's, and a tenth for the rest.
 void Profile::require_memory() const {
-  const double wanted = 1.1 * (with_peer_ ? 4 : 3) * member_.members_on_node *
+  const double wanted = 1.1 * (with_peer_ ? 5 : 4) * member_.members_on_node *
                         static_cast<double>(model_.elements()) * static_cast<double>(size_of(run_.dtype));
   const bool lacking = wanted > static_cast<double>(available_memory());
   const std::uint64_t without = member_.team->sum(lacking ? 1 : 0);
@@ -149,6 +168,16 @@ void Profile::start_and_wait() {
   start_us_.push_back(member_.clock->microseconds(member_.clock->now() - before) /
                       static_cast<double>(tensors_.size()));
   wait_for(works);
+}
+
+/// The same with buckets, each of which starts when its last gradient is ready.
+void Profile::announce_all(double compute_us) {
+  const double us_per_element = compute_us / static_cast<double>(model_.elements());
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    busy_loop_.run(us_per_element * static_cast<double>(model_.gradients[i]));
+    buckets_.ready(i);
+  }
+  buckets_.wait();
 }
 
 std::vector<Mode> Profile::modes_without_computing() {
@@ -223,20 +252,31 @@ ProfileRow Profile::to_row(const Mode& mode, const Record& record) const {
 }
 
 /// The backward pass with communication in it, of which so much is hidden as `alone_us` exceeds what it adds.
-ProfileRow Profile::measure_overlapped(double compute_us, double alone_us) {
+std::vector<ProfileRow> Profile::measure_overlapped(double compute_us, double alone_us) {
   const std::vector<Mode> modes{
       {.library = {}, .name = "compute", .run = [&] { busy_loop_.run(compute_us); }},
-      {.library = "cohort", .name = "overlapped", .gradients = &*gradients_, .run = [&] {
-         std::vector<Work> works = start_all(compute_us);
-         wait_for(works);
+      {.library = "cohort",
+       .name = "overlapped",
+       .gradients = &*gradients_,
+       .run =
+           [&] {
+             std::vector<Work> works = start_all(compute_us);
+             wait_for(works);
+           }},
+      {.library = "cohort", .name = "buckets", .gradients = &*bucket_gradients_, .run = [&] {
+         announce_all(compute_us);
        }}};
   const std::vector<Record> records = take_steps(modes);
-  ProfileRow row = to_row(modes[1], records[1]);
-  row.compute_us = median(records[0].step_us);
-  row.exposed_us = std::max(row.step_us - row.compute_us, 0.0);
-  row.hidden_us = std::max(alone_us - row.exposed_us, 0.0);
-  row.hidden_share = alone_us > 0 ? *row.hidden_us / alone_us : 0;
-  return row;
+  std::vector<ProfileRow> rows;
+  for (std::size_t mode = 1; mode < modes.size(); ++mode) {
+    ProfileRow row = to_row(modes[mode], records[mode]);
+    row.compute_us = median(records[0].step_us);
+    row.exposed_us = std::max(row.step_us - row.compute_us, 0.0);
+    row.hidden_us = std::max(alone_us - row.exposed_us, 0.0);
+    row.hidden_share = alone_us > 0 ? *row.hidden_us / alone_us : 0;
+    rows.push_back(row);
+  }
+  return rows;
 }
 
 /// What `mode` of `library` adds to a step, if it was measured.
@@ -274,8 +314,9 @@ ProfileResult Profile::measure() {
   member_.team->take_maximum(start_us_);
   result.start_us = median(start_us_);
   const double alone_us = exposed(result.rows, "cohort", "async").value();
-  result.rows.push_back(
-      measure_overlapped(options_.compute_ms ? *options_.compute_ms * 1e3 : alone_us, alone_us));
+  for (const ProfileRow& row :
+       measure_overlapped(options_.compute_ms ? *options_.compute_ms * 1e3 : alone_us, alone_us))
+    result.rows.push_back(row);
   compare_with_peer(result.rows);
   return result;
 }

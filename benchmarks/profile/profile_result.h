@@ -10,7 +10,7 @@ namespace cohort::bench {
 
 struct ProfileRow {
   std::string library;  ///< `cohort` or `mpi`
-  std::string mode;     ///< `per_tensor`, `packed`, `fused`, `async` or `overlapped`
+  std::string mode;     ///< `per_tensor`, `packed`, `fused`, `async`, `overlapped` or `buckets`
   double step_us =
       0;  ///< communication, and computing where they overlap; slowest member, median of the steps
   double compute_us = 0;                      ///< of it, what computing takes alone

@@ -118,16 +118,16 @@ fi
 echo "profile: the gradients of a model"
 printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"
 profile=("${program[@]}" profile --model "$scratch/tiny.csv" --steps 2)
-modes="cohort,per_tensor cohort,packed cohort,fused cohort,async mpi,per_tensor mpi,fused cohort,overlapped"
+modes="cohort,per_tensor cohort,packed cohort,fused cohort,async mpi,per_tensor mpi,fused cohort,overlapped cohort,buckets"
 for options in "" "--buffers private --compute-ms 2 --dtype float64"; do
   # shellcheck disable=SC2086  # several options
   succeeds "${profile[@]}" $options --format csv
   same "modes" "$modes" "$(tail -n +2 "$scratch/out" | cut -d, -f2,3 | paste -sd' ')"
   same "rows that are not complete and right" 0 "$(awk -F, 'NR > 1 && !(NF == 14 && $7 > 0 && $14 == 0)' "$scratch/out" | wc -l)"
-  same "hidden shares outside of 0 to 1" 0 "$(awk -F, '$3 == "overlapped" && !($11 >= 0 && $11 <= 1)' "$scratch/out" | wc -l)"
+  same "hidden shares outside of 0 to 1" 0 "$(awk -F, '($3 == "overlapped" || $3 == "buckets") && !($11 >= 0 && $11 <= 1)' "$scratch/out" | wc -l)"
 done
 succeeds "${profile[@]}" --dtype bfloat16 --format json --output "$scratch/profile.json"
-same "bfloat16: model, tensors, elements, rows" "tiny 4 73012 5" "$("$json_value" /profile/model /profile/tensors \
+same "bfloat16: model, tensors, elements, rows" "tiny 4 73012 6" "$("$json_value" /profile/model /profile/tensors \
   /profile/elements /profile/results <"$scratch/profile.json" | paste -sd' ')"
 grep -q 'cohort: overlapped' "$scratch/out" || fail "no table beside the file: $(cat "$scratch/out")"
 

@@ -1,5 +1,8 @@
 #include "progress.h"
 
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +15,33 @@
 #include "waiting.h"
 
 namespace cohort::node {
+namespace {
+
+/// The kernel's sched_attr; its header cannot be included beside the C library's.
+struct SchedulingAttributes {
+  std::uint32_t size = sizeof(SchedulingAttributes);
+  std::uint32_t policy = SCHED_OTHER;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime_ns = 0;  ///< the slice
+  std::uint64_t deadline_ns = 0;
+  std::uint64_t period_ns = 0;
+};
+
+/// Has the system run this thread often and briefly: where it shares a core with a thread that computes,
+/// it then gets there within 0.1 ms of its wish, and not after the other one's slice of some 3 ms. Linux
+/// from 6.12 on heeds it. Threads with real-time priority keep that.
+void ask_for_short_slices() noexcept {
+  if (::sched_getscheduler(0) != SCHED_OTHER) return;
+  constexpr std::uint64_t kShortestSlice = 100'000;
+  const SchedulingAttributes attributes{
+      .nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid))),
+      .runtime_ns = kShortestSlice};
+  static_cast<void>(::syscall(SYS_sched_setattr, 0, &attributes, 0));
+}
+
+}  // namespace
 
 // Never destroyed, for static objects may start calls to the very end; only its thread is ended.
 Progress& Progress::of_this_process() {
@@ -54,6 +84,7 @@ void Progress::attend(std::shared_ptr<Member> member) {
 }
 
 void Progress::serve() {
+  ask_for_short_slices();
   std::vector<std::shared_ptr<Member>> members;
   Waiting waiting(true);
   while (true) {
