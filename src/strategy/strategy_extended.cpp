@@ -142,20 +142,17 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
   }
 }
 
-StrategyExtended::Team StrategyExtended::make_team() const {
-  const auto cores = split_cores(allowed_cores(), local_replicas());
-  Team team;
-  for (const auto& device_cores : cores) team.push_back(std::make_unique<DeviceThread>(device_cores));
-  return team;
+std::unique_ptr<ReplicaTeam> StrategyExtended::make_team() const {
+  return std::make_unique<ReplicaTeam>(split_cores(allowed_cores(), local_replicas()));
 }
 
 void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&)>& body) {
   // A merge function may call run again, while the threads of the outer run are parked.
   if (teams_.size() == depth_) teams_.push_back(make_team());
-  ReplicaRun run(*this, body);
+  ReplicaRun run(*this, body, *teams_[depth_]);
   ++depth_;
   try {
-    run.execute(teams_[depth_ - 1]);
+    run.execute();
     --depth_;
   } catch (...) {
     --depth_;
