@@ -14,6 +14,8 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::string_view kProfile = "profile";
+constexpr std::string_view kDispatch = "dispatch";
+constexpr int kMostLoops = 1000;
 constexpr unsigned kHelpColumns = 108;
 constexpr int kMostThreads = 1024;
 
@@ -51,7 +53,7 @@ po::options_description profile_options() {
 }
 
 po::options_description common_options() {
-  po::options_description options("Options of both", kHelpColumns);
+  po::options_description options("Options of sweeps and profiles", kHelpColumns);
   add_text(options, "dtype", "NAME", "type of the elements; default float32");
   add_text(options, "members", "ranks|threads",
            "who takes part: the ranks (default), or threads of this process");
@@ -64,29 +66,48 @@ po::options_description common_options() {
   auto add = options.add_options();
   add("check", "compare every element with the exact result, outside the timer (default)");
   add("no-check", "do not");
+  return options;
+}
+
+po::options_description dispatch_options() {
+  po::options_description options("Options of dispatch", kHelpColumns);
+  add_text(options, "loops", "N", "loops per figure, of which the median counts; default 5");
+  return options;
+}
+
+po::options_description report_options() {
+  po::options_description options("Options of the report", kHelpColumns);
   add_text(options, "format", "NAME", "table (default), csv or json");
   add_text(options, "output", "FILE", "write the report there; the table is printed as well");
-  add("help,h", "print this text");
+  options.add_options()("help,h", "print this text");
   return options;
 }
 
 std::string names_of(std::span<const Collective* const> collectives) {
   std::string names;
   for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
-  return names + std::string(kProfile);
+  return fmt::format("{}{}, {}", names, kProfile, kDispatch);
 }
 
 std::string general_help(std::span<const Collective* const> collectives) {
   std::ostringstream text;
   text << "Measures a collective of Cohort and, in turns with it, the same one of MPI.\n\n"
           "  mpirun -n N cohort-bench COLLECTIVE [options]\n"
-          "  mpirun -n N cohort-bench profile --model FILE [options]\n\nCollectives:\n";
+          "  mpirun -n N cohort-bench profile --model FILE [options]\n"
+          "  cohort-bench dispatch [options]\n\nCollectives:\n";
   for (const Collective* collective : collectives) {
     text << fmt::format("  {:<17}  {}\n", collective->command, collective->text);
   }
   text << fmt::format("\nA training step:\n  {:<17}  all-reduce the gradients of a model in several ways\n",
                       kProfile);
-  text << "\n" << sweep_options() << "\n" << profile_options() << "\n" << common_options();
+  text << fmt::format("\nThe strategy layer:\n  {:<17}  runs, merges and reads, next to the original\n",
+                      kDispatch);
+  text << "\n"
+       << sweep_options() << "\n"
+       << profile_options() << "\n"
+       << common_options() << "\n"
+       << dispatch_options() << "\n"
+       << report_options();
   text << "\nTimes are of the slowest member, in microseconds; GB is 1e9 bytes. The exit status is 0, 1 when "
           "an\n"
           "element was wrong or Cohort failed, 2 for a mistake on the command line.\n";
@@ -98,7 +119,8 @@ std::string help_on(const Collective& collective) {
   text << fmt::format("{}: {}; compared with {}.\n\n  mpirun -n N cohort-bench {} [options]\n\n",
                       collective.command, collective.text, collective.peer, collective.command)
        << sweep_options() << "\n"
-       << common_options();
+       << common_options() << "\n"
+       << report_options();
   return text.str();
 }
 
@@ -108,7 +130,19 @@ std::string help_on_profile() {
           "tensor, packed, and overlapped with computing; compared with MPI_Allreduce called per tensor and\n"
           "over one fused buffer.\n\n  mpirun -n N cohort-bench profile --model FILE [options]\n\n"
        << profile_options() << "\n"
-       << common_options();
+       << common_options() << "\n"
+       << report_options();
+  return text.str();
+}
+
+std::string help_on_dispatch() {
+  std::ostringstream text;
+  text << "dispatch: what the strategy layer adds to what replicas do, on one device and on two: empty "
+          "functions,\n"
+          "merges, reads of variables, reductions of a number, a step over 161 variables. In one process.\n\n"
+          "  cohort-bench dispatch [options]\n\n"
+       << dispatch_options() << "\n"
+       << report_options();
   return text.str();
 }
 
@@ -175,8 +209,16 @@ bool parse_check(const Given& given) {
   return !given.has("no-check");
 }
 
-RunOptions parse_run(const Given& given) {
+/// Where the report goes, and in which form.
+RunOptions parse_report(const Given& given) {
   RunOptions run;
+  run.format = parse_format(given.text("format", "table"));
+  if (given.has("output")) run.output = given.text("output");
+  return run;
+}
+
+RunOptions parse_run(const Given& given) {
+  RunOptions run = parse_report(given);
   run.dtype = parse_value("--dtype", [&] { return parse_dtype(given.text("dtype", "float32")); });
   if (parse_choice("--members", given.text("members", "ranks"), "threads", "ranks")) {
     run.threads = parse_count("--threads", given.text("threads", "2"), kMostThreads);
@@ -195,8 +237,6 @@ RunOptions parse_run(const Given& given) {
   }
   run.huge_pages = parse_choice("--huge-pages", given.text("huge-pages", "on"), "on", "off");
   run.reproducible = parse_choice("--reproducible", given.text("reproducible", "no"), "yes", "no");
-  run.format = parse_format(given.text("format", "table"));
-  if (given.has("output")) run.output = given.text("output");
   return run;
 }
 
@@ -214,7 +254,6 @@ bool parse_in_place(const Given& given, const Collective& collective) {
 
 SweepOptions parse_sweep(const Given& given, const Collective& collective, const RunOptions& run) {
   constexpr int kMostIterations = 1000000;
-  constexpr int kMostLoops = 1000;
   SweepOptions sweep;
   sweep.collective = &collective;
   if (!collective.moves_data()) {
@@ -270,14 +309,20 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   }
   if (arguments.front() == "--help" || arguments.front() == "-h")
     return {.task = HelpText{general_help(collectives)}};
+  if (arguments.front() == kDispatch) {
+    const Given given(arguments, dispatch_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_dispatch()}};
+    const int loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
+    return {.run = parse_report(given), .task = DispatchOptions{.loops = loops}};
+  }
   if (arguments.front() == kProfile) {
-    const Given given(arguments, profile_options().add(common_options()));
+    const Given given(arguments, profile_options().add(common_options()).add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_profile()}};
     const RunOptions run = parse_run(given);
     return {.run = run, .task = parse_profile(given, run)};
   }
   const Collective& collective = find_collective(arguments.front(), collectives);
-  const Given given(arguments, sweep_options().add(common_options()));
+  const Given given(arguments, sweep_options().add(common_options()).add(report_options()));
   if (given.has("help")) return {.task = HelpText{help_on(collective)}};
   const RunOptions run = parse_run(given);
   return {.run = run, .task = parse_sweep(given, collective, run)};

@@ -1,5 +1,6 @@
 // The command line of cohort-bench: `cohort-bench COLLECTIVE [options]` for a sweep over sizes,
-// `cohort-bench profile [options]` for a training step. Checked completely, so that nothing
+// `cohort-bench profile [options]` for a training step, `cohort-bench dispatch [options]` for
+// what the strategy layer costs. Checked completely, so that nothing
 // is measured for a run that could not report its result, and no option is taken that would
 // do nothing.
 #pragma once
@@ -9,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "dispatch/dispatch_options.h"
 #include "profile/profile_options.h"
 #include "run_options.h"
 #include "sweep_options.h"
@@ -22,7 +24,7 @@ struct HelpText {
 
 struct CommandLine {
   RunOptions run;
-  std::variant<HelpText, SweepOptions, ProfileOptions> task;
+  std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions> task;
 };
 
 /// `arguments` are those after the program's name.

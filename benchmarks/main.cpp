@@ -1,4 +1,5 @@
-// cohort-bench: measures the collectives of Cohort beside those of MPI, in the same run.
+// cohort-bench: measures the collectives of Cohort beside those of MPI, in the same run, and
+// what its strategies cost.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -11,6 +12,7 @@
 
 #include "agreed_error.h"
 #include "command_line.h"
+#include "dispatch/dispatch.h"
 #include "environment.h"
 #include "launcher_rank.h"
 #include "member.h"
@@ -117,6 +119,10 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
       throw UsageError(
           "--members threads: the members are threads of one process; start it without a launcher");
     }
+    if (std::holds_alternative<DispatchOptions>(plan.line.task) && session.size() > 1) {
+      throw UsageError(
+          "dispatch measures one process; start it without a launcher, or with mpirun -n 1 --bind-to none");
+    }
     if (const auto* profile = std::get_if<ProfileOptions>(&plan.line.task))
       plan.model = read_model(profile->model);
     const bool prints = session.rank() == 0 && !std::holds_alternative<HelpText>(plan.line.task);
@@ -125,6 +131,13 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
     plan.mistake = error.what();
   }
   return plan;
+}
+
+ExitStatus run_dispatch(const Run& run, Output& output) {
+  output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
+  if (output.end()) return kSuccess;
+  complain("the report could not be written completely: is the disk full?");
+  return kFailure;
 }
 
 /// All ranks read the same command line, but only rank 0 prints and opens files: the ranks tell
@@ -147,6 +160,7 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
   environment.clock = clock.description();
   const Run run{plan.line, plan.model, environment, clock};
   Output* output = plan.output ? &*plan.output : nullptr;
+  if (std::holds_alternative<DispatchOptions>(plan.line.task)) return run_dispatch(run, *plan.output);
   if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
   return run_ranks(run, session, output);
 }

@@ -44,13 +44,26 @@ void Output::note(const std::string& text) {
   for (auto& report : reports_) report->note(text);
 }
 
-void Output::write(const Environment& environment, const ProfileResult& result) {
+template <class WriteTo>
+void Output::write_whole(const Environment& environment, WriteTo write_to) {
   reports_.clear();
   const std::string warning = oversubscription_warning(environment);
   if (!warning.empty()) complain(warning);
   if (environment_to_stderr_) std::cerr << summarize(environment) << std::flush;
-  if (file_.is_open()) write_profile(format_, file_, environment, result);
-  write_profile(file_.is_open() ? Format::kTable : format_, std::cout, environment, result);
+  if (file_.is_open()) write_to(format_, file_);
+  write_to(file_.is_open() ? Format::kTable : format_, std::cout);
+}
+
+void Output::write(const Environment& environment, const ProfileResult& result) {
+  write_whole(environment, [&](Format format, std::ostream& stream) {
+    write_profile(format, stream, environment, result);
+  });
+}
+
+void Output::write(const Environment& environment, const DispatchResult& result) {
+  write_whole(environment, [&](Format format, std::ostream& stream) {
+    write_dispatch(format, stream, environment, result);
+  });
 }
 
 bool Output::end() {

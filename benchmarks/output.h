@@ -24,14 +24,19 @@ class Output {
   void add(std::span<const Result> results);
   void note(const std::string& text);
 
-  /// The whole report of a profile, instead of the above.
+  /// The whole report of a profile, or of what the strategy layer costs, instead of the above.
   void write(const Environment& environment, const ProfileResult& result);
+  void write(const Environment& environment, const DispatchResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
   /// be written.
   [[nodiscard]] bool end();
 
  private:
+  /// `write_to(format, stream)` to all that the report goes to.
+  template <class WriteTo>
+  void write_whole(const Environment& environment, WriteTo write_to);
+
   Format format_;
   std::ofstream file_;
   std::vector<std::unique_ptr<Report>> reports_;

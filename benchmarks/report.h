@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "dispatch/dispatch_result.h"
 #include "environment.h"
 #include "profile/profile_result.h"
 #include "result.h"
@@ -46,6 +47,10 @@ class Report {
 /// The report of a profile, which is written at once.
 void write_profile(Format format, std::ostream& stream, const Environment& environment,
                    const ProfileResult& result);
+
+/// The same of what the strategy layer costs.
+void write_dispatch(Format format, std::ostream& stream, const Environment& environment,
+                    const DispatchResult& result);
 
 /// Three significant digits where that takes no more than seven characters, and never an exponent.
 [[nodiscard]] std::string three_digits(double value);

@@ -1,10 +1,10 @@
 #include <cohort/device/device_thread.h>
 
-#include <condition_variable>
-#include <mutex>
+#include <atomic>
 #include <thread>
 
 #include <cohort/base/error.h>
+#include <cohort/base/event_count.h>
 #include <cohort/base/log.h>
 #include <cohort/device/topology.h>
 
@@ -15,51 +15,48 @@ class DeviceThread::Impl {
   explicit Impl(std::vector<int> cores) : thread_([this, cores = std::move(cores)] { serve(cores); }) {}
 
   ~Impl() {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    changed_.notify_all();
+    wait();
+    hand_over(State::kEnding);
     thread_.join();
   }
 
   void submit(std::function<void()> task) {
-    {
-      const std::lock_guard lock(mutex_);
-      COHORT_CHECK(!task_);
-      task_ = std::move(task);
-    }
-    changed_.notify_all();
+    COHORT_CHECK(state_.load() == State::kIdle);
+    task_ = std::move(task);
+    hand_over(State::kBusy);
   }
 
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !task_; });
+  void wait() const {
+    events_.wait_until([this] { return state_.load() == State::kIdle; });
   }
 
  private:
+  /// While it is idle the task is its owner's, else the thread's.
+  enum class State { kIdle, kBusy, kEnding };
+
+  void hand_over(State state) {
+    state_.store(state);
+    events_.notify();
+  }
+
   void serve(const std::vector<int>& cores) {
     try {
       if (!cores.empty()) pin_current_thread(cores);
     } catch (const Error& error) {
       log::warning("{}; the device runs unpinned", error.what());
     }
-    std::unique_lock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [&] { return task_ || ending_; });
-      if (!task_) return;
-      lock.unlock();
+      events_.wait_until([this] { return state_.load() != State::kIdle; });
+      if (state_.load() == State::kEnding) return;
       task_();
-      lock.lock();
       task_ = nullptr;
-      changed_.notify_all();
+      hand_over(State::kIdle);
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  EventCount events_;
+  std::atomic<State> state_{State::kIdle};
   std::function<void()> task_;
-  bool ending_ = false;
   std::thread thread_;  // last: it starts only when the rest exists
 };
 

@@ -12,27 +12,18 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
                          std::vector<Device> devices) {
   if (devices.empty()) devices = cpu_devices(1);
   const auto replicas = static_cast<int>(devices.size());
-  if (bootstrap == nullptr) {
+  if (bootstrap == nullptr || bootstrap->size() == 1) {
     return {.name = kName, .devices = std::move(devices), .connect = [=] {
               return make_thread_communicators(replicas, options);
             }};
   }
-  if (replicas > 1 && bootstrap->size() > 1) {
-    throw Unimplemented(
-        "{}: {} devices on each of {} workers: several devices per worker are not supported across "
-        "workers yet; start one worker per device (mpirun -n {})",
-        kName, replicas, bootstrap->size(), replicas * bootstrap->size());
-  }
-  if (replicas > 1) return layout_of(nullptr, options, std::move(devices));
-  return {.name = kName,
-          .devices = std::move(devices),
-          .worker = bootstrap->rank(),
-          .workers = bootstrap->size(),
-          .connect = [=] {
-            std::vector<std::unique_ptr<Communicator>> seats;
-            seats.push_back(bootstrap->make_communicator(options));
-            return seats;
-          }};
+  StrategyLayout layout{.name = kName,
+                        .devices = std::move(devices),
+                        .worker = bootstrap->rank(),
+                        .workers = bootstrap->size(),
+                        .connect = [=] { return bootstrap->make_communicators(options, replicas); }};
+  if (replicas > 1) layout.connect_workers = [=] { return bootstrap->make_communicator(options); };
+  return layout;
 }
 
 /// The bootstrap that the resolver's cluster needs; null for a process on its own.

@@ -24,29 +24,38 @@ std::string what_of(const std::exception_ptr& error) {
   }
 }
 
-ReplicaRun::ReplicaRun(StrategyExtended& extended, const std::function<void(ReplicaContext&)>& body)
-    : extended_(extended), body_(body), seats_(static_cast<std::size_t>(extended.local_replicas())) {}
+ReplicaTeam::ReplicaTeam(std::span<const std::vector<int>> cores) : seats_(cores.size()) {
+  for (std::size_t i = 0; i < cores.size(); ++i) seats_[i].thread = std::make_unique<DeviceThread>(cores[i]);
+}
 
-void ReplicaRun::execute(std::vector<std::unique_ptr<DeviceThread>>& team) {
+ReplicaRun::ReplicaRun(StrategyExtended& extended, const std::function<void(ReplicaContext&)>& body,
+                       ReplicaTeam& team)
+    : extended_(extended), body_(body), seats_(team.seats_) {
+  for (Seat& seat : seats_) {
+    seat.phase = Phase::kRunning;
+    seat.merges = 0;
+    seat.error = nullptr;
+    seat.gave_up = false;
+  }
+}
+
+void ReplicaRun::execute() {
   for (std::size_t replica = 0; replica < seats_.size(); ++replica) {
-    team[replica]->submit([this, replica] { run_replica(static_cast<int>(replica)); });
+    seats_[replica].thread->submit([this, replica] { run_replica(static_cast<int>(replica)); });
   }
   serve_merges();
-  for (const auto& thread : team) thread->wait();
+  for (const Seat& seat : seats_) seat.thread->wait();
   if (const std::exception_ptr error = first_error()) std::rethrow_exception(error);
 }
 
 void ReplicaRun::run_replica(int local_replica) {
-  Seat& seat = seats_[static_cast<std::size_t>(local_replica)];
   ReplicaContext replica(extended_, local_replica, *this);
   const ContextScope scope(
       {ContextKind::kReplica, &extended_, &replica, local_replica, replica.device(), this});
   const InheritedCreators inherited(creators_);
   try {
     body_(replica);
-    const std::lock_guard lock(mutex_);
-    seat.phase = Phase::kDone;
-    changed_.notify_all();
+    pause(seat(local_replica), Phase::kDone);
   } catch (const ReplicaGivesUp&) {
     record_failure(local_replica, nullptr, Blame::kOther);
   } catch (const Aborted&) {
@@ -56,17 +65,20 @@ void ReplicaRun::run_replica(int local_replica) {
   }
 }
 
+void ReplicaRun::pause(Seat& seat, Phase phase) {
+  seat.phase = phase;
+  pauses_.notify();
+}
+
 void ReplicaRun::record_failure(int local_replica, const std::exception_ptr& error, Blame blame) {
-  Seat& seat = seats_[static_cast<std::size_t>(local_replica)];
-  {
-    const std::lock_guard lock(mutex_);
-    seat.phase = Phase::kFailed;
-    seat.gave_up = blame == Blame::kOther || (blame == Blame::kOtherIfAnyFailed && ending_);
-    seat.error = error;
-    ending_ = true;
-    changed_.notify_all();
-    if (seat.gave_up) return;
-  }
+  Seat& own = seat(local_replica);
+  const bool others_failed = ending_.exchange(true);
+  own.gave_up = blame == Blame::kOther || (blame == Blame::kOtherIfAnyFailed && others_failed);
+  own.error = error;
+  const bool gave_up = own.gave_up;
+  releases_.notify();
+  pause(own, Phase::kFailed);
+  if (gave_up) return;
   // Others may wait for this replica in a collective.
   extended_.communicator(local_replica)
       .abort(Aborted("replica {} failed first: {}", extended_.first_replica_id() + local_replica,
@@ -74,15 +86,13 @@ void ReplicaRun::record_failure(int local_replica, const std::exception_ptr& err
 }
 
 std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request) {
-  Seat& seat = seats_[static_cast<std::size_t>(local_replica)];
-  std::unique_lock lock(mutex_);
+  Seat& own = seat(local_replica);
   if (ending_) throw ReplicaGivesUp();
-  seat.phase = Phase::kMerging;
-  seat.request = &request;
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return seat.phase == Phase::kRunning || ending_; });
-  if (seat.phase != Phase::kRunning) throw ReplicaGivesUp();
-  return std::move(seat.merged);
+  own.request = &request;
+  pause(own, Phase::kMerging);
+  releases_.wait_until([&] { return own.phase == Phase::kRunning || ending_; });
+  if (own.phase != Phase::kRunning) throw ReplicaGivesUp();
+  return std::move(own.merged);
 }
 
 bool ReplicaRun::all_paused() const {
@@ -91,58 +101,56 @@ bool ReplicaRun::all_paused() const {
 }
 
 void ReplicaRun::serve_merges() {
-  std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return ending_ || all_paused(); });
+    pauses_.wait_until([&] { return ending_ || all_paused(); });
     if (ending_) return;
     const auto merging = std::count_if(seats_.begin(), seats_.end(),
                                        [](const Seat& seat) { return seat.phase == Phase::kMerging; });
     if (merging == 0) return;
     if (merging == static_cast<std::ptrdiff_t>(seats_.size())) {
-      merge_all(lock);
+      merge_all();
     } else {
       merge_error_ = unequal_merges();
     }
-    ending_ = ending_ || merge_error_ != nullptr;
-    changed_.notify_all();
+    if (merge_error_ != nullptr) ending_ = true;
+    releases_.notify();
   }
 }
 
-void ReplicaRun::merge_all(std::unique_lock<std::mutex>& lock) {
+std::vector<void*> ReplicaRun::arguments_by_replica() const {
   std::vector<void*> arguments;
-  for (std::size_t replica = 0; replica < seats_.size(); ++replica) {
-    const MergeRequest& request = *seats_[replica].request;
-    if (request.call != seats_.front().request->call) {
-      merge_error_ = std::make_exception_ptr(WrongContext(
+  arguments.reserve(seats_.size());
+  const MergeRequest& first = *seats_.front().request;
+  for (const Seat& seat : seats_) {
+    const MergeRequest& request = *seat.request;
+    const int id = extended_.first_replica_id() + static_cast<int>(arguments.size());
+    if (request.call != first.call) {
+      throw WrongContext(
           "replicas meet in different calls: replica {} in {}, replica {} in {}; every replica must make the "
           "same calls in the same order",
-          extended_.first_replica_id() + static_cast<int>(replica), request.call,
-          extended_.first_replica_id(), seats_.front().request->call));
-      return;
+          id, request.call, extended_.first_replica_id(), first.call);
     }
-    if (request.argument_types != seats_.front().request->argument_types) {
-      merge_error_ = std::make_exception_ptr(InvalidArgument(
+    if (request.argument_types != first.argument_types) {
+      throw InvalidArgument(
           "{} of {}: replica {} passes arguments, or a function with a result, of "
           "other types than replica {}",
-          request.call, extended_.strategy_name(), extended_.first_replica_id() + static_cast<int>(replica),
-          extended_.first_replica_id()));
-      return;
+          request.call, extended_.strategy_name(), id, extended_.first_replica_id());
     }
     arguments.push_back(request.arguments);
   }
-  const MergeRequest& first = *seats_.front().request;
-  lock.unlock();
+  return arguments;
+}
+
+void ReplicaRun::merge_all() {
   std::shared_ptr<void> merged;
-  std::exception_ptr error;
   try {
+    const std::vector<void*> arguments = arguments_by_replica();
     const ContextScope scope(ContextMode::cross_replica(&extended_));
-    merged = first.merge(arguments);
+    merged = seats_.front().request->merge(arguments);
   } catch (...) {
-    error = std::current_exception();
+    merge_error_ = std::current_exception();
+    return;
   }
-  lock.lock();
-  merge_error_ = error;
-  if (error) return;
   for (Seat& seat : seats_) {
     seat.merged = merged;
     seat.request = nullptr;

@@ -2,13 +2,14 @@
 // all of them end when one fails.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <exception>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <cohort/base/event_count.h>
 #include <cohort/device/device_thread.h>
 #include <cohort/strategy/replica_context.h>
 #include <cohort/value/variable_creator_scope.h>
@@ -18,25 +19,22 @@ namespace cohort {
 /// The text of any exception.
 [[nodiscard]] std::string what_of(const std::exception_ptr& error);
 
-class ReplicaRun final : public MergePoint {
+/// The threads of a strategy's devices, and what a run keeps for each replica. One run at a time.
+class ReplicaTeam {
  public:
-  ReplicaRun(StrategyExtended& extended, const std::function<void(ReplicaContext&)>& body);
-
-  /// Runs `body` on every thread of `team` and serves their merges on the calling thread.
-  /// @throws the exception of the lowest replica that failed by itself, or of a merge function.
-  void execute(std::vector<std::unique_ptr<DeviceThread>>& team);
-
-  std::shared_ptr<void> meet(int local_replica, MergeRequest& request) override;
+  /// One thread for each list of cores.
+  explicit ReplicaTeam(std::span<const std::vector<int>> cores);
 
  private:
+  friend class ReplicaRun;
+
+  /// `kRunning` belongs to the replica; a seat in any other phase is left alone by its replica until the
+  /// calling thread lets it run again.
   enum class Phase { kRunning, kMerging, kDone, kFailed };
 
-  /// Who made a replica end: itself, or another one. An Aborted error comes from a collective that
-  /// another one's failure ended, unless nobody has failed: then it is the replica's own.
-  enum class Blame { kOwn, kOther, kOtherIfAnyFailed };
-
   struct Seat {
-    Phase phase = Phase::kRunning;
+    std::unique_ptr<DeviceThread> thread;
+    std::atomic<Phase> phase{Phase::kRunning};
     MergeRequest* request = nullptr;
     std::shared_ptr<void> merged;
     int merges = 0;
@@ -44,22 +42,47 @@ class ReplicaRun final : public MergePoint {
     bool gave_up = false;  // ended because another replica failed first
   };
 
+  std::vector<Seat> seats_;
+};
+
+class ReplicaRun final : public MergePoint {
+ public:
+  ReplicaRun(StrategyExtended& extended, const std::function<void(ReplicaContext&)>& body, ReplicaTeam& team);
+
+  /// Runs `body` on every thread of the team and serves their merges on the calling thread.
+  /// @throws the exception of the lowest replica that failed by itself, or of a merge function.
+  void execute();
+
+  std::shared_ptr<void> meet(int local_replica, MergeRequest& request) override;
+
+ private:
+  using Phase = ReplicaTeam::Phase;
+  using Seat = ReplicaTeam::Seat;
+
+  /// Who made a replica end: itself, or another one. An Aborted error comes from a collective that
+  /// another one's failure ended, unless nobody has failed: then it is the replica's own.
+  enum class Blame { kOwn, kOther, kOtherIfAnyFailed };
+
+  [[nodiscard]] Seat& seat(int local_replica) { return seats_[static_cast<std::size_t>(local_replica)]; }
+
   void run_replica(int local_replica);
   void record_failure(int local_replica, const std::exception_ptr& error, Blame blame);
+  void pause(Seat& seat, Phase phase);
   void serve_merges();
   [[nodiscard]] bool all_paused() const;
-  void merge_all(std::unique_lock<std::mutex>& lock);
+  void merge_all();
+  [[nodiscard]] std::vector<void*> arguments_by_replica() const;
   [[nodiscard]] std::exception_ptr unequal_merges() const;
   [[nodiscard]] std::exception_ptr first_error() const;
 
   StrategyExtended& extended_;
   const std::function<void(ReplicaContext&)>& body_;
   const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the calling thread
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Seat> seats_;
-  std::exception_ptr merge_error_;  // thrown by a merge function, or by unequal merges
-  bool ending_ = false;             // somebody failed: whoever waits gives up
+  std::vector<Seat>& seats_;
+  EventCount pauses_;                // of replicas, for the calling thread
+  EventCount releases_;              // of replicas that wait in a merge
+  std::exception_ptr merge_error_;   // thrown by a merge function, or by unequal merges
+  std::atomic<bool> ending_{false};  // somebody failed: whoever waits gives up
 };
 
 }  // namespace cohort

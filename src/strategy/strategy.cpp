@@ -6,6 +6,11 @@
 #include "default_replica.h"
 
 namespace cohort {
+namespace {
+
+thread_local std::optional<StrategyScope> scope_of_set_strategy;
+
+}  // namespace
 
 StrategyScope::StrategyScope(StrategyExtended& extended) : extended_(extended.shared_from_this()) {
   const ContextMode& mode = current_mode();
@@ -23,6 +28,19 @@ Strategy get_strategy() {
   if (active == nullptr) return Strategy(StrategyExtended::default_strategy());
   // Contexts are entered by strategies alone, so the owner is one.
   return Strategy(static_cast<StrategyExtended*>(active)->shared_from_this());
+}
+
+void set_strategy(const std::optional<Strategy>& strategy) {
+  const bool is_outermost =
+      scope_of_set_strategy ? scope_of_set_strategy->is_innermost() : is_outside_scopes();
+  if (!is_outermost || VariableCreatorScope::innermost() != nullptr) {
+    throw WrongContext(
+        "set_strategy was called inside a scope, which would end in another strategy than it began in; call "
+        "it "
+        "where no scope of a strategy, device or variable creator is open, and outside of run()");
+  }
+  scope_of_set_strategy.reset();
+  if (strategy && !strategy->extended().is_default()) scope_of_set_strategy.emplace(strategy->extended());
 }
 
 bool has_strategy() { return current_mode().strategy != nullptr; }

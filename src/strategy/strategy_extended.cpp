@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <exception>
 
+#include <fmt/format.h>
+
 #include <cohort/base/log.h>
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/device/topology.h>
@@ -72,6 +74,8 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
   parameter_devices_ = layout_.parameter_device ? std::vector{*layout_.parameter_device} : layout_.devices;
   seats_ = layout_.connect();
   COHORT_CHECK(seats_.size() == layout_.devices.size());
+  if (layout_.connect_workers) workers_seat_ = layout_.connect_workers();
+  COHORT_CHECK(workers_communicator().size() == workers() || workers() == 1);
   if (communicator(0).options().implementation == CommunicationImplementation::kNccl) {
     log::warning("{}: NCCL was asked for, but {} is not a GPU; rings are used instead", layout_.name,
                  to_string(layout_.devices.front()));
@@ -80,7 +84,7 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
     reducers_.push_back(std::make_unique<LeafReducer>());
   cross_device_ops_ = layout_.cross_device_ops;
   if (cross_device_ops_ == nullptr) {
-    cross_device_ops_ = workers() > 1 ? std::make_shared<CollectiveAllReduce>(communicator(0))
+    cross_device_ops_ = workers() > 1 ? std::make_shared<CollectiveAllReduce>(workers_communicator())
                                       : std::make_shared<CollectiveAllReduce>();
   }
 }
@@ -108,6 +112,12 @@ void StrategyExtended::require_chosen(const char* what) const {
       what);
 }
 
+void StrategyExtended::leave_workers(std::string_view text) {
+  const Aborted error("{}", text);
+  for (const auto& seat : seats_) seat->abort(error);
+  if (workers_seat_ != nullptr) workers_seat_->abort(error);
+}
+
 void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaContext&)>& body) {
   require_cross_replica("run");
   if (local_replicas() == 1) return run_inline(body);
@@ -125,32 +135,34 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
   } catch (...) {
     // The other workers may wait for this replica in a collective, and must not take a later one for it.
     if (workers() > 1) {
-      communicator(0).abort(
-          Aborted("replica {} failed first: {}", first_replica_id(), what_of(std::current_exception())));
+      leave_workers(
+          fmt::format("replica {} failed first: {}", first_replica_id(), what_of(std::current_exception())));
     }
     throw;
   }
 }
 
-StrategyExtended::Team StrategyExtended::make_team() const {
-  const auto cores = split_cores(allowed_cores(), local_replicas());
-  Team team;
-  for (const auto& device_cores : cores) team.push_back(std::make_unique<DeviceThread>(device_cores));
-  return team;
+std::unique_ptr<ReplicaTeam> StrategyExtended::make_team() const {
+  return std::make_unique<ReplicaTeam>(split_cores(allowed_cores(), local_replicas()));
 }
 
 void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&)>& body) {
   // A merge function may call run again, while the threads of the outer run are parked.
   if (teams_.size() == depth_) teams_.push_back(make_team());
-  ReplicaRun run(*this, body);
+  ReplicaRun run(*this, body, *teams_[depth_]);
   ++depth_;
   try {
-    run.execute(teams_[depth_ - 1]);
+    run.execute();
     --depth_;
   } catch (...) {
     --depth_;
-    // All replicas have left; the seats of a group that somebody left early are of no more use.
-    if (workers() == 1) seats_ = layout_.connect();
+    // All replicas have left; the seats of a group that somebody left early are of no more use. What other
+    // workers make of theirs is not known, so there can be no new seats among them.
+    if (workers() == 1)
+      seats_ = layout_.connect();
+    else
+      leave_workers(
+          fmt::format("worker {} failed first: {}", layout_.worker, what_of(std::current_exception())));
     throw;
   }
 }

@@ -39,6 +39,20 @@ std::vector<LeafList> by_destination(std::span<const Components> leaves, std::si
   return result;
 }
 
+/// Each leaf's components one after the other, dense.
+std::vector<Tensor> concatenated_leaves(const StructureReduction& value, int axis) {
+  std::vector<Tensor> results;
+  for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf) {
+    std::vector<Tensor> parts;
+    for (const TensorOrSlices& part : components_of_leaf(value, leaf)) {
+      const auto* slices = std::get_if<IndexedSlices>(&part);
+      parts.push_back(slices != nullptr ? densify(*slices) : std::get<Tensor>(part));
+    }
+    results.push_back(concatenate(parts, axis));
+  }
+  return results;
+}
+
 }  // namespace
 
 Contributions detail::contributions_of(const Variable& variable) {
@@ -53,7 +67,20 @@ std::string StrategyExtended::replica_name(std::size_t local_replica) const {
   return fmt::format("replica {}", first_replica_id() + static_cast<int>(local_replica));
 }
 
-/// The components must be those of this worker's replicas, and structures of one form.
+/// What `prepare` returns. It may find that this worker's replicas differ, which other workers do not see:
+/// they would wait for this worker's part in a collective, so they are told.
+template <class Prepare>
+auto StrategyExtended::prepared_or_told(Prepare prepare) {
+  try {
+    return prepare();
+  } catch (const Error& error) {
+    if (workers() > 1 && local_replicas() > 1)
+      leave_workers(fmt::format("worker {} failed first: {}", layout_.worker, error.what()));
+    throw;
+  }
+}
+
+/// The components must be those of this worker's replicas.
 void StrategyExtended::require_own(const StructureReduction& value) const {
   const std::size_t components = value.components.size();
   if (components == 0) throw InvalidArgument("a value without components has nothing to reduce or gather");
@@ -63,7 +90,11 @@ void StrategyExtended::require_own(const StructureReduction& value) const {
         "another strategy",
         components, layout_.name, local_replicas());
   }
-  for (std::size_t component = 1; component < components; ++component) {
+}
+
+/// The components must be structures of one form.
+void StrategyExtended::require_one_form(const StructureReduction& value) const {
+  for (std::size_t component = 1; component < value.components.size(); ++component) {
     if (value.fingerprints[component] == value.fingerprints[0]) continue;
     throw InvalidArgument("{} has a structure of other keys, lengths or optionals than {}",
                           replica_name(component), replica_name(0));
@@ -98,8 +129,11 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
   for (const StructureReduction& value : values) {
     require_own(value);
     reduced.push_back(contributes(op, value));
+    prepared_or_told([&] {
+      require_one_form(value);
+      if (reduced.back()) require_alike_leaves(value);
+    });
     if (!reduced.back()) continue;
-    require_alike_leaves(value);
     structures.add(value.fingerprints.front());
     for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf)
       requests.push_back({components_of_leaf(value, leaf), value.destinations});
@@ -107,7 +141,7 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
 
   // Among threads of one process nobody can differ, and threads outside any scope share the default strategy.
   std::optional<CommunicationScope> scope;
-  if (workers() > 1) scope.emplace(communicator(0), CommunicationOptions{}, structures.value());
+  if (workers() > 1) scope.emplace(workers_communicator(), CommunicationOptions{}, structures.value());
   const std::vector<Components> leaves = cross_device_ops_->batch_reduce(op, requests, options);
 
   std::vector<std::vector<LeafList>> results;
@@ -148,12 +182,9 @@ Components StrategyExtended::broadcast_leaf(const TensorOrSlices& value, const D
   return cross_device_ops_->broadcast(value, destinations);
 }
 
-Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> values,
-                                      std::span<const int> axes) {
-  if (static_cast<int>(values.size()) != local_replicas()) {
-    throw InvalidArgument("reduce: {} values for {} local replicas", values.size(), local_replicas());
-  }
-  require_legal(ReduceOp::kSum, values.front().dtype());
+/// Each replica's sum, and for a MEAN how many elements it is of.
+StructureReduction StrategyExtended::summed_along(ReduceOp op, std::span<const Tensor> values,
+                                                  std::span<const int> axes) const {
   const DType dtype = values.front().dtype();
   const Tensor& first = values.front();
   StructureReduction partial{Contributions::kPerReplica, {}, {}, Device()};
@@ -178,6 +209,17 @@ Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> value
     for (const int axis : axes) count *= static_cast<double>(value.shape()[axis]);
     partial.components.push_back({sum.cast(DType::kFloat64), Tensor::scalar(count)});
   }
+  return partial;
+}
+
+Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> values,
+                                      std::span<const int> axes) {
+  if (static_cast<int>(values.size()) != local_replicas()) {
+    throw InvalidArgument("reduce: {} values for {} local replicas", values.size(), local_replicas());
+  }
+  const DType dtype = values.front().dtype();
+  require_legal(ReduceOp::kSum, dtype);
+  const StructureReduction partial = prepared_or_told([&] { return summed_along(op, values, axes); });
   const LeafList totals = reduce(ReduceOp::kSum, {&partial, 1}, {}).front().front();
   const Tensor& sum = std::get<Tensor>(totals.front());
   if (op == ReduceOp::kSum) return sum.cast(dtype);
@@ -188,18 +230,14 @@ Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> value
 
 std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, int axis) {
   require_own(value);
-  std::vector<Tensor> results;
-  for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf) {
-    std::vector<Tensor> parts;
-    for (const TensorOrSlices& part : components_of_leaf(value, leaf)) {
-      const auto* slices = std::get_if<IndexedSlices>(&part);
-      parts.push_back(slices != nullptr ? densify(*slices) : std::get<Tensor>(part));
-    }
-    results.push_back(concatenate(parts, axis));
-  }
+  std::vector<Tensor> results = prepared_or_told([&] {
+    require_one_form(value);
+    return concatenated_leaves(value, axis);
+  });
   if (workers() == 1) return results;
-  const CommunicationScope scope(communicator(0), {}, value.fingerprints.front());
-  for (Tensor& result : results) result = concatenate(all_gather_tensors(communicator(0), result), axis);
+  Communicator& communicator = workers_communicator();
+  const CommunicationScope scope(communicator, {}, value.fingerprints.front());
+  for (Tensor& result : results) result = concatenate(all_gather_tensors(communicator, result), axis);
   return results;
 }
 

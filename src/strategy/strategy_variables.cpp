@@ -25,7 +25,7 @@ VariablePlacement StrategyExtended::variable_placement() const noexcept {
 Tensor StrategyExtended::from_chief(const Tensor& value) {
   if (workers() == 1) return value;
   Tensor result = value.clone();
-  communicator(0).broadcast(result, 0);
+  workers_communicator().broadcast(result, 0);
   return result;
 }
 

@@ -22,15 +22,14 @@ void require_fitting(const GradientAndVariable& pair) {
   }
 }
 
-/// What the variables are updated with.
-std::vector<Tensor> aggregate(const ReplicaContext& replica, const std::vector<Tensor>& gradients,
-                              GradientAggregation aggregation) {
+/// Makes the gradients what the variables are updated with.
+void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients,
+               GradientAggregation aggregation) {
   switch (aggregation) {
-    case GradientAggregation::kSum: return replica.all_reduce(ReduceOp::kSum, gradients);
+    case GradientAggregation::kSum: gradients = replica.all_reduce(ReduceOp::kSum, gradients); break;
     case GradientAggregation::kSumInPlace: replica.all_reduce_in_place(ReduceOp::kSum, gradients); break;
     case GradientAggregation::kNone: break;
   }
-  return gradients;
 }
 
 /// One copy that several replicas share: it is updated once, while they wait.
@@ -45,6 +44,11 @@ struct Optimizer::ReplicaState {
   std::int64_t steps = 0;
   /// By variable, which lives on: another one at its address would be taken for it.
   std::unordered_map<std::shared_ptr<VariableState>, std::vector<Variable>> slots;
+
+  // Lists of a step, kept for their room: a step like the one before asks for no memory.
+  std::vector<Tensor> gradients;
+  std::vector<std::size_t> shared;
+  std::vector<Tensor> slot_components;
 };
 
 Optimizer::Optimizer(std::vector<std::string> slot_names) : slot_names_(std::move(slot_names)) {}
@@ -71,12 +75,12 @@ const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Vari
   return place->second;
 }
 
-void Optimizer::update_component(const Variable& variable, const std::vector<Variable>& slots,
-                                 const Tensor& gradient, std::int64_t step) const {
-  std::vector<Tensor> components;
-  components.reserve(slots.size());
-  for (const Variable& slot : slots) components.push_back(slot.replica_component());
-  update(variable.replica_component(), components, gradient, step);
+void Optimizer::update_component(ReplicaState& state, const Variable& variable,
+                                 const Tensor& gradient) const {
+  state.slot_components.clear();
+  for (const Variable& slot : slots_of(state, variable))
+    state.slot_components.push_back(slot.replica_component());
+  update(variable.replica_component(), state.slot_components, gradient, state.steps);
 }
 
 void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
@@ -86,30 +90,34 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
     throw WrongContext(
         "apply_gradients was called in cross-replica context; call it inside the function given to run()");
   }
-  std::vector<Tensor> values;
-  values.reserve(gradients.size());
-  for (const GradientAndVariable& pair : gradients) {
-    require_fitting(pair);
-    values.push_back(pair.gradient);
-  }
-  const std::vector<Tensor> sums = aggregate(*replica, values, aggregation);
+  for (const GradientAndVariable& pair : gradients) require_fitting(pair);
 
   ReplicaState& state = state_of_this_replica();
+  state.gradients.clear();
+  for (const GradientAndVariable& pair : gradients) state.gradients.push_back(pair.gradient);
+  aggregate(*replica, state.gradients, aggregation);
+
   ++state.steps;
-  std::vector<std::size_t> shared;
+  state.shared.clear();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Variable& variable = gradients[i].variable;
-    const std::vector<Variable>& slots = slots_of(state, variable);
-    if (is_shared(variable))
-      shared.push_back(i);
-    else
-      update_component(variable, slots, sums[i], state.steps);
+    if (is_shared(variable)) {
+      static_cast<void>(slots_of(state, variable));  // made while all replicas are here
+      state.shared.push_back(i);
+    } else {
+      update_component(state, variable, state.gradients[i]);
+    }
   }
-  if (shared.empty()) return;
-  replica->merge_call([&](const Strategy& strategy) {
-    for (const std::size_t i : shared) {
+  if (!state.shared.empty()) update_shared(*replica, state, gradients);
+  state.gradients.clear();  // they are the caller's
+}
+
+void Optimizer::update_shared(const ReplicaContext& replica, ReplicaState& state,
+                              const std::vector<GradientAndVariable>& gradients) const {
+  replica.merge_call([&](const Strategy& strategy) {
+    for (const std::size_t i : state.shared) {
       strategy.extended().update(gradients[i].variable, [&](const Variable& variable) {
-        update_component(variable, slots_of(state, variable), sums[i], state.steps);
+        update_component(state, variable, state.gradients[i]);
       });
     }
   });

@@ -12,4 +12,7 @@ namespace detail {
 constinit thread_local const ContextMode* innermost_mode = &kDefaultMode;
 
 }  // namespace detail
+
+bool is_outside_scopes() noexcept { return detail::innermost_mode == &kDefaultMode; }
+
 }  // namespace cohort

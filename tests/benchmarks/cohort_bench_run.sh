@@ -115,6 +115,18 @@ if ((ranks == 1)); then
   done
 fi
 
+echo "dispatch: what the strategy layer costs, in one process"
+if ((ranks == 1)); then
+  succeeds "${program[@]}" dispatch --loops 1 --format csv
+  same "rows of one device and of two" "8 9" \
+    "$(awk -F, '$2 == 1 && $3 > 0' "$scratch/out" | wc -l) $(awk -F, '$2 == 2 && $3 > 0' "$scratch/out" | wc -l)"
+  same "allocations of empty runs, reads and steps" "0.00" \
+    "$(awk -F, '/empty function|Variable|step/ { print $4 }' "$scratch/out" | sort -u)"
+else
+  ! "${program[@]}" dispatch >"$scratch/out" 2>&1 || fail "dispatch measures several processes"
+  grep -q 'dispatch measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
+fi
+
 echo "profile: the gradients of a model"
 printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"
 profile=("${program[@]}" profile --model "$scratch/tiny.csv" --steps 2)

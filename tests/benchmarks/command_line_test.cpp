@@ -116,17 +116,26 @@ TEST(CommandLine, EveryOptionOfAProfileIsTaken) {
   EXPECT_FALSE(profile.check);
 }
 
+TEST(CommandLine, DispatchTakesLoopsAndAReport) {
+  EXPECT_EQ(std::get<DispatchOptions>(parse("dispatch").task).loops, 5);
+  const CommandLine line = parse("dispatch --loops 2 --format csv --output x.csv");
+  EXPECT_EQ(std::get<DispatchOptions>(line.task).loops, 2);
+  EXPECT_EQ(line.run.format, Format::kCsv);
+  EXPECT_EQ(line.run.output, "x.csv");
+}
+
 TEST(CommandLine, HelpNamesTheCollectivesOrTheOptions) {
   EXPECT_THAT(help("--help"), AllOf(HasSubstr("all-reduce"), HasSubstr("broadcast"), HasSubstr("--sizes"),
                                     HasSubstr("--model")));
   EXPECT_THAT(help("broadcast -h"), AllOf(HasSubstr("MPI_Bcast"), HasSubstr("--sizes")));
   EXPECT_THAT(help("profile --help"), AllOf(HasSubstr("--model"), Not(HasSubstr("--sizes"))));
+  EXPECT_THAT(help("dispatch --help"), AllOf(HasSubstr("--loops"), Not(HasSubstr("--dtype"))));
 }
 
 TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
-      {"all_reduce", "choose one of all-reduce, broadcast, all-to-all, barrier, profile"},
+      {"all_reduce", "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},
@@ -163,6 +172,8 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"profile --model m.csv --steps 0", "whole number"},
       {"profile --model m.csv --sizes 4", "unrecognised option"},
       {"profile --model m.csv --dtype bool", "bool"},
+      {"dispatch --loops 0", "whole number"},
+      {"dispatch --dtype int8", "unrecognised option"},
   };
   for (const auto& [line, advice] : cases) {
     EXPECT_THAT(complaint_about(line), AllOf(HasSubstr(advice), Not(HasSubstr("\n")))) << line;

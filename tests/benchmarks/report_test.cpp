@@ -157,6 +157,32 @@ TEST(ProfileReport, HasTheSameRowsInEveryFormat) {
                                                       testing::Le(110u))));
 }
 
+TEST(DispatchReport, HasTheSameRowsInEveryFormat) {
+  const DispatchResult result{
+      .loops = 3,
+      .rows = {{.operation = "run of an empty function",
+                .devices = 2,
+                .ns = 2000,
+                .allocations = 0,
+                .original_us = 789},
+               {.operation = "merge_call in a replica", .devices = 2, .ns = 1500, .allocations = 1}}};
+  const auto report = [&](Format format) {
+    std::ostringstream stream;
+    write_dispatch(format, stream, two_workers_on({{0}, {1}}), result);
+    return stream.str();
+  };
+  EXPECT_THAT(lines_of(report(Format::kCsv)),
+              testing::ElementsAre("operation,devices,ns,allocations,original_us",
+                                   "run of an empty function,2,2000.0,0.00,789",
+                                   "merge_call in a replica,2,1500.0,1.00,"));
+  const auto json = nlohmann::json::parse(report(Format::kJson)).at("dispatch");
+  EXPECT_EQ(json.at("loops"), 3);
+  EXPECT_EQ(json.at("results")[0].at("original_us"), 789);
+  EXPECT_TRUE(json.at("results")[1].at("original_us").is_null());
+  EXPECT_THAT(report(Format::kTable), testing::AllOf(HasSubstr("2.00"), HasSubstr("789"), HasSubstr("394")))
+      << "the original's time over this one's";
+}
+
 TEST(Table, FitsInto110ColumnsAndTellsTheEnvironment) {
   const std::string text = report(Format::kTable, two_workers_on({{0}, {1}}), slow_and_large());
   EXPECT_THAT(lines_of(text), Each(testing::ResultOf([](const std::string& line) { return line.size(); },

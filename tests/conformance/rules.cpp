@@ -89,8 +89,6 @@ constexpr Rule kRules[] = {
     {"*/ctx/in_replica_broadcast_to", Verdict::kPending, "StrategyExtended"},
     {"*/ctx/require_scope", Verdict::kPending, "StrategyExtended"},
     {"*/ctx/props", Verdict::kPending, "StrategyExtended"},
-    {"*/ctx/set_strategy_in_scope", Verdict::kPending, "set_strategy"},
-    {"*/ctx/exit_with_open_*", Verdict::kPending, "set_strategy"},
 };
 
 }  // namespace

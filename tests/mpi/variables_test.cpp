@@ -7,11 +7,11 @@
 namespace cohort::testing {
 namespace {
 
-TEST(VariablesOfRanks, AreMadeTogether) { check_creation(session()); }
-TEST(VariablesOfRanks, AreKeptEqualOnWrite) { check_on_write_variables(session()); }
-TEST(VariablesOfRanks, AreAggregatedOnRead) { check_on_read_variables(session()); }
-TEST(VariablesOfRanks, TakeTheRowsOfAllWorkers) { check_rows(session()); }
-TEST(VariablesOfRanks, AreUpdated) { check_updates(session()); }
+TEST(VariablesOfRanks, AreMadeTogether) { check_creation(session(), 1); }
+TEST(VariablesOfRanks, AreKeptEqualOnWrite) { check_on_write_variables(session(), 1); }
+TEST(VariablesOfRanks, AreAggregatedOnRead) { check_on_read_variables(session(), 1); }
+TEST(VariablesOfRanks, TakeTheRowsOfAllWorkers) { check_rows(session(), 1); }
+TEST(VariablesOfRanks, AreUpdated) { check_updates(session(), 1); }
 
 }  // namespace
 }  // namespace cohort::testing

@@ -146,16 +146,5 @@ TEST(MultiWorkerResolver, CountsTheChiefAsAWorker) {
   });
 }
 
-TEST(MultiWorkerStrategy, CannotYetHaveSeveralDevicesOnSeveralWorkers) {
-  FakeCluster cluster(2);
-  FakeWorker worker(cluster, 0);
-  EXPECT_THAT([&] { return MultiWorkerMirroredStrategy(worker, kPatient, cpu_devices(3)); },
-              ThrowsMessage<Unimplemented>(
-                  AllOf(HasSubstr("3 devices on each of 2 workers"), HasSubstr("mpirun -n 6"))));
-  FakeCluster single(1);
-  FakeWorker alone(single, 0);
-  EXPECT_EQ(MultiWorkerMirroredStrategy(alone, kPatient, cpu_devices(3)).num_replicas_in_sync(), 3);
-}
-
 }  // namespace
 }  // namespace cohort::testing

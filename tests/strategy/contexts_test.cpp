@@ -151,6 +151,74 @@ TEST(Scopes, KeepTheirStrategyAlive) {
   EXPECT_EQ(get_strategy().num_replicas_in_sync(), 2);
 }
 
+/// Tests leave no strategy behind.
+class SetStrategy : public WithReplicas {
+ protected:
+  void TearDown() override { set_strategy(std::nullopt); }
+
+  /// Inside whatever scope the caller has open.
+  void expect_refused() const {
+    const auto refused = ThrowsMessage<WrongContext>(HasSubstr("set_strategy was called inside a scope"));
+    EXPECT_THAT([] { set_strategy(std::nullopt); }, refused);
+    EXPECT_THAT([&] { set_strategy(strategy_); }, refused);
+  }
+};
+COHORT_INSTANTIATE_REPLICAS(SetStrategy);
+
+TEST_P(SetStrategy, LastsUntilTheNext) {
+  set_strategy(strategy_);
+  expect_cross_replica_context(strategy_);
+  const Variable variable({.name = "v"});
+  EXPECT_TRUE(strategy_.extended().variable_created_in_scope(variable));
+  strategy_.run([&](ReplicaContext& replica) { expect_replica_context(strategy_, replica); });
+  {
+    const auto scope = strategy_.scope();
+    expect_cross_replica_context(strategy_);
+  }
+  const MirroredStrategy other = mirrored(replicas());
+  EXPECT_THAT([&] { auto scope = other.scope(); },
+              ThrowsMessage<WrongContext>(HasSubstr("mixing different strategies")));
+  set_strategy(other);
+  expect_cross_replica_context(other);
+  set_strategy(std::nullopt);
+  expect_default_context();
+}
+
+TEST_P(SetStrategy, TakesTheDefaultOneForNone) {
+  const Strategy standard = get_strategy();
+  set_strategy(strategy_);
+  set_strategy(standard);
+  expect_default_context();
+}
+
+TEST_P(SetStrategy, BelongsToItsThread) {
+  set_strategy(strategy_);
+  std::thread(expect_default_context).join();
+  std::thread([&] { set_strategy(mirrored(replicas())); }).join();
+  expect_cross_replica_context(strategy_);
+}
+
+TEST_P(SetStrategy, IsRefusedInsideScopes) {
+  for (const bool is_set : {false, true}) {
+    if (is_set) set_strategy(strategy_);
+    {
+      const auto scope = strategy_.scope();
+      expect_refused();
+    }
+    {
+      const DeviceScope device(Device::cpu(0));
+      expect_refused();
+    }
+    {
+      const VariableCreatorScope creator(
+          [](const NextCreator& next, VariableOptions options) { return next(std::move(options)); });
+      expect_refused();
+    }
+    strategy_.run([&] { expect_refused(); });
+    EXPECT_EQ(has_strategy(), is_set);
+  }
+}
+
 class OnlyCrossReplica : public WithReplicas {};
 COHORT_INSTANTIATE_REPLICAS(OnlyCrossReplica);
 

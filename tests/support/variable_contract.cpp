@@ -8,11 +8,14 @@
 namespace cohort::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::SizeIs;
 
-MultiWorkerMirroredStrategy strategy_of(Bootstrap& worker) {
-  return MultiWorkerMirroredStrategy(worker, {.timeout_seconds = 60});
+MultiWorkerMirroredStrategy strategy_of(Bootstrap& worker, int devices) {
+  return MultiWorkerMirroredStrategy(worker, {.timeout_seconds = 60}, cpu_devices(devices));
 }
 
 Variable variable_in(const Strategy& strategy, const VariableOptions& options) {
@@ -20,63 +23,83 @@ Variable variable_in(const Strategy& strategy, const VariableOptions& options) {
   return Variable(options);
 }
 
-double value_of(const Variable& variable) { return variable.components()[0].item<double>(); }
+/// The values of this worker's components, of shape [].
+std::vector<double> values_of(const Variable& variable) {
+  std::vector<double> values;
+  for (const Tensor& component : variable.components()) values.push_back(component.item<double>());
+  return values;
+}
+
+/// `function(id)` in every replica, and of every replica of this worker as a list.
+template <class Function>
+void on_replicas(const Strategy& strategy, Function function) {
+  strategy.run([&](ReplicaContext& replica) { function(replica.replica_id_in_sync_group()); });
+}
+template <class Function>
+std::vector<double> of_replicas(const Strategy& strategy, Function function) {
+  std::vector<double> values;
+  for (int local = 0; local < strategy.extended().local_replicas(); ++local)
+    values.push_back(function(strategy.extended().first_replica_id() + local));
+  return values;
+}
 
 /// 1 + 2 + ... + n: what the replicas' numbers, counted from 1, add up to.
 double sum_to(int n) { return n * (n + 1) / 2.0; }
 
 }  // namespace
 
-void check_creation(Bootstrap& worker) {
-  const auto strategy = strategy_of(worker);
+void check_creation(Bootstrap& worker, int devices) {
+  const auto strategy = strategy_of(worker, devices);
   const Variable in_scope =
       variable_in(strategy, {.name = "v", .initial_value = Tensor::scalar(worker.rank() + 5.0)});
-  EXPECT_EQ(value_of(in_scope), 5) << "the chief's value";
-  EXPECT_THAT(in_scope.components(), SizeIs(1));
+  EXPECT_THAT(values_of(in_scope), AllOf(SizeIs(devices), Each(5))) << "the chief's value";
   EXPECT_EQ(in_scope.component_name(0), "v");
-  const auto in_run = strategy.run([&] {
-    return Variable({.initial_value = Tensor::from({worker.rank() + 1.0, worker.rank() + 2.0})});
+  const auto in_run = strategy.run([&](ReplicaContext& replica) {
+    const int id = replica.replica_id_in_sync_group();
+    return Variable({.initial_value = Tensor::from({id + 1.0, id + 2.0})});
   });
-  EXPECT_THAT(in_run[0].components()[0].span<double>(), ElementsAre(1, 2));
+  for (const Tensor& component : in_run[0].components())
+    EXPECT_THAT(component.span<double>(), ElementsAre(1, 2)) << "replica 0's value";
   EXPECT_EQ(strategy.extended().should_checkpoint(), worker.rank() == 0);
   EXPECT_EQ(strategy.extended().should_save_summary(), worker.rank() == 0);
 }
 
-void check_on_write_variables(Bootstrap& worker) {
-  const auto strategy = strategy_of(worker);
-  const int workers = worker.size();
+void check_on_write_variables(Bootstrap& worker, int devices) {
+  const auto strategy = strategy_of(worker, devices);
+  const int replicas = strategy.num_replicas_in_sync();
   const auto assigned = [&](VariableAggregation aggregation) {
     const Variable variable =
         variable_in(strategy, {.initial_value = Tensor::scalar(10.0), .aggregation = aggregation});
-    const auto seen =
-        strategy.run([&] { return variable.assign(worker.rank() + 1.0).read().item<double>(); });
-    EXPECT_EQ(seen[0], value_of(variable));
+    const auto seen = strategy.run([&](ReplicaContext& replica) {
+      return variable.assign(replica.replica_id_in_sync_group() + 1.0).read().item<double>();
+    });
+    EXPECT_THAT(values_of(variable), ElementsAreArray(seen.components()));
     strategy.run([&] { variable.assign_add(1.0); });
-    return value_of(variable);
+    return values_of(variable);
   };
-  EXPECT_EQ(assigned(VariableAggregation::kNone), worker.rank() + 2);
-  EXPECT_EQ(assigned(VariableAggregation::kSum), sum_to(workers) + workers);
-  EXPECT_EQ(assigned(VariableAggregation::kMean), (workers + 1) / 2.0 + 1);
-  EXPECT_EQ(assigned(VariableAggregation::kOnlyFirstReplica), 2) << "replica 0 of all workers";
+  EXPECT_EQ(assigned(VariableAggregation::kNone), of_replicas(strategy, [](int id) { return id + 2.0; }));
+  EXPECT_THAT(assigned(VariableAggregation::kSum), Each(sum_to(replicas) + replicas));
+  EXPECT_THAT(assigned(VariableAggregation::kMean), Each((replicas + 1) / 2.0 + 1));
+  EXPECT_THAT(assigned(VariableAggregation::kOnlyFirstReplica), Each(2)) << "replica 0 of all workers";
 }
 
-void check_on_read_variables(Bootstrap& worker) {
-  const auto strategy = strategy_of(worker);
-  const int workers = worker.size();
+void check_on_read_variables(Bootstrap& worker, int devices) {
+  const auto strategy = strategy_of(worker, devices);
+  const int replicas = strategy.num_replicas_in_sync();
   const auto counted = [&](VariableAggregation aggregation) {
     Variable variable = variable_in(strategy, {.initial_value = Tensor::scalar(10.0),
                                                .synchronization = VariableSynchronization::kOnRead,
                                                .aggregation = aggregation});
-    strategy.run([&] { variable.assign(worker.rank() + 1.0); });
-    EXPECT_EQ(value_of(variable), worker.rank() + 1);
+    on_replicas(strategy, [&](int id) { variable.assign(id + 1.0); });
+    EXPECT_EQ(values_of(variable), of_replicas(strategy, [](int id) { return id + 1.0; }));
     return variable;
   };
   const Variable sum = counted(VariableAggregation::kSum);
-  EXPECT_EQ(sum.read().item<double>(), sum_to(workers));
-  EXPECT_EQ(sum.assign(6.0 * workers).read().item<double>(), 6 * workers);
-  EXPECT_EQ(value_of(sum), 6) << "each worker's share";
+  EXPECT_EQ(sum.read().item<double>(), sum_to(replicas));
+  EXPECT_EQ(sum.assign(6.0 * replicas).read().item<double>(), 6 * replicas);
+  EXPECT_THAT(values_of(sum), Each(6)) << "each replica's share";
   const Variable mean = counted(VariableAggregation::kMean);
-  EXPECT_EQ(mean.read().item<double>(), (workers + 1) / 2.0);
+  EXPECT_DOUBLE_EQ(mean.read().item<double>(), (replicas + 1) / 2.0);
   EXPECT_EQ(mean.assign(6.0).assign_add(1.0).read().item<double>(), 7);
   EXPECT_EQ(counted(VariableAggregation::kOnlyFirstReplica).read().item<double>(), 1);
   EXPECT_THROW(static_cast<void>(counted(VariableAggregation::kNone).read()), WrongContext);
@@ -87,37 +110,44 @@ void check_on_read_variables(Bootstrap& worker) {
   EXPECT_EQ(integers.assign(7).read().item<int>(), 7) << "the remainder is replica 0's";
 }
 
-void check_rows(Bootstrap& worker) {
-  const auto strategy = strategy_of(worker);
-  const int workers = worker.size();
+void check_rows(Bootstrap& worker, int devices) {
+  const auto strategy = strategy_of(worker, devices);
+  const int replicas = strategy.num_replicas_in_sync();
   const auto scattered = [&](VariableAggregation aggregation) {
     const Variable variable =
         variable_in(strategy, {.initial_value = Tensor::from({1.0, 2.0}), .aggregation = aggregation});
-    strategy.run([&] {
-      // Worker r names row 1 r+1 times.
-      const Tensor values = Tensor::full({worker.rank() + 1}, DType::kFloat64, workers);
-      variable.scatter_add({values, Tensor::full({worker.rank() + 1}, DType::kInt32, 1), {2}});
+    on_replicas(strategy, [&](int id) {
+      // Replica r names row 1 r+1 times.
+      const Tensor values = Tensor::full({id + 1}, DType::kFloat64, replicas);
+      variable.scatter_add({values, Tensor::full({id + 1}, DType::kInt32, 1), {2}});
     });
-    EXPECT_EQ(variable.components()[0].span<double>()[0], 1);
-    return variable.components()[0].span<double>()[1] - 2;
+    std::vector<double> added;
+    for (const Tensor& component : variable.components()) {
+      EXPECT_EQ(component.span<double>()[0], 1);
+      added.push_back(component.span<double>()[1] - 2);
+    }
+    return added;
   };
-  EXPECT_EQ(scattered(VariableAggregation::kNone), workers * (worker.rank() + 1));
-  EXPECT_EQ(scattered(VariableAggregation::kSum), workers * sum_to(workers));
-  EXPECT_EQ(scattered(VariableAggregation::kMean), sum_to(workers));
-  EXPECT_EQ(scattered(VariableAggregation::kOnlyFirstReplica), workers);
+  EXPECT_EQ(scattered(VariableAggregation::kNone),
+            of_replicas(strategy, [&](int id) { return replicas * (id + 1.0); }));
+  EXPECT_THAT(scattered(VariableAggregation::kSum), Each(replicas * sum_to(replicas)));
+  EXPECT_THAT(scattered(VariableAggregation::kMean), Each(sum_to(replicas)));
+  EXPECT_THAT(scattered(VariableAggregation::kOnlyFirstReplica), Each(replicas));
 }
 
-void check_updates(Bootstrap& worker) {
-  const auto strategy = strategy_of(worker);
+void check_updates(Bootstrap& worker, int devices) {
+  const auto strategy = strategy_of(worker, devices);
+  const int replicas = strategy.num_replicas_in_sync();
   const Variable variable =
       variable_in(strategy, {.initial_value = Tensor::scalar(1.0), .aggregation = VariableAggregation::kSum});
   const auto add = [](const Variable& v, const Tensor& value) { v.assign_add(value); };
-  strategy.extended().update(variable, add, strategy.reduce(ReduceOp::kSum, Tensor::scalar(2.0)));
-  EXPECT_EQ(value_of(variable), 1 + 2 * worker.size());
+  const auto twos = strategy.run([] { return Tensor::scalar(2.0); });
+  strategy.extended().update(variable, add, strategy.reduce(ReduceOp::kSum, twos));
+  EXPECT_THAT(values_of(variable), Each(1 + 2 * replicas));
   strategy.run([&](ReplicaContext& replica) {
     strategy.extended().update(variable, add, replica.all_reduce(ReduceOp::kSum, Tensor::scalar(1.0)));
   });
-  EXPECT_EQ(value_of(variable), 1 + 3 * worker.size());
+  EXPECT_THAT(values_of(variable), Each(1 + 3 * replicas));
 }
 
 }  // namespace cohort::testing

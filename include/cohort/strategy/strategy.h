@@ -34,6 +34,9 @@ class [[nodiscard]] StrategyScope {
  public:
   explicit StrategyScope(StrategyExtended& extended);
 
+  /// Whether no other scope was opened inside of this one.
+  [[nodiscard]] bool is_innermost() const noexcept { return scope_ && scope_->is_innermost(); }
+
  private:
   std::shared_ptr<StrategyExtended> extended_;  // the strategy lives as long as it is the current one
   std::optional<ContextScope> scope_;
@@ -115,6 +118,12 @@ class Strategy {
 
 /// The current strategy of this thread; outside any scope, the default strategy.
 [[nodiscard]] Strategy get_strategy();
+
+/// Makes `strategy` the current one of this thread until the next call, as if everything that follows were
+/// in its `scope()`; nothing, or the default strategy, goes back to having none. The thread keeps the
+/// strategy: where it has a Session, give it up before the Session ends.
+/// @throws WrongContext inside a scope: a strategy's, a DeviceScope, a VariableCreatorScope, or a replica.
+void set_strategy(const std::optional<Strategy>& strategy);
 
 /// True when the current strategy is not the default one.
 [[nodiscard]] bool has_strategy();

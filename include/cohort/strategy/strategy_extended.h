@@ -8,18 +8,15 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <cohort/collective/communicator.h>
 #include <cohort/device/device.h>
-#include <cohort/device/device_thread.h>
 #include <cohort/strategy/cross_device_ops.h>
 #include <cohort/strategy/structure_reduction.h>
 #include <cohort/value/context.h>
@@ -31,6 +28,7 @@ namespace cohort {
 
 class LeafReducer;
 class ReplicaContext;
+class ReplicaTeam;
 
 /// What distinguishes one strategy from another.
 struct StrategyLayout {
@@ -47,6 +45,9 @@ struct StrategyLayout {
 
   /// Makes one seat per local replica in a communicator of all replicas of all workers.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
+
+  /// Makes this worker's seat in a communicator of the workers; absent: its only replica's seat is that.
+  std::function<std::unique_ptr<Communicator>()> connect_workers = {};
 };
 
 class StrategyExtended final : public VariableOwner, public std::enable_shared_from_this<StrategyExtended> {
@@ -212,16 +213,27 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::shared_ptr<VariableOwner> share() override { return shared_from_this(); }
 
  private:
-  using Team = std::vector<std::unique_ptr<DeviceThread>>;
-
   explicit StrategyExtended(StrategyLayout layout);
+
+  /// This worker's seat among the workers, for the thread that drives the strategy.
+  [[nodiscard]] Communicator& workers_communicator() const noexcept {
+    return workers_seat_ != nullptr ? *workers_seat_ : *seats_.front();
+  }
+
+  /// Tells the other workers that this one does not make the collectives that they make; they get `text`.
+  void leave_workers(std::string_view text);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
-  [[nodiscard]] Team make_team() const;
+  [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
   void require_chosen(const char* what) const;
   [[nodiscard]] bool contributes(ReduceOp op, const StructureReduction& value) const;
   void require_own(const StructureReduction& value) const;
+  void require_one_form(const StructureReduction& value) const;
   void require_alike_leaves(const StructureReduction& value) const;
+  [[nodiscard]] StructureReduction summed_along(ReduceOp op, std::span<const Tensor> values,
+                                                std::span<const int> axes) const;
+  template <class Prepare>
+  auto prepared_or_told(Prepare prepare);
   [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
   [[nodiscard]] Components broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations);
 
@@ -237,9 +249,10 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   std::vector<Device> parameter_devices_;
   std::vector<std::weak_ptr<VariableState>> variables_;
   std::vector<std::unique_ptr<Communicator>> seats_;
+  std::unique_ptr<Communicator> workers_seat_;          // where several replicas of a worker have seats
   std::vector<std::unique_ptr<LeafReducer>> reducers_;  // one per seat: each replica's thread uses its own
   std::shared_ptr<CrossDeviceOps> cross_device_ops_;
-  std::deque<Team> teams_;  // one per depth of nested runs, made on first use; outer ones stay where they are
+  std::vector<std::unique_ptr<ReplicaTeam>> teams_;  // one per depth of nested runs, made on first use
   std::size_t depth_ = 0;
 };
 

@@ -21,6 +21,8 @@
 
 namespace cohort {
 
+class ReplicaContext;
+
 struct GradientAndVariable {
   Tensor gradient;
   Variable variable;
@@ -65,8 +67,9 @@ class Optimizer {
   struct ReplicaState;
   [[nodiscard]] ReplicaState& state_of_this_replica();
   [[nodiscard]] const std::vector<Variable>& slots_of(ReplicaState& state, const Variable& variable) const;
-  void update_component(const Variable& variable, const std::vector<Variable>& slots, const Tensor& gradient,
-                        std::int64_t step) const;
+  void update_component(ReplicaState& state, const Variable& variable, const Tensor& gradient) const;
+  void update_shared(const ReplicaContext& replica, ReplicaState& state,
+                     const std::vector<GradientAndVariable>& gradients) const;
 
   std::vector<std::string> slot_names_;
   mutable std::mutex mutex_;                             ///< of the map: a replica's state is its own

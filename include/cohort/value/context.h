@@ -41,6 +41,9 @@ extern constinit thread_local const ContextMode* innermost_mode;
 /// The calling thread's mode; the default one when no scope is open.
 [[nodiscard]] inline const ContextMode& current_mode() noexcept { return *detail::innermost_mode; }
 
+/// Whether no scope of any kind is open on this thread.
+[[nodiscard]] bool is_outside_scopes() noexcept;
+
 inline ContextMode ContextMode::cross_replica(VariableOwner* strategy) noexcept {
   return {ContextKind::kCrossReplica, strategy, nullptr, -1, current_mode().device};
 }
@@ -53,6 +56,9 @@ class ContextScope {
     detail::innermost_mode = &mode_;
   }
   ~ContextScope() { detail::innermost_mode = outer_; }
+
+  /// Whether no other scope was opened inside of this one.
+  [[nodiscard]] bool is_innermost() const noexcept { return detail::innermost_mode == &mode_; }
 
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;

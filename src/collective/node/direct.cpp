@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory_resource>
 
 #include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
@@ -98,7 +99,12 @@ struct Targets {
 class DirectExchange {
  public:
   DirectExchange(Seat& seat, const CollectiveCall& call, ReductionKernel kernel, bool in_place)
-      : seat_(seat), call_(call), kernel_(kernel), place_(seat.place()), in_place_(in_place) {
+      : seat_(seat),
+        call_(call),
+        kernel_(kernel),
+        place_(seat.place()),
+        in_place_(in_place),
+        buffers_(seat.lists()) {
     buffers_.reserve(static_cast<std::size_t>(place_.size));
     bool all_addressed = true;
     for (int member = 0; member < place_.size; ++member) {
@@ -268,7 +274,7 @@ class DirectExchange {
   ReductionKernel kernel_;
   const Place& place_;
   bool in_place_;
-  std::vector<Buffers> buffers_;
+  std::pmr::vector<Buffers> buffers_;
   ReductionHints hints_;
   std::size_t block_bytes_ = kEverything;
   std::shared_ptr<const Buffer> room_;  ///< a block per member, and one for the result

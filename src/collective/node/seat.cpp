@@ -253,11 +253,11 @@ Error Seat::cause_of(const CollectiveCall& call, const Error& error) const {
 
 void Seat::require_nobody_left(const CollectiveCall& call) {
   std::vector<int> left;
-  for (const int member : missing_members()) {
+  for (int member = 0; member < place_.size; ++member) {
     if (group_->seat(member).left.load(std::memory_order_acquire)) left.push_back(member);
   }
   if (left.empty()) return;
-  // What they did before they left counts: look again, now that all of it can be seen.
+  // What they did before they left counts: look for who is missing now that all of it can be seen.
   const std::vector<int> missing = missing_members();
   std::erase_if(
       left, [&](int member) { return std::find(missing.begin(), missing.end(), member) == missing.end(); });

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -194,6 +195,9 @@ class Seat {
     } while (!condition());
   }
 
+  /// Memory for the lists of the open collective, which keeps what earlier ones have used.
+  [[nodiscard]] std::pmr::memory_resource* lists() noexcept { return &lists_; }
+
   /// Runs an algorithm to its end.
   void drive(const CollectiveCall& call, Steps steps);
 
@@ -284,6 +288,7 @@ class Seat {
   std::uint64_t shares_ = 0;
   std::vector<const std::byte*> pointers_;
   std::vector<std::byte*> more_pointers_;
+  std::pmr::unsynchronized_pool_resource lists_;
   std::optional<Error> failure_;
   std::optional<Waiting::Clock::time_point> departure_noticed_;
 };

@@ -21,6 +21,15 @@ Json state(const Layout& l) {
   return {name, has_strategy(), context, in_cross_replica_context()};
 }
 
+/// Only set_strategy can end a strategy's scope before the scopes inside of it.
+class GlobalStrategy {
+ public:
+  explicit GlobalStrategy(const Strategy& strategy) { set_strategy(strategy); }
+  ~GlobalStrategy() { set_strategy(std::nullopt); }
+  GlobalStrategy(const GlobalStrategy&) = delete;
+  GlobalStrategy& operator=(const GlobalStrategy&) = delete;
+};
+
 }  // namespace
 
 std::vector<Scenario> context_scenarios() {
@@ -65,6 +74,29 @@ std::vector<Scenario> context_scenarios() {
              l.run([&](int r) { return l.strategy().gather(PerReplica<Tensor>({vector({1.0 * r})}), 0); }));
        },
        {{"default1", kDefaultInside, [](const Layout&) { return Json::array({0.0}); }}}},
+      {"ctx/set_strategy_in_scope",
+       [](const Layout& l) {
+         const auto scope = l.strategy().scope();
+         set_strategy(l.strategy());
+         return Json("no error");
+       },
+       {{"default1", kDefaultInside, [](const Layout&) { return Json("no error"); }}}},
+      {"ctx/exit_with_open_device_scope",
+       [](const Layout& l) {
+         const GlobalStrategy global(l.strategy());
+         const DeviceScope device(Device::cpu(0));
+         set_strategy(std::nullopt);
+         return Json("no error");
+       },
+       {{"", "scopes nest", [](const Layout&) { return an_error(); }}}},
+      {"ctx/exit_with_open_creator_scope",
+       [](const Layout& l) {
+         const GlobalStrategy global(l.strategy());
+         const VariableCreatorScope creator(
+             [](const NextCreator& next, VariableOptions options) { return next(std::move(options)); });
+         set_strategy(std::nullopt);
+         return Json("no error");
+       }},
       {"ctx/all_reduce_in_cross",
        [](const Layout& l) {
          const auto scope = l.strategy().scope();

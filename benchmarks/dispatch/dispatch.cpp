@@ -1,0 +1,204 @@
+#include "dispatch/dispatch.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <cohort/strategy/mirrored_strategy.h>
+#include <cohort/strategy/one_device_strategy.h>
+#include <cohort/train/sgd.h>
+
+#include "dispatch/allocations.h"
+#include "statistics.h"
+
+namespace cohort::bench {
+namespace {
+
+constexpr int kVariables = 161;  // of ResNet-50
+constexpr double kLoopUs = 20'000;
+constexpr double kSleepyUs = 2'000;  // after which the threads of idle devices certainly sleep
+
+/// What the original, TensorFlow 2.21.0, took on 2 cores: microseconds, eager, median.
+struct Original {
+  std::optional<double> one_device;
+  std::optional<double> two_devices;
+
+  [[nodiscard]] std::optional<double> on(int devices) const {
+    return devices == 1 ? one_device : two_devices;
+  }
+};
+constexpr Original kRun{49, 789};
+constexpr Original kRunWithMerge{55, 1098};
+constexpr Original kReduce{6.8, 136};
+constexpr Original kAllReduce{177, 1982};
+
+/// Keeps the compiler from leaving out what makes `value`.
+template <class T>
+void keep(const T& value) {
+  asm volatile("" : : "r"(&value) : "memory");
+}
+
+struct Timing {
+  std::vector<double> ns;  ///< of each loop
+  double allocations = 0;
+};
+
+class Dispatch {
+ public:
+  Dispatch(const DispatchOptions& options, const TickClock& clock)
+      : options_(options), clock_(clock), one_(Device::cpu(0)), two_(cpu_devices(2)) {}
+
+  [[nodiscard]] DispatchResult measure();
+
+ private:
+  /// Times `call(n)`, which makes n operations; the first loops find out how many last long enough.
+  template <class Call>
+  [[nodiscard]] Timing time(Call call) const;
+
+  template <class Call>
+  void add(std::string operation, const Strategy& strategy, const Original& original, Call call);
+
+  void measure_runs(const Strategy& strategy);
+  void measure_cold_run();
+  void measure_merges(const Strategy& strategy);
+  void measure_reads(const Strategy& strategy);
+  void measure_reductions(const Strategy& strategy);
+  void measure_step(const Strategy& strategy);
+
+  const DispatchOptions& options_;
+  const TickClock& clock_;
+  OneDeviceStrategy one_;
+  MirroredStrategy two_;
+  DispatchResult result_;
+};
+
+template <class Call>
+Timing Dispatch::time(Call call) const {
+  const auto timed = [&](int n) {
+    const std::uint64_t start = clock_.now();
+    call(n);
+    return clock_.microseconds(clock_.now() - start);
+  };
+  call(1);  // threads start, lists are packed
+  int n = 1;
+  for (double us = timed(1); us < kLoopUs; us = timed(n))
+    n = std::max(2 * n, static_cast<int>(std::min(100.0, 0.9 * kLoopUs / std::max(us, 0.01)) * n));
+  Timing timing;
+  timing.ns.reserve(static_cast<std::size_t>(options_.loops));
+  const std::size_t before = allocations();
+  for (int loop = 0; loop < options_.loops; ++loop) timing.ns.push_back(1000 * timed(n) / n);
+  timing.allocations = static_cast<double>(allocations() - before) / n / options_.loops;
+  return timing;
+}
+
+template <class Call>
+void Dispatch::add(std::string operation, const Strategy& strategy, const Original& original, Call call) {
+  const Timing timing = time(call);
+  const int devices = strategy.num_replicas_in_sync();
+  result_.rows.push_back({.operation = std::move(operation),
+                          .devices = devices,
+                          .ns = median(timing.ns),
+                          .allocations = timing.allocations,
+                          .original_us = original.on(devices)});
+}
+
+void Dispatch::measure_runs(const Strategy& strategy) {
+  add("run of an empty function", strategy, kRun, [&](int n) {
+    for (int i = 0; i < n; ++i) strategy.run([] {});
+  });
+  add("run with an empty merge_call", strategy, kRunWithMerge, [&](int n) {
+    for (int i = 0; i < n; ++i)
+      strategy.run([](ReplicaContext& replica) { replica.merge_call([](const Strategy&) {}); });
+  });
+}
+
+/// The threads of the devices have fallen asleep, as they do while the program does something else.
+void Dispatch::measure_cold_run() {
+  std::vector<double> ns;
+  for (int i = 0; i < 10 * options_.loops; ++i) {
+    const std::uint64_t idle = clock_.now();
+    while (clock_.microseconds(clock_.now() - idle) < kSleepyUs) continue;
+    const std::uint64_t start = clock_.now();
+    two_.run([] {});
+    ns.push_back(1000 * clock_.microseconds(clock_.now() - start));
+  }
+  result_.rows.push_back({.operation = "run after a pause", .devices = 2, .ns = median(ns)});
+}
+
+void Dispatch::measure_merges(const Strategy& strategy) {
+  add("merge_call in a replica", strategy, {}, [&](int n) {
+    strategy.run([n](ReplicaContext& replica) {
+      for (int i = 0; i < n; ++i) replica.merge_call([](const Strategy&) {});
+    });
+  });
+}
+
+void Dispatch::measure_reads(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const Variable variable({.shape = {16}});
+  add("Variable::read in a replica", strategy, {}, [&](int n) {
+    strategy.run([&variable, n] {
+      for (int i = 0; i < n; ++i) keep(variable.read());
+    });
+  });
+  add("Variable::replica_component", strategy, {}, [&](int n) {
+    strategy.run([&variable, n] {
+      for (int i = 0; i < n; ++i) keep(variable.replica_component());
+    });
+  });
+}
+
+void Dispatch::measure_reductions(const Strategy& strategy) {
+  const auto ones = strategy.run([] { return Tensor::scalar(1.0F); });
+  add("reduce of a number", strategy, kReduce, [&](int n) {
+    for (int i = 0; i < n; ++i) keep(strategy.reduce(ReduceOp::kSum, ones));
+  });
+  add("run with an all_reduce of a number", strategy, kAllReduce, [&](int n) {
+    const auto step = [](ReplicaContext& replica, const Tensor& one) {
+      keep(replica.all_reduce(ReduceOp::kSum, one));
+    };
+    for (int i = 0; i < n; ++i) strategy.run(step, ones);
+  });
+}
+
+void Dispatch::measure_step(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  std::vector<Variable> variables;
+  variables.reserve(kVariables);
+  for (int i = 0; i < kVariables; ++i) variables.emplace_back(VariableOptions{.shape = {64}});
+  const auto gradients = strategy.run([&] {
+    std::vector<GradientAndVariable> pairs;
+    pairs.reserve(variables.size());
+    for (const Variable& variable : variables)
+      pairs.push_back({Tensor::zeros(variable.shape(), variable.dtype()), variable});
+    return pairs;
+  });
+  Sgd optimizer;
+  const auto step = [&](const ReplicaContext& replica) {
+    const auto own = static_cast<std::size_t>(replica.replica_id_in_sync_group());
+    optimizer.apply_gradients(gradients[own], GradientAggregation::kSumInPlace);
+  };
+  add("SGD step of 161 variables", strategy, {}, [&](int n) {
+    for (int i = 0; i < n; ++i) strategy.run(step);
+  });
+}
+
+DispatchResult Dispatch::measure() {
+  result_.loops = options_.loops;
+  for (const Strategy* strategy : std::initializer_list<const Strategy*>{&one_, &two_}) {
+    measure_runs(*strategy);
+    if (strategy == &two_) measure_cold_run();
+    measure_merges(*strategy);
+    measure_reads(*strategy);
+    measure_reductions(*strategy);
+    measure_step(*strategy);
+  }
+  return std::move(result_);
+}
+
+}  // namespace
+
+DispatchResult measure_dispatch(const DispatchOptions& options, const TickClock& clock) {
+  return Dispatch(options, clock).measure();
+}
+
+}  // namespace cohort::bench

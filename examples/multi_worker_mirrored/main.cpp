@@ -1,0 +1,100 @@
+// Many workers, each with one device or several: under mpirun or srun every rank is a
+// worker, and all replicas of all workers take each step together.
+//
+//     mpirun -n 3 multi_worker_mirrored [DEVICES_PER_WORKER]
+//
+// Finds the centres of three clouds of points by k-means: each replica adds up the points
+// of its share that are nearest to each centre, and all_reduce makes them sums over all
+// replicas, from which every replica moves its copy of the centres. No gradients.
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <cohort/cohort.h>
+#include <cohort/mpi/session.h>
+
+namespace {
+
+using namespace cohort;
+
+constexpr std::int64_t kClouds = 3;
+constexpr std::array<double, 2 * kClouds> kCentres{1, 1, 10, 2, 4, 9};
+
+/// Points on spirals around the centres.
+Tensor clouds(std::int64_t points_each) {
+  const Tensor points = Tensor::uninitialized({kClouds * points_each, 2}, DType::kFloat64);
+  const auto values = points.span<double>();
+  for (std::size_t i = 0; i < values.size() / 2; ++i) {
+    const std::size_t cloud = i % kClouds;
+    const double turn =
+        2.399963 * static_cast<double>(i / kClouds);  // the golden angle: no direction is preferred
+    const double radius = 2 * std::sqrt(static_cast<double>(i / kClouds) / static_cast<double>(points_each));
+    values[2 * i] = kCentres[2 * cloud] + radius * std::cos(turn);
+    values[2 * i + 1] = kCentres[2 * cloud + 1] + radius * std::sin(turn);
+  }
+  return points;
+}
+
+std::size_t nearest(std::span<const double> centres, double x, double y) {
+  std::size_t best = 0;
+  double least = HUGE_VAL;
+  for (std::size_t i = 0; i < kClouds; ++i) {
+    const double distance = std::hypot(centres[2 * i] - x, centres[2 * i + 1] - y);
+    if (distance < least) {
+      least = distance;
+      best = i;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  mpi::Session session(argc, argv);  // this rank is one worker
+  const int devices = argc > 1 ? std::atoi(argv[1]) : 1;
+  const MultiWorkerMirroredStrategy strategy(session, {}, cpu_devices(devices));
+  const auto batches = Dataset<Tensor>::from_tensors(clouds(400)).batch(kClouds * 400);
+
+  const auto scope = strategy.scope();
+  // The chief's initial value is everybody's.
+  const Variable centres(
+      {.name = "centres",
+       .initial_value =
+           Tensor::from(std::span<const double>(std::array<double, 6>{2, 2, 8, 2, 4, 6}), {kClouds, 2})});
+
+  const auto step = [&](ReplicaContext& replica, const Tensor& mine) {
+    const Tensor sums = Tensor::zeros({kClouds, 3}, DType::kFloat64);  // of x, of y, and their number
+    const Tensor own = centres.read();
+    for (std::int64_t row = 0; row < mine.shape()[0]; ++row) {
+      const Tensor point = mine.row(row);
+      const auto at = point.span<double>();
+      const std::size_t cloud = nearest(own.span<double>(), at[0], at[1]);
+      const auto sum = sums.span<double>().subspan(3 * cloud, 3);
+      sum[0] += at[0];
+      sum[1] += at[1];
+      sum[2] += 1;
+    }
+    const Tensor total = replica.all_reduce("sum", sums);
+    const Tensor moved = own.clone();
+    for (std::size_t i = 0; i < kClouds; ++i) {
+      const auto sum = total.span<double>().subspan(3 * i, 3);
+      if (sum[2] == 0) continue;
+      moved.span<double>()[2 * i] = sum[0] / sum[2];
+      moved.span<double>()[2 * i + 1] = sum[1] / sum[2];
+    }
+    centres.assign(moved);  // all replicas assign the same
+  };
+
+  for (int epoch = 0; epoch < 15; ++epoch) {
+    for (const auto& batch : strategy.distribute_dataset(batches)) strategy.run(step, batch);
+  }
+  if (!session.is_chief()) return 0;
+  std::printf("%d replicas on %d workers, centres", strategy.num_replicas_in_sync(), session.size());
+  const Tensor found = centres.read();
+  for (std::size_t i = 0; i < kClouds; ++i)
+    std::printf(" (%.1f, %.1f)", found.span<double>()[2 * i], found.span<double>()[2 * i + 1]);
+  std::printf("\n");
+}

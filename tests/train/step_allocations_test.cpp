@@ -1,0 +1,101 @@
+// After the first one a training step asks for no memory: every `new` of this program is
+// counted, on all threads.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include <gmock/gmock.h>
+
+#include <cohort/strategy/one_device_strategy.h>
+#include <cohort/train/adam.h>
+#include <cohort/train/momentum.h>
+#include <cohort/train/sgd.h>
+
+#include "../strategy/strategies.h"
+
+namespace {
+std::atomic<std::size_t> allocations{0};
+}  // namespace
+
+// Not inlined: where the compiler sees one of a pair alone, it warns that they do not match.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace cohort::testing {
+namespace {
+
+template <class Step>
+std::size_t after_first_step(Step step) {
+  step();
+  const std::size_t before = allocations;
+  for (int i = 0; i < 10; ++i) step();
+  return allocations - before;
+}
+
+TEST(StepAllocations, NoneForARunOnOneDevice) {
+  const OneDeviceStrategy strategy(Device::cpu(0));
+  int runs = 0;
+  EXPECT_EQ(after_first_step([&] { strategy.run([&] { ++runs; }); }), 0U);
+  EXPECT_EQ(runs, 11);
+}
+
+class StepAllocations : public WithReplicas {
+ protected:
+  StepAllocations() {
+    const auto scope = strategy_.scope();
+    for (int i = 0; i < 161; ++i) variables_.emplace_back(VariableOptions{.shape = {i % 7 + 1, 5}});
+    gradients_ = per_replica(strategy_, [&](int id) {
+      std::vector<GradientAndVariable> pairs;
+      for (const Variable& variable : variables_)
+        pairs.push_back({Tensor::full(variable.shape(), DType::kFloat32, id), variable});
+      return pairs;
+    });
+  }
+
+  /// What ten steps after the first one ask for.
+  std::size_t steps_with(Optimizer& optimizer, GradientAggregation aggregation) {
+    return after_first_step([&] {
+      strategy_.run([&](ReplicaContext& replica) {
+        const auto own = static_cast<std::size_t>(replica.replica_id_in_sync_group());
+        optimizer.apply_gradients(gradients_[own], aggregation);
+      });
+    });
+  }
+
+  std::vector<Variable> variables_;
+  PerReplica<std::vector<GradientAndVariable>> gradients_;
+};
+COHORT_INSTANTIATE_REPLICAS(StepAllocations);
+
+TEST_P(StepAllocations, NoneForAnEmptyRun) {
+  EXPECT_EQ(after_first_step([&] { strategy_.run([] {}); }), 0U);
+}
+
+TEST_P(StepAllocations, NoneForGradientsSummedInPlace) {
+  Sgd sgd;
+  EXPECT_EQ(steps_with(sgd, GradientAggregation::kSumInPlace), 0U);
+  Momentum momentum;
+  EXPECT_EQ(steps_with(momentum, GradientAggregation::kSumInPlace), 0U);
+}
+
+TEST_P(StepAllocations, NoneForGradientsThatAreEqualAlready) {
+  Adam adam;
+  EXPECT_EQ(steps_with(adam, GradientAggregation::kNone), 0U);
+}
+
+TEST_P(StepAllocations, NoneForReadingVariables) {
+  EXPECT_EQ(after_first_step([&] {
+              strategy_.run([&] {
+                for (const Variable& variable : variables_) EXPECT_EQ(variable.read().elements() % 5, 0U);
+              });
+            }),
+            0U);
+}
+
+}  // namespace
+}  // namespace cohort::testing
