@@ -52,7 +52,7 @@ Variable make_variable(const Layout& layout, const VariableKind& kind, const Ten
 }
 
 Variable counted_variable(const Layout& layout, const VariableKind& kind) {
-  const Variable variable = make_variable(layout, kind, number(10));
+  Variable variable = make_variable(layout, kind, number(10));
   layout.run([&](int r) { return variable.assign(number(r + 1)); });
   return variable;
 }

@@ -10,7 +10,7 @@ constexpr std::string_view kRemainder = "an integer sum keeps its remainder";
 
 /// Of an assignment to `variable`.
 Json returned(const Layout& l, const Variable& variable) {
-  const Json value = show(variable.read());
+  Json value = show(variable.read());
   if (keeps_single_copies(l)) return handle(value);
   if (variable.synchronization() == VariableSynchronization::kOnRead) return value;
   return l.local_ids().size() == 1 ? handle(value) : Json{{"Mirrored", components(variable)}};

@@ -19,6 +19,11 @@ Json returned(const Layout& l, const VariableKind& kind, const PerReplica<double
   return {{"PerReplica", list}};
 }
 
+Json outcome(const Layout& l, const Variable& variable, const VariableKind& kind,
+             const PerReplica<double>& values) {
+  return {{"after", components(variable)}, {"returned", returned(l, kind, values)}};
+}
+
 /// `change(variable, r)` inside each replica.
 template <class Change>
 Json changed(const Layout& l, const VariableKind& kind, const Tensor& start, Change change) {
@@ -27,7 +32,7 @@ Json changed(const Layout& l, const VariableKind& kind, const Tensor& start, Cha
     const Variable& result = change(variable, r);
     return result.read().item<double>();
   });
-  return {{"after", components(variable)}, {"returned", returned(l, kind, values)}};
+  return outcome(l, variable, kind, values);
 }
 
 /// What comes out where all components end as `value`.
@@ -46,10 +51,11 @@ Json assigns_own(const Layout& l, const Assignment& a) {
 
 /// Each replica assigns the argument that it is given.
 Json assigns_argument(const Layout& l, const Assignment& a) {
-  const PerReplica<Tensor> arguments = l.each([](int r) { return number(2 * (r + 1)); });
-  return changed(l, a.kind, number(kStart), [&](const Variable& variable, int) -> const Variable& {
-    return (variable.*a.operation.of_tensor)(arguments);
-  });
+  const Variable variable = make_variable(l, a.kind, number(kStart));
+  const auto values = l.strategy().run(
+      [&](const Tensor& own) { return (variable.*a.operation.of_tensor)(own).read().item<double>(); },
+      l.each([](int r) { return number(2 * (r + 1)); }));
+  return outcome(l, variable, a.kind, values);
 }
 
 /// All replicas assign the same number.
