@@ -38,7 +38,4 @@ struct Assignment {
   }
 };
 
-// What an assignment returns is the variable here, and in the original the variable, its component or the
-// new value. What is compared is the value that is read from it, in the original's notation.
-
 }  // namespace cohort::conformance

@@ -8,7 +8,8 @@ constexpr std::string_view kOperand = "PerReplica is an operand inside replicas 
 constexpr std::string_view kUpdate = "updates keep components equal";
 constexpr std::string_view kRemainder = "an integer sum keeps its remainder";
 
-/// Of an assignment to `variable`.
+/// What an assignment returned: the variable here, of which the value is compared; in the original the
+/// variable, a component or the new value, in whose notation it is shown.
 Json returned(const Layout& l, const Variable& variable) {
   Json value = show(variable.read());
   if (keeps_single_copies(l)) return handle(value);

@@ -8,7 +8,8 @@ namespace {
 
 constexpr std::string_view kReplicasNumber = "a number is a value of its replica";
 
-/// Of an assignment that left these `values` in the replicas.
+/// What an assignment returned: the variable here, of which the value is compared; in the original the
+/// variable, a component or the new value, in whose notation it is shown.
 Json returned(const Layout& l, const VariableKind& kind, const PerReplica<double>& values) {
   const bool alike =
       std::ranges::all_of(values.components(), [&](double value) { return value == values[0]; });
