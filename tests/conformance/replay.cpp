@@ -80,7 +80,10 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
     : records_(records), bootstrap_(bootstrap) {
   for (const auto& scenarios :
        {run_scenarios(), merge_scenarios(), reduce_scenarios(), gather_scenarios(), all_reduce_scenarios(),
-        context_scenarios(), afterwards_scenarios(), launch_scenarios()}) {
+        context_scenarios(), afterwards_scenarios(), launch_scenarios(), variable_creation_scenarios(),
+        variable_assignment_in_replicas_scenarios(), variable_assignment_across_scenarios(),
+        variable_read_scenarios(), variable_scatter_scenarios(), variable_use_scenarios(),
+        variable_reduction_scenarios(), variable_worker_scenarios()}) {
     for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
   }
 }

@@ -35,5 +35,13 @@ struct Scenario {
 [[nodiscard]] std::vector<Scenario> context_scenarios();
 [[nodiscard]] std::vector<Scenario> afterwards_scenarios();
 [[nodiscard]] std::vector<Scenario> launch_scenarios();
+[[nodiscard]] std::vector<Scenario> variable_creation_scenarios();
+[[nodiscard]] std::vector<Scenario> variable_assignment_in_replicas_scenarios();
+[[nodiscard]] std::vector<Scenario> variable_assignment_across_scenarios();
+[[nodiscard]] std::vector<Scenario> variable_read_scenarios();
+[[nodiscard]] std::vector<Scenario> variable_scatter_scenarios();
+[[nodiscard]] std::vector<Scenario> variable_use_scenarios();
+[[nodiscard]] std::vector<Scenario> variable_reduction_scenarios();
+[[nodiscard]] std::vector<Scenario> variable_worker_scenarios();
 
 }  // namespace cohort::conformance

@@ -1,0 +1,96 @@
+// Making variables: which kinds there are, what they are called, where they are, how they begin.
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "variables.h"
+
+namespace cohort::conformance {
+namespace {
+
+/// The original's name for the class of a variable.
+std::string class_of(const Layout& l, const Variable& variable) {
+  if (l.is_default() || l.is_one_device()) return "ResourceVariable";
+  if (keeps_single_copies(l)) return "AggregatingVariable";
+  return variable.synchronization() == VariableSynchronization::kOnRead ? "SyncOnReadVariable"
+                                                                        : "MirroredVariable";
+}
+
+/// [class, synchronization, aggregation, trainable, components]
+Json created(const Layout& l, const VariableKind& kind) {
+  const Variable variable = make_variable(l, kind, number(1));
+  return {class_of(l, variable), name_of(variable.synchronization()), name_of(variable.aggregation()),
+          variable.trainable(), components(variable)};
+}
+
+/// The name and the device of each component, as the original writes them.
+Json names_and_devices(const Layout& l) {
+  const Variable variable = make_variable(l, {.name = "foo"});
+  const std::string task = l.is_multi_worker() ? fmt::format("/job:worker/replica:0/task:{}", l.worker())
+                                               : "/job:localhost/replica:0/task:0";
+  Json list = Json::array();
+  for (std::size_t i = 0; i < variable.components().size(); ++i) {
+    const Device device = variable.components()[i].device();
+    list.push_back({fmt::format("{}:0", variable.component_name(static_cast<int>(i))),
+                    fmt::format("{}/device:CPU:{}", task, device.index())});
+  }
+  return list;
+}
+
+Json random_components_are_equal(const Layout& l) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> distribution;
+  const Variable variable = make_variable(l, {.initial_value = number(distribution(random))});
+  const Json values = components(variable);
+  return Json(std::ranges::all_of(values, [&](const Json& value) { return value == values[0]; }));
+}
+
+/// [class, whether all replicas have the same variable, components]
+Json created_in_run(const Layout& l) {
+  const PerReplica<Variable> made = l.run([](int) { return Variable({.initial_value = number(0)}); });
+  const bool same =
+      std::ranges::all_of(made.components(), [&](const Variable& variable) { return variable == made[0]; });
+  return {class_of(l, made[0]), same, components(made[0])};
+}
+
+}  // namespace
+
+std::vector<Scenario> variable_creation_scenarios() {
+  std::vector<Scenario> scenarios{
+      {"var/create_onread_trainable_true",
+       [](const Layout& l) {
+         return Json(
+             make_variable(l, {.synchronization = VariableSynchronization::kOnRead, .trainable = true})
+                 .trainable());
+       }},
+      {"var/names_devices", names_and_devices},
+      {"var/random_init_equal", random_components_are_equal},
+      {"var/in_run", created_in_run},
+      {"var/in_run_mismatching_name",
+       [](const Layout& l) {
+         const PerReplica<Variable> made =
+             l.run([](int r) { return Variable({.name = fmt::format("of replica {}", r)}); });
+         return Json(class_of(l, made[0]));
+       }},
+  };
+  for (const VariableAggregation aggregation : aggregations()) {
+    for (const auto synchronization : {VariableSynchronization::kAuto, VariableSynchronization::kNone,
+                                       VariableSynchronization::kOnWrite, VariableSynchronization::kOnRead}) {
+      const VariableKind kind{synchronization, aggregation};
+      scenarios.push_back(
+          {fmt::format("var/create_{}", name_of(kind)), [=](const Layout& l) { return created(l, kind); }});
+    }
+    for (const auto& [synchronization, prefix] :
+         {std::pair(VariableSynchronization::kOnWrite, "int"),
+          std::pair(VariableSynchronization::kOnRead, "int_onread")}) {
+      const VariableKind kind{synchronization, aggregation};
+      scenarios.push_back(
+          {fmt::format("var/create_{}_{}", prefix, name_of(aggregation)),
+           [=](const Layout& l) { return Json(class_of(l, make_variable(l, kind, Tensor::scalar(1)))); }});
+    }
+  }
+  return scenarios;
+}
+
+}  // namespace cohort::conformance
