@@ -80,7 +80,9 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
     : records_(records), bootstrap_(bootstrap) {
   for (const auto& scenarios :
        {run_scenarios(), merge_scenarios(), reduce_scenarios(), gather_scenarios(), all_reduce_scenarios(),
-        context_scenarios(), afterwards_scenarios(), launch_scenarios()}) {
+        gradient_scenarios(), sparse_scenarios(), operator_scenarios(), cross_device_ops_scenarios(),
+        packing_scenarios(), options_scenarios(), context_scenarios(), afterwards_scenarios(),
+        launch_scenarios()}) {
     for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
   }
 }
