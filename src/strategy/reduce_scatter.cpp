@@ -74,7 +74,7 @@ void require_complete(const Extents& extents, const Communicator& communicator, 
 Tensor in_blocks(const Tensor& value, std::span<const std::int64_t> parts, const Shape& block, int axis) {
   const auto members = static_cast<std::int64_t>(parts.size());
   if (axis == 0 && value.shape()[0] == members * block[0]) return value;
-  const Tensor blocks =
+  Tensor blocks =
       Tensor::zeros({members, static_cast<std::int64_t>(block.elements())}, value.dtype(), value.device());
   if (value.elements() == 0) return blocks;
 

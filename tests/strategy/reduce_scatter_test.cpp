@@ -99,7 +99,7 @@ TEST_P(ReduceScatter, MakesTheMeanOfIntegersFloatingAsAllReduceDoes) {
 TEST_P(ReduceScatter, GivesEachReplicaStorageOfItsOwnAndLeavesTheInputsAlone) {
   const Tensor shared = Tensor::full({replicas()}, DType::kFloat32, 3);
   const auto parts = strategy_.run([&](ReplicaContext& replica) {
-    const Tensor part = replica.reduce_scatter(ReduceOp::kSum, shared, Tensor::from({0.0f}), 0);
+    Tensor part = replica.reduce_scatter(ReduceOp::kSum, shared, Tensor::from({0.0f}), 0);
     replica.merge_call([](const Strategy&) {});
     part.fill(replica.replica_id_in_sync_group());
     return part;
@@ -116,7 +116,7 @@ TEST_P(ReduceScatter, RefusesPartsThatDoNotFit) {
     };
   };
   const Tensor value = Tensor::zeros({2 * replicas(), 2}, DType::kFloat32);
-  const auto part = [](Shape shape) { return Tensor::zeros(std::move(shape), DType::kFloat32); };
+  const auto part = [](const Shape& shape) { return Tensor::zeros(shape, DType::kFloat32); };
   EXPECT_NO_THROW(scattering(value, part({2, 2}), 0)());
   EXPECT_THAT(scattering(Tensor::scalar(1.0), part({}), 0),
               ThrowsMessage<InvalidArgument>(HasSubstr("a scalar has no parts")));

@@ -68,7 +68,7 @@ class ReplicaContext {
   /// The SUM or MEAN over all replicas, as all_reduce makes it, of which each replica gets its own part
   /// along `axis`, for each tensor of a structure. The parts lie one after the other, in the order of the
   /// replicas; `part` has this replica's shapes, and its elements are not looked at. Parts of equal length
-  /// cost about half of an all_reduce; shorter ones are padded to the longest on the way.
+  /// along the first axis are taken where they lie; others are copied, and padded to the longest.
   ///
   /// It is all_gather transposed: where a loss has the gradient g by all_gather(x, axis), its gradient by x
   /// is reduce_scatter(kSum, g, x, axis). The gradient of all_reduce(op, x) is all_reduce(op, g).
