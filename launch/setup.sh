@@ -10,7 +10,11 @@ set -euo pipefail
 packages=()
 case ${1:-build} in
   lint) packages+=(git clang-format clang-tidy) ;&
-  test) packages+=(libgtest-dev libgmock-dev iproute2 procps) ;&
+  test)
+    packages+=(
+      libgtest-dev libgmock-dev iproute2 procps
+      libtorch-dev  # one example only
+    ) ;&
   build)
     packages+=(
       cmake ninja-build g++ ccache

@@ -78,12 +78,28 @@ std::string describe(const Tally& tally) {
 
 Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
     : records_(records), bootstrap_(bootstrap) {
-  for (const auto& scenarios :
-       {run_scenarios(), merge_scenarios(), reduce_scenarios(), gather_scenarios(), all_reduce_scenarios(),
-        context_scenarios(), afterwards_scenarios(), launch_scenarios(), variable_creation_scenarios(),
-        variable_assignment_in_replicas_scenarios(), variable_assignment_across_scenarios(),
-        variable_read_scenarios(), variable_scatter_scenarios(), variable_use_scenarios(),
-        variable_reduction_scenarios(), variable_worker_scenarios()}) {
+  for (const auto& scenarios : {run_scenarios(),
+                                merge_scenarios(),
+                                reduce_scenarios(),
+                                gather_scenarios(),
+                                all_reduce_scenarios(),
+                                gradient_scenarios(),
+                                sparse_scenarios(),
+                                operator_scenarios(),
+                                cross_device_ops_scenarios(),
+                                packing_scenarios(),
+                                options_scenarios(),
+                                context_scenarios(),
+                                afterwards_scenarios(),
+                                launch_scenarios(),
+                                variable_creation_scenarios(),
+                                variable_assignment_in_replicas_scenarios(),
+                                variable_assignment_across_scenarios(),
+                                variable_read_scenarios(),
+                                variable_scatter_scenarios(),
+                                variable_use_scenarios(),
+                                variable_reduction_scenarios(),
+                                variable_worker_scenarios()}) {
     for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
   }
 }

@@ -32,6 +32,12 @@ struct Scenario {
 [[nodiscard]] std::vector<Scenario> reduce_scenarios();
 [[nodiscard]] std::vector<Scenario> gather_scenarios();
 [[nodiscard]] std::vector<Scenario> all_reduce_scenarios();
+[[nodiscard]] std::vector<Scenario> gradient_scenarios();
+[[nodiscard]] std::vector<Scenario> sparse_scenarios();
+[[nodiscard]] std::vector<Scenario> operator_scenarios();
+[[nodiscard]] std::vector<Scenario> cross_device_ops_scenarios();
+[[nodiscard]] std::vector<Scenario> packing_scenarios();
+[[nodiscard]] std::vector<Scenario> options_scenarios();
 [[nodiscard]] std::vector<Scenario> context_scenarios();
 [[nodiscard]] std::vector<Scenario> afterwards_scenarios();
 [[nodiscard]] std::vector<Scenario> launch_scenarios();

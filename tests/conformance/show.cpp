@@ -17,4 +17,8 @@ Json show(const Tensor& tensor) {
   return show_rows(tensor.cast(DType::kFloat64), tensor.shape(), 0, next);
 }
 
+Json show(const IndexedSlices& slices) {
+  return {{"IndexedSlices", {{"indices", show(slices.indices)}, {"values", show(slices.values)}}}};
+}
+
 }  // namespace cohort::conformance

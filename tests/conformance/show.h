@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <cohort/device/tensor.h>
+#include <cohort/value/indexed_slices.h>
 #include <cohort/value/per_replica.h>
 
 #include "record.h"
@@ -22,6 +23,7 @@ namespace cohort::conformance {
 using None = std::monostate;
 
 [[nodiscard]] Json show(const Tensor& tensor);
+[[nodiscard]] Json show(const IndexedSlices& slices);
 
 [[nodiscard]] inline Json show(None /*nothing*/) { return nullptr; }
 [[nodiscard]] inline Json show(bool value) { return value; }

@@ -94,6 +94,18 @@ TEST(ReductionsOverRanks, TakeAMeanByTheSizesOfThePartsInOneCollective) {
   EXPECT_EQ(all.reduce("mean", parts, 0).item<double>(), total / sum());
 }
 
+TEST(ReductionsOverRanks, ScatterWhatTheySumUpInPartsOfAnyLength) {
+  strategy().run([](ReplicaContext& replica) {
+    const int id = replica.replica_id_in_sync_group();
+    const Tensor mine = Tensor::zeros({2, id}, DType::kFloat32);
+    const Tensor all = replica.all_gather(mine, 1);
+    all.fill(id + 1);
+    const Tensor columns = replica.reduce_scatter("sum", all, mine, 1);
+    EXPECT_EQ(columns.shape(), mine.shape());
+    EXPECT_THAT(columns.span<float>(), Each(sum()));
+  });
+}
+
 TEST(ReductionsOverRanks, NameTheWorkerWhoseSlicesDiffer) {
   if (workers() < 3) GTEST_SKIP() << "without a majority, all are named";
   const auto all = strategy();

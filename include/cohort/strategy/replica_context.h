@@ -65,6 +65,19 @@ class ReplicaContext {
   [[nodiscard]] Structure all_gather(const Structure& value, int axis,
                                      const CommunicationOptions& options = {}) const;
 
+  /// The SUM or MEAN over all replicas, as all_reduce makes it, of which each replica gets its own part
+  /// along `axis`, for each tensor of a structure. The parts lie one after the other, in the order of the
+  /// replicas; `part` has this replica's shapes, and its elements are not looked at. Parts of equal length
+  /// along the first axis are taken where they lie; others are copied, and padded to the longest.
+  ///
+  /// It is all_gather transposed: where a loss has the gradient g by all_gather(x, axis), its gradient by x
+  /// is reduce_scatter(kSum, g, x, axis). The gradient of all_reduce(op, x) is all_reduce(op, g).
+  /// @throws InvalidArgument for a part that does not fit, and when the parts together are not as long as
+  /// somebody's value; Unimplemented for IndexedSlices; all_reduce's errors.
+  template <class Structure>
+  [[nodiscard]] Structure reduce_scatter(SumOrMean op, const Structure& value, const Structure& part,
+                                         int axis, const CommunicationOptions& options = {}) const;
+
   /// Pauses all local replicas and calls `merge_fn(strategy, PerReplica<Args>...)` once, in
   /// cross-replica context, on the thread that called `run`. Each replica gets its components of the
   /// distributed values in the result, and any other result as it is. Replica 0's function is the one
@@ -81,6 +94,9 @@ class ReplicaContext {
                                        const CommunicationOptions& options) const;
   [[nodiscard]] Tensor gather_leaf(const TensorOrSlices& value, int axis,
                                    const CommunicationOptions& options) const;
+  [[nodiscard]] LeafList scatter_leaves(ReduceOp op, const LeafList& leaves, std::span<const Shape> parts,
+                                        int axis, std::uint64_t structure,
+                                        const CommunicationOptions& options) const;
 
   StrategyExtended& extended_;
   int local_replica_;
@@ -107,6 +123,22 @@ Structure ReplicaContext::all_gather(const Structure& value, int axis,
       },
       value);
   return from_leaves(value, gathered);
+}
+
+template <class Structure>
+Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, const Structure& part,
+                                         int axis, const CommunicationOptions& options) const {
+  require_current("reduce_scatter");
+  LeafList leaves;
+  std::vector<Shape> parts;
+  for_each_leaf(
+      [&]<class L>(const L& leaf, const TensorOrSlices& own) {
+        static_assert(!Element<L>, "reduce_scatter takes tensors apart: numbers go by all_reduce");
+        leaves.emplace_back(leaf);
+        parts.push_back(values_of(own).shape());
+      },
+      value, part);
+  return from_leaves(value, scatter_leaves(op, leaves, parts, axis, structure_fingerprint(value), options));
 }
 
 }  // namespace cohort

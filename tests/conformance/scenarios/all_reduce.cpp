@@ -83,6 +83,16 @@ std::vector<Scenario> all_reduce_scenarios() {
                         [](int r) { return std::vector<Tensor>(r == 0 ? 1 : 2, number(r + 1)); });
        },
        {{"default1 onedevice1", "types are static", [](const Layout& /*l*/) { return Json::array({1.0}); }}}},
+      {"allreduce/options",
+       [](const Layout& l) {
+         return show(l.strategy().run([](ReplicaContext& replica) {
+           const int r = replica.replica_id_in_sync_group();
+           return replica.all_reduce(ReduceOp::kSum, std::tuple(number(r), vector({1.0 * r, 1}), number(5)),
+                                     {.timeout_seconds = 0,
+                                      .bytes_per_pack = 4,
+                                      .implementation = CommunicationImplementation::kRing});
+         }));
+       }},
       {"allreduce/shape_mismatch",
        [](const Layout& l) {
          return reduced(l, ReduceOp::kSum, [](int r) { return Tensor::full({r + 1}, DType::kFloat32, 1); });

@@ -10,6 +10,10 @@ Json gathered(const Layout& l, int axis, const std::function<Tensor(int)>& make)
   return show(l.strategy().gather(l.each(make), axis));
 }
 
+using Nest = std::tuple<Tensor, std::tuple<Tensor>>;
+
+Json show_nest(const Nest& nest) { return {{"a", show(std::get<0>(nest))}, {"b", show(std::get<1>(nest))}}; }
+
 }  // namespace
 
 std::vector<Scenario> gather_scenarios() {
@@ -51,6 +55,27 @@ std::vector<Scenario> gather_scenarios() {
        {{"", "gather takes negative axes and every dtype",
          [](const Layout& l) {
            return gathered(l, 0, [](int r) { return vector({r == 0 ? 1.0 : 0.0}); });
+         }}}},
+      {"gather/plain",
+       [](const Layout& l) {
+         return show(l.strategy().gather(vector({1, 2}), 0));
+       }},
+      {"gather/nested",
+       [](const Layout& l) {
+         const auto nests = l.each([](int r) {
+           return Nest{vector({1.0 * r}), {vector({1.0 * r, 1.0 * r})}};
+         });
+         return show_nest(l.strategy().gather(nests, 0));
+       },
+       {{"mirrored2 mirrored3 central2 mwms2", "structures everywhere",
+         [](const Layout& l) {
+           std::vector<double> once;
+           std::vector<double> twice;
+           for (int r = 0; r < l.replicas(); ++r) {
+             once.push_back(r);
+             twice.insert(twice.end(), 2, r);
+           }
+           return show_nest({vector(once), {vector(twice)}});
          }}}},
       {"allgather/axis0_unequal",
        [](const Layout& l) {

@@ -4,6 +4,18 @@
 #include "common.h"
 
 namespace cohort::conformance {
+namespace {
+
+/// [kind, components] of values that are one tensor for all replicas.
+Json values_of_one_object(const Layout& l) {
+  const Tensor shared = vector({1, 2});
+  const auto values = l.strategy().distribute_values_from_function([&](ValueContext) { return shared; });
+  const std::string kind(values.kName);
+  return {kind, {{kind, show(l.strategy().local_results(values))}}};
+}
+
+}  // namespace
+
 std::vector<Scenario> run_scenarios() {
   return {
       {"run/replica_id", [](const Layout& l) { return show(l.run([](int r) { return number(r); })); }},
@@ -83,6 +95,12 @@ std::vector<Scenario> run_scenarios() {
       {"run/in_run",
        [](const Layout& l) { return show(l.run([&](int) { return l.run([](int r) { return r; })[0]; })); },
        {{"default1", kDefaultInside, [](const Layout& /*l*/) { return Json(0); }}}},
+      {"run/values_from_function_same",
+       values_of_one_object,
+       {{"default1 onedevice1", kAlwaysPerReplica,
+         [](const Layout& /*l*/) {
+           return Json{"PerReplica", {{"PerReplica", Json::array({{1.0, 2.0}})}}};
+         }}}},
       {"run/perreplica_repr",
        [](const Layout& l) {
          std::ostringstream text;

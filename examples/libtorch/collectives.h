@@ -1,0 +1,19 @@
+// Collectives that libtorch differentiates through. Each is an autograd function whose
+// backward pass is the transposed collective, so all replicas of the current strategy call
+// them, and `backward`, in the same order. Outside any scope the caller is the only replica.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cohort/collective/reduce_op.h>
+
+namespace libtorch {
+
+/// The SUM or MEAN of all replicas' values. Its gradient is that all-reduce of their gradients.
+[[nodiscard]] torch::Tensor all_reduce(cohort::ReduceOp op, const torch::Tensor& value);
+
+/// The replicas' values one after the other along `axis`, where their lengths may differ. Its gradient is
+/// this replica's part of the sum of their gradients.
+[[nodiscard]] torch::Tensor all_gather(const torch::Tensor& value, int axis);
+
+}  // namespace libtorch
