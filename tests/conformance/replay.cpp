@@ -80,7 +80,9 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
     : records_(records), bootstrap_(bootstrap) {
   for (const auto& scenarios :
        {run_scenarios(), merge_scenarios(), reduce_scenarios(), gather_scenarios(), all_reduce_scenarios(),
-        context_scenarios(), afterwards_scenarios(), launch_scenarios()}) {
+        context_scenarios(), afterwards_scenarios(), reduce_to_scenarios(), broadcast_to_scenarios(),
+        update_scenarios(), placement_scenarios(), constructor_scenarios(), name_scenarios(),
+        launch_scenarios()}) {
     for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
   }
 }

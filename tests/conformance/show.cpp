@@ -17,4 +17,8 @@ Json show(const Tensor& tensor) {
   return show_rows(tensor.cast(DType::kFloat64), tensor.shape(), 0, next);
 }
 
+Json show_components(const Variable& variable) {
+  return show(std::vector<Tensor>(variable.components().begin(), variable.components().end()));
+}
+
 }  // namespace cohort::conformance
