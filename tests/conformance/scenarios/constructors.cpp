@@ -24,6 +24,7 @@ Scenario mirrored(const std::string& name, const std::vector<std::string>& devic
   return {"ctor/mirrored_" + name,
           [=](const Layout& /*l*/) {
             std::vector<Device> parsed;
+            parsed.reserve(devices.size());
             for (const std::string& device : devices) parsed.push_back(Device::parse(device));
             return Json(MirroredStrategy(parsed).num_replicas_in_sync());
           },
