@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that is checked without running the code: format, clang-tidy on what changed,
-# the direction of includes, raw calls, the tree's housekeeping.
+# the direction of includes, raw calls, the tree's housekeeping, the list of cases.
 #
 #   tests/lint.sh [--base REV | --all]
 #
@@ -76,6 +76,7 @@ check "format" format
 check "include direction" tests/checks/include_direction.sh
 check "raw calls" tests/checks/raw_calls.sh
 check "tree" tests/checks/tree.sh
+check "cases" tests/checks/cases.sh
 check "clang-tidy" tidy
 
 if ((${#failed[@]})); then

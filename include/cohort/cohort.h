@@ -21,6 +21,7 @@
 #include <cohort/train/adam.h>
 #include <cohort/train/loss.h>
 #include <cohort/train/momentum.h>
+#include <cohort/train/moving_average.h>
 #include <cohort/train/sgd.h>
 #include <cohort/value/device_scope.h>
 #include <cohort/value/mirrored.h>

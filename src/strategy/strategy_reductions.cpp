@@ -174,11 +174,15 @@ Mirrored<IndexedSlices> StrategyExtended::broadcast_to(const IndexedSlices& valu
   return Mirrored<IndexedSlices>(std::move(copies));
 }
 
-Components StrategyExtended::broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations) {
+void StrategyExtended::require_broadcast() const {
   require_cross_replica("broadcast_to");
   if (is_default()) {
     throw Unimplemented("broadcast_to needs a strategy, and none was chosen; enter the scope of one first");
   }
+}
+
+Components StrategyExtended::broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations) {
+  require_broadcast();
   return cross_device_ops_->broadcast(value, destinations);
 }
 

@@ -40,8 +40,10 @@ calls() { "$1" raw_calls.sh "$2" "$3"; }
 # The clean tree, which every other tree contains.
 plant include/cohort/base/error.h $'// Errors.\n#include <string>'
 plant src/base/error.cpp $'#include <cohort/base/error.h>\n#include "text.h"'
+plant docs/conformance.md "| 001 | what | \`run_test.cpp\` |"
+plant tests/run_test.cpp 'TEST(Run, Case001_Works) {}'
 plant mpi/calls.cpp $'#include <mpi.h>\nvoid send() { check(MPI_Send(nullptr)); }'
-for check in include_direction raw_calls tree; do
+for check in include_direction raw_calls tree cases; do
   "$checks/$check.sh" "$tree" || fail "$check.sh rejects the clean tree"
 done
 
@@ -104,6 +106,16 @@ tree rejects src/base/log.cpp "$(seq 601)"
 tree rejects tests/long.sh "$(seq 601)"
 tree rejects include/cohort/base/log.h '#pragma once'
 tree rejects src/base/log.cpp 'auto path = "/home/me/x";'
+
+cases() { "$1" cases.sh "$2" "$3"; }
+cases rejects tests/value_test.cpp 'TEST(Value, Case001_Works) {}'
+cases rejects tests/value_test.cpp 'TEST_P(Value, Case002_Works) {}'
+# The list goes with each verdict on it, so the clean one is not needed any more.
+cases accepts docs/conformance.md $'| 001 | what | `run_test.cpp` |\n| 003 | `what` | pending: input |'
+cases rejects docs/conformance.md '| 001 | what | later |'
+cases rejects docs/conformance.md "| 001 | what | \`run_test.cpp\`, \`other_test.cpp\` |"
+cases rejects docs/conformance.md $'| 001 | what | `run_test.cpp` |\n| 001 | what | `run_test.cpp` |'
+cases rejects docs/conformance.md $'| 002 | what | pending: input |\n| 001 | what | `run_test.cpp` |'
 
 if ((failures)); then echo "self_test: $failures wrong verdicts" >&2; exit 1; fi
 echo "self_test: every verdict is right"

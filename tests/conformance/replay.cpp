@@ -99,7 +99,13 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
                                 variable_scatter_scenarios(),
                                 variable_use_scenarios(),
                                 variable_reduction_scenarios(),
-                                variable_worker_scenarios()}) {
+                                variable_worker_scenarios(),
+                                reduce_to_scenarios(),
+                                broadcast_to_scenarios(),
+                                update_scenarios(),
+                                placement_scenarios(),
+                                constructor_scenarios(),
+                                name_scenarios()}) {
     for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
   }
 }

@@ -40,6 +40,12 @@ struct Scenario {
 [[nodiscard]] std::vector<Scenario> options_scenarios();
 [[nodiscard]] std::vector<Scenario> context_scenarios();
 [[nodiscard]] std::vector<Scenario> afterwards_scenarios();
+[[nodiscard]] std::vector<Scenario> reduce_to_scenarios();
+[[nodiscard]] std::vector<Scenario> broadcast_to_scenarios();
+[[nodiscard]] std::vector<Scenario> update_scenarios();
+[[nodiscard]] std::vector<Scenario> placement_scenarios();
+[[nodiscard]] std::vector<Scenario> constructor_scenarios();
+[[nodiscard]] std::vector<Scenario> name_scenarios();
 [[nodiscard]] std::vector<Scenario> launch_scenarios();
 [[nodiscard]] std::vector<Scenario> variable_creation_scenarios();
 [[nodiscard]] std::vector<Scenario> variable_assignment_in_replicas_scenarios();

@@ -21,4 +21,8 @@ Json show(const IndexedSlices& slices) {
   return {{"IndexedSlices", {{"indices", show(slices.indices)}, {"values", show(slices.values)}}}};
 }
 
+Json show_components(const Variable& variable) {
+  return show(std::vector<Tensor>(variable.components().begin(), variable.components().end()));
+}
+
 }  // namespace cohort::conformance

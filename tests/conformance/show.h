@@ -1,5 +1,5 @@
 // Values in the notation of golden.jsonl. With one local replica the original hands out
-// bare values, and so a PerReplica of one component is shown as its component.
+// bare values, and so a PerReplica or Mirrored of one component is shown as its component.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,9 @@
 
 #include <cohort/device/tensor.h>
 #include <cohort/value/indexed_slices.h>
+#include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>
+#include <cohort/value/variable.h>
 
 #include "record.h"
 
@@ -42,6 +44,11 @@ template <class... T>
 [[nodiscard]] Json show(const std::tuple<T...>& values);
 template <class T>
 [[nodiscard]] Json show(const PerReplica<T>& value);
+template <class T>
+[[nodiscard]] Json show(const Mirrored<T>& value);
+
+/// The local components of a variable.
+[[nodiscard]] Json show_components(const Variable& variable);
 
 /// What the replicas have, leaf by leaf: structures outside, distributed values inside.
 template <class T>
@@ -146,6 +153,12 @@ Json show(const std::tuple<T...>& values) {
 template <class T>
 Json show(const PerReplica<T>& value) {
   return show_components(std::vector<T>(value.components().begin(), value.components().end()));
+}
+
+template <class T>
+Json show(const Mirrored<T>& value) {
+  const Json list = show(std::vector<T>(value.components().begin(), value.components().end()));
+  return list.size() == 1 ? list.front() : Json{{"Mirrored", list}};
 }
 
 template <class T>

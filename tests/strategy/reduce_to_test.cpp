@@ -221,6 +221,7 @@ TEST(ReduceToByDefault, HasOneReplicaAndNobodyToBroadcastTo) {
   StrategyExtended& extended = get_strategy().extended();
   EXPECT_THAT(items(extended.reduce_to("sum", Tensor::scalar(2.0), "cpu:0")), ElementsAre(2));
   EXPECT_THROW(static_cast<void>(extended.broadcast_to(Tensor::scalar(2.0), "cpu:0")), Unimplemented);
+  EXPECT_THROW(static_cast<void>(extended.broadcast_to(2.0, "cpu:0")), Unimplemented);
   const OneDeviceStrategy one;
   EXPECT_THAT(items(one.extended().broadcast_to(Tensor::scalar(2.0), "cpu:0")), ElementsAre(2));
 }

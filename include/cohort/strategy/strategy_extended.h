@@ -139,10 +139,10 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] Mirrored<IndexedSlices> broadcast_to(const IndexedSlices& value,
                                                      const Destinations& destinations);
 
-  /// A number is the same everywhere already.
+  /// A number is the same everywhere already. @throws as above.
   template <Element T>
   [[nodiscard]] T broadcast_to(T value, const Destinations& /*destinations*/) {
-    require_cross_replica("broadcast_to");
+    require_broadcast();
     return value;
   }
 
@@ -235,6 +235,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   template <class Prepare>
   auto prepared_or_told(Prepare prepare);
   [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
+  void require_broadcast() const;
   [[nodiscard]] Components broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations);
 
   template <class Function, class... Args>

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "../scenario.h"
 
 namespace cohort::conformance {
@@ -43,6 +45,28 @@ inline constexpr std::string_view kAlwaysPerReplica = "always PerReplica";
   if (layout.is_one_device()) return "OneDeviceStrategy";
   if (layout.is_multi_worker()) return "CollectiveAllReduceStrategy";
   return layout.prefix() == "central2" ? "CentralStorageStrategy" : "MirroredStrategy";
+}
+
+/// The original's name of a device of the layout's worker.
+[[nodiscard]] inline Json device_name(const Layout& layout, Device device) {
+  return fmt::format("/job:{}/replica:0/task:{}/device:CPU:{}",
+                     layout.is_multi_worker() ? "worker" : "localhost", layout.worker(), device.index());
+}
+[[nodiscard]] inline Json device_names(const Layout& layout, std::span<const Device> devices) {
+  Json names = Json::array();
+  for (const Device device : devices) names.push_back(device_name(layout, device));
+  return names;
+}
+
+/// A variable of the layout's strategy, of shape [].
+[[nodiscard]] inline Variable variable_of(const Layout& layout, double value) {
+  const auto scope = layout.strategy().scope();
+  return Variable({.initial_value = number(value)});
+}
+
+/// r + 1 in replica r.
+[[nodiscard]] inline PerReplica<Tensor> counted(const Layout& layout) {
+  return layout.each([](int r) { return number(r + 1); });
 }
 
 /// What a user's function throws.

@@ -92,6 +92,16 @@ std::vector<Scenario> run_scenarios() {
              },
              shared));
        }},
+      {"run/args_nested",
+       [](const Layout& l) {
+         const PerReplica<double> ids = l.each([](int r) { return 1.0 * r; });
+         return show(l.strategy().run(
+             [](const std::map<std::string, double>& a, const std::tuple<double, double>& b, double k) {
+               return std::map<std::string, double>{
+                   {"o", a.at("a") + std::get<0>(b) * std::get<1>(b) + std::get<1>(b) + 100 * k}};
+             },
+             std::map<std::string, PerReplica<double>>{{"a", ids}}, std::tuple(ids, 3.0), ids));
+       }},
       {"run/in_run",
        [](const Layout& l) { return show(l.run([&](int) { return l.run([](int r) { return r; })[0]; })); },
        {{"default1", kDefaultInside, [](const Layout& /*l*/) { return Json(0); }}}},

@@ -1,0 +1,41 @@
+#include <cohort/train/moving_average.h>
+
+#include <cohort/strategy/strategy.h>
+
+namespace cohort {
+namespace {
+
+void require_fit(const Variable& variable, const Tensor& value, double decay) {
+  if (!(decay >= 0 && decay <= 1))  // also for NaN
+    throw InvalidArgument("moving average of variable '{}': the decay is {}; give 0 to 1", variable.name(),
+                          decay);
+  if (is_floating(variable.dtype()) && value.shape() == variable.shape()) return;
+  throw InvalidArgument(
+      "moving average of variable '{}' of {}: it cannot follow {}; give a floating variable the shape of its "
+      "value",
+      variable.name(), describe(variable.components().front()), describe(value));
+}
+
+Tensor averaged(const Tensor& average, const Tensor& value, double decay) {
+  Tensor result = average.cast(DType::kFloat64);
+  const Tensor wide_value = value.cast(DType::kFloat64);
+  const std::span<double> sums = result.span<double>();
+  const std::span<const double> values = wide_value.span<double>();
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] * decay + values[i] * (1 - decay);
+  return result.cast(average.dtype());
+}
+
+}  // namespace
+
+void assign_moving_average(const Variable& variable, const Tensor& value, double decay) {
+  require_fit(variable, value, decay);
+  const auto follow = [decay](const Variable& followed, const Tensor& mean) {
+    followed.assign(averaged(followed.read(), mean, decay));
+  };
+  if (current_mode().kind != ContextKind::kReplica) return follow(variable, value);
+  // An assignment would aggregate once more; an update changes the component alone.
+  const ReplicaContext& replica = *get_replica_context();
+  replica.strategy().extended().update(variable, follow, replica.all_reduce(ReduceOp::kMean, value));
+}
+
+}  // namespace cohort
