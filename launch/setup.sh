@@ -10,7 +10,12 @@ set -euo pipefail
 packages=()
 case ${1:-build} in
   lint) packages+=(git clang-format clang-tidy) ;&
-  test) packages+=(libgtest-dev libgmock-dev iproute2 procps) ;&
+  test)
+    packages+=(
+      libgtest-dev libgmock-dev
+      iproute2 procps  # virtual hosts
+      slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
+    ) ;&
   build)
     packages+=(
       cmake ninja-build g++ ccache

@@ -24,6 +24,8 @@ eval "$LAUNCHER_DOES"
 END
 chmod +x "$scratch/bin/mpirun"
 ln -s mpirun "$scratch/bin/srun"
+printf '#!/bin/sh\necho "TaskPlugin = task/affinity,task/cgroup"\n' >"$scratch/bin/scontrol"
+chmod +x "$scratch/bin/scontrol"
 pretend=(env --default-signal=INT,QUIT -u SLURM_JOB_ID "PATH=$scratch/bin:$PATH")
 cores=$("${pretend[@]}" "$cohort_run" --dry-run true | sed 's/.* -n \([0-9]*\) .*/\1/')
 
