@@ -14,12 +14,14 @@ hosts=$1 rate=$2
 shift 2
 readonly shared=/mnt  # the cluster's file system, in memory: hosts inherit the mount
 readonly cpus_per_host=4
-readonly seconds_to_start=40
+readonly gpus_per_host=2  # devices that Slurm takes for them
+readonly seconds_to_start=20
 
 write_configuration() {
   local host
   # Nothing here needs control groups, and this choice asks for none.
   echo "CgroupPlugin=cgroup/v1" >"$shared/cgroup.conf"
+  printf 'Name=gpu File=%s\n' /dev/null /dev/zero >"$shared/gres.conf"
   cat >"$SLURM_CONF" <<END
 ClusterName=virtual
 SlurmctldHost=head($network.254)
@@ -42,13 +44,14 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
 MpiDefault=pmix
+GresTypes=gpu
 ReturnToService=2
 SlurmdTimeout=12
 KillWait=3
 END
   for ((host = 0; host < hosts; host++)); do
     mkdir "$shared/spool.n$host"
-    echo "NodeName=n$host NodeAddr=$network.$((host + 1)) CPUs=$cpus_per_host RealMemory=1024 State=UNKNOWN"
+    echo "NodeName=n$host NodeAddr=$network.$((host + 1)) CPUs=$cpus_per_host RealMemory=1024 Gres=gpu:$gpus_per_host State=UNKNOWN"
   done >>"$SLURM_CONF"
   echo "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP" >>"$SLURM_CONF"
 }
