@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
+#include <cohort/cluster/launcher_place.h>
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/mpi/session.h>
 
 #include "agreed_error.h"
 #include "command_line.h"
 #include "environment.h"
-#include "launcher_rank.h"
 #include "member.h"
 #include "output.h"
 #include "profile/profile.h"

@@ -73,4 +73,7 @@ same "array, ranks" 3 "$(cat "$work"/job.* | grep -c "^rank 1 of 2: n[0-9], node
 
 batch -N 1 -n 1 --wrap "'$cohort_run' bash -c 'exit 3'" && fail "a failed job counts as a good one"
 same "exit status of a job" "3:0" "$(exit_code_of_job)"
+alone=$(srun --quiet --mpi=none -N "$hosts" --ntasks-per-node=1 "$places" 2>&1) && fail "tasks without MPI run: $alone"
+# Open MPI itself ends them.
+[[ $alone == *"direct launched using \"srun\""* ]] || fail "tasks without MPI say: $alone"
 echo "slurm_jobs: $hosts hosts: as expected"

@@ -26,7 +26,7 @@ chmod +x "$scratch/bin/mpirun"
 ln -s mpirun "$scratch/bin/srun"
 printf '#!/bin/sh\necho "TaskPlugin = task/affinity,task/cgroup"\n' >"$scratch/bin/scontrol"
 chmod +x "$scratch/bin/scontrol"
-pretend=(env --default-signal=INT,QUIT -u SLURM_JOB_ID "PATH=$scratch/bin:$PATH")
+pretend=(env "--default-signal=INT,QUIT" -u SLURM_JOB_ID "PATH=$scratch/bin:$PATH")
 cores=$("${pretend[@]}" "$cohort_run" --dry-run true | sed 's/.* -n \([0-9]*\) .*/\1/')
 
 echo "outside an allocation: mpirun, with variables that reach other hosts"
