@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
+#include <cohort/cluster/launcher_place.h>
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/mpi/session.h>
 
@@ -14,7 +15,6 @@
 #include "command_line.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"
-#include "launcher_rank.h"
 #include "member.h"
 #include "output.h"
 #include "profile/profile.h"

@@ -12,8 +12,10 @@ case ${1:-build} in
   lint) packages+=(git clang-format clang-tidy) ;&
   test)
     packages+=(
-      libgtest-dev libgmock-dev iproute2 procps
-      libtorch-dev  # one example only
+      libgtest-dev libgmock-dev
+      iproute2 procps  # virtual hosts
+      slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
+      libtorch-dev  # one example
     ) ;&
   build)
     packages+=(

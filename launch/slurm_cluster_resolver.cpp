@@ -1,7 +1,6 @@
 #include <cohort/launch/slurm_cluster_resolver.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <numeric>
 
@@ -31,12 +30,8 @@ const std::string& required(const Environment& variables, const char* name) {
 }
 
 int required_number(const Environment& variables, const char* name) {
-  const std::string& text = required(variables, name);
-  int number = -1;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (status != std::errc() || end != text.data() + text.size() || number < 0)
-    throw InvalidArgument("{} is '{}'; it is a number from 0", name, text);
-  return number;
+  static_cast<void>(required(variables, name));
+  return *number_in(variables, name);
 }
 
 /// By rank: the tasks of one host after those of the one before.
@@ -78,8 +73,7 @@ int gpus_on_node(const Environment& variables, const SlurmOptions& options) {
   if (options.gpus_per_node) return *options.gpus_per_node;
   if (const auto visible = variables.find("CUDA_VISIBLE_DEVICES"); visible != variables.end())
     return count_listed(visible->second);
-  if (variables.contains("SLURM_GPUS_ON_NODE")) return required_number(variables, "SLURM_GPUS_ON_NODE");
-  return 0;
+  return number_in(variables, "SLURM_GPUS_ON_NODE").value_or(0);
 }
 
 int gpus_of_task(int on_node, int tasks, const SlurmOptions& options) {

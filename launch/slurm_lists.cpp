@@ -91,6 +91,8 @@ std::vector<std::string> take_hosts(Reader& reader) {
     if (reader.next() == ']') reader.fail("']' has no '[' before it");
     if (std::isspace(static_cast<unsigned char>(reader.next())) != 0)
       reader.fail("host names have no spaces");
+    if (std::isgraph(static_cast<unsigned char>(reader.next())) == 0)
+      reader.fail("host names are of printable ASCII characters");
     const char character = reader.take();
     for (std::string& host : hosts) host += character;
   }

@@ -7,6 +7,8 @@
 #include <cohort/base/error.h>
 #include <cohort/cluster/cluster_spec_json.h>
 
+#include "cluster/json_text.h"
+
 namespace cohort {
 namespace {
 
@@ -18,15 +20,10 @@ constexpr std::string_view kForm =
 Json parse(const Environment& variables) {
   const auto found = variables.find("TF_CONFIG");
   if (found == variables.end()) return Json::object();
-  Json config;
-  try {
-    config = Json::parse(found->second);
-  } catch (const Json::parse_error& error) {
-    throw InvalidArgument("TF_CONFIG is not JSON at byte {}; write {}", error.byte, kForm);
-  }
+  const Json config = parse_json(found->second, "TF_CONFIG", kForm);
   // As the original, which takes whatever is empty for an empty object.
   if (config.is_null() || (config.is_array() && config.empty())) return Json::object();
-  if (!config.is_object()) throw InvalidArgument("TF_CONFIG is {}; write {}", config.dump(), kForm);
+  if (!config.is_object()) throw InvalidArgument("TF_CONFIG is {}; write {}", quote(config), kForm);
   return config;
 }
 
@@ -70,7 +67,7 @@ TfConfigClusterResolver::TfConfigClusterResolver(TfConfigOptions options, const 
     : options_(std::move(options)) {
   const Json config = parse(variables);
   const Json task = config.value("task", Json::object());
-  if (!task.is_object()) throw InvalidArgument("TF_CONFIG: task is {}; write {}", task.dump(), kForm);
+  if (!task.is_object()) throw InvalidArgument("TF_CONFIG: task is {}; write {}", quote(task), kForm);
   spec_ = cluster_of(config);
   session_master_ = text_of(config, "session_master");
   if (!options_.task_type) options_.task_type = text_of(task, "type");

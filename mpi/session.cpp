@@ -14,6 +14,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
+#include <cohort/cluster/launcher_place.h>
 #include <cohort/cluster/peer_watch.h>
 #include <cohort/collective/network_communicator.h>
 #include <cohort/collective/node_communicator.h>
@@ -138,6 +139,7 @@ class Session::Impl {
   // In the order of the start; undone in reverse when the constructor fails.
   Claim claim_;
   const Config& settings_ = checked_settings();
+  const std::optional<LauncherPlace> place_ = launcher_place();  // before MPI sets variables of its own
   std::optional<MeetingGuard> start_guard_{std::in_place, settings_.collective_timeout(),
                                            "before the end of its Session's constructor"};
   Library library_;
@@ -156,7 +158,7 @@ Session::Impl::Impl(int* argc, char*** argv)
     : library_(argc, argv),
       runtime_(std::make_shared<Runtime>(library_.thread_level())),
       world_(Comm::duplicate(MPI_COMM_WORLD)),
-      workers_(take_census(world_.get(), settings_.workers_per_node())),
+      workers_(take_census(world_.get(), settings_, place_)),
       rank_(comm_rank(world_.get())) {
   log::set_origin(fmt::format("worker {}", rank_));
   everyone_ = std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_),

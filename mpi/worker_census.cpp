@@ -8,11 +8,10 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <cohort/base/error.h>
 #include <cohort/base/version.h>
+
+#include "launch_agreement.h"
 
 namespace cohort::mpi {
 namespace {
@@ -25,6 +24,12 @@ struct Record {
   std::int64_t pid = 0;
   std::int32_t lowest_on_node = 0;
   std::int32_t workers_per_node = 0;
+  std::int32_t cpu_devices = 1;
+  // What the launcher's variables say; -1: nothing.
+  std::int32_t launcher_rank = -1;
+  std::int32_t launcher_size = -1;
+  std::array<char, 32> launcher{};
+  std::array<char, 32> size_variable{};
 };
 
 template <std::size_t kSize>
@@ -32,26 +37,43 @@ void put(std::array<char, kSize>& field, const std::string& text) {
   text.copy(field.data(), kSize - 1);
 }
 
-Record own_record(MPI_Comm world, int workers_per_node) {
+Record own_record(MPI_Comm world, const Config& settings, const std::optional<LauncherPlace>& place) {
   Record record;
   put(record.version, COHORT_VERSION);
   put(record.host, processor_name());
   record.pid = ::getpid();
   const Comm node = Comm::sharing_memory(world);
-  record.workers_per_node = workers_per_node;
+  record.workers_per_node = settings.workers_per_node();
+  record.cpu_devices = settings.cpu_devices();
   record.lowest_on_node = all_reduce_min(comm_rank(world), node.get());
+  if (place) {
+    record.launcher_rank = place->rank;
+    record.launcher_size = place->size.value_or(-1);
+    put(record.launcher, place->launcher);
+    put(record.size_variable, place->size_variable);
+  }
   return record;
+}
+
+std::optional<LauncherPlace> place_of(const Record& record) {
+  if (record.launcher_rank < 0) return std::nullopt;
+  LauncherPlace place{record.launcher.data(), record.size_variable.data(), record.launcher_rank};
+  if (record.launcher_size >= 0) place.size = record.launcher_size;
+  return place;
 }
 
 }  // namespace
 
-std::vector<WorkerInfo> take_census(MPI_Comm world, int workers_per_node) {
-  const Record own = own_record(world, workers_per_node);
+std::vector<WorkerInfo> take_census(MPI_Comm world, const Config& settings,
+                                    const std::optional<LauncherPlace>& place) {
+  const Record own = own_record(world, settings, place);
   std::vector<Record> records(static_cast<std::size_t>(comm_size(world)));
   all_gather(&own, records.data(), sizeof own, MPI_BYTE, world);
 
   std::vector<WorkerInfo> workers;
   std::vector<std::string> versions;
+  std::vector<int> devices;
+  std::vector<std::optional<LauncherPlace>> places;
   std::map<std::pair<std::int32_t, int>, int> node_numbers;  // by lowest rank, which is met first, and group
   std::map<std::int32_t, int> counted;
   // The chief's setting counts, so that all number the nodes alike.
@@ -60,35 +82,21 @@ std::vector<WorkerInfo> take_census(MPI_Comm world, int workers_per_node) {
   for (const Record& record : records) {
     WorkerInfo worker;
     worker.rank = static_cast<int>(workers.size());
-    const int place = counted[record.lowest_on_node]++;
-    const std::pair group(record.lowest_on_node, place / group_size);
+    const int position = counted[record.lowest_on_node]++;
+    const std::pair group(record.lowest_on_node, position / group_size);
     worker.node = node_numbers.try_emplace(group, static_cast<int>(node_numbers.size())).first->second;
-    worker.local_rank = place % group_size;
+    worker.local_rank = position % group_size;
     worker.host = record.host.data();
     worker.pid = record.pid;
     workers.push_back(std::move(worker));
     versions.emplace_back(record.version.data());
+    devices.push_back(record.cpu_devices);
+    places.push_back(place_of(record));
   }
   require_same_version(workers, versions);
+  require_places_of_launcher(workers, places);
+  require_same_devices(workers, devices);
   return workers;
-}
-
-void require_same_version(std::span<const WorkerInfo> workers, std::span<const std::string> versions) {
-  std::map<std::string, int> votes;
-  for (const std::string& version : versions) ++votes[version];
-  if (votes.size() <= 1) return;
-  const auto most = std::max_element(votes.begin(), votes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::vector<std::string> odd;
-  for (std::size_t i = 0; i < versions.size(); ++i) {
-    if (versions[i] != most->first)
-      odd.push_back(fmt::format("{} runs {}", describe(workers[i]), versions[i]));
-  }
-  throw InvalidArgument(
-      "all workers must run the same version of Cohort, but {}, while the other {} run {}. Rebuild the "
-      "program, or look "
-      "at the library path on those hosts.",
-      fmt::join(odd, ", "), most->second, most->first);
 }
 
 }  // namespace cohort::mpi

@@ -8,6 +8,9 @@
 #   --sanitize WHAT  under a sanitizer, in a build folder of its own; `thread` runs the
 #                    tests whose members are threads, for it cannot see other processes
 #   --jobs N         N compile and test jobs; default: one per core
+#
+# Where virtual hosts or Slurm are not possible (they need root), the tests over them are
+# skipped; with COHORT_REQUIRE_CLUSTER=1 that is a failure.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -32,5 +35,9 @@ while (($#)); do
 done
 
 launch/setup.sh test
+if [[ ${COHORT_REQUIRE_CLUSTER:-0} == 1 ]]; then
+  tests/cluster/hosts.sh check --rate 1gbit --slurm || refuse "the tests over virtual hosts are required, and cannot run"
+fi
+unset COHORT_REQUIRE_CLUSTER  # the library refuses variables of its prefix that it does not know
 launch/build.sh "$preset" "$jobs"
 ctest --preset "$preset" --parallel "$jobs" "${selection[@]}" "${left_out[@]}" </dev/null

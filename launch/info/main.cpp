@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
+#include <cohort/cluster/launcher_place.h>
 
 #include "facts.h"
-#include "launcher_rank.h"
 
 namespace {
 

@@ -6,6 +6,8 @@
 
 #include <cohort/base/error.h>
 
+#include "json_text.h"
+
 namespace cohort {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr std::string_view kForm = R"({"worker": ["host:port", ...], "ps": {"3":
 
 const std::string& address_of(const Json& value, const std::string& job) {
   if (const auto* address = value.get_ptr<const std::string*>()) return *address;
-  throw InvalidArgument("job '{}' has the task {}; a task is the address \"host:port\"", job, value.dump());
+  throw InvalidArgument("job '{}' has the task {}; a task is the address \"host:port\"", job, quote(value));
 }
 
 int index_of(const std::string& key, const std::string& job) {
@@ -35,7 +37,7 @@ ClusterSpec::Tasks tasks_of(const Json& value, const std::string& job) {
       tasks.emplace(index_of(key, job), address_of(address, job));
   } else {
     throw InvalidArgument("job '{}' is {}; give a list of addresses, or an object of addresses by index", job,
-                          value.dump());
+                          quote(value));
   }
   return tasks;
 }
@@ -47,13 +49,8 @@ bool has_no_gaps(const ClusterSpec::Tasks& tasks) {
 }  // namespace
 
 ClusterSpec cluster_spec_from_json(std::string_view json) {
-  Json spec;
-  try {
-    spec = Json::parse(json);
-  } catch (const Json::parse_error& error) {
-    throw InvalidArgument("the cluster is not JSON at byte {}: write {}", error.byte, kForm);
-  }
-  if (!spec.is_object()) throw InvalidArgument("the cluster is {}; write {}", spec.dump(), kForm);
+  const Json spec = parse_json(json, "the cluster", kForm);
+  if (!spec.is_object()) throw InvalidArgument("the cluster is {}; write {}", quote(spec), kForm);
   std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
   for (const auto& [job, tasks] : spec.items()) jobs.emplace(job, tasks_of(tasks, job));
   return ClusterSpec(std::move(jobs));

@@ -2,21 +2,23 @@
 # Runs an MPI program over several virtual hosts on this machine: namespaces that differ to
 # MPI and to Cohort as hosts do, joined by a bridge. Needs root, iproute2 and Open MPI 4.
 #
-#   tests/cluster/hosts.sh run [OPTION ...] -- PROGRAM [ARGUMENT ...]
-#   tests/cluster/hosts.sh check [--rate RATE]    only says whether this machine permits it
+#   tests/cluster/hosts.sh run [OPTION ...] -- PROGRAM [ARGUMENT ...]      under mpirun
+#   tests/cluster/hosts.sh slurm [OPTION ...] -- COMMAND [ARGUMENT ...]    on the login node of a
+#                                                                          cluster with Slurm
+#   tests/cluster/hosts.sh check [--rate RATE] [--slurm]    only says whether this machine permits it
 #
 #   --hosts N            the hosts n0, n1, ...; default 2
-#   --ranks-per-host N   default 1; ranks 0 to N-1 are on n0, and so on
+#   --ranks-per-host N   with `run`: default 1; ranks 0 to N-1 are on n0, and so on
 #   --rate RATE          shapes every host's link in both directions, as in 1gbit
 #   --share FOLDER       keeps a folder below /tmp visible on all hosts, each of which has a
 #                        /tmp of its own; may be repeated, and is done for the current folder
 #                        and the program's
-#   --output FOLDER      rank R writes to FOLDER/rank.R and locks that file while it lives
+#   --output FOLDER      with `run`: rank R writes to FOLDER/rank.R and locks that file while it lives
 #   --when PATTERN       once a line of a rank matches this regular expression (needs --output) ...
 #   --then ACTION        ... `kill R` or `stop R`, which is about a rank, or `cut N`, which unplugs
 #                        host N; FOLDER/fault then holds the time in microseconds
 #
-# The exit status is mpirun's, or 77 where this machine does not permit namespaces.
+# The exit status is mpirun's or the command's, or 77 where this machine does not permit namespaces.
 #
 # Everything lives in namespaces below one process, and its files in file systems of memory
 # that only they see. So when that process ends, in whatever way, nothing is left, and runs
@@ -28,19 +30,21 @@ readonly cannot_run=77
 refuse() { echo "hosts: $*; see --help" >&2; exit 2; }
 skip() { echo "hosts: skipped: $*" >&2; exit "$cannot_run"; }
 
-hosts=2 ranks_per_host=1 rate="" output="" pattern="" action="" shares=()
+hosts=2 ranks_per_host=1 rate="" output="" pattern="" action="" shares=() slurm=no
 command=${1:-}
 shift || true
 case $command in
   run | check) ;;
+  slurm) slurm=yes ;;
   -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;
-  *) refuse "the first argument is run or check" ;;
+  *) refuse "the first argument is run, slurm or check" ;;
 esac
 while (($#)); do
   case $1 in
     --hosts) hosts=${2:-}; shift 2 ;;
     --ranks-per-host) ranks_per_host=${2:-}; shift 2 ;;
     --rate) rate=${2:-}; shift 2 ;;
+    --slurm) slurm=yes; shift ;;
     --share) shares+=("$(realpath "${2:-}")"); shift 2 ;;
     --output) output=$(realpath "${2:-}"); shares+=("$output"); shift 2 ;;
     --when) pattern=${2:-}; shift 2 ;;
@@ -65,7 +69,12 @@ for tool in ip tc unshare setpriv mpirun; do
 done
 [[ $(mpirun --version 2>/dev/null) == *"(Open MPI) 4."* ]] || skip "the launch agent is for the mpirun of Open MPI 4"
 why=$("${namespaces[@]}" bash -ec "$trial" trial "$rate" 2>&1) || skip "virtual hosts are not permitted here: $why"
-[[ $command == run ]] || exit 0
+if [[ $slurm == yes ]]; then
+  for tool in slurmctld slurmd srun sbatch munged; do
+    command -v "$tool" >/dev/null || skip "$tool is not installed; launch/setup.sh test installs it"
+  done
+fi
+[[ $command != check ]] || exit 0
 
 [[ $hosts =~ ^[1-9]$|^[1-5][0-9]$ ]] || refuse "--hosts is a number from 1 to 59"
 [[ $ranks_per_host =~ ^[1-9][0-9]*$ ]] || refuse "--ranks-per-host is a number from 1"
@@ -83,10 +92,15 @@ shares+=("$PWD" "$(dirname "$program")")
 export HOSTS_SHARED_FOLDERS
 HOSTS_SHARED_FOLDERS=$(printf '%s\n' "${shares[@]}")
 
+if [[ $command == slurm ]]; then
+  head=("$scripts/slurm_head.sh" "$hosts" "$rate")
+else
+  head=("$scripts/head.sh" "$hosts" "$ranks_per_host" "$rate" "$output" "$pattern" "$action")
+fi
+
 # When this script is killed, so is `unshare`, and with it all the rest. A signal ends process 1
 # of the namespaces, and `unshare` returns when everything in there has ended.
-setpriv --pdeathsig KILL "${namespaces[@]}" "$scripts/head.sh" \
-  "$hosts" "$ranks_per_host" "$rate" "$output" "$pattern" "$action" "$program" "$@" </dev/null &
+setpriv --pdeathsig KILL "${namespaces[@]}" "${head[@]}" "$program" "$@" </dev/null &
 everything=$!
 # shellcheck disable=SC2317  # called by the traps
 end_everything() {

@@ -21,7 +21,7 @@ hosts() { "$scripts/hosts.sh" run "$@" 2>launcher.log </dev/null; }
 # Two processes are this script and the command that lists them.
 everything_there() {
   ip -o link | cut -d : -f 2
-  find /proc/[0-9]* -maxdepth 0 | wc -l
+  find /proc/[0-9]* -maxdepth 0 2>/dev/null | wc -l  # some end meanwhile
   cat /proc/self/mounts
   ls -A /dev/shm /run /tmp
 }
@@ -76,6 +76,26 @@ for signal in INT TERM KILL; do
   rm -r output
   nothing_is_left "after SIG$signal"
 done
+
+if "$scripts/hosts.sh" check --slurm; then
+  status=0
+  # shellcheck disable=SC2016  # expanded on the login node
+  "$scripts/hosts.sh" slurm --hosts 2 -- bash -c '[[ $(srun -N 2 hostname | sort | xargs) == "n0 n1" ]] && exit 5' >launcher.log 2>&1 </dev/null || status=$?
+  ((status == 5)) || fail "under Slurm: status $status: $(<launcher.log)"
+  nothing_is_left "after Slurm"
+  for signal in TERM KILL; do
+    "$scripts/hosts.sh" slurm --hosts 2 --share "$work" -- bash -c "srun -N 2 bash -c 'touch $work/runs.\$(hostname); sleep 60'" >launcher.log 2>&1 </dev/null &
+    job=$!
+    until [[ -e runs.n0 && -e runs.n1 ]]; do
+      kill -0 "$job" 2>/dev/null || fail "Slurm does not run: $(<launcher.log)"
+      sleep 0.05
+    done
+    kill "-$signal" "$job"
+    wait "$job" 2>/dev/null && fail "SIG$signal ends Slurm with status 0"
+    rm runs.*
+    nothing_is_left "after SIG$signal, under Slurm"
+  done
+fi
 
 for run in 1 2 3; do
   "$scripts/hosts.sh" run --hosts 2 --share "$work" -- bash -c "echo run $run on \$(hostname)" \

@@ -13,7 +13,7 @@
 #include <cohort/collective/communicator.h>
 
 #include "mpi/eager_limit.h"
-#include "mpi/worker_census.h"
+#include "mpi/launch_agreement.h"
 #include "mpi_main.h"
 
 namespace cohort::mpi {
@@ -23,6 +23,7 @@ using cohort::testing::session;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::ThrowsMessage;
 
 TEST(Session, ListsAllWorkers) {
   ASSERT_GE(session().size(), 1);
@@ -84,16 +85,60 @@ TEST(Session, RefusesWrongOptionsBeforeAnyoneIsWaitedFor) {
 
 TEST(Session, TellsTheLibraryVersion) { EXPECT_THAT(library_version(), HasSubstr("MPI")); }
 
-TEST(WorkerCensus, NamesThoseWithAnotherVersion) {
-  const std::vector<WorkerInfo> workers{{0, 0, 0, "n0", 10}, {1, 0, 1, "n0", 11}, {2, 1, 0, "n1", 12}};
-  EXPECT_NO_THROW(require_same_version(workers, std::vector<std::string>(3, "1.0.0")));
-  try {
-    require_same_version(workers, std::vector<std::string>{"1.0.0", "1.0.0", "0.9.0"});
-    FAIL() << "no error";
-  } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("worker 2 (host n1, pid 12) runs 0.9.0"),
-                                    HasSubstr("the other 2 run 1.0.0"), Not(HasSubstr("worker 1"))));
-  }
+const std::vector<WorkerInfo> kThree{{0, 0, 0, "n0", 10}, {1, 0, 1, "n0", 11}, {2, 1, 0, "n1", 12}};
+
+TEST(LaunchAgreement, NamesThoseWithAnotherVersion) {
+  EXPECT_NO_THROW(require_same_version(kThree, std::vector<std::string>(3, "1.0.0")));
+  EXPECT_THAT(
+      [] {
+        require_same_version(kThree, std::vector<std::string>{"1.0.0", "1.0.0", "0.9.0"});
+      },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("worker 2 (host n1, pid 12) runs 0.9.0"),
+                                           HasSubstr("the other 2 run 1.0.0"), Not(HasSubstr("worker 1")))));
+}
+
+TEST(LaunchAgreement, NamesThoseWithOtherDevices) {
+  EXPECT_NO_THROW(require_same_devices(kThree, std::vector<int>{2, 2, 2}));
+  EXPECT_THAT(
+      [] {
+        require_same_devices(kThree, std::vector<int>{2, 1, 2});
+      },
+      ThrowsMessage<InvalidArgument>(
+          AllOf(HasSubstr("worker 1 (host n0, pid 11) has 1"), HasSubstr("the other 2 have 2"))));
+}
+
+using Places = std::vector<std::optional<LauncherPlace>>;
+
+LauncherPlace place(int rank, int size) { return {"srun", "SLURM_STEP_NUM_TASKS", rank, size}; }
+
+TEST(LaunchAgreement, LetsPassWhatAgrees) {
+  EXPECT_NO_THROW(require_places_of_launcher(kThree, Places{place(0, 3), place(1, 3), place(2, 3)}));
+  EXPECT_NO_THROW(require_places_of_launcher(kThree, Places(3)));
+  EXPECT_NO_THROW(require_places_of_launcher(kThree, Places{{}, LauncherPlace{"PMIx", "", 1, {}}, {}}));
+  EXPECT_NO_THROW(require_places_of_launcher(std::span(kThree).first(1), Places{place(0, 1)}));
+}
+
+TEST(LaunchAgreement, NamesThoseWhoseLauncherSaysOtherwise) {
+  EXPECT_THAT(
+      [] {
+        require_places_of_launcher(kThree, Places{place(0, 3), place(1, 3), place(2, 4)});
+      },
+      ThrowsMessage<InvalidArgument>(
+          AllOf(HasSubstr("worker 2 (host n1, pid 12): SLURM_STEP_NUM_TASKS says that there are 4 workers"),
+                HasSubstr("MPI has 3"))));
+  EXPECT_THAT(
+      [] {
+        require_places_of_launcher(kThree, Places{place(0, 3), place(2, 3), {}});
+      },
+      ThrowsMessage<InvalidArgument>(
+          AllOf(HasSubstr("worker 1 (host n0, pid 11)"), HasSubstr("rank 2, but MPI numbers it 1"))));
+}
+
+TEST(LaunchAgreement, RefusesAWorkerThatMpiDoesNotKnowTheOthersOf) {
+  EXPECT_THAT([] { require_places_of_launcher(std::span(kThree).first(1), Places{place(1, 4)}); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("host n0, pid 10: srun started this process as rank 1 of 4"),
+                        HasSubstr("does not belong to this MPI library"))));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace cohort {
@@ -10,5 +11,9 @@ namespace cohort {
 using Environment = std::map<std::string, std::string, std::less<>>;
 
 [[nodiscard]] Environment process_environment();
+
+/// The whole number from 0 that a variable holds; nothing when it is not set.
+/// @throws InvalidArgument with the variable and what it holds, when that is no such number.
+[[nodiscard]] std::optional<int> number_in(const Environment& variables, const char* name);
 
 }  // namespace cohort

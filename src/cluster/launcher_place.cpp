@@ -1,0 +1,64 @@
+#include <cohort/cluster/launcher_place.h>
+
+#include <array>
+
+#include <cohort/base/error.h>
+
+namespace cohort {
+namespace {
+
+struct Launcher {
+  const char* name;
+  const char* rank;
+  const char* size;  ///< null: it does not tell
+};
+
+// The nearest first.
+constexpr Launcher kOpenMpi{"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
+constexpr Launcher kHydra{"an mpirun or srun with PMI", "PMI_RANK", "PMI_SIZE"};
+constexpr Launcher kPmix{"a launcher with PMIx", "PMIX_RANK", nullptr};
+// A batch script has a SLURM_PROCID, too, but no step.
+constexpr Launcher kSlurmStep{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
+
+/// Slurm's PMIx does not tell the size, its other variables do.
+bool is_pmix_of_slurm(const Environment& variables) {
+  const auto found = variables.find("PMIX_NAMESPACE");
+  return found != variables.end() && found->second.starts_with("slurm.");
+}
+
+const Launcher* nearest(const Environment& variables) {
+  if (variables.contains(kOpenMpi.rank)) return &kOpenMpi;
+  if (variables.contains(kPmix.rank)) return is_pmix_of_slurm(variables) ? &kSlurmStep : &kPmix;
+  if (variables.contains(kHydra.rank)) return &kHydra;
+  if (variables.contains(kSlurmStep.size)) return &kSlurmStep;
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<LauncherPlace> launcher_place(const Environment& variables) {
+  const Launcher* launcher = nearest(variables);
+  if (launcher == nullptr) return std::nullopt;
+  LauncherPlace place{.launcher = launcher->name, .size_variable = {}};
+  place.rank = number_in(variables, launcher->rank).value_or(0);
+  if (launcher->size != nullptr) {
+    place.size = number_in(variables, launcher->size);
+    if (place.size) place.size_variable = launcher->size;
+  }
+  if (place.size && place.rank >= *place.size) {
+    throw InvalidArgument("{} is {}, but {} is {}; ranks are below it", launcher->rank, place.rank,
+                          launcher->size, *place.size);
+  }
+  return place;
+}
+
+bool is_first_rank() {
+  try {
+    const auto place = launcher_place();
+    return !place || place->rank == 0;
+  } catch (const InvalidArgument&) {
+    return true;
+  }
+}
+
+}  // namespace cohort

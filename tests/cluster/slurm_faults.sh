@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Jobs that come to grief under Slurm, two workers on each of two hosts: soon all workers have
+# ended, the job, too, the output says what happened, and nothing is left on the hosts.
+#
+#   slurm_faults.sh FAULT_VICTIM COHORT_RUN
+set -euo pipefail
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+if [[ ${1:-} != inside ]]; then
+  "$scripts/hosts.sh" check --slurm || exit
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  "$scripts/hosts.sh" slurm --share "$work" --share "$(dirname "$1")" --share "$(dirname "$2")" \
+    -- "$scripts/slurm_faults.sh" inside "$work" "$@"
+  exit
+fi
+work=$2 program=$3 cohort_run=$4
+readonly limit_of_workers=10 limit_of_job=30
+
+fail() {
+  echo "slurm_faults: $case: $*" >&2
+  cat "$work/output" >&2
+  exit 1
+}
+says() { grep -Eq "$1" "$work/output"; }
+
+# The head's /proc shows the processes of all hosts.
+workers() { pgrep -x fault_victim || true; }
+worker() { { workers | sed 's|.*|/proc/&/environ|' | xargs grep -lszx "SLURM_PROCID=$1" || true; } | cut -d / -f 3; }
+process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 "; }
+# But for Open MPI's own segments.
+left_on() { nsenter --target "$1" --mount ls -A /dev/shm | grep -v '^vader_segment\.' || true; }
+none_work() { [[ -z $(workers) ]]; }
+is_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
+has_ended() { ! scontrol show job "$job" | grep -Eq 'JobState=(PENDING|RUNNING)'; }
+
+# within SECONDS CONDITION...
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || return 1
+    sleep 0.1
+  done
+}
+
+# start CASE LAUNCHER: returns when all workers run.
+start() {
+  case=$1
+  within 60 is_idle || fail "the hosts are not idle: $(sinfo -N)"
+  : >"$work/output"
+  # Slurm itself shall not end the job because of a lost host.
+  job=$(sbatch --parsable --no-kill --no-requeue --output="$work/output" -N 2 --ntasks-per-node=2 \
+    --wrap "exec '$cohort_run' --launcher $2 '$program' collective none none")
+  within 30 says "all are running" || fail "the workers do not start"
+}
+
+# ends MESSAGE: the rest of the case, once the fault is there.
+ends() {
+  local since=${EPOCHREALTIME/./} of_workers host process
+  within "$limit_of_workers" none_work || fail "workers are left after $limit_of_workers s: $(workers | xargs ps)"
+  of_workers=$(((${EPOCHREALTIME/./} - since) / 1000))
+  within "$limit_of_job" has_ended || fail "the job goes on after $limit_of_job s"
+  ! scontrol show job "$job" | grep -q JobState=COMPLETED || fail "the job counts as a good one"
+  says "$1" || fail "nobody says '$1'"
+  for host in n0 n1; do
+    process=$(process_1_of "$host") || continue  # a dead one
+    [[ -z $(left_on "$process") ]] || fail "left in the shared memory of $host: $(left_on "$process")"
+  done
+  echo "slurm_faults: $case: workers ended after $of_workers ms, the job after" \
+    "$(((${EPOCHREALTIME/./} - since) / 1000)) ms"
+}
+
+for launcher in srun mpirun; do
+  start "scancel, $launcher" "$launcher"
+  scancel "$job"
+  ends "interrupted by SIGTERM|CANCELLED"
+
+  start "cut link, $launcher" "$launcher"
+  ip link set n1 down
+  ends "worker 2 \(host n1, pid [0-9]+\) is out of reach"
+  ip link set n1 up
+done
+
+start "killed worker" srun
+kill -KILL "$(worker 3)"
+ends "worker 3 \(host n1, pid [0-9]+\) is gone"
+
+start "dead host" srun
+ip link set n1 down
+kill -KILL "$(process_1_of n1)"
+ends "worker [23] \(host n1, pid [0-9]+\) is out of reach"

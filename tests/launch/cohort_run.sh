@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# What cohort-run starts, and how it ends: with launchers that only say what they were given,
+# and with the real mpirun.
+#
+#   cohort_run.sh COHORT_RUN
+set -euo pipefail
+cohort_run=$1
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+fail() { echo "cohort_run: $*" >&2; exit 1; }
+contains() { [[ $2 == *"$1"* ]] || fail "no '$1' in: $2"; }
+lacks() { [[ $2 != *"$1"* ]] || fail "'$1' is in: $2"; }
+
+# A launcher does what LAUNCHER_DOES says.
+mkdir "$scratch/bin"
+cat >"$scratch/bin/mpirun" <<'END'
+#!/usr/bin/env bash
+case $1 in
+  --version) echo "mpirun (Open MPI) 4.1.4"; exit ;;
+  --mpi=list) echo "MPI plugin types are... none pmix pmix_v4"; exit ;;
+esac
+eval "$LAUNCHER_DOES"
+END
+chmod +x "$scratch/bin/mpirun"
+ln -s mpirun "$scratch/bin/srun"
+printf '#!/bin/sh\necho "TaskPlugin = task/affinity,task/cgroup"\n' >"$scratch/bin/scontrol"
+chmod +x "$scratch/bin/scontrol"
+pretend=(env "--default-signal=INT,QUIT" -u SLURM_JOB_ID "PATH=$scratch/bin:$PATH")
+cores=$("${pretend[@]}" "$cohort_run" --dry-run true | sed 's/.* -n \([0-9]*\) .*/\1/')
+
+echo "outside an allocation: mpirun, with variables that reach other hosts"
+command=$(COHORT_LOG_LEVEL=info NCCL_DEBUG=INFO "${pretend[@]}" "$cohort_run" --dry-run -n 1 digits "two words")
+contains " mpirun -n 1 --bind-to core --map-by slot:PE=$cores " "$command"
+contains " -x COHORT_LOG_LEVEL " "$command"
+contains " -x NCCL_DEBUG " "$command"
+contains " OMP_NUM_THREADS=$cores " "$command"
+contains " digits two\\ words" "$command"
+lacks " NCCL_DEBUG=" "$command"
+contains " OMP_NUM_THREADS=1 " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((cores + 1)) digits)"
+contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((cores + 1)) digits)"
+contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n 1 --no-binding digits)"
+contains " --host n0:$((cores + 1))\\,n1:1 --bind-to none " \
+  "$("${pretend[@]}" "$cohort_run" --dry-run --hosts "n0:$((cores + 1)),n1:1" digits)"
+
+echo "in an allocation: srun"
+in_allocation() { "${pretend[@]}" SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_TASKS_PER_NODE='2(x2)' SLURM_CPUS_PER_TASK=3 "$@"; }
+command=$(in_allocation "$cohort_run" --dry-run digits)
+contains " srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=3 --ntasks=4 --cpu-bind=cores digits" "$command"
+contains " OMP_NUM_THREADS=3 " "$command"
+contains " mpirun -n 4 " "$(in_allocation "$cohort_run" --dry-run --launcher mpirun digits)"
+
+echo "mistakes: one line and status 2"
+refuses() {
+  local advice=$1 status=0
+  shift
+  "${pretend[@]}" "$@" >"$scratch/out" 2>"$scratch/err" || status=$?
+  ((status == 2)) || fail "'$*' ends with $status"
+  [[ $(wc -l <"$scratch/err") == 1 ]] || fail "'$*' says: $(<"$scratch/err")"
+  contains "$advice" "$(<"$scratch/err")"
+}
+refuses "which program" "$cohort_run"
+refuses "-n needs a number" "$cohort_run" -n two digits
+refuses "unknown option --frobnicate" "$cohort_run" --frobnicate digits
+refuses "needs an allocation" "$cohort_run" --launcher srun digits
+refuses "for mpirun" env SLURM_JOB_ID=7 "$cohort_run" --hosts n0 digits
+refuses "PMI_RANK is set" env PMI_RANK=0 "$cohort_run" digits
+
+echo "the launcher's exit status, output and input"
+does() { LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" digits; }
+status=0
+echo "fed" | does 'cat; echo told >&2; exit 7' >"$scratch/out" 2>"$scratch/err" || status=$?
+((status == 7)) || fail "status 7 becomes $status"
+[[ $(<"$scratch/out") == fed && $(<"$scratch/err") == told ]] || fail "it printed $(cat "$scratch"/{out,err})"
+
+# Starts a launcher in the background and returns when it has written to standard output.
+start() {
+  : >"$scratch/out"
+  LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" digits >"$scratch/out" 2>"$scratch/err" &
+  job=$!
+  until [[ -s $scratch/out ]]; do
+    kill -0 "$job" 2>/dev/null || fail "it does not run: $(<"$scratch/err")"
+    sleep 0.05
+  done
+}
+end_of_job() { status=0; wait "$job" || status=$?; }
+
+echo "signals"
+for signal in INT TERM HUP QUIT USR2; do
+  start "trap 'exit 42' $signal; echo ready; while true; do sleep 0.1; done"
+  kill "-$signal" "$job"
+  end_of_job
+  ((status == 42)) || fail "SIG$signal does not arrive: status $status"
+done
+start 'echo $$; exec sleep 60'
+kill -KILL "$job"
+end_of_job
+launcher=$(<"$scratch/out")
+for ((i = 0; i < 100; i++)); do
+  kill -0 "$launcher" 2>/dev/null || break
+  sleep 0.05
+done
+((i < 100)) || fail "the launcher outlives cohort-run"
+
+echo "a launcher that waits for a lost worker for ever"
+SECONDS=0
+start 'trap "" TERM; echo $$; echo "worker 2 (host n1, pid 5) is out of reach: no sign of life" >&2; while true; do sleep 1; done'
+end_of_job
+((status != 0 && SECONDS < 20)) || fail "status $status after $SECONDS s"
+contains "still waits" "$(<"$scratch/err")"
+! kill -0 "$(<"$scratch/out")" 2>/dev/null || fail "it is left"
+
+echo "the real mpirun"
+status=0
+# shellcheck disable=SC2016  # expanded by the workers
+said=$(env -u SLURM_JOB_ID "$cohort_run" -n 3 bash -c 'echo "$OMPI_COMM_WORLD_RANK has $OMP_NUM_THREADS"; exit 0' </dev/null 2>"$scratch/err") || status=$?
+((status == 0)) || fail "mpirun ends with $status: $(<"$scratch/err")"
+[[ $(sort <<<"$said" | cut -d ' ' -f 1,2 | xargs) == "0 has 1 has 2 has" ]] || fail "the workers say: $said"
+env -u SLURM_JOB_ID "$cohort_run" -n 2 bash -c 'exit 9' </dev/null 2>/dev/null || status=$?
+((status == 9)) || fail "status 9 becomes $status under mpirun"
+env --default-signal=INT,QUIT -u SLURM_JOB_ID "$cohort_run" -n 2 bash -c 'echo runs; exec sleep 60' </dev/null >"$scratch/out" 2>/dev/null &
+job=$!
+until [[ $(wc -l <"$scratch/out") == 2 ]]; do
+  kill -0 "$job" 2>/dev/null || fail "mpirun does not run"
+  sleep 0.05
+done
+kill -INT "$job"
+end_of_job
+((status != 0)) || fail "an interrupt ends it with status 0"
+echo "cohort_run: passed"

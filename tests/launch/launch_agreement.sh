@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Programs whose launcher and MPI disagree do not run.
+#
+#   launch_agreement.sh PROGRAM LAUNCHER...     LAUNCHER starts 1 rank
+set -euo pipefail
+program=$1
+shift
+launcher=("$@")
+
+# refuses MESSAGE COMMAND...
+refuses() {
+  local message=$1 said
+  shift
+  said=$("$@" 2>&1 </dev/null) && { echo "launch_agreement: '$*' runs: $said" >&2; exit 1; }
+  grep -Eq "$message" <<<"$said" || { echo "launch_agreement: '$*' says: $said" >&2; exit 1; }
+}
+
+host=$(hostname)
+refuses "^cohort: host $host, pid [0-9]+: an mpirun or srun with PMI started this process as rank 1 of 4 \(PMI_SIZE\)" \
+  env PMI_RANK=1 PMI_SIZE=4 "$program"
+refuses "worker 1 \(host $host, pid [0-9]+\): OMPI_COMM_WORLD_SIZE says that there are 9 workers, but MPI has 2" \
+  "${launcher[@]}" "$program" : -n 1 env OMPI_COMM_WORLD_SIZE=9 "$program"
+refuses "worker 1 \(host $host, pid [0-9]+\) has 2, while the other 1 have 1" \
+  "${launcher[@]}" "$program" : -n 1 env COHORT_CPU_DEVICES=2 "$program"
+refuses "OMPI_COMM_WORLD_RANK is 'first'; it is a number from 0" \
+  "${launcher[@]}" env OMPI_COMM_WORLD_RANK=first "$program"
+echo "launch_agreement: passed"
