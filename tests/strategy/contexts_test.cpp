@@ -198,7 +198,7 @@ TEST_P(SetStrategy, BelongsToItsThread) {
   expect_cross_replica_context(strategy_);
 }
 
-TEST_P(SetStrategy, IsRefusedInsideScopes) {
+TEST_P(SetStrategy, Case107_IsRefusedInsideScopes) {
   for (const bool is_set : {false, true}) {
     if (is_set) set_strategy(strategy_);
     {

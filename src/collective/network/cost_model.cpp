@@ -136,7 +136,9 @@ std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& 
       case AllReduceAlgorithm::kRing: return {"ring_bytes", "all-reduce: `ring` from here on", from, source};
       case AllReduceAlgorithm::kHalvingDoubling:
         return {"halving_doubling_bytes", "all-reduce: `halving_doubling` from here on", from, source};
-      case AllReduceAlgorithm::kRecursiveDoubling: break;
+      case AllReduceAlgorithm::kRecursiveDoubling:
+      case AllReduceAlgorithm::kRankOrder:  // the last two are for reproducible sums, chosen elsewhere
+      case AllReduceAlgorithm::kChain: break;
     }
     return {"recursive_doubling_bytes", "all-reduce: `recursive_doubling` from here on", from, source};
   };
