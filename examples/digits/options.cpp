@@ -33,7 +33,7 @@ po::options_description describe(Options& options) {
   };
   description.add_options()("help,h", "show this text");
   add("strategy", &options.strategy, "NAME", fmt::format("one of {}", fmt::join(kStrategies, ", ")));
-  add("devices", &options.devices, "L", "replicas in this process, for mirrored and multi_worker_mirrored");
+  add("devices", &options.devices, "L", "replicas in each process, for mirrored and multi_worker_mirrored");
   add("epochs", &options.epochs, "N", "passes over the training images");
   add("batch", &options.batch, "N", "images per step, shared by all replicas");
   add("seed", &options.seed, "N", "seed of the initial weights and of the order of images");
@@ -93,6 +93,7 @@ std::string help_text() {
   std::ostringstream text;
   text << "digits: trains a small network on 1,797 images of handwritten digits, under any strategy.\n\n"
           "  mpirun -n 4 digits\n"
+          "  mpirun -n 2 digits --devices 2\n"
           "  digits --strategy mirrored --devices 4\n\n"
        << describe(options);
   return text.str();

@@ -23,16 +23,16 @@ constexpr std::int64_t kClouds = 3;
 constexpr std::array<double, 2 * kClouds> kCentres{1, 1, 10, 2, 4, 9};
 
 /// Points on spirals around the centres.
-Tensor clouds(std::int64_t points_each) {
-  const Tensor points = Tensor::uninitialized({kClouds * points_each, 2}, DType::kFloat64);
-  const auto values = points.span<double>();
-  for (std::size_t i = 0; i < values.size() / 2; ++i) {
-    const std::size_t cloud = i % kClouds;
-    const double turn =
-        2.399963 * static_cast<double>(i / kClouds);  // the golden angle: no direction is preferred
-    const double radius = 2 * std::sqrt(static_cast<double>(i / kClouds) / static_cast<double>(points_each));
-    values[2 * i] = kCentres[2 * cloud] + radius * std::cos(turn);
-    values[2 * i + 1] = kCentres[2 * cloud + 1] + radius * std::sin(turn);
+Tensor clouds(int points_each) {
+  Tensor points = Tensor::uninitialized({kClouds * points_each, 2}, DType::kFloat64);
+  auto next = points.span<double>().begin();
+  for (int i = 0; i < points_each; ++i) {
+    const double turn = 2.399963 * i;  // the golden angle: no direction is preferred
+    const double radius = 2 * std::sqrt(static_cast<double>(i) / points_each);
+    for (std::size_t cloud = 0; cloud < kClouds; ++cloud) {
+      *next++ = kCentres[2 * cloud] + radius * std::cos(turn);
+      *next++ = kCentres[2 * cloud + 1] + radius * std::sin(turn);
+    }
   }
   return points;
 }

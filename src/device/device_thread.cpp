@@ -26,7 +26,7 @@ class DeviceThread::Impl {
     hand_over(State::kBusy);
   }
 
-  void wait() const {
+  void wait() {
     events_.wait_until([this] { return state_.load() == State::kIdle; });
   }
 

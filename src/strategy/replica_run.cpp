@@ -30,7 +30,11 @@ ReplicaTeam::ReplicaTeam(std::span<const std::vector<int>> cores) : seats_(cores
 
 ReplicaRun::ReplicaRun(StrategyExtended& extended, const std::function<void(ReplicaContext&)>& body,
                        ReplicaTeam& team)
-    : extended_(extended), body_(body), seats_(team.seats_) {
+    : extended_(extended),
+      body_(body),
+      seats_(team.seats_),
+      pauses_(team.pauses_),
+      releases_(team.releases_) {
   for (Seat& seat : seats_) {
     seat.phase = Phase::kRunning;
     seat.merges = 0;

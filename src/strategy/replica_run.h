@@ -43,6 +43,8 @@ class ReplicaTeam {
   };
 
   std::vector<Seat> seats_;
+  EventCount pauses_;    // of replicas, for the calling thread
+  EventCount releases_;  // of replicas that wait in a merge
 };
 
 class ReplicaRun final : public MergePoint {
@@ -79,8 +81,8 @@ class ReplicaRun final : public MergePoint {
   const std::function<void(ReplicaContext&)>& body_;
   const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the calling thread
   std::vector<Seat>& seats_;
-  EventCount pauses_;                // of replicas, for the calling thread
-  EventCount releases_;              // of replicas that wait in a merge
+  EventCount& pauses_;
+  EventCount& releases_;
   std::exception_ptr merge_error_;   // thrown by a merge function, or by unequal merges
   std::atomic<bool> ending_{false};  // somebody failed: whoever waits gives up
 };

@@ -16,7 +16,7 @@ double processor_seconds() {
 }
 
 TEST(EventCount, DoesNotWaitForWhatIsTrue) {
-  const EventCount events;
+  EventCount events;
   events.wait_until([] { return true; });
 }
 
