@@ -97,7 +97,8 @@ Tensor in_blocks(const Tensor& value, std::span<const std::int64_t> parts, const
 Tensor scattered(Communicator& communicator, ReduceOp op, const Tensor& value, const Shape& part,
                  std::span<const std::int64_t> parts, int axis) {
   const Shape block = value.shape().with(axis, *std::ranges::max_element(parts));
-  const Tensor result = Tensor::uninitialized({static_cast<std::int64_t>(block.elements())}, value.dtype());
+  const Tensor result =
+      Tensor::uninitialized({static_cast<std::int64_t>(block.elements())}, value.dtype(), value.device());
   const TensorSpec spec{block, value.dtype()};
   communicator.reduce_scatter(in_blocks(value, parts, block, axis), result, op,
                               {.layout = layout_of({&spec, 1})});

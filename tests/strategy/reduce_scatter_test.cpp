@@ -40,11 +40,12 @@ COHORT_INSTANTIATE_REPLICAS(ReduceScatter);
 TEST_P(ReduceScatter, GivesEachReplicaItsRowsOfTheSumAndOfTheMean) {
   strategy_.run([&](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();
-    const Tensor value = counting({2 * replicas(), 3}, id);
+    const Tensor value = counting({2 * replicas(), 3}, id).to(replica.device());
     const Tensor part = Tensor::zeros({2, 3}, DType::kFloat32);
     for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
       const Tensor rows = replica.reduce_scatter(op, value, part, 0);
       EXPECT_TRUE(bitwise_equal(rows, replica.all_reduce(op, value).rows(2 * id, 2 * id + 2)));
+      EXPECT_EQ(rows.device(), replica.device());
     }
   });
 }

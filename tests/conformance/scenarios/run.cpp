@@ -9,8 +9,9 @@ namespace {
 /// [kind, components] of values that are one tensor for all replicas.
 Json values_of_one_object(const Layout& l) {
   const Tensor shared = vector({1, 2});
-  const auto values = l.strategy().distribute_values_from_function([&](ValueContext) { return shared; });
-  const std::string kind(values.kName);
+  const auto make = [&](ValueContext) { return shared; };
+  const PerReplica<Tensor> values = l.strategy().distribute_values_from_function(make);
+  const std::string kind(PerReplica<Tensor>::kName);
   return {kind, {{kind, show(l.strategy().local_results(values))}}};
 }
 
