@@ -25,9 +25,9 @@ COHORT_INSTANTIATE_CASES(MovingAverageCase);
 
 TEST_P(MovingAverageCase, Case101_FollowsTheMeanOfReplicas) {
   const Variable average = made(Tensor::from({10.0, 11.0}));
-  each([&](int r) {
+  strategy_.run([&](ReplicaContext& replica) {
+    const int r = replica.replica_id_in_sync_group();
     assign_moving_average(average, Tensor::from({1.0 + r, 2.0 - r}), 0.25);
-    return r;
   });
   const double mean = (replicas() - 1) / 2.0;  // of the replicas' numbers
   expect(average, 2.5 + 0.75 * (1 + mean), 2.75 + 0.75 * (2 - mean));

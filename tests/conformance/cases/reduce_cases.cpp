@@ -7,8 +7,6 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::SizeIs;
 
 class ReduceCase : public Replicas {};
 COHORT_INSTANTIATE_CASES(ReduceCase);

@@ -3,6 +3,7 @@
 // say what comes out for any number of replicas; `r` is a replica's number among all.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -53,9 +54,11 @@ class Replicas : public ::testing::TestWithParam<int> {
   return {wide.span<double>().begin(), wide.span<double>().end()};
 }
 
-#define COHORT_INSTANTIATE_CASES(Suite)                                                                   \
-  INSTANTIATE_TEST_SUITE_P(Replicas, Suite, ::testing::ValuesIn(replica_counts()), [](const auto& info) { \
-    return info.param == 0 ? "ranks" : std::to_string(info.param);                                        \
-  })
+[[nodiscard]] inline std::string layout_name(const ::testing::TestParamInfo<int>& replicas) {
+  return replicas.param == 0 ? "ranks" : std::to_string(replicas.param);
+}
+
+#define COHORT_INSTANTIATE_CASES(Suite) \
+  INSTANTIATE_TEST_SUITE_P(Replicas, Suite, ::testing::ValuesIn(replica_counts()), layout_name)
 
 }  // namespace cohort::testing

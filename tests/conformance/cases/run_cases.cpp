@@ -2,8 +2,6 @@
 #include <map>
 #include <string>
 
-#include <cohort/strategy/one_device_strategy.h>
-
 #include "replicas.h"
 
 namespace cohort::testing {

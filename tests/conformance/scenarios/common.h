@@ -69,6 +69,20 @@ inline constexpr std::string_view kAlwaysPerReplica = "always PerReplica";
   return layout.each([](int r) { return number(r + 1); });
 }
 
+/// The context of the calling thread: [strategy's class, has_strategy, replica context,
+/// in_cross_replica_context]
+[[nodiscard]] inline Json state(const Layout& l) {
+  const ReplicaContext* replica = get_replica_context();
+  Json context = nullptr;
+  if (replica != nullptr) {
+    context = {has_strategy() ? "ReplicaContext" : "_DefaultReplicaContext",
+               replica->replica_id_in_sync_group()};
+  }
+  const std::string name =
+      has_strategy() ? class_of(l, get_strategy()) : std::string("_DefaultDistributionStrategy");
+  return {name, has_strategy(), context, in_cross_replica_context()};
+}
+
 /// What a user's function throws.
 struct MyError : std::runtime_error {
   using std::runtime_error::runtime_error;

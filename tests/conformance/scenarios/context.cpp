@@ -8,19 +8,6 @@
 namespace cohort::conformance {
 namespace {
 
-/// [strategy's class, has_strategy, replica context, in_cross_replica_context]
-Json state(const Layout& l) {
-  const ReplicaContext* replica = get_replica_context();
-  Json context = nullptr;
-  if (replica != nullptr) {
-    context = {has_strategy() ? "ReplicaContext" : "_DefaultReplicaContext",
-               replica->replica_id_in_sync_group()};
-  }
-  const std::string name =
-      has_strategy() ? class_of(l, get_strategy()) : std::string("_DefaultDistributionStrategy");
-  return {name, has_strategy(), context, in_cross_replica_context()};
-}
-
 /// Only set_strategy can end a strategy's scope before the scopes inside of it.
 class GlobalStrategy {
  public:

@@ -4,6 +4,8 @@
 namespace cohort::conformance {
 namespace {
 
+constexpr std::string_view kNumbered = "an update has the number of its component";
+
 void add(const Variable& variable, const Tensor& value) { variable.assign_add(value); }
 
 Tensor doubled(const Variable& /*variable*/, const Tensor& value) { return number(2 * value.item<double>()); }
@@ -12,7 +14,7 @@ Mirrored<Tensor> update_with_result(const Layout& l) {
   return l.strategy().extended().update(variable_of(l, 1), doubled, counted(l));
 }
 
-/// The components after every replica has asked for the update, with `value` as its argument.
+/// The components of a variable that every replica has updated.
 Json updated_by_replicas(const Layout& l, const std::function<void(const Variable&, int r)>& update) {
   const Variable variable = variable_of(l, 1);
   l.run([&](int r) {
@@ -22,17 +24,13 @@ Json updated_by_replicas(const Layout& l, const std::function<void(const Variabl
   return show_components(variable);
 }
 
-/// [strategy's class, has_strategy, replica context, in_cross_replica_context, number of the component]
+/// What each call of the function sees: its context, and the number of its component.
 Json seen_by_update(const Layout& l) {
   Json seen = Json::array();
   l.strategy().extended().update(variable_of(l, 1), [&](const Variable&) {
-    const ReplicaContext* replica = get_replica_context();
-    const Json context = replica == nullptr
-                             ? Json(nullptr)
-                             : Json{"_DefaultReplicaContext", replica->replica_id_in_sync_group()};
-    const std::string name = has_strategy() ? class_of(l, get_strategy()) : "_DefaultDistributionStrategy";
-    seen.push_back(
-        {name, has_strategy(), context, in_cross_replica_context(), show(get_update_replica_id())});
+    Json context = state(l);
+    context.push_back(show(get_update_replica_id()));
+    seen.push_back(context);
   });
   return seen;
 }
@@ -57,22 +55,22 @@ std::vector<Scenario> update_scenarios() {
   return {
       {"ctx/update",
        seen_by_update,
-       {{"default1", "an update has the number of its component",
+       {{"default1", kNumbered,
          [](const Layout& /*l*/) {
            return Json::array({Json{"_DefaultDistributionStrategy", false, Json{"_DefaultReplicaContext", 0},
                                     false, nullptr}});
          }},
-        {"onedevice1 central2", "an update has the number of its component",
+        {"onedevice1 central2", kNumbered,
          [](const Layout& l) {
            return Json::array({Json{class_of(l, l.strategy()), true, nullptr, true, 0}});
          }}}},
       {"ctx/in_replica_update",
        [](const Layout& l) {
+         const Json components = updated_by_replicas(l, [&](const Variable& variable, int /*r*/) {
+           l.strategy().extended().update(variable, add, number(1));
+         });
          Json list = Json::array();
-         for (const Json& component : updated_by_replicas(l, [&](const Variable&variable, int /*r*/) {
-                l.strategy().extended().update(variable, add, number(1));
-              }))
-           list.push_back({{"Variable", component}});
+         for (const Json& component : components) list.push_back({{"Variable", component}});
          return list;
        }},
       {"ext/update_add",
