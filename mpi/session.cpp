@@ -3,32 +3,29 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <exception>
-#include <numeric>
+#include <iterator>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 #include <cohort/cluster/launcher_place.h>
 #include <cohort/cluster/peer_watch.h>
-#include <cohort/collective/network_communicator.h>
-#include <cohort/collective/node_communicator.h>
-#include <cohort/device/node_memory.h>
+#include <cohort/collective/communicator.h>
+#include <cohort/device/topology.h>
 
 #include "calls.h"
-#include "channels.h"
 #include "meeting_guard.h"
-#include "mpi_communicator.h"
-#include "mpi_transport.h"
 #include "process_end.h"
 #include "runtime.h"
-#include "terms.h"
 #include "worker_census.h"
+#include "worker_group.h"
 
 namespace cohort::mpi {
 namespace {
@@ -95,12 +92,6 @@ class Library {
   int thread_level_ = MPI_THREAD_SINGLE;
 };
 
-std::vector<MemberInfo> to_members(std::span<const WorkerInfo> workers) {
-  std::vector<MemberInfo> members;
-  for (const WorkerInfo& worker : workers) members.push_back({worker.rank, worker.host});
-  return members;
-}
-
 }  // namespace
 
 class Session::Impl {
@@ -119,22 +110,12 @@ class Session::Impl {
     if (watch_) watch_->announce_failure(text);
   }
 
-  [[nodiscard]] const std::vector<WorkerInfo>& workers() const { return workers_; }
-  [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] std::vector<std::string> exchange(std::string_view blob);
-  [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
-      const CommunicationOptions& options, int members);
+  [[nodiscard]] WorkerGroup& everyone() { return *everyone_; }
 
  private:
-  [[nodiscard]] std::vector<Terms> exchange_terms(const Terms& own);
-  /// Whether the workers of each node can reach each other's memory. Collective.
-  [[nodiscard]] bool nodes_share_memory();
-  [[nodiscard]] bool on_one_node() const {
-    return std::ranges::max(workers_, {}, &WorkerInfo::node).node == 0;
-  }
-  void require_threads_may_communicate(std::span<const Terms> by_worker) const;
-  [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options, int members);
   void watch_others();
+  /// Gives this process its share of the cores that it and others of its host may run on.
+  void bind_cores();
 
   // In the order of the start; undone in reverse when the constructor fails.
   Claim claim_;
@@ -145,39 +126,30 @@ class Session::Impl {
   Library library_;
   const int exceptions_at_start_ = std::uncaught_exceptions();
   std::shared_ptr<Runtime> runtime_;
-  Comm world_;
-  std::vector<WorkerInfo> workers_;
-  int rank_ = 0;
-  std::unique_ptr<MpiCommunicator> everyone_;
+  std::optional<WorkerGroup> everyone_;
   std::unique_ptr<PeerWatch> watch_;
-  std::shared_ptr<const NodeMemory> node_memory_;
-  bool own_algorithms_ = false;  ///< rather than MPI's
 };
 
 Session::Impl::Impl(int* argc, char*** argv)
-    : library_(argc, argv),
-      runtime_(std::make_shared<Runtime>(library_.thread_level())),
-      world_(Comm::duplicate(MPI_COMM_WORLD)),
-      workers_(take_census(world_.get(), settings_, place_)),
-      rank_(comm_rank(world_.get())) {
-  log::set_origin(fmt::format("worker {}", rank_));
-  everyone_ = std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_),
-                                                CommunicationOptions{});
-  if (workers_.size() > 1) watch_others();
-  ProcessEnd::instance().set_worker(workers_[static_cast<std::size_t>(rank_)], watch_.get());
-  node_memory_ =
-      NodeMemory::connect(rank_, workers_, [this](std::string_view blob) { return exchange(blob); });
-  own_algorithms_ = nodes_share_memory() && settings_.communicator() == "auto";
+    : library_(argc, argv), runtime_(std::make_shared<Runtime>(library_.thread_level())) {
+  Comm world = Comm::duplicate(MPI_COMM_WORLD);
+  std::vector<WorkerInfo> workers = take_census(world.get(), settings_, place_);
+  log::set_origin(fmt::format("worker {}", comm_rank(world.get())));
+  everyone_.emplace(runtime_, std::move(world), std::move(workers), settings_.communicator());
+  if (everyone_->size() > 1) watch_others();
+  ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
+  if (settings_.bind_cores() && everyone_->size() > 1) bind_cores();
+  everyone_->connect_memory();
   start_guard_.reset();
-  log::debug("session of {} workers on {} nodes, MPI thread level {}", workers_.size(),
-             workers_.back().node + 1, library_.thread_level());
+  log::debug("session of {} workers on {} nodes, MPI thread level {}", everyone_->size(),
+             everyone_->workers().back().node + 1, library_.thread_level());
 }
 
 void Session::Impl::watch_others() {
   PeerWatchOptions options;
-  options.rank = rank_;
-  options.workers = workers_;
-  options.exchange = [this](std::string_view blob) { return exchange(blob); };
+  options.rank = everyone_->rank();
+  options.workers.assign(everyone_->workers().begin(), everyone_->workers().end());
+  options.exchange = [this](std::string_view blob) { return everyone_->exchange(blob); };
   options.grace = settings_.fault_grace();
   options.beat = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.heartbeat());
   options.silence = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.silence());
@@ -185,111 +157,27 @@ void Session::Impl::watch_others() {
   runtime_->set_faults(watch_->record());
 }
 
-std::vector<std::string> Session::Impl::exchange(std::string_view blob) {
-  const auto workers = static_cast<std::int64_t>(workers_.size());
-  const Tensor sizes = Tensor::uninitialized({workers}, DType::kUInt64);
-  everyone_->all_gather(Tensor::from({static_cast<std::uint64_t>(blob.size())}), sizes);
-
-  const std::span<const std::uint64_t> counts = sizes.span<std::uint64_t>();
-  const auto total =
-      static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
-  const Tensor own = Tensor::uninitialized({static_cast<std::int64_t>(blob.size())}, DType::kUInt8);
-  std::copy(blob.begin(), blob.end(), reinterpret_cast<char*>(own.data()));
-  const Tensor all = Tensor::uninitialized({total}, DType::kUInt8);
-  everyone_->all_gather_uneven(own, all, counts);
-
-  std::vector<std::string> blobs;
-  const char* next = reinterpret_cast<const char*>(all.data());
-  for (const std::uint64_t count : counts) {
-    blobs.emplace_back(next, count);
-    next += count;
+void Session::Impl::bind_cores() {
+  const std::vector<std::string> masks =
+      everyone_->exchange(fmt::format("{}", fmt::join(allowed_core_numbers(), " ")));
+  std::vector<std::vector<int>> allowed;
+  std::size_t own = 0;
+  for (const WorkerInfo& worker : everyone_->workers()) {
+    if (worker.host != everyone_->self().host) continue;
+    if (worker.rank == everyone_->rank()) own = allowed.size();
+    std::istringstream mask(masks[static_cast<std::size_t>(worker.rank)]);
+    allowed.emplace_back(std::istream_iterator<int>(mask), std::istream_iterator<int>());
   }
-  return blobs;
-}
-
-std::vector<std::unique_ptr<Communicator>> Session::Impl::make_communicators(
-    const CommunicationOptions& options, int members) {
-  // What is wrong by itself is refused before anyone is waited for.
-  static_cast<void>(options.deadline());
-  if (members < 1)
-    throw InvalidArgument("a communicator needs at least one member per worker, not {}", members);
-  const std::vector<Terms> terms =
-      exchange_terms({members, options.reproducible ? 1 : 0, runtime_->gate().any_thread() ? 1 : 0});
-  require_same_terms(terms, workers_);
-  if (own_algorithms_ && on_one_node()) return make_node_communicators(node_options(options, members));
-  if (own_algorithms_) {
-    if (members > 1) require_threads_may_communicate(terms);
-    const auto channels = std::make_shared<Channels>(runtime_, world_.get(), members);
-    const auto transport = [&channels](int rank) { return std::make_unique<MpiTransport>(channels, rank); };
-    return make_network_communicators({node_options(options, members), transport});
-  }
-  if (members > 1) {
-    throw Unimplemented(
-        "{} members on each worker: MPI's own collectives, {}, know one member per worker. Start one worker "
-        "per "
-        "member (mpirun -n {})",
-        members,
-        settings_.communicator() == "auto"
-            ? "which have to do as workers of a node cannot map each other's memory"
-            : "which COHORT_COMMUNICATOR asks for",
-        workers_.size() * static_cast<std::size_t>(members));
-  }
-  std::vector<std::unique_ptr<Communicator>> seats;
-  seats.push_back(
-      std::make_unique<MpiCommunicator>(runtime_, world_.get(), rank_, to_members(workers_), options));
-  return seats;
-}
-
-/// Also what finds out a worker that ends too early: it makes another call, the barrier of `close`.
-std::vector<Terms> Session::Impl::exchange_terms(const Terms& own) {
-  static_assert(sizeof(Terms) == 3 * sizeof(std::int64_t));
-  const Tensor all = Tensor::uninitialized({static_cast<std::int64_t>(workers_.size()), 3}, DType::kInt64);
-  const Tensor sent = Tensor::uninitialized({3}, DType::kInt64);
-  std::memcpy(sent.data(), &own, sizeof own);
-  everyone_->all_gather(sent, all);
-  std::vector<Terms> terms(workers_.size());
-  std::memcpy(terms.data(), all.data(), terms.size() * sizeof(Terms));
-  return terms;
-}
-
-void Session::Impl::require_threads_may_communicate(std::span<const Terms> by_worker) const {
-  const auto without = std::ranges::find(by_worker, 0, &Terms::any_thread);
-  if (without == by_worker.end()) return;
-  throw WrongContext(
-      "members that are threads, on several nodes, call MPI from their own threads, one at a time; on {} MPI "
-      "was "
-      "initialised for a single thread. Initialise it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, let "
-      "the "
-      "Session do it, or start one worker per member",
-      describe(workers_[static_cast<std::size_t>(without - by_worker.begin())]));
-}
-
-bool Session::Impl::nodes_share_memory() {
-  const int node = workers_[static_cast<std::size_t>(rank_)].node;
-  const bool alone = std::ranges::count(workers_, node, &WorkerInfo::node) == 1;
-  const std::vector<std::string> answers = exchange(alone || node_memory_->shared() ? "yes" : "no");
-  return std::ranges::count(answers, "yes") == static_cast<std::ptrdiff_t>(answers.size());
-}
-
-NodeGroupOptions Session::Impl::node_options(const CommunicationOptions& options, int members) {
-  NodeGroupOptions group;
-  group.memory = node_memory_;
-  group.workers = workers_;
-  group.rank = rank_;
-  group.members = members;
-  group.exchange = [this](std::string_view blob) { return exchange(blob); };
-  group.fault = [runtime = runtime_] { return runtime->fault(); };
-  group.communication = options;
-  return group;
+  if (std::ranges::count(allowed, allowed[own]) == 1) return;
+  const std::vector<int> share = share_of_cores(allowed, own, allowed_cores());
+  if (!share.empty()) pin_current_thread(share);
 }
 
 void Session::Impl::close() {
-  everyone_->wait_for_all();
-  everyone_.reset();
+  everyone_->close();
   // Whoever dies from here on is still noticed: the watch goes on until all have finalised.
   {
     const Gate::Pass pass = runtime_->gate().enter();
-    world_ = Comm();
     library_.finalize();
   }
   if (watch_ && !watch_->leave()) throw_error(fault()->code(), fault()->what(), fault()->origin());
@@ -316,20 +204,22 @@ Session::~Session() {
   ProcessEnd::instance().abandon(std::shared_ptr<void>(std::move(impl_)));
 }
 
-std::span<const WorkerInfo> Session::workers() const { return impl_->workers(); }
+std::span<const WorkerInfo> Session::workers() const { return impl_->everyone().workers(); }
 
-int Session::rank() const { return impl_->rank(); }
+int Session::rank() const { return impl_->everyone().rank(); }
 
-std::vector<std::string> Session::exchange(std::string_view blob) { return impl_->exchange(blob); }
+std::vector<std::string> Session::exchange(std::string_view blob) { return impl_->everyone().exchange(blob); }
 
 std::unique_ptr<Communicator> Session::make_communicator(const CommunicationOptions& options) {
-  return std::move(impl_->make_communicators(options, 1).front());
+  return impl_->everyone().make_communicator(options);
 }
 
 std::vector<std::unique_ptr<Communicator>> Session::make_communicators(const CommunicationOptions& options,
                                                                        int members) {
-  return impl_->make_communicators(options, members);
+  return impl_->everyone().make_communicators(options, members);
 }
+
+std::unique_ptr<Bootstrap> Session::split(int color, int key) { return impl_->everyone().split(color, key); }
 
 std::vector<TuningFigure> Session::tuning() {
   // Large enough for every figure to be needed, on the node and between nodes.

@@ -55,6 +55,22 @@ struct TuningFacts {
 /// Collective over the workers: they probe what they do not know.
 [[nodiscard]] TuningFacts gather_tuning(int argc, char** argv);
 
+/// Where a worker runs.
+struct BindingFacts {
+  int rank = 0;
+  int node = 0;
+  std::string host;
+  std::string cores;
+  std::string numa_nodes;
+  std::string gpus;      ///< as CUDA_VISIBLE_DEVICES has them; empty for none
+  std::string networks;  ///< the host's interfaces, but for the loopback
+};
+
+/// Of all workers, by rank. Collective.
+[[nodiscard]] std::vector<BindingFacts> gather_bindings(int argc, char** argv);
+
+[[nodiscard]] std::string to_text(const std::vector<BindingFacts>& bindings);
+[[nodiscard]] std::string to_json(const std::vector<BindingFacts>& bindings);
 [[nodiscard]] std::string to_text(const TuningFacts& facts);
 [[nodiscard]] std::string to_json(const TuningFacts& facts);
 [[nodiscard]] std::string to_text(const Facts& facts);

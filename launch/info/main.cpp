@@ -39,7 +39,9 @@ Answer answer(int argc, char** argv) {
                         "text or json")(
       "tuning",
       "instead: what the workers' collectives choose their algorithms by, and where it comes from; "
-      "under a launcher, of all workers together")("help,h", "print this text");
+      "under a launcher, of all workers together")(
+      "report-bindings", "instead: the node, cores, NUMA nodes, GPUs and networks of each worker")(
+      "help,h", "print this text");
   po::variables_map values;
   try {
     po::store(po::command_line_parser(argc, argv)
@@ -64,6 +66,8 @@ Answer answer(int argc, char** argv) {
   try {
     if (values.count("tuning") > 0)
       return {.text = render(info::gather_tuning(argc, argv), format), .complaint = {}};
+    if (values.count("report-bindings") > 0)
+      return {.text = render(info::gather_bindings(argc, argv), format), .complaint = {}};
     return {.text = render(info::gather(), format), .complaint = {}};
   } catch (const cohort::InvalidArgument& error) {
     return {.text = {}, .complaint = error.what(), .status = kUsage};

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "COHORT_";
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 13> kSpecs{{
+constexpr std::array<SettingSpec, 14> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -31,6 +31,9 @@ constexpr std::array<SettingSpec, 13> kSpecs{{
      "on all workers; 0: never, for debuggers that stop one of them"},
     {"COHORT_CPU_DEVICES", SettingType::kInteger, "1", "", 1, 4096,
      "number of logical CPU devices (cpu:0, cpu:1, ...) that this worker's cores are split into"},
+    {"COHORT_BIND_CORES", SettingType::kBoolean, "true", "", 0, 0,
+     "split the cores among the workers of a host that may all run on the same ones; a launcher's binding "
+     "stays"},
     {"COHORT_HUGE_PAGES", SettingType::kBoolean, "true", "", 0, 0,
      "advise the kernel to back large tensors with huge pages"},
     {"COHORT_COMMUNICATOR", SettingType::kChoice, "auto", "auto|mpi", 0, 0,
@@ -222,6 +225,8 @@ std::chrono::duration<double> Config::silence() const {
 }
 
 int Config::cpu_devices() const { return static_cast<int>(number_of(find("COHORT_CPU_DEVICES"))); }
+
+bool Config::bind_cores() const { return find("COHORT_BIND_CORES").value == "true"; }
 
 const std::string& Config::communicator() const { return find("COHORT_COMMUNICATOR").value; }
 

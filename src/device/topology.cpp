@@ -79,6 +79,25 @@ std::vector<std::vector<int>> split_cores(std::span<const Core> cores, int devic
   return groups;
 }
 
+std::vector<int> allowed_core_numbers() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> numbers;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return numbers;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(static_cast<std::size_t>(core), &set)) numbers.push_back(core);
+  return numbers;
+}
+
+std::vector<int> share_of_cores(std::span<const std::vector<int>> allowed, std::size_t own,
+                                std::span<const Core> cores) {
+  const std::vector<int>& mine = allowed[own];
+  const auto sharers = std::ranges::count(allowed, mine);
+  if (sharers == 1 || sharers > std::ssize(cores)) return {};
+  const auto place = std::ranges::count(allowed.first(own), mine);
+  return split_cores(cores, static_cast<int>(sharers))[static_cast<std::size_t>(place)];
+}
+
 void pin_current_thread(std::span<const int> cores) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -63,6 +63,18 @@ tuning
 same "warnings" 1 "$(grep -c 'COHORT_TUNING_FILE' "$scratch/err")"
 grep -q '"node of 2 processes' "$scratch/tuning.json" || fail "not replaced: $(cat "$scratch/tuning.json")"
 
+echo "bindings of all workers"
+succeeds "${launcher[@]}" "$info" --report-bindings
+same "ranks" "rank 0 1" "$(awk '{ print $1 }' "$scratch/out" | xargs)"
+# Workers that nobody has bound split the cores, if there are enough.
+if (($(nproc) > 1)); then
+  succeeds "${launcher[@]}" --bind-to none "$info" --report-bindings --format json
+  [[ $("$json_value" /workers/0/cores <"$scratch/out") != $("$json_value" /workers/1/cores <"$scratch/out") ]] ||
+    fail "both workers have the same cores: $(cat "$scratch/out")"
+  succeeds env COHORT_BIND_CORES=false "${launcher[@]}" --bind-to none "$info" --report-bindings --format json
+  same "cores" "$("$json_value" /workers/0/cores <"$scratch/out")" "$("$json_value" /workers/1/cores <"$scratch/out")"
+fi
+
 # refuses ADVICE COMMAND...
 refuses() {
   local advice=$1

@@ -101,5 +101,27 @@ TEST(PinCurrentThread, ReportsCoresThatDoNotExist) {
               ThrowsMessage<Unavailable>(HasSubstr("cannot pin")));
 }
 
+TEST(ShareOfCores, SplitsWhatSeveralMayRunOn) {
+  const std::vector<Core> cores{{0, 0}, {1, 0}, {2, 1}, {3, 1}};
+  const std::vector<int> all{0, 1, 2, 3};
+  const std::vector<std::vector<int>> unbound{all, all};
+  EXPECT_EQ(share_of_cores(unbound, 0, cores), (std::vector<int>{0, 1}));
+  EXPECT_EQ(share_of_cores(unbound, 1, cores), (std::vector<int>{2, 3}));
+}
+
+TEST(ShareOfCores, LeavesABindingAlone) {
+  const std::vector<Core> cores{{2, 0}, {3, 0}};
+  const std::vector<std::vector<int>> bound{{0, 1}, {2, 3}};
+  EXPECT_TRUE(share_of_cores(bound, 1, cores).empty());
+  // Two of three on one socket share it.
+  const std::vector<std::vector<int>> by_socket{{0, 1}, {2, 3}, {2, 3}};
+  EXPECT_EQ(share_of_cores(by_socket, 2, cores), (std::vector<int>{3}));
+}
+
+TEST(ShareOfCores, IsNothingWhereThereAreTooFew) {
+  const std::vector<Core> cores{{0, 0}};
+  EXPECT_TRUE(share_of_cores(std::vector<std::vector<int>>{{0}, {0}}, 1, cores).empty());
+}
+
 }  // namespace
 }  // namespace cohort

@@ -14,6 +14,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
 #include <cohort/collective/gather_tensors.h>
 #include <cohort/collective/thread_communicator.h>
@@ -74,6 +75,10 @@ class FakeWorker final : public Bootstrap {
       blobs.emplace_back(received.begin(), received.end());
     }
     return blobs;
+  }
+
+  [[nodiscard]] std::unique_ptr<Bootstrap> split(int, int) override {
+    throw Unimplemented("a fake cluster has no parts");
   }
 
  private:

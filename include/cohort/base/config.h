@@ -56,6 +56,7 @@ class Config {
   [[nodiscard]] std::chrono::duration<double> heartbeat() const;
   [[nodiscard]] std::chrono::duration<double> silence() const;
   [[nodiscard]] int cpu_devices() const;
+  [[nodiscard]] bool bind_cores() const;
   [[nodiscard]] bool huge_pages() const;
   [[nodiscard]] const std::string& communicator() const;
   [[nodiscard]] int workers_per_node() const;

@@ -44,6 +44,10 @@ class Bootstrap {
   /// @throws InvalidArgument naming the worker whose number of members, or whose options, differ.
   [[nodiscard]] virtual std::vector<std::unique_ptr<Communicator>> make_communicators(
       const CommunicationOptions& options, int members) = 0;
+
+  /// The workers that give the same color, as a cluster of their own; they are numbered by key, and by rank
+  /// where keys are equal. Every worker calls it; this Bootstrap outlives the result.
+  [[nodiscard]] virtual std::unique_ptr<Bootstrap> split(int color, int key) = 0;
 };
 
 }  // namespace cohort

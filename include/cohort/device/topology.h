@@ -2,6 +2,7 @@
 // its logical CPU devices. Cores are numbered as the operating system numbers them.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,15 @@ struct Core {
 /// stays within a NUMA node where it can. With more devices than cores, cores are shared
 /// round robin.
 [[nodiscard]] std::vector<std::vector<int>> split_cores(std::span<const Core> cores, int devices);
+
+/// The same by number alone, without a look at the machine: cheap.
+[[nodiscard]] std::vector<int> allowed_core_numbers();
+
+/// The cores of process `own` where processes may all run on the same ones, as without a binding by the
+/// launcher: `allowed` are the numbers for each process of the host, `cores` those of this one. Nothing where
+/// `own` has its cores for itself, or there are too few to split.
+[[nodiscard]] std::vector<int> share_of_cores(std::span<const std::vector<int>> allowed, std::size_t own,
+                                              std::span<const Core> cores);
 
 /// Restricts the calling thread to `cores` (operating-system numbers).
 /// @throws Unavailable when the system refuses.

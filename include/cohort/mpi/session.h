@@ -43,6 +43,8 @@ class Session final : public Bootstrap {
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
       const CommunicationOptions& options, int members) override;
 
+  [[nodiscard]] std::unique_ptr<Bootstrap> split(int color, int key) override;
+
   /// The figures that this worker's collectives choose their algorithms by; probed now if they are not
   /// known. Collective; workers of different nodes may go by different figures of their nodes.
   [[nodiscard]] std::vector<TuningFigure> tuning();

@@ -1,0 +1,46 @@
+// The roles of a job's workers: which of the ranks are chief, workers, evaluator and
+// parameter servers. Those of one role, where chief and workers are one, get a Bootstrap of
+// their own; so a strategy made from this resolver trains without the others.
+//
+//     RoleClusterResolver roles(session, "chief=1,worker=2,evaluator=1");
+//     if (roles.task_type() == "evaluator") return evaluate(OneDeviceStrategy());
+//     MultiWorkerMirroredStrategy strategy(roles);
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include <cohort/cluster/bootstrap.h>
+#include <cohort/cluster/cluster_resolver.h>
+#include <cohort/cluster/cluster_roles.h>
+
+namespace cohort {
+
+class RoleClusterResolver final : public ClusterResolver {
+ public:
+  /// Ranks take the tasks in this order: with `ps=1,worker=3`, rank 0 is the `ps`. Collective; `session`, an
+  /// mpi::Session, outlives the resolver.
+  /// @throws InvalidArgument for text of another form, and numbers that are not those of the job.
+  RoleClusterResolver(Bootstrap& session, std::string_view roles);
+
+  /// Each process has the task that `description` gives it, as a TfConfigClusterResolver does. Collective.
+  /// @throws InvalidArgument on all of them, naming workers with the same task, or with a cluster of their
+  /// own.
+  RoleClusterResolver(Bootstrap& session, const ClusterResolver& description);
+
+  [[nodiscard]] ClusterSpec cluster_spec() const override { return spec_; }
+  [[nodiscard]] std::optional<std::string> task_type() const override { return task_.type; }
+  [[nodiscard]] std::optional<int> task_id() const override { return task_.id; }
+
+  /// Those that this task works with.
+  [[nodiscard]] Bootstrap* bootstrap() const override { return group_.get(); }
+
+ private:
+  void join(Bootstrap& session);
+
+  ClusterSpec spec_;
+  Task task_;
+  std::unique_ptr<Bootstrap> group_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,115 @@
+#include <cohort/launch/role_cluster_resolver.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+#include <cohort/cluster/cluster_spec_json.h>
+
+namespace cohort {
+namespace {
+
+struct Role {
+  std::string job;
+  int tasks = 0;
+};
+
+[[noreturn]] void refuse(std::string_view text, std::size_t position, std::string_view why) {
+  throw InvalidArgument(
+      "roles '{}' are wrong at character {}: {}; the form is chief=1,worker=3,evaluator=1,ps=1", text,
+      position + 1, why);
+}
+
+std::vector<Role> parse_roles(std::string_view text) {
+  std::vector<Role> roles;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view entry = text.substr(begin, end - begin);
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos || equals == 0)
+      refuse(text, begin, "a job and its number of tasks are missing");
+    Role role{std::string(entry.substr(0, equals))};
+    const char* last = entry.data() + entry.size();
+    const auto [stopped, status] = std::from_chars(entry.data() + equals + 1, last, role.tasks);
+    if (status != std::errc() || stopped != last || role.tasks < 1)
+      refuse(text, begin + equals + 1, "a number of tasks from 1 is missing");
+    for (const Role& other : roles)
+      if (other.job == role.job) refuse(text, begin, fmt::format("the job '{}' is there twice", role.job));
+    roles.push_back(std::move(role));
+    begin = end + 1;
+  }
+  return roles;
+}
+
+/// Chief and workers train together; each other job is on its own.
+int color_of(const Task& task) {
+  if (task.type == "evaluator") return 1;
+  return task.type == "ps" ? 2 : 0;
+}
+
+/// The order within a role.
+int key_of(const ClusterSpec& spec, const Task& task) {
+  return task.type == "ps" ? task.id : id_in_cluster(spec, task);
+}
+
+void require_one_cluster(std::span<const WorkerInfo> workers, std::span<const std::string> specs) {
+  const auto other =
+      std::ranges::find_if(specs, [&](const std::string& spec) { return spec != specs.front(); });
+  if (other == specs.end()) return;
+  throw InvalidArgument("{} has another cluster than {}: {} and {}",
+                        describe(workers[static_cast<std::size_t>(other - specs.begin())]),
+                        describe(workers.front()), *other, specs.front());
+}
+
+void require_own_tasks(std::span<const WorkerInfo> workers, std::span<const std::string> tasks) {
+  std::map<std::string, const WorkerInfo*> owners;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const auto [owner, is_new] = owners.emplace(tasks[i], &workers[i]);
+    if (is_new) continue;
+    throw InvalidArgument("{} and {} have the same task, '{}': give each an index of its own",
+                          describe(*owner->second), describe(workers[i]), tasks[i]);
+  }
+}
+
+}  // namespace
+
+RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view roles) {
+  const std::vector<Role> parsed = parse_roles(roles);
+  std::int64_t tasks = 0;
+  for (const Role& role : parsed) tasks += role.tasks;
+  if (tasks != session.size())
+    throw InvalidArgument("roles '{}' are {} tasks, but the job has {} workers", roles, tasks,
+                          session.size());
+  std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
+  int rank = 0;
+  for (const Role& role : parsed) {
+    for (int task = 0; task < role.tasks; ++task, ++rank) {
+      jobs[role.job].emplace(task, session.workers()[static_cast<std::size_t>(rank)].host);
+      if (rank == session.rank()) task_ = {role.job, task};
+    }
+  }
+  spec_ = ClusterSpec(std::move(jobs));
+  join(session);
+}
+
+RoleClusterResolver::RoleClusterResolver(Bootstrap& session, const ClusterResolver& description)
+    : spec_(description.cluster_spec()) {
+  task_ = {description.task_type().value_or(""), description.task_id().value_or(-1)};
+  const std::vector<std::string> tasks = session.exchange(fmt::format("{} {}", task_.type, task_.id));
+  const std::vector<std::string> specs = session.exchange(to_json(spec_));
+  require_one_cluster(session.workers(), specs);
+  require_own_tasks(session.workers(), tasks);
+  join(session);
+}
+
+void RoleClusterResolver::join(Bootstrap& session) {
+  static_cast<void>(is_chief(spec_, task_));  // throws unless jobs and task are known
+  group_ = session.split(color_of(task_), key_of(spec_, task_));
+}
+
+}  // namespace cohort

@@ -1,0 +1,64 @@
+// Workers that meet over one MPI communicator, as a Bootstrap: all workers of a Session, or
+// those that play one role. The Session outlives its groups.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <cohort/cluster/bootstrap.h>
+#include <cohort/collective/node_communicator.h>
+#include <cohort/device/node_memory.h>
+
+#include "calls.h"
+#include "mpi_communicator.h"
+#include "runtime.h"
+#include "terms.h"
+
+namespace cohort::mpi {
+
+class WorkerGroup final : public Bootstrap {
+ public:
+  /// `workers` are the members of `comm`, by rank; `communicator` is COHORT_COMMUNICATOR.
+  WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers,
+              std::string communicator);
+  ~WorkerGroup() override;
+
+  WorkerGroup(const WorkerGroup&) = delete;
+  WorkerGroup& operator=(const WorkerGroup&) = delete;
+
+  /// Finds out who can reach whose memory; before communicators are made. Collective.
+  void connect_memory();
+
+  /// Returns when all workers have come here, and gives MPI's communicator back. Collective.
+  void close();
+
+  [[nodiscard]] std::span<const WorkerInfo> workers() const override { return workers_; }
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) override;
+  [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options) override;
+  [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
+      const CommunicationOptions& options, int members) override;
+  [[nodiscard]] std::unique_ptr<Bootstrap> split(int color, int key) override;
+
+ private:
+  [[nodiscard]] std::vector<Terms> exchange_terms(const Terms& own);
+  /// Whether the workers of each node can reach each other's memory. Collective.
+  [[nodiscard]] bool nodes_share_memory();
+  [[nodiscard]] bool on_one_node() const;
+  void require_threads_may_communicate(std::span<const Terms> by_worker) const;
+  [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options, int members);
+
+  std::shared_ptr<Runtime> runtime_;
+  Comm comm_;
+  std::vector<WorkerInfo> workers_;
+  int rank_;
+  std::string communicator_;
+  std::unique_ptr<MpiCommunicator> everyone_;
+  std::shared_ptr<const NodeMemory> node_memory_;
+  bool own_algorithms_ = false;  ///< rather than MPI's
+};
+
+}  // namespace cohort::mpi
