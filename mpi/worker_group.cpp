@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/collective/network_communicator.h>
 
