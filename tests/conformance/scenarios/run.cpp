@@ -9,7 +9,7 @@ namespace {
 /// [kind, components] of values that are one tensor for all replicas.
 Json values_of_one_object(const Layout& l) {
   const Tensor shared = vector({1, 2});
-  const auto make = [&](ValueContext) { return shared; };
+  const auto make = [&](ValueContext) { return Tensor(shared); };
   const PerReplica<Tensor> values = l.strategy().distribute_values_from_function(make);
   const std::string kind(PerReplica<Tensor>::kName);
   return {kind, {{kind, show(l.strategy().local_results(values))}}};
