@@ -33,7 +33,7 @@ TEST_P(ReduceCase, Case065_ReducesAlongAnAxisToo) {
 class GatherCase : public Replicas {};
 COHORT_INSTANTIATE_CASES(GatherCase);
 
-Tensor ones(Shape shape) { return Tensor::full(std::move(shape), DType::kFloat32, 1); }
+Tensor ones(const Shape& shape) { return Tensor::full(shape, DType::kFloat32, 1); }
 
 TEST_P(GatherCase, Case079_TakesDifferentNumbersOfRows) {
   const Tensor gathered = strategy_.gather(each([](int r) { return ones({r + 1, 1}); }), 0);
