@@ -25,14 +25,16 @@ COHORT_FIELDS(Examples, x, y)
 
 /// The weights to find are 1, 2, ..., 8.
 Examples examples() {
-  const Tensor x = Tensor::zeros({kRows, kFeatures}, DType::kFloat64);
-  const Tensor y = Tensor::zeros({kRows}, DType::kFloat64);
-  for (std::size_t i = 0; i < x.elements(); ++i) {
-    const std::size_t feature = i % kFeatures;
-    x.span<double>()[i] = std::sin(static_cast<double>((i / kFeatures + 1) * (feature + 1)));
-    y.span<double>()[i / kFeatures] += static_cast<double>(feature + 1) * x.span<double>()[i];
+  Examples all{Tensor::zeros({kRows, kFeatures}, DType::kFloat64), Tensor::zeros({kRows}, DType::kFloat64)};
+  auto x = all.x.span<double>().begin();
+  for (int row = 1; double& y : all.y.span<double>()) {
+    for (int feature = 1; feature <= kFeatures; ++feature, ++x) {
+      *x = std::sin(row * feature);
+      y += feature * *x;
+    }
+    ++row;
   }
-  return {x, y};
+  return all;
 }
 
 /// sums[row] += x[row] . w
@@ -43,7 +45,7 @@ void add_products(const Tensor& x, const Tensor& w, std::vector<double>& sums) {
 
 /// d loss / d w for the errors of the rows.
 Tensor gradient_of(const Tensor& x, const std::vector<double>& errors) {
-  const Tensor gradient = Tensor::zeros({x.shape()[1]}, DType::kFloat64);
+  Tensor gradient = Tensor::zeros({x.shape()[1]}, DType::kFloat64);
   for (std::size_t i = 0; i < x.elements(); ++i)
     gradient.span<double>()[i % gradient.elements()] +=
         errors[i / gradient.elements()] * x.span<double>()[i] / kRows;

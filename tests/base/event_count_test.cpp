@@ -41,6 +41,7 @@ TEST(EventCount, WakesAllWhoWait) {
   EventCount events;
   std::atomic<bool> open{false};
   std::vector<std::thread> waiting;
+  waiting.reserve(4);
   for (int i = 0; i < 4; ++i) waiting.emplace_back([&] { events.wait_until([&] { return open.load(); }); });
   open = true;
   events.notify();
