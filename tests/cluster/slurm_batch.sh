@@ -6,11 +6,14 @@
 # batch ARGUMENT...: submits a job, or an array of jobs, and returns when all have ended; the status
 # is 0 when all were good. What they said is in $work/job.*.
 batch() {
-  local state
+  local state states
   rm -f "$work"/job.*
   batch_job=$(sbatch --parsable --output="$work/job.%a" --no-requeue "$@")
-  until ! scontrol show job "$batch_job" | grep -Eq 'JobState=(PENDING|RUNNING|COMPLETING|CONFIGURING)'; do sleep 0.1; done
-  for state in $(scontrol show job "$batch_job" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p'); do
+  until states=$(scontrol show job "$batch_job" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p') &&
+    [[ -n $states && ! $states =~ PENDING|RUNNING|COMPLETING|CONFIGURING ]]; do
+    sleep 0.1
+  done
+  for state in $states; do
     [[ $state == COMPLETED ]] || return 1
   done
 }

@@ -32,7 +32,8 @@ process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 "; }
 left_on() { nsenter --target "$1" --mount ls -A /dev/shm | grep -v '^vader_segment\.' || true; }
 none_work() { [[ -z $(workers) ]]; }
 is_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
-has_ended() { ! scontrol show job "$job" | grep -Eq 'JobState=(PENDING|RUNNING)'; }
+# Read to the end: a pipe that is closed early would look like an answer.
+has_ended() { [[ $(scontrol show job "$job") != *JobState=@(PENDING|RUNNING)* ]]; }
 
 # within SECONDS CONDITION...
 within() {
@@ -61,7 +62,7 @@ ends() {
   within "$limit_of_workers" none_work || fail "workers are left after $limit_of_workers s: $(workers | xargs ps)"
   of_workers=$(((${EPOCHREALTIME/./} - since) / 1000))
   within "$limit_of_job" has_ended || fail "the job goes on after $limit_of_job s"
-  ! scontrol show job "$job" | grep -q JobState=COMPLETED || fail "the job counts as a good one"
+  [[ $(scontrol show job "$job") != *JobState=COMPLETED* ]] || fail "the job counts as a good one"
   says "$1" || fail "nobody says '$1'"
   for host in n0 n1; do
     process=$(process_1_of "$host") || continue  # a dead one

@@ -46,7 +46,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
 MpiDefault=pmix
 GresTypes=gpu
 ReturnToService=2
-SlurmdTimeout=12
+SlurmdTimeout=60
 KillWait=3
 END
   for ((host = 0; host < hosts; host++)); do

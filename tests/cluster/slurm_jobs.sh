@@ -45,6 +45,11 @@ $2
 got
 $3"; }
 
+good_batch() {
+  batch "$@" || fail "the job '$*' fails: $(said_by_job)
+$(scontrol show job "$batch_job")"
+}
+
 each() { for ((host = 0; host < hosts; host++)); do echo "$1"; done; }
 mapfile -t two_each < <(each 2)
 mapfile -t one_each < <(each 1)
@@ -59,15 +64,15 @@ same "srun, uneven" "$(expected "${uneven[@]}")" "$("${step[@]}" -n $((hosts + 2
 same "srun, two components" "rank 0 of 2: n0 rank 1 of 2: n1" \
   "$(srun --quiet --mpi=pmix -N 1 -n 1 "$places" : -N 1 -n 1 "$places" | cut -d , -f 1 | xargs)"
 
-batch -N "$hosts" --ntasks-per-node=2 --wrap "mpirun '$places'"
+good_batch -N "$hosts" --ntasks-per-node=2 --wrap "mpirun '$places'"
 same "mpirun in sbatch" "$(expected_by_mpi "${two_each[@]}")" "$(said_by_job | sed 's/, by variables .*//')"
-batch -N "$hosts" --ntasks-per-node=2 --wrap "'$cohort_run' '$places'"
+good_batch -N "$hosts" --ntasks-per-node=2 --wrap "'$cohort_run' '$places'"
 same "cohort-run in sbatch" "$(expected "${two_each[@]}")" "$(said_by_job)"
-batch -N "$hosts" --ntasks-per-node=2 --wrap "'$cohort_run' --launcher mpirun '$places'"
+good_batch -N "$hosts" --ntasks-per-node=2 --wrap "'$cohort_run' --launcher mpirun '$places'"
 same "cohort-run with mpirun in sbatch" "$(expected_by_mpi "${two_each[@]}")" "$(said_by_job | sed 's/, by variables .*//')"
 
 # Three jobs beside each other or one after the other, each a job of its own.
-batch -N 1 --ntasks-per-node=2 --array=0-2 --wrap "srun --mpi=pmix '$places' && echo task \$SLURM_ARRAY_TASK_ID"
+good_batch -N 1 --ntasks-per-node=2 --array=0-2 --wrap "srun --mpi=pmix '$places' && echo task \$SLURM_ARRAY_TASK_ID"
 same "array" "task 0 task 1 task 2" "$(grep -h ^task "$work"/job.* | sort | xargs)"
 same "array, ranks" 3 "$(cat "$work"/job.* | grep -c "^rank 1 of 2: n[0-9], node 0, local rank 1")"
 
