@@ -93,8 +93,9 @@ void check_priority_mismatch(Communicator& communicator) {
   EXPECT_THAT(text, HasSubstr("all_reduce #2: members disagree"));
   EXPECT_THAT(text, HasSubstr("called all_reduce(float32[5], sum, urgent)"));
   EXPECT_THAT(text, HasSubstr("called all_reduce(float32[5], sum)"));
-  if (communicator.size() > 2)
+  if (communicator.size() > 2) {
     EXPECT_THAT(text, HasSubstr(fmt::format("member {} ", communicator.size() - 1)));
+  }
 }
 
 void check_order_mismatch(Communicator& communicator) {
