@@ -38,6 +38,7 @@ void on_replicas(const Strategy& strategy, Function function) {
 template <class Function>
 std::vector<double> of_replicas(const Strategy& strategy, Function function) {
   std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(strategy.extended().local_replicas()));
   for (int local = 0; local < strategy.extended().local_replicas(); ++local)
     values.push_back(function(strategy.extended().first_replica_id() + local));
   return values;
