@@ -32,7 +32,8 @@ void survive_broken_pipes() {
 
 void end_by_broken_pipes_again() {
   struct sigaction action {};
-  if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == carry_on) ::signal(SIGPIPE, SIG_DFL);
+  if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == carry_on)
+    ::signal(SIGPIPE, SIG_DFL);
 }
 
 std::string text_of_current_exception() {
