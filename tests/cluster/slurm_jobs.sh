@@ -54,15 +54,14 @@ each() { for ((host = 0; host < hosts; host++)); do echo "$1"; done; }
 mapfile -t two_each < <(each 2)
 mapfile -t one_each < <(each 1)
 
-step=(srun --quiet --mpi=pmix -N "$hosts")
-same "srun" "$(expected "${two_each[@]}")" "$("${step[@]}" --ntasks-per-node=2 "$places")"
-same "srun, one per host" "$(expected "${one_each[@]}")" "$("${step[@]}" --ntasks-per-node=1 "$places")"
+same "srun" "$(expected "${two_each[@]}")" "$(step -N "$hosts" --ntasks-per-node=2 "$places")"
+same "srun, one per host" "$(expected "${one_each[@]}")" "$(step -N "$hosts" --ntasks-per-node=1 "$places")"
 # Free hosts of 4 CPUs: Slurm fills one after the other.
 uneven=(3)
 for ((host = 1; host < hosts; host++)); do uneven+=(1); done
-same "srun, uneven" "$(expected "${uneven[@]}")" "$("${step[@]}" -n $((hosts + 2)) "$places")"
+same "srun, uneven" "$(expected "${uneven[@]}")" "$(step -N "$hosts" -n $((hosts + 2)) "$places")"
 same "srun, two components" "rank 0 of 2: n0 rank 1 of 2: n1" \
-  "$(srun --quiet --mpi=pmix -N 1 -n 1 "$places" : -N 1 -n 1 "$places" | cut -d , -f 1 | xargs)"
+  "$(step -N 1 -n 1 "$places" : -N 1 -n 1 "$places" | cut -d , -f 1 | xargs)"
 
 good_batch -N "$hosts" --ntasks-per-node=2 --wrap "mpirun '$places'"
 same "mpirun in sbatch" "$(expected_by_mpi "${two_each[@]}")" "$(said_by_job | sed 's/, by variables .*//')"
