@@ -6,6 +6,7 @@
 # Open MPI 4.1 crashes now and then in MPI_Init where Slurm's PMIx starts it, programs without Cohort,
 # too: a first message comes before what takes it is there. Then the job or step is started again.
 readonly most_starts=6
+export COHORT_COLLECTIVE_TIMEOUT_SECONDS=30  # for those who then wait for the crashed one
 crashed_in_mpi_init() { grep -Fqs "Failing at address: (nil)" "$@"; }
 
 # step OPTION... PROGRAM: one step of MPI; prints what it said.
@@ -29,9 +30,10 @@ batch() {
   for ((start = 0; start < most_starts; start++)); do
     rm -f "$work"/job.*
     batch_job=$(sbatch --parsable --output="$work/job.%a" --no-requeue "$@") || return
-    end=$((SECONDS + 120))
+    end=$((SECONDS + 90))
     until states=$(scontrol show job "$batch_job" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p') &&
       [[ -n $states && ! $states =~ PENDING|RUNNING|COMPLETING|CONFIGURING ]]; do
+      if crashed_in_mpi_init "$work"/job.*; then scancel "$batch_job"; fi
       ((SECONDS < end)) || return
       sleep 0.1
     done

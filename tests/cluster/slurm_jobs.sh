@@ -71,7 +71,7 @@ good_batch -N "$hosts" --ntasks-per-node=2 --wrap "'$cohort_run' --launcher mpir
 same "cohort-run with mpirun in sbatch" "$(expected_by_mpi "${two_each[@]}")" "$(said_by_job | sed 's/, by variables .*//')"
 
 # Three jobs beside each other or one after the other, each a job of its own.
-good_batch -N 1 --ntasks-per-node=2 --array=0-2 --wrap "srun --mpi=pmix '$places' && echo task \$SLURM_ARRAY_TASK_ID"
+good_batch -N 1 --ntasks-per-node=2 --array=0-2 --wrap "srun --mpi=pmix --kill-on-bad-exit=1 '$places' && echo task \$SLURM_ARRAY_TASK_ID"
 same "array" "task 0 task 1 task 2" "$(grep -h ^task "$work"/job.* | sort | xargs)"
 same "array, ranks" 3 "$(cat "$work"/job.* | grep -c "^rank 1 of 2: n[0-9], node 0, local rank 1")"
 
