@@ -103,7 +103,7 @@ void pin_current_thread(std::span<const int> cores) {
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(static_cast<std::size_t>(core), &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) {
-    throw Unavailable("cannot pin a device thread to its cores: {}", std::strerror(errno));
+    throw Unavailable("cannot pin a thread to its cores: {}", std::strerror(errno));
   }
 }
 

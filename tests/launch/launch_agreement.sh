@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs whose launcher and MPI disagree do not run.
+# Programs whose launcher and MPI disagree do not run; workers may differ in what is their own.
 #
 #   launch_agreement.sh PROGRAM LAUNCHER...     LAUNCHER starts 1 rank
 set -euo pipefail
@@ -24,4 +24,9 @@ refuses "worker 1 \(host $host, pid [0-9]+\) has 2, while the other 1 have 1" \
   "${launcher[@]}" "$program" : -n 1 env COHORT_CPU_DEVICES=2 "$program"
 refuses "OMPI_COMM_WORLD_RANK is 'first'; it is a number from 0" \
   "${launcher[@]}" env OMPI_COMM_WORLD_RANK=first "$program"
+
+# What each process may set for itself.
+said=$("${launcher[@]}" env COHORT_BIND_CORES=false "$program" : -n 2 "$program" 2>&1 </dev/null) ||
+  { echo "launch_agreement: one worker without a binding fails: $said" >&2; exit 1; }
+grep -q "^rank 2 of 3:" <<<"$said" || { echo "launch_agreement: 3 workers say: $said" >&2; exit 1; }
 echo "launch_agreement: passed"
