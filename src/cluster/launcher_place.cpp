@@ -20,10 +20,11 @@ constexpr Launcher kPmix{"a launcher with PMIx", "PMIX_RANK", nullptr};
 // A batch script has a SLURM_PROCID, too, but no step.
 constexpr Launcher kSlurmStep{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
 
-/// Slurm's PMIx does not tell the size, its other variables do.
+/// Slurm's PMIx does not tell the size, its other variables do; in a container these may be missing.
 bool is_pmix_of_slurm(const Environment& variables) {
   const auto found = variables.find("PMIX_NAMESPACE");
-  return found != variables.end() && found->second.starts_with("slurm.");
+  return found != variables.end() && found->second.starts_with("slurm.") &&
+         variables.contains(kSlurmStep.rank);
 }
 
 const Launcher* nearest(const Environment& variables) {
@@ -39,8 +40,10 @@ const Launcher* nearest(const Environment& variables) {
 std::optional<LauncherPlace> launcher_place(const Environment& variables) {
   const Launcher* launcher = nearest(variables);
   if (launcher == nullptr) return std::nullopt;
-  LauncherPlace place{.launcher = launcher->name, .size_variable = {}};
-  place.rank = number_in(variables, launcher->rank).value_or(0);
+  const std::optional<int> rank = number_in(variables, launcher->rank);
+  if (!rank)
+    throw InvalidArgument("{} is not set, but other variables of {} are", launcher->rank, launcher->name);
+  LauncherPlace place{.launcher = launcher->name, .size_variable = {}, .rank = *rank};
   if (launcher->size != nullptr) {
     place.size = number_in(variables, launcher->size);
     if (place.size) place.size_variable = launcher->size;

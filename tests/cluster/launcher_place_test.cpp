@@ -30,6 +30,8 @@ TEST(LauncherPlace, IsToldByEachLauncher) {
                    {"SLURM_PROCID", "1"},
                    {"SLURM_STEP_NUM_TASKS", "3"}}),
             "1 of 3, SLURM_STEP_NUM_TASKS");
+  // As in a container that Slurm's own variables do not reach.
+  EXPECT_EQ(place({{"PMIX_RANK", "1"}, {"PMIX_NAMESPACE", "slurm.pmix.6.0"}}), "1 of ?, ");
   EXPECT_EQ(place({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "3"}}), "1 of 3, SLURM_STEP_NUM_TASKS");
 }
 
@@ -65,6 +67,11 @@ TEST(LauncherPlace, RefusesVariablesThatMakeNoSense) {
         return place({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}});
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("PMI_RANK is 4, but PMI_SIZE is 4")));
+  EXPECT_THAT(
+      [] {
+        return place({{"SLURM_STEP_NUM_TASKS", "4"}});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("SLURM_PROCID is not set, but other variables of srun")));
 }
 
 }  // namespace

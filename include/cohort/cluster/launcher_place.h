@@ -18,7 +18,8 @@ struct LauncherPlace {
 };
 
 /// Nothing for a process that no launcher has started.
-/// @throws InvalidArgument for a variable that is no number, or a rank beyond its size.
+/// @throws InvalidArgument for a variable that is no number, a size without a rank, or a rank beyond its
+/// size.
 [[nodiscard]] std::optional<LauncherPlace> launcher_place(
     const Environment& variables = process_environment());
 
