@@ -100,14 +100,14 @@ RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view ro
 RoleClusterResolver::RoleClusterResolver(Bootstrap& session, const ClusterResolver& description)
     : spec_(description.cluster_spec()) {
   task_ = {description.task_type().value_or(""), description.task_id().value_or(-1)};
-  const std::vector<std::string> tasks = session.exchange(fmt::format("{} {}", task_.type, task_.id));
-  const std::vector<std::string> specs = session.exchange(to_json(spec_));
-  require_one_cluster(session.workers(), specs);
-  require_own_tasks(session.workers(), tasks);
   join(session);
 }
 
 void RoleClusterResolver::join(Bootstrap& session) {
+  const std::vector<std::string> tasks = session.exchange(fmt::format("{} {}", task_.type, task_.id));
+  const std::vector<std::string> specs = session.exchange(to_json(spec_));
+  require_one_cluster(session.workers(), specs);
+  require_own_tasks(session.workers(), tasks);
   static_cast<void>(is_chief(spec_, task_));  // throws unless jobs and task are known
   group_ = session.split(color_of(task_), key_of(spec_, task_));
 }

@@ -80,6 +80,16 @@ TEST(Roles, OfTfConfigAreRefusedWhereTwoHaveTheSameTask) {
               ThrowsMessage<InvalidArgument>(HasSubstr("have the same task, 'worker 0'")));
 }
 
+TEST(Roles, AreTheSameForAllRanks) {
+  if (ranks() < 2) GTEST_SKIP() << "two texts";
+  const std::string others = workers(ranks() - 1);
+  const bool is_last = session().rank() == ranks() - 1;
+  EXPECT_THAT([&] { RoleClusterResolver(session(), is_last ? workers(ranks()) : "evaluator=1," + others); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("has another cluster than")));
+  EXPECT_THAT([&] { RoleClusterResolver(session(), is_last ? others + ",chief=1" : "chief=1," + others); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("have the same task, 'chief 0'")));
+}
+
 TEST(Roles, SayWhereTheyAreWrong) {
   const auto roles = [](std::string_view text) { return [text] { RoleClusterResolver(session(), text); }; };
   EXPECT_THAT(roles("worker"),

@@ -20,7 +20,8 @@ class RoleClusterResolver final : public ClusterResolver {
  public:
   /// Ranks take the tasks in this order: with `ps=1,worker=3`, rank 0 is the `ps`. Collective; `session`, an
   /// mpi::Session, outlives the resolver.
-  /// @throws InvalidArgument for text of another form, and numbers that are not those of the job.
+  /// @throws InvalidArgument for text of another form, and numbers that are not those of the job; on all of
+  /// them, where they have different texts.
   RoleClusterResolver(Bootstrap& session, std::string_view roles);
 
   /// Each process has the task that `description` gives it, as a TfConfigClusterResolver does. Collective.
