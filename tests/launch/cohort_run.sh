@@ -26,7 +26,9 @@ chmod +x "$scratch/bin/mpirun"
 ln -s mpirun "$scratch/bin/srun"
 printf '#!/bin/sh\necho "TaskPlugin = task/affinity,task/cgroup"\n' >"$scratch/bin/scontrol"
 chmod +x "$scratch/bin/scontrol"
-pretend=(env "--default-signal=INT,QUIT" -u SLURM_JOB_ID "PATH=$scratch/bin:$PATH")
+# What the caller's own launcher, or the caller, has set is no part of the test.
+for name in $(compgen -e | grep -E '^(COHORT_|NCCL_|OMP_|OMPI_COMM_|PMIX_|PMI_|SLURM_)|^TF_CONFIG$'); do unset "$name"; done
+pretend=(env "--default-signal=INT,QUIT" "PATH=$scratch/bin:$PATH")
 cores=$("${pretend[@]}" "$cohort_run" --dry-run true | sed 's/.* -n \([0-9]*\) .*/\1/')
 
 echo "outside an allocation: mpirun, with variables that reach other hosts"
@@ -43,12 +45,20 @@ contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n 1 --no
 contains " --host n0:$((cores + 1))\\,n1:1 --bind-to none " \
   "$("${pretend[@]}" "$cohort_run" --dry-run --hosts "n0:$((cores + 1)),n1:1" digits)"
 
+# More than the list has places for.
+contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((2 * cores + 1)) --hosts n0,n1 digits)"
+contains " OMP_NUM_THREADS=$cores " "$("${pretend[@]}" "$cohort_run" --dry-run -n 2 --hosts n0,n1 digits)"
+
 echo "in an allocation: srun"
 in_allocation() { "${pretend[@]}" SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_TASKS_PER_NODE='2(x2)' SLURM_CPUS_PER_TASK=3 "$@"; }
 command=$(in_allocation "$cohort_run" --dry-run digits)
 contains " srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=3 --ntasks=4 --cpu-bind=cores digits" "$command"
 contains " OMP_NUM_THREADS=3 " "$command"
 contains " mpirun -n 4 " "$(in_allocation "$cohort_run" --dry-run --launcher mpirun digits)"
+# The fullest node counts, wherever it is in the list.
+command=$(in_allocation env "SLURM_TASKS_PER_NODE=1(x2),$((cores + 1))" "$cohort_run" --dry-run --launcher mpirun digits)
+contains " OMP_NUM_THREADS=1 " "$command"
+contains " --bind-to none " "$command"
 
 echo "mistakes: one line and status 2"
 refuses() {
@@ -62,6 +72,9 @@ refuses() {
 refuses "which program" "$cohort_run"
 refuses "-n needs a number" "$cohort_run" -n two digits
 refuses "unknown option --frobnicate" "$cohort_run" --frobnicate digits
+for list in n0:0 n0:x n0: :2 , n0, n0,,n1 "n0 :2" "n0, n1"; do
+  refuses "needs a list" "$cohort_run" --hosts "$list" digits
+done
 refuses "needs an allocation" "$cohort_run" --launcher srun digits
 refuses "for mpirun" env SLURM_JOB_ID=7 "$cohort_run" --hosts n0 digits
 refuses "PMI_RANK is set" env PMI_RANK=0 "$cohort_run" digits
@@ -113,12 +126,12 @@ contains "still waits" "$(<"$scratch/err")"
 echo "the real mpirun"
 status=0
 # shellcheck disable=SC2016  # expanded by the workers
-said=$(env -u SLURM_JOB_ID "$cohort_run" -n 3 bash -c 'echo "$OMPI_COMM_WORLD_RANK has $OMP_NUM_THREADS"; exit 0' </dev/null 2>"$scratch/err") || status=$?
+said=$("$cohort_run" -n 3 bash -c 'echo "$OMPI_COMM_WORLD_RANK has $OMP_NUM_THREADS"; exit 0' </dev/null 2>"$scratch/err") || status=$?
 ((status == 0)) || fail "mpirun ends with $status: $(<"$scratch/err")"
 [[ $(sort <<<"$said" | cut -d ' ' -f 1,2 | xargs) == "0 has 1 has 2 has" ]] || fail "the workers say: $said"
-env -u SLURM_JOB_ID "$cohort_run" -n 2 bash -c 'exit 9' </dev/null 2>/dev/null || status=$?
+"$cohort_run" -n 2 bash -c 'exit 9' </dev/null 2>/dev/null || status=$?
 ((status == 9)) || fail "status 9 becomes $status under mpirun"
-env --default-signal=INT,QUIT -u SLURM_JOB_ID "$cohort_run" -n 2 bash -c 'echo runs; exec sleep 60' </dev/null >"$scratch/out" 2>/dev/null &
+env --default-signal=INT,QUIT "$cohort_run" -n 2 bash -c 'echo runs; exec sleep 60' </dev/null >"$scratch/out" 2>/dev/null &
 job=$!
 until [[ $(wc -l <"$scratch/out") == 2 ]]; do
   kill -0 "$job" 2>/dev/null || fail "mpirun does not run"
