@@ -123,6 +123,15 @@ end_of_job
 contains "still waits" "$(<"$scratch/err")"
 ! kill -0 "$(<"$scratch/out")" 2>/dev/null || fail "it is left"
 
+echo "train.sbatch: the status of a program that ends before it is waited for"
+mkdir "$scratch/launch"
+ln -s /bin/bash "$scratch/launch/cohort-run"
+echo 'kill() { return 1; }' >"$scratch/has_ended"  # what the shell then says
+status=0
+BASH_ENV=$scratch/has_ended SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n0 SLURM_SUBMIT_DIR=$scratch \
+  bash "$(dirname "$cohort_run")/train.sbatch" -c 'exit 3' >/dev/null 2>"$scratch/err" || status=$?
+((status == 3)) || fail "status 3 becomes $status: $(<"$scratch/err")"
+
 echo "the real mpirun"
 status=0
 # shellcheck disable=SC2016  # expanded by the workers
