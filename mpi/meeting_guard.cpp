@@ -35,7 +35,8 @@ void MeetingGuard::run(std::chrono::duration<double> limit) {
   ::gethostname(host.data(), host.size() - 1);
   write_line(
       fmt::format("cohort: host {}, pid {}: the workers have not come together within {:.4g} s "
-                  "(COHORT_COLLECTIVE_TIMEOUT_SECONDS). One of them has died, failed or hangs {}",
+                  "(a communicator's timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS). One of them has "
+                  "died, failed or hangs {}",
                   host.data(), ::getpid(), limit.count(), place_));
   ::_exit(1);
 }
