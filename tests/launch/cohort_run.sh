@@ -72,7 +72,7 @@ refuses() {
 refuses "which program" "$cohort_run"
 refuses "-n needs a number" "$cohort_run" -n two digits
 refuses "unknown option --frobnicate" "$cohort_run" --frobnicate digits
-for list in n0:0 n0:x n0: :2 , n0, n0,,n1 "n0 :2" "n0, n1"; do
+for list in n0:0 n0:x n0: :2 "," "n0," "n0,,n1" "n0 :2" "n0, n1"; do
   refuses "needs a list" "$cohort_run" --hosts "$list" digits
 done
 refuses "needs an allocation" "$cohort_run" --launcher srun digits
