@@ -1,5 +1,7 @@
 #include <cohort/launch/kubernetes_cluster_resolver.h>
 
+#include <tuple>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -45,14 +47,25 @@ std::string address_of(const Json& pod, const std::string& name) {
   const std::string phase = text_at(pod, "/status/phase").value_or("unknown");
   if (phase != "Running")
     throw Unavailable("pod '{}' is {}, not Running; wait for all pods of the job", name, phase);
-  if (const auto address = text_at(pod, "/status/podIP")) return *address;
+  std::string address = text_at(pod, "/status/podIP").value_or("");
+  if (!address.empty()) return address;
   throw Unavailable("pod '{}' has no status.podIP yet; wait for all pods of the job", name);
 }
 
+/// Where a pod stands among those of its job, whose names end with numbers: `worker-10` after `worker-2`.
+std::tuple<std::string_view, std::size_t, std::string_view> place_of(std::string_view name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  return {name.substr(0, digits), name.size(), name};
+}
+
+struct ByNumber {
+  bool operator()(std::string_view a, std::string_view b) const { return place_of(a) < place_of(b); }
+};
+
 /// The pods with that label, by name.
-std::map<std::string, const Json*> pods_of(const Json& items, const std::string& job,
-                                           const std::string& label) {
-  std::map<std::string, const Json*> pods;
+std::map<std::string, const Json*, ByNumber> pods_of(const Json& items, const std::string& job,
+                                                     const std::string& label) {
+  std::map<std::string, const Json*, ByNumber> pods;
   std::size_t number = 0;
   for (const Json& pod : items) {
     if (!pod.is_object())

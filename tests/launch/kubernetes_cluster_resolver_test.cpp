@@ -36,6 +36,16 @@ TEST(KubernetesClusterResolver, TakesThePodsOfAJobByName) {
   EXPECT_EQ(resolver.master(), "grpc://10.0.0.2:8470");
 }
 
+TEST(KubernetesClusterResolver, NumbersTasksAsThePodsAre) {
+  std::vector<std::string> pods;
+  for (const int number : {10, 2, 11, 0}) {
+    const std::string text = std::to_string(number);
+    pods.push_back(pod("train-" + text, "cohort", "Running", "10.0.0." + text));
+  }
+  EXPECT_EQ(KubernetesClusterResolver(list(pods), {.port = 1}, {}).cluster_spec(),
+            (ClusterSpec{{"worker", {"10.0.0.0:1", "10.0.0.2:1", "10.0.0.10:1", "10.0.0.11:1"}}}));
+}
+
 TEST(KubernetesClusterResolver, KnowsSeveralJobs) {
   const KubernetesClusterResolver resolver(kPods,
                                            {.jobs = {{"worker", "job-name=cohort"}, {"ps", "job-name=store"}},
@@ -66,6 +76,8 @@ TEST(KubernetesClusterResolver, NamesThePodThatDoesNotRun) {
                                            "status": {"phase": "Running"}}]})");
       },
       ThrowsMessage<Unavailable>(HasSubstr("pod 'a' has no status.podIP")));
+  EXPECT_THAT([&] { resolve(list({pod("a", "cohort", "Running", "")})); },
+              ThrowsMessage<Unavailable>(HasSubstr("pod 'a' has no status.podIP")));
 }
 
 TEST(KubernetesClusterResolver, RefusesListsOfAnotherForm) {

@@ -26,7 +26,8 @@ struct KubernetesOptions {
 
 class KubernetesClusterResolver final : public ClusterResolver {
  public:
-  /// Tasks are numbered in the order of their pods' names. A process outside the pods has no task.
+  /// Tasks are numbered in the order of their pods' names, `worker-2` before `worker-10`. A process outside
+  /// the pods has no task.
   /// @throws InvalidArgument for a list of another form, with the place; Unavailable naming a pod that does
   /// not run, or has no address.
   explicit KubernetesClusterResolver(std::string_view pods, KubernetesOptions options = {},
