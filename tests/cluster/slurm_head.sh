@@ -12,7 +12,8 @@ source "$scripts/network.sh"
 
 hosts=$1 rate=$2
 shift 2
-readonly shared=/mnt  # the cluster's file system, in memory: hosts inherit the mount
+# The cluster's file system, in memory: hosts inherit the mount. It hides a folder in which no checkout lies.
+readonly shared=/var/spool
 readonly cpus_per_host=4
 readonly gpus_per_host=2  # devices that Slurm takes for them
 readonly seconds_to_start=20
