@@ -24,17 +24,18 @@ step() {
 }
 
 # batch ARGUMENT...: submits a job, or an array of jobs, and returns when all have ended; the status
-# is 0 when all were good. What they said is in $work/job.*.
+# is 0 when all were good, 1 when one was not, 2 when they were not taken or go on for too long. What
+# they said is in $work/job.*.
 batch() {
   local start states state end
   for ((start = 0; start < most_starts; start++)); do
     rm -f "$work"/job.*
-    batch_job=$(sbatch --parsable --output="$work/job.%a" --no-requeue "$@") || return
+    batch_job=$(sbatch --parsable --output="$work/job.%a" --no-requeue "$@") || return 2
     end=$((SECONDS + 90))
     until states=$(scontrol show job "$batch_job" | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p') &&
       [[ -n $states && ! $states =~ PENDING|RUNNING|COMPLETING|CONFIGURING ]]; do
       if crashed_in_mpi_init "$work"/job.*; then scancel "$batch_job"; fi
-      ((SECONDS < end)) || return
+      ((SECONDS < end)) || { echo "batch: job $batch_job goes on for too long: $states" >&2; return 2; }
       sleep 0.1
     done
     crashed_in_mpi_init "$work"/job.* || break
