@@ -66,7 +66,7 @@ start() {
   fail "MPI_Init crashes each time"
 }
 
-# ends MESSAGE LIMIT: the rest of the case, once the fault is there; all workers have ended within LIMIT seconds.
+# ends MESSAGE LIMIT: the rest of the case, once the fault is there; workers have LIMIT seconds to end.
 ends() {
   local since=${EPOCHREALTIME/./} of_workers host process
   within "$2" none_work || fail "workers are left after $2 s: $(workers | xargs ps)"
