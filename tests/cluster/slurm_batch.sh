@@ -13,7 +13,7 @@ crashed_in_mpi_init() { grep -Fqs "Failing at address: (nil)" "$@"; }
 step() {
   local start said
   for ((start = 0; start < most_starts; start++)); do
-    if said=$(srun --quiet --mpi=pmix --kill-on-bad-exit=1 "$@" 2>"$work/step.errors"); then
+    if said=$(timeout --kill-after=5 60 srun --quiet --mpi=pmix --kill-on-bad-exit=1 "$@" 2>"$work/step.errors"); then
       echo "$said"
       return
     fi
