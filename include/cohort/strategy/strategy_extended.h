@@ -226,6 +226,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
   [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
   void require_chosen(const char* what) const;
+  [[nodiscard]] bool require_reducible(ReduceOp op, const StructureReduction& value) const;
   [[nodiscard]] bool contributes(ReduceOp op, const StructureReduction& value) const;
   void require_own(const StructureReduction& value) const;
   void require_one_form(const StructureReduction& value) const;
