@@ -131,7 +131,11 @@ LeafList ReplicaContext::scatter_leaves(ReduceOp op, const LeafList& leaves, std
   if (alone) return {values.begin(), values.end()};
 
   Communicator& communicator = extended_.communicator(local_replica_);
-  const CommunicationScope scope(communicator, options, structure);
+  Fingerprint purpose;
+  purpose.add(structure);
+  for (const Tensor& value : values)
+    purpose.add(static_cast<std::uint64_t>(value.shape().normalize_axis(axis)));
+  const CommunicationScope scope(communicator, options, purpose.value());
   const ExtentsOfAll extents(communicator, values, parts, axis);
   LeafList results;
   results.reserve(values.size());

@@ -254,7 +254,11 @@ std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, in
   });
   if (workers() == 1) return results;
   Communicator& communicator = workers_communicator();
-  const CommunicationScope scope(communicator, {}, value.fingerprints.front());
+  Fingerprint purpose;
+  purpose.add(value.fingerprints.front());
+  for (const Tensor& result : results)
+    purpose.add(static_cast<std::uint64_t>(result.shape().normalize_axis(axis)));
+  const CommunicationScope scope(communicator, {}, purpose.value());
   for (Tensor& result : results) result = concatenate(all_gather_tensors(communicator, result), axis);
   return results;
 }

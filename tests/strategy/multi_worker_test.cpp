@@ -165,6 +165,14 @@ TEST_P(SeveralWorkers, AreToldWhoseValueDiffers) {
   });
 }
 
+TEST_P(SeveralWorkers, AreToldWhoGathersAlongAnotherAxis) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const PerReplica square(std::vector{Tensor::zeros({2, 2}, DType::kFloat32)});
+    EXPECT_THAT([&] { static_cast<void>(strategy.gather(square, rank == last() ? 1 : 0)); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("member " + std::to_string(last()) + " ")));
+  });
+}
+
 TEST_P(SeveralWorkers, AreToldWhoseRowsDiffer) {
   on_every_worker([](const Strategy& strategy, int rank) {
     const PerReplica mine(
