@@ -38,7 +38,6 @@ ReplicaRun::ReplicaRun(StrategyExtended& extended, const std::function<void(Repl
   for (Seat& seat : seats_) {
     seat.phase = Phase::kRunning;
     seat.merges = 0;
-    seat.error = nullptr;
     seat.gave_up = false;
   }
 }
@@ -49,7 +48,18 @@ void ReplicaRun::execute() {
   }
   serve_merges();
   for (const Seat& seat : seats_) seat.thread->wait();
-  if (const std::exception_ptr error = first_error()) std::rethrow_exception(error);
+  const std::exception_ptr error = first_error();
+  clear_seats();
+  if (error != nullptr) std::rethrow_exception(error);
+}
+
+/// What the program threw or merged is the caller's from now on; the team lives longer.
+void ReplicaRun::clear_seats() {
+  for (Seat& seat : seats_) {
+    seat.request = nullptr;
+    seat.merged = nullptr;
+    seat.error = nullptr;
+  }
 }
 
 void ReplicaRun::run_replica(int local_replica) {

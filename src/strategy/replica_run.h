@@ -29,7 +29,8 @@ class ReplicaTeam {
   friend class ReplicaRun;
 
   /// `kRunning` belongs to the replica; a seat in any other phase is left alone by its replica until the
-  /// calling thread lets it run again.
+  /// calling thread lets it run again. Once a run is ending, phases mean nothing: the calling
+  /// thread leaves all seats alone until their threads are through.
   enum class Phase { kRunning, kMerging, kDone, kFailed };
 
   struct Seat {
@@ -76,6 +77,7 @@ class ReplicaRun final : public MergePoint {
   [[nodiscard]] std::vector<void*> arguments_by_replica() const;
   [[nodiscard]] std::exception_ptr unequal_merges() const;
   [[nodiscard]] std::exception_ptr first_error() const;
+  void clear_seats();
 
   StrategyExtended& extended_;
   const std::function<void(ReplicaContext&)>& body_;
