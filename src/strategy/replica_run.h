@@ -6,9 +6,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <cohort/base/error.h>
 #include <cohort/base/event_count.h>
 #include <cohort/device/device_thread.h>
 #include <cohort/strategy/replica_context.h>
@@ -18,6 +21,10 @@ namespace cohort {
 
 /// The text of any exception.
 [[nodiscard]] std::string what_of(const std::exception_ptr& error);
+
+/// What others are told when `who` (such as `worker 2`) fails with `error`. An Aborted error says already
+/// whose failure it comes from.
+[[nodiscard]] Aborted failure_for_others(std::string_view who, const std::exception_ptr& error);
 
 /// The threads of a strategy's devices, and what a run keeps for each replica. One run at a time.
 class ReplicaTeam {

@@ -73,8 +73,8 @@ template <class Prepare>
 auto StrategyExtended::prepared_or_told(Prepare prepare) {
   try {
     return prepare();
-  } catch (const Error& error) {
-    if (workers() > 1) leave_workers(fmt::format("worker {} failed first: {}", layout_.worker, error.what()));
+  } catch (...) {
+    if (workers() > 1) leave_workers(std::current_exception());
     throw;
   }
 }
