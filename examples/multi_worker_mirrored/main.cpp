@@ -7,10 +7,13 @@
 // of its share that are nearest to each centre, and all_reduce makes them sums over all
 // replicas, from which every replica moves its copy of the centres. No gradients.
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
+#include <optional>
+#include <span>
+#include <string_view>
 
 #include <cohort/cohort.h>
 #include <cohort/mpi/session.h>
@@ -50,12 +53,26 @@ std::size_t nearest(std::span<const double> centres, double x, double y) {
   return best;
 }
 
+/// Nothing where the argument is not a number of devices.
+std::optional<int> devices_per_worker(std::string_view argument) {
+  int devices = 0;
+  const char* const end = argument.data() + argument.size();
+  const auto [stopped, status] = std::from_chars(argument.data(), end, devices);
+  if (status != std::errc() || stopped != end || devices < 1) return {};
+  return devices;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   mpi::Session session(argc, argv);  // this rank is one worker
-  const int devices = argc > 1 ? std::atoi(argv[1]) : 1;
-  const MultiWorkerMirroredStrategy strategy(session, {}, cpu_devices(devices));
+  const std::optional<int> devices = devices_per_worker(argc > 1 ? argv[1] : "1");
+  if (!devices || argc > 2) {
+    if (session.is_chief())
+      std::fputs("usage: multi_worker_mirrored [DEVICES_PER_WORKER], 1 or more\n", stderr);
+    return EXIT_FAILURE;
+  }
+  const MultiWorkerMirroredStrategy strategy(session, {}, cpu_devices(*devices));
   const auto batches = Dataset<Tensor>::from_tensors(clouds(400)).batch(kClouds * 400);
 
   const auto scope = strategy.scope();

@@ -15,6 +15,8 @@ bool alike(const TensorOrSlices& a, const TensorOrSlices& b) {
   return one.dense_shape == other.dense_shape && one.indices.dtype() == other.indices.dtype();
 }
 
+DType result_dtype(ReduceOp op, DType dtype) { return op == ReduceOp::kMean ? mean_dtype(dtype) : dtype; }
+
 Tensor reduced_tensors(ReduceOp op, std::span<const TensorOrSlices> components) {
   const Tensor& like = std::get<Tensor>(components.front());
   std::vector<const std::byte*> inputs;
@@ -32,11 +34,15 @@ DType mean_dtype(DType dtype) {
   return size_of(dtype) == 1 ? DType::kFloat32 : DType::kFloat64;
 }
 
-TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf) {
+void require_defined(ReduceOp op, const TensorOrSlices& leaf) {
   if (const auto* slices = std::get_if<IndexedSlices>(&leaf)) validate(*slices);
+  require_legal(op, result_dtype(op, values_of(leaf).dtype()));
+}
+
+TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf) {
+  require_defined(op, leaf);
   const Tensor& values = values_of(leaf);
-  const DType dtype = op == ReduceOp::kMean ? mean_dtype(values.dtype()) : values.dtype();
-  require_legal(op, dtype);
+  const DType dtype = result_dtype(op, values.dtype());
   return dtype == values.dtype() ? leaf : with_values(leaf, values.cast(dtype));
 }
 

@@ -12,8 +12,11 @@ namespace cohort {
 /// The dtype of a MEAN: integers become floating, wide enough for their values.
 [[nodiscard]] DType mean_dtype(DType dtype);
 
-/// What `op` is applied to: `leaf` itself, in the dtype of the result.
 /// @throws InvalidArgument when `op` is not defined for the dtype, or slices do not fit together.
+void require_defined(ReduceOp op, const TensorOrSlices& leaf);
+
+/// What `op` is applied to: `leaf` itself, in the dtype of the result.
+/// @throws as require_defined.
 [[nodiscard]] TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf);
 
 /// `name(i)` says whose component i is.

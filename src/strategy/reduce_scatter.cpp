@@ -4,6 +4,9 @@
 #include <cstring>
 #include <numeric>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cohort/base/fingerprint.h>
 #include <cohort/device/tensor_spec.h>
 #include <cohort/strategy/replica_context.h>
@@ -60,6 +63,13 @@ void require_part(const Tensor& value, const Shape& part, int axis) {
 /// The same on every replica, since all of them see all extents.
 void require_complete(const Extents& extents, const Communicator& communicator, std::size_t leaf) {
   const std::int64_t total = std::accumulate(extents.parts.begin(), extents.parts.end(), std::int64_t{0});
+  if (extents.values.front() != total && std::ranges::count(extents.values, extents.values.front()) ==
+                                             static_cast<std::ptrdiff_t>(extents.values.size())) {
+    throw InvalidArgument(
+        "reduce_scatter: the parts of tensor {} do not add up: it is {} long along that axis, they are {} "
+        "together; by member: [{}]",
+        leaf, extents.values.front(), total, fmt::join(extents.parts, ", "));
+  }
   for (std::size_t member = 0; member < extents.values.size(); ++member) {
     if (extents.values[member] == total) continue;
     throw InvalidArgument(
@@ -131,7 +141,11 @@ LeafList ReplicaContext::scatter_leaves(ReduceOp op, const LeafList& leaves, std
   if (alone) return {values.begin(), values.end()};
 
   Communicator& communicator = extended_.communicator(local_replica_);
-  const CommunicationScope scope(communicator, options, structure);
+  Fingerprint purpose;
+  purpose.add(structure);
+  for (const Tensor& value : values)
+    purpose.add(static_cast<std::uint64_t>(value.shape().normalize_axis(axis)));
+  const CommunicationScope scope(communicator, options, purpose.value());
   const ExtentsOfAll extents(communicator, values, parts, axis);
   LeafList results;
   results.reserve(values.size());

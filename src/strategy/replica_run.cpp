@@ -24,6 +24,16 @@ std::string what_of(const std::exception_ptr& error) {
   }
 }
 
+Aborted failure_for_others(std::string_view who, const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Aborted& aborted) {
+    return aborted;
+  } catch (...) {
+    return Aborted("{} failed first: {}", who, what_of(error));
+  }
+}
+
 ReplicaTeam::ReplicaTeam(std::span<const std::vector<int>> cores) : seats_(cores.size()) {
   for (std::size_t i = 0; i < cores.size(); ++i) seats_[i].thread = std::make_unique<DeviceThread>(cores[i]);
 }
@@ -38,7 +48,6 @@ ReplicaRun::ReplicaRun(StrategyExtended& extended, const std::function<void(Repl
   for (Seat& seat : seats_) {
     seat.phase = Phase::kRunning;
     seat.merges = 0;
-    seat.error = nullptr;
     seat.gave_up = false;
   }
 }
@@ -49,7 +58,18 @@ void ReplicaRun::execute() {
   }
   serve_merges();
   for (const Seat& seat : seats_) seat.thread->wait();
-  if (const std::exception_ptr error = first_error()) std::rethrow_exception(error);
+  const std::exception_ptr error = first_error();
+  clear_seats();
+  if (error != nullptr) std::rethrow_exception(error);
+}
+
+/// What the program threw or merged is the caller's from now on; the team lives longer.
+void ReplicaRun::clear_seats() {
+  for (Seat& seat : seats_) {
+    seat.request = nullptr;
+    seat.merged = nullptr;
+    seat.error = nullptr;
+  }
 }
 
 void ReplicaRun::run_replica(int local_replica) {
@@ -85,8 +105,8 @@ void ReplicaRun::record_failure(int local_replica, const std::exception_ptr& err
   if (gave_up) return;
   // Others may wait for this replica in a collective.
   extended_.communicator(local_replica)
-      .abort(Aborted("replica {} failed first: {}", extended_.first_replica_id() + local_replica,
-                     what_of(error)));
+      .abort(
+          failure_for_others(fmt::format("replica {}", extended_.first_replica_id() + local_replica), error));
 }
 
 std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request) {

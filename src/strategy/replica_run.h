@@ -6,9 +6,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <cohort/base/error.h>
 #include <cohort/base/event_count.h>
 #include <cohort/device/device_thread.h>
 #include <cohort/strategy/replica_context.h>
@@ -18,6 +21,10 @@ namespace cohort {
 
 /// The text of any exception.
 [[nodiscard]] std::string what_of(const std::exception_ptr& error);
+
+/// What others are told when `who` (such as `worker 2`) fails with `error`. An Aborted error says already
+/// whose failure it comes from.
+[[nodiscard]] Aborted failure_for_others(std::string_view who, const std::exception_ptr& error);
 
 /// The threads of a strategy's devices, and what a run keeps for each replica. One run at a time.
 class ReplicaTeam {
@@ -29,7 +36,8 @@ class ReplicaTeam {
   friend class ReplicaRun;
 
   /// `kRunning` belongs to the replica; a seat in any other phase is left alone by its replica until the
-  /// calling thread lets it run again.
+  /// calling thread lets it run again. Once a run is ending, phases mean nothing: the calling
+  /// thread leaves all seats alone until their threads are through.
   enum class Phase { kRunning, kMerging, kDone, kFailed };
 
   struct Seat {
@@ -76,6 +84,7 @@ class ReplicaRun final : public MergePoint {
   [[nodiscard]] std::vector<void*> arguments_by_replica() const;
   [[nodiscard]] std::exception_ptr unequal_merges() const;
   [[nodiscard]] std::exception_ptr first_error() const;
+  void clear_seats();
 
   StrategyExtended& extended_;
   const std::function<void(ReplicaContext&)>& body_;

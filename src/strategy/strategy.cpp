@@ -1,5 +1,6 @@
 #include <cohort/strategy/strategy.h>
 
+#include <cohort/base/fingerprint.h>
 #include <cohort/collective/gather_tensors.h>
 #include <cohort/device/tensor_ops.h>
 
@@ -36,8 +37,7 @@ void set_strategy(const std::optional<Strategy>& strategy) {
   if (!is_outermost || VariableCreatorScope::innermost() != nullptr) {
     throw WrongContext(
         "set_strategy was called inside a scope, which would end in another strategy than it began in; call "
-        "it "
-        "where no scope of a strategy, device or variable creator is open, and outside of run()");
+        "it where no scope of a strategy, device or variable creator is open, and outside of run()");
   }
   scope_of_set_strategy.reset();
   if (strategy && !strategy->extended().is_default()) scope_of_set_strategy.emplace(strategy->extended());
@@ -124,7 +124,10 @@ Tensor ReplicaContext::gather_leaf(const TensorOrSlices& value, int axis,
   // Every thread outside a scope runs the default replica, but a seat is for one thread at a time.
   if (num_replicas_in_sync() == 1) return concatenate({&own, 1}, axis);
   Communicator& communicator = extended_.communicator(local_replica_);
-  const CommunicationScope scope(communicator, options);
+  // Counted from the front; an axis that does not exist is refused below, on every replica.
+  const int along = axis < 0 ? axis + own.shape().rank() : axis;
+  const CommunicationScope scope(communicator, options,
+                                 Fingerprint().add(static_cast<std::uint64_t>(along)).value());
   return concatenate(all_gather_tensors(communicator, own), axis);
 }
 

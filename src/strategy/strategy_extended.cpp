@@ -112,10 +112,10 @@ void StrategyExtended::require_chosen(const char* what) const {
       what);
 }
 
-void StrategyExtended::leave_workers(std::string_view text) {
-  const Aborted error("{}", text);
-  for (const auto& seat : seats_) seat->abort(error);
-  if (workers_seat_ != nullptr) workers_seat_->abort(error);
+void StrategyExtended::leave_workers(const std::exception_ptr& error) {
+  const Aborted told = failure_for_others(fmt::format("worker {}", layout_.worker), error);
+  for (const auto& seat : seats_) seat->abort(told);
+  if (workers_seat_ != nullptr) workers_seat_->abort(told);
 }
 
 void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaContext&)>& body) {
@@ -134,10 +134,7 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
     body(replica);
   } catch (...) {
     // The other workers may wait for this replica in a collective, and must not take a later one for it.
-    if (workers() > 1) {
-      leave_workers(
-          fmt::format("replica {} failed first: {}", first_replica_id(), what_of(std::current_exception())));
-    }
+    if (workers() > 1) leave_workers(std::current_exception());
     throw;
   }
 }
@@ -161,8 +158,7 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
     if (workers() == 1)
       seats_ = layout_.connect();
     else
-      leave_workers(
-          fmt::format("worker {} failed first: {}", layout_.worker, what_of(std::current_exception())));
+      leave_workers(std::current_exception());
     throw;
   }
 }

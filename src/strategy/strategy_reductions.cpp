@@ -67,15 +67,14 @@ std::string StrategyExtended::replica_name(std::size_t local_replica) const {
   return fmt::format("replica {}", first_replica_id() + static_cast<int>(local_replica));
 }
 
-/// What `prepare` returns. It may find that this worker's replicas differ, which other workers do not see:
-/// they would wait for this worker's part in a collective, so they are told.
+/// What `prepare` returns. It may find that this worker cannot make the call, which other workers do not see:
+/// they would wait for this worker's part, and take its next call for it. So they are told.
 template <class Prepare>
 auto StrategyExtended::prepared_or_told(Prepare prepare) {
   try {
     return prepare();
-  } catch (const Error& error) {
-    if (workers() > 1 && local_replicas() > 1)
-      leave_workers(fmt::format("worker {} failed first: {}", layout_.worker, error.what()));
+  } catch (...) {
+    if (workers() > 1) leave_workers(std::current_exception());
     throw;
   }
 }
@@ -120,23 +119,38 @@ bool StrategyExtended::contributes(ReduceOp op, const StructureReduction& value)
       layout_.name, num_replicas_in_sync());
 }
 
+/// Whether a value that can be reduced goes to the cross-device operations.
+bool StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& value) const {
+  require_own(value);
+  const bool reduced = contributes(op, value);
+  require_one_form(value);
+  if (!reduced) return false;
+  require_alike_leaves(value);
+  // The operations check for themselves, which is soon enough where no other worker waits.
+  if (workers() == 1) return true;
+  for (const LeafList& leaves : value.components) {
+    for (const TensorOrSlices& leaf : leaves) require_defined(op, leaf);
+  }
+  return true;
+}
+
 std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
                                                             std::span<const StructureReduction> values,
                                                             const CommunicationOptions& options) {
+  const std::vector<bool> reduced = prepared_or_told([&] {
+    options.validate();
+    std::vector<bool> contributing;
+    contributing.reserve(values.size());
+    for (const StructureReduction& value : values) contributing.push_back(require_reducible(op, value));
+    return contributing;
+  });
   std::vector<ReduceRequest> requests;
-  std::vector<bool> reduced;
   Fingerprint structures;
-  for (const StructureReduction& value : values) {
-    require_own(value);
-    reduced.push_back(contributes(op, value));
-    prepared_or_told([&] {
-      require_one_form(value);
-      if (reduced.back()) require_alike_leaves(value);
-    });
-    if (!reduced.back()) continue;
-    structures.add(value.fingerprints.front());
-    for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf)
-      requests.push_back({components_of_leaf(value, leaf), value.destinations});
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!reduced[i]) continue;
+    structures.add(values[i].fingerprints.front());
+    for (std::size_t leaf = 0; leaf < values[i].components.front().size(); ++leaf)
+      requests.push_back({components_of_leaf(values[i], leaf), values[i].destinations});
   }
 
   // Among threads of one process nobody can differ, and threads outside any scope share the default strategy.
@@ -189,7 +203,11 @@ Components StrategyExtended::broadcast_leaf(const TensorOrSlices& value, const D
 /// Each replica's sum, and for a MEAN how many elements it is of.
 StructureReduction StrategyExtended::summed_along(ReduceOp op, std::span<const Tensor> values,
                                                   std::span<const int> axes) const {
+  if (static_cast<int>(values.size()) != local_replicas()) {
+    throw InvalidArgument("reduce: {} values for {} local replicas", values.size(), local_replicas());
+  }
   const DType dtype = values.front().dtype();
+  require_legal(ReduceOp::kSum, dtype);
   const Tensor& first = values.front();
   StructureReduction partial{Contributions::kPerReplica, {}, {}, Device()};
   Shape sum_shape;
@@ -218,12 +236,8 @@ StructureReduction StrategyExtended::summed_along(ReduceOp op, std::span<const T
 
 Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> values,
                                       std::span<const int> axes) {
-  if (static_cast<int>(values.size()) != local_replicas()) {
-    throw InvalidArgument("reduce: {} values for {} local replicas", values.size(), local_replicas());
-  }
-  const DType dtype = values.front().dtype();
-  require_legal(ReduceOp::kSum, dtype);
   const StructureReduction partial = prepared_or_told([&] { return summed_along(op, values, axes); });
+  const DType dtype = values.front().dtype();
   const LeafList totals = reduce(ReduceOp::kSum, {&partial, 1}, {}).front().front();
   const Tensor& sum = std::get<Tensor>(totals.front());
   if (op == ReduceOp::kSum) return sum.cast(dtype);
@@ -233,14 +247,18 @@ Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> value
 }
 
 std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, int axis) {
-  require_own(value);
   std::vector<Tensor> results = prepared_or_told([&] {
+    require_own(value);
     require_one_form(value);
     return concatenated_leaves(value, axis);
   });
   if (workers() == 1) return results;
   Communicator& communicator = workers_communicator();
-  const CommunicationScope scope(communicator, {}, value.fingerprints.front());
+  Fingerprint purpose;
+  purpose.add(value.fingerprints.front());
+  for (const Tensor& result : results)
+    purpose.add(static_cast<std::uint64_t>(result.shape().normalize_axis(axis)));
+  const CommunicationScope scope(communicator, {}, purpose.value());
   for (Tensor& result : results) result = concatenate(all_gather_tensors(communicator, result), axis);
   return results;
 }

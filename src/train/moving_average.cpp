@@ -9,6 +9,14 @@ void require_fit(const Variable& variable, const Tensor& value, double decay) {
   if (!(decay >= 0 && decay <= 1))  // also for NaN
     throw InvalidArgument("moving average of variable '{}': the decay is {}; give 0 to 1", variable.name(),
                           decay);
+  if (variable.synchronization() == VariableSynchronization::kOnRead &&
+      variable.aggregation() == VariableAggregation::kSum) {
+    throw InvalidArgument(
+        "moving average of variable '{}': the sum of its replicas' parts is read, which is no average; give "
+        "it "
+        "the aggregation mean",
+        variable.name());
+  }
   if (is_floating(variable.dtype()) && value.shape() == variable.shape()) return;
   throw InvalidArgument(
       "moving average of variable '{}' of {}: it cannot follow {}; give a floating variable the shape of its "
@@ -17,11 +25,13 @@ void require_fit(const Variable& variable, const Tensor& value, double decay) {
 }
 
 Tensor averaged(const Tensor& average, const Tensor& value, double decay) {
-  Tensor result = average.cast(DType::kFloat64);
+  const Tensor wide_average = average.cast(DType::kFloat64);
   const Tensor wide_value = value.cast(DType::kFloat64);
-  const std::span<double> sums = result.span<double>();
+  const Tensor result = Tensor::uninitialized(average.shape(), DType::kFloat64, average.device());
+  const std::span<const double> averages = wide_average.span<double>();
   const std::span<const double> values = wide_value.span<double>();
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = sums[i] * decay + values[i] * (1 - decay);
+  const std::span<double> sums = result.span<double>();
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = averages[i] * decay + values[i] * (1 - decay);
   return result.cast(average.dtype());
 }
 

@@ -63,16 +63,16 @@ Optimizer::ReplicaState& Optimizer::state_of_this_replica() {
 }
 
 const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Variable& variable) const {
-  const auto [place, is_new] = state.slots.try_emplace(variable.state());
-  if (is_new) {
-    for (const std::string& name : slot_names_)
-      place->second.emplace_back(VariableOptions{.shape = variable.shape(),
-                                                 .dtype = variable.dtype(),
-                                                 .name = fmt::format("{}/{}", variable.name(), name),
-                                                 .trainable = false,
-                                                 .colocate_with = &variable});
-  }
-  return place->second;
+  if (const auto found = state.slots.find(variable.state()); found != state.slots.end()) return found->second;
+  std::vector<Variable> slots;
+  slots.reserve(slot_names_.size());
+  for (const std::string& name : slot_names_)
+    slots.emplace_back(VariableOptions{.shape = variable.shape(),
+                                       .dtype = variable.dtype(),
+                                       .name = fmt::format("{}/{}", variable.name(), name),
+                                       .trainable = false,
+                                       .colocate_with = &variable});
+  return state.slots.emplace(variable.state(), std::move(slots)).first->second;
 }
 
 void Optimizer::update_component(ReplicaState& state, const Variable& variable,

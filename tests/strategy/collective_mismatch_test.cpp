@@ -118,6 +118,17 @@ TEST_P(CollectiveMismatch, OfGatheredExtentsIsFound) {
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("int32"), HasSubstr("dtypes must agree"))));
 }
 
+TEST_P(CollectiveMismatch, OfAxesIsFound) {
+  const auto gathering = [](int axis) {
+    return [axis](ReplicaContext& replica) {
+      static_cast<void>(replica.all_gather(floats(4).reshape({2, 2}), axis));
+    };
+  };
+  EXPECT_THAT(running(gathering(0), gathering(1)),
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("members disagree"), HasSubstr(odd_member()))));
+  EXPECT_NO_THROW(running(gathering(1), gathering(-1))());
+}
+
 class MismatchError : public WithSeveralReplicas {};
 COHORT_INSTANTIATE_SEVERAL_REPLICAS(MismatchError);
 

@@ -1,5 +1,6 @@
 // MultiWorkerMirroredStrategy with workers that are threads: what the workers compute
 // together, one replica each.
+#include <functional>
 #include <latch>
 
 #include <gmock/gmock.h>
@@ -164,12 +165,54 @@ TEST_P(SeveralWorkers, AreToldWhoseValueDiffers) {
   });
 }
 
+TEST_P(SeveralWorkers, AreToldWhoGathersAlongAnotherAxis) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const PerReplica square(std::vector{Tensor::zeros({2, 2}, DType::kFloat32)});
+    EXPECT_THAT([&] { static_cast<void>(strategy.gather(square, rank == last() ? 1 : 0)); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("member " + std::to_string(last()) + " ")));
+  });
+}
+
 TEST_P(SeveralWorkers, AreToldWhoseRowsDiffer) {
   on_every_worker([](const Strategy& strategy, int rank) {
     const PerReplica mine(
         std::vector{Tensor::zeros(rank == last() ? Shape{1, 3, 2} : Shape{1, 2, 3}, DType::kFloat32)});
     EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kMean, mine, 0); },
                 ThrowsMessage<InvalidArgument>(HasSubstr("member " + std::to_string(last()) + " ")));
+  });
+}
+
+/// The last worker's call fails before it communicates; its next one must not pass for the one that the
+/// others still make.
+TEST_P(SeveralWorkers, AreToldWhoCouldNotMakeACall) {
+  const PerReplica one(std::vector{Tensor::from({1.0})});
+  const PerReplica foreign(std::vector(2, Tensor::from({1.0})));
+  const auto check = [&](const char* text, const std::function<void(const Strategy&)>& fails) {
+    on_every_worker([&](const Strategy& strategy, int rank) {
+      if (rank == last()) {
+        EXPECT_THAT([&] { fails(strategy); }, ThrowsMessage<InvalidArgument>(HasSubstr(text)));
+      }
+      EXPECT_THAT([&] { static_cast<void>(strategy.reduce(ReduceOp::kSum, one)); },
+                  ThrowsMessage<Aborted>(AllOf(
+                      HasSubstr("worker " + std::to_string(last()) + " failed first"), HasSubstr(text))));
+    });
+  };
+  check("sum of bool is not defined", [](const Strategy& strategy) {
+    static_cast<void>(strategy.reduce(ReduceOp::kSum, Tensor::from({true})));
+  });
+  check("sum of bool is not defined", [](const Strategy& strategy) {
+    static_cast<void>(strategy.reduce(ReduceOp::kSum, Tensor::from({true}), 0));
+  });
+  check("belongs to another strategy",
+        [&](const Strategy& strategy) { static_cast<void>(strategy.reduce(ReduceOp::kSum, foreign)); });
+  check("belongs to another strategy",
+        [&](const Strategy& strategy) { static_cast<void>(strategy.gather(foreign, 0)); });
+  check("2 values for 1 local replicas",
+        [&](const Strategy& strategy) { static_cast<void>(strategy.reduce(ReduceOp::kSum, foreign, 0)); });
+  check("axis 3 is out of range",
+        [&](const Strategy& strategy) { static_cast<void>(strategy.gather(one, 3)); });
+  check("timeout_seconds", [&](const Strategy& strategy) {
+    static_cast<void>(strategy.extended().reduce_to(ReduceOp::kSum, one, "cpu:0", {.timeout_seconds = -1}));
   });
 }
 

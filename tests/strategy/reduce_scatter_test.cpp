@@ -170,6 +170,20 @@ TEST_P(ReduceScatterOfSeveral, NamesWhoseValueIsNotAsLongAsThePartsTogether) {
           AllOf(HasSubstr(odd), HasSubstr(std::to_string(replicas() + 1) + " along that axis"))));
 }
 
+TEST_P(ReduceScatterOfSeveral, ListsPartsThatDoNotAddUp) {
+  std::string parts = "by member: [1";
+  for (int id = 1; id < replicas(); ++id) parts += id == last() ? ", 2]" : ", 1";
+  EXPECT_THAT(
+      [&] {
+        strategy_.run([&](ReplicaContext& replica) {
+          const int length = replica.replica_id_in_sync_group() == last() ? 2 : 1;
+          return replica.reduce_scatter(ReduceOp::kSum, Tensor::zeros({replicas()}, DType::kFloat32),
+                                        Tensor::zeros({length}, DType::kFloat32), 0);
+        });
+      },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("do not add up"), HasSubstr(parts))));
+}
+
 TEST_P(ReduceScatterOfSeveral, NamesWhoCallsItAlongAnotherAxis) {
   EXPECT_THAT(
       [&] {

@@ -140,6 +140,15 @@ TEST_P(ReplicaFailure, AfterAMergeEndsTheNextOne) {
   EXPECT_THAT(run, ThrowsMessage<StepFailed>("late"));
 }
 
+TEST_P(ReplicaFailure, KeepsNothingOfWhatWasThrown) {
+  struct Holding {
+    std::shared_ptr<int> held;
+  };
+  const auto held = std::make_shared<int>();
+  EXPECT_THROW(strategy_.run([&] { throw Holding{held}; }), Holding);
+  EXPECT_EQ(held.use_count(), 1);
+}
+
 TEST_P(ReplicaFailure, OfTheProgramsOwnAbortedErrorIsThrown) {
   EXPECT_THAT([&] { strategy_.run([] { throw Aborted("given up"); }); },
               ThrowsMessage<Aborted>(AllOf(HasSubstr("given up"), Not(HasSubstr("failed first")))));

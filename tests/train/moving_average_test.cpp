@@ -13,6 +13,7 @@
 namespace cohort::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -73,6 +74,12 @@ TEST(MovingAverageArguments, MustFit) {
   }
   EXPECT_THAT([&] { assign_moving_average(average, Tensor::scalar(1.0), 0.5); },
               ThrowsMessage<InvalidArgument>(HasSubstr("'m' of float32[2]: it cannot follow float64[]")));
+  const Variable parts({.name = "parts",
+                        .initial_value = Tensor::scalar(1.0),
+                        .synchronization = VariableSynchronization::kOnRead,
+                        .aggregation = VariableAggregation::kSum});
+  EXPECT_THAT([&] { assign_moving_average(parts, Tensor::scalar(1.0), 0.5); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("'parts'"), HasSubstr("mean"))));
   const Variable counter({.dtype = DType::kInt64});
   EXPECT_THROW(assign_moving_average(counter, Tensor::scalar(1.0), 0.5), InvalidArgument);
 }

@@ -1,10 +1,12 @@
 // Optimizers that remember: what they do to variables, and where their slots are.
 #include <cmath>
+#include <new>
 
 #include <gmock/gmock.h>
 
 #include <cohort/train/adam.h>
 #include <cohort/train/momentum.h>
+#include <cohort/value/variable_creator_scope.h>
 
 #include "../strategy/strategies.h"
 
@@ -139,6 +141,24 @@ TEST(Slots, AreNotThoseOfAVariableThatIsGone) {
     optimizer.apply_gradients({{Tensor::full({elements}, DType::kFloat32, 1), weights}});
     EXPECT_EQ(optimizer.slots(weights)[0].shape(), weights.shape());
   }
+}
+
+TEST(Slots, AreMadeAtTheNextUpdateWhereOneCouldNotBeMade) {
+  const Variable weights({.shape = {2}, .name = "weights"});
+  const std::vector<GradientAndVariable> gradients{{Tensor::full({2}, DType::kFloat32, 1), weights}};
+  Adam optimizer;
+  bool failed = false;
+  const VariableCreatorScope failing([&](const NextCreator& next, VariableOptions options) {
+    if (!failed && options.name == "weights/second_moment") {
+      failed = true;
+      throw std::bad_alloc();
+    }
+    return next(std::move(options));
+  });
+  EXPECT_THROW(optimizer.apply_gradients(gradients), std::bad_alloc);
+  EXPECT_THAT(optimizer.slots(weights), IsEmpty());
+  optimizer.apply_gradients(gradients);
+  EXPECT_THAT(optimizer.slots(weights), SizeIs(2));
 }
 
 class SlotsOfReplicas : public WithReplicas {};

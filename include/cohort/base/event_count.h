@@ -2,7 +2,8 @@
 // it again and again for a while, giving their core away in between, and then sleep: a
 // change that comes soon is seen within a microsecond, and one that does not costs no
 // processor time. Where other programs take the cores that are given away, they sleep at
-// once. Any threads may wait and notify.
+// once. Any threads may wait and notify. It outlives every call of notify, also those whose waiter has
+// gone on.
 //
 //     ready.store(true);                              events.wait_until([&] { return ready.load(); });
 //     events.notify();

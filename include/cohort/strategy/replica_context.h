@@ -69,6 +69,7 @@ class ReplicaContext {
   /// along `axis`, for each tensor of a structure. The parts lie one after the other, in the order of the
   /// replicas; `part` has this replica's shapes, and its elements are not looked at. Parts of equal length
   /// along the first axis are taken where they lie; others are copied, and padded to the longest.
+  /// CrossDeviceOps that were chosen for the strategy are not asked: they know no parts.
   ///
   /// It is all_gather transposed: where a loss has the gradient g by all_gather(x, axis), its gradient by x
   /// is reduce_scatter(kSum, g, x, axis). The gradient of all_reduce(op, x) is all_reduce(op, g).

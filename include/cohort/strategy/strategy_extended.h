@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -220,12 +221,13 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return workers_seat_ != nullptr ? *workers_seat_ : *seats_.front();
   }
 
-  /// Tells the other workers that this one does not make the collectives that they make; they get `text`.
-  void leave_workers(std::string_view text);
+  /// Tells the other workers that this one does not make the collectives that they make, because of `error`.
+  void leave_workers(const std::exception_ptr& error);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
   [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
   void require_chosen(const char* what) const;
+  [[nodiscard]] bool require_reducible(ReduceOp op, const StructureReduction& value) const;
   [[nodiscard]] bool contributes(ReduceOp op, const StructureReduction& value) const;
   void require_own(const StructureReduction& value) const;
   void require_one_form(const StructureReduction& value) const;

@@ -11,7 +11,8 @@ namespace cohort {
 /// Inside a replica, the mean of the replicas' values is followed, whatever the variable's aggregation;
 /// all replicas call it. Inside an update only the component changes. In cross-replica context every
 /// component does, and all workers pass the same value.
-/// @throws InvalidArgument for another decay, a variable that is not floating, or a value of another shape.
+/// @throws InvalidArgument for another decay, a variable that is not floating or whose replicas' parts are
+/// summed when it is read (ON_READ with SUM), or a value of another shape.
 void assign_moving_average(const Variable& variable, const Tensor& value, double decay);
 
 }  // namespace cohort
