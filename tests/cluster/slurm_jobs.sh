@@ -60,8 +60,6 @@ same "srun, one per host" "$(expected "${one_each[@]}")" "$(step -N "$hosts" --n
 uneven=(3)
 for ((host = 1; host < hosts; host++)); do uneven+=(1); done
 same "srun, uneven" "$(expected "${uneven[@]}")" "$(step -N "$hosts" -n $((hosts + 2)) "$places")"
-same "srun, two components" "rank 0 of 2: n0 rank 1 of 2: n1" \
-  "$(step -N 1 -n 1 "$places" : -N 1 -n 1 "$places" | cut -d , -f 1 | xargs)"
 
 good_batch -N "$hosts" --ntasks-per-node=2 --wrap "mpirun '$places'"
 same "mpirun in sbatch" "$(expected_by_mpi "${two_each[@]}")" "$(said_by_job | sed 's/, by variables .*//')"
