@@ -1,4 +1,4 @@
-#include "dispatch/allocations.h"
+#include "allocations.h"
 
 #include <atomic>
 #include <cstdlib>

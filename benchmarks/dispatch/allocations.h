@@ -1,11 +1,12 @@
-// How often this program has asked for memory: it replaces operator new to count.
+// How often a program has asked for memory. Linking the source file into it replaces its
+// operator new by one that counts. Any thread may call.
 #pragma once
 
 #include <cstddef>
 
 namespace cohort::bench {
 
-/// Calls of operator new so far, on all threads.
+/// Calls of operator new so far, on all threads, but for over-aligned types.
 [[nodiscard]] std::size_t allocations() noexcept;
 
 }  // namespace cohort::bench

@@ -1,26 +1,11 @@
 // After the first step packing asks for no memory at all: every `new` of this program is
 // counted, over a communicator that needs none itself.
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include <gmock/gmock.h>
 
 #include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/gradient_buckets.h>
 
-namespace {
-std::atomic<std::size_t> allocations{0};
-}  // namespace
-
-// Not inlined: where the compiler sees one of a pair alone, it warns that they do not match.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "../../benchmarks/dispatch/allocations.h"
 
 namespace cohort::testing {
 namespace {
@@ -49,9 +34,9 @@ class PackingAllocations : public ::testing::Test {
   template <class Step>
   static std::size_t after_first_step(Step step) {
     step();
-    const std::size_t before = allocations;
+    const std::size_t before = bench::allocations();
     for (int i = 0; i < 10; ++i) step();
-    return allocations - before;
+    return bench::allocations() - before;
   }
 
   LoneCommunicator communicator_;

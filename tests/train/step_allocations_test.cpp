@@ -1,9 +1,5 @@
 // After the first one a training step asks for no memory: every `new` of this program is
 // counted, on all threads.
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/one_device_strategy.h>
@@ -11,20 +7,8 @@
 #include <cohort/train/momentum.h>
 #include <cohort/train/sgd.h>
 
+#include "../../benchmarks/dispatch/allocations.h"
 #include "../strategy/strategies.h"
-
-namespace {
-std::atomic<std::size_t> allocations{0};
-}  // namespace
-
-// Not inlined: where the compiler sees one of a pair alone, it warns that they do not match.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace cohort::testing {
 namespace {
@@ -32,9 +16,9 @@ namespace {
 template <class Step>
 std::size_t after_first_step(Step step) {
   step();
-  const std::size_t before = allocations;
+  const std::size_t before = bench::allocations();
   for (int i = 0; i < 10; ++i) step();
-  return allocations - before;
+  return bench::allocations() - before;
 }
 
 TEST(StepAllocations, NoneForARunOnOneDevice) {
