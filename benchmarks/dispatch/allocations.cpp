@@ -5,17 +5,28 @@
 #include <new>
 
 namespace {
+
 std::atomic<std::size_t> count{0};
+
+void* counted(void* memory) {
+  count.fetch_add(1, std::memory_order_relaxed);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
 }  // namespace
 
 // Not inlined: where the compiler sees one of a pair alone, it warns that they do not match.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  count.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
+[[gnu::noinline]] void* operator new(std::size_t bytes) { return counted(std::malloc(bytes)); }
+[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(std::aligned_alloc(static_cast<std::size_t>(alignment), bytes));
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
 
 namespace cohort::bench {
 

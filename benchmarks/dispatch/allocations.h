@@ -6,7 +6,7 @@
 
 namespace cohort::bench {
 
-/// Calls of operator new so far, on all threads, but for over-aligned types.
+/// Calls of operator new so far, on all threads.
 [[nodiscard]] std::size_t allocations() noexcept;
 
 }  // namespace cohort::bench

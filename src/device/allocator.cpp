@@ -23,10 +23,8 @@ std::shared_ptr<const Buffer> allocate_shared(std::size_t bytes, Device device) 
   NodeHeap* heap = NodeHeap::of_this_process();
   std::byte* block = heap == nullptr ? nullptr : heap->allocate(bytes);
   if (block == nullptr) return nullptr;
-  return {new Buffer(block, bytes, device, nullptr), [heap](const Buffer* buffer) {
-            heap->release(buffer->data(), buffer->bytes());
-            delete buffer;
-          }};
+  std::shared_ptr<void> owner(block, [heap, block, bytes](void*) { heap->release(block, bytes); });
+  return std::make_shared<const Buffer>(block, bytes, device, std::move(owner));
 }
 
 void require_cpu(Device device) {
