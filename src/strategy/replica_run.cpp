@@ -48,7 +48,6 @@ ReplicaRun::ReplicaRun(StrategyExtended& extended, const std::function<void(Repl
   for (Seat& seat : seats_) {
     seat.phase = Phase::kRunning;
     seat.merges = 0;
-    seat.gave_up = false;
   }
 }
 
@@ -97,16 +96,13 @@ void ReplicaRun::pause(Seat& seat, Phase phase) {
 void ReplicaRun::record_failure(int local_replica, const std::exception_ptr& error, Blame blame) {
   Seat& own = seat(local_replica);
   const bool others_failed = ending_.exchange(true);
-  own.gave_up = blame == Blame::kOther || (blame == Blame::kOtherIfAnyFailed && others_failed);
+  if (blame == Blame::kOtherIfAnyFailed && others_failed) blame = Blame::kOther;
+  own.blame = blame;
   own.error = error;
-  const bool gave_up = own.gave_up;
   releases_.notify();
   pause(own, Phase::kFailed);
-  if (gave_up) return;
   // Others may wait for this replica in a collective.
-  extended_.communicator(local_replica)
-      .abort(
-          failure_for_others(fmt::format("replica {}", extended_.first_replica_id() + local_replica), error));
+  if (blame != Blame::kOther) extended_.leave_replicas(local_replica, error);
 }
 
 std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request) {
@@ -200,8 +196,12 @@ std::exception_ptr ReplicaRun::unequal_merges() const {
 
 std::exception_ptr ReplicaRun::first_error() const {
   if (merge_error_) return merge_error_;
-  for (const Seat& seat : seats_) {
-    if (seat.error && !seat.gave_up) return seat.error;
+  // A replica that cannot make a collective ends those of the others before its own error has left it. So
+  // their Aborted may come first, but counts only where nobody failed by himself: all may have handled that.
+  for (const Blame blame : {Blame::kOwn, Blame::kOtherIfAnyFailed}) {
+    for (const Seat& seat : seats_) {
+      if (seat.error && seat.blame == blame) return seat.error;
+    }
   }
   return nullptr;
 }

@@ -40,6 +40,10 @@ class ReplicaTeam {
   /// thread leaves all seats alone until their threads are through.
   enum class Phase { kRunning, kMerging, kDone, kFailed };
 
+  /// Who made a replica end: itself, or another one. An Aborted error comes from a collective that another
+  /// one's failure ended, unless nobody has failed: then it is the replica's own.
+  enum class Blame { kOwn, kOther, kOtherIfAnyFailed };
+
   struct Seat {
     std::unique_ptr<DeviceThread> thread;
     std::atomic<Phase> phase{Phase::kRunning};
@@ -47,7 +51,7 @@ class ReplicaTeam {
     std::shared_ptr<void> merged;
     int merges = 0;
     std::exception_ptr error;
-    bool gave_up = false;  // ended because another replica failed first
+    Blame blame = Blame::kOwn;  // for `error`
   };
 
   std::vector<Seat> seats_;
@@ -67,11 +71,8 @@ class ReplicaRun final : public MergePoint {
 
  private:
   using Phase = ReplicaTeam::Phase;
+  using Blame = ReplicaTeam::Blame;
   using Seat = ReplicaTeam::Seat;
-
-  /// Who made a replica end: itself, or another one. An Aborted error comes from a collective that
-  /// another one's failure ended, unless nobody has failed: then it is the replica's own.
-  enum class Blame { kOwn, kOther, kOtherIfAnyFailed };
 
   [[nodiscard]] Seat& seat(int local_replica) { return seats_[static_cast<std::size_t>(local_replica)]; }
 

@@ -107,10 +107,12 @@ LeafList ReplicaContext::reduce_leaves(ReduceOp op, const LeafList& leaves, std:
 void ReplicaContext::all_reduce_in_place(SumOrMean op, std::span<const Tensor> tensors,
                                          const CommunicationOptions& options) const {
   require_current("all_reduce_in_place");
-  if (!extended_.has_own_cross_device_ops())
-    return extended_.all_reduce_in_place(local_replica_, op, tensors, options);
-  const LeafList sums = reduce_leaves(op, {tensors.begin(), tensors.end()}, 0, options);
-  for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_from(std::get<Tensor>(sums[i]));
+  made_or_told([&] {
+    if (!extended_.has_own_cross_device_ops())
+      return extended_.all_reduce_in_place(local_replica_, op, tensors, options);
+    const LeafList sums = reduce_leaves(op, {tensors.begin(), tensors.end()}, 0, options);
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_from(std::get<Tensor>(sums[i]));
+  });
 }
 
 Tensor ReplicaContext::gather_leaf(const TensorOrSlices& value, int axis,

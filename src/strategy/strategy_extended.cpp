@@ -118,6 +118,13 @@ void StrategyExtended::leave_workers(const std::exception_ptr& error) {
   if (workers_seat_ != nullptr) workers_seat_->abort(told);
 }
 
+void StrategyExtended::leave_replicas(int local_replica, const std::exception_ptr& error) {
+  if (num_replicas_in_sync() == 1) return;
+  replicas_left_ = true;
+  communicator(local_replica)
+      .abort(failure_for_others(replica_name(static_cast<std::size_t>(local_replica)), error));
+}
+
 void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaContext&)>& body) {
   require_cross_replica("run");
   if (local_replicas() == 1) return run_inline(body);
@@ -148,19 +155,20 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
   if (teams_.size() == depth_) teams_.push_back(make_team());
   ReplicaRun run(*this, body, *teams_[depth_]);
   ++depth_;
+  std::exception_ptr error;
   try {
     run.execute();
-    --depth_;
   } catch (...) {
-    --depth_;
-    // All replicas have left; the seats of a group that somebody left early are of no more use. What other
-    // workers make of theirs is not known, so there can be no new seats among them.
-    if (workers() == 1)
-      seats_ = layout_.connect();
-    else
-      leave_workers(std::current_exception());
-    throw;
+    error = std::current_exception();
   }
+  --depth_;
+  // All replicas have returned; the seats of a group that somebody left early are of no more use. What other
+  // workers make of theirs is not known, so there can be no new seats among them.
+  const bool left = replicas_left_.exchange(false) || error != nullptr;
+  if (left && workers() == 1) seats_ = layout_.connect();
+  if (error == nullptr) return;
+  if (workers() > 1) leave_workers(error);
+  std::rethrow_exception(error);
 }
 
 }  // namespace cohort

@@ -90,7 +90,13 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
     throw WrongContext(
         "apply_gradients was called in cross-replica context; call it inside the function given to run()");
   }
-  for (const GradientAndVariable& pair : gradients) require_fitting(pair);
+  const auto require_all_fitting = [&] {
+    for (const GradientAndVariable& pair : gradients) require_fitting(pair);
+  };
+  if (aggregation == GradientAggregation::kNone)
+    require_all_fitting();
+  else
+    replica->made_or_told(require_all_fitting);
 
   ReplicaState& state = state_of_this_replica();
   state.gradients.clear();

@@ -18,6 +18,9 @@ class MirroredVariable final : public VariableState {
   void assign_in_replica(const ElementUpdate& update, const Tensor& value, int local_replica) const override;
   void scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
                           int local_replica) const override;
+  [[nodiscard]] bool communicates_in_replica() const noexcept override {
+    return options().aggregation != VariableAggregation::kNone;
+  }
   void require_scatter(const RowUpdate& update) const override;
 };
 

@@ -1,6 +1,7 @@
 #include <cohort/value/variable_state.h>
 
 #include <algorithm>
+#include <exception>
 
 #include <cohort/value/device_scope.h>
 
@@ -43,44 +44,54 @@ Tensor VariableState::read_elsewhere() const {
   return read_across();
 }
 
+void VariableState::tell_replicas(const std::exception_ptr& error) const {
+  const ContextMode& mode = current_mode();
+  if (mode.kind == ContextKind::kReplica && own_component() != nullptr && communicates_in_replica())
+    owner_->leave_replicas(mode.local_replica, error);
+}
+
 void VariableState::assign(const ElementUpdate& update, const Tensor& value) const {
   require_own_strategy(update.name);
-  const Tensor& like = component(0);
-  if (value.dtype() != like.dtype() || value.shape() != like.shape()) {
-    throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and shape must agree", update.name,
-                          describe(value), options_.name, describe(like));
-  }
-  const ContextMode& mode = current_mode();
-  const Tensor* own = own_component();
-  if (own == nullptr) {
-    require_one_writer(update.name);
-    assign_across(update, value);
-  } else if (mode.kind == ContextKind::kReplica) {
-    assign_in_replica(update, value, mode.local_replica);
-  } else {
-    update.apply(*own, value);
-  }
+  made_or_told([&] {
+    const Tensor& like = component(0);
+    if (value.dtype() != like.dtype() || value.shape() != like.shape()) {
+      throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and shape must agree", update.name,
+                            describe(value), options_.name, describe(like));
+    }
+    const ContextMode& mode = current_mode();
+    const Tensor* own = own_component();
+    if (own == nullptr) {
+      require_one_writer(update.name);
+      assign_across(update, value);
+    } else if (mode.kind == ContextKind::kReplica) {
+      assign_in_replica(update, value, mode.local_replica);
+    } else {
+      update.apply(*own, value);
+    }
+  });
 }
 
 void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) const {
   require_own_strategy(update.name);
-  require_scatter(update);
-  const Tensor& like = component(0);
-  validate(rows);
-  if (rows.values.dtype() != like.dtype() || rows.dense_shape != like.shape()) {
-    throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and dense shape must agree",
-                          update.name, describe(rows), options_.name, describe(like));
-  }
-  const ContextMode& mode = current_mode();
-  const Tensor* own = own_component();
-  if (own == nullptr) {
-    require_one_writer(update.name);
-    scatter_across(update, rows);
-  } else if (mode.kind == ContextKind::kReplica) {
-    scatter_in_replica(update, rows, mode.local_replica);
-  } else {
-    update.apply(*own, rows);
-  }
+  made_or_told([&] {
+    require_scatter(update);
+    const Tensor& like = component(0);
+    validate(rows);
+    if (rows.values.dtype() != like.dtype() || rows.dense_shape != like.shape()) {
+      throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and dense shape must agree",
+                            update.name, describe(rows), options_.name, describe(like));
+    }
+    const ContextMode& mode = current_mode();
+    const Tensor* own = own_component();
+    if (own == nullptr) {
+      require_one_writer(update.name);
+      scatter_across(update, rows);
+    } else if (mode.kind == ContextKind::kReplica) {
+      scatter_in_replica(update, rows, mode.local_replica);
+    } else {
+      update.apply(*own, rows);
+    }
+  });
 }
 
 Tensor VariableState::read_across() const {

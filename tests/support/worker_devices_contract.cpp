@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cohort/input/distribute.h>
@@ -261,6 +262,21 @@ void check_failing_replica(Bootstrap& worker, int devices) {
     expect_told<std::out_of_range>(worker, "no such row", call);
     static_cast<void>(worker.exchange(""));
   }
+}
+
+void check_unmade_collective(Bootstrap& worker, int devices) {
+  const auto strategy = strategy_of(worker, devices);
+  const int guilty = strategy.num_replicas_in_sync() - 1;
+  strategy.run([&](ReplicaContext& replica) {
+    if (replica.replica_id_in_sync_group() == guilty) {
+      EXPECT_THROW(static_cast<void>(replica.all_reduce("sum", Tensor::from({true}))), InvalidArgument);
+    }
+    const auto next = [&] { static_cast<void>(replica.all_reduce("sum", 1.0)); };
+    if (guilty == 0) return next();
+    EXPECT_THAT(message_of(ErrorCode::kAborted, next),
+                AllOf(HasSubstr(fmt::format("replica {} failed first", guilty)), HasSubstr("sum of bool")));
+  });
+  static_cast<void>(worker.exchange(""));
 }
 
 void check_failing_merge(Bootstrap& worker, int devices) {

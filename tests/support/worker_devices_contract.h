@@ -22,6 +22,9 @@ void check_input(Bootstrap& worker, int devices);
 void check_failing_replica(Bootstrap& worker, int devices);
 void check_failing_merge(Bootstrap& worker, int devices);
 
+/// The last replica of all cannot make a collective, and goes on: nobody takes its next one for it.
+void check_unmade_collective(Bootstrap& worker, int devices);
+
 /// The replicas of the last worker differ, which the other workers cannot see.
 void check_replicas_that_differ(Bootstrap& worker, int devices);
 

@@ -2,9 +2,11 @@
 // is, and how to communicate with the others. `Strategy::run` hands one to the function;
 // it is valid inside that call, on that thread.
 //
-// All replicas make the same calls in the same order.
+// All replicas make the same calls in the same order. A collective that one of them cannot make, because of
+// its own arguments, ends the collectives of all, with errors that name it: also where it handles its own.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -79,6 +81,12 @@ class ReplicaContext {
   [[nodiscard]] Structure reduce_scatter(SumOrMean op, const Structure& value, const Structure& part,
                                          int axis, const CommunicationOptions& options = {}) const;
 
+  /// Makes `call`, this replica's part in a collective of all. Where it fails, the collectives of all
+  /// replicas end with an error that names this one: its next call would pass for the one that the others
+  /// wait for. The collectives of this class are made so. @throws what `call` throws.
+  template <class Call>
+  decltype(auto) made_or_told(Call&& call) const;
+
   /// Pauses all local replicas and calls `merge_fn(strategy, PerReplica<Args>...)` once, in
   /// cross-replica context, on the thread that called `run`. Each replica gets its components of the
   /// distributed values in the result, and any other result as it is. Replica 0's function is the one
@@ -104,42 +112,58 @@ class ReplicaContext {
   MergePoint& merge_point_;
 };
 
+template <class Call>
+decltype(auto) ReplicaContext::made_or_told(Call&& call) const {
+  try {
+    return std::forward<Call>(call)();
+  } catch (const std::exception&) {  // not what unwinds a replica whose merge will never happen
+    extended_.leave_replicas(local_replica_, std::current_exception());
+    throw;
+  }
+}
+
 template <class Structure>
 Structure ReplicaContext::all_reduce(SumOrMean op, const Structure& value,
                                      const CommunicationOptions& options) const {
   require_current("all_reduce");
-  return from_leaves(value,
-                     reduce_leaves(op, detail::leaves_for(op, value), structure_fingerprint(value), options));
+  return made_or_told([&] {
+    const LeafList leaves = detail::leaves_for(op, value);
+    return from_leaves(value, reduce_leaves(op, leaves, structure_fingerprint(value), options));
+  });
 }
 
 template <class Structure>
 Structure ReplicaContext::all_gather(const Structure& value, int axis,
                                      const CommunicationOptions& options) const {
   require_current("all_gather");
-  LeafList gathered;
-  for_each_leaf(
-      [&]<class L>(const L& leaf) {
-        static_assert(!Element<L>, "all_gather concatenates tensors: wrap numbers in tensors of one axis");
-        gathered.emplace_back(gather_leaf(leaf, axis, options));
-      },
-      value);
-  return from_leaves(value, gathered);
+  return made_or_told([&] {
+    LeafList gathered;
+    for_each_leaf(
+        [&]<class L>(const L& leaf) {
+          static_assert(!Element<L>, "all_gather concatenates tensors: wrap numbers in tensors of one axis");
+          gathered.emplace_back(gather_leaf(leaf, axis, options));
+        },
+        value);
+    return from_leaves(value, gathered);
+  });
 }
 
 template <class Structure>
 Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, const Structure& part,
                                          int axis, const CommunicationOptions& options) const {
   require_current("reduce_scatter");
-  LeafList leaves;
-  std::vector<Shape> parts;
-  for_each_leaf(
-      [&]<class L>(const L& leaf, const TensorOrSlices& own) {
-        static_assert(!Element<L>, "reduce_scatter takes tensors apart: numbers go by all_reduce");
-        leaves.emplace_back(leaf);
-        parts.push_back(values_of(own).shape());
-      },
-      value, part);
-  return from_leaves(value, scatter_leaves(op, leaves, parts, axis, structure_fingerprint(value), options));
+  return made_or_told([&] {
+    LeafList leaves;
+    std::vector<Shape> parts;
+    for_each_leaf(
+        [&]<class L>(const L& leaf, const TensorOrSlices& own) {
+          static_assert(!Element<L>, "reduce_scatter takes tensors apart: numbers go by all_reduce");
+          leaves.emplace_back(leaf);
+          parts.push_back(values_of(own).shape());
+        },
+        value, part);
+    return from_leaves(value, scatter_leaves(op, leaves, parts, axis, structure_fingerprint(value), options));
+  });
 }
 
 }  // namespace cohort

@@ -7,6 +7,7 @@
 // device threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -208,6 +209,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
                                  int local_replica) override;
   [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
                                              int local_replica) override;
+  void leave_replicas(int local_replica, const std::exception_ptr& error) override;
   [[nodiscard]] Tensor aggregate_components(VariableAggregation aggregation,
                                             std::span<const Tensor> components) override;
   void adopt(const std::shared_ptr<VariableState>& variable) override;
@@ -257,6 +259,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   std::shared_ptr<CrossDeviceOps> cross_device_ops_;
   std::vector<std::unique_ptr<ReplicaTeam>> teams_;  // one per depth of nested runs, made on first use
   std::size_t depth_ = 0;
+  std::atomic<bool> replicas_left_{false};  // a replica could not make a collective, and said so
 };
 
 // ---- implementation of the templates ----

@@ -121,12 +121,14 @@ class Variable {
   /// `value` in this variable's dtype.
   template <Element T>
   [[nodiscard]] Tensor number(T value) const {
-    Tensor result = Tensor::scalar(value).cast(dtype());
-    if (!is_floating(dtype()) && result.item<double>() != convert_element<double>(value)) {
-      throw InvalidArgument("variable '{}' is {}, which cannot hold {}", name(), to_string(dtype()),
-                            convert_element<double>(value));
-    }
-    return result;
+    return state_->made_or_told([&] {
+      Tensor result = Tensor::scalar(value).cast(dtype());
+      if (!is_floating(dtype()) && result.item<double>() != convert_element<double>(value)) {
+        throw InvalidArgument("variable '{}' is {}, which cannot hold {}", name(), to_string(dtype()),
+                              convert_element<double>(value));
+      }
+      return result;
+    });
   }
 
   std::shared_ptr<VariableState> state_;

@@ -3,6 +3,7 @@
 // Strategies implement it. Internal.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,6 +46,10 @@ class VariableOwner {
   /// The same for rows: those of all replicas one after the other, divided by their number for MEAN.
   [[nodiscard]] virtual IndexedSlices aggregate_rows(VariableAggregation aggregation,
                                                      const IndexedSlices& rows, int local_replica) = 0;
+
+  /// Inside local replica `local_replica`: ends the collectives of all replicas, which wait for this one in
+  /// vain because of `error`.
+  virtual void leave_replicas(int local_replica, const std::exception_ptr& error) = 0;
 
   /// In cross-replica context: the aggregate of one component per local replica, of all workers.
   /// Collective over the workers.

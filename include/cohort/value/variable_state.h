@@ -5,9 +5,11 @@
 // what differs. Internal: programs use Variable.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <cohort/device/tensor.h>
@@ -48,6 +50,18 @@ class VariableState {
     return own != nullptr && count_ == by_replica_.size() ? *own : writable_elsewhere();
   }
 
+  /// Makes `call`, a part of a change of this variable. Where that is a collective, and a replica cannot make
+  /// its part, the others are told, who wait for it. @throws what `call` throws.
+  template <class Call>
+  decltype(auto) made_or_told(Call&& call) const {
+    try {
+      return std::forward<Call>(call)();
+    } catch (const std::exception&) {
+      tell_replicas(std::current_exception());
+      throw;
+    }
+  }
+
   [[nodiscard]] Tensor read_elsewhere() const;
   void assign(const ElementUpdate& update, const Tensor& value) const;
   void scatter(const RowUpdate& update, const IndexedSlices& rows) const;
@@ -69,6 +83,9 @@ class VariableState {
   virtual void scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
                                   int local_replica) const;
 
+  /// Whether that is a collective, for which the other replicas wait.
+  [[nodiscard]] virtual bool communicates_in_replica() const noexcept { return false; }
+
   /// In cross-replica context: changes every component.
   virtual void assign_across(const ElementUpdate& update, const Tensor& value) const;
 
@@ -77,6 +94,7 @@ class VariableState {
 
  private:
   void scatter_across(const RowUpdate& update, const IndexedSlices& rows) const;
+  void tell_replicas(const std::exception_ptr& error) const;
   [[nodiscard]] const Tensor& writable_elsewhere() const;
   void require_own_strategy(std::string_view what) const;
   void require_one_writer(std::string_view what) const;
