@@ -17,7 +17,8 @@ class MultiWorkerMirroredStrategy : public Strategy {
   /// The workers are those of `bootstrap` (for example an mpi::Session), which must outlive the
   /// strategy and its variables. No devices means cpu:0. Replicas are numbered worker by worker.
   /// @throws InvalidArgument on every worker, naming one that has another number of devices than most;
-  /// Unimplemented for several devices per worker where MPI's own collectives have to do.
+  /// Unimplemented for several devices per worker where MPI's own collectives have to do; otherwise as
+  /// MirroredStrategy.
   explicit MultiWorkerMirroredStrategy(Bootstrap& bootstrap, const CommunicationOptions& options = {},
                                        std::vector<Device> devices = {});
 

@@ -7,7 +7,7 @@ namespace cohort {
 
 class OneDeviceStrategy : public Strategy {
  public:
-  /// @throws Unavailable when the device does not exist in this build.
+  /// No device means cpu:0. @throws Unavailable when the device does not exist in this build.
   explicit OneDeviceStrategy(Device device = {});
 };
 

@@ -2,8 +2,10 @@
 // is, and how to communicate with the others. `Strategy::run` hands one to the function;
 // it is valid inside that call, on that thread.
 //
-// All replicas make the same calls in the same order. A collective that one of them cannot make, because of
-// its own arguments, ends the collectives of all, with errors that name it: also where it handles its own.
+// All replicas make the same calls in the same order. Where calls differ, or a replica
+// does not arrive before the deadline, all get an error that names it. A collective that
+// one of them cannot make, because of its own arguments, ends those of all in the same
+// way, also where the replica handles its own error.
 #pragma once
 
 #include <exception>
@@ -56,13 +58,16 @@ class ReplicaContext {
                                      const CommunicationOptions& options = {}) const;
 
   /// The same for tensors, which become the results: large ones in less than half the time. Each
-  /// replica passes its own, and they must not overlap. Dtypes stay, so integers have no MEAN.
+  /// replica passes its own, and they must not overlap. Dtypes stay.
+  /// @throws as all_reduce; InvalidArgument for the MEAN of integers.
   void all_reduce_in_place(SumOrMean op, std::span<const Tensor> tensors,
                            const CommunicationOptions& options = {}) const;
 
   /// The replicas' tensors one after the other along `axis`, for each tensor of a structure; extents
-  /// along `axis` may differ. @throws InvalidArgument when other extents differ; Unimplemented for
-  /// IndexedSlices.
+  /// along `axis` may differ: with axis 0, [rows_r, columns] of replica r become [sum of all rows_r,
+  /// columns].
+  /// @throws WrongContext as all_reduce; InvalidArgument for scalars, an axis that does not exist, and when
+  /// other extents differ; Unimplemented for IndexedSlices.
   template <class Structure>
   [[nodiscard]] Structure all_gather(const Structure& value, int axis,
                                      const CommunicationOptions& options = {}) const;
@@ -91,8 +96,8 @@ class ReplicaContext {
   /// cross-replica context, on the thread that called `run`. Each replica gets its components of the
   /// distributed values in the result, and any other result as it is. Replica 0's function is the one
   /// that runs.
-  /// @throws WrongContext when this context is not the current one, or when the replicas merge
-  /// different numbers of times.
+  /// @throws WrongContext when this context is not the current one. When the replicas merge different
+  /// numbers of times, or `merge_fn` throws, all of them end, and `run` throws.
   template <class MergeFunction, class... Args>
   auto merge_call(MergeFunction&& merge_fn, const Args&... args) const;
 

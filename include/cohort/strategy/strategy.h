@@ -1,14 +1,15 @@
 // A Strategy decides on which devices replicas run, where variables live and how values
-// are reduced; the program says what one replica does. Concrete strategies (OneDevice,
-// Mirrored, MultiWorkerMirrored) differ only in how they are made. A Strategy is a
-// handle: copies denote the same strategy.
+// are reduced; the program says what one replica does. Concrete strategies differ in
+// nothing but how they are made (see mirrored_strategy.h and its neighbours). A Strategy
+// is a handle: copies denote the same strategy.
 //
 //     auto scope = strategy.scope();
 //     auto losses = strategy.run([&](ReplicaContext& replica, const Batch& mine) { ... }, batch);
 //     float loss = strategy.reduce(ReduceOp::kSum, losses);
 //
 // One thread at a time calls these functions. With several workers, all of them make
-// the same calls in the same order.
+// the same calls in the same order; where calls differ or a worker is missing, all get an
+// error that names it, and the strategy is of no more use.
 #pragma once
 
 #include <initializer_list>
@@ -80,14 +81,16 @@ class Strategy {
   template <class Value>
   [[nodiscard]] auto reduce(SumOrMean op, const Value& value) const;
 
-  /// Also reduces along `axes` inside each replica. MEAN weighs elements, not replicas: uneven
+  /// Also reduces along `axes` inside each replica, and leaves them out of the shape: with axis 0,
+  /// [rows, columns] of each replica become [columns]. MEAN weighs elements, not replicas: uneven
   /// batches, also empty ones, count by their sizes. A plain tensor is what each replica has.
+  /// @throws as above; InvalidArgument for an axis that the tensors do not have.
   template <class Value>
   [[nodiscard]] Tensor reduce(SumOrMean op, const Value& value, const Axes& axes) const;
 
   /// For each tensor of a structure, the replicas' tensors one after the other along `axis`, on every
-  /// worker. A value that is not distributed is this worker's contribution. Tensors are made of
-  /// IndexedSlices.
+  /// worker: with axis 0, [rows_r, columns] of replica r become [sum of all rows_r, columns]. A value that
+  /// is not distributed is this worker's contribution. IndexedSlices become dense first.
   /// @throws WrongContext inside a replica, pointing to all_gather; InvalidArgument for scalars, and for
   /// tensors that differ elsewhere than along `axis`.
   template <class Value>

@@ -9,12 +9,13 @@
 namespace cohort {
 
 struct AverageLossOptions {
-  std::optional<Tensor> sample_weight = {};  ///< of each example, or one for all; shape as the losses
+  std::optional<Tensor> sample_weight = {};            ///< of each loss, in their shape, or one for all
   std::optional<std::int64_t> global_batch_size = {};  ///< unset: this replica's examples times the replicas
 };
 
 /// The sum of the losses of this replica's examples, divided by the size of the global batch: the
-/// replicas' results sum up to the mean over all examples. A scalar of the losses' dtype.
+/// replicas' results sum up to the mean over all examples. Losses have any shape, with an element for each
+/// example; the result is a scalar, [], of their dtype.
 /// @throws WrongContext in cross-replica context; InvalidArgument for losses that are not floating, weights
 /// that do not fit, or a batch size below 1. Without a batch size, no examples are an error.
 [[nodiscard]] Tensor compute_average_loss(const Tensor& per_example_loss,

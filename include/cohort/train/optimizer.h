@@ -44,7 +44,7 @@ class Optimizer {
 
   /// Called inside `run` (or outside any scope), with the same variables on every replica.
   /// @throws WrongContext in cross-replica context; InvalidArgument when a gradient does not have
-  /// its variable's shape and dtype, naming it.
+  /// its variable's shape and dtype, or the variable is not floating, naming it; what all_reduce throws.
   void apply_gradients(const std::vector<GradientAndVariable>& gradients,
                        GradientAggregation aggregation = GradientAggregation::kSum);
 

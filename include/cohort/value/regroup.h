@@ -3,7 +3,8 @@
 // `select_replica` gives one replica's view of a structure: each distributed value in it is
 // replaced by that replica's component. `regroup` is the inverse: of one structure per
 // replica it makes one structure of distributed values. Structures are tuples, pairs,
-// arrays, vectors and maps, nested at will; everything else is a value.
+// arrays, vectors and maps, nested at will; everything else is a value. An optional is
+// taken apart, but not put together: it may be empty on some replicas only.
 #pragma once
 
 #include <array>
