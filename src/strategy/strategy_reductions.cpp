@@ -11,6 +11,7 @@
 
 #include "leaf_arithmetic.h"
 #include "leaf_reducer.h"
+#include "workers_turn.h"
 
 namespace cohort {
 namespace {
@@ -156,7 +157,10 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
   // Among threads of one process nobody can differ, and threads outside any scope share the default strategy.
   std::optional<CommunicationScope> scope;
   if (workers() > 1) scope.emplace(workers_communicator(), CommunicationOptions{}, structures.value());
+  std::optional<WorkersTurn> turn;
+  if (!requests.empty()) turn.emplace(*this);
   const std::vector<Components> leaves = cross_device_ops_->batch_reduce(op, requests, options);
+  if (turn) turn->end();
 
   std::vector<std::vector<LeafList>> results;
   std::span<const Components> next = leaves;
@@ -259,7 +263,9 @@ std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, in
   for (const Tensor& result : results)
     purpose.add(static_cast<std::uint64_t>(result.shape().normalize_axis(axis)));
   const CommunicationScope scope(communicator, {}, purpose.value());
+  WorkersTurn turn(*this);
   for (Tensor& result : results) result = concatenate(all_gather_tensors(communicator, result), axis);
+  turn.end();
   return results;
 }
 

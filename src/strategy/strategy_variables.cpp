@@ -4,6 +4,8 @@
 
 #include <cohort/strategy/strategy_extended.h>
 
+#include "workers_turn.h"
+
 namespace cohort {
 namespace {
 
@@ -25,7 +27,9 @@ VariablePlacement StrategyExtended::variable_placement() const noexcept {
 Tensor StrategyExtended::from_chief(const Tensor& value) {
   if (workers() == 1) return value;
   Tensor result = value.clone();
+  WorkersTurn turn(*this);
   workers_communicator().broadcast(result, 0);
+  turn.end();
   return result;
 }
 

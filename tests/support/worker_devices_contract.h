@@ -18,6 +18,9 @@ void check_merge_call(Bootstrap& worker, int devices);
 void check_optimizers(Bootstrap& worker, int devices);
 void check_input(Bootstrap& worker, int devices);
 
+/// The first worker is in a collective of the workers, the others' replicas in one of their own.
+void check_worker_ahead(Bootstrap& worker, int devices);
+
 /// The last replica of all throws; everybody else is released, in collectives of replicas and of workers.
 void check_failing_replica(Bootstrap& worker, int devices);
 void check_failing_merge(Bootstrap& worker, int devices);

@@ -1,0 +1,24 @@
+#include "workers_turn.h"
+
+#include <cohort/strategy/strategy_extended.h>
+
+namespace cohort {
+namespace {
+
+/// Tells these barriers from those that replicas make themselves.
+constexpr std::uint64_t kTurnOfWorkers = 0x776f726b65727321;
+
+}  // namespace
+
+WorkersTurn::WorkersTurn(StrategyExtended& strategy) {
+  if (strategy.workers() == 1 || strategy.local_replicas() == 1) return;
+  barriers_.reserve(static_cast<std::size_t>(strategy.local_replicas()));
+  for (int replica = 0; replica < strategy.local_replicas(); ++replica)
+    barriers_.push_back(strategy.communicator(replica).barrier_async({.layout = kTurnOfWorkers}));
+}
+
+void WorkersTurn::end() {
+  for (Work& barrier : barriers_) barrier.wait();
+}
+
+}  // namespace cohort
