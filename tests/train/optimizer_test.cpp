@@ -81,6 +81,23 @@ TEST(Optimizer, NamesTheVariableWhoseGradientDoesNotFit) {
   EXPECT_THROW(Sgd().apply_gradients({{fitting.cast(DType::kFloat64), weights}}), InvalidArgument);
 }
 
+TEST(Optimizer, TellsTheOtherReplicasWhoseGradientDoesNotFit) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const Variable weights = variable_of(Tensor::zeros({2}, DType::kFloat32));
+  Sgd sgd;
+  strategy.run([&](ReplicaContext& replica) {
+    const int id = replica.replica_id_in_sync_group();
+    const auto apply = [&] { sgd.apply_gradients({{Tensor::zeros({2 + id}, DType::kFloat32), weights}}); };
+    if (id == 1) {
+      EXPECT_THROW(apply(), InvalidArgument);
+    } else {
+      EXPECT_THAT(
+          apply, ThrowsMessage<Aborted>(AllOf(HasSubstr("replica 1 failed first"), HasSubstr("float32[3]"))));
+    }
+  });
+}
+
 TEST(Optimizer, UpdatesOnlyFloatingVariables) {
   const Variable counter = variable_of(Tensor::scalar(1), "counter");
   EXPECT_THAT(([&] {
