@@ -1,7 +1,6 @@
 #include <cohort/launch/role_cluster_resolver.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -10,41 +9,10 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/cluster_spec_json.h>
+#include <cohort/launch/role_list.h>
 
 namespace cohort {
 namespace {
-
-struct Role {
-  std::string job;
-  int tasks = 0;
-};
-
-[[noreturn]] void refuse(std::string_view text, std::size_t position, std::string_view why) {
-  throw InvalidArgument(
-      "roles '{}' are wrong at character {}: {}; the form is chief=1,worker=3,evaluator=1,ps=1", text,
-      position + 1, why);
-}
-
-std::vector<Role> parse_roles(std::string_view text) {
-  std::vector<Role> roles;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view entry = text.substr(begin, end - begin);
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string_view::npos || equals == 0)
-      refuse(text, begin, "a job and its number of tasks are missing");
-    Role role{std::string(entry.substr(0, equals))};
-    const char* last = entry.data() + entry.size();
-    const auto [stopped, status] = std::from_chars(entry.data() + equals + 1, last, role.tasks);
-    if (status != std::errc() || stopped != last || role.tasks < 1)
-      refuse(text, begin + equals + 1, "a number of tasks from 1 is missing");
-    for (const Role& other : roles)
-      if (other.job == role.job) refuse(text, begin, fmt::format("the job '{}' is there twice", role.job));
-    roles.push_back(std::move(role));
-    begin = end + 1;
-  }
-  return roles;
-}
 
 /// Chief and workers train together; each other job is on its own.
 int color_of(const Task& task) {
@@ -79,15 +47,15 @@ void require_own_tasks(std::span<const WorkerInfo> workers, std::span<const std:
 }  // namespace
 
 RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view roles) {
-  const std::vector<Role> parsed = parse_roles(roles);
+  const std::vector<RoleCount> parsed = parse_role_list(roles);
   std::int64_t tasks = 0;
-  for (const Role& role : parsed) tasks += role.tasks;
+  for (const RoleCount& role : parsed) tasks += role.tasks;
   if (tasks != session.size())
     throw InvalidArgument("roles '{}' are {} tasks, but the job has {} workers", roles, tasks,
                           session.size());
   std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
   int rank = 0;
-  for (const Role& role : parsed) {
+  for (const RoleCount& role : parsed) {
     for (int task = 0; task < role.tasks; ++task, ++rank) {
       jobs[role.job].emplace(task, session.workers()[static_cast<std::size_t>(rank)].host);
       if (rank == session.rank()) task_ = {role.job, task};
