@@ -10,6 +10,7 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
+#include <cohort/cluster/visible_gpus.h>
 #include <cohort/launch/slurm_lists.h>
 
 namespace cohort {
@@ -73,17 +74,6 @@ int most_tasks_on_a_host(const std::vector<Slot>& slots) {
   return most;
 }
 
-int count_listed(const std::string& list) {
-  return list.empty() ? 0 : static_cast<int>(std::ranges::count(list, ',')) + 1;
-}
-
-int gpus_on_node(const Environment& variables, const SlurmOptions& options) {
-  if (options.gpus_per_node) return *options.gpus_per_node;
-  if (const auto visible = variables.find("CUDA_VISIBLE_DEVICES"); visible != variables.end())
-    return count_listed(visible->second);
-  return number_in(variables, "SLURM_GPUS_ON_NODE").value_or(0);
-}
-
 int gpus_of_task(int on_node, int tasks, const SlurmOptions& options) {
   if (on_node > kMostGpusOnNode)
     throw InvalidArgument("a node has {} GPUs; at most {} are possible", on_node, kMostGpusOnNode);
@@ -131,7 +121,7 @@ SlurmClusterResolver::SlurmClusterResolver(SlurmOptions options, const Environme
     throw InvalidArgument("SLURM_PROCID is {}, but the job step has tasks 0 to {}", rank, tasks - 1);
 
   const int tasks_on_host = most_tasks_on_a_host(slots);
-  const int gpus = gpus_on_node(variables, options_);
+  const int gpus = options_.gpus_per_node ? *options_.gpus_per_node : visible_gpus(variables).value_or(0);
   gpus_per_task_ = gpus_of_task(gpus, tasks_on_host, options_);
   std::vector<int> own_gpus(static_cast<std::size_t>(gpus_per_task_));
   std::iota(own_gpus.begin(), own_gpus.end(),
