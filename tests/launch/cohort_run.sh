@@ -86,10 +86,10 @@ echo "fed" | does 'cat; echo told >&2; exit 7' >"$scratch/out" 2>"$scratch/err" 
 ((status == 7)) || fail "status 7 becomes $status"
 [[ $(<"$scratch/out") == fed && $(<"$scratch/err") == told ]] || fail "it printed $(cat "$scratch"/{out,err})"
 
-# Starts a launcher in the background and returns when it has written to standard output.
+# start WHAT_IT_DOES [OPTION...]: a launcher in the background; returns when it has written to standard output.
 start() {
   : >"$scratch/out"
-  LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" digits >"$scratch/out" 2>"$scratch/err" &
+  LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" "${@:2}" digits >"$scratch/out" 2>"$scratch/err" &
   job=$!
   until [[ -s $scratch/out ]]; do
     kill -0 "$job" 2>/dev/null || fail "it does not run: $(<"$scratch/err")"
@@ -105,6 +105,18 @@ for signal in INT TERM HUP QUIT USR2; do
   end_of_job
   ((status == 42)) || fail "SIG$signal does not arrive: status $status"
 done
+
+echo "mpirun in an allocation: one SIGTERM, whether Slurm sends it, too, or not"
+counts_signals='trap "told=\$((told + 1))" TERM; told=0; echo $$
+  until ((told)); do sleep 0.1; done; sleep 1; exit $((40 + told))'
+for slurm_signals in no yes; do
+  SLURM_JOB_ID=7 start "$counts_signals" --launcher mpirun
+  if [[ $slurm_signals == yes ]]; then kill -TERM "$(<"$scratch/out")"; fi
+  kill -TERM "$job"
+  end_of_job
+  ((status == 41)) || fail "Slurm signals: $slurm_signals: status $status"
+done
+
 start 'echo $$; exec sleep 60'
 kill -KILL "$job"
 end_of_job
