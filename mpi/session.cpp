@@ -66,7 +66,9 @@ class Library {
       return;
     }
     owned_ = true;
+    log::debug("MPI starts");
     thread_level_ = init_thread(argc, argv, MPI_THREAD_MULTIPLE);
+    log::debug("MPI has started");
   }
 
   /// Without `finalize` before it, the job can only end with an error.

@@ -38,6 +38,9 @@ contains " -x COHORT_LOG_LEVEL " "$command"
 contains " -x NCCL_DEBUG " "$command"
 contains " OMP_NUM_THREADS=$cores " "$command"
 contains " digits two\\ words" "$command"
+contains " OMPI_MCA_pml=ob1 " "$command"
+lacks "OMPI_MCA_pml" "$(OMPI_MCA_pml=cm "${pretend[@]}" "$cohort_run" --dry-run -n 1 digits)"
+lacks "OMPI_MCA_pml" "$("${pretend[@]}" "$cohort_run" --dry-run --hosts n0,n1 digits)"
 lacks " NCCL_DEBUG=" "$command"
 contains " OMP_NUM_THREADS=1 " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((cores + 1)) digits)"
 contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((cores + 1)) digits)"
@@ -55,6 +58,7 @@ command=$(in_allocation "$cohort_run" --dry-run digits)
 contains " srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=3 --ntasks=4 --cpu-bind=cores digits" "$command"
 contains " OMP_NUM_THREADS=3 " "$command"
 contains " mpirun -n 4 " "$(in_allocation "$cohort_run" --dry-run --launcher mpirun digits)"
+lacks "OMPI_MCA_pml" "$(in_allocation "$cohort_run" --dry-run --launcher mpirun digits)"
 # The fullest node counts, wherever it is in the list.
 command=$(in_allocation env "SLURM_TASKS_PER_NODE=1(x2),$((cores + 1))" "$cohort_run" --dry-run --launcher mpirun digits)
 contains " OMP_NUM_THREADS=1 " "$command"
@@ -107,6 +111,7 @@ for signal in INT TERM HUP QUIT USR2; do
 done
 
 echo "mpirun in an allocation: one SIGTERM, whether Slurm sends it, too, or not"
+# shellcheck disable=SC2016  # expanded by the launcher
 counts_signals='trap "told=\$((told + 1))" TERM; told=0; echo $$
   until ((told)); do sleep 0.1; done; sleep 1; exit $((40 + told))'
 for slurm_signals in no yes; do
