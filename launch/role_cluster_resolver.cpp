@@ -1,7 +1,6 @@
 #include <cohort/launch/role_cluster_resolver.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -10,41 +9,10 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/cluster_spec_json.h>
+#include <cohort/launch/role_list.h>
 
 namespace cohort {
 namespace {
-
-struct Role {
-  std::string job;
-  int tasks = 0;
-};
-
-[[noreturn]] void refuse(std::string_view text, std::size_t position, std::string_view why) {
-  throw InvalidArgument(
-      "roles '{}' are wrong at character {}: {}; the form is chief=1,worker=3,evaluator=1,ps=1", text,
-      position + 1, why);
-}
-
-std::vector<Role> parse_roles(std::string_view text) {
-  std::vector<Role> roles;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view entry = text.substr(begin, end - begin);
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string_view::npos || equals == 0)
-      refuse(text, begin, "a job and its number of tasks are missing");
-    Role role{std::string(entry.substr(0, equals))};
-    const char* last = entry.data() + entry.size();
-    const auto [stopped, status] = std::from_chars(entry.data() + equals + 1, last, role.tasks);
-    if (status != std::errc() || stopped != last || role.tasks < 1)
-      refuse(text, begin + equals + 1, "a number of tasks from 1 is missing");
-    for (const Role& other : roles)
-      if (other.job == role.job) refuse(text, begin, fmt::format("the job '{}' is there twice", role.job));
-    roles.push_back(std::move(role));
-    begin = end + 1;
-  }
-  return roles;
-}
 
 /// Chief and workers train together; each other job is on its own.
 int color_of(const Task& task) {
@@ -55,6 +23,39 @@ int color_of(const Task& task) {
 /// The order within a role.
 int key_of(const ClusterSpec& spec, const Task& task) {
   return task.type == "ps" ? task.id : id_in_cluster(spec, task);
+}
+
+ClusterPlace place_by(std::string_view list, const Bootstrap& session) {
+  const std::vector<RoleCount> roles = parse_role_list(list);
+  std::int64_t tasks = 0;
+  for (const RoleCount& role : roles) tasks += role.tasks;
+  if (tasks != session.size())
+    throw InvalidArgument("roles '{}' are {} tasks, but the job has {} workers", list, tasks, session.size());
+  std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
+  Task own;
+  int rank = 0;
+  for (const RoleCount& role : roles) {
+    for (int task = 0; task < role.tasks; ++task, ++rank) {
+      jobs[role.job].emplace(task, session.workers()[static_cast<std::size_t>(rank)].host);
+      if (rank == session.rank()) own = {role.job, task};
+    }
+  }
+  return {ClusterSpec(std::move(jobs)), std::move(own)};
+}
+
+ClusterPlace place_by(const ClusterResolver& description) {
+  return {description.cluster_spec(),
+          {description.task_type().value_or(""), description.task_id().value_or(-1)}};
+}
+
+/// What one worker finds wrong is known to all before they wait for it.
+void require_no_complaints(std::span<const WorkerInfo> workers, std::span<const std::string> complaints) {
+  const auto first =
+      std::ranges::find_if(complaints, [](const std::string& complaint) { return !complaint.empty(); });
+  if (first == complaints.end()) return;
+  const auto alike = std::ranges::count(complaints, *first);
+  throw InvalidArgument("{}{}: {}", describe(workers[static_cast<std::size_t>(first - complaints.begin())]),
+                        alike == 1 ? "" : fmt::format(" and {} more", alike - 1), *first);
 }
 
 void require_one_cluster(std::span<const WorkerInfo> workers, std::span<const std::string> specs) {
@@ -78,38 +79,26 @@ void require_own_tasks(std::span<const WorkerInfo> workers, std::span<const std:
 
 }  // namespace
 
-RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view roles) {
-  const std::vector<Role> parsed = parse_roles(roles);
-  std::int64_t tasks = 0;
-  for (const Role& role : parsed) tasks += role.tasks;
-  if (tasks != session.size())
-    throw InvalidArgument("roles '{}' are {} tasks, but the job has {} workers", roles, tasks,
-                          session.size());
-  std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
-  int rank = 0;
-  for (const Role& role : parsed) {
-    for (int task = 0; task < role.tasks; ++task, ++rank) {
-      jobs[role.job].emplace(task, session.workers()[static_cast<std::size_t>(rank)].host);
-      if (rank == session.rank()) task_ = {role.job, task};
-    }
-  }
-  spec_ = ClusterSpec(std::move(jobs));
-  join(session);
-}
+RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view roles)
+    : RoleClusterResolver(session, [&] { return place_by(roles, session); }) {}
 
 RoleClusterResolver::RoleClusterResolver(Bootstrap& session, const ClusterResolver& description)
-    : spec_(description.cluster_spec()) {
-  task_ = {description.task_type().value_or(""), description.task_id().value_or(-1)};
-  join(session);
-}
+    : RoleClusterResolver(session, [&] { return place_by(description); }) {}
 
-void RoleClusterResolver::join(Bootstrap& session) {
-  const std::vector<std::string> tasks = session.exchange(fmt::format("{} {}", task_.type, task_.id));
-  const std::vector<std::string> specs = session.exchange(to_json(spec_));
-  require_one_cluster(session.workers(), specs);
-  require_own_tasks(session.workers(), tasks);
-  static_cast<void>(is_chief(spec_, task_));  // throws unless jobs and task are known
-  group_ = session.split(color_of(task_), key_of(spec_, task_));
+RoleClusterResolver::RoleClusterResolver(Bootstrap& session,
+                                         const std::function<ClusterPlace()>& find_place) {
+  std::string complaint;
+  try {
+    place_ = find_place();
+    static_cast<void>(is_chief(place_.spec, place_.task));  // throws unless jobs and task are known
+  } catch (const Error& error) {
+    complaint = error.what();
+  }
+  const std::span<const WorkerInfo> workers = session.workers();
+  require_no_complaints(workers, session.exchange(complaint));
+  require_one_cluster(workers, session.exchange(to_json(place_.spec)));
+  require_own_tasks(workers, session.exchange(fmt::format("{} {}", place_.task.type, place_.task.id)));
+  group_ = session.split(color_of(place_.task), key_of(place_.spec, place_.task));
 }
 
 }  // namespace cohort

@@ -1,6 +1,7 @@
 #include <cohort/launch/slurm_cluster_resolver.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <numeric>
 
@@ -9,10 +10,15 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
+#include <cohort/cluster/visible_gpus.h>
 #include <cohort/launch/slurm_lists.h>
 
 namespace cohort {
 namespace {
+
+// More than any job or node has; who asks for more has a variable that is wrong.
+constexpr std::int64_t kMostTasks = 1'000'000;
+constexpr int kMostGpusOnNode = 4096;
 
 /// A task before it belongs to a job.
 struct Slot {
@@ -45,6 +51,9 @@ std::vector<Slot> slots_of_step(const Environment& variables, const SlurmOptions
         "SLURM_STEP_NODELIST names {} hosts, but SLURM_STEP_TASKS_PER_NODE has the tasks of {}", hosts.size(),
         tasks.size());
   }
+  const std::int64_t all = std::accumulate(tasks.begin(), tasks.end(), std::int64_t{0});
+  if (all > kMostTasks)
+    throw InvalidArgument("the job step has {} tasks; at most {} are possible", all, kMostTasks);
   std::vector<Slot> slots;
   for (std::size_t host = 0; host < hosts.size(); ++host)
     for (int task = 0; task < tasks[host]; ++task) slots.push_back({hosts[host], task});
@@ -65,22 +74,13 @@ int most_tasks_on_a_host(const std::vector<Slot>& slots) {
   return most;
 }
 
-int count_listed(const std::string& list) {
-  return list.empty() ? 0 : static_cast<int>(std::ranges::count(list, ',')) + 1;
-}
-
-int gpus_on_node(const Environment& variables, const SlurmOptions& options) {
-  if (options.gpus_per_node) return *options.gpus_per_node;
-  if (const auto visible = variables.find("CUDA_VISIBLE_DEVICES"); visible != variables.end())
-    return count_listed(visible->second);
-  return number_in(variables, "SLURM_GPUS_ON_NODE").value_or(0);
-}
-
 int gpus_of_task(int on_node, int tasks, const SlurmOptions& options) {
+  if (on_node > kMostGpusOnNode)
+    throw InvalidArgument("a node has {} GPUs; at most {} are possible", on_node, kMostGpusOnNode);
   const int of_task = options.gpus_per_task.value_or(on_node / std::max(tasks, 1));
-  if (of_task < 0 || on_node < 0 || of_task * tasks > on_node) {
+  if (of_task < 0 || on_node < 0 || std::int64_t{of_task} * tasks > on_node) {
     throw InvalidArgument("{} tasks per node with {} GPUs each need {} GPUs, but a node has {}", tasks,
-                          of_task, tasks * of_task, on_node);
+                          of_task, std::int64_t{of_task} * tasks, on_node);
   }
   return of_task;
 }
@@ -121,7 +121,7 @@ SlurmClusterResolver::SlurmClusterResolver(SlurmOptions options, const Environme
     throw InvalidArgument("SLURM_PROCID is {}, but the job step has tasks 0 to {}", rank, tasks - 1);
 
   const int tasks_on_host = most_tasks_on_a_host(slots);
-  const int gpus = gpus_on_node(variables, options_);
+  const int gpus = options_.gpus_per_node ? *options_.gpus_per_node : visible_gpus(variables).value_or(0);
   gpus_per_task_ = gpus_of_task(gpus, tasks_on_host, options_);
   std::vector<int> own_gpus(static_cast<std::size_t>(gpus_per_task_));
   std::iota(own_gpus.begin(), own_gpus.end(),

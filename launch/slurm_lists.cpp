@@ -17,7 +17,9 @@ class Reader {
   [[nodiscard]] bool done() const noexcept { return at_ == text_.size(); }
   [[nodiscard]] char next() const noexcept { return done() ? '\0' : text_[at_]; }
 
-  char take() noexcept { return text_[at_++]; }
+  void skip() noexcept { ++at_; }
+  [[nodiscard]] std::size_t position() const noexcept { return at_; }
+  [[nodiscard]] std::string_view since(std::size_t begin) const { return text_.substr(begin, at_ - begin); }
   bool take_if(char wanted) {
     if (next() != wanted || done()) return false;
     ++at_;
@@ -32,7 +34,7 @@ class Reader {
     const std::size_t begin = at_;
     while (!done() && std::isdigit(static_cast<unsigned char>(next())) != 0) ++at_;
     if (at_ == begin) fail("a number is missing");
-    return text_.substr(begin, at_ - begin);
+    return since(begin);
   }
 
   int to_number(std::string_view digits) const {
@@ -58,6 +60,11 @@ void require_room(const Reader& reader, std::size_t entries) {
     reader.fail(fmt::format("it has more than {} entries", kMostSlurmEntries));
 }
 
+void require_short_name(const Reader& reader, std::size_t characters) {
+  constexpr std::size_t kLongest = 253;  // as of a domain name
+  if (characters > kLongest) reader.fail(fmt::format("host names have at most {} characters", kLongest));
+}
+
 /// The numbers of `[1-3,08]` after its bracket, as text with their zeros.
 std::vector<std::string> take_bracket(Reader& reader) {
   std::vector<std::string> numbers;
@@ -75,6 +82,20 @@ std::vector<std::string> take_bracket(Reader& reader) {
   return numbers;
 }
 
+/// What is up to the next comma or bracket: a piece of a host's name.
+std::string_view take_name(Reader& reader) {
+  const std::size_t begin = reader.position();
+  while (!reader.done() && reader.next() != ',' && reader.next() != '[') {
+    if (reader.next() == ']') reader.fail("']' has no '[' before it");
+    if (std::isspace(static_cast<unsigned char>(reader.next())) != 0)
+      reader.fail("host names have no spaces");
+    if (std::isgraph(static_cast<unsigned char>(reader.next())) == 0)
+      reader.fail("host names are of printable ASCII characters");
+    reader.skip();
+  }
+  return reader.since(begin);
+}
+
 /// One entry up to the next comma: every combination of its brackets.
 std::vector<std::string> take_hosts(Reader& reader) {
   std::vector<std::string> hosts{""};
@@ -82,19 +103,16 @@ std::vector<std::string> take_hosts(Reader& reader) {
     if (reader.take_if('[')) {
       const std::vector<std::string> numbers = take_bracket(reader);
       require_room(reader, hosts.size() * numbers.size());
+      require_short_name(reader, hosts.front().size() + numbers.front().size());
       std::vector<std::string> combined;
       for (const std::string& host : hosts)
         for (const std::string& number : numbers) combined.push_back(host + number);
       hosts = std::move(combined);
       continue;
     }
-    if (reader.next() == ']') reader.fail("']' has no '[' before it");
-    if (std::isspace(static_cast<unsigned char>(reader.next())) != 0)
-      reader.fail("host names have no spaces");
-    if (std::isgraph(static_cast<unsigned char>(reader.next())) == 0)
-      reader.fail("host names are of printable ASCII characters");
-    const char character = reader.take();
-    for (std::string& host : hosts) host += character;
+    const std::string_view piece = take_name(reader);
+    require_short_name(reader, hosts.front().size() + piece.size());
+    for (std::string& host : hosts) host += piece;
   }
   if (hosts.front().empty()) reader.fail("a host name is missing");
   return hosts;

@@ -93,4 +93,22 @@ void require_same_devices(std::span<const WorkerInfo> workers, std::span<const i
       fmt::join(odd.members, ", "), odd.others, odd.common);
 }
 
+std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
+                                  std::span<const std::optional<int>> gpus) {
+  std::vector<std::string> answers;
+  for (const std::optional<int>& count : gpus)
+    answers.push_back(!count        ? "no variable that names its GPUs"
+                      : *count == 1 ? "1 GPU"
+                                    : fmt::format("{} GPUs", *count));
+  const Minority<std::string> odd(workers, answers, "has");
+  if (odd.members.empty()) return {};
+  return fmt::format(
+      "the launcher leaves workers different numbers of GPUs: {}, while the other {} have {}. Where all are "
+      "to "
+      "train on GPUs, ask for the same on each node (--gpus-per-task), and hand CUDA_VISIBLE_DEVICES to "
+      "other "
+      "hosts or to none (mpirun -x)",
+      fmt::join(odd.members, ", "), odd.others, odd.common);
+}
+
 }  // namespace cohort::mpi

@@ -23,4 +23,10 @@ void require_same_version(std::span<const WorkerInfo> workers, std::span<const s
 /// @throws InvalidArgument naming those whose number of CPU devices is not that of most.
 void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices);
 
+/// A warning that names those whose variables leave them another number of GPUs than most have, where a
+/// number may be missing; empty when all have the same. No error, for what a worker computes on is its
+/// strategy's choice, and an evaluator may do without.
+[[nodiscard]] std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
+                                                std::span<const std::optional<int>> gpus);
+
 }  // namespace cohort::mpi

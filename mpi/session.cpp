@@ -1,16 +1,12 @@
 #include <cohort/mpi/session.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <iterator>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
@@ -18,9 +14,9 @@
 #include <cohort/cluster/launcher_place.h>
 #include <cohort/cluster/peer_watch.h>
 #include <cohort/collective/communicator.h>
-#include <cohort/device/topology.h>
 
 #include "calls.h"
+#include "core_binding.h"
 #include "meeting_guard.h"
 #include "process_end.h"
 #include "runtime.h"
@@ -70,7 +66,9 @@ class Library {
       return;
     }
     owned_ = true;
+    log::debug("MPI starts");
     thread_level_ = init_thread(argc, argv, MPI_THREAD_MULTIPLE);
+    log::debug("MPI has started");
   }
 
   /// Without `finalize` before it, the job can only end with an error.
@@ -114,9 +112,6 @@ class Session::Impl {
 
  private:
   void watch_others();
-  /// Gives this process its share of the cores that it and others of its host may run on, unless its settings
-  /// say otherwise. Collective.
-  void bind_cores();
 
   // In the order of the start; undone in reverse when the constructor fails.
   Claim claim_;
@@ -139,7 +134,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   everyone_.emplace(runtime_, std::move(world), std::move(workers), settings_.communicator());
   if (everyone_->size() > 1) watch_others();
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
-  if (everyone_->size() > 1) bind_cores();
+  if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
   start_guard_.reset();
   log::debug("session of {} workers on {} nodes, MPI thread level {}", everyone_->size(),
@@ -156,29 +151,6 @@ void Session::Impl::watch_others() {
   options.silence = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.silence());
   watch_ = std::make_unique<PeerWatch>(std::move(options));
   runtime_->set_faults(watch_->record());
-}
-
-void Session::Impl::bind_cores() {
-  // Each process has settings of its own: who does not want to be bound says so by an empty list.
-  const std::vector<int> own_cores = settings_.bind_cores() ? allowed_core_numbers() : std::vector<int>();
-  const std::vector<std::string> masks = everyone_->exchange(fmt::format("{}", fmt::join(own_cores, " ")));
-  if (own_cores.empty()) return;
-  std::vector<std::vector<int>> allowed;
-  std::size_t own = 0;
-  for (const WorkerInfo& worker : everyone_->workers()) {
-    const std::string& cores = masks[static_cast<std::size_t>(worker.rank)];
-    if (worker.host != everyone_->self().host || cores.empty()) continue;
-    if (worker.rank == everyone_->rank()) own = allowed.size();
-    std::istringstream mask(cores);
-    allowed.emplace_back(std::istream_iterator<int>(mask), std::istream_iterator<int>());
-  }
-  if (std::ranges::count(allowed, allowed[own]) == 1) return;
-  try {
-    const std::vector<int> share = share_of_cores(allowed, own, allowed_cores());
-    if (!share.empty()) pin_current_thread(share);
-  } catch (const Unavailable& error) {
-    log::warning("this worker shares its cores with others: {}", error.what());
-  }
 }
 
 void Session::Impl::close() {

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include <cohort/base/error.h>
+#include <cohort/base/log.h>
 #include <cohort/base/version.h>
+#include <cohort/cluster/visible_gpus.h>
 
 #include "launch_agreement.h"
 
@@ -30,7 +32,12 @@ struct Record {
   std::int32_t launcher_size = -1;
   std::array<char, 32> launcher{};
   std::array<char, 32> size_variable{};
+  std::int32_t gpus_and_one = 0;  ///< in what was padding, so that 0 has to mean: no variable names them
 };
+
+static_assert(sizeof(Record) == 416);
+
+constexpr int kMostGpus = 1 << 20;  // as many as the record can tell apart, whatever a variable says
 
 template <std::size_t kSize>
 void put(std::array<char, kSize>& field, const std::string& text) {
@@ -46,6 +53,7 @@ Record own_record(MPI_Comm world, const Config& settings, const std::optional<La
   record.workers_per_node = settings.workers_per_node();
   record.cpu_devices = settings.cpu_devices();
   record.lowest_on_node = all_reduce_min(comm_rank(world), node.get());
+  if (const std::optional<int> gpus = visible_gpus()) record.gpus_and_one = std::min(*gpus, kMostGpus) + 1;
   if (place) {
     record.launcher_rank = place->rank;
     record.launcher_size = place->size.value_or(-1);
@@ -73,6 +81,7 @@ std::vector<WorkerInfo> take_census(MPI_Comm world, const Config& settings,
   std::vector<WorkerInfo> workers;
   std::vector<std::string> versions;
   std::vector<int> devices;
+  std::vector<std::optional<int>> gpus;
   std::vector<std::optional<LauncherPlace>> places;
   std::map<std::pair<std::int32_t, int>, int> node_numbers;  // by lowest rank, which is met first, and group
   std::map<std::int32_t, int> counted;
@@ -91,11 +100,15 @@ std::vector<WorkerInfo> take_census(MPI_Comm world, const Config& settings,
     workers.push_back(std::move(worker));
     versions.emplace_back(record.version.data());
     devices.push_back(record.cpu_devices);
+    gpus.push_back(record.gpus_and_one > 0 ? std::optional(record.gpus_and_one - 1) : std::nullopt);
     places.push_back(place_of(record));
   }
   require_same_version(workers, versions);
   require_places_of_launcher(workers, places);
   require_same_devices(workers, devices);
+  if (const std::string warning = warning_of_other_gpus(workers, gpus);
+      !warning.empty() && comm_rank(world) == 0)
+    log::warning("{}", warning);
   return workers;
 }
 

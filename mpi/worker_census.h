@@ -15,6 +15,7 @@ namespace cohort::mpi {
 /// All processes of `world` by rank, with their nodes; `place` is what this one's launcher says. Collective.
 /// @throws InvalidArgument on all of them when they do not run the same version of Cohort, have different
 /// numbers of devices, or are not the ranks that their launchers meant them to be.
+/// Different numbers of GPUs are a warning of rank 0.
 [[nodiscard]] std::vector<WorkerInfo> take_census(MPI_Comm world, const Config& settings,
                                                   const std::optional<LauncherPlace>& place);
 

@@ -15,15 +15,18 @@
 #include "mlp.h"
 #include "options.h"
 #include "report.h"
+#include "roles.h"
 
 namespace digits {
 namespace {
 
 using namespace cohort;
 
-Strategy make_strategy(const Options& options, mpi::Session& session) {
+Strategy make_strategy(const Options& options, mpi::Session& session, const Roles& roles) {
   if (options.strategy == "multi_worker_mirrored") {
-    return MultiWorkerMirroredStrategy(session, {}, cpu_devices(options.devices));
+    std::vector<Device> devices = cpu_devices(options.devices);
+    if (roles.resolver() != nullptr) return MultiWorkerMirroredStrategy(*roles.resolver(), {}, devices);
+    return MultiWorkerMirroredStrategy(session, {}, devices);
   }
   if (session.size() > 1) {
     throw UsageError(
@@ -42,7 +45,16 @@ void add(Score& total, const Score& part) {
   total.rows += part.rows;
 }
 
-Results train(const Options& options, const Strategy& strategy, bool is_chief) {
+double test_accuracy(const Strategy& strategy, const Mlp& model, const Dataset<Batch>& test_batches) {
+  Score total;
+  for (const auto& batch : strategy.distribute_dataset(test_batches)) {
+    const auto scores = strategy.run([&](const Batch& mine) { return model.evaluate(mine); }, batch);
+    add(total, strategy.reduce(ReduceOp::kSum, scores));
+  }
+  return static_cast<double>(total.correct) / static_cast<double>(total.rows);
+}
+
+Results train(const Options& options, const Strategy& strategy, const Roles& roles) {
   const Digits digits = load_digits(options.data);
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const auto batches =
@@ -60,7 +72,8 @@ Results train(const Options& options, const Strategy& strategy, bool is_chief) {
 
   Results results{options.strategy, strategy.num_replicas_in_sync(), {}, 0};
   const std::int64_t rows = digits.train.images.shape()[0];
-  Progress progress(is_chief, options.epochs, (rows + options.batch - 1) / options.batch);
+  log::debug("the data is loaded, the model made");
+  Progress progress(roles.is_chief(), options.epochs, (rows + options.batch - 1) / options.batch);
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     const auto start = std::chrono::steady_clock::now();
     Score total;
@@ -73,15 +86,22 @@ Results train(const Options& options, const Strategy& strategy, bool is_chief) {
     results.epochs.push_back(
         {total.loss / count, static_cast<double>(total.correct) / count, seconds.count()});
     progress.end_epoch(results.epochs.back());
+    roles.hand_over(model.parameters());
   }
-
-  Score total;
-  for (const auto& batch : strategy.distribute_dataset(test_batches)) {
-    const auto scores = strategy.run([&](const Batch& mine) { return model.evaluate(mine); }, batch);
-    add(total, strategy.reduce(ReduceOp::kSum, scores));
-  }
-  results.test_accuracy = static_cast<double>(total.correct) / static_cast<double>(total.rows);
+  results.test_accuracy = test_accuracy(strategy, model, test_batches);
   return results;
+}
+
+/// Takes the parameters after each epoch of those who train.
+void evaluate(const Options& options, const Roles& roles) {
+  const Digits digits = load_digits(options.data);
+  const auto test_batches = Dataset<Batch>::from_tensors(digits.test).batch(options.batch);
+  const Mlp model(options.hidden, static_cast<std::uint64_t>(options.seed));
+  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
+    roles.hand_over(model.parameters());
+    fmt::print("evaluator: epoch {}, test accuracy {:.4f}\n", epoch,
+               test_accuracy(get_strategy(), model, test_batches));
+  }
 }
 
 int run(int argc, char** argv) {
@@ -92,11 +112,16 @@ int run(int argc, char** argv) {
       if (session.is_chief()) fmt::print("{}", help_text());
       return EXIT_SUCCESS;
     }
-    const Strategy strategy = make_strategy(*options, session);
+    const Roles roles(session, options->roles);
+    if (roles.evaluates()) {
+      evaluate(*options, roles);
+      return EXIT_SUCCESS;
+    }
+    const Strategy strategy = make_strategy(*options, session, roles);
     std::optional<ResultsFile> file;
-    if (session.is_chief() && !options->json.empty()) file.emplace(options->json);
-    const Results results = train(*options, strategy, session.is_chief());
-    if (session.is_chief()) {
+    if (roles.is_chief() && !options->json.empty()) file.emplace(options->json);
+    const Results results = train(*options, strategy, roles);
+    if (roles.is_chief()) {
       fmt::print("{}: {} replicas, test accuracy {:.4f}\n", results.strategy, results.replicas,
                  results.test_accuracy);
       if (file) file->write(results);

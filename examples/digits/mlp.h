@@ -2,6 +2,7 @@
 // cross-entropy. The arithmetic is Eigen's; the parameters are Cohort's variables.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -36,6 +37,10 @@ class Mlp {
   [[nodiscard]] Step step(const Batch& batch, std::int64_t global_batch) const;
 
   [[nodiscard]] Score evaluate(const Batch& batch) const;
+
+  [[nodiscard]] std::array<cohort::Variable, 4> parameters() const {
+    return {hidden_weights_, hidden_bias_, output_weights_, output_bias_};
+  }
 
  private:
   Mlp(int hidden, std::mt19937_64 random);

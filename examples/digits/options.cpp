@@ -33,6 +33,8 @@ po::options_description describe(Options& options) {
   };
   description.add_options()("help,h", "show this text");
   add("strategy", &options.strategy, "NAME", fmt::format("one of {}", fmt::join(kStrategies, ", ")));
+  add("roles", &options.roles, "LIST",
+      "tasks of the ranks, in their order: evaluator=1,worker=3; or TF_CONFIG for what that variable says");
   add("devices", &options.devices, "L", "replicas in each process, for mirrored and multi_worker_mirrored");
   add("epochs", &options.epochs, "N", "passes over the training images");
   add("batch", &options.batch, "N", "images per step, shared by all replicas");
@@ -52,6 +54,10 @@ void check(const Options& options) {
   require(std::find(kStrategies.begin(), kStrategies.end(), options.strategy) != kStrategies.end(),
           fmt::format("--strategy {} is not known; use one of {}", options.strategy,
                       fmt::join(kStrategies, ", ")));
+  require(options.roles.empty() || options.strategy == "multi_worker_mirrored",
+          fmt::format("--roles {} does not go with --strategy {}, which runs in one process; use "
+                      "multi_worker_mirrored",
+                      options.roles, options.strategy));
   require(options.devices >= 1 && options.devices <= 1024,
           fmt::format("--devices {} is out of range; use 1 to 1024", options.devices));
   const bool one_replica = options.strategy == "default" || options.strategy == "one_device";

@@ -10,6 +10,7 @@ namespace digits {
 
 struct Options {
   std::string strategy = "multi_worker_mirrored";
+  std::string roles;  ///< empty: all ranks train
   int devices = 1;
   int epochs = 60;
   std::int64_t batch = 64;  ///< global: shared by all replicas

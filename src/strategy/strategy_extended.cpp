@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,16 @@ void require_exists(Device device, const std::string& strategy) {
   if (device.kind() == DeviceKind::kCpu) return;
   throw Unavailable("{}: device {} does not exist: this build of Cohort has no GPU support", strategy,
                     to_string(device));
+}
+
+/// Every strategy of the process would say the same.
+void say_once_that_cores_are_shared(const std::string& strategy, int devices, std::size_t cores) {
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    log::warning(
+        "{}: {} devices of a worker share its {} core{} round robin: those that wait yield to the others",
+        strategy, devices, cores, cores == 1 ? "" : "s");
+  });
 }
 
 /// A merge of the only replica needs no meeting: it runs where the replica runs.
@@ -147,7 +158,10 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
 }
 
 std::unique_ptr<ReplicaTeam> StrategyExtended::make_team() const {
-  return std::make_unique<ReplicaTeam>(split_cores(allowed_cores(), local_replicas()));
+  const std::vector<Core> cores = allowed_cores();
+  if (local_replicas() > std::ssize(cores) && layout_.local_rank == 0)
+    say_once_that_cores_are_shared(layout_.name, local_replicas(), cores.size());
+  return std::make_unique<ReplicaTeam>(split_cores(cores, local_replicas()));
 }
 
 void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&)>& body) {

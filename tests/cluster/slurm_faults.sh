@@ -38,6 +38,7 @@ none_work() { [[ -z $(workers) ]]; }
 is_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
 # Read to the end: a pipe that is closed early would look like an answer.
 has_ended() { [[ $(scontrol show job "$job") != *JobState=@(PENDING|RUNNING)* ]]; }
+is_timed_out() { [[ $(scontrol show job "$job") == *JobState=TIMEOUT* ]]; }
 
 # within SECONDS CONDITION...
 within() {
@@ -49,16 +50,17 @@ within() {
   done
 }
 
-# start CASE LAUNCHER: returns when all workers run.
+# start CASE LAUNCHER [OPTION...]: submits with these options, returns when all workers run.
 start() {
-  local start
+  local start launcher=$2
   case=$1
+  shift 2
   for ((start = 0; start < most_starts; start++)); do
     within 60 is_idle || fail "the hosts are not idle: $(sinfo -N)"
     : >"$work/output"
     # Slurm itself shall not end the job because of a lost host.
-    job=$(sbatch --parsable --no-kill --no-requeue --output="$work/output" -N 2 --ntasks-per-node=2 \
-      --wrap "exec '$cohort_run' --launcher $2 '$program' collective none none")
+    job=$(sbatch --parsable --no-kill --no-requeue --output="$work/output" -N 2 --ntasks-per-node=2 "$@" \
+      --wrap "exec '$cohort_run' --launcher $launcher '$program' collective none none")
     within 30 says "all are running|Failing at address: .nil." || fail "the workers do not start"
     crashed_in_mpi_init "$work/output" || return 0
     scancel "$job"
@@ -91,6 +93,17 @@ for launcher in srun mpirun; do
   ip link set n1 down
   ends "worker 2 \(host n1, pid [0-9]+\) is out of reach" "$limit_of_workers"
   ip link set n1 up
+done
+
+# Limits are whole minutes, of which the controller takes stock every 30 s. So that nobody waits for the rest
+# of the minute, its end is moved to now; what follows is Slurm's own way of ending a job in time.
+for launcher in srun mpirun; do
+  start "time limit, $launcher" "$launcher" --time=1
+  scontrol update job="$job" EndTime=now
+  within 40 says "DUE TO TIME LIMIT" || fail "the limit does not end the job"
+  ends "^cohort: interrupted by SIGTERM" "$limit_of_workers"
+  within "$limit_of_job" is_timed_out || fail "the job does not count as out of time: $(scontrol show job "$job")"
+  [[ $(scontrol show job "$job") != *ExitCode=0:0* ]] || fail "the job's status is that of a good one"
 done
 
 start "killed worker" srun

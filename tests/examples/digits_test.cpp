@@ -18,6 +18,7 @@
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Outcome {
   int status = -1;
@@ -28,9 +29,10 @@ std::string replace(std::string text, const std::string& from, const std::string
   return text.replace(text.find(from), from.size(), to);
 }
 
-Outcome run_digits(int ranks, const std::string& options) {
+/// `wrapper` is a command that starts the program, which follows it.
+Outcome run_digits(int ranks, const std::string& options, const std::string& wrapper = "") {
   const std::string launcher = replace(MPIRUN, " N", fmt::format(" {}", ranks));
-  const std::string command = fmt::format("{} {} {} 2>&1 </dev/null", launcher, PROGRAM, options);
+  const std::string command = fmt::format("{} {} {} {} 2>&1 </dev/null", launcher, wrapper, PROGRAM, options);
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {};
   Outcome outcome;
@@ -102,6 +104,30 @@ TEST(Digits, AgreesOnTheLossHoweverReplicasAreSpread) {
       << "the check must be able to fail";
 }
 
+TEST(Digits, EvaluatesBesideTheTraining) {
+  const TemporaryFile file;
+  const Outcome outcome =
+      run_digits(4, fmt::format("--roles evaluator=1,worker=3 --epochs 3 --json {}", file.path()));
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  std::ifstream stream(file.path());
+  const auto results = nlohmann::json::parse(stream);
+  EXPECT_EQ(results["replicas"], 3);
+  EXPECT_THAT(outcome.output, HasSubstr("evaluator: epoch 1, test accuracy"));
+  // The parameters are those that the workers end with.
+  EXPECT_THAT(outcome.output, HasSubstr(fmt::format("evaluator: epoch 3, test accuracy {:.4f}",
+                                                    results["test_accuracy"].get<double>())));
+}
+
+TEST(Digits, EvaluatesNothingWhereTfConfigHasWorkersOnly) {
+  const char* by_rank =
+      R"(sh -c 'TF_CONFIG="{\"cluster\": {\"worker\": [\"a:1\", \"b:1\", \"c:1\"]}, \"task\":)"
+      R"( {\"type\": \"worker\", \"index\": $OMPI_COMM_WORLD_RANK}}" exec "$0" "$@"')";
+  const Outcome outcome = run_digits(3, "--roles TF_CONFIG --epochs 1", by_rank);
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("3 replicas"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("evaluator")));
+}
+
 TEST(Digits, RefusesWhatItCannotUse) {
   struct Case {
     int ranks;
@@ -119,6 +145,9 @@ TEST(Digits, RefusesWhatItCannotUse) {
       Case{1, "--epoch 3", 2, "--epoch"},
       Case{1, "stray", 2, "see --help"},
       Case{2, "--strategy mirrored", 2, "this job has 2 workers"},
+      Case{1, "--strategy mirrored --roles worker=1", 2, "--roles worker=1 does not go with"},
+      Case{2, "--roles worker=3", 2, "are 3 tasks, but the job has 2 workers"},
+      Case{3, "--roles ps=1,worker=2", 1, "MultiWorkerMirroredStrategy: task type 'ps'"},
       Case{1, "--data /nonexistent.csv", 1, "cannot open CSV file '/nonexistent.csv'"},
       Case{1, "--epochs 1 --json /nonexistent/x.json", 1, "cannot write '/nonexistent/x.json'"},
   };

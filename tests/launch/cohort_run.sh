@@ -38,6 +38,9 @@ contains " -x COHORT_LOG_LEVEL " "$command"
 contains " -x NCCL_DEBUG " "$command"
 contains " OMP_NUM_THREADS=$cores " "$command"
 contains " digits two\\ words" "$command"
+contains " OMPI_MCA_pml=ob1 " "$command"
+lacks "OMPI_MCA_pml" "$(OMPI_MCA_pml=cm "${pretend[@]}" "$cohort_run" --dry-run -n 1 digits)"
+lacks "OMPI_MCA_pml" "$("${pretend[@]}" "$cohort_run" --dry-run --hosts n0,n1 digits)"
 lacks " NCCL_DEBUG=" "$command"
 contains " OMP_NUM_THREADS=1 " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((cores + 1)) digits)"
 contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((cores + 1)) digits)"
@@ -55,6 +58,7 @@ command=$(in_allocation "$cohort_run" --dry-run digits)
 contains " srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=3 --ntasks=4 --cpu-bind=cores digits" "$command"
 contains " OMP_NUM_THREADS=3 " "$command"
 contains " mpirun -n 4 " "$(in_allocation "$cohort_run" --dry-run --launcher mpirun digits)"
+lacks "OMPI_MCA_pml" "$(in_allocation "$cohort_run" --dry-run --launcher mpirun digits)"
 # The fullest node counts, wherever it is in the list.
 command=$(in_allocation env "SLURM_TASKS_PER_NODE=1(x2),$((cores + 1))" "$cohort_run" --dry-run --launcher mpirun digits)
 contains " OMP_NUM_THREADS=1 " "$command"
@@ -86,10 +90,10 @@ echo "fed" | does 'cat; echo told >&2; exit 7' >"$scratch/out" 2>"$scratch/err" 
 ((status == 7)) || fail "status 7 becomes $status"
 [[ $(<"$scratch/out") == fed && $(<"$scratch/err") == told ]] || fail "it printed $(cat "$scratch"/{out,err})"
 
-# Starts a launcher in the background and returns when it has written to standard output.
+# start WHAT_IT_DOES [OPTION...]: a launcher in the background; returns when it has written to standard output.
 start() {
   : >"$scratch/out"
-  LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" digits >"$scratch/out" 2>"$scratch/err" &
+  LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" "${@:2}" digits >"$scratch/out" 2>"$scratch/err" &
   job=$!
   until [[ -s $scratch/out ]]; do
     kill -0 "$job" 2>/dev/null || fail "it does not run: $(<"$scratch/err")"
@@ -105,6 +109,19 @@ for signal in INT TERM HUP QUIT USR2; do
   end_of_job
   ((status == 42)) || fail "SIG$signal does not arrive: status $status"
 done
+
+echo "mpirun in an allocation: one SIGTERM, whether Slurm sends it, too, or not"
+# shellcheck disable=SC2016  # expanded by the launcher
+counts_signals='trap "told=\$((told + 1))" TERM; told=0; echo $$
+  until ((told)); do sleep 0.1; done; sleep 1; exit $((40 + told))'
+for slurm_signals in no yes; do
+  SLURM_JOB_ID=7 start "$counts_signals" --launcher mpirun
+  if [[ $slurm_signals == yes ]]; then kill -TERM "$(<"$scratch/out")"; fi
+  kill -TERM "$job"
+  end_of_job
+  ((status == 41)) || fail "Slurm signals: $slurm_signals: status $status"
+done
+
 start 'echo $$; exec sleep 60'
 kill -KILL "$job"
 end_of_job

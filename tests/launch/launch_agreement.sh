@@ -29,4 +29,10 @@ refuses "OMPI_COMM_WORLD_RANK is 'first'; it is a number from 0" \
 said=$("${launcher[@]}" env COHORT_BIND_CORES=false "$program" : -n 2 "$program" 2>&1 </dev/null) ||
   { echo "launch_agreement: one worker without a binding fails: $said" >&2; exit 1; }
 grep -q "^rank 2 of 3:" <<<"$said" || { echo "launch_agreement: 3 workers say: $said" >&2; exit 1; }
+
+# Said once; the program runs.
+said=$("${launcher[@]}" env CUDA_VISIBLE_DEVICES=3 "$program" : -n 2 env CUDA_VISIBLE_DEVICES=0,1 "$program" 2>&1 </dev/null) ||
+  { echo "launch_agreement: workers with other GPUs fail: $said" >&2; exit 1; }
+[[ $(grep -Ec "worker 0 \(host $host, pid [0-9]+\) has 1 GPU, while the other 2 have 2 GPUs" <<<"$said") == 1 ]] ||
+  { echo "launch_agreement: workers with other GPUs say: $said" >&2; exit 1; }
 echo "launch_agreement: passed"

@@ -102,5 +102,28 @@ TEST(Roles, SayWhereTheyAreWrong) {
   EXPECT_THAT(roles(""), ThrowsMessage<InvalidArgument>(HasSubstr("at character 1")));
 }
 
+// The others do not wait for the one that finds its text wrong.
+TEST(Roles, ThatAreWrongOnOneRankAreRefusedOnAll) {
+  if (ranks() < 2) GTEST_SKIP() << "one rank alone among others";
+  const std::string last = describe(session().workers().back());
+  const bool is_last = session().rank() == ranks() - 1;
+  const auto with = [&](const std::string& wrong) {
+    return [=] { RoleClusterResolver(session(), is_last ? wrong : workers(ranks())); };
+  };
+  EXPECT_THAT(with("worker:4"), ThrowsMessage<InvalidArgument>(HasSubstr(last + ": roles 'worker:4'")));
+  EXPECT_THAT(with(workers(ranks() + 1)),
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(last), HasSubstr("but the job has"))));
+  EXPECT_THAT(with("w\xff=" + std::to_string(ranks())),
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(last), HasSubstr("jobs are chief"))));
+}
+
+TEST(Roles, OfTfConfigAreRefusedOnAllWhereOneIsNotInTheCluster) {
+  if (ranks() < 3) GTEST_SKIP() << "two workers and a chief";
+  const int beyond = session().rank() == 1 ? 99 : session().rank();
+  EXPECT_THAT([&] { RoleClusterResolver(session(), TfConfigClusterResolver({}, tf_config(beyond))); },
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr(describe(session().workers()[1])), HasSubstr("has no task 99"))));
+}
+
 }  // namespace
 }  // namespace cohort::testing

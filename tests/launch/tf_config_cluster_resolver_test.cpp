@@ -70,5 +70,14 @@ TEST(TfConfigClusterResolver, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(resolving(R"({"task": 3})"), ThrowsMessage<InvalidArgument>(HasSubstr("task is 3")));
 }
 
+// Whoever writes it out again, as the message does, would run out of stack.
+TEST(TfConfigClusterResolver, RefusesDeepNesting) {
+  const std::string nested = std::string(100'000, '[') + std::string(100'000, ']');
+  EXPECT_THAT(resolving(R"({"task": )" + nested + "}"),
+              ThrowsMessage<InvalidArgument>(HasSubstr("more than 32 levels deep")));
+  EXPECT_THAT(resolving(R"({"cluster": {"worker": )" + nested + "}}"),
+              ThrowsMessage<InvalidArgument>(HasSubstr("more than 32 levels deep")));
+}
+
 }  // namespace
 }  // namespace cohort::testing

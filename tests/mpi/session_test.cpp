@@ -107,6 +107,19 @@ TEST(LaunchAgreement, NamesThoseWithOtherDevices) {
           AllOf(HasSubstr("worker 1 (host n0, pid 11) has 1"), HasSubstr("the other 2 have 2"))));
 }
 
+TEST(LaunchAgreement, WarnsOfThoseWithOtherGpus) {
+  using Gpus = std::vector<std::optional<int>>;
+  EXPECT_EQ(warning_of_other_gpus(kThree, Gpus{2, 2, 2}), "");
+  EXPECT_EQ(warning_of_other_gpus(kThree, Gpus(3)), "");
+  EXPECT_THAT(warning_of_other_gpus(kThree, Gpus{2, 2, 0}),
+              AllOf(HasSubstr("worker 2 (host n1, pid 12) has 0 GPUs, while the other 2 have 2 GPUs"),
+                    HasSubstr("CUDA_VISIBLE_DEVICES"), Not(HasSubstr("worker 0"))));
+  EXPECT_THAT(
+      warning_of_other_gpus(kThree, Gpus{1, 1, {}}),
+      HasSubstr(
+          "worker 2 (host n1, pid 12) has no variable that names its GPUs, while the other 2 have 1 GPU."));
+}
+
 using Places = std::vector<std::optional<LauncherPlace>>;
 
 LauncherPlace place(int rank, int size) { return {"srun", "SLURM_STEP_NUM_TASKS", rank, size}; }

@@ -7,6 +7,7 @@
 //     MultiWorkerMirroredStrategy strategy(roles);
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -16,31 +17,36 @@
 
 namespace cohort {
 
+/// A cluster as one process sees it, and the process's own task in it.
+struct ClusterPlace {
+  ClusterSpec spec;
+  Task task;
+};
+
 class RoleClusterResolver final : public ClusterResolver {
  public:
   /// Ranks take the tasks in this order: with `ps=1,worker=3`, rank 0 is the `ps`. Collective; `session`, an
   /// mpi::Session, outlives the resolver.
-  /// @throws InvalidArgument for text of another form, and numbers that are not those of the job; on all of
-  /// them, where they have different texts.
+  /// @throws InvalidArgument on all of them, naming the worker, for text of another form, numbers that are
+  /// not those of the job, and texts that differ.
   RoleClusterResolver(Bootstrap& session, std::string_view roles);
 
   /// Each process has the task that `description` gives it, as a TfConfigClusterResolver does. Collective.
-  /// @throws InvalidArgument on all of them, naming workers with the same task, or with a cluster of their
-  /// own.
+  /// @throws InvalidArgument on all of them, naming workers with the same task, with one that is not in the
+  /// cluster, or with a cluster of their own.
   RoleClusterResolver(Bootstrap& session, const ClusterResolver& description);
 
-  [[nodiscard]] ClusterSpec cluster_spec() const override { return spec_; }
-  [[nodiscard]] std::optional<std::string> task_type() const override { return task_.type; }
-  [[nodiscard]] std::optional<int> task_id() const override { return task_.id; }
+  [[nodiscard]] ClusterSpec cluster_spec() const override { return place_.spec; }
+  [[nodiscard]] std::optional<std::string> task_type() const override { return place_.task.type; }
+  [[nodiscard]] std::optional<int> task_id() const override { return place_.task.id; }
 
   /// Those that this task works with.
   [[nodiscard]] Bootstrap* bootstrap() const override { return group_.get(); }
 
  private:
-  void join(Bootstrap& session);
+  RoleClusterResolver(Bootstrap& session, const std::function<ClusterPlace()>& find_place);
 
-  ClusterSpec spec_;
-  Task task_;
+  ClusterPlace place_;
   std::unique_ptr<Bootstrap> group_;
 };
 

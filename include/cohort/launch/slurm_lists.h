@@ -7,8 +7,8 @@
 
 namespace cohort {
 
-/// More hosts or tasks than any cluster has; longer lists are refused.
-inline constexpr int kMostSlurmEntries = 1'000'000;
+/// More hosts than any cluster has; longer lists are refused.
+inline constexpr int kMostSlurmEntries = 250'000;
 
 /// The hosts of `n[1-2],m5,rack[08-11]s[0,2]`, in order: ranges keep their zeros, several brackets
 /// combine, the last one fastest. @throws InvalidArgument saying at which character the list is wrong.

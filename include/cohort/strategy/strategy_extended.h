@@ -38,6 +38,7 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
+  int local_rank = 0;  ///< this worker's number on its node
 
   /// Where the single copy of each variable lives; absent: a component on each of `devices`.
   std::optional<Device> parameter_device = {};

@@ -237,7 +237,10 @@ Steps agree_on_tuning(Seat& seat) {
   const std::string shape = shape_of(seat.group());
   TuningStore& store = TuningStore::of_this_process();
   if (seat.place().rank == 0) {
-    if (const std::optional<TuningTable> table = store.find(TuningScope::kNode, shape)) word = {*table, true};
+    if (const std::optional<TuningTable> table = store.find(TuningScope::kNode, shape))
+      word = {*table, true};
+    else if (seat.group().size() > seat.group().memory().cores())
+      word.known = true;  // members that take turns on the cores would time the scheduler, for long
   }
   Steps publication = small_part(seat, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
                                  reinterpret_cast<std::byte*>(&word), sizeof word);

@@ -1,0 +1,32 @@
+# add_fuzz_target(name SOURCES name.cpp LINKS launch CORPUS corpus/name)
+#
+# SOURCES define cohort::fuzz::fuzz_one (tests/fuzz/fuzz_one.h). Makes the CTest entry
+# fuzz.name, which replays the corpus and mutations of it, and, with COHORT_SANITIZE=fuzzer,
+# the program name_fuzz for libFuzzer: bin/name_fuzz -max_total_time=60 NEW_CORPUS CORPUS
+function(add_fuzz_target name)
+  cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;LINKS" ${ARGN})
+  list(TRANSFORM ARG_LINKS PREPEND cohort_)
+  set(harness ${cohort_SOURCE_DIR}/tests/fuzz)
+  foreach(kind IN ITEMS replay fuzz)
+    set(main ${harness}/replay.cpp)
+    if(kind STREQUAL "fuzz")
+      if(NOT COHORT_SANITIZE STREQUAL "fuzzer")
+        continue()
+      endif()
+      set(main ${harness}/libfuzzer.cpp)
+    endif()
+    add_executable(${name}_${kind} ${ARG_SOURCES} ${harness}/parse_or_refuse.cpp ${main})
+    target_include_directories(${name}_${kind} PRIVATE ${harness})
+    target_link_libraries(${name}_${kind} PRIVATE ${ARG_LINKS} cohort_base cohort_warnings)
+  endforeach()
+  if(TARGET ${name}_fuzz)
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+    if(NOT TARGET fuzz_targets)
+      add_custom_target(fuzz_targets)  # all that the build preset `fuzz` makes
+    endif()
+    add_dependencies(fuzz_targets ${name}_fuzz)
+  endif()
+  cmake_path(ABSOLUTE_PATH ARG_CORPUS)
+  add_test(NAME fuzz.${name} COMMAND ${name}_replay ${ARG_CORPUS})
+  set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 120)
+endfunction()

@@ -1,0 +1,39 @@
+// The roles of the ranks: all of them train, or one evaluates what the others train.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <cohort/collective/communicator.h>
+#include <cohort/launch/role_cluster_resolver.h>
+#include <cohort/value/variable.h>
+
+namespace digits {
+
+class Roles {
+ public:
+  /// `list` is as a RoleClusterResolver takes it, `TF_CONFIG` for what that variable says to each process, or
+  /// empty: all train. Collective; the session outlives the roles.
+  /// @throws UsageError, on all ranks, for roles that do not fit.
+  Roles(cohort::Bootstrap& session, const std::string& list);
+
+  /// The tasks of this job, or null where all train.
+  [[nodiscard]] const cohort::ClusterResolver* resolver() const { return resolver_ ? &*resolver_ : nullptr; }
+  [[nodiscard]] bool evaluates() const { return resolver_ && resolver_->task_type() == "evaluator"; }
+  /// The first of those who train: it reports.
+  [[nodiscard]] bool is_chief() const { return is_chief_; }
+
+  /// Copies the chief's parameters to the evaluator, which waits for them; the others go on. Does nothing
+  /// without an evaluator.
+  void hand_over(std::span<const cohort::Variable> parameters) const;
+
+ private:
+  std::optional<cohort::RoleClusterResolver> resolver_;
+  bool is_chief_ = false;
+  std::unique_ptr<cohort::Bootstrap> pair_;  ///< chief and evaluator
+  std::unique_ptr<cohort::Communicator> way_to_evaluator_;
+};
+
+}  // namespace digits

@@ -1,0 +1,31 @@
+#include <cohort/cluster/visible_gpus.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace cohort {
+namespace {
+
+bool is_gpu(std::string_view entry) {
+  if (entry.starts_with("GPU-") || entry.starts_with("MIG-")) return true;
+  return !entry.empty() && std::ranges::all_of(entry, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+}  // namespace
+
+std::optional<int> visible_gpus(const Environment& variables) {
+  const auto found = variables.find("CUDA_VISIBLE_DEVICES");
+  if (found == variables.end()) return number_in(variables, "SLURM_GPUS_ON_NODE");
+  const std::string_view list = found->second;
+  int count = 0;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    if (!is_gpu(list.substr(begin, end - begin))) break;
+    ++count;
+    begin = end + 1;
+  }
+  return count;
+}
+
+}  // namespace cohort

@@ -1,0 +1,22 @@
+// What a fuzz target is made of: one parser behind `fuzz_one`. The same source makes a CTest
+// entry, which replays a corpus, and under Clang a program for libFuzzer (cmake/FuzzTarget.cmake).
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string_view>
+
+#include <cohort/base/error.h>
+
+namespace cohort::fuzz {
+
+/// Feeds the parser `input`, which can be anything. Each target defines it.
+/// @throws whatever is a finding; so do sanitizers' reports and time limits count as findings.
+void fuzz_one(std::string_view input);
+
+/// Runs `parse`, which may refuse its input by an Error with one of these codes and a message.
+/// @throws std::logic_error when it ends by another exception.
+void parse_or_refuse(const std::function<void()>& parse,
+                     std::initializer_list<ErrorCode> refusals = {ErrorCode::kInvalidArgument});
+
+}  // namespace cohort::fuzz

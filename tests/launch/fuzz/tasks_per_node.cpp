@@ -1,0 +1,16 @@
+#include <stdexcept>
+
+#include <cohort/launch/slurm_lists.h>
+
+#include "fuzz_one.h"
+
+namespace cohort::fuzz {
+
+void fuzz_one(std::string_view input) {
+  parse_or_refuse([&] {
+    for (const int tasks : expand_tasks_per_node(input))
+      if (tasks < 0) throw std::runtime_error("a number of tasks below 0");
+  });
+}
+
+}  // namespace cohort::fuzz

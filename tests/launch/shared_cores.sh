@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Workers and devices that outnumber the cores are told so once per node; those that do not, not.
+#
+#   shared_cores.sh MULTI_WORKER_MIRRORED LAUNCHER...     N in LAUNCHER stands for the number of ranks
+set -euo pipefail
+program=$1
+shift
+launcher=" $* "
+export OMPI_MCA_hwloc_base_binding_policy=none
+
+fail() { echo "shared_cores: $*" >&2; exit 1; }
+
+# said RANKS DEVICES [VARIABLE=VALUE...]: what the workers say on a single core.
+core=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
+said() {
+  local ranks=$1 devices=$2 command
+  shift 2
+  read -ra command <<<"${launcher/ N / $ranks }"
+  env "$@" taskset -c "$core" "${command[@]}" "$program" "$devices" 2>&1 </dev/null ||
+    fail "$ranks workers with $devices devices fail"
+}
+# times COUNT TEXT OUTPUT
+times() {
+  [[ $(grep -cF "$2" <<<"$3") == "$1" ]] || fail "expected '$2' $1 times in: $3"
+}
+
+output=$(said 1 1)
+times 0 "share" "$output"
+
+output=$(said 3 1)
+times 1 "worker 0: the 3 workers of host $(hostname) share 1 core:" "$output"
+times 0 "devices of a worker" "$output"
+
+output=$(said 2 2)
+times 1 "worker 0: the 2 workers of host $(hostname) share 1 core:" "$output"
+times 1 "worker 0: MultiWorkerMirroredStrategy: 2 devices of a worker share its 1 core round robin" "$output"
+
+# Who is not bound by Cohort shares all the same.
+times 1 "the 2 workers of host" "$(said 2 1 COHORT_BIND_CORES=false)"
+echo "shared_cores: passed"
