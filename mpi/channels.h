@@ -5,9 +5,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <span>
-#include <utility>
 
 #include <cohort/collective/transport.h>
 
@@ -29,10 +28,6 @@ class Channels {
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  /// Channels of these workers alone, numbered anew in this order. Collective over them, and blocks in MPI.
-  /// @throws Unimplemented where workers have several members, of which not all need be in the group.
-  [[nodiscard]] std::shared_ptr<Channels> split(std::span<const int> workers) const;
-
   [[nodiscard]] Gate& gate() const noexcept { return runtime_->gate(); }
   /// The longest message that none of the workers' MPI keeps back until it is received.
   [[nodiscard]] std::size_t message_bytes() const noexcept { return message_bytes_; }
@@ -43,25 +38,21 @@ class Channels {
   }
   [[nodiscard]] int worker_of(int member) const noexcept { return member / members_; }
 
-  /// What a message between two members is tagged with.
-  [[nodiscard]] int tag(int from, int to, int tag) const noexcept {
-    return (from % members_ * members_ + to % members_) * (kNoteTag + 1) + tag;
+  /// How many groups, the whole included, tags can tell apart.
+  [[nodiscard]] std::int64_t groups() const noexcept { return groups_; }
+
+  /// What a message between two members of a group is tagged with.
+  [[nodiscard]] int tag(int group, int from, int to, int tag) const noexcept {
+    return ((group * members_ + from % members_) * members_ + to % members_) * (kNoteTag + 1) + tag;
   }
 
   /// Something may still be on its way: the communicators are never freed.
   void leave_open() noexcept { left_open_ = true; }
 
  private:
-  /// Of workers with a member each.
-  Channels(std::shared_ptr<Runtime> runtime, Comm collectives, Comm messages, std::size_t message_bytes)
-      : runtime_(std::move(runtime)),
-        members_(1),
-        collectives_(std::move(collectives)),
-        messages_(std::move(messages)),
-        message_bytes_(message_bytes) {}
-
   std::shared_ptr<Runtime> runtime_;
   int members_;
+  std::int64_t groups_ = 1;
   Comm collectives_;
   Comm messages_;
   std::size_t message_bytes_ = 0;

@@ -1,5 +1,7 @@
 #include "gate.h"
 
+#include <thread>
+
 #include <mpi.h>
 
 #include <cohort/base/error.h>
@@ -18,8 +20,14 @@ Gate::Pass Gate::enter() {
 
 Gate::Pass Gate::try_enter() {
   require_thread();
-  if (waiting_.load(std::memory_order_relaxed) > 0) return {};
-  return {mutex_, std::try_to_lock};
+  if (waiting_.load(std::memory_order_relaxed) == 0) {
+    Pass pass(mutex_, std::try_to_lock);
+    if (pass) return pass;
+  }
+  // Who is inside may need this core: MPI gives its own away while it is idle, and who asks again and
+  // again does not.
+  std::this_thread::yield();
+  return {};
 }
 
 bool Gate::any_thread() const noexcept { return thread_level_ >= MPI_THREAD_SERIALIZED; }

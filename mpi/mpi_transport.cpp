@@ -16,10 +16,26 @@ int to_count(std::size_t bytes) {
 
 }  // namespace
 
+MpiTransport::MpiTransport(std::shared_ptr<Channels> channels, int rank)
+    : channels_(std::move(channels)),
+      numbers_(std::make_shared<GroupNumbers>(channels_->groups())),
+      place_(rank) {}
+
+MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> members, const GroupName& name)
+    : channels_(parent.channels_), numbers_(parent.numbers_), group_(name.number), place_(parent.place_) {
+  places_.reserve(members.size());
+  for (const int member : members) places_.push_back(parent.place_of(member));
+  numbers_->take(name);
+}
+
+// A group's number is free again when nothing with it can be on its way.
 MpiTransport::~MpiTransport() {
   try {
     const Gate::Pass pass = channels_->gate().enter();
-    if (noted_ || free_.size() < pending_.size()) leave_open();
+    if (noted_ || free_.size() < pending_.size())
+      leave_open();
+    else if (group_ != 0)
+      numbers_->give_back(group_);
   } catch (const std::exception&) {
     leave_open();  // this thread may not call MPI
   }
@@ -46,16 +62,16 @@ Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
 Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byte> data) {
   const Gate::Pass pass = channels_->gate().enter();
   const Ticket ticket = new_ticket(false, data.size());
-  requests_[ticket] = isend(data.data(), to_count(data.size()), MPI_BYTE, channels_->worker_of(to.member),
-                            channels_->tag(rank_, to.member, to.tag), channels_->comm(to.channel));
+  requests_[ticket] = isend(data.data(), to_count(data.size()), MPI_BYTE, worker_of(to.member),
+                            tag_to(to.member, to.tag), channels_->comm(to.channel));
   return ticket;
 }
 
 Transport::Ticket MpiTransport::receive(const Address& from, std::span<std::byte> room) {
   const Gate::Pass pass = channels_->gate().enter();
   const Ticket ticket = new_ticket(true, 0);
-  requests_[ticket] = irecv(room.data(), to_count(room.size()), MPI_BYTE, channels_->worker_of(from.member),
-                            channels_->tag(from.member, rank_, from.tag), channels_->comm(from.channel));
+  requests_[ticket] = irecv(room.data(), to_count(room.size()), MPI_BYTE, worker_of(from.member),
+                            tag_from(from.member, from.tag), channels_->comm(from.channel));
   return ticket;
 }
 
@@ -92,8 +108,8 @@ void MpiTransport::cancel(Ticket ticket) {
 void MpiTransport::tell(int member, std::string_view note) {
   const Gate::Pass pass = channels_->gate().enter();
   noted_ = true;
-  outbox_.send(channels_->comm(Channel::kCollective), channels_->worker_of(member),
-               channels_->tag(rank_, member, kNoteTag), std::as_bytes(std::span(note)));
+  outbox_.send(channels_->comm(Channel::kCollective), worker_of(member), tag_to(member, kNoteTag),
+               std::as_bytes(std::span(note)));
 }
 
 std::optional<Transport::Note> MpiTransport::hear() {
@@ -102,21 +118,28 @@ std::optional<Transport::Note> MpiTransport::hear() {
   static_cast<void>(outbox_.advance());
   MPI_Comm comm = channels_->comm(Channel::kCollective);
   for (int number = 0; number < channels_->members_per_worker(); ++number) {
-    const int tag = channels_->tag(number, rank_, kNoteTag);
+    const int tag = channels_->tag(group_, number, place_, kNoteTag);
     const std::optional<Envelope> envelope = iprobe_any(tag, comm);
     if (!envelope) continue;
     noted_ = true;
-    const int from = envelope->source * channels_->members_per_worker() + number;
-    Note note{from, std::string(envelope->bytes, '\0')};
-    recv(note.text.data(), to_count(note.text.size()), MPI_BYTE, envelope->source, tag, comm);
-    return note;
+    std::string text(envelope->bytes, '\0');
+    recv(text.data(), to_count(text.size()), MPI_BYTE, envelope->source, tag, comm);
+    if (const auto from = member_at(envelope->source * channels_->members_per_worker() + number))
+      return Note{*from, std::move(text)};
+    // Otherwise it is from a member of a former group with this number, which told this member too late.
   }
   return std::nullopt;
 }
 
-std::unique_ptr<Transport> MpiTransport::split(std::span<const int> members) {
-  const auto own = static_cast<int>(std::ranges::find(members, rank_) - members.begin());
-  return std::make_unique<MpiTransport>(channels_->split(members), own);
+std::optional<int> MpiTransport::member_at(int place) const {
+  if (places_.empty()) return place;
+  const auto at = std::ranges::find(places_, place);
+  if (at == places_.end()) return std::nullopt;
+  return static_cast<int>(at - places_.begin());
+}
+
+std::unique_ptr<Transport> MpiTransport::split(std::span<const int> members, const GroupName& name) {
+  return std::unique_ptr<Transport>(new MpiTransport(*this, members, name));
 }
 
 }  // namespace cohort::mpi

@@ -15,7 +15,7 @@ namespace cohort::mpi {
 
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(std::shared_ptr<Channels> channels, int rank) : channels_(std::move(channels)), rank_(rank) {}
+  MpiTransport(std::shared_ptr<Channels> channels, int rank);
   ~MpiTransport() override;
 
   MpiTransport(const MpiTransport&) = delete;
@@ -27,12 +27,16 @@ class MpiTransport final : public Transport {
   void cancel(Ticket ticket) override;
   void tell(int member, std::string_view note) override;
   [[nodiscard]] std::optional<Note> hear() override;
-  /// Blocks in MPI. @throws Unimplemented where workers have several members.
-  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members) override;
+  [[nodiscard]] GroupOffer group_offer() const override { return numbers_->offer(); }
+  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members,
+                                                 const GroupName& name) override;
   [[nodiscard]] bool any_thread() const noexcept override { return channels_->gate().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return channels_->message_bytes(); }
 
  private:
+  /// Of a group.
+  MpiTransport(const MpiTransport& parent, std::span<const int> members, const GroupName& name);
+
   struct Pending {
     bool receives = false;
     bool completed = false;
@@ -44,8 +48,24 @@ class MpiTransport final : public Transport {
   void sweep();
   void leave_open() noexcept;
 
+  /// A member of this group among those that share the channels.
+  [[nodiscard]] int place_of(int member) const noexcept {
+    return places_.empty() ? member : places_[static_cast<std::size_t>(member)];
+  }
+  [[nodiscard]] std::optional<int> member_at(int place) const;
+  [[nodiscard]] int worker_of(int member) const noexcept { return channels_->worker_of(place_of(member)); }
+  [[nodiscard]] int tag_to(int member, int tag) const noexcept {
+    return channels_->tag(group_, place_, place_of(member), tag);
+  }
+  [[nodiscard]] int tag_from(int member, int tag) const noexcept {
+    return channels_->tag(group_, place_of(member), place_, tag);
+  }
+
   std::shared_ptr<Channels> channels_;
-  int rank_;
+  std::shared_ptr<GroupNumbers> numbers_;
+  int group_ = 0;
+  std::vector<int> places_;       ///< of the group's members; empty where they are all who share the channels
+  int place_;                     ///< of this member
   RequestSet requests_{0};        ///< by ticket
   std::vector<Pending> pending_;  ///< by ticket
   std::uint64_t sweeps_ = 1;

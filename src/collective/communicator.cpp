@@ -288,12 +288,12 @@ CommunicationScope::~CommunicationScope() {
 }
 
 std::vector<Communicator::Recruit> Communicator::recruit(std::optional<int> color, int key,
-                                                         const std::array<std::uint64_t, 2>& brought) {
+                                                         const Brought& brought) {
   struct Entry {
     std::int64_t takes_part = 0;
     std::int64_t color = 0;
     std::int64_t key = 0;
-    std::array<std::uint64_t, 2> brought{};
+    Brought brought;
   };
   constexpr std::int64_t kWords = sizeof(Entry) / sizeof(std::int64_t);
   const Entry own{color.has_value() ? 1 : 0, color.value_or(0), key, brought};

@@ -1,7 +1,12 @@
 // Groups split off communicators of threads, on one node and on several that are pretended.
+#include <memory>
+#include <vector>
+
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cohort/collective/group_numbers.h>
 #include <cohort/device/node_heap.h>
 
 #include "groups_contract.h"
@@ -11,6 +16,9 @@
 namespace cohort::testing {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
 constexpr CommunicationOptions kShort{.timeout_seconds = 0.5};
 
 class GroupsOfThreads : public ::testing::TestWithParam<int> {};
@@ -18,6 +26,9 @@ class GroupsOfThreads : public ::testing::TestWithParam<int> {};
 TEST_P(GroupsOfThreads, HaveTheirMembersInOrder) { for_each_member(GetParam(), check_split); }
 TEST_P(GroupsOfThreads, AreUsedBesideEachOther) {
   for_each_member(GetParam(), check_groups_beside_each_other);
+}
+TEST_P(GroupsOfThreads, KeepTheirMessages) {
+  for_each_member(GetParam(), check_messages_stay_in_their_group);
 }
 TEST_P(GroupsOfThreads, NeedEverybodyToSplit) {
   for_each_member(GetParam(), check_split_without_agreement);
@@ -63,6 +74,25 @@ TEST_P(GroupsBetweenNodes, AreOfOneNodeWhereTheirMembersAre) {
     const int node = communicator.members()[static_cast<std::size_t>(communicator.rank())].worker;
     EXPECT_EQ(communicator.split(node)->name(), "node");
     EXPECT_EQ(communicator.split(0)->name(), "network");
+  });
+}
+
+TEST(GroupsBetweenNodes, AreSoManyAtATime) {
+  for_each_member(Layout{2, 1}, [](Communicator& communicator) {
+    std::vector<std::unique_ptr<Communicator>> groups;
+    const auto fill = [&] {
+      while (groups.size() + 1 < GroupOffer::kNumbers) groups.push_back(communicator.split(0));
+    };
+    fill();
+    EXPECT_THAT([&] { static_cast<void>(communicator.split(0)); },
+                ThrowsMessage<Unavailable>(HasSubstr("some must go first")));
+    communicator.barrier();
+    groups.back()->barrier();
+    groups.erase(groups.begin() + 5, groups.begin() + 9);
+    communicator.barrier();
+    fill();
+    groups[5]->barrier();
+    groups.back()->barrier();
   });
 }
 

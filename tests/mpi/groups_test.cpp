@@ -15,6 +15,10 @@ TEST(GroupsOfRanks, HaveTheirMembersInOrder) { testing::check_split(*make_commun
 
 TEST(GroupsOfRanks, AreUsedBesideEachOther) { testing::check_groups_beside_each_other(*make_communicator()); }
 
+TEST(GroupsOfRanks, KeepTheirMessages) {
+  testing::check_messages_stay_in_their_group(*make_communicator());
+}
+
 TEST(GroupsOfRanks, NeedEverybodyToSplit) {
   const auto communicator = make_communicator();
   testing::check_split_without_agreement(*communicator);
@@ -48,7 +52,7 @@ TEST(GroupsOfRanks, MayBeMadeWithoutTakingMemoryOrContexts) {
   const std::size_t growths = NodeHeap::of_this_process()->statistics().growths;
   const int place = free_place_for_communicators();
   // Between nodes each split takes several rounds over the network.
-  split_often(communicator->name() == "network" ? 400 : 2000);
+  split_often(communicator->name() == "network" ? 600 : 2000);
   EXPECT_EQ(NodeHeap::of_this_process()->statistics().growths, growths);
   EXPECT_LT(free_place_for_communicators(), place + 50);
 }

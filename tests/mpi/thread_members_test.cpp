@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "collective_contract.h"
+#include "groups_contract.h"
 #include "rank_values.h"
 #include "reproducible_contract.h"
 
@@ -54,6 +55,16 @@ TEST(ThreadMembers, Arguments) { on_members(testing::check_arguments); }
 TEST(ThreadMembers, Mismatch) { on_members(testing::check_mismatch); }
 TEST(ThreadMembers, Missing) {
   on_members(testing::check_missing, {.timeout_seconds = 0.5});
+  meet();
+}
+
+TEST(ThreadMembers, Groups) {
+  on_members(testing::check_split);
+  on_members(testing::check_groups_beside_each_other);
+  on_members(testing::check_messages_stay_in_their_group);
+  on_members(testing::check_split_without_agreement);
+  on_members(testing::check_errors_stay_in_their_group);
+  on_members(testing::check_leaving_a_group);
   meet();
 }
 

@@ -65,15 +65,18 @@ std::optional<Transport::Note> ThreadTransport::hear() {
   return note;
 }
 
-std::unique_ptr<Transport> ThreadTransport::split(std::span<const int> members) {
+std::unique_ptr<Transport> ThreadTransport::split(std::span<const int> members, const GroupName& name) {
   std::vector<int> ranks(members.begin(), members.end());
   const auto own = static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin());
-  const int number = splits_[ranks]++;
   const std::lock_guard lock(board_->mutex_);
-  std::weak_ptr<Switchboard>& entry = board_->groups_[{std::move(ranks), number}];
+  std::weak_ptr<Switchboard>& entry = board_->groups_[{std::move(ranks), name.number}];
   std::shared_ptr<Switchboard> group = entry.lock();
   if (group == nullptr) entry = group = std::make_shared<Switchboard>(static_cast<int>(members.size()));
-  return std::make_unique<ThreadTransport>(std::move(group), own);
+  auto transport = std::make_unique<ThreadTransport>(std::move(group), own);
+  transport->group_ = name.number;
+  transport->numbers_ = numbers_;
+  numbers_->take(name);
+  return transport;
 }
 
 }  // namespace cohort::testing

@@ -32,13 +32,16 @@ class Switchboard {
   std::mutex mutex_;
   std::map<Line, std::deque<std::shared_ptr<Parcel>>> sent_;
   std::vector<std::deque<Transport::Note>> notes_;  ///< by receiver
-  /// Of groups, by their members and by how many these had together before.
+  /// Of groups, by their members and numbers.
   std::map<std::pair<std::vector<int>, int>, std::weak_ptr<Switchboard>> groups_;
 };
 
 class ThreadTransport : public Transport {
  public:
   ThreadTransport(std::shared_ptr<Switchboard> board, int rank) : board_(std::move(board)), rank_(rank) {}
+  ~ThreadTransport() override {
+    if (group_ != 0) numbers_->give_back(group_);
+  }
 
   [[nodiscard]] Ticket send(const Address& to, std::span<const std::byte> data) override;
   [[nodiscard]] Ticket receive(const Address& from, std::span<std::byte> room) override;
@@ -46,7 +49,9 @@ class ThreadTransport : public Transport {
   void cancel(Ticket ticket) override;
   void tell(int member, std::string_view note) override;
   [[nodiscard]] std::optional<Note> hear() override;
-  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members) override;
+  [[nodiscard]] GroupOffer group_offer() const override { return numbers_->offer(); }
+  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members,
+                                                 const GroupName& name) override;
   [[nodiscard]] bool any_thread() const noexcept override { return true; }
 
  private:
@@ -60,7 +65,8 @@ class ThreadTransport : public Transport {
 
   std::shared_ptr<Switchboard> board_;
   int rank_;
-  std::map<std::vector<int>, int> splits_;  ///< into groups of these members
+  int group_ = 0;
+  std::shared_ptr<GroupNumbers> numbers_ = std::make_shared<GroupNumbers>(GroupOffer::kNumbers);
   Ticket next_ = 0;
   std::map<Ticket, Pending> pending_;  ///< receives of one line complete in the order of their tickets
 };

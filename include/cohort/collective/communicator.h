@@ -26,6 +26,7 @@
 #include <cohort/collective/call_options.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communication_options.h>
+#include <cohort/collective/group_numbers.h>
 #include <cohort/collective/tuning.h>
 #include <cohort/collective/work.h>
 #include <cohort/device/tensor.h>
@@ -126,13 +127,20 @@ class Communicator {
   /// of `key`, and of their ranks here where keys are equal; who passes no color takes part in the call and
   /// gets null. Collective over all members, and blocking. A group keeps this communicator's options and
   /// nothing else of it: both are used, fail and go independently of each other.
-  /// @throws as any collective; Unavailable on the whole group when a member has no memory for its seat.
+  /// @throws as any collective; Unavailable on the whole group when a member has no memory for its seat, or
+  /// when one of several nodes has members that are in 511 such groups already.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
+
+  /// What a member wants the others of its group to know.
+  struct Brought {
+    std::array<std::uint64_t, 2> seat{};  ///< where it is to be found on its node; twice 0 when nowhere
+    GroupOffer group;                     ///< what it has for the name of a group over several nodes
+  };
 
   /// A member of a group that is being split off.
   struct Recruit {
-    int rank = 0;                            ///< in the communicator that is split
-    std::array<std::uint64_t, 2> brought{};  ///< what it wants the others to know
+    int rank = 0;  ///< in the communicator that is split
+    Brought brought;
   };
 
   /// What its calls follow, and whoever packs tensors for them.
@@ -147,8 +155,7 @@ class Communicator {
 
   /// The exchange with which `split` begins: the members of this member's group, in their new order; none
   /// where it takes part in no group.
-  [[nodiscard]] std::vector<Recruit> recruit(std::optional<int> color, int key,
-                                             const std::array<std::uint64_t, 2>& brought);
+  [[nodiscard]] std::vector<Recruit> recruit(std::optional<int> color, int key, const Brought& brought);
 
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.

@@ -18,6 +18,8 @@
 #include <string>
 #include <string_view>
 
+#include <cohort/collective/group_numbers.h>
+
 namespace cohort {
 
 class Transport {
@@ -66,9 +68,14 @@ class Transport {
   /// is busy elsewhere, shorter ones pay their fixed cost too often.
   [[nodiscard]] virtual std::size_t message_bytes() const noexcept { return std::size_t{56} << 10; }
 
+  /// What this member has for the name of a group.
+  [[nodiscard]] virtual GroupOffer group_offer() const = 0;
+
   /// A transport among these members alone, numbered anew in this order; nothing that goes through one of
-  /// the two is seen by the other. Collective over `members`, all of whom are known to call it.
-  [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members) = 0;
+  /// the two is seen by the other, while both live. Each of them makes its own, with the name that their
+  /// offers combine to; sends nothing.
+  [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members,
+                                                         const GroupName& name) = 0;
 
   /// Whether any thread may use it, one at a time; otherwise only the one that made it.
   [[nodiscard]] virtual bool any_thread() const noexcept = 0;

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 namespace cohort::network {
-Bridge::Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topology topology)
+Bridge::Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topology topology,
+               std::uint64_t generation)
     : topology_(std::move(topology)),
       any_thread_(transport->any_thread()),
       wires_{Wire(*transport, 0), Wire(*transport, kFirstUrgentTag)},
       transport_(std::move(transport)),
       inquest_(*transport_, topology_, member.group().members()),
-      messages_(wires_.front(), topology_.rank(), member.group().members()),
+      messages_(wires_.front(), topology_.rank(), member.group().members(), generation),
       links_{Link(member.seat(Priority::kNormal), wires_.front(), inquest_, topology_),
              Link(member.seat(Priority::kUrgent), wires_.back(), inquest_, topology_)} {}
 
@@ -20,7 +21,8 @@ std::optional<Error> Bridge::look_around(const CollectiveCall& call, const node:
   return link(call.priority).look_around(call, waiting);
 }
 
-std::shared_ptr<node::Outside> Bridge::split(std::span<const int> ranks, node::Member& member) {
+std::shared_ptr<node::Outside> Bridge::split(std::span<const int> ranks, const GroupOffer& offer,
+                                             node::Member& member) {
   std::vector<int> numbers(static_cast<std::size_t>(topology_.nodes()), -1);  // of the group's nodes
   std::vector<int> node_of;
   int nodes = 0;
@@ -30,8 +32,17 @@ std::shared_ptr<node::Outside> Bridge::split(std::span<const int> ranks, node::M
     node_of.push_back(number);
   }
   if (nodes == 1) return nullptr;
+  const std::optional<GroupName> name = offer.name();
+  if (!name) {
+    throw Unavailable(
+        "split: the members of this group over {} nodes have no number left in common; they are in up to {} "
+        "groups "
+        "over nodes each, of which some must go first",
+        nodes, GroupOffer::kNumbers - 1);
+  }
   const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());
-  return std::make_shared<Bridge>(member, transport_->split(ranks), Topology(node_of, own));
+  return std::make_shared<Bridge>(member, transport_->split(ranks, *name), Topology(node_of, own),
+                                  name->generation);
 }
 
 }  // namespace cohort::network

@@ -19,7 +19,9 @@ namespace cohort::network {
 
 class Bridge final : public node::Outside {
  public:
-  Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topology topology);
+  /// `generation` is that of its group.
+  Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topology topology,
+         std::uint64_t generation = 0);
 
   [[nodiscard]] Steps carry_out(const CollectiveCall& call) override {
     return link(call.priority).carry_out(call);
@@ -31,7 +33,8 @@ class Bridge final : public node::Outside {
                                                  const node::Waiting& waiting) override;
   void tell(const Error& failure) override { inquest_.report(failure); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return links_.front().tuning(); }
-  [[nodiscard]] std::shared_ptr<node::Outside> split(std::span<const int> ranks,
+  [[nodiscard]] GroupOffer group_offer() const override { return transport_->group_offer(); }
+  [[nodiscard]] std::shared_ptr<node::Outside> split(std::span<const int> ranks, const GroupOffer& offer,
                                                      node::Member& member) override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 

@@ -15,6 +15,7 @@ namespace {
 struct Label {
   std::uint64_t elements = 0;
   std::uint64_t dtype = 0;
+  std::uint64_t generation = 0;
 };
 
 /// Contents up to here travel with the label; the sender need not wait for its receiver then.
@@ -30,7 +31,7 @@ Steps RemoteMessages::send(const CollectiveCall& call) {
   const Transport::Address to{Transport::Channel::kMessage, call.root, call.tag};
   const std::size_t carried = bytes <= kShortBytes ? bytes : 0;
   const Wire::Room room = wire_.room(sizeof(Label) + carried);
-  const Label label{call.elements, static_cast<std::uint64_t>(call.dtype)};
+  const Label label{call.elements, static_cast<std::uint64_t>(call.dtype), generation_};
   std::memcpy(room.data(), &label, sizeof label);
   if (carried > 0) std::memcpy(room.data() + sizeof label, call.input, carried);
   Transport& transport = wire_.transport();
@@ -47,17 +48,20 @@ Steps RemoteMessages::receive(const CollectiveCall& call) {
   const Transport::Address from{Transport::Channel::kMessage, call.root, call.tag};
   const Wire::Room room = wire_.room(sizeof(Label) + kShortBytes);
   Transport& transport = wire_.transport();
-  Transfer first(transport, transport.receive(from, {room.data(), sizeof(Label) + kShortBytes}));
-  awaited_[&call] = &first;
-  co_await until([&] { return first.done(); });
-  awaited_.erase(&call);
-
   Label label;
-  std::memcpy(&label, room.data(), sizeof label);
+  std::size_t carried = 0;
+  // A short message to a former group of the same number, which nobody received there, goes by.
+  do {
+    Transfer first(transport, transport.receive(from, {room.data(), sizeof(Label) + kShortBytes}));
+    awaited_[&call] = &first;
+    co_await until([&] { return first.done(); });
+    awaited_.erase(&call);
+    std::memcpy(&label, room.data(), sizeof label);
+    carried = first.bytes() - sizeof label;
+  } while (label.generation != generation_);
   const auto dtype = static_cast<DType>(label.dtype);
   const std::size_t bytes = label.elements * size_of(dtype);
   const bool fits = dtype == call.dtype && label.elements == call.elements;
-  const std::size_t carried = first.bytes() - sizeof label;
   if (fits && carried > 0) std::memcpy(call.output, room.data() + sizeof label, carried);
   // What does not fit is received all the same, or it would stand in the way of the next message.
   const Wire::Room waste = fits || bytes == carried ? Wire::Room() : wire_.room(kPieceBytes);

@@ -4,6 +4,7 @@
 // An error of a message, also a late one, ends that message alone.
 #pragma once
 
+#include <cstdint>
 #include <map>
 
 #include <cohort/collective/collective_call.h>
@@ -16,8 +17,9 @@ namespace cohort::network {
 
 class RemoteMessages {
  public:
-  RemoteMessages(Wire& wire, int rank, const std::vector<MemberInfo>& members)
-      : wire_(wire), rank_(rank), members_(members) {}
+  /// `generation` is that of the communicator's group.
+  RemoteMessages(Wire& wire, int rank, const std::vector<MemberInfo>& members, std::uint64_t generation)
+      : wire_(wire), rank_(rank), members_(members), generation_(generation) {}
 
   /// `call` must outlive them.
   [[nodiscard]] Steps send(const CollectiveCall& call);
@@ -30,6 +32,7 @@ class RemoteMessages {
   Wire& wire_;
   int rank_;
   const std::vector<MemberInfo>& members_;
+  std::uint64_t generation_;
   std::map<const CollectiveCall*, Transfer*> awaited_;  ///< first messages of receives
 };
 

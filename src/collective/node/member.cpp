@@ -6,6 +6,7 @@
 #include <array>
 #include <exception>
 #include <new>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -76,7 +77,9 @@ class Member::InFlight final : public Work::State {
   void wait() override { member_->wait(*operation_); }
 
   [[nodiscard]] bool done() noexcept override {
-    if (!operation_->finished.load(std::memory_order_acquire)) member_->try_advance();
+    if (operation_->finished.load(std::memory_order_acquire)) return true;
+    // Who asks in a loop would keep a core from those it waits for.
+    if (!member_->try_advance() && member_->group().crowded()) std::this_thread::yield();
     return operation_->finished.load(std::memory_order_acquire);
   }
 
@@ -107,14 +110,22 @@ void Member::set_outside(std::shared_ptr<Outside> outside) {
   for (Seat& seat : seats_) seat.set_outside(outside_.get());
 }
 
+GroupOffer Member::group_offer() const {
+  return outside_ == nullptr ? GroupOffer() : outside_->group_offer();
+}
+
 std::shared_ptr<Member> Member::split(std::span<const Communicator::Recruit> recruits, NewSeat seat) {
   const auto group = std::make_shared<NodeGroup>(this->group(), recruits, rank(), std::move(seat));
   auto member = std::make_shared<Member>(group, group->first_own_seat());
   if (outside_ == nullptr) return member;
   std::vector<int> ranks;
   ranks.reserve(recruits.size());
-  for (const Communicator::Recruit& recruit : recruits) ranks.push_back(recruit.rank);
-  if (std::shared_ptr<Outside> outside = outside_->split(ranks, *member))
+  GroupOffer offer = recruits.front().brought.group;
+  for (const Communicator::Recruit& recruit : recruits) {
+    ranks.push_back(recruit.rank);
+    offer.combine(recruit.brought.group);
+  }
+  if (std::shared_ptr<Outside> outside = outside_->split(ranks, offer, *member))
     member->set_outside(std::move(outside));
   return member;
 }

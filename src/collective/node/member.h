@@ -46,8 +46,9 @@ class Member : public std::enable_shared_from_this<Member> {
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
-  /// This member in a group of the recruits, of whom it is one. Collective over them, all of whom are known
-  /// to call it.
+  /// What this member has for the name of a group over several nodes.
+  [[nodiscard]] GroupOffer group_offer() const;
+  /// This member in a group of the recruits, of whom it is one. All of them make it.
   [[nodiscard]] std::shared_ptr<Member> split(std::span<const Communicator::Recruit> recruits, NewSeat seat);
 
   /// Any thread may call it.

@@ -32,9 +32,12 @@ class MemberCommunicator final : public Communicator {
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return member_->tuning(); }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
     std::optional<NewSeat> seat;
-    if (color) seat.emplace(member_->group().is_one_process());
-    const std::vector<Recruit> recruits =
-        recruit(color, key, seat ? seat->location() : std::array<std::uint64_t, 2>{});
+    Brought brought;
+    if (color) {
+      seat.emplace(member_->group().is_one_process());
+      brought = {seat->location(), member_->group_offer()};
+    }
+    const std::vector<Recruit> recruits = recruit(color, key, brought);
     if (!seat) return nullptr;
     return std::make_unique<MemberCommunicator>(member_->split(recruits, std::move(*seat)), options());
   }

@@ -173,7 +173,7 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::Recr
       fault_(parent.fault_) {
   for (const Communicator::Recruit& recruit : recruits) {
     const MemberInfo& info = parent.members_[static_cast<std::size_t>(recruit.rank)];
-    if (recruit.brought == std::array<std::uint64_t, 2>{}) {
+    if (recruit.brought.seat == std::array<std::uint64_t, 2>{}) {
       throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
                         describe(recruit.rank, info), sizeof(SeatMemory) / 1024);
     }
@@ -199,7 +199,7 @@ void NodeGroup::judge_waiting() {
 }
 
 SeatMemory* NodeGroup::find_seat(const Communicator::Recruit& recruit, int worker) const noexcept {
-  const auto [address, offset] = recruit.brought;
+  const auto [address, offset] = recruit.brought.seat;
   if (!memory_->is_this_process(worker))
     return reinterpret_cast<SeatMemory*>(memory_->address(worker, offset - 1));
   return reinterpret_cast<SeatMemory*>(address);  // NOLINT(performance-no-int-to-ptr): came from a pointer

@@ -10,6 +10,7 @@
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
+#include <cohort/collective/group_numbers.h>
 #include <cohort/collective/steps.h>
 #include <cohort/collective/tuning.h>
 
@@ -47,9 +48,14 @@ class Outside {
   /// The figures that choices between nodes go by, once a call has needed them.
   [[nodiscard]] virtual std::vector<TuningFigure> tuning() const = 0;
 
-  /// The way of a group of these members, by rank, of whom this one is `member`; null when they are all on
-  /// this node. Collective over them, all of whom are known to call it.
-  [[nodiscard]] virtual std::shared_ptr<Outside> split(std::span<const int> ranks, Member& member) = 0;
+  /// What this member has for the name of a group.
+  [[nodiscard]] virtual GroupOffer group_offer() const = 0;
+
+  /// The way of a group of these members, by rank, of whom this one is `member`, with what all of them have
+  /// for its name; null when they are all on this node. Each of them makes its own.
+  /// @throws Unavailable when they have no number in common.
+  [[nodiscard]] virtual std::shared_ptr<Outside> split(std::span<const int> ranks, const GroupOffer& offer,
+                                                       Member& member) = 0;
 
   /// Whether another thread than the one that made the communicator may move it on.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;
