@@ -58,8 +58,8 @@ Results train(const Options& options, const Strategy& strategy, const Roles& rol
   const Digits digits = load_digits(options.data);
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const auto batches =
-      Dataset<Batch>::from_tensors(digits.train).shuffle({.seed = seed}).batch(options.batch);
-  const auto test_batches = Dataset<Batch>::from_tensors(digits.test).batch(options.batch);
+      Dataset<Batch>::from_tensor_slices(digits.train).shuffle({.seed = seed}).batch(options.batch);
+  const auto test_batches = Dataset<Batch>::from_tensor_slices(digits.test).batch(options.batch);
 
   auto scope = strategy.scope();
   const Mlp model(options.hidden, seed);

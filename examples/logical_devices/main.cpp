@@ -58,7 +58,7 @@ int main() {
   // Four devices: replica 0 owns cpu:0 and cpu:1, replica 1 owns cpu:2 and cpu:3.
   const LogicalDeviceStrategy strategy(
       DeviceAssignment::build(cpu_topology({2, 2}), {.computation_shape = {1, 2}, .num_replicas = 2}));
-  const auto batches = Dataset<Examples>::from_tensors(examples()).batch(kRows);
+  const auto batches = Dataset<Examples>::from_tensor_slices(examples()).batch(kRows);
 
   const auto scope = strategy.scope();
   std::vector<Variable> halves;

@@ -43,7 +43,7 @@ Examples grid() {
 int main() {
   constexpr std::int64_t kBatch = 100;
   const MirroredStrategy strategy(cpu_devices(4));
-  const auto batches = Dataset<Examples>::from_tensors(grid()).shuffle({.seed = 1}).batch(kBatch);
+  const auto batches = Dataset<Examples>::from_tensor_slices(grid()).shuffle({.seed = 1}).batch(kBatch);
 
   const auto scope = strategy.scope();
   const Variable weights({.shape = {3}, .dtype = DType::kFloat64, .name = "weights"});

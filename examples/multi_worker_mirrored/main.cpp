@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   const MultiWorkerMirroredStrategy strategy(session, {}, cpu_devices(*devices));
-  const auto batches = Dataset<Tensor>::from_tensors(clouds(400)).batch(kClouds * 400);
+  const auto batches = Dataset<Tensor>::from_tensor_slices(clouds(400)).batch(kClouds * 400);
 
   const auto scope = strategy.scope();
   // The chief's initial value is everybody's.

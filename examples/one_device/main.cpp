@@ -34,7 +34,7 @@ Points parabola(std::int64_t count) {
 int main() {
   constexpr std::int64_t kBatch = 32;
   const OneDeviceStrategy strategy(Device::cpu(0));
-  const auto batches = Dataset<Points>::from_tensors(parabola(256)).shuffle({.seed = 1}).batch(kBatch);
+  const auto batches = Dataset<Points>::from_tensor_slices(parabola(256)).shuffle({.seed = 1}).batch(kBatch);
 
   const auto scope = strategy.scope();
   const Variable coefficients({.shape = {3}, .dtype = DType::kFloat64, .name = "coefficients"});

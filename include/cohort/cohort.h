@@ -12,6 +12,7 @@
 #include <cohort/input/csv.h>
 #include <cohort/input/dataset.h>
 #include <cohort/input/distribute.h>
+#include <cohort/input/make_dataset.h>
 #include <cohort/strategy/central_storage_strategy.h>
 #include <cohort/strategy/logical_device_strategy.h>
 #include <cohort/strategy/mirrored_strategy.h>

@@ -11,6 +11,7 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::kDeadlineExceeded: return "deadline_exceeded";
     case ErrorCode::kAborted: return "aborted";
     case ErrorCode::kDataLoss: return "data_loss";
+    case ErrorCode::kOutOfRange: return "out_of_range";
     case ErrorCode::kInternal: return "internal";
   }
   return "unknown";
@@ -25,6 +26,7 @@ void throw_error(ErrorCode code, const std::string& message, ErrorOrigin origin)
     case ErrorCode::kDeadlineExceeded: throw DeadlineExceeded(std::move(origin), message);
     case ErrorCode::kAborted: throw Aborted(std::move(origin), message);
     case ErrorCode::kDataLoss: throw DataLoss(std::move(origin), message);
+    case ErrorCode::kOutOfRange: throw OutOfRange(std::move(origin), message);
     case ErrorCode::kInternal: break;
   }
   throw Internal(std::move(origin), message);

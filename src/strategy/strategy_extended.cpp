@@ -124,7 +124,8 @@ void StrategyExtended::require_chosen(const char* what) const {
 }
 
 void StrategyExtended::leave_workers(const std::exception_ptr& error) {
-  const Aborted told = failure_for_others(fmt::format("worker {}", layout_.worker), error);
+  const std::string& host = communicator(0).members()[static_cast<std::size_t>(communicator(0).rank())].host;
+  const Aborted told = failure_for_others(fmt::format("worker {} (host {})", layout_.worker, host), error);
   for (const auto& seat : seats_) seat->abort(told);
   if (workers_seat_ != nullptr) workers_seat_->abort(told);
 }

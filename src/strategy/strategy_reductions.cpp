@@ -68,18 +68,6 @@ std::string StrategyExtended::replica_name(std::size_t local_replica) const {
   return fmt::format("replica {}", first_replica_id() + static_cast<int>(local_replica));
 }
 
-/// What `prepare` returns. It may find that this worker cannot make the call, which other workers do not see:
-/// they would wait for this worker's part, and take its next call for it. So they are told.
-template <class Prepare>
-auto StrategyExtended::prepared_or_told(Prepare prepare) {
-  try {
-    return prepare();
-  } catch (...) {
-    if (workers() > 1) leave_workers(std::current_exception());
-    throw;
-  }
-}
-
 /// The components must be those of this worker's replicas.
 void StrategyExtended::require_own(const StructureReduction& value) const {
   const std::size_t components = value.components.size();

@@ -15,7 +15,7 @@ using ::testing::ThrowsMessage;
 constexpr ErrorCode kAllCodes[] = {
     ErrorCode::kInvalidArgument, ErrorCode::kWrongContext,     ErrorCode::kUnimplemented,
     ErrorCode::kUnavailable,     ErrorCode::kDeadlineExceeded, ErrorCode::kAborted,
-    ErrorCode::kDataLoss,        ErrorCode::kInternal,
+    ErrorCode::kDataLoss,        ErrorCode::kOutOfRange,       ErrorCode::kInternal,
 };
 
 /// `throw_error` must throw exactly `Kind`, with everything it was given.
@@ -49,6 +49,7 @@ TEST(ErrorCodes, ComeBackAsTheirKindOfError) {
   expect_rethrown_as<DeadlineExceeded>(ErrorCode::kDeadlineExceeded);
   expect_rethrown_as<Aborted>(ErrorCode::kAborted);
   expect_rethrown_as<DataLoss>(ErrorCode::kDataLoss);
+  expect_rethrown_as<OutOfRange>(ErrorCode::kOutOfRange);
   expect_rethrown_as<Internal>(ErrorCode::kInternal);
 }
 

@@ -55,5 +55,9 @@ struct Scenario {
 [[nodiscard]] std::vector<Scenario> variable_use_scenarios();
 [[nodiscard]] std::vector<Scenario> variable_reduction_scenarios();
 [[nodiscard]] std::vector<Scenario> variable_worker_scenarios();
+[[nodiscard]] std::vector<Scenario> input_scenarios();
+[[nodiscard]] std::vector<Scenario> input_function_scenarios();
+[[nodiscard]] std::vector<Scenario> input_worker_scenarios();
+[[nodiscard]] std::vector<Scenario> input_size_scenarios();
 
 }  // namespace cohort::conformance

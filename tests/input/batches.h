@@ -2,6 +2,7 @@
 #pragma once
 
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
 #include <cohort/input/dataset.h>
@@ -22,7 +23,27 @@ inline Tensor range(std::int64_t rows) {
 }
 
 /// One scalar per element: 0, 1, ..., rows-1.
-inline Dataset<Tensor> range_dataset(std::int64_t rows) { return Dataset<Tensor>::from_tensors(range(rows)); }
+inline Dataset<Tensor> range_dataset(std::int64_t rows) {
+  return Dataset<Tensor>::from_tensor_slices(range(rows));
+}
+
+/// The same from a function, so that nobody knows how many there are without reading them.
+inline Dataset<Tensor> counted_dataset(std::int64_t rows) {
+  return Dataset<Tensor>::from_generator([rows] {
+    return [rows, next = std::int64_t{0}]() mutable -> std::optional<Tensor> {
+      if (next == rows) return std::nullopt;
+      return Tensor::scalar(next++);
+    };
+  });
+}
+
+/// The same, of which row `damaged` cannot be read.
+inline Dataset<Tensor> damaged_dataset(std::int64_t rows, std::int64_t damaged) {
+  return counted_dataset(rows).map([damaged](const Tensor& row) {
+    if (row.item<std::int64_t>() == damaged) throw DataLoss("row {} is damaged", damaged);
+    return row;
+  });
+}
 
 inline std::vector<std::int64_t> elements_of(const Tensor& tensor) {
   const auto values = tensor.span<std::int64_t>();
@@ -47,6 +68,34 @@ inline Rows pass_of(const Dataset<Tensor>& dataset) {
     rows.insert(rows.end(), values.begin(), values.end());
   }
   return rows;
+}
+
+/// What `next()` gave, in words: values, `!` for an error, up to the end or `most` calls.
+inline std::string outcomes_of(const Dataset<Tensor>& dataset, int most = 100) {
+  const auto elements = dataset.node()->iterate(Pass(0));
+  std::string outcomes;
+  for (int call = 0; call < most; ++call) {
+    try {
+      const auto element = elements->next();
+      if (!element) return outcomes + ".";
+      for (const std::int64_t value : elements_of(*element)) outcomes += std::to_string(value) + " ";
+    } catch (const std::runtime_error&) {
+      outcomes += "! ";
+    }
+  }
+  return outcomes;
+}
+
+/// Hands a scalar on, but throws for one that is `bad`.
+inline auto failing_at(std::int64_t bad) {
+  return [bad](const Tensor& element) {
+    if (element.item<std::int64_t>() == bad) throw std::runtime_error("a bad element");
+    return element;
+  };
+}
+
+inline Tensor plus(const Tensor& element, std::int64_t more) {
+  return Tensor::scalar(element.item<std::int64_t>() + more);
 }
 
 }  // namespace cohort::testing

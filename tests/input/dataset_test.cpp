@@ -27,18 +27,18 @@ Rows first_of(const Dataset<Tensor>& dataset, std::size_t count) {
   return rows;
 }
 
-TEST(FromTensors, GivesOneElementPerRowWithoutACopy) {
+TEST(FromTensorSlices, GivesOneElementPerRowWithoutACopy) {
   const Tensor matrix = range(6).reshape({3, 2});
   std::int64_t row = 0;
-  for (const Tensor& element : Dataset<Tensor>::from_tensors(matrix)) {
+  for (const Tensor& element : Dataset<Tensor>::from_tensor_slices(matrix)) {
     EXPECT_EQ(element.data(), matrix.row(row++).data());
     EXPECT_EQ(element.shape(), Shape{2});
   }
   EXPECT_EQ(row, 3);
 }
 
-TEST(FromTensors, KeepsTheRowsOfAStructureTogether) {
-  const auto dataset = Dataset<Example>::from_tensors({range(6).reshape({3, 2}), range(3)});
+TEST(FromTensorSlices, KeepsTheRowsOfAStructureTogether) {
+  const auto dataset = Dataset<Example>::from_tensor_slices({range(6).reshape({3, 2}), range(3)});
   std::int64_t row = 0;
   for (const Example& example : dataset) {
     EXPECT_THAT(elements_of(example.image), ElementsAre(2 * row, 2 * row + 1));
@@ -48,17 +48,17 @@ TEST(FromTensors, KeepsTheRowsOfAStructureTogether) {
   EXPECT_EQ(row, 3);
 }
 
-TEST(FromTensors, RefusesTensorsThatDifferInRows) {
+TEST(FromTensorSlices, RefusesTensorsThatDifferInRows) {
   EXPECT_THAT(
       ([] {
-        return Dataset<Example>::from_tensors({range(6).reshape({3, 2}), range(4)});
+        return Dataset<Example>::from_tensor_slices({range(6).reshape({3, 2}), range(4)});
       }),
       ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("differ in rows: 3 and 4"), HasSubstr("int64[4]"))));
-  EXPECT_THROW(static_cast<void>(Dataset<Tensor>::from_tensors(Tensor::scalar(1.0))), InvalidArgument);
-  EXPECT_THROW(static_cast<void>(Dataset<std::vector<Tensor>>::from_tensors({})), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(Dataset<Tensor>::from_tensor_slices(Tensor::scalar(1.0))), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(Dataset<std::vector<Tensor>>::from_tensor_slices({})), InvalidArgument);
 }
 
-TEST(FromTensors, MayHaveNoRows) { EXPECT_THAT(steps_of(range_dataset(0)), IsEmpty()); }
+TEST(FromTensorSlices, MayHaveNoRows) { EXPECT_THAT(steps_of(range_dataset(0)), IsEmpty()); }
 
 TEST(Dataset, StartsFromTheBeginningInEachPass) {
   const auto dataset = range_dataset(5).batch(2);
@@ -69,7 +69,7 @@ TEST(Dataset, StartsFromTheBeginningInEachPass) {
 TEST(Dataset, StaysAtItsEnd) {
   for (const auto& dataset : {range_dataset(2), range_dataset(2).batch(3), range_dataset(2).repeat(2),
                               range_dataset(2).shuffle(), range_dataset(0).repeat()}) {
-    const auto elements = dataset.iterate();
+    const auto elements = dataset.node()->iterate(Pass(0));
     while (elements->next()) {
     }
     for (int again = 0; again < 3; ++again) EXPECT_FALSE(elements->next());
@@ -96,7 +96,8 @@ TEST(Batch, DropsARemainderOnRequest) {
 }
 
 TEST(Batch, StacksEveryTensorOfAStructure) {
-  for (const Example& batch : Dataset<Example>::from_tensors({range(8).reshape({4, 2}), range(4)}).batch(4)) {
+  for (const Example& batch :
+       Dataset<Example>::from_tensor_slices({range(8).reshape({4, 2}), range(4)}).batch(4)) {
     EXPECT_EQ(batch.image.shape(), (Shape{4, 2}));
     EXPECT_THAT(elements_of(batch.image), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
     EXPECT_EQ(batch.label.shape(), Shape{4});
@@ -105,6 +106,50 @@ TEST(Batch, StacksEveryTensorOfAStructure) {
 
 TEST(Batch, OfBatchesHasTwoMoreAxes) {
   for (const Tensor& batch : range_dataset(6).batch(3).batch(2)) EXPECT_EQ(batch.shape(), (Shape{2, 3}));
+}
+
+TEST(Batch, OfRowsInMemoryIsAView) {
+  const Tensor rows = range(6);
+  for (const Tensor& batch : Dataset<Tensor>::from_tensor_slices(rows).skip(2).take(4).batch(3).take(1)) {
+    EXPECT_EQ(batch.data(), rows.row(2).data());
+  }
+}
+
+TEST(Batch, RefusesElementsOfDifferentShapes) {
+  const auto growing =
+      range_dataset(3).map([](const Tensor& element) { return range(element.item<std::int64_t>()); });
+  EXPECT_THAT(
+      [&] { return steps_of(growing.batch(2)); },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("int64[1] (row 1)"), HasSubstr("int64[0] (row 0)"))));
+}
+
+TEST(Structures, StayTogetherInEveryStage) {
+  const auto examples = Dataset<Example>::from_tensor_slices({range(40).reshape({20, 2}), range(20)});
+  const auto same = [](const Example& example) { return example; };
+  const auto all = [](const Example&) { return true; };
+  const auto dataset =
+      examples.shuffle({.seed = 1})
+          .map(same, {.parallelism = 2})
+          .shuffle({.buffer = 4})
+          .filter(all)
+          .cache()
+          .batch(3)
+          .prefetch(2)
+          .unbatch()
+          .interleave([](const Example& example) { return Dataset<Example>::from_tensors(example); },
+                      {.cycle_length = 2, .read_ahead = 1})
+          .concatenate(examples.take(2).skip(1))
+          .repeat(2)
+          .batch(5);
+  std::int64_t rows = 0;
+  for (const Example& batch : dataset) {
+    rows += rows_of(batch);
+    for (std::int64_t row = 0; row < rows_of(batch); ++row) {
+      EXPECT_EQ(batch.image.row(row).row(0).item<std::int64_t>(),
+                2 * batch.label.row(row).item<std::int64_t>());
+    }
+  }
+  EXPECT_EQ(rows, 42);
 }
 
 TEST(Batch, NeedsASize) {
@@ -201,9 +246,40 @@ TEST(Shuffle, MovesEveryElementEverywhere) {
   EXPECT_LT(*std::max_element(counts.begin(), counts.end()), 600);
 }
 
+TEST(Shuffle, HoldsNoMoreThanItsBuffer) {
+  constexpr std::int64_t kBuffer = 5;
+  std::int64_t read = 0;
+  const auto source = range_dataset(40).map([&read](const Tensor& element) {
+    ++read;
+    return element;
+  });
+  std::int64_t given = 0;
+  Rows rows;
+  for (const Tensor& element : source.shuffle({.buffer = kBuffer, .seed = 3})) {
+    EXPECT_LE(read, given + kBuffer);
+    EXPECT_LT(element.item<std::int64_t>(), given + kBuffer) << "from among those that were read";
+    rows.push_back(element.item<std::int64_t>());
+    ++given;
+  }
+  EXPECT_NE(rows, elements_of(range(40)));
+  EXPECT_EQ(rows, pass_of(range_dataset(40).shuffle({.buffer = kBuffer, .seed = 3})))
+      << "of rows in memory, too";
+  std::sort(rows.begin(), rows.end());
+  EXPECT_EQ(rows, elements_of(range(40)));
+}
+
+TEST(Shuffle, WithABufferOfOneChangesNothing) {
+  EXPECT_THAT(pass_of(range_dataset(4).shuffle({.buffer = 1})), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(first_of(range_dataset(2).repeat().shuffle({.buffer = 1}), 5), ElementsAre(0, 1, 0, 1, 0));
+  for (const std::int64_t buffer : {0, -1}) {
+    EXPECT_THAT([&] { return range_dataset(3).shuffle({.buffer = buffer}); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("at least 1")));
+  }
+}
+
 TEST(Shuffle, KeepsTheTensorsOfAnElementTogether) {
   for (const Example& example :
-       Dataset<Example>::from_tensors({range(20).reshape({10, 2}), range(10)}).shuffle({.seed = 2})) {
+       Dataset<Example>::from_tensor_slices({range(20).reshape({10, 2}), range(10)}).shuffle({.seed = 2})) {
     EXPECT_EQ(example.image.row(0).item<std::int64_t>(), 2 * example.label.item<std::int64_t>());
   }
 }

@@ -5,7 +5,7 @@
 
 #include <cohort/strategy/mirrored_strategy.h>
 
-#include "batches.h"
+#include "distributed_steps.h"
 
 namespace cohort::testing {
 namespace {
@@ -17,52 +17,43 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
-/// Each step: the rows that each replica got.
-std::vector<Steps> parts_of(const Strategy& strategy, const Dataset<Tensor>& dataset) {
-  std::vector<Steps> steps;
-  for (const auto& batch : strategy.distribute_dataset(dataset)) {
-    Steps parts;
-    for (const Tensor& part : batch.components()) parts.push_back(elements_of(part));
-    steps.push_back(std::move(parts));
-  }
-  return steps;
+PartSteps parts_of(const Strategy& strategy, const Dataset<Tensor>& dataset) {
+  return testing::parts_of(strategy.distribute_dataset(dataset));
 }
 
-std::vector<Steps> range_parts(int replicas, std::int64_t rows, std::int64_t batch,
-                               bool drop_remainder = false) {
+PartSteps range_parts(int replicas, std::int64_t rows, std::int64_t batch, bool drop_remainder = false) {
   return parts_of(MirroredStrategy(cpu_devices(replicas)), range_dataset(rows).batch(batch, drop_remainder));
 }
 
-using Parts = std::vector<Steps>;
-
 TEST(Distribute, GivesASingleReplicaTheBatches) {
-  EXPECT_EQ(range_parts(1, 5, 2), (Parts{{{0, 1}}, {{2, 3}}, {{4}}}));
+  EXPECT_EQ(range_parts(1, 5, 2), (PartSteps{{{0, 1}}, {{2, 3}}, {{4}}}));
 }
 
 TEST(Distribute, SplitsBatchesBetweenTwoReplicas) {
-  EXPECT_EQ(range_parts(2, 10, 4), (Parts{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {9}}}));
-  EXPECT_EQ(range_parts(2, 7, 4), (Parts{{{0, 1}, {2, 3}}, {{4, 5}, {6}}}));
-  EXPECT_EQ(range_parts(2, 10, 3, true), (Parts{{{0, 1}, {2}}, {{3, 4}, {5}}, {{6, 7}, {8}}}));
-  EXPECT_EQ(range_parts(2, 13, 5), (Parts{{{0, 1, 2}, {3, 4}}, {{5, 6, 7}, {8, 9}}, {{10, 11}, {12}}}));
-  EXPECT_EQ(range_parts(2, 8, 8), (Parts{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
+  EXPECT_EQ(range_parts(2, 10, 4), (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {9}}}));
+  EXPECT_EQ(range_parts(2, 7, 4), (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6}}}));
+  EXPECT_EQ(range_parts(2, 10, 3, true), (PartSteps{{{0, 1}, {2}}, {{3, 4}, {5}}, {{6, 7}, {8}}}));
+  EXPECT_EQ(range_parts(2, 13, 5), (PartSteps{{{0, 1, 2}, {3, 4}}, {{5, 6, 7}, {8, 9}}, {{10, 11}, {12}}}));
+  EXPECT_EQ(range_parts(2, 8, 8), (PartSteps{{{0, 1, 2, 3}, {4, 5, 6, 7}}}));
 }
 
 TEST(Distribute, SplitsBatchesAmongThreeReplicas) {
-  EXPECT_EQ(range_parts(3, 8, 4), (Parts{{{0, 1}, {2}, {3}}, {{4, 5}, {6}, {7}}})) << "nobody idle";
-  EXPECT_EQ(range_parts(3, 7, 4), (Parts{{{0, 1}, {2}, {3}}, {{4}, {5}, {6}}}));
-  EXPECT_EQ(range_parts(3, 8, 8), (Parts{{{0, 1, 2}, {3, 4, 5}, {6, 7}}}));
-  EXPECT_EQ(range_parts(3, 12, 6, true), (Parts{{{0, 1}, {2, 3}, {4, 5}}, {{6, 7}, {8, 9}, {10, 11}}}));
-  EXPECT_EQ(range_parts(3, 13, 5), (Parts{{{0, 1}, {2, 3}, {4}}, {{5, 6}, {7, 8}, {9}}, {{10}, {11}, {12}}}));
+  EXPECT_EQ(range_parts(3, 8, 4), (PartSteps{{{0, 1}, {2}, {3}}, {{4, 5}, {6}, {7}}})) << "nobody idle";
+  EXPECT_EQ(range_parts(3, 7, 4), (PartSteps{{{0, 1}, {2}, {3}}, {{4}, {5}, {6}}}));
+  EXPECT_EQ(range_parts(3, 8, 8), (PartSteps{{{0, 1, 2}, {3, 4, 5}, {6, 7}}}));
+  EXPECT_EQ(range_parts(3, 12, 6, true), (PartSteps{{{0, 1}, {2, 3}, {4, 5}}, {{6, 7}, {8, 9}, {10, 11}}}));
+  EXPECT_EQ(range_parts(3, 13, 5),
+            (PartSteps{{{0, 1}, {2, 3}, {4}}, {{5, 6}, {7, 8}, {9}}, {{10}, {11}, {12}}}));
 }
 
 TEST(Distribute, SplitsBatchesAmongFourReplicas) {
-  EXPECT_EQ(range_parts(4, 12, 6), (Parts{{{0, 1}, {2, 3}, {4}, {5}}, {{6, 7}, {8, 9}, {10}, {11}}}));
+  EXPECT_EQ(range_parts(4, 12, 6), (PartSteps{{{0, 1}, {2, 3}, {4}, {5}}, {{6, 7}, {8, 9}, {10}, {11}}}));
 }
 
 TEST(Distribute, GivesReplicasEmptyPartsWhenRowsAreFew) {
-  EXPECT_EQ(range_parts(2, 9, 2), (Parts{{{0}, {1}}, {{2}, {3}}, {{4}, {5}}, {{6}, {7}}, {{8}, {}}}));
-  EXPECT_EQ(range_parts(3, 3, 1), (Parts{{{0}, {}, {}}, {{1}, {}, {}}, {{2}, {}, {}}}));
-  EXPECT_EQ(range_parts(4, 1, 4), (Parts{{{0}, {}, {}, {}}}));
+  EXPECT_EQ(range_parts(2, 9, 2), (PartSteps{{{0}, {1}}, {{2}, {3}}, {{4}, {5}}, {{6}, {7}}, {{8}, {}}}));
+  EXPECT_EQ(range_parts(3, 3, 1), (PartSteps{{{0}, {}, {}}, {{1}, {}, {}}, {{2}, {}, {}}}));
+  EXPECT_EQ(range_parts(4, 1, 4), (PartSteps{{{0}, {}, {}, {}}}));
 }
 
 TEST(Distribute, DropsOrKeepsTheLastBatchLikeTheDataset) {
@@ -78,9 +69,9 @@ TEST(Distribute, DropsOrKeepsTheLastBatchLikeTheDataset) {
 TEST(Distribute, FollowsWhatStandsBeforeAndAfterTheBatch) {
   const MirroredStrategy strategy(cpu_devices(3));
   EXPECT_EQ(parts_of(strategy, range_dataset(5).batch(4).repeat(2)),
-            (Parts{{{0, 1}, {2}, {3}}, {{4}, {}, {}}, {{0, 1}, {2}, {3}}, {{4}, {}, {}}}));
+            (PartSteps{{{0, 1}, {2}, {3}}, {{4}, {}, {}}, {{0, 1}, {2}, {3}}, {{4}, {}, {}}}));
   EXPECT_EQ(parts_of(strategy, range_dataset(5).repeat(2).batch(4)),
-            (Parts{{{0, 1}, {2}, {3}}, {{4, 0}, {1}, {2}}, {{3}, {4}, {}}}));
+            (PartSteps{{{0, 1}, {2}, {3}}, {{4, 0}, {1}, {2}}, {{3}, {4}, {}}}));
   const auto shuffled = [] { return range_dataset(9).shuffle({.seed = 4}).batch(4); };
   Rows dealt;
   for (const Steps& step : parts_of(strategy, shuffled())) {
@@ -91,14 +82,14 @@ TEST(Distribute, FollowsWhatStandsBeforeAndAfterTheBatch) {
 
 TEST(Distribute, SplitsADatasetThatOffersBatchesOfItsOwn) {
   // Rows that are vectors already are batches, whoever made them.
-  const auto vectors = Dataset<Tensor>::from_tensors(range(12).reshape({3, 4}));
+  const auto vectors = Dataset<Tensor>::from_tensor_slices(range(12).reshape({3, 4}));
   EXPECT_EQ(parts_of(MirroredStrategy(cpu_devices(2)), vectors),
-            (Parts{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8, 9}, {10, 11}}}));
+            (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8, 9}, {10, 11}}}));
 }
 
 TEST(Distribute, SplitsEveryTensorOfAStructureAlike) {
   const MirroredStrategy strategy(cpu_devices(3));
-  const auto dataset = Dataset<Example>::from_tensors({range(10).reshape({5, 2}), range(5)}).batch(4);
+  const auto dataset = Dataset<Example>::from_tensor_slices({range(10).reshape({5, 2}), range(5)}).batch(4);
   std::vector<Shape> images;
   for (const auto& batch : strategy.distribute_dataset(dataset)) {
     for (const Example& part : batch.components()) {
@@ -117,8 +108,8 @@ TEST(Distribute, SplitsEveryTensorOfAStructureAlike) {
 TEST(Distribute, GivesEmptyPartsTheDtypeOfTheirRows) {
   const MirroredStrategy strategy(cpu_devices(3));
   for (const DType dtype : kAllDTypes) {
-    for (const auto& batch :
-         strategy.distribute_dataset(Dataset<Tensor>::from_tensors(Tensor::zeros({1, 2}, dtype)).batch(2))) {
+    for (const auto& batch : strategy.distribute_dataset(
+             Dataset<Tensor>::from_tensor_slices(Tensor::zeros({1, 2}, dtype)).batch(2))) {
       EXPECT_EQ(batch[2].dtype(), dtype);
       EXPECT_EQ(batch[2].shape(), (Shape{0, 2}));
     }
@@ -152,13 +143,90 @@ TEST(Distribute, FeedsTheReplicas) {
   EXPECT_THAT(means, ElementsAre(1.5, 5.5, 8));
 }
 
-TEST(Distribute, NeedsElementsWithABatchAxis) {
-  for (const int replicas : {1, 3}) {
-    const MirroredStrategy strategy(cpu_devices(replicas));
-    EXPECT_THAT([&] { return parts_of(strategy, range_dataset(5)); },
-                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("no batch axis"), HasSubstr("add batch()"))));
+TEST(Distribute, NeedsElementsWithABatchAxisToSplitThem) {
+  const MirroredStrategy strategy(cpu_devices(3));
+  EXPECT_THAT([&] { return parts_of(strategy, range_dataset(5)); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("no batch axis"), HasSubstr("add batch()"))));
+  EXPECT_EQ(parts_of(MirroredStrategy(cpu_devices(1)), range_dataset(2)), (PartSteps{{{0}}, {{1}}}))
+      << "a single replica gets the elements as they are";
+}
+
+TEST(Distribute, GivesStepByStep) {
+  const MirroredStrategy strategy(cpu_devices(2));
+  const auto distributed = strategy.distribute_dataset(range_dataset(6).batch(4));
+  auto steps = distributed.iterate();
+  EXPECT_EQ(rows_by_replica(steps.get_next()), (Steps{{0, 1}, {2, 3}}));
+  EXPECT_EQ(steps.position(), (DatasetPosition{.pass = 0, .elements = 1}));
+  const auto last = steps.get_next_as_optional();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(rows_by_replica(*last), (Steps{{4}, {5}}));
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_FALSE(steps.get_next_as_optional());
+    EXPECT_THAT([&] { return steps.get_next(); }, ThrowsMessage<OutOfRange>(HasSubstr("after 2 steps")));
   }
 }
+
+TEST(Distribute, TakesUpAPassWhereAnotherProcessLeftIt) {
+  const auto shuffled = [](const Strategy& strategy) {
+    return strategy.distribute_dataset(range_dataset(20).shuffle({.seed = 6}).batch(6));
+  };
+  const MirroredStrategy strategy(cpu_devices(2));
+  const auto first = shuffled(strategy);
+  static_cast<void>(testing::parts_of(first));
+  auto steps = first.iterate();
+  static_cast<void>(steps.get_next());
+  const DatasetPosition position = steps.position();
+  PartSteps rest;
+  while (const auto batches = steps.get_next_as_optional()) rest.push_back(rows_by_replica(*batches));
+
+  const auto second = shuffled(strategy);
+  PartSteps resumed;
+  for (auto step = second.begin_at(position); step != second.end(); ++step)
+    resumed.push_back(rows_by_replica(*step));
+  EXPECT_EQ(resumed, rest);
+  EXPECT_EQ(testing::parts_of(second), testing::parts_of(first)) << "the pass after it is the next one";
+}
+
+TEST(Distribute, FoldsThePass) {
+  const MirroredStrategy strategy(cpu_devices(3));
+  const auto rows = strategy.distribute_dataset(range_dataset(10).batch(4))
+                        .reduce(Rows(), [](Rows all, const PerReplica<Tensor>& batches) {
+                          for (const Rows& part : rows_by_replica(batches))
+                            all.insert(all.end(), part.begin(), part.end());
+                          return all;
+                        });
+  EXPECT_EQ(rows, elements_of(range(10)));
+}
+
+TEST(Distribute, KnowsItsNumberOfStepsAsFarAsTheDatasetDoes) {
+  const MirroredStrategy strategy(cpu_devices(2));
+  const auto steps = [&](const Dataset<Tensor>& dataset) {
+    return strategy.distribute_dataset(dataset).cardinality();
+  };
+  EXPECT_EQ(steps(range_dataset(10).batch(4)), Cardinality::of(3));
+  EXPECT_EQ(steps(range_dataset(10).batch(4).repeat()), Cardinality::infinite());
+  EXPECT_EQ(steps(counted_dataset(10).batch(4)), Cardinality::unknown());
+  const auto in_turn = [&](std::int64_t rows) {
+    return strategy
+        .distribute_datasets_from_function([&](const InputContext&) { return range_dataset(rows).batch(1); })
+        .cardinality();
+  };
+  EXPECT_EQ(in_turn(4), Cardinality::of(2));
+  EXPECT_EQ(in_turn(5), Cardinality::unknown()) << "whether there is a third step is seen at the end";
+}
+
+template <class D>
+concept Transformable = requires(const D& dataset) {
+  dataset.batch(2);
+}
+|| requires(const D& dataset) { dataset.shuffle(); }
+|| requires(const D& dataset) { dataset.repeat(); }
+|| requires(const D& dataset) {
+  dataset.map([](const Tensor& element) { return element; });
+};
+static_assert(Transformable<Dataset<Tensor>>);
+static_assert(!Transformable<DistributedDataset<Tensor>>,
+              "datasets are transformed before they are distributed");
 
 TEST(Distribute, IsForCrossReplicaContext) {
   for (const int replicas : {1, 2}) {

@@ -24,6 +24,7 @@ enum class ErrorCode {
   kDeadlineExceeded,  ///< someone did not arrive in time; the text names who
   kAborted,           ///< given up because another member failed first
   kDataLoss,          ///< input that is damaged or cannot be read
+  kOutOfRange,        ///< asked for more than there is: the data has ended
   kInternal,          ///< our own mistake: please report it
 };
 
@@ -68,6 +69,7 @@ using Unavailable = CodedError<ErrorCode::kUnavailable>;
 using DeadlineExceeded = CodedError<ErrorCode::kDeadlineExceeded>;
 using Aborted = CodedError<ErrorCode::kAborted>;
 using DataLoss = CodedError<ErrorCode::kDataLoss>;
+using OutOfRange = CodedError<ErrorCode::kOutOfRange>;
 using Internal = CodedError<ErrorCode::kInternal>;
 
 /// Throws the alias that belongs to `code`; for errors that arrived as data from another member.

@@ -1,92 +1,138 @@
-// A DistributedDataset deals each global batch out to the replicas: iterating it gives,
-// on every worker, the parts of that worker's replicas. All workers take the same
-// number of steps; when a batch is smaller than the number of replicas, some parts are
-// empty. It cannot be transformed further: transform the dataset first.
-//
-//     for (const auto& batch : strategy.distribute_dataset(digits.batch(256))) strategy.run(step, batch);
+// What `strategy.distribute_dataset(dataset)` and
+// `strategy.distribute_datasets_from_function(function)` do.
 #pragma once
 
-#include <iterator>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <cohort/input/auto_shard.h>
 #include <cohort/input/dataset.h>
+#include <cohort/input/detail/elements_in_turn.h>
+#include <cohort/input/detail/own_batches.h>
+#include <cohort/input/detail/shared_batches.h>
+#include <cohort/input/distributed_dataset.h>
+#include <cohort/input/input_context.h>
+#include <cohort/input/input_options.h>
 #include <cohort/strategy/strategy.h>
+#include <cohort/value/device_scope.h>
 
 namespace cohort {
 
+namespace detail {
+
+[[nodiscard]] WorkerPlace place_of(const StrategyExtended& extended);
+
+/// @throws InvalidArgument for options that contradict each other; Unimplemented for a pipeline per replica
+/// where there cannot be one: for a dataset that is split, and with several workers.
+void require_usable(const InputOptions& options, bool splits, const StrategyExtended& extended);
+
+/// One element after the other, in turns where there are several replicas.
 template <class Element>
-class DistributedDataset {
- public:
-  class Iterator;
-
-  DistributedDataset(Dataset<Element> dataset, Strategy strategy)
-      : dataset_(std::move(dataset)), strategy_(std::move(strategy)) {}
-
-  /// @throws WrongContext inside a replica: iterate outside, and pass the batch to run().
-  [[nodiscard]] Iterator begin() const;
-  [[nodiscard]] std::default_sentinel_t end() const { return {}; }
-
- private:
-  Dataset<Element> dataset_;
-  Strategy strategy_;
-};
-
-/// What `strategy.distribute_dataset(dataset)` calls; the dataset must be batched by the global
-/// batch size. @throws InvalidArgument, when iterated, for elements without a batch axis.
-template <class Element>
-[[nodiscard]] DistributedDataset<Element> distribute(const Dataset<Element>& dataset,
-                                                     const Strategy& strategy) {
-  return {dataset, strategy};
+[[nodiscard]] StepSource<Element> in_turn(std::vector<Dataset<Element>> pipelines, int replicas) {
+  const auto turns = static_cast<std::int64_t>(replicas) / static_cast<std::int64_t>(pipelines.size());
+  Cardinality steps = pipelines.front().cardinality();
+  std::optional<BatchSize> size = pipelines.front().node()->batch_size();
+  for (const Dataset<Element>& pipeline : pipelines) {
+    if (!(pipeline.cardinality() == steps)) steps = Cardinality::unknown();
+    size = BatchSize::common(size, pipeline.node()->batch_size());
+  }
+  if (steps.is_known()) {
+    // Whether the last elements make a step depends on what they are.
+    steps = steps.count() % turns == 0 ? Cardinality::of(steps.count() / turns) : Cardinality::unknown();
+  }
+  return {.iterate =
+              [=](const Pass& pass) {
+                std::vector<std::unique_ptr<ElementIterator<Element>>> iterators;
+                iterators.reserve(pipelines.size());
+                for (const Dataset<Element>& pipeline : pipelines)
+                  iterators.push_back(pipeline.node()->iterate(pass));
+                return std::make_unique<ElementsInTurn<Element>>(std::move(iterators), replicas);
+              },
+          .steps = steps,
+          .fixed_size = size && size->drops_remainder ? std::optional(size->elements) : std::nullopt};
 }
 
-/// One pass over a DistributedDataset.
+/// Each batch split among all replicas.
 template <class Element>
-class DistributedDataset<Element>::Iterator {
- public:
-  using value_type = PerReplica<Element>;
-  using difference_type = std::ptrdiff_t;
-
-  Iterator(std::unique_ptr<ElementIterator<Element>> elements, Strategy strategy)
-      : elements_(std::move(elements)), strategy_(std::move(strategy)) {
-    advance();
+[[nodiscard]] StepSource<Element> split(const WorkerShard<Element>& shard, const WorkerPlace& place) {
+  const std::optional<BatchSize> size = shard.dataset->batch_size();
+  const bool is_fixed = size && size->drops_remainder && size->elements % place.replicas() == 0;
+  const auto fixed_size = is_fixed ? std::optional(size->elements / place.replicas()) : std::nullopt;
+  if (place.workers == 1 || shard.policy == AutoShardPolicy::kData) {
+    return {.iterate =
+                [=](const Pass& pass) {
+                  return std::make_unique<SharedBatches<Element>>(shard.dataset->iterate(pass), place);
+                },
+            .steps = shard.dataset->cardinality(),
+            .shared = true,
+            .fixed_size = fixed_size};
   }
+  const Streams streams = shard.policy == AutoShardPolicy::kOff ? Streams::kAlike : Streams::kDisjoint;
+  const bool is_infinite = shard.dataset->cardinality().is_infinite();
+  return {.iterate =
+              [=](const Pass& pass) {
+                return std::make_unique<OwnBatches<Element>>(shard.dataset->iterate(pass), size, place,
+                                                             streams);
+              },
+          .steps = is_infinite ? Cardinality::infinite() : Cardinality::unknown(),
+          .fixed_size = fixed_size};
+}
 
-  const PerReplica<Element>& operator*() const { return current_; }
-  Iterator& operator++() {
-    advance();
-    return *this;
-  }
-  void operator++(int) { advance(); }
-  friend bool operator==(const Iterator& iterator, std::default_sentinel_t) { return iterator.ended_; }
+}  // namespace detail
 
- private:
-  void advance() {
-    const StrategyExtended& extended = strategy_.extended();
-    extended.require_cross_replica("iterating a distributed dataset");
-    auto parts = elements_->next_parts([&](std::int64_t rows) {
-      std::vector<RowRange> mine;
-      mine.reserve(static_cast<std::size_t>(extended.local_replicas()));
-      for (int local = 0; local < extended.local_replicas(); ++local) {
-        mine.push_back(part_of(rows, extended.first_replica_id() + local, extended.num_replicas_in_sync()));
-      }
-      return mine;
-    });
-    ended_ = !parts;
-    if (parts) current_ = PerReplica<Element>(std::move(*parts));
-  }
-
-  std::unique_ptr<ElementIterator<Element>> elements_;
-  Strategy strategy_;
-  PerReplica<Element> current_;
-  bool ended_ = false;
-};
-
+/// What `strategy.distribute_dataset(dataset, options)` calls. The dataset must be batched by the global
+/// batch size. Under kData, and with one worker, every batch is a step and is split among all replicas in
+/// nearly equal parts; otherwise each worker reads a stream of its own and cuts its batches to the parts
+/// of all replicas, so that a batch is worth a step for every worker. A single replica gets the elements
+/// as they are.
+/// @throws InvalidArgument for options that contradict each other, for kFile where there are no files, or
+/// fewer than workers, and, when iterated, for elements without a batch axis; Unimplemented for a pipeline
+/// per replica.
 template <class Element>
-typename DistributedDataset<Element>::Iterator DistributedDataset<Element>::begin() const {
-  strategy_.extended().require_cross_replica("iterating a distributed dataset");
-  return Iterator(dataset_.iterate(), strategy_);
+[[nodiscard]] DistributedDataset<Element> distribute(const Dataset<Element>& dataset,
+                                                     const Strategy& strategy,
+                                                     const DistributeOptions& options = {}) {
+  StrategyExtended& extended = strategy.extended();
+  const WorkerPlace place = detail::place_of(extended);
+  detail::require_usable(options.input, true, extended);
+  // Workers may find different files.
+  const auto shard = extended.prepared_or_told(
+      [&] { return detail::auto_shard(dataset.node(), options.auto_shard_policy, place); });
+  auto source = place.replicas() == 1 ? detail::in_turn(std::vector{Dataset<Element>(shard.dataset)}, 1)
+                                      : detail::split(shard, place);
+  return {std::move(source), strategy, options.input};
+}
+
+/// What `strategy.distribute_datasets_from_function(function, options)` calls: `function(InputContext)`
+/// returns a dataset of what replicas get, which is neither split nor sharded any more. It is called once
+/// for this worker, or once for each replica, on the calling thread.
+/// @throws InvalidArgument for options that contradict each other; Unimplemented for a pipeline per
+/// replica with several workers; what `function` throws.
+template <class Function>
+[[nodiscard]] auto distribute_from_function(Function&& function, const Strategy& strategy,
+                                            const InputOptions& options = {}) {
+  using Element =
+      typename std::remove_cvref_t<std::invoke_result_t<Function&, const InputContext&>>::value_type;
+  StrategyExtended& extended = strategy.extended();
+  const WorkerPlace place = detail::place_of(extended);
+  detail::require_usable(options, false, extended);
+  auto pipelines = extended.prepared_or_told([&] {
+    std::vector<Dataset<Element>> made;
+    if (options.replication_mode == InputReplicationMode::kPerWorker) {
+      made.push_back(function(InputContext{place.workers, place.worker, place.replicas()}));
+      return made;
+    }
+    for (int replica = 0; replica < place.replicas(); ++replica) {
+      std::optional<DeviceScope> on_device;
+      if (options.place_dataset_on_device) on_device.emplace(extended.device(replica));
+      made.push_back(function(InputContext{place.replicas(), replica, place.replicas()}));
+    }
+    return made;
+  });
+  return DistributedDataset<Element>(detail::in_turn(std::move(pipelines), place.replicas_per_worker),
+                                     strategy, options);
 }
 
 }  // namespace cohort

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace cohort {
 
@@ -15,5 +16,19 @@ struct RowRange {
 
 /// The part of `replica` when `rows` rows are split among `replicas`.
 [[nodiscard]] RowRange part_of(std::int64_t rows, int replica, int replicas);
+
+/// Where a worker's replicas are among all.
+struct WorkerPlace {
+  int worker = 0;
+  int workers = 1;
+  int replicas_per_worker = 1;
+
+  [[nodiscard]] int replicas() const { return workers * replicas_per_worker; }
+};
+
+/// The sizes into which a worker cuts each batch of `global_batch` elements of a stream that is its own,
+/// `place.replicas_per_worker` of them for a step. The workers begin at different places of the same
+/// list, so that their replicas get `global_batch` elements in each step together.
+[[nodiscard]] std::vector<std::int64_t> rebatch_sizes(std::int64_t global_batch, const WorkerPlace& place);
 
 }  // namespace cohort

@@ -54,6 +54,10 @@ class Axes {
   std::vector<int> axes_;
 };
 
+// The input layer, above this one, defines them.
+struct DistributeOptions;
+struct InputOptions;
+
 class Strategy {
  public:
   explicit Strategy(std::shared_ptr<StrategyExtended> extended) : extended_(std::move(extended)) {}
@@ -111,6 +115,22 @@ class Strategy {
   template <class Dataset>
   [[nodiscard]] auto distribute_dataset(const Dataset& dataset) const {
     return distribute(dataset, *this);
+  }
+  template <class Dataset>
+  [[nodiscard]] auto distribute_dataset(const Dataset& dataset, const DistributeOptions& options) const {
+    return distribute(dataset, *this, options);
+  }
+
+  /// Deals out what `function(InputContext)` returns: a dataset whose elements are replicas' batches
+  /// already, and this worker's own. Defined by the input layer, too.
+  template <class Function>
+  [[nodiscard]] auto distribute_datasets_from_function(Function&& function) const {
+    return distribute_from_function(function, *this);
+  }
+  template <class Function>
+  [[nodiscard]] auto distribute_datasets_from_function(Function&& function,
+                                                       const InputOptions& options) const {
+    return distribute_from_function(function, *this, options);
   }
 
   friend bool operator==(const Strategy& a, const Strategy& b) { return a.extended_ == b.extended_; }

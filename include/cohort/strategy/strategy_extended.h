@@ -114,6 +114,17 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// One destination per local replica, on its device.
   [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
 
+  /// This worker's seat among the workers, for the thread that drives the strategy.
+  [[nodiscard]] Communicator& workers_communicator() const noexcept {
+    return workers_seat_ != nullptr ? *workers_seat_ : *seats_.front();
+  }
+
+  /// What `prepare` returns. It may find that this worker cannot make its next collective, which other
+  /// workers do not see: they would wait for this worker's part, and take a later one for it. So they are
+  /// told when it throws, and their calls end with its error.
+  template <class Prepare>
+  auto prepared_or_told(Prepare prepare);
+
   /// How this strategy reduces values.
   [[nodiscard]] CrossDeviceOps& cross_device_ops() const noexcept { return *cross_device_ops_; }
 
@@ -219,11 +230,6 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
  private:
   explicit StrategyExtended(StrategyLayout layout);
 
-  /// This worker's seat among the workers, for the thread that drives the strategy.
-  [[nodiscard]] Communicator& workers_communicator() const noexcept {
-    return workers_seat_ != nullptr ? *workers_seat_ : *seats_.front();
-  }
-
   /// Tells the other workers that this one does not make the collectives that they make, because of `error`.
   void leave_workers(const std::exception_ptr& error);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
@@ -237,8 +243,6 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void require_alike_leaves(const StructureReduction& value) const;
   [[nodiscard]] StructureReduction summed_along(ReduceOp op, std::span<const Tensor> values,
                                                 std::span<const int> axes) const;
-  template <class Prepare>
-  auto prepared_or_told(Prepare prepare);
   [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
   void require_broadcast() const;
   [[nodiscard]] Components broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations);
@@ -277,6 +281,16 @@ template <class Structure>
 }
 
 }  // namespace detail
+
+template <class Prepare>
+auto StrategyExtended::prepared_or_told(Prepare prepare) {
+  try {
+    return prepare();
+  } catch (...) {
+    if (workers() > 1) leave_workers(std::current_exception());
+    throw;
+  }
+}
 
 template <class Value>
 auto StrategyExtended::reduce_to(SumOrMean op, const Value& value, const Destinations& destinations,

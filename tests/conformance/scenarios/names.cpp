@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <cohort/collective/communication_options.h>
+#include <cohort/input/input_options.h>
 
 #include "common.h"
 
@@ -25,11 +26,11 @@ Json numbered(std::initializer_list<Enumeration> values) {
   return list;
 }
 
-Json implementations() {
+/// [name, value] of each, where values are names.
+template <class Enumeration>
+Json named(std::initializer_list<Enumeration> values) {
   Json list = Json::array();
-  for (const auto value : {CommunicationImplementation::kAuto, CommunicationImplementation::kRing,
-                           CommunicationImplementation::kNccl})
-    list.push_back({upper_case_name(value), upper_case_name(value)});
+  for (const Enumeration value : values) list.push_back({upper_case_name(value), upper_case_name(value)});
   return list;
 }
 
@@ -47,7 +48,15 @@ std::vector<Scenario> name_scenarios() {
          return numbered({VariableAggregation::kNone, VariableAggregation::kSum, VariableAggregation::kMean,
                           VariableAggregation::kOnlyFirstReplica});
        }},
-      {"enums/comm", [](const Layout& /*l*/) { return implementations(); }},
+      {"enums/comm",
+       [](const Layout& /*l*/) {
+         return named({CommunicationImplementation::kAuto, CommunicationImplementation::kRing,
+                       CommunicationImplementation::kNccl});
+       }},
+      {"enums/repl_mode",
+       [](const Layout& /*l*/) {
+         return named({InputReplicationMode::kPerWorker, InputReplicationMode::kPerReplica});
+       }},
       {"valuecontext/repr",
        [](const Layout& /*l*/) {
          std::ostringstream text;

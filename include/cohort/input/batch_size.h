@@ -1,0 +1,23 @@
+// How many elements batches hold, as far as that follows from how they are made.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace cohort {
+
+struct BatchSize {
+  std::int64_t elements = 0;
+  bool drops_remainder = false;  ///< every batch is of this size; otherwise some may be smaller
+
+  friend bool operator==(const BatchSize&, const BatchSize&) = default;
+
+  /// What holds for batches of both kinds; nothing where they differ in size.
+  [[nodiscard]] static std::optional<BatchSize> common(const std::optional<BatchSize>& a,
+                                                       const std::optional<BatchSize>& b) {
+    if (!a || !b || a->elements != b->elements) return std::nullopt;
+    return BatchSize{a->elements, a->drops_remainder && b->drops_remainder};
+  }
+};
+
+}  // namespace cohort

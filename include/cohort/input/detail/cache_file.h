@@ -1,0 +1,80 @@
+// The file of a cache: a header, one record per element, and an end that says how many there are.
+// Each record carries a checksum.
+//
+// A file is written beside its place, under another name, and moved there when it is complete. So
+// what lies under the name of a cache is whole, whoever died while writing it, and processes that
+// write the same one at the same time do not disturb each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <cohort/input/shard.h>
+
+namespace cohort::detail {
+
+/// Where the cache of one part of a dataset lies, beside that of the whole.
+[[nodiscard]] std::string path_of_part(const std::string& path, const Shard& shard);
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
+};
+using OpenFile = std::unique_ptr<std::FILE, CloseFile>;
+
+class CacheFileWriter {
+ public:
+  /// @throws Unavailable when no file can be made beside `path`.
+  explicit CacheFileWriter(std::string path);
+  /// Removes what is not complete.
+  ~CacheFileWriter();
+  CacheFileWriter(const CacheFileWriter&) = delete;
+  CacheFileWriter& operator=(const CacheFileWriter&) = delete;
+
+  /// @throws Unavailable when it cannot be written, here and below: the disk may be full.
+  void append(std::span<const std::byte> record);
+  /// Completes the file and moves it to its place.
+  void finish();
+
+ private:
+  void write(const void* data, std::size_t bytes);
+
+  std::string path_;
+  std::string unfinished_path_;  // empty once it has been moved
+  OpenFile file_;
+  std::uint64_t records_ = 0;
+};
+
+class CacheFileReader {
+ public:
+  /// @throws Unavailable when `path` cannot be opened, DataLoss when it is no complete cache.
+  explicit CacheFileReader(std::string path);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] bool at_end() const { return read_ == records_; }
+  /// The next record, until the next call. @throws DataLoss when it is damaged.
+  [[nodiscard]] std::span<const std::byte> next();
+  /// Passes over so many records, at most all that are left; returns how many.
+  std::int64_t skip(std::int64_t count);
+
+ private:
+  struct RecordHeader;
+
+  void read(void* data, std::size_t bytes);
+  [[nodiscard]] RecordHeader read_header();
+  [[noreturn]] void throw_damaged(const char* what) const;
+
+  std::string path_;
+  OpenFile file_;
+  std::uint64_t end_of_records_ = 0;  // in bytes from the start of the file
+  std::uint64_t position_ = 0;
+  std::uint64_t records_ = 0;
+  std::uint64_t read_ = 0;
+  std::vector<std::byte> record_;
+};
+
+}  // namespace cohort::detail

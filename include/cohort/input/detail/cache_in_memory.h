@@ -1,0 +1,119 @@
+// Elements kept in memory from the first pass that gets to the end.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <cohort/input/detail/transformation_node.h>
+
+namespace cohort::detail {
+
+/// What all passes over one cache share. Threads may use it at the same time.
+template <class Element>
+class MemoryCache {
+ public:
+  using Elements = std::shared_ptr<const std::vector<Element>>;
+
+  /// Null until a pass has been to the end.
+  [[nodiscard]] Elements elements() const {
+    const std::lock_guard lock(mutex_);
+    return elements_;
+  }
+  void keep(std::vector<Element> elements) {
+    const std::lock_guard lock(mutex_);
+    if (!elements_) elements_ = std::make_shared<const std::vector<Element>>(std::move(elements));
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Elements elements_;
+};
+
+template <class Element>
+class FromMemoryCache final : public ElementIterator<Element> {
+ public:
+  explicit FromMemoryCache(typename MemoryCache<Element>::Elements elements)
+      : elements_(std::move(elements)) {}
+
+  std::optional<Element> next() override {
+    if (index_ == elements_->size()) return std::nullopt;
+    return (*elements_)[index_++];
+  }
+  std::int64_t skip(std::int64_t count) override {
+    const std::int64_t skipped = std::min(count, static_cast<std::int64_t>(elements_->size() - index_));
+    index_ += static_cast<std::size_t>(skipped);
+    return skipped;
+  }
+
+ private:
+  typename MemoryCache<Element>::Elements elements_;
+  std::size_t index_ = 0;
+};
+
+/// Reads the source, and fills the cache by that.
+template <class Element>
+class IntoMemoryCache final : public ElementIterator<Element> {
+ public:
+  IntoMemoryCache(std::unique_ptr<ElementIterator<Element>> source,
+                  std::shared_ptr<MemoryCache<Element>> cache)
+      : source_(std::move(source)), cache_(std::move(cache)) {}
+
+  // A pass with an error is not kept: it lacks an element.
+  std::optional<Element> next() override {
+    std::optional<Element> element;
+    try {
+      element = source_->next();
+    } catch (...) {
+      drop();
+      throw;
+    }
+    if (!cache_) return element;
+    if (element) {
+      read_.push_back(*element);
+    } else {
+      cache_->keep(std::move(read_));
+      drop();
+    }
+    return element;
+  }
+
+ private:
+  void drop() {
+    cache_.reset();
+    read_.clear();
+  }
+
+  std::unique_ptr<ElementIterator<Element>> source_;
+  std::shared_ptr<MemoryCache<Element>> cache_;  // null once there is nothing to fill
+  std::vector<Element> read_;
+};
+
+template <class Element>
+class MemoryCacheNode final : public TransformationNode<Element> {
+ public:
+  using TransformationNode<Element>::TransformationNode;
+
+  // Every pass is the source's first one, whoever fills the cache and when.
+  [[nodiscard]] std::unique_ptr<ElementIterator<Element>> iterate(const Pass& /*pass*/) const override {
+    if (auto elements = cache_->elements())
+      return std::make_unique<FromMemoryCache<Element>>(std::move(elements));
+    return std::make_unique<IntoMemoryCache<Element>>(this->source().iterate(Pass(0)), cache_);
+  }
+  [[nodiscard]] Cardinality cardinality() const override { return this->source().cardinality(); }
+  [[nodiscard]] std::optional<BatchSize> batch_size() const override { return this->source().batch_size(); }
+
+ private:
+  [[nodiscard]] DatasetNodePtr<Element> over(DatasetNodePtr<Element> source) const override {
+    return std::make_shared<MemoryCacheNode>(std::move(source));
+  }
+
+  std::shared_ptr<MemoryCache<Element>> cache_ = std::make_shared<MemoryCache<Element>>();
+};
+
+}  // namespace cohort::detail

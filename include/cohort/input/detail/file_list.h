@@ -1,0 +1,30 @@
+// The paths of files, for stages that read them: what is divided among workers under
+// AutoShardPolicy::kFile.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cohort/input/detail/source_node.h>
+
+namespace cohort::detail {
+
+/// The files that the patterns of the shell (`*`, `?`, `[a-z]`) match, or that they name, sorted and
+/// each once. @throws Unavailable naming a pattern that nothing matches.
+[[nodiscard]] std::vector<std::string> matching_files(const std::vector<std::string>& patterns);
+
+class FileListNode final : public SourceNode<std::string> {
+ public:
+  explicit FileListNode(std::vector<std::string> paths);
+
+  [[nodiscard]] std::unique_ptr<ElementIterator<std::string>> iterate(const Pass& pass) const override;
+  [[nodiscard]] Cardinality cardinality() const override;
+  /// Every so-manieth file. @throws InvalidArgument, on every worker, for fewer files than shards.
+  [[nodiscard]] DatasetNodePtr<std::string> with_files_of(const Shard& shard) const override;
+
+ private:
+  std::shared_ptr<const std::vector<std::string>> paths_;
+};
+
+}  // namespace cohort::detail

@@ -1,0 +1,42 @@
+// How batches come to the replicas: who makes the pipelines, where the batches are put,
+// and how many steps ahead of the program.
+#pragma once
+
+#include <string_view>
+
+#include <cohort/input/auto_shard.h>
+
+namespace cohort {
+
+enum class InputReplicationMode {
+  kPerWorker,   ///< one pipeline, from which the worker's replicas take turns
+  kPerReplica,  ///< each replica has a pipeline of its own; for functions that make datasets, on one worker
+};
+
+/// `per_worker` or `per_replica`.
+[[nodiscard]] std::string_view to_string(InputReplicationMode mode) noexcept;
+
+struct InputOptions {
+  /// Each replica's batches are copied to its device; otherwise they stay where the pipeline put them.
+  bool fetch_to_device = true;
+
+  InputReplicationMode replication_mode = InputReplicationMode::kPerWorker;
+
+  /// The function that makes a replica's dataset is called with the replica's device as the current one
+  /// (see DeviceScope), and what the dataset holds stays there. Needs kPerReplica, and no fetching.
+  bool place_dataset_on_device = false;
+
+  /// How many batches per replica are made ahead of the program, on a thread of the iterator. The pipeline's
+  /// functions are called there, one at a time. 0: on the program's own thread when it asks for a step.
+  int per_replica_buffer_size = 1;
+
+  /// @throws InvalidArgument for a negative buffer, and for a placement on devices that contradicts the rest.
+  void validate() const;
+};
+
+struct DistributeOptions {
+  AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
+  InputOptions input = {};
+};
+
+}  // namespace cohort

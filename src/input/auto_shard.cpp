@@ -1,0 +1,20 @@
+#include <cohort/input/auto_shard.h>
+
+#include <mutex>
+
+#include <cohort/base/log.h>
+
+namespace cohort::detail {
+
+void warn_of_shared_reading(const WorkerPlace& place) {
+  if (place.worker != 0) return;
+  static std::once_flag warned;
+  std::call_once(warned, [&] {
+    log::warning(
+        "the dataset reads no list of files that {} workers could share, so each of them reads all of it and "
+        "keeps its parts of each batch; AutoShardPolicy::kData says that this is meant",
+        place.workers);
+  });
+}
+
+}  // namespace cohort::detail

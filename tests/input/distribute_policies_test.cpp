@@ -1,0 +1,92 @@
+// How a dataset is divided among workers, which are threads here.
+#include <gmock/gmock.h>
+
+#include <cohort/input/distribute.h>
+#include <cohort/strategy/mirrored_strategy.h>
+
+#include "batches.h"
+#include "distributed_steps.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+constexpr DistributeOptions kOff{.auto_shard_policy = AutoShardPolicy::kOff};
+constexpr DistributeOptions kFile{.auto_shard_policy = AutoShardPolicy::kFile};
+constexpr DistributeOptions kHint{.auto_shard_policy = AutoShardPolicy::kHint};
+
+/// What each worker gets of range(rows).batch(batch).
+std::vector<PartSteps> range_parts(int workers, int devices, std::int64_t rows, std::int64_t batch,
+                                   const DistributeOptions& options, bool drop_remainder = false) {
+  return parts_by_worker(workers, devices, [=](const Strategy& strategy, int) {
+    return strategy.distribute_dataset(range_dataset(rows).batch(batch, drop_remainder), options);
+  });
+}
+
+TEST(ShardByData, DealsThePartsOfABatchToTheWorkersInTurn) {
+  EXPECT_THAT(range_parts(2, 2, 15, 4, {}),
+              ElementsAre(PartSteps{{{0}, {2}}, {{4}, {6}}, {{8}, {10}}, {{12}, {14}}},
+                          PartSteps{{{1}, {3}}, {{5}, {7}}, {{9}, {11}}, {{13}, {}}}));
+}
+
+TEST(ShardByData, RefusesWorkersThatReadDifferentDatasets) {
+  for_each_worker(3, [](Bootstrap& worker) {
+    const auto strategy = worker_strategy(worker, 1);
+    const auto distributed = strategy.distribute_dataset(range_dataset(worker.rank() == 1 ? 9 : 8).batch(2));
+    EXPECT_THAT([&] { static_cast<void>(distributed.begin()); },
+                ThrowsMessage<InvalidArgument>(
+                    AllOf(HasSubstr("one worker reads 4 batches, another 5"), HasSubstr("kOff"))));
+  });
+}
+
+TEST(ShardOff, GivesEveryWorkerEverything) {
+  EXPECT_THAT(range_parts(2, 1, 8, 4, kOff), Each(PartSteps{{{0, 1}}, {{2, 3}}, {{4, 5}}, {{6, 7}}}));
+  EXPECT_THAT(range_parts(2, 2, 8, 8, kOff), Each(PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}}));
+}
+
+TEST(ShardOff, CutsThePartialBatchLikeAWholeOne) {
+  EXPECT_THAT(range_parts(2, 1, 7, 6, kOff), Each(PartSteps{{{0, 1, 2}}, {{3, 4, 5}}, {{6}}}));
+  EXPECT_THAT(range_parts(2, 1, 12, 8, kOff),
+              Each(PartSteps{{{0, 1, 2, 3}}, {{4, 5, 6, 7}}, {{8, 9, 10, 11}}}));
+  EXPECT_THAT(range_parts(2, 1, 7, 6, kOff, true), Each(PartSteps{{{0, 1, 2}}, {{3, 4, 5}}}));
+  EXPECT_THAT(range_parts(2, 2, 9, 8, kOff), Each(PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8}, {}}}));
+}
+
+TEST(ShardOff, HasNoStepInWhichNobodyHasData) {
+  EXPECT_THAT(range_parts(2, 1, 3, 1, kOff), Each(PartSteps{{{0}}, {{1}}, {{2}}}));
+  EXPECT_THAT(range_parts(3, 2, 2, 2, kOff), Each(PartSteps{{{0}, {1}}}));
+}
+
+TEST(ShardByFile, NeedsFiles) {
+  for_each_worker(2, [](Bootstrap& worker) {
+    const auto strategy = worker_strategy(worker, 1);
+    EXPECT_THAT([&] { static_cast<void>(strategy.distribute_dataset(range_dataset(8).batch(4), kFile)); },
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("no list of files"), HasSubstr("kData"))));
+  });
+}
+
+TEST(ShardByFile, MeansNothingToOneWorker) {
+  const MirroredStrategy strategy(cpu_devices(3));
+  for (const DistributeOptions& options : {kFile, kHint, kOff}) {
+    EXPECT_EQ(parts_of(strategy.distribute_dataset(range_dataset(8).batch(4), options)),
+              (PartSteps{{{0, 1}, {2}, {3}}, {{4, 5}, {6}, {7}}}));
+  }
+}
+
+TEST(ShardByHint, ChangesNothingWithoutHints) {
+  EXPECT_THAT(range_parts(2, 1, 4, 4, kHint), Each(PartSteps{{{0, 1}}, {{2, 3}}}));
+}
+
+TEST(ShardByHint, KeepsTheGlobalBatchOfAStep) {
+  // Worker 1 begins at another place of the sizes 2, 1.
+  EXPECT_THAT(range_parts(2, 1, 6, 3, kHint), ElementsAre(PartSteps{{{0, 1}}, {{2}}, {{3, 4}}, {{5}}},
+                                                          PartSteps{{{0}}, {{1, 2}}, {{3}}, {{4, 5}}}));
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,241 @@
+// Stages with threads of their own: map in parallel, prefetch, interleave that reads ahead.
+#include <atomic>
+#include <barrier>
+#include <latch>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "batches.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+/// Takes longer for some elements than for others.
+Tensor twice(const Tensor& element) {
+  const auto value = element.item<std::int64_t>();
+  for (std::int64_t turn = 0; turn < value * 7 % 5; ++turn) std::this_thread::yield();
+  return Tensor::scalar(2 * value);
+}
+
+TEST(Map, GivesWhatTheFunctionReturns) {
+  for (int parallelism = 1; parallelism <= 7; ++parallelism) {
+    const MapOptions options{.parallelism = parallelism};
+    EXPECT_THAT(pass_of(range_dataset(5).map(twice, options)), ElementsAre(0, 2, 4, 6, 8));
+    EXPECT_THAT(pass_of(range_dataset(0).map(twice, options)), IsEmpty());
+    EXPECT_THAT(pass_of(range_dataset(1).map(twice, options)), ElementsAre(0));
+    EXPECT_THAT(pass_of(range_dataset(2).repeat().map(twice, options).take(5)), ElementsAre(0, 2, 0, 2, 0));
+    EXPECT_EQ(steps_of(range_dataset(5).map(twice, options).batch(2)), (Steps{{0, 2}, {4, 6}, {8}}));
+  }
+}
+
+TEST(Map, MayChangeTheTypeOfElements) {
+  const auto examples = range_dataset(3).map([](const Tensor& element) {
+    return Example{.image = element.reshape({1, 1}), .label = element};
+  });
+  const auto words =
+      examples.map([](const Example& example) { return std::to_string(example.label.item<int>()); });
+  std::string text;
+  for (const std::string& word : words.filter([](const std::string& word) { return word != "1"; }))
+    text += word;
+  EXPECT_EQ(text, "02");
+  for (const Example& batch : examples.batch(3)) EXPECT_EQ(batch.image.shape(), (Shape{3, 1, 1}));
+}
+
+TEST(Map, KeepsTheOrderUnlessToldOtherwise) {
+  const Rows in_order = pass_of(range_dataset(200).map(twice));
+  for (int parallelism = 2; parallelism <= 7; ++parallelism) {
+    EXPECT_EQ(pass_of(range_dataset(200).map(twice, {.parallelism = parallelism})), in_order);
+    const Rows any =
+        pass_of(range_dataset(200).map(twice, {.parallelism = parallelism, .keep_order = false}));
+    EXPECT_THAT(any, ::testing::UnorderedElementsAreArray(in_order));
+  }
+}
+
+TEST(Map, RunsAsManyCallsAtATime) {
+  constexpr int kParallelism = 3;
+  std::barrier all_there(kParallelism);  // nobody gets on before three calls run
+  const auto meet = [&](const Tensor& element) {
+    all_there.arrive_and_wait();
+    return element;
+  };
+  EXPECT_THAT(pass_of(range_dataset(6).map(meet, {.parallelism = kParallelism})),
+              ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
+TEST(Map, WithoutOrderDoesNotWaitForASlowElement) {
+  std::latch others_were_given(1);
+  const auto hold_first = [&](const Tensor& element) {
+    if (element.item<std::int64_t>() == 0) others_were_given.wait();
+    return element;
+  };
+  const auto mapped = range_dataset(4).map(hold_first, {.parallelism = 2, .keep_order = false});
+  const auto elements = mapped.node()->iterate(Pass(0));
+  for (const std::int64_t expected : {1, 2, 3}) EXPECT_EQ(elements->next()->item<std::int64_t>(), expected);
+  others_were_given.count_down();
+  EXPECT_EQ(elements->next()->item<std::int64_t>(), 0);
+  EXPECT_FALSE(elements->next());
+}
+
+/// Counts how many elements have been read.
+Dataset<Tensor> watched(std::atomic<int>& read) {
+  return range_dataset(1000).map([&read](const Tensor& element) {
+    ++read;
+    return element;
+  });
+}
+
+TEST(Map, ReadsNoFurtherAheadThanItsParallelism) {
+  std::atomic<int> read = 0;
+  const auto dataset = watched(read).map([](const Tensor& element) { return element; }, {.parallelism = 3});
+  EXPECT_EQ(read, 0) << "lazy";
+  {
+    const auto elements = dataset.node()->iterate(Pass(0));
+    for (int given = 1; given <= 20; ++given) {
+      ASSERT_TRUE(elements->next());
+      EXPECT_LE(read, given + 3);
+    }
+  }
+  EXPECT_LE(read, 23) << "all threads have ended with the iterator";
+}
+
+TEST(Map, ThrowsErrorsInTheirPlaceAndGoesOn) {
+  for (int parallelism = 1; parallelism <= 4; ++parallelism) {
+    const MapOptions options{.parallelism = parallelism};
+    EXPECT_EQ(outcomes_of(range_dataset(5).map(failing_at(2), options)), "0 1 ! 3 4 .");
+    EXPECT_EQ(outcomes_of(range_dataset(1).map(failing_at(0), options)), "! .");
+    EXPECT_EQ(outcomes_of(range_dataset(5).map(failing_at(2)).map(twice, options)), "0 2 ! 6 8 .")
+        << "also errors of the source";
+  }
+}
+
+TEST(Map, NeedsAtLeastOneThread) {
+  EXPECT_THAT([] { return range_dataset(1).map(twice, {.parallelism = 0}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("at least 1")));
+}
+
+TEST(Filter, KeepsWhatThePredicateHoldsFor) {
+  const auto odd = [](const Tensor& element) { return element.item<std::int64_t>() % 2 == 1; };
+  EXPECT_THAT(pass_of(range_dataset(6).filter(odd)), ElementsAre(1, 3, 5));
+  EXPECT_THAT(pass_of(range_dataset(1).filter(odd)), IsEmpty());
+  EXPECT_THAT(pass_of(range_dataset(3).repeat().filter(odd).take(2)), ElementsAre(1, 1));
+  EXPECT_EQ(steps_of(range_dataset(6).filter(odd).batch(2)), (Steps{{1, 3}, {5}}));
+  const auto fails_at_two = [](const Tensor& element) { return failing_at(2)(element).elements() == 1; };
+  EXPECT_EQ(outcomes_of(range_dataset(4).filter(fails_at_two)), "0 1 ! 3 .");
+}
+
+TEST(Batch, LeavesTheRowsOfLaterBatchesWhereTheyAre) {
+  EXPECT_EQ(outcomes_of(range_dataset(6).map(failing_at(1)).batch(2)), "! 2 3 4 5 .");
+  EXPECT_EQ(outcomes_of(range_dataset(5).map(failing_at(3)).batch(3)), "0 1 2 ! .");
+}
+
+TEST(Unbatch, GivesRows) {
+  EXPECT_THAT(pass_of(range_dataset(5).batch(2).unbatch()), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_EQ(steps_of(range_dataset(5).batch(2).unbatch().batch(3)), (Steps{{0, 1, 2}, {3, 4}}));
+  const auto vectors = Dataset<Tensor>::from_tensors(range(6).reshape({3, 2}));
+  EXPECT_EQ(steps_of(vectors.unbatch()), (Steps{{0, 1}, {2, 3}, {4, 5}}));
+  EXPECT_THAT(pass_of(Dataset<Tensor>::from_tensors(range(0)).repeat(2).unbatch()), IsEmpty());
+  EXPECT_THAT([] { return pass_of(range_dataset(2).unbatch()); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("no batch axis")));
+}
+
+TEST(Prefetch, ChangesNothing) {
+  for (const std::int64_t elements : {1, 2, 7}) {
+    EXPECT_THAT(pass_of(range_dataset(5).prefetch(elements)), ElementsAre(0, 1, 2, 3, 4));
+    EXPECT_THAT(pass_of(range_dataset(0).prefetch(elements)), IsEmpty());
+    EXPECT_EQ(steps_of(range_dataset(5).prefetch(elements).batch(2).prefetch(elements)),
+              (Steps{{0, 1}, {2, 3}, {4}}));
+    EXPECT_EQ(outcomes_of(range_dataset(4).map(failing_at(1)).prefetch(elements)), "0 ! 2 3 .");
+  }
+  EXPECT_THROW(static_cast<void>(range_dataset(1).prefetch(0)), InvalidArgument);
+}
+
+TEST(Prefetch, ReadsAheadOnAnotherThreadAndNoFurther) {
+  std::atomic<int> read = 0;
+  std::set<std::thread::id> threads;  // of one thread at a time
+  const auto dataset = watched(read).map([&](const Tensor& element) {
+    threads.insert(std::this_thread::get_id());
+    return element;
+  });
+  {
+    const auto elements = dataset.prefetch(3).node()->iterate(Pass(0));
+    for (int given = 1; given <= 20; ++given) {
+      ASSERT_TRUE(elements->next());
+      EXPECT_LE(read, given + 3);
+    }
+  }
+  EXPECT_LE(read, 23);
+  EXPECT_EQ(threads.size(), 1u);
+  EXPECT_FALSE(threads.contains(std::this_thread::get_id()));
+}
+
+TEST(Prefetch, ReadsWhileTheConsumerIsBusy) {
+  std::latch all_read(3);
+  const auto dataset = range_dataset(3).map([&](const Tensor& element) {
+    all_read.count_down();
+    return element;
+  });
+  const auto elements = dataset.prefetch(2).node()->iterate(Pass(0));
+  EXPECT_TRUE(elements->next());
+  all_read.wait();  // nobody asks for the others
+}
+
+TEST(Threads, EndWhenTheConsumerStopsEarly) {
+  for (int stop = 0; stop < 6; ++stop) {
+    for (const auto& dataset :
+         {range_dataset(1).repeat().map(twice, {.parallelism = 4}).prefetch(3).map(twice, {.parallelism = 2}),
+          range_dataset(4)
+              .interleave(
+                  [](const Tensor& element) { return Dataset<Tensor>::from_tensors(element).repeat(); },
+                  {.cycle_length = 3, .read_ahead = 2})
+              .prefetch(2)}) {
+      auto elements = dataset.node()->iterate(Pass(0));
+      for (int call = 0; call < stop; ++call) ASSERT_TRUE(elements->next());
+      elements.reset();
+    }
+  }
+}
+
+TEST(Threads, EndWhenAFunctionAlwaysThrows) {
+  const auto fail = [](const Tensor&) -> Tensor { throw std::runtime_error("a bad element"); };
+  EXPECT_EQ(outcomes_of(range_dataset(1).repeat().map(fail, {.parallelism = 3}).prefetch(2), 4), "! ! ! ! ");
+  const auto no_source = Dataset<Tensor>::from_generator(
+      [] { return []() -> std::optional<Tensor> { throw std::runtime_error("a bad element"); }; });
+  EXPECT_EQ(outcomes_of(no_source.map(twice, {.parallelism = 3}).prefetch(2), 4), "! ! ! ! ");
+}
+
+TEST(Threads, DoNotChangeASeededPipeline) {
+  const auto pipeline = [](int parallelism, std::int64_t read_ahead) {
+    const auto open = [](const Tensor& element) {
+      const auto first = 10 * element.item<std::int64_t>();
+      return Dataset<Tensor>::range(first, first + 10).shuffle({.buffer = 4, .seed = 3});
+    };
+    auto dataset = range_dataset(6)
+                       .shuffle({.seed = 1})
+                       .interleave(open, {.cycle_length = 3, .block_length = 2, .read_ahead = read_ahead})
+                       .map(twice, {.parallelism = parallelism})
+                       .shuffle({.buffer = 8, .seed = 2})
+                       .batch(7)
+                       .repeat(2);
+    return read_ahead > 0 ? dataset.prefetch(read_ahead) : dataset;
+  };
+  const auto plain = pipeline(1, 0);
+  const Steps first = steps_of(plain);
+  const Steps second = steps_of(plain);
+  EXPECT_NE(first, second);
+  for (int parallelism = 1; parallelism <= 7; ++parallelism) {
+    const auto threaded = pipeline(parallelism, parallelism);
+    EXPECT_EQ(steps_of(threaded), first);
+    EXPECT_EQ(steps_of(threaded), second);
+  }
+}
+
+}  // namespace
+}  // namespace cohort::testing
