@@ -15,6 +15,7 @@ namespace po = boost::program_options;
 
 constexpr std::string_view kProfile = "profile";
 constexpr std::string_view kDispatch = "dispatch";
+constexpr std::string_view kInput = "input";
 constexpr int kMostLoops = 1000;
 constexpr unsigned kHelpColumns = 108;
 constexpr int kMostThreads = 1024;
@@ -75,6 +76,21 @@ po::options_description dispatch_options() {
   return options;
 }
 
+po::options_description input_options() {
+  po::options_description options("Options of input", kHelpColumns);
+  add_text(options, "batch", "N", "elements of a global batch; default 64");
+  add_text(options, "record-bytes", "N", "bytes of an element of the files, a multiple of 8; default 4096");
+  add_text(options, "file-mib", "N", "size of each file in MiB; default 64");
+  add_text(options, "compute-us", "US",
+           "what each replica computes in a step; default: 2.5 times what making its batch takes one thread");
+  add_text(
+      options, "read-ahead", "N",
+      "batches per replica that a thread makes ahead of the program; 0: none, without a thread; default 1");
+  add_text(options, "folder", "PATH", "where the files are written; default: that of temporary files");
+  add_text(options, "loops", "N", "passes per figure, of which the median counts; default 5");
+  return options;
+}
+
 po::options_description report_options() {
   po::options_description options("Options of the report", kHelpColumns);
   add_text(options, "format", "NAME", "table (default), csv or json");
@@ -86,7 +102,7 @@ po::options_description report_options() {
 std::string names_of(std::span<const Collective* const> collectives) {
   std::string names;
   for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
-  return fmt::format("{}{}, {}", names, kProfile, kDispatch);
+  return fmt::format("{}{}, {}, {}", names, kProfile, kDispatch, kInput);
 }
 
 std::string general_help(std::span<const Collective* const> collectives) {
@@ -94,7 +110,8 @@ std::string general_help(std::span<const Collective* const> collectives) {
   text << "Measures a collective of Cohort and, in turns with it, the same one of MPI.\n\n"
           "  mpirun -n N cohort-bench COLLECTIVE [options]\n"
           "  mpirun -n N cohort-bench profile --model FILE [options]\n"
-          "  cohort-bench dispatch [options]\n\nCollectives:\n";
+          "  cohort-bench dispatch [options]\n"
+          "  cohort-bench input [options]\n\nCollectives:\n";
   for (const Collective* collective : collectives) {
     text << fmt::format("  {:<17}  {}\n", collective->command, collective->text);
   }
@@ -102,11 +119,14 @@ std::string general_help(std::span<const Collective* const> collectives) {
                       kProfile);
   text << fmt::format("\nThe strategy layer:\n  {:<17}  runs, merges and reads, next to the original\n",
                       kDispatch);
+  text << fmt::format("\nThe input pipeline:\n  {:<17}  numbers in memory and files, next to read()\n",
+                      kInput);
   text << "\n"
        << sweep_options() << "\n"
        << profile_options() << "\n"
        << common_options() << "\n"
        << dispatch_options() << "\n"
+       << input_options() << "\n"
        << report_options();
   text << "\nTimes are of the slowest member, in microseconds; GB is 1e9 bytes. The exit status is 0, 1 when "
           "an\n"
@@ -143,6 +163,17 @@ std::string help_on_dispatch() {
           "  cohort-bench dispatch [options]\n\n"
        << dispatch_options() << "\n"
        << report_options();
+  return text.str();
+}
+
+std::string help_on_input() {
+  std::ostringstream text;
+  text
+      << "input: how many elements and batches numbers in memory and files of several formats deliver to one "
+         "and\ntwo replicas, and how long a program that computes waits for them. In one process.\n\n"
+         "  cohort-bench input [options]\n\n"
+      << input_options() << "\n"
+      << report_options();
   return text.str();
 }
 
@@ -299,6 +330,30 @@ ProfileOptions parse_profile(const Given& given, const RunOptions& run) {
   return profile;
 }
 
+InputBenchOptions parse_input(const Given& given) {
+  constexpr int kMostBatch = 1 << 20;
+  constexpr int kMostRecordBytes = 1 << 24;
+  constexpr int kMostFileMib = 1 << 20;
+  constexpr int kMostComputeUs = 10'000'000;
+  constexpr int kCsvFieldBytes = 8;
+  constexpr int kMostReadAhead = 1000;
+  InputBenchOptions input;
+  input.batch = parse_count("--batch", given.text("batch", "64"), kMostBatch);
+  input.record_bytes = parse_count("--record-bytes", given.text("record-bytes", "4096"), kMostRecordBytes);
+  if (input.record_bytes % kCsvFieldBytes != 0)
+    throw UsageError("--record-bytes {}: write a multiple of {}", input.record_bytes, kCsvFieldBytes);
+  input.file_mib = parse_count("--file-mib", given.text("file-mib", "64"), kMostFileMib);
+  if (given.has("compute-us"))
+    input.compute_us = parse_count("--compute-us", given.text("compute-us"), kMostComputeUs);
+  if (given.text("read-ahead") == "0")
+    input.read_ahead = 0;
+  else
+    input.read_ahead = parse_count("--read-ahead", given.text("read-ahead", "1"), kMostReadAhead);
+  input.loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
+  input.folder = given.text("folder");
+  return input;
+}
+
 }  // namespace
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
@@ -314,6 +369,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     if (given.has("help")) return {.task = HelpText{help_on_dispatch()}};
     const int loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
     return {.run = parse_report(given), .task = DispatchOptions{.loops = loops}};
+  }
+  if (arguments.front() == kInput) {
+    const Given given(arguments, input_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_input()}};
+    return {.run = parse_report(given), .task = parse_input(given)};
   }
   if (arguments.front() == kProfile) {
     const Given given(arguments, profile_options().add(common_options()).add(report_options()));

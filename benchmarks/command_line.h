@@ -1,8 +1,8 @@
 // The command line of cohort-bench: `cohort-bench COLLECTIVE [options]` for a sweep over sizes,
 // `cohort-bench profile [options]` for a training step, `cohort-bench dispatch [options]` for
-// what the strategy layer costs. Checked completely, so that nothing
-// is measured for a run that could not report its result, and no option is taken that would
-// do nothing.
+// what the strategy layer costs, `cohort-bench input [options]` for the input pipeline. Checked
+// completely, so that nothing is measured for a run that could not report its result, and no
+// option is taken that would do nothing.
 #pragma once
 
 #include <span>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dispatch/dispatch_options.h"
+#include "input/input_options.h"
 #include "profile/profile_options.h"
 #include "run_options.h"
 #include "sweep_options.h"
@@ -24,7 +25,7 @@ struct HelpText {
 
 struct CommandLine {
   RunOptions run;
-  std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions> task;
+  std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions, InputBenchOptions> task;
 };
 
 /// `arguments` are those after the program's name.

@@ -1,5 +1,5 @@
-// cohort-bench: measures the collectives of Cohort beside those of MPI, in the same run, and
-// what its strategies cost.
+// cohort-bench: measures the collectives of Cohort beside those of MPI, in the same run, what its
+// strategies cost, and what its input pipeline delivers.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -15,6 +15,7 @@
 #include "command_line.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"
+#include "input/input.h"
 #include "member.h"
 #include "output.h"
 #include "profile/profile.h"
@@ -111,6 +112,11 @@ struct Plan {
   std::string mistake;
 };
 
+bool measures_one_process(const CommandLine& line) {
+  return std::holds_alternative<DispatchOptions>(line.task) ||
+         std::holds_alternative<InputBenchOptions>(line.task);
+}
+
 Plan make_plan(const mpi::Session& session, const std::vector<std::string>& arguments) {
   Plan plan;
   try {
@@ -119,9 +125,10 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
       throw UsageError(
           "--members threads: the members are threads of one process; start it without a launcher");
     }
-    if (std::holds_alternative<DispatchOptions>(plan.line.task) && session.size() > 1) {
+    if (measures_one_process(plan.line) && session.size() > 1) {
       throw UsageError(
-          "dispatch measures one process; start it without a launcher, or with mpirun -n 1 --bind-to none");
+          "{} measures one process; start it without a launcher, or with mpirun -n 1 --bind-to none",
+          arguments[1]);
     }
     if (const auto* profile = std::get_if<ProfileOptions>(&plan.line.task))
       plan.model = read_model(profile->model);
@@ -133,8 +140,11 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
   return plan;
 }
 
-ExitStatus run_dispatch(const Run& run, Output& output) {
-  output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
+ExitStatus run_one_process(const Run& run, Output& output) {
+  if (const auto* input = std::get_if<InputBenchOptions>(&run.line.task))
+    output.write(run.environment, measure_input(*input, run.clock));
+  else
+    output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
   if (output.end()) return kSuccess;
   complain("the report could not be written completely: is the disk full?");
   return kFailure;
@@ -160,7 +170,7 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
   environment.clock = clock.description();
   const Run run{plan.line, plan.model, environment, clock};
   Output* output = plan.output ? &*plan.output : nullptr;
-  if (std::holds_alternative<DispatchOptions>(plan.line.task)) return run_dispatch(run, *plan.output);
+  if (measures_one_process(plan.line)) return run_one_process(run, *plan.output);
   if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
   return run_ranks(run, session, output);
 }

@@ -66,6 +66,11 @@ void Output::write(const Environment& environment, const DispatchResult& result)
   });
 }
 
+void Output::write(const Environment& environment, const InputResult& result) {
+  write_whole(environment,
+              [&](Format format, std::ostream& stream) { write_input(format, stream, environment, result); });
+}
+
 bool Output::end() {
   for (auto& report : reports_) report->end();
   reports_.clear();

@@ -24,9 +24,11 @@ class Output {
   void add(std::span<const Result> results);
   void note(const std::string& text);
 
-  /// The whole report of a profile, or of what the strategy layer costs, instead of the above.
+  /// The whole report of a profile, of what the strategy layer costs or of the input pipeline, instead of the
+  /// above.
   void write(const Environment& environment, const ProfileResult& result);
   void write(const Environment& environment, const DispatchResult& result);
+  void write(const Environment& environment, const InputResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
   /// be written.

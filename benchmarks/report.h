@@ -9,6 +9,7 @@
 
 #include "dispatch/dispatch_result.h"
 #include "environment.h"
+#include "input/input_result.h"
 #include "profile/profile_result.h"
 #include "result.h"
 
@@ -51,6 +52,10 @@ void write_profile(Format format, std::ostream& stream, const Environment& envir
 /// The same of what the strategy layer costs.
 void write_dispatch(Format format, std::ostream& stream, const Environment& environment,
                     const DispatchResult& result);
+
+/// The same of what the input pipeline delivers.
+void write_input(Format format, std::ostream& stream, const Environment& environment,
+                 const InputResult& result);
 
 /// Three significant digits where that takes no more than seven characters, and never an exponent.
 [[nodiscard]] std::string three_digits(double value);

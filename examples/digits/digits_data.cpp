@@ -5,12 +5,14 @@
 #include <vector>
 
 #include <cohort/device/tensor_ops.h>
-#include <cohort/input/csv.h>
+#include <cohort/input/files/csv.h>
+#include <cohort/input/files/tf_record.h>
 
 namespace digits {
 namespace {
 
 using cohort::DataLoss;
+using cohort::Dataset;
 using cohort::DType;
 using cohort::Tensor;
 
@@ -33,16 +35,29 @@ Batch make_batch(const std::vector<Tensor>& rows) {
   return batch;
 }
 
+/// The images of the file, float32[65]: the pixels, and the digit.
+Dataset<Tensor> read_rows(const std::string& path) {
+  if (!path.ends_with(".tfrecord")) return cohort::csv_dataset<Tensor>({path});
+  return cohort::tf_record_dataset({path}).map(
+      [](const Tensor& record) { return record.cast(DType::kFloat32); });
+}
+
 /// The rows of each digit.
-std::array<std::vector<Tensor>, kClasses> by_label(const Tensor& table, const std::string& path) {
+std::array<std::vector<Tensor>, kClasses> by_label(const std::string& path) {
   std::array<std::vector<Tensor>, kClasses> groups;
-  for (std::int64_t row = 0; row < table.shape()[0]; ++row) {
-    const float label = table.row(row).span<float>().back();
+  std::int64_t number = 0;
+  for (const Tensor& row : read_rows(path)) {
+    ++number;
+    if (row.elements() != kPixels + 1) {
+      throw DataLoss("{}: row {} has {} fields; digits have 64 pixels and a label", path, number,
+                     row.elements());
+    }
+    const float label = row.span<float>().back();
     if (label < 0 || label >= static_cast<float>(kClasses) ||
         label != static_cast<float>(static_cast<int>(label))) {
-      throw DataLoss("{}: row {} is labelled {}; labels are the digits 0 to 9", path, row + 1, label);
+      throw DataLoss("{}: row {} is labelled {}; labels are the digits 0 to 9", path, number, label);
     }
-    groups[static_cast<std::size_t>(label)].push_back(table.row(row));
+    groups[static_cast<std::size_t>(label)].push_back(row);
   }
   return groups;
 }
@@ -50,14 +65,10 @@ std::array<std::vector<Tensor>, kClasses> by_label(const Tensor& table, const st
 }  // namespace
 
 Digits load_digits(const std::string& path) {
-  const Tensor table = cohort::read_csv(path);
-  if (table.shape()[1] != kPixels + 1) {
-    throw DataLoss("{}: rows have {} fields; digits have 64 pixels and a label", path, table.shape()[1]);
-  }
   std::mt19937_64 random(kSplitSeed);
   std::vector<Tensor> train;
   std::vector<Tensor> test;
-  for (std::vector<Tensor>& group : by_label(table, path)) {
+  for (std::vector<Tensor>& group : by_label(path)) {
     for (std::size_t i = group.size(); i > 1; --i) std::swap(group[i - 1], group[random() % i]);
     for (std::size_t i = 0; i < group.size(); ++i) (i % kTestEvery == 0 ? test : train).push_back(group[i]);
   }

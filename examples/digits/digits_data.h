@@ -22,8 +22,9 @@ struct Digits {
   Batch test;
 };
 
-/// Reads the CSV and puts every fifth image of each digit, in an order drawn from a fixed seed, into
-/// the test set. @throws cohort::Error for a file that is not what it should be.
+/// Reads the file, TFRecord by its extension and otherwise CSV, and puts every fifth image of each digit, in
+/// an order drawn from a fixed seed, into the test set. @throws cohort::Error for a file that is not what it
+/// should be.
 [[nodiscard]] Digits load_digits(const std::string& path);
 
 }  // namespace digits

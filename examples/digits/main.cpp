@@ -95,7 +95,7 @@ Results train(const Options& options, const Strategy& strategy, const Roles& rol
 /// Takes the parameters after each epoch of those who train.
 void evaluate(const Options& options, const Roles& roles) {
   const Digits digits = load_digits(options.data);
-  const auto test_batches = Dataset<Batch>::from_tensors(digits.test).batch(options.batch);
+  const auto test_batches = Dataset<Batch>::from_tensor_slices(digits.test).batch(options.batch);
   const Mlp model(options.hidden, static_cast<std::uint64_t>(options.seed));
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
     roles.hand_over(model.parameters());

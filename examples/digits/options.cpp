@@ -41,7 +41,7 @@ po::options_description describe(Options& options) {
   add("seed", &options.seed, "N", "seed of the initial weights and of the order of images");
   add("hidden", &options.hidden, "N", "hidden units");
   add("learning-rate", &options.learning_rate, "X", "step size of gradient descent");
-  add("data", &options.data, "FILE", "CSV with 64 pixels and the digit per line");
+  add("data", &options.data, "FILE", "CSV with 64 pixels and the digit per line, or the same as .tfrecord");
   add("json", &options.json, "FILE", "write the results there (chief only)");
   return description;
 }

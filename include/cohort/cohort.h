@@ -9,9 +9,14 @@
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
-#include <cohort/input/csv.h>
 #include <cohort/input/dataset.h>
 #include <cohort/input/distribute.h>
+#include <cohort/input/files/csv.h>
+#include <cohort/input/files/fixed_length_record.h>
+#include <cohort/input/files/idx.h>
+#include <cohort/input/files/npy.h>
+#include <cohort/input/files/text_line.h>
+#include <cohort/input/files/tf_record.h>
 #include <cohort/input/make_dataset.h>
 #include <cohort/strategy/central_storage_strategy.h>
 #include <cohort/strategy/logical_device_strategy.h>

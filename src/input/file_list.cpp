@@ -69,6 +69,22 @@ std::vector<std::string> matching_files(const std::vector<std::string>& patterns
   return paths;
 }
 
+std::vector<std::string> files_of(const std::vector<std::string>& paths, const Shard& shard) {
+  check_shard(shard);
+  if (paths.size() < static_cast<std::size_t>(shard.count)) {
+    throw InvalidArgument(
+        "{} files (found) cannot be divided among {} workers (required): each needs at least one; use more "
+        "files, fewer workers, or AutoShardPolicy::kData",
+        paths.size(), shard.count);
+  }
+  std::vector<std::string> mine;
+  for (auto index = static_cast<std::size_t>(shard.index); index < paths.size();
+       index += static_cast<std::size_t>(shard.count)) {
+    mine.push_back(paths[index]);
+  }
+  return mine;
+}
+
 FileListNode::FileListNode(std::vector<std::string> paths)
     : paths_(std::make_shared<const std::vector<std::string>>(std::move(paths))) {}
 
@@ -81,20 +97,7 @@ Cardinality FileListNode::cardinality() const {
 }
 
 DatasetNodePtr<std::string> FileListNode::with_files_of(const Shard& shard) const {
-  check_shard(shard);
-  if (paths_->size() < static_cast<std::size_t>(shard.count)) {
-    throw InvalidArgument(
-        "{} files (found) cannot be divided among {} workers (required): each needs at least one; use more "
-        "files, "
-        "fewer workers, or AutoShardPolicy::kData",
-        paths_->size(), shard.count);
-  }
-  std::vector<std::string> mine;
-  for (auto index = static_cast<std::size_t>(shard.index); index < paths_->size();
-       index += static_cast<std::size_t>(shard.count)) {
-    mine.push_back((*paths_)[index]);
-  }
-  return std::make_shared<FileListNode>(std::move(mine));
+  return std::make_shared<FileListNode>(files_of(*paths_, shard));
 }
 
 }  // namespace cohort::detail

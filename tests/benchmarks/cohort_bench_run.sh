@@ -127,6 +127,19 @@ else
   grep -q 'dispatch measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
 fi
 
+echo "input: what the pipeline delivers, in one process"
+if ((ranks == 1)); then
+  mkdir "$scratch/files"
+  succeeds "${program[@]}" input --loops 1 --file-mib 1 --batch 16 --compute-us 20 --folder "$scratch/files" --format csv
+  same "rows of sources alone, on one replica and on two" "10 5 5 4" \
+    "$(awk -F, '$2 == "" && $5 > 0' "$scratch/out" | wc -l) $(awk -F, '$2 == 1 && $4 > 0' "$scratch/out" | wc -l) $(
+      awk -F, '$2 == 2 && $7 <= 1' "$scratch/out" | wc -l) $(grep -c '^read(' "$scratch/out")"
+  same "files left behind" "" "$(ls "$scratch/files")"
+else
+  ! "${program[@]}" input >"$scratch/out" 2>&1 || fail "input measures several processes"
+  grep -q 'input measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
+fi
+
 echo "profile: the gradients of a model"
 printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"
 profile=("${program[@]}" profile --model "$scratch/tiny.csv" --steps 2)

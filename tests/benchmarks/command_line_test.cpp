@@ -124,18 +124,40 @@ TEST(CommandLine, DispatchTakesLoopsAndAReport) {
   EXPECT_EQ(line.run.output, "x.csv");
 }
 
+TEST(CommandLine, InputTakesSizesComputingAndAReport) {
+  const auto defaults = std::get<InputBenchOptions>(parse("input").task);
+  EXPECT_EQ(defaults.batch, 64);
+  EXPECT_EQ(defaults.record_bytes, 4096);
+  EXPECT_EQ(defaults.file_mib, 64);
+  EXPECT_EQ(defaults.compute_us, std::nullopt);
+  EXPECT_EQ(defaults.loops, 5);
+  const CommandLine line = parse(
+      "input --batch 8 --record-bytes 64 --file-mib 1 --compute-us 100 --read-ahead 0 --loops 2 --folder /x "
+      "--format json");
+  const auto input = std::get<InputBenchOptions>(line.task);
+  EXPECT_EQ(input.batch, 8);
+  EXPECT_EQ(input.record_bytes, 64);
+  EXPECT_EQ(input.file_mib, 1);
+  EXPECT_EQ(input.compute_us, 100);
+  EXPECT_EQ(input.read_ahead, 0);
+  EXPECT_EQ(input.loops, 2);
+  EXPECT_EQ(input.folder, "/x");
+  EXPECT_EQ(line.run.format, Format::kJson);
+}
+
 TEST(CommandLine, HelpNamesTheCollectivesOrTheOptions) {
   EXPECT_THAT(help("--help"), AllOf(HasSubstr("all-reduce"), HasSubstr("broadcast"), HasSubstr("--sizes"),
                                     HasSubstr("--model")));
   EXPECT_THAT(help("broadcast -h"), AllOf(HasSubstr("MPI_Bcast"), HasSubstr("--sizes")));
   EXPECT_THAT(help("profile --help"), AllOf(HasSubstr("--model"), Not(HasSubstr("--sizes"))));
+  EXPECT_THAT(help("input --help"), AllOf(HasSubstr("--compute-us"), Not(HasSubstr("--dtype"))));
   EXPECT_THAT(help("dispatch --help"), AllOf(HasSubstr("--loops"), Not(HasSubstr("--dtype"))));
 }
 
 TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
-      {"all_reduce", "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch"},
+      {"all_reduce", "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, input"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},
@@ -174,6 +196,11 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"profile --model m.csv --dtype bool", "bool"},
       {"dispatch --loops 0", "whole number"},
       {"dispatch --dtype int8", "unrecognised option"},
+      {"input --batch 0", "whole number"},
+      {"input --record-bytes 12", "multiple of 8"},
+      {"input --compute-us -1", "whole number"},
+      {"input --read-ahead -1", "whole number"},
+      {"input --model m.csv", "unrecognised option"},
   };
   for (const auto& [line, advice] : cases) {
     EXPECT_THAT(complaint_about(line), AllOf(HasSubstr(advice), Not(HasSubstr("\n")))) << line;

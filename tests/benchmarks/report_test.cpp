@@ -183,6 +183,41 @@ TEST(DispatchReport, HasTheSameRowsInEveryFormat) {
       << "the original's time over this one's";
 }
 
+TEST(InputReport, HasTheSameRowsInEveryFormat) {
+  const InputResult result{.record_bytes = 4096,
+                           .file_bytes = 64 << 20,
+                           .loops = 3,
+                           .rows = {{.source = "read(npy)", .bytes_per_s = 8e9, .peak_rss_bytes = 1000000},
+                                    {.source = "npy",
+                                     .replicas = 2,
+                                     .batch = 64,
+                                     .batches_per_s = 25000,
+                                     .elements_per_s = 1.6e6,
+                                     .bytes_per_s = 6.5e9,
+                                     .compute_us = 80,
+                                     .waiting_share = 0.0125,
+                                     .peak_rss_bytes = 2000000}}};
+  const auto report = [&](Format format) {
+    std::ostringstream stream;
+    write_input(format, stream, two_workers_on({{0}, {1}}), result);
+    return stream.str();
+  };
+  EXPECT_THAT(
+      lines_of(report(Format::kCsv)),
+      testing::ElementsAre(
+          "source,replicas,batch,batches_per_s,elements_per_s,bytes_per_s,waiting_share,peak_"
+          "rss_bytes",
+          "read(npy),,,,,8000000000,,1000000", "npy,2,64,25000.0,1600000.0,6500000000,0.0125,2000000"));
+  const auto json = nlohmann::json::parse(report(Format::kJson)).at("input");
+  EXPECT_EQ(json.at("record_bytes"), 4096);
+  EXPECT_TRUE(json.at("results")[0].at("replicas").is_null());
+  EXPECT_EQ(json.at("results")[1].at("compute_us"), 80);
+  const std::string table = report(Format::kTable);
+  EXPECT_THAT(table, testing::AllOf(HasSubstr("read(npy)"), HasSubstr("1.25"), HasSubstr("6500")));
+  EXPECT_THAT(lines_of(table), Each(testing::ResultOf([](const std::string& line) { return line.size(); },
+                                                      testing::Le(110u))));
+}
+
 TEST(Table, FitsInto110ColumnsAndTellsTheEnvironment) {
   const std::string text = report(Format::kTable, two_workers_on({{0}, {1}}), slow_and_large());
   EXPECT_THAT(lines_of(text), Each(testing::ResultOf([](const std::string& line) { return line.size(); },

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -47,8 +48,9 @@ Outcome run_digits(int ranks, const std::string& options, const std::string& wra
 /// A file name of this process, removed at the end of the test.
 class TemporaryFile {
  public:
-  TemporaryFile()
-      : path_(std::filesystem::temp_directory_path() / fmt::format("cohort-digits-{}.json", getpid())) {}
+  explicit TemporaryFile(const std::string& extension)
+      : path_(std::filesystem::temp_directory_path() /
+              fmt::format("cohort-digits-{}{}", getpid(), extension)) {}
   ~TemporaryFile() { std::filesystem::remove(path_); }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
@@ -57,7 +59,7 @@ class TemporaryFile {
 };
 
 nlohmann::json train(int ranks, const std::string& options) {
-  const TemporaryFile file;
+  const TemporaryFile file(".json");
   const Outcome outcome = run_digits(ranks, fmt::format("{} --json {}", options, file.path()));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   std::ifstream stream(file.path());
@@ -126,6 +128,21 @@ TEST(Digits, EvaluatesNothingWhereTfConfigHasWorkersOnly) {
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("3 replicas"));
   EXPECT_THAT(outcome.output, Not(HasSubstr("evaluator")));
+}
+
+TEST(Digits, ReadsTheSameFromTfRecordAsFromCsv) {
+  const TemporaryFile records(".tfrecord");
+  const std::string csv = std::filesystem::path(PROGRAM).parent_path() / "data" / "digits.csv";
+  ASSERT_EQ(std::system(fmt::format("{} {} {}", CONVERTER, csv, records.path()).c_str()), 0);
+  for (const int replicas : {1, 2}) {
+    const std::string options = fmt::format("--strategy mirrored --devices {} --epochs 5", replicas);
+    const auto from_csv = train(1, options);
+    const auto from_records = train(1, fmt::format("{} --data {}", options, records.path()));
+    EXPECT_EQ(worst_difference(from_csv, from_records), 0) << replicas << " replicas";
+    EXPECT_EQ(from_csv["test_accuracy"], from_records["test_accuracy"]);
+    // What it was before there were datasets of files.
+    EXPECT_NEAR(from_csv["epochs"][0]["loss"], 1.0829265, 1e-5);
+  }
 }
 
 TEST(Digits, RefusesWhatItCannotUse) {

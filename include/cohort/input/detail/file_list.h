@@ -14,13 +14,15 @@ namespace cohort::detail {
 /// each once. @throws Unavailable naming a pattern that nothing matches.
 [[nodiscard]] std::vector<std::string> matching_files(const std::vector<std::string>& patterns);
 
+/// Every so-manieth path. @throws InvalidArgument, on every worker, for fewer files than shards.
+[[nodiscard]] std::vector<std::string> files_of(const std::vector<std::string>& paths, const Shard& shard);
+
 class FileListNode final : public SourceNode<std::string> {
  public:
   explicit FileListNode(std::vector<std::string> paths);
 
   [[nodiscard]] std::unique_ptr<ElementIterator<std::string>> iterate(const Pass& pass) const override;
   [[nodiscard]] Cardinality cardinality() const override;
-  /// Every so-manieth file. @throws InvalidArgument, on every worker, for fewer files than shards.
   [[nodiscard]] DatasetNodePtr<std::string> with_files_of(const Shard& shard) const override;
 
  private:

@@ -1,4 +1,4 @@
-#include <cohort/input/csv.h>
+#include <cohort/input/files/csv.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -109,12 +109,29 @@ TEST(Csv, NamesFileLineAndFieldOfWhatIsNoNumber) {
 }
 
 TEST(Csv, RefusesFieldsThatAreNotNumbersThroughout) {
-  for (const char* field : {"", " ", "1x", "x1", "1 2", "0x10", "--1", "\"1\"", "1e"}) {
+  for (const char* field : {"", " ", "1x", "x1", "1 2", "0x10", "--1", "\"1 2\"", "1e"}) {
     EXPECT_THAT(reading(std::string("0,") + field + "\n"),
                 ThrowsMessage<DataLoss>(AllOf(HasSubstr(":1: field 2 is '"), HasSubstr("not a number"))))
         << field;
   }
   EXPECT_THROW(reading("1,2,\n")(), DataLoss) << "a delimiter at the end opens an empty field";
+}
+
+TEST(Csv, ReadsNumbersInQuotes) {
+  EXPECT_THAT(read("\"1\",2\n3,\" 4\"\n").span<float>(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Csv, SaysThatALineLooksLikeAHeader) {
+  EXPECT_THAT(reading("x,y\n1,2\n"), ThrowsMessage<DataLoss>(HasSubstr("names the columns, set has_header")));
+}
+
+TEST(Csv, ReadsTheColumnsThatAreNamed) {
+  EXPECT_THAT(read("a,b,c\n1,2,3\n4,5,6\n", {.has_header = true, .columns = {"c", "a"}}).span<float>(),
+              ElementsAre(3, 1, 6, 4));
+  EXPECT_NO_THROW(read("a,b\n1,two\n", {.has_header = true, .columns = {"a"}}))
+      << "the others need not be numbers";
+  EXPECT_THAT(reading("a,b\n1,two\n", {.has_header = true}),
+              ThrowsMessage<DataLoss>(HasSubstr(":2: field 2 (b) is 'two', which is not a number")));
 }
 
 TEST(Csv, NamesWhatItsDtypeCannotHold) {

@@ -1,0 +1,15 @@
+// The checksum of TFRecord: CRC-32C (Castagnoli), masked, because a checksum over data that holds
+// its own checksum tells nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace cohort::detail {
+
+[[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes);
+
+[[nodiscard]] std::uint32_t masked_crc32c(std::span<const std::byte> bytes);
+
+}  // namespace cohort::detail

@@ -1,0 +1,191 @@
+#include <cohort/input/detail/csv_file.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include <cohort/base/error.h>
+
+#include "csv_parser.h"
+#include "excerpt.h"
+
+namespace cohort::detail {
+namespace {
+
+enum class Parsed { kNumber, kNotANumber, kDoesNotFit };
+
+template <Element T>
+bool fits(double value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value == 0 || value == 1;
+  } else if constexpr (std::is_integral_v<T>) {
+    const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    return std::floor(value) == value && value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+           value < beyond;
+  } else {
+    return std::isinf(value) || !std::isinf(convert_element<double>(convert_element<T>(value)));
+  }
+}
+
+template <Element T>
+Parsed parse(std::string_view text, T& number) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  const char* end = text.data() + text.size();
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    // Not through double, which would round large integers.
+    const auto [stopped, status] = std::from_chars(text.data(), end, number);
+    if (stopped == end && status == std::errc()) return Parsed::kNumber;
+    if (stopped == end && status == std::errc::result_out_of_range) return Parsed::kDoesNotFit;
+  }
+  double value = 0;
+  const auto [stopped, status] = std::from_chars(text.data(), end, value);
+  if (stopped != end || status == std::errc::invalid_argument) return Parsed::kNotANumber;
+  if (status == std::errc::result_out_of_range || !fits<T>(value)) return Parsed::kDoesNotFit;
+  number = convert_element<T>(value);
+  return Parsed::kNumber;
+}
+
+}  // namespace
+
+void check_csv_options(const CsvOptions& options, std::optional<std::size_t> columns) {
+  if (options.delimiter == '"' || options.delimiter == '\n' || options.delimiter == '\r' ||
+      options.delimiter == options.comment) {
+    throw InvalidArgument("'{}' cannot delimit the fields of CSV; use a comma, a semicolon or a tab",
+                          excerpt({&options.delimiter, 1}));
+  }
+  if (!options.columns.empty() && !options.has_header) {
+    throw InvalidArgument("columns {} are found by the header's names; set has_header if the files have one",
+                          fmt::join(options.columns, ", "));
+  }
+  if (columns && options.dtype) {
+    throw InvalidArgument("dtype {} is for rows that are tensors; the fields of these rows have C++ types",
+                          to_string(*options.dtype));
+  }
+  if (columns && !options.columns.empty() && options.columns.size() != *columns) {
+    throw InvalidArgument("{} columns are named ({}), but a row takes {}", options.columns.size(),
+                          fmt::join(options.columns, ", "), *columns);
+  }
+}
+
+CsvFile::CsvFile(const std::string& path, const CsvOptions& options, std::optional<std::size_t> columns)
+    : parser_(std::make_unique<CsvParser>(path, options.delimiter, options.comment)),
+      options_(options),
+      row_columns_(columns) {
+  if (options_.has_header) read_header();
+}
+
+CsvFile::~CsvFile() = default;
+
+void CsvFile::read_header() {
+  const auto names = parser_->next();
+  if (!names) throw DataLoss("{}: no header in the file, which is empty", parser_->path());
+  for (const CsvField& name : *names) header_.emplace_back(name.text);
+  choose_columns(header_.size());
+}
+
+void CsvFile::choose_columns(std::size_t fields) {
+  std::vector<std::size_t> wanted;
+  if (options_.columns.empty()) {
+    for (std::size_t index = 0; index < fields; ++index) wanted.push_back(index);
+  }
+  for (const std::string& name : options_.columns) wanted.push_back(find_column(name));
+  if (row_columns_ && wanted.size() != *row_columns_) {
+    throw InvalidArgument(
+        "{}:{}: the file has {} columns, but a row of the program takes {}; change its type, or name the "
+        "columns that are wanted",
+        parser_->path(), parser_->line_number(), wanted.size(), *row_columns_);
+  }
+  fields_per_row_ = fields;
+  wanted_ = std::move(wanted);
+}
+
+std::size_t CsvFile::find_column(const std::string& name) const {
+  const auto found = std::ranges::find(header_, name);
+  if (found == header_.end()) {
+    throw InvalidArgument("{}:{}: no column is called '{}'; the header has {}", parser_->path(),
+                          parser_->line_number(), name, excerpt(fmt::format("{}", fmt::join(header_, ", "))));
+  }
+  if (std::find(found + 1, header_.end(), name) != header_.end()) {
+    throw InvalidArgument("{}:{}: several columns are called '{}'; give them different names",
+                          parser_->path(), parser_->line_number(), name);
+  }
+  return static_cast<std::size_t>(found - header_.begin());
+}
+
+bool CsvFile::next() {
+  const auto fields = parser_->next();
+  if (!fields) return false;
+  if (fields_per_row_ == 0) choose_columns(fields->size());
+  if (fields->size() != fields_per_row_) {
+    throw DataLoss("{}:{}: {} fields where the {} has {}", parser_->path(), parser_->line_number(),
+                   fields->size(), header_.empty() ? "first row" : "header", fields_per_row_);
+  }
+  row_.assign(fields->begin(), fields->end());
+  return true;
+}
+
+std::int64_t CsvFile::skip(std::int64_t count) {
+  std::int64_t skipped = 0;
+  while (skipped < count && parser_->next()) ++skipped;
+  return skipped;
+}
+
+const CsvField& CsvFile::field(std::size_t column) const { return row_[wanted_[column]]; }
+
+std::string_view CsvFile::text(std::size_t column) const { return field(column).text; }
+
+bool CsvFile::is_missing(std::size_t column) const {
+  return field(column).text.empty() && !field(column).quoted;
+}
+
+template <Element T>
+T CsvFile::number(std::size_t column) const {
+  T number{};
+  switch (parse(text(column), number)) {
+    case Parsed::kNumber: break;
+    case Parsed::kNotANumber: throw_not_a_number(column);
+    case Parsed::kDoesNotFit: throw_does_not_fit(column, kDTypeOf<T>);
+  }
+  return number;
+}
+
+template std::int8_t CsvFile::number(std::size_t) const;
+template std::int16_t CsvFile::number(std::size_t) const;
+template std::int32_t CsvFile::number(std::size_t) const;
+template std::int64_t CsvFile::number(std::size_t) const;
+template std::uint8_t CsvFile::number(std::size_t) const;
+template std::uint16_t CsvFile::number(std::size_t) const;
+template std::uint32_t CsvFile::number(std::size_t) const;
+template std::uint64_t CsvFile::number(std::size_t) const;
+template float16 CsvFile::number(std::size_t) const;
+template bfloat16 CsvFile::number(std::size_t) const;
+template float CsvFile::number(std::size_t) const;
+template double CsvFile::number(std::size_t) const;
+template bool CsvFile::number(std::size_t) const;
+
+void CsvFile::throw_not_a_number(std::size_t column) const {
+  // Whoever forgets the header finds out here.
+  const bool may_be_header = parser_->line_number() == 1 && !options_.has_header;
+  throw DataLoss("{} is '{}', which is not a number{}", describe(column), excerpt(text(column)),
+                 may_be_header ? "; if this line names the columns, set has_header" : "");
+}
+
+void CsvFile::throw_does_not_fit(std::size_t column, DType dtype) const {
+  throw DataLoss("{} is '{}', which {} cannot hold", describe(column), excerpt(text(column)),
+                 to_string(dtype));
+}
+
+std::string CsvFile::describe(std::size_t column) const {
+  const std::size_t index = wanted_[column];
+  return fmt::format("{}:{}: field {}{}", parser_->path(), parser_->line_number(), index + 1,
+                     header_.empty() ? "" : fmt::format(" ({})", excerpt(header_[index])));
+}
+
+}  // namespace cohort::detail

@@ -1,0 +1,44 @@
+#include "input_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <cohort/base/error.h>
+
+namespace cohort::detail {
+
+InputFile::InputFile(std::string path, std::string_view format)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw Unavailable("cannot open {} file '{}': {}", format, path_, std::strerror(errno));
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+std::uint64_t InputFile::size() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0)
+    throw Unavailable("cannot ask for the size of '{}': {}", path_, std::strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    throw InvalidArgument("'{}' is a folder, a pipe or a device; this format is read from regular files",
+                          path_);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+std::size_t InputFile::read(std::span<char> to) const {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t bytes = ::read(descriptor_, to.data() + done, to.size() - done);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) throw DataLoss("{}: reading failed: {}", path_, std::strerror(errno));
+    if (bytes == 0) break;
+    done += static_cast<std::size_t>(bytes);
+  }
+  return done;
+}
+
+}  // namespace cohort::detail

@@ -1,0 +1,36 @@
+// A file that is open for reading.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace cohort::detail {
+
+class InputFile {
+ public:
+  /// `format` is what messages call the file: `CSV`.
+  /// @throws Unavailable when it cannot be opened.
+  InputFile(std::string path, std::string_view format);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+  /// In bytes. @throws InvalidArgument for what has no size: a folder, a pipe.
+  [[nodiscard]] std::uint64_t size() const;
+
+  /// Reads from where the last call ended; fewer bytes than asked for only at the end of the file.
+  /// @throws DataLoss when the system cannot read it.
+  [[nodiscard]] std::size_t read(std::span<char> to) const;
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+}  // namespace cohort::detail

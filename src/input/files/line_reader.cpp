@@ -1,0 +1,44 @@
+#include "line_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace cohort::detail {
+namespace {
+
+/// As much as the second-level cache holds beside what is made of it.
+constexpr std::size_t kLeastBufferBytes = std::size_t{1} << 18;
+
+}  // namespace
+
+std::optional<std::string_view> LineReader::next() {
+  std::size_t searched = 0;
+  while (true) {
+    const std::string_view unread(buffer_.data() + begin_, end_ - begin_);
+    const std::size_t length = unread.find('\n', searched);
+    if (length != std::string_view::npos) {
+      ++line_number_;
+      begin_ += length + 1;
+      return unread.substr(0, length);
+    }
+    searched = unread.size();
+    if (read_more()) continue;
+    if (unread.empty()) return std::nullopt;
+    ++line_number_;
+    begin_ = end_;
+    return std::string_view(buffer_.data() + end_ - searched, searched);  // the last line needs no newline
+  }
+}
+
+bool LineReader::read_more() {
+  const std::size_t unread = end_ - begin_;
+  if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, unread);
+  begin_ = 0;
+  end_ = unread;
+  if (end_ == buffer_.size()) buffer_.resize(std::max(kLeastBufferBytes, 2 * buffer_.size()));
+  const std::size_t count = file_.read(std::span(buffer_).subspan(end_));
+  end_ += count;
+  return count > 0;
+}
+
+}  // namespace cohort::detail

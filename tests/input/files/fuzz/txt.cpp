@@ -1,0 +1,12 @@
+#include <cohort/input/files/text_line.h>
+
+#include "read_all.h"
+
+namespace cohort::fuzz {
+
+void fuzz_one(std::string_view input) {
+  const MemoryFile file(input);
+  read_all(text_line_dataset({file.path()}), file);
+}
+
+}  // namespace cohort::fuzz
