@@ -135,6 +135,14 @@ class Communicator {
     std::array<std::uint64_t, 2> brought{};  ///< what it wants the others to know
   };
 
+  /// Returns once every member has come to a call that is like `call`, and moves nothing of it: for
+  /// communicators whose data takes another way, and whose members agree here before it does. As a
+  /// barrier in all else; its errors speak of `call`.
+  void agree(const CollectiveCall& call);
+
+  /// What ended this communicator, if something has, for who waits for something else meanwhile.
+  [[nodiscard]] virtual std::optional<Error> failure() = 0;
+
   /// What its calls follow, and whoever packs tensors for them.
   [[nodiscard]] const CommunicationOptions& options() const noexcept { return options_; }
 
@@ -150,6 +158,9 @@ class Communicator {
   [[nodiscard]] std::vector<Recruit> recruit(std::optional<int> color, int key,
                                              const std::array<std::uint64_t, 2>& brought);
 
+  /// Whether calls may have their tensors on devices of this kind.
+  [[nodiscard]] virtual bool takes(DeviceKind kind) const noexcept { return kind == DeviceKind::kCpu; }
+
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.
   virtual Work begin(const CollectiveCall& call) = 0;
@@ -160,6 +171,7 @@ class Communicator {
  private:
   void run(const CollectiveCall& call);
   Work start(const CollectiveCall& call);
+  void require_place(const CollectiveCall& call) const;
 
   friend class CommunicationScope;
   [[nodiscard]] CollectiveCall in_force(CollectiveCall call) const;
