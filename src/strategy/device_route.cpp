@@ -68,7 +68,8 @@ bool has_gpus(const Report& report) { return !report.identities.empty(); }
 
 /// @throws Unavailable where a worker lacks a device; InvalidArgument where some replicas would be on GPUs
 /// and others on CPUs.
-void require_uniform(const std::string& who, std::span<const WorkerInfo> workers, std::span<const Report> reports) {
+void require_uniform(const std::string& who, std::span<const WorkerInfo> workers,
+                     std::span<const Report> reports) {
   std::string with_gpus;
   std::string with_cpus;
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -81,7 +82,8 @@ void require_uniform(const std::string& who, std::span<const WorkerInfo> workers
   }
   if (with_gpus.empty() || with_cpus.empty()) return;
   throw InvalidArgument(
-      "{}: replicas on GPUs ({}) and on CPUs ({}) do not go together; start the job on hosts with GPUs only, or "
+      "{}: replicas on GPUs ({}) and on CPUs ({}) do not go together; start the job on hosts with GPUs only, "
+      "or "
       "name cpu devices on every worker",
       who, with_gpus, with_cpus);
 }
@@ -135,8 +137,10 @@ DeviceRoute::DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Devi
   if (devices_.size() * workers.size() == 1 || workers.front().rank != own_rank(bootstrap)) return;
   if (!shared.empty())
     log::warning("{}: {}; collectives go through the host. Give each worker GPUs of its own", who_, shared);
+  else if (implementation == CommunicationImplementation::kRing)
+    log::info("{}: collectives of GPUs go through the host, by rings, as was asked for", who_);
   else if (!refused.empty())
-    log::info("{}: collectives of GPUs go through the host, not NCCL: {}", who_, refused);
+    log::warning("{}: collectives of GPUs go through the host, not NCCL: {}", who_, refused);
   else
     log::info("{}: collectives of GPUs go through {}", who_, linked_device_collectives()->name());
 }

@@ -17,12 +17,13 @@ class DeviceRoute {
  public:
   /// For replicas of `who` on `devices` of this worker. Collective over the workers; `bootstrap` is null for
   /// a process on its own.
-  /// @throws Unavailable when a device does not exist; InvalidArgument on every worker when some have GPUs and
-  /// others CPUs, naming them.
+  /// @throws Unavailable when a device does not exist; InvalidArgument on every worker when some have GPUs
+  /// and others CPUs, naming them.
   DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Device> devices,
               CommunicationImplementation implementation);
 
-  /// The seats of these devices among all replicas, for tensors that are there. Collective as the constructor.
+  /// The seats of these devices among all replicas, for tensors that are there. Collective as the
+  /// constructor.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> connected(
       std::vector<std::unique_ptr<Communicator>> seats) const {
     return connected(std::move(seats), devices_);
