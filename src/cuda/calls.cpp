@@ -91,6 +91,16 @@ void keep_released_memory(int device) {
   COHORT_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 }
 
+void open_memory_to(int device, int peer) {
+  cudaMemPool_t pool = nullptr;
+  COHORT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = peer;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  COHORT_CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+}
+
 void* malloc_async(std::size_t bytes, cudaStream_t stream) {
   void* memory = nullptr;
   COHORT_CUDA(cudaMallocAsync(&memory, bytes, stream));

@@ -34,6 +34,8 @@ void memory_info(std::size_t& free_bytes, std::size_t& total_bytes);
 
 /// The pool of `device` keeps what is released to it, for the next allocation.
 void keep_released_memory(int device);
+/// `peer` reads and writes the memory of `device`'s pool in place from now on.
+void open_memory_to(int device, int peer);
 /// From the pool of the stream's device, in the stream's order.
 [[nodiscard]] void* malloc_async(std::size_t bytes, cudaStream_t stream);
 void free_async(void* memory, cudaStream_t stream) noexcept;

@@ -68,10 +68,22 @@ void copy_within(const BlockCopy& copy) {
   }
 }
 
+/// Without it copies between GPUs go by the host. Only for GPUs that copy to each other: it takes memory of
+/// both.
+void open_memory(Device owner, Device peer) {
+  static auto& opened = *new std::vector<std::once_flag>(devices().size() * devices().size());
+  const std::size_t pair =
+      static_cast<std::size_t>(owner.index()) * devices().size() + static_cast<std::size_t>(peer.index());
+  std::call_once(opened[pair], [&] {
+    if (can_access_peer(peer, owner)) calls::open_memory_to(owner.index(), peer.index());
+  });
+}
+
 /// On the stream of the target. That of the source goes on when its memory has been read.
 void copy_between(const BlockCopy& copy) {
   const Stream& source = compute_stream(copy.from_device);
   const Stream& target = compute_stream(copy.to_device);
+  open_memory(copy.from_device, copy.to_device);
   order(source, target);
   for (std::size_t block = 0; block < copy.count; ++block) {
     calls::memcpy_peer_async(copy.to + block * copy.to_pitch, copy.to_device.index(),

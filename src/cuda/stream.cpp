@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include <cohort/base/error.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
 

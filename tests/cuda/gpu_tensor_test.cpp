@@ -7,10 +7,14 @@
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 
+#include "calls_counted.h"
+
 namespace cohort {
 namespace {
 
 using ::testing::AllOf;
+using testing::call_counter;
+using testing::calls_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -50,6 +54,16 @@ TEST(GpuTensor, GoesFromGpuToGpu) {
   source.fill(0);  // after the copy has read it
   EXPECT_THAT(floats(target), ElementsAre(4, 5));
   EXPECT_THAT(floats(source), ElementsAre(0, 0));
+}
+
+TEST(GpuTensor, IsReadInPlaceByAGpuThatCopiesItOften) {
+  if (call_counter() == nullptr || gpu_devices().size() < 2) GTEST_SKIP() << "two GPUs of the stand-in";
+  const Tensor source = numbers({4, 5});
+  static_cast<void>(source.to(gpu_devices().back()));
+  const std::uint64_t before = calls_of({"cudaMemPoolSetAccess"});
+  static_cast<void>(source.to(gpu_devices().back()));
+  EXPECT_EQ(before, 1U);
+  EXPECT_EQ(calls_of({"cudaMemPoolSetAccess"}), before);
 }
 
 TEST(GpuTensor, TravelsInPiecesWhenItIsLarge) {

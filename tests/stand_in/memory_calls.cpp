@@ -108,6 +108,11 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc* access, std::size_t) {
+  count_call("cudaMemPoolSetAccess");
+  return is_device(access->location.id) ? cudaSuccess : report(cudaErrorInvalidDevice);
+}
+
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned int) {
   count_call("cudaHostAlloc");
   return give(pointer, memory().allocate_pinned(bytes));
