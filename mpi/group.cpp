@@ -134,7 +134,7 @@ std::shared_ptr<Operation> Group::start(const CollectiveCall& call) {
 
 void Group::require_usable(const CollectiveCall& call) {
   if (const Error* fault = runtime_->fault(); fault != nullptr && !failure_) {
-    fail_all(with_call(fmt::format("{} #{}", to_string(call.kind), next_sequence_), *fault));
+    fail_all(with_call(fmt::format("{} #{}", to_string(call.as_called().kind), next_sequence_), *fault));
   }
   if (failure_) throw_error(failure_->code(), failure_->what(), failure_->origin());
 }
@@ -175,6 +175,14 @@ void Group::abort(const Error& error) {
   const Gate::Pass pass = runtime_->gate().enter();
   if (failure_) return;
   fail_from(collectives_.empty() ? next_sequence_ : collectives_.front()->sequence(), error, true);
+}
+
+std::optional<Error> Group::failure() {
+  const Gate::Pass pass = runtime_->gate().try_enter();
+  if (!pass) return std::nullopt;  // who is inside finds out
+  progress(true);
+  if (const Error* fault = runtime_->fault(); fault != nullptr && !failure_) return *fault;
+  return failure_;
 }
 
 std::shared_ptr<Group> Group::split(std::span<const int> ranks, int own,

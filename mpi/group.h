@@ -41,6 +41,9 @@ class Group {
 
   void abort(const Error& error);
 
+  /// What has ended the group, as far as it is known; looks for news.
+  [[nodiscard]] std::optional<Error> failure();
+
   /// A group of these members, of whom this one is number `own`. Collective over them, as the constructor.
   [[nodiscard]] std::shared_ptr<Group> split(std::span<const int> ranks, int own,
                                              std::vector<MemberInfo> members) const;

@@ -24,6 +24,7 @@ class MpiCommunicator final : public Communicator {
   /// Blocks in MPI once all members are known to be here.
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override;
   void abort(const Error& error) override { group_->abort(error); }
+  [[nodiscard]] std::optional<Error> failure() override { return group_->failure(); }
 
   /// A barrier without a deadline of its own.
   void wait_for_all();

@@ -29,7 +29,9 @@ class Operation {
   [[nodiscard]] const Deadline& deadline() const noexcept { return deadline_; }
 
   /// For example `all_reduce #12`: what messages call it.
-  [[nodiscard]] std::string name() const { return fmt::format("{} #{}", to_string(call_->kind), sequence_); }
+  [[nodiscard]] std::string name() const {
+    return fmt::format("{} #{}", to_string(call_->as_called().kind), sequence_);
+  }
 
   /// True when nothing moves before another member has arrived, so that napping costs little.
   [[nodiscard]] virtual bool waits_for_arrival() const noexcept = 0;

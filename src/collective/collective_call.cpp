@@ -42,6 +42,7 @@ std::string describe(const CallSignature& call) {
   if (has_op(call.kind)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(call.op)));
   if (has_root(call.kind)) text += fmt::format(", root {}", call.root);
   if (call.layout != 0) text += fmt::format(", layout {:08x}", call.layout & 0xffffffffu);
+  if (call.device != DeviceKind::kCpu) text += ", on GPUs";
   if (urgent) text += ", urgent";
   return text + ")";
 }
@@ -102,12 +103,17 @@ OwnedCall::OwnedCall(const CollectiveCall& call)
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (call.buffers[i] != nullptr) buffers_[i] = *call.buffers[i];
   }
+  if (call.stands_for != nullptr) {
+    stands_for_ = std::make_unique<const OwnedCall>(*call.stands_for);
+    call_.stands_for = &stands_for_->get();
+  }
   // A moved vector keeps its elements where they are, so this stays right when the object moves.
   call_.counts = counts_;
   call_.buffers = {};
 }
 
 std::string describe(const CollectiveCall& call) {
+  if (call.stands_for != nullptr) return describe(*call.stands_for);
   if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) {
     return fmt::format("{}({}[{}], {} member {}, tag {})", to_string(call.kind), to_string(call.dtype),
                        call.elements, call.kind == CollectiveKind::kSend ? "to" : "from", call.root,
@@ -117,6 +123,7 @@ std::string describe(const CollectiveCall& call) {
 }
 
 CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
+  if (call.stands_for != nullptr) return signature(*call.stands_for, sequence);
   CallSignature result;
   result.sequence = sequence;
   result.elements = call.elements;
@@ -125,6 +132,7 @@ CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
   result.root = call.root;
   result.layout = call.layout;
   result.priority = call.priority;
+  result.device = call.device;
   result.op = has_op(call.kind) ? static_cast<std::uint8_t>(call.op) : std::uint8_t{0};
   if (!call.counts.empty()) {
     // Members of an uneven all-gather contribute different amounts, but must agree on the list.
@@ -201,7 +209,7 @@ std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, 
   return fmt::format(
       "{} #{}: {} passed while waiting in {}; missing: {}. They are stopped, busy elsewhere, or took another "
       "path through the program; raise the time-out ({}) if they are only slow.",
-      to_string(call.kind), sequence, describe_deadline(call, waited_seconds), describe(call),
+      to_string(call.as_called().kind), sequence, describe_deadline(call, waited_seconds), describe(call),
       list_members(missing, members),
       call.timeout_seconds ? "timeout_seconds of this call"
                            : "timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS");

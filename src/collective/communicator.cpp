@@ -37,7 +37,27 @@ CollectiveCall make_call(CollectiveKind kind, const Tensor& input, const Tensor&
   call.input = input.data();
   call.output = output.data();
   call.buffers = {&input.buffer(), &output.buffer()};
+  call.device = input.device().kind();
   return call;
+}
+
+/// The call by which members agree on one whose data takes another way.
+CollectiveCall standing_for(const CollectiveCall& call) {
+  const CallSignature exact = signature(call, 0);
+  CollectiveCall barrier;
+  barrier.kind = CollectiveKind::kBarrier;
+  barrier.layout =
+      Fingerprint()
+          .add(exact.elements)
+          .add(exact.layout)
+          .add(static_cast<std::uint64_t>(exact.kind) << 32 | static_cast<std::uint64_t>(exact.dtype) << 16 |
+               exact.op)
+          .add(static_cast<std::uint64_t>(exact.device) << 32 | static_cast<std::uint32_t>(exact.root))
+          .value();
+  barrier.priority = call.priority;
+  barrier.timeout_seconds = call.timeout_seconds;
+  barrier.stands_for = &call;
+  return barrier;
 }
 
 void require_member(CollectiveKind kind, int member, int size, const char* role) {
@@ -46,10 +66,16 @@ void require_member(CollectiveKind kind, int member, int size, const char* role)
                         size - 1);
 }
 
-void require_same_dtype(CollectiveKind kind, const Tensor& input, const Tensor& output) {
-  if (input.dtype() == output.dtype()) return;
-  throw InvalidArgument("{}: input is {} but output is {}; dtypes must agree", to_string(kind),
-                        describe(input), describe(output));
+void require_alike(CollectiveKind kind, const Tensor& input, const Tensor& output) {
+  if (input.dtype() != output.dtype()) {
+    throw InvalidArgument("{}: input is {} but output is {}; dtypes must agree", to_string(kind),
+                          describe(input), describe(output));
+  }
+  const Device from = input.device();
+  const Device to = output.device();
+  if (from == to || (from.kind() == DeviceKind::kCpu && to.kind() == DeviceKind::kCpu)) return;
+  throw InvalidArgument("{}: input is on {} but output is on {}; both must be on this member's device",
+                        to_string(kind), to_string(from), to_string(to));
 }
 
 void require_elements(CollectiveKind kind, const Tensor& tensor, const char* role, std::size_t wanted,
@@ -88,7 +114,7 @@ CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, Reduce
   constexpr auto kKind = CollectiveKind::kAllReduce;
   require_legal(op, input.dtype());
   if (&input != &output) {
-    require_same_dtype(kKind, input, output);
+    require_alike(kKind, input, output);
     require_elements(kKind, output, "output", input.elements(), "as many as the input");
     require_aliasing(kKind, input, output, 0);
   }
@@ -109,7 +135,7 @@ CollectiveCall reduce_call(const Tensor& input, const Tensor& output, ReduceOp o
     call.output = nullptr;
     return call;
   }
-  require_same_dtype(kKind, input, output);
+  require_alike(kKind, input, output);
   require_elements(kKind, output, "output", input.elements(), "as many as the input");
   require_aliasing(kKind, input, output, 0);
   return call;
@@ -125,7 +151,7 @@ CollectiveCall broadcast_call(const Tensor& tensor, int root, int size, const Ca
 CollectiveCall all_gather_call(const Tensor& input, const Tensor& output, int rank, int size,
                                const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kAllGather;
-  require_same_dtype(kKind, input, output);
+  require_alike(kKind, input, output);
   require_elements(kKind, output, "output", input.elements() * static_cast<std::size_t>(size),
                    "the input's elements times the number of members");
   require_aliasing(kKind, input, output, static_cast<std::size_t>(rank) * input.bytes());
@@ -140,7 +166,7 @@ CollectiveCall all_gather_uneven_call(const Tensor& input, const Tensor& output,
     throw InvalidArgument("{}: {} counts for {} members; give one per member", to_string(kKind),
                           counts.size(), size);
   }
-  require_same_dtype(kKind, input, output);
+  require_alike(kKind, input, output);
   std::size_t total = 0;
   std::size_t before = 0;
   for (std::size_t member = 0; member < counts.size(); ++member) {
@@ -159,7 +185,7 @@ CollectiveCall reduce_scatter_call(const Tensor& input, const Tensor& output, Re
                                    const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kReduceScatter;
   require_legal(op, input.dtype());
-  require_same_dtype(kKind, input, output);
+  require_alike(kKind, input, output);
   require_elements(kKind, input, "input", output.elements() * static_cast<std::size_t>(size),
                    "the output's elements times the number of members");
   require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
@@ -171,7 +197,7 @@ CollectiveCall reduce_scatter_call(const Tensor& input, const Tensor& output, Re
 CollectiveCall all_to_all_call(const Tensor& input, const Tensor& output, int size,
                                const CallOptions& options) {
   constexpr auto kKind = CollectiveKind::kAllToAll;
-  require_same_dtype(kKind, input, output);
+  require_alike(kKind, input, output);
   require_elements(kKind, output, "output", input.elements(), "as many as the input");
   require_disjoint(kKind, input, output);
   return make_call(kKind, input, output, block_elements(kKind, input, "input", size), options);
@@ -187,7 +213,7 @@ CollectiveCall gather_call(const Tensor& input, const Tensor& output, int root, 
     call.output = nullptr;
     return call;
   }
-  require_same_dtype(kKind, input, output);
+  require_alike(kKind, input, output);
   require_elements(kKind, output, "output", input.elements() * static_cast<std::size_t>(size),
                    "the input's elements times the number of members");
   require_aliasing(kKind, input, output, static_cast<std::size_t>(rank) * input.bytes());
@@ -202,7 +228,7 @@ CollectiveCall scatter_call(const Tensor& input, const Tensor& output, int root,
   call.root = root;
   call.input = nullptr;
   if (rank != root) return call;
-  require_same_dtype(kKind, input, output);
+  require_alike(kKind, input, output);
   require_elements(kKind, input, "input", output.elements() * static_cast<std::size_t>(size),
                    "the output's elements times the number of members");
   require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
@@ -251,7 +277,16 @@ CollectiveCall Communicator::in_force(CollectiveCall call) const {
   return call;
 }
 
+void Communicator::require_place(const CollectiveCall& call) const {
+  if (takes(call.device)) return;
+  throw InvalidArgument(
+      "{}: this communicator ({}) moves CPU tensors; copy them with to(cpu), or make a communicator of the "
+      "members' GPUs",
+      describe(call), name());
+}
+
 void Communicator::run(const CollectiveCall& call) {
+  if (call.device != DeviceKind::kCpu) require_place(call);
   if (checks_ == nullptr && calls_are_plain_)
     carry_out(call);
   else if (checks_ == nullptr)
@@ -261,10 +296,14 @@ void Communicator::run(const CollectiveCall& call) {
 }
 
 Work Communicator::start(const CollectiveCall& call) {
+  if (call.device != DeviceKind::kCpu) require_place(call);
   const CollectiveCall effective = calls_are_plain_ ? call : in_force(call);
-  if (checks_ == nullptr) return begin(effective);
+  // What lies on a GPU cannot be looked at from here.
+  if (checks_ == nullptr || call.device != DeviceKind::kCpu) return begin(effective);
   return checks_->start(effective, [this](const CollectiveCall& copy) { return begin(copy); });
 }
+
+void Communicator::agree(const CollectiveCall& call) { run(standing_for(call)); }
 
 CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
                                        std::uint64_t purpose)

@@ -50,6 +50,7 @@ class Alone final : public Communicator {
   [[nodiscard]] std::string_view name() const noexcept override { return "alone"; }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int>, int) override { return nullptr; }
   void abort(const Error&) override {}
+  [[nodiscard]] std::optional<Error> failure() override { return std::nullopt; }
 
  private:
   struct Done final : Work::State {

@@ -40,6 +40,12 @@ TEST_P(NetworkCommunicator, NamesTheOddMember) { for_each_member(GetParam(), che
 TEST_P(NetworkCommunicator, NamesTheMissingMember) {
   for_each_member(GetParam(), check_missing, {.timeout_seconds = 0.2});
 }
+TEST_P(NetworkCommunicator, AgreesOnCallsOfOthers) {
+  for_each_member(GetParam(), check_agreement_on_different_calls);
+}
+TEST_P(NetworkCommunicator, NamesWhoDoesNotComeToAgree) {
+  for_each_member(GetParam(), check_agreement_with_a_missing_member, {.timeout_seconds = 0.2});
+}
 TEST_P(NetworkCommunicator, AbortReleasesThoseWhoWait) {
   for_each_member(GetParam(), [](Communicator& communicator) {
     if (communicator.rank() == communicator.size() - 1) {

@@ -17,6 +17,7 @@ class LoneCommunicator final : public Communicator {
   [[nodiscard]] std::string_view name() const noexcept override { return "lone"; }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int>, int) override { return nullptr; }
   void abort(const Error&) override {}
+  [[nodiscard]] std::optional<Error> failure() override { return std::nullopt; }
 
  private:
   class Ended final : public Work::State {

@@ -27,6 +27,12 @@ TEST_P(ThreadCommunicator, NamesTheOddMember) { for_each_member(GetParam(), chec
 TEST_P(ThreadCommunicator, NamesTheMissingMember) {
   for_each_member(GetParam(), check_missing, {.timeout_seconds = 0.2});
 }
+TEST_P(ThreadCommunicator, AgreesOnCallsOfOthers) {
+  for_each_member(GetParam(), check_agreement_on_different_calls);
+}
+TEST_P(ThreadCommunicator, NamesWhoDoesNotComeToAgree) {
+  for_each_member(GetParam(), check_agreement_with_a_missing_member, {.timeout_seconds = 0.2});
+}
 
 INSTANTIATE_TEST_SUITE_P(Members, ThreadCommunicator, ::testing::Values(1, 2, 3, 4, 7, 8));
 

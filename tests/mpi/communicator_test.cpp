@@ -70,6 +70,12 @@ TEST(MpiCommunicator, Async) { testing::check_async(*make_communicator()); }
 TEST(MpiCommunicator, Packed) { testing::check_packed(*make_communicator()); }
 TEST(MpiCommunicator, Arguments) { testing::check_arguments(*make_communicator()); }
 TEST(MpiCommunicator, Mismatch) { testing::check_mismatch(*make_communicator()); }
+TEST(MpiCommunicator, AgreementOnDifferentCalls) {
+  testing::check_agreement_on_different_calls(*make_communicator());
+}
+TEST(MpiCommunicator, AgreementWithAMissingMember) {
+  testing::check_agreement_with_a_missing_member(*make_communicator(0.5));
+}
 TEST(MpiCommunicator, Missing) { testing::check_missing(*make_communicator(0.5)); }
 
 TEST(MpiCommunicator, SumsAreTheSameAtEverySizeOfMessage) {

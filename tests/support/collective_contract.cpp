@@ -478,6 +478,57 @@ void check_packed(Communicator& communicator) {
   EXPECT_THAT(text, HasSubstr("layout"));
 }
 
+namespace {
+
+/// An all-reduce of so many elements that lie on GPUs.
+CollectiveCall call_on_gpus(std::size_t elements) {
+  CollectiveCall call;
+  call.kind = CollectiveKind::kAllReduce;
+  call.dtype = DType::kFloat32;
+  call.elements = elements;
+  call.device = DeviceKind::kCuda;
+  return call;
+}
+
+void agree_often(Communicator& communicator) {
+  for (const std::size_t elements : {0u, 3u, 1u << 20}) {
+    communicator.agree(call_on_gpus(elements));
+    communicator.barrier();
+  }
+  EXPECT_EQ(communicator.failure(), std::nullopt);
+}
+
+}  // namespace
+
+void check_agreement_with_a_missing_member(Communicator& communicator) {
+  agree_often(communicator);
+  const int missing = communicator.size() - 1;
+  if (communicator.size() == 1 || communicator.rank() == missing) return;
+  const std::string text =
+      message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.agree(call_on_gpus(8)); });
+  EXPECT_THAT(text, HasSubstr(fmt::format("missing: member {} ", missing)));
+  EXPECT_THAT(text, HasSubstr("all_reduce #6"));
+  EXPECT_THAT(text, HasSubstr("float32[8], sum, on GPUs"));
+  ASSERT_TRUE(communicator.failure().has_value());
+  EXPECT_EQ(communicator.failure()->what(), text);
+}
+
+void check_agreement_on_different_calls(Communicator& communicator) {
+  agree_often(communicator);
+  if (communicator.size() < 3) return;  // two members have no majority
+  const int odd = communicator.size() - 1;
+  const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
+    if (communicator.rank() == odd)
+      communicator.all_reduce(Tensor::zeros({8}, DType::kFloat32), ReduceOp::kSum);
+    else
+      communicator.agree(call_on_gpus(8));
+  });
+  EXPECT_THAT(text, HasSubstr(fmt::format("member {} ", odd)));
+  EXPECT_THAT(text, HasSubstr("all_reduce(float32[8], sum);"));
+  EXPECT_THAT(text, HasSubstr("all_reduce(float32[8], sum, on GPUs)"));
+  EXPECT_EQ(message_of(ErrorCode::kInvalidArgument, [&] { communicator.barrier(); }), text);
+}
+
 void check_mismatch(Communicator& communicator) {
   if (communicator.size() < 3) return;  // two members have no majority
   const int odd = communicator.size() - 1;

@@ -31,6 +31,12 @@ void check_async(Communicator& communicator);
 /// elements, which is a mismatch. Leaves the communicator of several members unusable.
 void check_packed(Communicator& communicator);
 
+/// Members agree on calls whose data takes another way, among calls of their own; then one is missing, or
+/// has made another call: errors speak of those calls. Each needs a communicator with a short time-out, and
+/// leaves one of several members unusable.
+void check_agreement_with_a_missing_member(Communicator& communicator);
+void check_agreement_on_different_calls(Communicator& communicator);
+
 /// Arguments that are wrong on this member alone are refused before anything is sent.
 void check_arguments(Communicator& communicator);
 

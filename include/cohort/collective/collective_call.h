@@ -67,6 +67,15 @@ struct CollectiveCall {
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
   std::byte* output = nullptr;       ///< null where this member gets no result
 
+  /// Where the data lies; members must agree on it.
+  DeviceKind device = DeviceKind::kCpu;
+
+  /// The call that this one stands for in signatures and messages, borrowed from the caller; null: itself.
+  const CollectiveCall* stands_for = nullptr;
+  [[nodiscard]] const CollectiveCall& as_called() const noexcept {
+    return stands_for == nullptr ? *this : *stands_for;
+  }
+
   /// The buffers that hold input and output, borrowed from the caller's tensors; null where there is none.
   std::array<const std::shared_ptr<const Buffer>*, 2> buffers{};
 };
@@ -87,6 +96,7 @@ class OwnedCall {
 
  private:
   CollectiveCall call_;
+  std::unique_ptr<const OwnedCall> stands_for_;
   std::vector<std::size_t> counts_;
   std::array<std::shared_ptr<const Buffer>, 2> buffers_;
 };
@@ -104,6 +114,7 @@ struct CallSignature {
   std::uint8_t op = 0;
   Priority priority = Priority::kNormal;
   std::int32_t root = 0;
+  DeviceKind device = DeviceKind::kCpu;
 
   friend bool operator==(const CallSignature&, const CallSignature&) = default;
 };

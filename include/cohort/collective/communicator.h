@@ -143,6 +143,14 @@ class Communicator {
     Brought brought;
   };
 
+  /// Returns once every member has come to a call that is like `call`, and moves nothing of it: for
+  /// communicators whose data takes another way, and whose members agree here before it does. As a
+  /// barrier in all else; its errors speak of `call`.
+  void agree(const CollectiveCall& call);
+
+  /// What ended this communicator, if something has, for who waits for something else meanwhile.
+  [[nodiscard]] virtual std::optional<Error> failure() = 0;
+
   /// What its calls follow, and whoever packs tensors for them.
   [[nodiscard]] const CommunicationOptions& options() const noexcept { return options_; }
 
@@ -157,6 +165,9 @@ class Communicator {
   /// where it takes part in no group.
   [[nodiscard]] std::vector<Recruit> recruit(std::optional<int> color, int key, const Brought& brought);
 
+  /// Whether calls may have their tensors on devices of this kind.
+  [[nodiscard]] virtual bool takes(DeviceKind kind) const noexcept { return kind == DeviceKind::kCpu; }
+
   /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
   /// this returns, so implementations keep an `OwnedCall`.
   virtual Work begin(const CollectiveCall& call) = 0;
@@ -164,9 +175,14 @@ class Communicator {
   /// The blocking form; implementations may have a shorter way than starting and waiting.
   virtual void carry_out(const CollectiveCall& call) { begin(call).wait(); }
 
+  /// The same on a seat that this one stands before.
+  static Work begin_on(Communicator& seat, const CollectiveCall& call) { return seat.begin(call); }
+  static void carry_out_on(Communicator& seat, const CollectiveCall& call) { seat.carry_out(call); }
+
  private:
   void run(const CollectiveCall& call);
   Work start(const CollectiveCall& call);
+  void require_place(const CollectiveCall& call) const;
 
   friend class CommunicationScope;
   [[nodiscard]] CollectiveCall in_force(CollectiveCall call) const;

@@ -31,6 +31,7 @@ class Bridge final : public node::Outside {
   void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
   [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
                                                  const node::Waiting& waiting) override;
+  [[nodiscard]] std::optional<Error> listen() override { return inquest_.listen(true); }
   void tell(const Error& failure) override { inquest_.report(failure); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return links_.front().tuning(); }
   [[nodiscard]] GroupOffer group_offer() const override { return transport_->group_offer(); }

@@ -93,7 +93,7 @@ std::optional<Error> Inquest::conclude(const CollectiveCall& call, std::uint64_t
   for (std::size_t member = 0; member < members_.size(); ++member) {
     if (!hearing->present[member]) missing.push_back(static_cast<int>(member));
   }
-  const std::string name = fmt::format("{} #{}", to_string(call.kind), number);
+  const std::string name = fmt::format("{} #{}", to_string(call.as_called().kind), number);
   if (missing.empty()) {
     return DeadlineExceeded(
         ErrorOrigin{name, -1, ""},

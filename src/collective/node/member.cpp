@@ -144,6 +144,16 @@ void Member::abort(const Error& error) {
   if (group().fail(error) && outside_ != nullptr) outside_->tell(error);
 }
 
+std::optional<Error> Member::failure() {
+  if (group().failed()) return group().failure();
+  const std::unique_lock lock(driving_, std::try_to_lock);
+  if (!lock) return std::nullopt;  // who drives finds out
+  std::optional<Error> found = group().fault();
+  if (!found && outside_ != nullptr) found = outside_->listen();
+  if (!found) return std::nullopt;
+  return seats_.front().set_failure(*found);
+}
+
 void Member::close() {
   if (!group().is_of_this_process()) return;
   // On its node it is seen that a member has left; other nodes have to be told, in case of an error.

@@ -54,6 +54,9 @@ class Member : public std::enable_shared_from_this<Member> {
   /// Any thread may call it.
   void abort(const Error& error);
 
+  /// What has ended the group, as far as it is known; looks for news from other nodes.
+  [[nodiscard]] std::optional<Error> failure();
+
   /// The communicator goes. Calls whose Works are still held go on; the others are finished here.
   void close();
 

@@ -42,6 +42,7 @@ class MemberCommunicator final : public Communicator {
     return std::make_unique<MemberCommunicator>(member_->split(recruits, std::move(*seat)), options());
   }
   void abort(const Error& error) override { member_->abort(error); }
+  [[nodiscard]] std::optional<Error> failure() override { return member_->failure(); }
 
  private:
   Work begin(const CollectiveCall& call) override { return member_->start(call); }

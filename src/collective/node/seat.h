@@ -249,7 +249,7 @@ class Seat {
   void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
   [[nodiscard]] const CollectiveCall& whole(const CollectiveCall& call) const noexcept {
-    return whole_ == nullptr ? call : *whole_;
+    return (whole_ == nullptr ? call : *whole_).as_called();
   }
 
   std::shared_ptr<NodeGroup> group_;

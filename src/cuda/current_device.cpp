@@ -1,0 +1,22 @@
+#include <cohort/cuda/current_device.h>
+
+#include <cohort/cuda/devices.h>
+
+#include "calls.h"
+
+namespace cohort::cuda {
+
+CurrentDevice::CurrentDevice(Device device) : before_(enter(device)) {}
+
+CurrentDevice::~CurrentDevice() { leave(before_); }
+
+int CurrentDevice::enter(Device device) {
+  require_device(device);
+  const int before = calls::current_device();
+  if (before != device.index()) calls::set_device(device.index());
+  return before;
+}
+
+void CurrentDevice::leave(int before) noexcept { calls::restore_device(before); }
+
+}  // namespace cohort::cuda
