@@ -1,0 +1,32 @@
+# GPUs: whether the CUDA toolkit is here and wanted. Sets COHORT_HAS_CUDA, enables the CUDA
+# language and finds CUDA::cudart. Without it nothing of the core changes.
+set(COHORT_CUDA AUTO CACHE STRING "GPUs through CUDA: AUTO (where the toolkit is found), ON or OFF")
+set_property(CACHE COHORT_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(COHORT_HAS_CUDA OFF)
+
+if(COHORT_CUDA STREQUAL "AUTO" OR COHORT_CUDA)
+  find_package(CUDAToolkit 12 QUIET)
+  if(CUDAToolkit_FOUND AND NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE} CACHE FILEPATH "The CUDA compiler")
+  endif()
+  if(CUDAToolkit_FOUND)
+    include(CheckLanguage)
+    check_language(CUDA)
+  endif()
+  if(CUDAToolkit_FOUND AND CMAKE_CUDA_COMPILER)
+    # Turing, Ampere and Hopper; anything newer translates the code of the last one when it starts.
+    if(NOT CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90 CACHE STRING "GPU architectures to compile for")
+    endif()
+    enable_language(CUDA)
+    set(COHORT_HAS_CUDA ON)
+  elseif(NOT COHORT_CUDA STREQUAL "AUTO")
+    message(FATAL_ERROR "COHORT_CUDA is ${COHORT_CUDA}, but there is no CUDA toolkit from version 12 on with its "
+                        "compiler; install it, name it with CUDAToolkit_ROOT, or leave COHORT_CUDA at AUTO")
+  endif()
+endif()
+if(COHORT_HAS_CUDA)
+  message(STATUS "GPUs: CUDA ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+else()
+  message(STATUS "GPUs: none (COHORT_CUDA=${COHORT_CUDA})")
+endif()

@@ -1,0 +1,22 @@
+// CUDA's current device is a property of the thread: what it makes, and the kernels that it
+// starts, belong to that GPU. A CurrentDevice changes it for a scope.
+#pragma once
+
+#include <cohort/device/device.h>
+
+namespace cohort::cuda {
+
+class [[nodiscard]] CurrentDevice {
+ public:
+  /// @throws Unavailable when there is no such GPU.
+  explicit CurrentDevice(Device device);
+  ~CurrentDevice();  ///< the device from before is current again
+
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace cohort::cuda

@@ -1,0 +1,48 @@
+// An Event marks a point in a stream: what was queued before it was recorded. Streams wait
+// for it on the GPU, threads on the host. Recording it again moves the mark.
+#pragma once
+
+#include <utility>
+
+#include <cohort/device/device.h>
+
+struct CUevent_st;
+
+namespace cohort::cuda {
+
+/// CUDA's `cudaEvent_t`, without CUDA's headers.
+using EventHandle = CUevent_st*;
+
+class Stream;
+
+class Event {
+ public:
+  /// For streams of `device`.
+  explicit Event(Device device);
+  ~Event();
+
+  Event(Event&& other) noexcept : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Event& operator=(Event&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+
+  [[nodiscard]] Device device() const noexcept { return device_; }
+  [[nodiscard]] EventHandle handle() const noexcept { return handle_; }
+
+  /// Marks what `stream`, of the same device, holds now.
+  void record(const Stream& stream) const;
+
+  /// Whether all of that has been done; true before the first record.
+  [[nodiscard]] bool done() const;
+
+  /// Blocks the thread until it has been.
+  void synchronize() const;
+
+ private:
+  Device device_;
+  EventHandle handle_ = nullptr;
+};
+
+}  // namespace cohort::cuda

@@ -1,0 +1,63 @@
+// A Stream is a queue of work on one GPU: copies and kernels run in the order in which they were
+// queued, some time after the call that queued them has returned. Different streams run at the
+// same time unless an event orders them. Any thread may queue; the order between threads is the
+// order of their calls.
+//
+// Each GPU has two streams of Cohort's own for the life of the process. Everything that Cohort
+// does with tensors of a GPU goes to its compute stream, and a program's own kernels belong there
+// too: then they need no synchronisation with Cohort. Collectives run on the communication stream,
+// beside the computation, and are ordered with it by events.
+#pragma once
+
+#include <utility>
+
+#include <cohort/cuda/event.h>
+#include <cohort/device/device.h>
+
+struct CUstream_st;
+
+namespace cohort::cuda {
+
+/// CUDA's `cudaStream_t`, without CUDA's headers.
+using StreamHandle = CUstream_st*;
+
+class Stream {
+ public:
+  enum class Priority { kNormal, kHigh };
+
+  /// A stream of its own, which does not wait for CUDA's default stream.
+  explicit Stream(Device device, Priority priority = Priority::kNormal);
+  ~Stream();  ///< what it holds is still done
+
+  Stream(Stream&& other) noexcept : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+
+  [[nodiscard]] Device device() const noexcept { return device_; }
+  [[nodiscard]] StreamHandle handle() const noexcept { return handle_; }
+
+  /// What is queued from now on starts after what `event` marks; it may be of another GPU.
+  void wait(const Event& event) const;
+
+  /// Whether everything queued so far has been done.
+  [[nodiscard]] bool idle() const;
+
+  /// Blocks the thread until it has been. @throws Internal with CUDA's text when some of it failed.
+  void synchronize() const;
+
+ private:
+  Device device_;
+  StreamHandle handle_ = nullptr;
+};
+
+/// The two streams of a GPU. @throws Unavailable when there is no such GPU.
+[[nodiscard]] const Stream& compute_stream(Device device);
+[[nodiscard]] const Stream& communication_stream(Device device);
+
+/// What is queued on `later` from now on starts after what `earlier` holds now. No thread waits.
+void order(const Stream& earlier, const Stream& later);
+
+}  // namespace cohort::cuda

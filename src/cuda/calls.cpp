@@ -1,0 +1,118 @@
+#include "calls.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+
+namespace cohort::cuda::calls {
+namespace {
+
+[[noreturn]] void throw_failed(cudaError_t status, const char* call) {
+  int device = -1;
+  const bool known = cudaGetDevice(&device) == cudaSuccess;
+  static_cast<void>(cudaGetLastError());  // or the next check of a launch would see it again
+  const std::string message =
+      fmt::format("{} failed on {}: {} ({})", call, known ? fmt::format("cuda:{}", device) : "this process",
+                  cudaGetErrorString(status), cudaGetErrorName(status));
+  throw_error(status == cudaErrorMemoryAllocation ? ErrorCode::kUnavailable : ErrorCode::kInternal, message);
+}
+
+void require_success(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) throw_failed(status, call);
+}
+
+/// For calls that answer "not yet" with a status of its own.
+bool is_ready(cudaError_t status, const char* call) {
+  if (status == cudaErrorNotReady) return false;
+  require_success(status, call);
+  return true;
+}
+
+}  // namespace
+
+// The call as written is part of the message.
+#define COHORT_CUDA(call) require_success((call), #call)
+#define COHORT_CUDA_READY(call) is_ready((call), #call)
+
+DeviceCount device_count() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return {count, {}};
+  static_cast<void>(cudaGetLastError());
+  return {0, cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status)};
+}
+
+void set_device(int device) { COHORT_CUDA(cudaSetDevice(device)); }
+
+void restore_device(int device) noexcept { static_cast<void>(cudaSetDevice(device)); }
+
+int current_device() {
+  int device = 0;
+  COHORT_CUDA(cudaGetDevice(&device));
+  return device;
+}
+
+cudaDeviceProp device_properties(int device) {
+  cudaDeviceProp properties{};
+  COHORT_CUDA(cudaGetDeviceProperties(&properties, device));
+  return properties;
+}
+
+int device_attribute(cudaDeviceAttr attribute, int device) {
+  int value = 0;
+  COHORT_CUDA(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
+std::string bus_id(int device) {
+  std::array<char, 32> text{};
+  COHORT_CUDA(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), device));
+  return text.data();
+}
+
+void memory_info(std::size_t& free_bytes, std::size_t& total_bytes) {
+  COHORT_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+}
+
+bool can_access_peer(int device, int peer) {
+  int can = 0;
+  COHORT_CUDA(cudaDeviceCanAccessPeer(&can, device, peer));
+  return can != 0;
+}
+
+cudaStream_t create_stream(bool high) {
+  int least = 0;
+  int greatest = 0;
+  COHORT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t stream = nullptr;
+  COHORT_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, high ? greatest : least));
+  return stream;
+}
+
+void destroy_stream(cudaStream_t stream) noexcept { static_cast<void>(cudaStreamDestroy(stream)); }
+
+void wait_event(cudaStream_t stream, cudaEvent_t event) {
+  COHORT_CUDA(cudaStreamWaitEvent(stream, event, cudaEventWaitDefault));
+}
+
+bool is_idle(cudaStream_t stream) { return COHORT_CUDA_READY(cudaStreamQuery(stream)); }
+
+void synchronize(cudaStream_t stream) { COHORT_CUDA(cudaStreamSynchronize(stream)); }
+
+cudaEvent_t create_event() {
+  cudaEvent_t event = nullptr;
+  COHORT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+
+void destroy_event(cudaEvent_t event) noexcept { static_cast<void>(cudaEventDestroy(event)); }
+
+void record(cudaEvent_t event, cudaStream_t stream) { COHORT_CUDA(cudaEventRecord(event, stream)); }
+
+bool is_done(cudaEvent_t event) { return COHORT_CUDA_READY(cudaEventQuery(event)); }
+
+void synchronize(cudaEvent_t event) { COHORT_CUDA(cudaEventSynchronize(event)); }
+
+}  // namespace cohort::cuda::calls

@@ -1,0 +1,69 @@
+#include <cohort/cuda/devices.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+#include <cohort/cuda/current_device.h>
+
+#include "calls.h"
+
+namespace cohort::cuda {
+namespace {
+
+/// The list cannot change while the process lives: CUDA reads the environment once.
+const calls::DeviceCount& found() {
+  static const calls::DeviceCount count = calls::device_count();
+  return count;
+}
+
+}  // namespace
+
+std::vector<Device> devices() {
+  std::vector<Device> list;
+  for (int index = 0; index < found().count; ++index) list.emplace_back(DeviceKind::kCuda, index);
+  return list;
+}
+
+std::string why_no_devices() { return found().why_none; }
+
+void require_device(Device device) {
+  COHORT_CHECK(device.kind() == DeviceKind::kCuda);
+  const calls::DeviceCount& all = found();
+  if (device.index() < all.count) return;
+  if (all.count == 0)
+    throw Unavailable("there is no device {}: this process sees no GPU: {}", to_string(device), all.why_none);
+  throw Unavailable("there is no device {}: this process sees {} GPU{}, cuda:0 to cuda:{}", to_string(device),
+                    all.count, all.count == 1 ? "" : "s", all.count - 1);
+}
+
+DeviceProperties properties(Device device) {
+  require_device(device);
+  const cudaDeviceProp known = calls::device_properties(device.index());
+  DeviceProperties properties{
+      .name = known.name,
+      .bus_id = calls::bus_id(device.index()),
+      .major = known.major,
+      .minor = known.minor,
+      .multiprocessors = known.multiProcessorCount,
+      .memory_bytes = known.totalGlobalMem,
+      .has_memory_pools = calls::device_attribute(cudaDevAttrMemoryPoolsSupported, device.index()) != 0};
+  std::copy_n(known.uuid.bytes, properties.uuid.size(), properties.uuid.begin());
+  return properties;
+}
+
+DeviceMemory memory(Device device) {
+  const CurrentDevice current(device);
+  DeviceMemory memory;
+  calls::memory_info(memory.free_bytes, memory.total_bytes);
+  return memory;
+}
+
+bool can_access_peer(Device device, Device peer) {
+  require_device(device);
+  require_device(peer);
+  return device != peer && calls::can_access_peer(device.index(), peer.index());
+}
+
+}  // namespace cohort::cuda

@@ -1,0 +1,30 @@
+#include <cohort/cuda/event.h>
+
+#include <cohort/base/error.h>
+#include <cohort/cuda/current_device.h>
+#include <cohort/cuda/stream.h>
+
+#include "calls.h"
+
+namespace cohort::cuda {
+
+Event::Event(Device device) : device_(device) {
+  const CurrentDevice current(device);
+  handle_ = calls::create_event();
+}
+
+Event::~Event() {
+  if (handle_ != nullptr) calls::destroy_event(handle_);
+}
+
+void Event::record(const Stream& stream) const {
+  COHORT_CHECK(stream.device() == device_);
+  const CurrentDevice current(device_);
+  calls::record(handle_, stream.handle());
+}
+
+bool Event::done() const { return calls::is_done(handle_); }
+
+void Event::synchronize() const { calls::synchronize(handle_); }
+
+}  // namespace cohort::cuda

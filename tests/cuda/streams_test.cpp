@@ -1,0 +1,103 @@
+#include <cstdint>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <cuda_runtime_api.h>
+
+#include <cohort/cuda/current_device.h>
+#include <cohort/cuda/devices.h>
+#include <cohort/cuda/event.h>
+#include <cohort/cuda/stream.h>
+
+namespace cohort::cuda {
+namespace {
+
+/// One number on a GPU, for as long as a test.
+class Number {
+ public:
+  explicit Number(Device device) {
+    const CurrentDevice current(device);
+    EXPECT_EQ(cudaMalloc(&data_, sizeof(std::int32_t)), cudaSuccess);
+  }
+  ~Number() { cudaFree(data_); }
+  Number(const Number&) = delete;
+  Number& operator=(const Number&) = delete;
+
+  void set_bytes(const Stream& stream, int byte) const {
+    EXPECT_EQ(cudaMemsetAsync(data_, byte, sizeof(std::int32_t), stream.handle()), cudaSuccess);
+  }
+  void copy_from(const Stream& stream, const Number& other) const {
+    EXPECT_EQ(cudaMemcpyAsync(data_, other.data_, sizeof(std::int32_t), cudaMemcpyDefault, stream.handle()),
+              cudaSuccess);
+  }
+  [[nodiscard]] std::int32_t value() const {
+    std::int32_t value = 0;
+    EXPECT_EQ(cudaMemcpy(&value, data_, sizeof value, cudaMemcpyDefault), cudaSuccess);
+    return value;
+  }
+
+ private:
+  void* data_ = nullptr;
+};
+
+TEST(Streams, BelongToTheirDevice) {
+  for (const Device device : devices()) {
+    EXPECT_EQ(compute_stream(device).device(), device);
+    EXPECT_EQ(communication_stream(device).device(), device);
+    EXPECT_NE(compute_stream(device).handle(), communication_stream(device).handle());
+    EXPECT_EQ(&compute_stream(device), &compute_stream(device));
+  }
+}
+
+TEST(Streams, AreThroughAfterSynchronize) {
+  for (const Device device : devices()) {
+    const Number number(device);
+    number.set_bytes(compute_stream(device), 1);
+    compute_stream(device).synchronize();
+    EXPECT_TRUE(compute_stream(device).idle());
+    EXPECT_EQ(number.value(), 0x01010101);
+  }
+}
+
+TEST(Streams, RunInTheOrderOfTheirEvents) {
+  for (const Device device : devices()) {
+    const Number source(device);
+    const Number target(device);
+    source.set_bytes(compute_stream(device), 2);
+    order(compute_stream(device), communication_stream(device));
+    target.copy_from(communication_stream(device), source);
+    order(communication_stream(device), compute_stream(device));
+    source.set_bytes(compute_stream(device), 3);  // must not overtake the copy
+    compute_stream(device).synchronize();
+    EXPECT_EQ(target.value(), 0x02020202);
+    EXPECT_EQ(source.value(), 0x03030303);
+  }
+}
+
+TEST(Streams, RunInTheOrderOfEventsOfOtherDevices) {
+  const Device first = devices().front();
+  const Device last = devices().back();
+  const Number source(first);
+  const Number target(last);
+  source.set_bytes(compute_stream(first), 4);
+  order(compute_stream(first), communication_stream(last));
+  target.copy_from(communication_stream(last), source);
+  communication_stream(last).synchronize();
+  EXPECT_EQ(target.value(), 0x04040404);
+}
+
+TEST(Events, AreDoneWhenTheirStreamHasPassedThem) {
+  const Device device = devices().front();
+  const Event event(device);
+  EXPECT_TRUE(event.done());
+  const Number number(device);
+  number.set_bytes(compute_stream(device), 5);
+  event.record(compute_stream(device));
+  event.synchronize();
+  EXPECT_TRUE(event.done());
+  EXPECT_EQ(number.value(), 0x05050505);
+}
+
+}  // namespace
+}  // namespace cohort::cuda

@@ -1,0 +1,178 @@
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "memory.h"
+#include "stand_in.h"
+
+namespace gpu_stand_in {
+namespace {
+
+thread_local int chosen_device = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+struct Counts {
+  std::mutex mutex;
+  std::map<std::string, std::uint64_t, std::less<>> calls;
+};
+
+// Never destroyed, for programs end while their streams still run.
+Counts& counts() {
+  static Counts& instance = *new Counts;
+  return instance;
+}
+
+std::size_t number_from(const char* variable, std::size_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+std::vector<int> find_visible() {
+  const auto all = static_cast<int>(number_from("GPU_STAND_IN_DEVICES", 0));
+  std::vector<int> visible;
+  const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (chosen == nullptr) {
+    for (int device = 0; device < all; ++device) visible.push_back(device);
+    return visible;
+  }
+  std::istringstream list(chosen);
+  for (std::string entry; std::getline(list, entry, ',');) {
+    const int device = std::atoi(entry.c_str());
+    if (device < 0 || device >= all) break;  // CUDA takes those before the first wrong one
+    visible.push_back(device);
+  }
+  return visible;
+}
+
+}  // namespace
+
+void count_call(std::string_view function) {
+  const std::lock_guard lock(counts().mutex);
+  const auto known = counts().calls.find(function);
+  if (known == counts().calls.end())
+    counts().calls.emplace(function, 1);
+  else
+    ++known->second;
+}
+
+cudaError_t report(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+const std::vector<int>& visible_devices() {
+  static const std::vector<int> visible = find_visible();
+  return visible;
+}
+
+bool is_device(int device) { return device >= 0 && device < static_cast<int>(visible_devices().size()); }
+
+int current_device() { return chosen_device; }
+
+std::size_t memory_of_each() {
+  static const std::size_t bytes = number_from("GPU_STAND_IN_MEMORY", std::size_t{1} << 30);
+  return bytes;
+}
+
+}  // namespace gpu_stand_in
+
+using namespace gpu_stand_in;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+std::uint64_t gpu_stand_in_calls(const char* function) {
+  const std::lock_guard lock(counts().mutex);
+  const auto known = counts().calls.find(std::string_view(function));
+  return known == counts().calls.end() ? 0 : known->second;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = static_cast<int>(visible_devices().size());
+  return report(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (!is_device(device)) return report(cudaErrorInvalidDevice);
+  chosen_device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  if (visible_devices().empty()) return report(cudaErrorNoDevice);
+  *device = chosen_device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (!is_device(device)) return report(cudaErrorInvalidDevice);
+  *properties = {};
+  std::strcpy(properties->name, "stand-in without a GPU");
+  const int physical = visible_devices()[static_cast<std::size_t>(device)];
+  properties->uuid.bytes[0] = static_cast<char>(physical + 1);
+  properties->major = 9;
+  properties->multiProcessorCount = 4;
+  properties->totalGlobalMem = memory_of_each();
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (!is_device(device)) return report(cudaErrorInvalidDevice);
+  switch (attribute) {
+    case cudaDevAttrMemoryPoolsSupported: *value = 1; return cudaSuccess;
+    default: return report(cudaErrorInvalidValue);
+  }
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  if (!is_device(device)) return report(cudaErrorInvalidDevice);
+  const int physical = visible_devices()[static_cast<std::size_t>(device)];
+  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0",
+                static_cast<unsigned>(physical + 1));
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (!is_device(device) || !is_device(peer)) return report(cudaErrorInvalidDevice);
+  *can = device != peer && std::getenv("GPU_STAND_IN_NO_PEERS") == nullptr ? 1 : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  count_call("cudaDeviceSynchronize");
+  run_all(current_device());
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorNotReady: return "cudaErrorNotReady";
+    default: return "an error that the stand-in does not name";
+  }
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    default: return cudaGetErrorName(error);
+  }
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,169 @@
+// Allocation and copies. As in CUDA, a copy from or to ordinary host memory is through with it when
+// the call returns, and one between pinned memory and a GPU is not.
+#include <cstring>
+#include <vector>
+
+#include "memory.h"
+#include "stand_in.h"
+
+namespace gpu_stand_in {
+namespace {
+
+Memory& memory() { return Memory::of_this_process(); }
+
+/// The rows of a copy; one of a linear one.
+struct Rows {
+  std::byte* to;
+  std::size_t to_pitch;
+  const std::byte* from;
+  std::size_t from_pitch;
+  std::size_t width;
+  std::size_t height;
+};
+
+void copy(const Rows& rows) {
+  for (std::size_t row = 0; row < rows.height; ++row)
+    std::memmove(rows.to + row * rows.to_pitch, rows.from + row * rows.from_pitch, rows.width);
+}
+
+cudaError_t copy_on(cudaStream_t stream, const Rows& rows) {
+  if (rows.width == 0 || rows.height == 0) return cudaSuccess;
+  const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
+  const bool from_ordinary = !memory().find(rows.from);
+  if (from_ordinary) {
+    std::vector<std::byte> staged(rows.width * rows.height);
+    copy({staged.data(), rows.width, rows.from, rows.from_pitch, rows.width, rows.height});
+    queue->add([rows, staged = std::move(staged)] {
+      copy({rows.to, rows.to_pitch, staged.data(), rows.width, rows.width, rows.height});
+    });
+  } else {
+    queue->add([rows] { copy(rows); });
+  }
+  if (!memory().find(rows.to)) queue->run_to(queue->end());
+  return cudaSuccess;
+}
+
+Rows one_row(void* to, const void* from, std::size_t bytes) {
+  return {static_cast<std::byte*>(to), bytes, static_cast<const std::byte*>(from), bytes, bytes, 1};
+}
+
+cudaError_t give(void** pointer, void* block) {
+  if (block == nullptr) return report(cudaErrorMemoryAllocation);
+  *pointer = block;
+  return cudaSuccess;
+}
+
+}  // namespace
+}  // namespace gpu_stand_in
+
+using namespace gpu_stand_in;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
+  *total_bytes = memory_of_each();
+  *free_bytes = *total_bytes - memory().used(current_device());
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
+  count_call("cudaMalloc");
+  return give(pointer, memory().allocate(bytes, current_device()));
+}
+
+cudaError_t cudaFree(void* pointer) {
+  count_call("cudaFree");
+  run_all(current_device());
+  return pointer == nullptr || memory().release(pointer) ? cudaSuccess : report(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stream) {
+  count_call("cudaMallocAsync");
+  const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
+  void* block = memory().allocate(bytes, queue->device());
+  if (block == nullptr) {
+    // What was released, but late, is memory again.
+    queue->run_to(queue->end());
+    block = memory().allocate(bytes, queue->device());
+  }
+  return give(pointer, block);
+}
+
+cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
+  count_call("cudaFreeAsync");
+  const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (queue == nullptr || !memory().find(pointer)) return report(cudaErrorInvalidValue);
+  queue->add([pointer] { memory().release(pointer); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  if (!is_device(device)) return report(cudaErrorInvalidDevice);
+  *pool = nullptr;  // what is set on it has no meaning here
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+
+cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned int) {
+  count_call("cudaHostAlloc");
+  return give(pointer, memory().allocate_pinned(bytes));
+}
+
+cudaError_t cudaFreeHost(void* pointer) {
+  count_call("cudaFreeHost");
+  return pointer == nullptr || memory().release(pointer) ? cudaSuccess : report(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaHostRegister(void* pointer, std::size_t bytes, unsigned int) {
+  count_call("cudaHostRegister");
+  return memory().pin(pointer, bytes) ? cudaSuccess : report(cudaErrorHostMemoryAlreadyRegistered);
+}
+
+cudaError_t cudaHostUnregister(void* pointer) {
+  count_call("cudaHostUnregister");
+  return memory().unpin(pointer) ? cudaSuccess : report(cudaErrorHostMemoryNotRegistered);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  count_call("cudaMemcpyAsync");
+  return copy_on(stream, one_row(to, from, bytes));
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+                                cudaStream_t stream) {
+  count_call("cudaMemcpyPeerAsync");
+  if (!is_device(to_device) || !is_device(from_device)) return report(cudaErrorInvalidDevice);
+  return copy_on(stream, one_row(to, from, bytes));
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
+  count_call("cudaMemcpy2DAsync");
+  if (width > to_pitch || width > from_pitch) return report(cudaErrorInvalidValue);
+  return copy_on(stream, {static_cast<std::byte*>(to), to_pitch, static_cast<const std::byte*>(from),
+                          from_pitch, width, height});
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  count_call("cudaMemcpy");
+  const cudaError_t status = copy_on(nullptr, one_row(to, from, bytes));
+  const std::shared_ptr<LateQueue> queue = queue_of(nullptr);
+  queue->run_to(queue->end());
+  return status;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  count_call("cudaMemsetAsync");
+  const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
+  queue->add([=] { std::memset(to, value, bytes); });
+  return cudaSuccess;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

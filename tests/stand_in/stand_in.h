@@ -1,0 +1,53 @@
+// What the parts of the stand-in share: the GPUs that it pretends to have, the objects behind CUDA's
+// handles, and the count of calls that tests ask for.
+//
+//   GPU_STAND_IN_DEVICES      how many GPUs the host has; 0 when unset
+//   GPU_STAND_IN_MEMORY       bytes of each; 1 GiB when unset
+//   GPU_STAND_IN_NO_PEERS     when set, no GPU reads the memory of another
+//   CUDA_VISIBLE_DEVICES      as CUDA has it, numbers only
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "late_queue.h"
+
+// Tests look this up in the running process: how often the function of this name was called.
+extern "C" std::uint64_t gpu_stand_in_calls(const char* function);
+
+namespace gpu_stand_in {
+
+/// Counts a call of the function that says it.
+void count_call(std::string_view function);
+
+/// Remembers `status` for cudaGetLastError, and returns it.
+cudaError_t report(cudaError_t status);
+
+/// The host's numbers of the GPUs that this process sees.
+[[nodiscard]] const std::vector<int>& visible_devices();
+[[nodiscard]] bool is_device(int device);
+[[nodiscard]] int current_device();
+[[nodiscard]] std::size_t memory_of_each();
+
+/// The queue of a stream; that of CUDA's default stream for null.
+[[nodiscard]] std::shared_ptr<LateQueue> queue_of(cudaStream_t stream);
+
+/// Blocks until everything on every stream of `device` has run.
+void run_all(int device);
+
+}  // namespace gpu_stand_in
+
+struct CUstream_st {
+  std::shared_ptr<gpu_stand_in::LateQueue> queue;
+};
+
+struct CUevent_st {
+  int device = 0;
+  std::shared_ptr<gpu_stand_in::LateQueue> queue;  ///< null before the first record
+  std::uint64_t place = 0;
+};

@@ -1,0 +1,143 @@
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "stand_in.h"
+
+namespace gpu_stand_in {
+namespace {
+
+struct Queues {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<LateQueue>> all;
+  std::map<int, std::shared_ptr<LateQueue>> defaults;  // CUDA's default stream of each GPU
+};
+
+Queues& queues() {
+  static Queues& instance = *new Queues;
+  return instance;
+}
+
+/// With the lock.
+std::shared_ptr<LateQueue> make_queue(int device) {
+  const auto queue = std::make_shared<LateQueue>(device);
+  std::erase_if(queues().all, [](const auto& known) { return known.expired(); });
+  queues().all.push_back(queue);
+  return queue;
+}
+
+}  // namespace
+
+std::shared_ptr<LateQueue> queue_of(cudaStream_t stream) {
+  if (stream != nullptr) return stream->queue;
+  const std::lock_guard lock(queues().mutex);
+  std::shared_ptr<LateQueue>& queue = queues().defaults[current_device()];
+  if (queue == nullptr) queue = make_queue(current_device());
+  return queue;
+}
+
+void run_all(int device) {
+  std::vector<std::shared_ptr<LateQueue>> own;
+  {
+    const std::lock_guard lock(queues().mutex);
+    for (const auto& known : queues().all) {
+      std::shared_ptr<LateQueue> queue = known.lock();
+      if (queue != nullptr && queue->device() == device) own.push_back(std::move(queue));
+    }
+  }
+  for (const auto& queue : own) queue->run_to(queue->end());
+}
+
+}  // namespace gpu_stand_in
+
+using namespace gpu_stand_in;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int) {
+  count_call("cudaStreamCreateWithPriority");
+  if (!is_device(current_device())) return report(cudaErrorNoDevice);
+  const std::lock_guard lock(queues().mutex);
+  *stream = new CUstream_st{make_queue(current_device())};
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  count_call("cudaStreamDestroy");
+  stream->queue->run_to(stream->queue->end());
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  *device = queue_of(stream)->device();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  count_call("cudaStreamQuery");
+  const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  return queue->reached(queue->end()) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  count_call("cudaStreamSynchronize");
+  const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  queue->run_to(queue->end());
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
+  count_call("cudaStreamWaitEvent");
+  if (event->queue == nullptr) return cudaSuccess;
+  queue_of(stream)->add([queue = event->queue, place = event->place] { queue->run_to(place); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  count_call("cudaLaunchHostFunc");
+  queue_of(stream)->add([=] { function(data); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int) {
+  count_call("cudaEventCreateWithFlags");
+  *event = new CUevent_st{current_device(), nullptr, 0};
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  count_call("cudaEventDestroy");
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  count_call("cudaEventRecord");
+  std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (queue->device() != event->device) return report(cudaErrorInvalidResourceHandle);
+  event->place = queue->end();
+  event->queue = std::move(queue);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  count_call("cudaEventQuery");
+  return event->queue == nullptr || event->queue->reached(event->place) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  count_call("cudaEventSynchronize");
+  if (event->queue != nullptr) event->queue->run_to(event->place);
+  return cudaSuccess;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop
