@@ -135,8 +135,13 @@ class Communicator {
     std::array<std::uint64_t, 2> brought{};  ///< what it wants the others to know
   };
 
-  /// Returns once every member has come to a call that is like `call`, and moves nothing of it: for
-  /// communicators whose data takes another way, and whose members agree here before it does. As a
+  // For communicators that hand their calls on to this one, which has the same members.
+
+  /// Makes a call whose arguments another communicator has checked.
+  void run_checked(const CollectiveCall& call) { run(call); }
+  Work start_checked(const CollectiveCall& call) { return start(call); }
+
+  /// Returns once every member has come to a call that is like `call`, whose data takes another way. As a
   /// barrier in all else; its errors speak of `call`.
   void agree(const CollectiveCall& call);
 
