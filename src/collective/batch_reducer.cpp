@@ -1,9 +1,13 @@
 #include <cohort/collective/batch_reducer.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include <cohort/base/fingerprint.h>
+#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor_ops.h>
 
 #include "call_parts.h"
 
@@ -33,6 +37,43 @@ Copy copy_of(const Pack& pack, std::span<const Tensor> tensors) {
   return copy;
 }
 
+std::vector<Tensor> listed(std::span<const Tensor> tensors, const Pack& pack) {
+  std::vector<Tensor> list;
+  list.reserve(pack.size());
+  for (const std::size_t index : pack) list.push_back(tensors[index]);
+  return list;
+}
+
+// On a CPU the copies are made one by one, which asks for no list; on a GPU together, for each would be
+// a kernel.
+
+void copy_in(const Copy& copy, std::span<const Tensor> tensors, const Pack& pack) {
+  if (!is_cpu(copy.flat)) return copy_each(listed(tensors, pack), copy.pieces);
+  for (std::size_t j = 0; j < pack.size(); ++j) copy.pieces[j].copy_from(tensors[pack[j]]);
+}
+
+void copy_out(const Copy& copy, std::span<const Tensor> tensors, const Pack& pack) {
+  if (!is_cpu(copy.flat)) return copy_each(copy.pieces, listed(tensors, pack));
+  for (std::size_t j = 0; j < pack.size(); ++j) tensors[pack[j]].copy_from(copy.pieces[j]);
+}
+
+/// What make_packs says of the tensors of each device, for a pack is in one place.
+std::vector<Pack> packs_by_device(std::span<const TensorSpec> specs, std::span<const Device> devices,
+                                  std::size_t bytes_per_pack, const CommunicationCost& cost) {
+  std::map<Device, Pack> by_device;
+  for (std::size_t i = 0; i < specs.size(); ++i) by_device[devices[i]].push_back(i);
+  std::vector<Pack> packs;
+  for (const auto& [device, there] : by_device) {
+    std::vector<TensorSpec> own;
+    for (const std::size_t index : there) own.push_back(specs[index]);
+    for (Pack& pack : make_packs(own, bytes_per_pack, cost)) {
+      for (std::size_t& index : pack) index = there[index];
+      packs.push_back(std::move(pack));
+    }
+  }
+  return packs;
+}
+
 /// The calls of a batch are told apart by their number too: one that is left out on a member is noticed
 /// although the next is as long.
 class Calls {
@@ -59,6 +100,7 @@ class Calls {
 
 struct BatchReducer::Plan {
   std::vector<TensorSpec> specs;
+  std::vector<Device> devices;  ///< by tensor
   std::size_t bytes_per_pack = 0;
   std::uint64_t layout = 0;
   std::vector<Pack> packs;
@@ -80,17 +122,21 @@ BatchReducer& BatchReducer::operator=(BatchReducer&&) noexcept = default;
 
 BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors, std::size_t bytes_per_pack) {
   const auto known = std::ranges::find_if(plans_, [&](const auto& plan) {
-    return plan->bytes_per_pack == bytes_per_pack && std::ranges::equal(plan->specs, tensors, matches);
+    return plan->bytes_per_pack == bytes_per_pack && std::ranges::equal(plan->specs, tensors, matches) &&
+           std::ranges::equal(plan->devices, tensors, {}, {}, [](const Tensor& tensor) { return tensor.device(); });
   });
   if (known != plans_.end()) {
     std::rotate(plans_.begin(), known, known + 1);
     return *plans_.front();
   }
   auto plan = std::make_unique<Plan>();
-  for (const Tensor& tensor : tensors) plan->specs.push_back({tensor.shape(), tensor.dtype()});
+  for (const Tensor& tensor : tensors) {
+    plan->specs.push_back({tensor.shape(), tensor.dtype()});
+    plan->devices.push_back(tensor.device());
+  }
   plan->bytes_per_pack = bytes_per_pack;
   plan->layout = layout_of(plan->specs);
-  plan->packs = make_packs(plan->specs, bytes_per_pack, cost_);
+  plan->packs = packs_by_device(plan->specs, plan->devices, bytes_per_pack, cost_);
   if (plans_.size() == kPlansKept) plans_.pop_back();
   plans_.insert(plans_.begin(), std::move(plan));
   return *plans_.front();
@@ -108,9 +154,9 @@ void BatchReducer::all_reduce(Communicator& communicator, std::span<const Tensor
       continue;
     }
     const Copy& copy = *plan.copies[i];
-    for (std::size_t j = 0; j < pack.size(); ++j) copy.pieces[j].copy_from(tensors[pack[j]]);
+    copy_in(copy, tensors, pack);
     calls.all_reduce(copy.flat, copy.flat);
-    for (std::size_t j = 0; j < pack.size(); ++j) tensors[pack[j]].copy_from(copy.pieces[j]);
+    copy_out(copy, tensors, pack);
   }
 }
 
@@ -129,10 +175,8 @@ std::vector<Tensor> BatchReducer::all_reduced(Communicator& communicator, std::s
       continue;
     }
     const Copy copy = copy_of(pack, tensors);
-    for (std::size_t j = 0; j < pack.size(); ++j) {
-      copy.pieces[j].copy_from(tensors[pack[j]]);
-      results[pack[j]] = copy.pieces[j];
-    }
+    copy_in(copy, tensors, pack);
+    for (std::size_t j = 0; j < pack.size(); ++j) results[pack[j]] = copy.pieces[j];
     calls.all_reduce(copy.flat, copy.flat);
   }
   return results;

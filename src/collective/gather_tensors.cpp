@@ -44,7 +44,7 @@ std::vector<Tensor> all_gather_tensors(Communicator& communicator, const Tensor&
     total += static_cast<std::int64_t>(counts.back());
   }
 
-  const Tensor flat = Tensor::uninitialized({total}, tensor.dtype());
+  const Tensor flat = Tensor::uninitialized({total}, tensor.dtype(), tensor.device());
   communicator.all_gather_uneven(tensor, flat, counts);
   std::vector<Tensor> parts;
   std::int64_t begin = 0;

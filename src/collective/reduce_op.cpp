@@ -5,6 +5,8 @@
 #include <cctype>
 #include <string>
 
+#include <cohort/base/error.h>
+
 namespace cohort {
 namespace {
 constexpr std::array kAllOps{ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax,

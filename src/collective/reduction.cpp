@@ -1,5 +1,7 @@
 #include <cohort/collective/reduction.h>
 
+#include <cohort/base/error.h>
+
 #include "reduction_kernels.h"
 
 namespace cohort {

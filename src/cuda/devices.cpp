@@ -33,8 +33,8 @@ void require_device(Device device) {
   const calls::DeviceCount& all = found();
   if (device.index() < all.count) return;
   if (all.count == 0)
-    throw Unavailable("there is no device {}: this process sees no GPU: {}", to_string(device), all.why_none);
-  throw Unavailable("there is no device {}: this process sees {} GPU{}, cuda:0 to cuda:{}", to_string(device),
+    throw Unavailable("device {} does not exist: this process sees no GPU: {}", to_string(device), all.why_none);
+  throw Unavailable("device {} does not exist: this process sees {} GPU{}, cuda:0 to cuda:{}", to_string(device),
                     all.count, all.count == 1 ? "" : "s", all.count - 1);
 }
 

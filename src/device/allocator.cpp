@@ -7,6 +7,7 @@
 
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
+#include <cohort/device/device_runtime.h>
 #include <cohort/device/node_heap.h>
 
 namespace cohort {
@@ -29,16 +30,10 @@ std::shared_ptr<const Buffer> allocate_shared(std::size_t bytes, Device device) 
           }};
 }
 
-void require_cpu(Device device) {
-  if (device.kind() == DeviceKind::kCpu) return;
-  throw Unavailable("no memory on {}: this build of Cohort has no GPU support; use a cpu:K device",
-                    to_string(device));
-}
-
 }  // namespace
 
 std::shared_ptr<const Buffer> allocate_private(std::size_t bytes, Device device) {
-  require_cpu(device);
+  if (!is_cpu(device)) return runtime_of(device).allocate(bytes, device);
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const std::size_t size = round_up(bytes == 0 ? 1 : bytes, alignment);
   void* memory = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
@@ -54,7 +49,7 @@ std::shared_ptr<const Buffer> allocate_private(std::size_t bytes, Device device)
 }
 
 std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) {
-  require_cpu(device);
+  if (!is_cpu(device)) return runtime_of(device).allocate(bytes, device);
   if (std::shared_ptr<const Buffer> shared = allocate_shared(bytes, device)) return shared;
   return allocate_private(bytes, device);
 }

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <cohort/base/error.h>
+
 namespace cohort {
 
 std::string_view to_string(DType dtype) noexcept {
@@ -38,5 +40,9 @@ bool is_floating(DType dtype) noexcept {
 }
 
 bool is_half(DType dtype) noexcept { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+void detail::throw_unknown_dtype(DType dtype) {
+  throw Internal("dtype {} is not one of Cohort's", static_cast<int>(dtype));
+}
 
 }  // namespace cohort

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <cohort/device/device_runtime.h>
+
 namespace cohort {
 
 namespace {
@@ -33,7 +35,10 @@ Tensor Tensor::uninitialized(Shape shape, DType dtype, Device device) {
 
 Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
   Tensor tensor = uninitialized(shape, dtype, device);
-  std::memset(tensor.data(), 0, tensor.bytes());
+  if (is_cpu(device))
+    std::memset(tensor.data(), 0, tensor.bytes());
+  else
+    tensor.fill(0);
   return tensor;
 }
 
@@ -122,11 +127,22 @@ void Tensor::copy_from(const Tensor& source) const {
     throw InvalidArgument("cannot copy {} into {}: dtype and shape must agree", describe(source),
                           describe(*this));
   }
-  // memmove, because source and destination may be overlapping views of one storage.
-  if (bytes() > 0) std::memmove(data(), source.data(), bytes());
+  if (bytes() == 0) return;
+  if (is_cpu(*this) && is_cpu(source)) {
+    // memmove, because source and destination may be overlapping views of one storage.
+    std::memmove(data(), source.data(), bytes());
+    return;
+  }
+  DeviceRuntime& runtime = runtime_of(is_cpu(*this) ? source.device() : device());
+  runtime.copy({.to = data(),
+                .to_device = device(),
+                .from = source.data(),
+                .from_device = source.device(),
+                .width = bytes()});
 }
 
 void Tensor::fill(double value) const {
+  if (!is_cpu(*this)) return runtime_of(device()).fill(*this, value);
   visit_dtype(dtype_, [&]<class T>(std::type_identity<T>) {
     std::fill_n(reinterpret_cast<T*>(data()), elements(), convert_element<T>(value));
   });
@@ -145,9 +161,15 @@ Tensor Tensor::to(Device device) const {
   return copy;
 }
 
+Tensor Tensor::on_host() const { return is_cpu(*this) ? *this : to(Device()); }
+
 Tensor Tensor::cast(DType dtype) const {
   if (dtype == dtype_) return *this;
   Tensor result = uninitialized(shape_, dtype, device());
+  if (!is_cpu(*this)) {
+    runtime_of(device()).cast(*this, result);
+    return result;
+  }
   visit_dtype(dtype_, [&]<class From>(std::type_identity<From>) {
     visit_dtype(dtype, [&]<class To>(std::type_identity<To>) {
       const std::span<const From> source = span<From>();
@@ -165,7 +187,8 @@ std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
   constexpr std::size_t kShown = 8;
   stream << describe(tensor) << " {";
   visit_dtype(tensor.dtype(), [&]<class T>(std::type_identity<T>) {
-    const std::span<const T> values = tensor.span<T>();
+    const Tensor readable = tensor.on_host();
+    const std::span<const T> values = readable.span<T>();
     for (std::size_t i = 0; i < std::min(values.size(), kShown); ++i) {
       stream << (i == 0 ? "" : ", ") << convert_element<double>(values[i]);
     }
@@ -175,8 +198,11 @@ std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
 }
 
 bool bitwise_equal(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.bytes() == 0) return true;
+  const Tensor left = a.on_host();
+  const Tensor right = b.on_host();
+  return std::memcmp(left.data(), right.data(), left.bytes()) == 0;
 }
 
 }  // namespace cohort

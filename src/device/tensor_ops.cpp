@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include <cohort/device/device_runtime.h>
+
 namespace cohort {
 namespace {
 
@@ -48,6 +50,20 @@ void add_along(const Tensor& tensor, std::span<const std::size_t> strides, std::
 
 }  // namespace
 
+void copy_blocks(const BlockCopy& copy) {
+  if (!is_cpu(copy.to_device)) return runtime_of(copy.to_device).copy(copy);
+  if (!is_cpu(copy.from_device)) return runtime_of(copy.from_device).copy(copy);
+  for (std::size_t block = 0; block < copy.count; ++block)
+    std::memcpy(copy.to + block * copy.to_pitch, copy.from + block * copy.from_pitch, copy.width);
+}
+
+void copy_each(std::span<const Tensor> from, std::span<const Tensor> to) {
+  COHORT_CHECK(from.size() == to.size());
+  if (!from.empty() && !is_cpu(from.front()))
+    return runtime_of(from.front().device()).copy_each(from, to);
+  for (std::size_t i = 0; i < from.size(); ++i) to[i].copy_from(from[i]);
+}
+
 Tensor concatenate(std::span<const Tensor> parts, int axis) {
   if (parts.empty()) throw InvalidArgument("cannot concatenate nothing; give at least one tensor");
   const Tensor& first = parts.front();
@@ -71,14 +87,20 @@ Tensor concatenate(std::span<const Tensor> parts, int axis) {
   const std::size_t outer = product(extents.first(static_cast<std::size_t>(along)));
   const std::size_t inner =
       product(extents.subspan(static_cast<std::size_t>(along) + 1)) * size_of(first.dtype());
-  std::byte* to = result.data();
-  for (std::size_t block = 0; block < outer; ++block) {
-    for (const Tensor& part : parts) {
-      const std::size_t bytes = static_cast<std::size_t>(part.shape()[along]) * inner;
-      if (bytes == 0) continue;
-      std::memcpy(to, part.data() + block * bytes, bytes);
-      to += bytes;
-    }
+  const std::size_t row = static_cast<std::size_t>(total) * inner;
+  std::size_t offset = 0;
+  for (const Tensor& part : parts) {
+    const std::size_t bytes = static_cast<std::size_t>(part.shape()[along]) * inner;
+    if (bytes == 0 || outer == 0) continue;
+    copy_blocks({.to = result.data() + offset,
+                 .to_device = result.device(),
+                 .to_pitch = row,
+                 .from = part.data(),
+                 .from_device = part.device(),
+                 .from_pitch = bytes,
+                 .width = bytes,
+                 .count = outer});
+    offset += bytes;
   }
   return result;
 }
@@ -89,19 +111,18 @@ Tensor stack(std::span<const Tensor> rows) {
   std::vector<std::int64_t> extents{static_cast<std::int64_t>(rows.size())};
   extents.insert(extents.end(), first.shape().extents().begin(), first.shape().extents().end());
   Tensor result = Tensor::uninitialized(Shape(extents), first.dtype(), first.device());
-  std::byte* to = result.data();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].dtype() != first.dtype() || rows[i].shape() != first.shape()) {
       throw InvalidArgument("cannot stack {} (row {}) with {} (row 0): rows must agree", describe(rows[i]), i,
                             describe(first));
     }
-    if (first.bytes() > 0) std::memcpy(to, rows[i].data(), first.bytes());
-    to += first.bytes();
+    result.row(static_cast<std::int64_t>(i)).copy_from(rows[i]);
   }
   return result;
 }
 
-Tensor sum_along(const Tensor& tensor, std::span<const int> axes) {
+Tensor sum_along(const Tensor& placed, std::span<const int> axes) {
+  const Tensor tensor = placed.on_host();
   const Shape& shape = tensor.shape();
   const std::vector<bool> summed = mark_axes(shape, axes);
   std::vector<std::int64_t> kept;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include <cohort/collective/reduction.h>
+#include <cohort/collective/reduce_tensors.h>
 
 #include "leaf_arithmetic.h"
 

@@ -1,17 +1,19 @@
 #include <cohort/strategy/hierarchical_copy_all_reduce.h>
 
-#include <cohort/collective/reduction.h>
+#include <vector>
+
+#include <cohort/collective/reduce_tensors.h>
 
 namespace cohort {
 namespace {
 
 /// The sum of `parts`, in `parts[main]`.
 void sum_on(std::size_t main, std::span<const Tensor> parts) {
-  std::vector<const std::byte*> inputs{parts[main].data()};
+  std::vector<Tensor> inputs{parts[main]};
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i != main) inputs.push_back(parts[i].data());
+    if (i != main) inputs.push_back(parts[i]);
   }
-  reduce_elements(parts[main].dtype(), ReduceOp::kSum, inputs, parts[main].data(), parts[main].elements());
+  reduce_into(ReduceOp::kSum, inputs, parts[main]);
 }
 
 void copy_from_main(std::size_t main, std::span<const Tensor> parts) {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <cohort/collective/reduction.h>
+#include <cohort/collective/reduce_tensors.h>
 
 namespace cohort {
 namespace {
@@ -18,13 +18,10 @@ bool alike(const TensorOrSlices& a, const TensorOrSlices& b) {
 DType result_dtype(ReduceOp op, DType dtype) { return op == ReduceOp::kMean ? mean_dtype(dtype) : dtype; }
 
 Tensor reduced_tensors(ReduceOp op, std::span<const TensorOrSlices> components) {
-  const Tensor& like = std::get<Tensor>(components.front());
-  std::vector<const std::byte*> inputs;
-  inputs.reserve(components.size());
-  for (const TensorOrSlices& component : components) inputs.push_back(std::get<Tensor>(component).data());
-  Tensor result = Tensor::uninitialized(like.shape(), like.dtype(), like.device());
-  reduce_elements(like.dtype(), op, inputs, result.data(), like.elements());
-  return result;
+  std::vector<Tensor> tensors;
+  tensors.reserve(components.size());
+  for (const TensorOrSlices& component : components) tensors.push_back(std::get<Tensor>(component));
+  return reduced(op, tensors);
 }
 
 }  // namespace
@@ -65,8 +62,7 @@ TensorOrSlices reduced(ReduceOp op, std::span<const TensorOrSlices> components) 
 }
 
 void divide(const TensorOrSlices& leaf, std::size_t divisor) {
-  const Tensor& values = values_of(leaf);
-  divide_elements(values.dtype(), values.data(), values.elements(), divisor);
+  divide(values_of(leaf), divisor);
 }
 
 Components placed(const TensorOrSlices& result, const Destinations& destinations) {

@@ -1,6 +1,5 @@
 #include <cohort/strategy/logical_device_strategy.h>
 
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -8,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <cohort/collective/thread_communicator.h>
+#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor_ops.h>
 
 namespace cohort {
 namespace {
@@ -67,7 +68,13 @@ void copy_tile(const Tensor& from, std::span<const int> tile, const Tensor& to) 
       offset += (static_cast<std::size_t>(tile[axis]) * extent + index) * stride;
       stride *= static_cast<std::size_t>(whole[axis]);
     }
-    std::memcpy(to.data() + number * row * size, from.data() + offset * size, row * size);
+    copy_blocks({.to = to.data() + number * row * size,
+                 .to_device = to.device(),
+                 .to_pitch = row * size,
+                 .from = from.data() + offset * size,
+                 .from_device = from.device(),
+                 .from_pitch = row * size,
+                 .width = row * size});
   }
 }
 

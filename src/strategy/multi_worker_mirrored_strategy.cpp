@@ -21,6 +21,7 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
                         .devices = std::move(devices),
                         .worker = bootstrap->rank(),
                         .workers = bootstrap->size(),
+                        .bootstrap = bootstrap,
                         .connect = [=] { return bootstrap->make_communicators(options, replicas); }};
   if (replicas > 1) layout.connect_workers = [=] { return bootstrap->make_communicator(options); };
   return layout;

@@ -1,13 +1,14 @@
 // ReplicaContext::reduce_scatter: parts may differ in length and lie along any axis, while the
 // communicator scatters equal blocks. So shorter parts are padded to the longest.
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cohort/base/fingerprint.h>
+#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor_ops.h>
 #include <cohort/device/tensor_spec.h>
 #include <cohort/strategy/replica_context.h>
 
@@ -91,15 +92,21 @@ Tensor in_blocks(const Tensor& value, std::span<const std::int64_t> parts, const
   std::size_t row_bytes = size_of(value.dtype());
   for (int inner = axis + 1; inner < block.rank(); ++inner)
     row_bytes *= static_cast<std::size_t>(block[inner]);
-  const std::size_t slabs = value.bytes() / (static_cast<std::size_t>(value.shape()[axis]) * row_bytes);
-  const std::byte* from = value.data();
-  for (std::size_t slab = 0; slab < slabs; ++slab) {
-    for (std::int64_t member = 0; member < members; ++member) {
-      const std::size_t bytes = static_cast<std::size_t>(parts[static_cast<std::size_t>(member)]) * row_bytes;
-      if (bytes == 0) continue;
-      std::memcpy(blocks.row(member).data() + slab * bytes, from, bytes);
-      from += bytes;
-    }
+  const std::size_t slab_bytes = static_cast<std::size_t>(value.shape()[axis]) * row_bytes;
+  const std::size_t slabs = value.bytes() / slab_bytes;
+  std::size_t offset = 0;
+  for (std::int64_t member = 0; member < members; ++member) {
+    const std::size_t bytes = static_cast<std::size_t>(parts[static_cast<std::size_t>(member)]) * row_bytes;
+    if (bytes == 0) continue;
+    copy_blocks({.to = blocks.row(member).data(),
+                 .to_device = blocks.device(),
+                 .to_pitch = bytes,
+                 .from = value.data() + offset,
+                 .from_device = value.device(),
+                 .from_pitch = slab_bytes,
+                 .width = bytes,
+                 .count = slabs});
+    offset += bytes;
   }
   return blocks;
 }

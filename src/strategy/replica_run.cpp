@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cohort/device/device_runtime.h>
+
 namespace cohort {
 namespace {
 
@@ -78,6 +80,7 @@ void ReplicaRun::run_replica(int local_replica) {
       {ContextKind::kReplica, &extended_, &replica, local_replica, replica.device(), this});
   const InheritedCreators inherited(creators_);
   try {
+    const EnteredDevice entered(replica.device());
     body_(replica);
     pause(seat(local_replica), Phase::kDone);
   } catch (const ReplicaGivesUp&) {

@@ -5,24 +5,19 @@
 
 #include <fmt/format.h>
 
-#include <cohort/base/log.h>
 #include <cohort/collective/thread_communicator.h>
+#include <cohort/device/device_runtime.h>
 #include <cohort/device/topology.h>
 #include <cohort/strategy/collective_all_reduce.h>
 #include <cohort/strategy/replica_context.h>
 
 #include "default_replica.h"
+#include "device_route.h"
 #include "leaf_reducer.h"
 #include "replica_run.h"
 
 namespace cohort {
 namespace {
-
-void require_exists(Device device, const std::string& strategy) {
-  if (device.kind() == DeviceKind::kCpu) return;
-  throw Unavailable("{}: device {} does not exist: this build of Cohort has no GPU support", strategy,
-                    to_string(device));
-}
 
 /// A merge of the only replica needs no meeting: it runs where the replica runs.
 class LoneMergePoint final : public MergePoint {
@@ -64,22 +59,20 @@ const std::shared_ptr<StrategyExtended>& StrategyExtended::default_strategy() {
 StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(layout)) {
   if (layout_.devices.empty()) throw InvalidArgument("{} needs at least one device", layout_.name);
   for (auto device = layout_.devices.begin(); device != layout_.devices.end(); ++device) {
-    require_exists(*device, layout_.name);
     if (std::find(layout_.devices.begin(), device, *device) != device) {
       throw InvalidArgument("{}: device {} is named twice; each replica needs its own", layout_.name,
                             to_string(*device));
     }
   }
-  if (layout_.parameter_device) require_exists(*layout_.parameter_device, layout_.name);
+  if (layout_.parameter_device) require_exists(*layout_.parameter_device);
   parameter_devices_ = layout_.parameter_device ? std::vector{*layout_.parameter_device} : layout_.devices;
-  seats_ = layout_.connect();
-  COHORT_CHECK(seats_.size() == layout_.devices.size());
-  if (layout_.connect_workers) workers_seat_ = layout_.connect_workers();
+  std::vector<std::unique_ptr<Communicator>> seats = layout_.connect();
+  COHORT_CHECK(seats.size() == layout_.devices.size());
+  route_ = std::make_unique<const DeviceRoute>(layout_.name, layout_.bootstrap, layout_.devices,
+                                               seats.front()->options().implementation);
+  seats_ = route_->connected(std::move(seats));
+  if (layout_.connect_workers) workers_seat_ = route_->connected(layout_.connect_workers());
   COHORT_CHECK(workers_communicator().size() == workers() || workers() == 1);
-  if (communicator(0).options().implementation == CommunicationImplementation::kNccl) {
-    log::warning("{}: NCCL was asked for, but {} is not a GPU; rings are used instead", layout_.name,
-                 to_string(layout_.devices.front()));
-  }
   for (std::size_t seat = 0; seat < seats_.size(); ++seat)
     reducers_.push_back(std::make_unique<LeafReducer>());
   cross_device_ops_ = layout_.cross_device_ops;
@@ -130,6 +123,7 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
   LoneMergePoint merge_point(this);
   ReplicaContext replica(*this, 0, merge_point);
   const ContextScope scope({ContextKind::kReplica, this, &replica, 0, layout_.devices.front(), &merge_point});
+  const EnteredDevice entered(layout_.devices.front());
   try {
     body(replica);
   } catch (...) {
@@ -156,7 +150,7 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
     // All replicas have left; the seats of a group that somebody left early are of no more use. What other
     // workers make of theirs is not known, so there can be no new seats among them.
     if (workers() == 1)
-      seats_ = layout_.connect();
+      seats_ = route_->connected(layout_.connect());
     else
       leave_workers(std::current_exception());
     throw;

@@ -1,5 +1,7 @@
 #include <cohort/strategy/sum_or_mean.h>
 
+#include <cohort/base/error.h>
+
 namespace cohort {
 
 SumOrMean::SumOrMean(ReduceOp op) : op_(op) {

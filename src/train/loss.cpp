@@ -15,8 +15,8 @@ std::int64_t global_batch_size(const Tensor& losses, const ReplicaContext& repli
 }
 
 double weighted_sum(const Tensor& losses, const std::optional<Tensor>& weights) {
-  const Tensor wide = losses.cast(DType::kFloat64);
-  const Tensor wide_weights = weights ? weights->cast(DType::kFloat64) : Tensor::scalar(1.0);
+  const Tensor wide = losses.on_host().cast(DType::kFloat64);
+  const Tensor wide_weights = weights ? weights->on_host().cast(DType::kFloat64) : Tensor::scalar(1.0);
   const bool one_for_all = wide_weights.elements() == 1;
   if (!one_for_all && wide_weights.shape() != losses.shape()) {
     throw InvalidArgument(

@@ -25,14 +25,14 @@ void require_fit(const Variable& variable, const Tensor& value, double decay) {
 }
 
 Tensor averaged(const Tensor& average, const Tensor& value, double decay) {
-  const Tensor wide_average = average.cast(DType::kFloat64);
-  const Tensor wide_value = value.cast(DType::kFloat64);
-  const Tensor result = Tensor::uninitialized(average.shape(), DType::kFloat64, average.device());
+  const Tensor wide_average = average.on_host().cast(DType::kFloat64);
+  const Tensor wide_value = value.on_host().cast(DType::kFloat64);
+  const Tensor result = Tensor::uninitialized(average.shape(), DType::kFloat64);
   const std::span<const double> averages = wide_average.span<double>();
   const std::span<const double> values = wide_value.span<double>();
   const std::span<double> sums = result.span<double>();
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = averages[i] * decay + values[i] * (1 - decay);
-  return result.cast(average.dtype());
+  return result.cast(average.dtype()).to(average.device());
 }
 
 }  // namespace

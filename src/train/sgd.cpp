@@ -11,7 +11,7 @@ Sgd::Sgd(SgdOptions options) : options_(options) {
 
 void Sgd::update(const Tensor& variable, std::span<const Tensor> /*slots*/, const Tensor& gradient,
                  std::int64_t /*step*/) const {
-  sgd_step(variable, gradient, options_.learning_rate);
+  sgd_step(variable, gradient, {.rate = options_.learning_rate});
 }
 
 }  // namespace cohort

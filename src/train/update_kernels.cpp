@@ -1,13 +1,9 @@
 #include "update_kernels.h"
 
-#include <cmath>
+#include <cohort/device/device_runtime.h>
 
 namespace cohort {
 namespace {
-
-/// What elements of type T are computed in.
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 /// Calls `function(std::type_identity<T>{})` with the element type of a floating dtype.
 template <class Function>
@@ -20,63 +16,52 @@ void visit_floating(const Tensor& variable, Function function) {
   });
 }
 
+/// The gradient where the variable can be updated with it.
+Tensor beside(const Tensor& variable, const Tensor& gradient) {
+  return is_cpu(variable) ? gradient.on_host() : gradient.to(variable.device());
+}
+
 }  // namespace
 
-void sgd_step(const Tensor& variable, const Tensor& gradient, double rate) {
+void sgd_step(const Tensor& variable, const Tensor& gradient, const SgdStep& step) {
+  const Tensor there = beside(variable, gradient);
+  if (!is_cpu(variable)) return runtime_of(variable.device()).update(step, variable, there);
   visit_floating(variable, [&]<class T>(std::type_identity<T>) {
-    using W = Wide<T>;
+    const SgdElement<T> element(step);
     T* const values = variable.span<T>().data();
-    const T* const slopes = gradient.span<T>().data();
+    const T* const slopes = there.span<T>().data();
     const std::size_t elements = variable.elements();
-    const W step = static_cast<W>(rate);
-    for (std::size_t i = 0; i < elements; ++i)
-      values[i] = T(static_cast<W>(values[i]) - step * static_cast<W>(slopes[i]));
+    for (std::size_t i = 0; i < elements; ++i) element.update(values[i], slopes[i]);
   });
 }
 
 void momentum_step(const Tensor& variable, const Tensor& velocity, const Tensor& gradient,
                    const MomentumStep& step) {
+  const Tensor there = beside(variable, gradient);
+  if (!is_cpu(variable)) return runtime_of(variable.device()).update(step, variable, velocity, there);
   visit_floating(variable, [&]<class T>(std::type_identity<T>) {
-    using W = Wide<T>;
+    const MomentumElement<T> element(step);
     T* const values = variable.span<T>().data();
     T* const velocities = velocity.span<T>().data();
-    const T* const slopes = gradient.span<T>().data();
+    const T* const slopes = there.span<T>().data();
     const std::size_t elements = variable.elements();
-    const W rate = static_cast<W>(step.rate);
-    const W momentum = static_cast<W>(step.momentum);
-    for (std::size_t i = 0; i < elements; ++i) {
-      const W slope = static_cast<W>(slopes[i]);
-      const W moved = momentum * static_cast<W>(velocities[i]) - rate * slope;
-      velocities[i] = T(moved);
-      const W change = step.nesterov ? momentum * moved - rate * slope : moved;
-      values[i] = T(static_cast<W>(values[i]) + change);
-    }
+    for (std::size_t i = 0; i < elements; ++i) element.update(values[i], velocities[i], slopes[i]);
   });
 }
 
 void adam_step(const Tensor& variable, const Tensor& first_moment, const Tensor& second_moment,
                const Tensor& gradient, const AdamStep& step) {
+  const Tensor there = beside(variable, gradient);
+  if (!is_cpu(variable))
+    return runtime_of(variable.device()).update(step, variable, first_moment, second_moment, there);
   visit_floating(variable, [&]<class T>(std::type_identity<T>) {
-    using W = Wide<T>;
+    const AdamElement<T> element(step);
     T* const values = variable.span<T>().data();
     T* const firsts = first_moment.span<T>().data();
     T* const seconds = second_moment.span<T>().data();
-    const T* const slopes = gradient.span<T>().data();
+    const T* const slopes = there.span<T>().data();
     const std::size_t elements = variable.elements();
-    const W rate = static_cast<W>(step.rate);
-    const W beta_1 = static_cast<W>(step.beta_1);
-    const W beta_2 = static_cast<W>(step.beta_2);
-    const W rest_1 = static_cast<W>(1 - step.beta_1);
-    const W rest_2 = static_cast<W>(1 - step.beta_2);
-    const W epsilon = static_cast<W>(step.epsilon);
-    for (std::size_t i = 0; i < elements; ++i) {
-      const W slope = static_cast<W>(slopes[i]);
-      const W first = beta_1 * static_cast<W>(firsts[i]) + rest_1 * slope;
-      const W second = beta_2 * static_cast<W>(seconds[i]) + rest_2 * slope * slope;
-      firsts[i] = T(first);
-      seconds[i] = T(second);
-      values[i] = T(static_cast<W>(values[i]) - rate * first / (std::sqrt(second) + epsilon));
-    }
+    for (std::size_t i = 0; i < elements; ++i) element.update(values[i], firsts[i], seconds[i], slopes[i]);
   });
 }
 

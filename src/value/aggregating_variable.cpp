@@ -3,7 +3,7 @@
 #include <functional>
 #include <typeindex>
 
-#include <cohort/collective/reduction.h>
+#include <cohort/collective/reduce_tensors.h>
 #include <cohort/value/merge_point.h>
 
 #include "element_update.h"
@@ -44,12 +44,7 @@ void meet(std::string_view call, Part<Operand> mine,
 Tensor aggregated(VariableAggregation aggregation, std::span<const Tensor> values) {
   const Tensor& first = values.front();
   if (aggregation == VariableAggregation::kOnlyFirstReplica) return first;
-  std::vector<const std::byte*> inputs;
-  for (const Tensor& value : values) inputs.push_back(value.data());
-  Tensor result = Tensor::uninitialized(first.shape(), first.dtype());
-  const ReduceOp op = aggregation == VariableAggregation::kSum ? ReduceOp::kSum : ReduceOp::kMean;
-  reduce_elements(first.dtype(), op, inputs, result.data(), result.elements());
-  return result;
+  return reduced(aggregation == VariableAggregation::kSum ? ReduceOp::kSum : ReduceOp::kMean, values);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "element_update.h"
 
-#include "arithmetic.h"
+#include <cohort/device/arithmetic.h>
+#include <cohort/device/device_runtime.h>
 
 namespace cohort {
 namespace {
@@ -10,9 +11,12 @@ void combine_with(const Tensor& component, const Tensor& value) {
   visit_dtype(component.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_same_v<T, bool>) {
       throw InvalidArgument("bool variables cannot be added to; use assign");
+    } else if (!is_cpu(component)) {
+      runtime_of(component.device()).combine(Operator::kName, component, value.to(component.device()));
     } else {
+      const Tensor readable = value.on_host();
       const std::span<T> target = component.span<T>();
-      const std::span<const T> source = value.span<T>();
+      const std::span<const T> source = readable.span<T>();
       for (std::size_t i = 0; i < target.size(); ++i) target[i] = combine<Operator>(target[i], source[i]);
     }
   });

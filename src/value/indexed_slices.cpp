@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cohort/collective/reduction.h>
+#include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor_ops.h>
 
 namespace cohort {
@@ -15,7 +16,8 @@ namespace {
 
 /// Calls `visitor(indices as a span)` with their own integer type.
 template <class Visitor>
-void visit_indices(const Tensor& indices, Visitor visitor) {
+void visit_indices(const Tensor& placed, Visitor visitor) {
+  const Tensor indices = placed.on_host();
   if (indices.dtype() == DType::kInt32)
     visitor(std::span<const std::int32_t>(indices.span<std::int32_t>()));
   else
@@ -70,6 +72,11 @@ Tensor densify(const IndexedSlices& slices) {
   const Tensor& values = slices.values;
   require_legal(ReduceOp::kSum, values.dtype());
   Tensor dense = Tensor::zeros(slices.dense_shape, values.dtype(), values.device());
+  if (!is_cpu(dense)) {
+    const Device device = dense.device();
+    runtime_of(device).combine_rows(ElementOperator::kAdd, dense, slices.indices.to(device), values);
+    return dense;
+  }
   visit_indices(slices.indices, [&](const auto rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Tensor target = dense.row(rows[i]);

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "arithmetic.h"
+#include <cohort/device/arithmetic.h>
+#include <cohort/device/device_runtime.h>
 
 namespace cohort {
 namespace {
@@ -17,11 +18,30 @@ void require_computable(std::span<const T> values) {
   }
 }
 
+/// Whether the values themselves are looked at, beside their dtype.
+template <class Operator>
+bool depends_on_values(DType dtype) {
+  return std::is_same_v<Operator, Divide> && !is_floating(dtype);
+}
+
+template <class Operator>
+void combine_rows_on_device(const Tensor& component, const IndexedSlices& rows) {
+  visit_dtype(component.dtype(), [&]<class T>(std::type_identity<T>) {
+    const Tensor readable =
+        depends_on_values<Operator>(component.dtype()) ? rows.values.on_host() : Tensor::zeros({0}, kDTypeOf<T>);
+    require_computable<Operator>(std::span<const T>(readable.span<T>()));
+  });
+  const Device device = component.device();
+  runtime_of(device).combine_rows(Operator::kName, component, rows.indices.to(device), rows.values.to(device));
+}
+
 template <class Operator>
 void combine_rows(const Tensor& component, const IndexedSlices& rows) {
-  const Tensor indices = rows.indices.cast(DType::kInt64);
+  if (!is_cpu(component)) return combine_rows_on_device<Operator>(component, rows);
+  const Tensor indices = rows.indices.on_host().cast(DType::kInt64);
+  const Tensor readable = rows.values.on_host();
   visit_dtype(component.dtype(), [&]<class T>(std::type_identity<T>) {
-    const std::span<const T> values = rows.values.span<T>();
+    const std::span<const T> values = readable.span<T>();
     require_computable<Operator>(values);
     const std::size_t width = component.shape().row().elements();
     for (std::size_t i = 0; i < indices.elements(); ++i) {

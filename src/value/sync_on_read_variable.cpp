@@ -1,6 +1,6 @@
 #include "sync_on_read_variable.h"
 
-#include <cohort/collective/reduction.h>
+#include <cohort/collective/reduce_tensors.h>
 
 #include "element_update.h"
 #include "row_update.h"
@@ -11,7 +11,7 @@ namespace {
 /// What global replica `replica` of `replicas` holds of a sum. Integers do not always divide: replica 0
 /// has the remainder, so that nothing of the sum is lost.
 Tensor share_of(const Tensor& sum, int replica, int replicas) {
-  Tensor share = sum.clone();
+  Tensor share = is_floating(sum.dtype()) ? sum.clone() : sum.on_host().clone();
   visit_dtype(sum.dtype(), [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_same_v<T, bool>) {
       throw InvalidArgument("bool values have no sum that could be divided among replicas");
@@ -24,7 +24,7 @@ Tensor share_of(const Tensor& sum, int replica, int replicas) {
         value = static_cast<T>(replica == 0 ? whole / count + whole % count : whole / count);
       }
     } else {
-      divide_elements(share.dtype(), share.data(), share.elements(), static_cast<std::size_t>(replicas));
+      divide(share, static_cast<std::size_t>(replicas));
     }
   });
   return share;

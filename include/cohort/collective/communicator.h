@@ -173,6 +173,10 @@ class Communicator {
   /// The blocking form; implementations may have a shorter way than starting and waiting.
   virtual void carry_out(const CollectiveCall& call) { begin(call).wait(); }
 
+  /// The same on a seat that this one stands before.
+  static Work begin_on(Communicator& seat, const CollectiveCall& call) { return seat.begin(call); }
+  static void carry_out_on(Communicator& seat, const CollectiveCall& call) { seat.carry_out(call); }
+
  private:
   void run(const CollectiveCall& call);
   Work start(const CollectiveCall& call);

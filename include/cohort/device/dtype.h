@@ -10,7 +10,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <cohort/base/error.h>
 #include <cohort/device/float16.h>
 
 namespace cohort {
@@ -83,6 +82,8 @@ template <>
 struct DTypeOf<double> : std::integral_constant<DType, DType::kFloat64> {};
 template <>
 struct DTypeOf<bool> : std::integral_constant<DType, DType::kBool> {};
+
+[[noreturn]] void throw_unknown_dtype(DType dtype);
 }  // namespace detail
 
 /// A C++ type that can be the element of a tensor.
@@ -117,12 +118,12 @@ decltype(auto) visit_dtype(DType dtype, Visitor&& visitor) {
     case DType::kFloat64: return visitor(std::type_identity<double>{});
     case DType::kBool: return visitor(std::type_identity<bool>{});
   }
-  throw Internal("dtype {} is not one of Cohort's", static_cast<int>(dtype));
+  detail::throw_unknown_dtype(dtype);
 }
 
 /// Converts one element; 16-bit floats go through float32, anything to bool is `!= 0`.
 template <Element To, Element From>
-[[nodiscard]] To convert_element(From value) noexcept {
+[[nodiscard]] constexpr To convert_element(From value) noexcept {
   if constexpr (std::is_same_v<From, To>) {
     return value;
   } else if constexpr (HalfElement<From>) {

@@ -1,7 +1,7 @@
 // The two 16-bit floating-point types: float16 (IEEE 754 binary16) and bfloat16 (the
 // upper half of a float32). They store and convert; arithmetic is done in float32,
 // to which both convert exactly. Conversion from float32 rounds to nearest, ties to
-// even, by integer arithmetic, so every machine gives the same bits.
+// even, by integer arithmetic, so every machine gives the same bits, and every GPU.
 #pragma once
 
 #include <bit>
@@ -12,41 +12,41 @@ namespace cohort {
 class float16 {
  public:
   float16() = default;
-  explicit float16(float value) noexcept : bits_(from_float(value)) {}
-  explicit operator float() const noexcept { return to_float(bits_); }
+  constexpr explicit float16(float value) noexcept : bits_(from_float(value)) {}
+  constexpr explicit operator float() const noexcept { return to_float(bits_); }
 
-  [[nodiscard]] static float16 from_bits(std::uint16_t bits) noexcept;
-  [[nodiscard]] std::uint16_t bits() const noexcept { return bits_; }
+  [[nodiscard]] static constexpr float16 from_bits(std::uint16_t bits) noexcept;
+  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
 
  private:
-  static std::uint16_t from_float(float value) noexcept;
-  static float to_float(std::uint16_t bits) noexcept;
+  static constexpr std::uint16_t from_float(float value) noexcept;
+  static constexpr float to_float(std::uint16_t bits) noexcept;
   std::uint16_t bits_ = 0;
 };
 
 class bfloat16 {
  public:
   bfloat16() = default;
-  explicit bfloat16(float value) noexcept : bits_(from_float(value)) {}
-  explicit operator float() const noexcept {
+  constexpr explicit bfloat16(float value) noexcept : bits_(from_float(value)) {}
+  constexpr explicit operator float() const noexcept {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16);
   }
 
-  [[nodiscard]] static bfloat16 from_bits(std::uint16_t bits) noexcept;
-  [[nodiscard]] std::uint16_t bits() const noexcept { return bits_; }
+  [[nodiscard]] static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept;
+  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
 
  private:
-  static std::uint16_t from_float(float value) noexcept;
+  static constexpr std::uint16_t from_float(float value) noexcept;
   std::uint16_t bits_ = 0;
 };
 
-inline float16 float16::from_bits(std::uint16_t bits) noexcept {
+constexpr float16 float16::from_bits(std::uint16_t bits) noexcept {
   float16 value;
   value.bits_ = bits;
   return value;
 }
 
-inline std::uint16_t float16::from_float(float value) noexcept {
+constexpr std::uint16_t float16::from_float(float value) noexcept {
   const auto word = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>((word >> 16) & 0x8000u);
   const std::uint32_t magnitude = word & 0x7fffffffu;
@@ -62,7 +62,7 @@ inline std::uint16_t float16::from_float(float value) noexcept {
   return sign | static_cast<std::uint16_t>((magnitude + 0xc8000fffu + odd) >> 13);
 }
 
-inline float float16::to_float(std::uint16_t bits) noexcept {
+constexpr float float16::to_float(std::uint16_t bits) noexcept {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
   const std::uint32_t magnitude = bits & 0x7fffu;
   if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
@@ -74,13 +74,13 @@ inline float float16::to_float(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));
 }
 
-inline bfloat16 bfloat16::from_bits(std::uint16_t bits) noexcept {
+constexpr bfloat16 bfloat16::from_bits(std::uint16_t bits) noexcept {
   bfloat16 value;
   value.bits_ = bits;
   return value;
 }
 
-inline std::uint16_t bfloat16::from_float(float value) noexcept {
+constexpr std::uint16_t bfloat16::from_float(float value) noexcept {
   const auto word = std::bit_cast<std::uint32_t>(value);
   if ((word & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((word >> 16) | 0x0040u);
   const std::uint32_t odd = (word >> 16) & 1u;

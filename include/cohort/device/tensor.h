@@ -2,7 +2,8 @@
 // It is a handle: copying one is cheap and both copies see the same elements; use
 // `clone()` for new storage. Row slices and reshapes are views of the same storage.
 //
-// Elements of CPU tensors are reached through `span<T>()`; the dtype is checked.
+// Elements of CPU tensors are reached through `span<T>()`; the dtype is checked. What is done to
+// tensors on a GPU is queued there, in order (device_runtime.h); a copy to a CPU waits for it.
 // Different threads may use one tensor as they may use one array: readers together,
 // a writer alone.
 #pragma once
@@ -61,7 +62,7 @@ class Tensor {
   template <Element T>
   [[nodiscard]] std::span<T> span() const;
 
-  /// The elements as raw bytes.
+  /// The elements as raw bytes; those of a GPU are no memory of the host.
   [[nodiscard]] std::span<std::byte> raw() const noexcept { return {data(), bytes()}; }
   [[nodiscard]] std::byte* data() const noexcept { return buffer_->data() + byte_offset_; }
 
@@ -91,6 +92,9 @@ class Tensor {
 
   /// This tensor if it already lies on `device`, otherwise a copy there.
   [[nodiscard]] Tensor to(Device device) const;
+
+  /// This tensor if it lies on a CPU, whichever, otherwise a copy on cpu:0.
+  [[nodiscard]] Tensor on_host() const;
 
   /// This tensor if it already has `dtype`, otherwise a converted copy.
   [[nodiscard]] Tensor cast(DType dtype) const;
@@ -127,9 +131,9 @@ Tensor Tensor::from(std::span<const T> values, const Shape& shape, Device device
     throw InvalidArgument("{} values do not fill shape {} of {} elements", values.size(), to_string(shape),
                           shape.elements());
   }
-  Tensor tensor = uninitialized(shape, kDTypeOf<T>, device);
+  Tensor tensor = uninitialized(shape, kDTypeOf<T>, device.kind() == DeviceKind::kCpu ? device : Device());
   std::copy(values.begin(), values.end(), tensor.span<T>().begin());
-  return tensor;
+  return tensor.to(device);
 }
 
 template <Element T>

@@ -1,6 +1,6 @@
 // The few operations on tensors that distribution itself needs: putting pieces
 // together and summing along axes. Arithmetic beyond that belongs to the program
-// (Eigen, libtorch). All of them work on CPU tensors, on the calling thread.
+// (Eigen, libtorch). On CPU tensors they work on the calling thread.
 #pragma once
 
 #include <span>
@@ -8,6 +8,14 @@
 #include <cohort/device/tensor.h>
 
 namespace cohort {
+
+struct BlockCopy;
+
+/// Between any devices.
+void copy_blocks(const BlockCopy& copy);
+
+/// to[i] = from[i], all on one device and of one dtype: for many small tensors.
+void copy_each(std::span<const Tensor> from, std::span<const Tensor> to);
 
 /// The parts one after the other along `axis` (negative counts from the end). Extents along
 /// `axis` may differ, also be 0; all others must agree.
@@ -18,7 +26,7 @@ namespace cohort {
 [[nodiscard]] Tensor stack(std::span<const Tensor> rows);
 
 /// The sum along `axes`, which disappear from the shape: float64 for floating dtypes, int64
-/// (wrapping) for the others, so that sums of sums lose nothing before they are cast back.
+/// (wrapping) for the others, so that sums of sums lose nothing before they are cast back. On cpu:0.
 /// @throws InvalidArgument for an axis out of range or given twice.
 [[nodiscard]] Tensor sum_along(const Tensor& tensor, std::span<const int> axes);
 

@@ -27,6 +27,8 @@
 
 namespace cohort {
 
+class Bootstrap;
+class DeviceRoute;
 class LeafReducer;
 class ReplicaContext;
 class ReplicaTeam;
@@ -37,6 +39,7 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
+  Bootstrap* bootstrap = nullptr;  ///< to the other workers; null for a process on its own
 
   /// Where the single copy of each variable lives; absent: a component on each of `devices`.
   std::optional<Device> parameter_device = {};
@@ -44,7 +47,8 @@ struct StrategyLayout {
   /// How values are reduced; null: CollectiveAllReduce over all workers.
   std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
 
-  /// Makes one seat per local replica in a communicator of all replicas of all workers.
+  /// Makes one seat per local replica in a communicator of all replicas of all workers, on the host: for
+  /// replicas on GPUs the strategy makes those that take their tensors.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
 
   /// Makes this worker's seat in a communicator of the workers; absent: its only replica's seat is that.
@@ -53,7 +57,8 @@ struct StrategyLayout {
 
 class StrategyExtended final : public VariableOwner, public std::enable_shared_from_this<StrategyExtended> {
  public:
-  /// @throws InvalidArgument for no or repeated devices; what `connect` throws.
+  /// @throws InvalidArgument for no or repeated devices, and on all workers where some replicas are on GPUs
+  /// and others on CPUs; Unavailable for a device that does not exist; what `connect` throws.
   [[nodiscard]] static std::shared_ptr<StrategyExtended> make(StrategyLayout layout);
   ~StrategyExtended() override;
 
@@ -251,6 +256,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   StrategyLayout layout_;
   std::vector<Device> parameter_devices_;
   std::vector<std::weak_ptr<VariableState>> variables_;
+  std::unique_ptr<const DeviceRoute> route_;
   std::vector<std::unique_ptr<Communicator>> seats_;
   std::unique_ptr<Communicator> workers_seat_;          // where several replicas of a worker have seats
   std::vector<std::unique_ptr<LeafReducer>> reducers_;  // one per seat: each replica's thread uses its own

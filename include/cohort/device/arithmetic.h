@@ -1,5 +1,5 @@
-// The operators that updates apply to single elements. Integers wrap, 16-bit floats are
-// computed in float32 and rounded once.
+// The operators that updates apply to single elements, on CPUs and GPUs alike. Integers
+// wrap, 16-bit floats are computed in float32 and rounded once.
 #pragma once
 
 #include <algorithm>
@@ -10,27 +10,41 @@
 
 namespace cohort {
 
+enum class ElementOperator : std::uint8_t {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kMinimum,
+  kMaximum,
+  kReplace,
+};
+
 struct Add {
+  static constexpr ElementOperator kName = ElementOperator::kAdd;
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     return a + b;
   }
 };
 struct Subtract {
+  static constexpr ElementOperator kName = ElementOperator::kSubtract;
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     return a - b;
   }
 };
 struct Multiply {
+  static constexpr ElementOperator kName = ElementOperator::kMultiply;
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     return a * b;
   }
 };
 struct Divide {
+  static constexpr ElementOperator kName = ElementOperator::kDivide;
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     // The smallest integer has no counterpart, so its quotient by -1 wraps, to itself.
     if constexpr (std::is_signed_v<T> && std::is_integral_v<T>)
       return b == T{-1} ? static_cast<T>(0 - static_cast<std::uint64_t>(a)) : static_cast<T>(a / b);
@@ -39,20 +53,23 @@ struct Divide {
   }
 };
 struct Minimum {
+  static constexpr ElementOperator kName = ElementOperator::kMinimum;
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     return std::min(a, b);
   }
 };
 struct Maximum {
+  static constexpr ElementOperator kName = ElementOperator::kMaximum;
   template <class T>
-  static T of(T a, T b) {
+  static constexpr T of(T a, T b) {
     return std::max(a, b);
   }
 };
 struct Replace {
+  static constexpr ElementOperator kName = ElementOperator::kReplace;
   template <class T>
-  static T of(T /*a*/, T b) {
+  static constexpr T of(T /*a*/, T b) {
     return b;
   }
 };
@@ -63,7 +80,7 @@ inline constexpr bool kWraps =
     std::is_same_v<Operator, Add> || std::is_same_v<Operator, Subtract> || std::is_same_v<Operator, Multiply>;
 
 template <class Operator, Element T>
-[[nodiscard]] T combine(T a, T b) {
+[[nodiscard]] constexpr T combine(T a, T b) {
   if constexpr (HalfElement<T>)
     return T(Operator::of(static_cast<float>(a), static_cast<float>(b)));
   else if constexpr (std::is_integral_v<T> && kWraps<Operator>)

@@ -1,0 +1,129 @@
+// What a program needs of devices that are not CPUs: their memory, copies, and the arithmetic
+// that distribution itself does on tensors. The core computes on CPU tensors itself and hands
+// everything else to the runtime of the device, which a module implements (cohort::cuda);
+// a program that links the module has it.
+//
+// Work on a device is queued: a call may return before it is done, and calls for one device take
+// effect in their order, whichever thread makes them. Host memory that a call reads may be changed
+// when the call has returned; host memory that it writes is written by then.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <cohort/device/arithmetic.h>
+#include <cohort/device/optimizer_arithmetic.h>
+#include <cohort/device/tensor.h>
+
+namespace cohort {
+
+/// Blocks of `width` bytes, `count` of them, each `pitch` bytes after the one before. At least one of
+/// the places is on a device.
+struct BlockCopy {
+  std::byte* to = nullptr;
+  Device to_device = {};
+  std::size_t to_pitch = 0;
+  const std::byte* from = nullptr;
+  Device from_device = {};
+  std::size_t from_pitch = 0;
+  std::size_t width = 0;
+  std::size_t count = 1;
+};
+
+class DeviceRuntime {
+ public:
+  virtual ~DeviceRuntime() = default;
+
+  /// All that this process sees, by number.
+  [[nodiscard]] virtual std::vector<Device> devices() const = 0;
+
+  /// @throws Unavailable when there is no such device, saying which there are, or why none.
+  virtual void require(Device device) const = 0;
+
+  /// A text for the device itself, whichever process calls it by whichever number.
+  [[nodiscard]] virtual std::string identity(Device device) const = 0;
+
+  /// As the function of this name in allocator.h.
+  [[nodiscard]] virtual std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) = 0;
+
+  /// CPU memory for what is on its way to or from devices; collectives among processes of a node work on
+  /// it in place. Meant to be kept: it is dear to make.
+  [[nodiscard]] virtual std::shared_ptr<const Buffer> allocate_staging(std::size_t bytes) = 0;
+
+  virtual void copy(const BlockCopy& copy) = 0;
+
+  /// Several copies within one device, of tensors of one dtype, at the price of few.
+  virtual void copy_each(std::span<const Tensor> from, std::span<const Tensor> to) = 0;
+
+  /// From staging memory or to it, without waiting: its bytes must be left alone until `synchronize`.
+  virtual void copy_staged(const BlockCopy& copy) = 0;
+
+  // The tensors of a call are of one device, fit together, and have dtypes that the operator takes.
+
+  virtual void fill(const Tensor& tensor, double value) = 0;
+  virtual void cast(const Tensor& from, const Tensor& to) = 0;
+
+  /// target[i] = target[i] op value[i]
+  virtual void combine(ElementOperator op, const Tensor& target, const Tensor& value) = 0;
+
+  /// The same for the rows of `target` that `indices` (int32 or int64, in range) name, in their order.
+  virtual void combine_rows(ElementOperator op, const Tensor& target, const Tensor& indices,
+                            const Tensor& values) = 0;
+
+  /// output[i] = (inputs[0][i] op inputs[1][i] op ...) / divisor, with the rules of reduction.h; the
+  /// operator is one of add, multiply, minimum and maximum, and only floating sums are divided.
+  virtual void reduce(ElementOperator op, std::span<const Tensor> inputs, const Tensor& output,
+                      std::size_t divisor) = 0;
+
+  virtual void update(const SgdStep& step, const Tensor& variable, const Tensor& gradient) = 0;
+  virtual void update(const MomentumStep& step, const Tensor& variable, const Tensor& velocity,
+                      const Tensor& gradient) = 0;
+  virtual void update(const AdamStep& step, const Tensor& variable, const Tensor& first_moment,
+                      const Tensor& second_moment, const Tensor& gradient) = 0;
+
+  /// Blocks the thread until everything that was queued for the device has been done.
+  virtual void synchronize(Device device) = 0;
+
+  /// Makes the device the one that the runtime's own library takes for the thread's; returns what it was.
+  [[nodiscard]] virtual int enter(Device device) = 0;
+  virtual void leave(int before) noexcept = 0;
+};
+
+/// The runtime of GPUs; null in programs that are not linked with one.
+[[nodiscard]] DeviceRuntime* linked_device_runtime() noexcept;
+
+/// The runtime of `device`, which is no CPU.
+/// @throws Unavailable in programs that are not linked with it.
+[[nodiscard]] DeviceRuntime& runtime_of(Device device);
+
+[[nodiscard]] inline bool is_cpu(Device device) noexcept { return device.kind() == DeviceKind::kCpu; }
+[[nodiscard]] inline bool is_cpu(const Tensor& tensor) noexcept { return is_cpu(tensor.device()); }
+
+/// @throws Unavailable when there is no such device. CPUs are always there: they are cores of this process.
+void require_exists(Device device);
+
+/// All GPUs that this process sees; none in programs without GPU support.
+[[nodiscard]] std::vector<Device> gpu_devices();
+
+/// Blocks until everything that was queued for `device` has been done; nothing is queued for CPUs.
+void synchronize(Device device);
+
+/// While it lives, code of other libraries on this thread finds the device chosen: the GPU of a
+/// replica is CUDA's current device there.
+class [[nodiscard]] EnteredDevice {
+ public:
+  explicit EnteredDevice(Device device);
+  ~EnteredDevice();
+
+  EnteredDevice(const EnteredDevice&) = delete;
+  EnteredDevice& operator=(const EnteredDevice&) = delete;
+
+ private:
+  DeviceRuntime* runtime_ = nullptr;  // null for CPUs
+  int before_ = 0;
+};
+
+}  // namespace cohort

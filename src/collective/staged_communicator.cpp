@@ -1,0 +1,179 @@
+#include "staged_communicator.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <cohort/device/device_runtime.h>
+
+namespace cohort {
+
+/// Blocks of staging memory that no call uses now.
+class StagedCommunicator::Staging {
+ public:
+  explicit Staging(DeviceRuntime& runtime) : runtime_(runtime) {}
+
+  [[nodiscard]] DeviceRuntime& runtime() const noexcept { return runtime_; }
+
+  /// One of at least `bytes`: the smallest that is there, or a new one.
+  [[nodiscard]] std::shared_ptr<const Buffer> take(std::size_t bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto fits = std::ranges::lower_bound(free_, bytes, {}, [](const auto& block) { return block->bytes(); });
+      if (fits != free_.end()) {
+        std::shared_ptr<const Buffer> block = std::move(*fits);
+        free_.erase(fits);
+        return block;
+      }
+    }
+    return runtime_.allocate_staging(std::bit_ceil(bytes));
+  }
+
+  void give_back(std::shared_ptr<const Buffer> block) {
+    const std::lock_guard lock(mutex_);
+    const auto place = std::ranges::lower_bound(free_, block->bytes(), {}, [](const auto& known) { return known->bytes(); });
+    free_.insert(place, std::move(block));
+  }
+
+ private:
+  DeviceRuntime& runtime_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const Buffer>> free_;  ///< by size
+};
+
+/// One call's way through the host. The staging memory looks as the caller's does: where input and output
+/// overlap there, they do so here.
+class StagedCommunicator::Passage {
+ public:
+  Passage(std::shared_ptr<Staging> staging, Device device, const CollectiveCall& call, int rank, int size)
+      : staging_(std::move(staging)), device_(device), call_(call) {
+    const std::size_t input = input_bytes(call, rank, size);
+    const std::size_t output = output_bytes(call, rank, size);
+    const bool root = rank == call.root;
+    reads_ = call.kind == CollectiveKind::kReceive || (call.kind == CollectiveKind::kBroadcast && !root) ? 0 : input;
+    writes_ = call.kind == CollectiveKind::kSend || (call.kind == CollectiveKind::kBroadcast && root) ? 0 : output;
+    place(input, output);
+  }
+
+  /// The same call on the staging memory, which holds what it reads. Waits for the device.
+  [[nodiscard]] CollectiveCall enter() {
+    copy(input_, Device(), call_->input, device_, reads_);
+    staging_->runtime().synchronize(device_);
+    CollectiveCall staged = call_.get();
+    staged.input = call_->input == nullptr ? nullptr : input_;
+    staged.output = call_->output == nullptr ? nullptr : output_;
+    staged.device = DeviceKind::kCpu;
+    staged.buffers = {&block_, &block_};
+    return staged;
+  }
+
+  /// Once the call has ended well; the block may be used again, for its next use waits for the device.
+  void leave() {
+    copy(call_->output, device_, output_, Device(), writes_);
+    staging_->give_back(std::move(block_));
+  }
+
+ private:
+  void place(std::size_t input, std::size_t output) {
+    const std::less<const std::byte*> before;
+    const bool disjoint = input == 0 || output == 0 || !before(call_->input, call_->output + output) ||
+                          !before(call_->output, call_->input + input);
+    if (disjoint) {
+      const std::size_t second = (input + kAlignment - 1) / kAlignment * kAlignment;
+      block_ = staging_->take(second + output);
+      input_ = block_->data();
+      output_ = block_->data() + second;
+      return;
+    }
+    const std::byte* const first = std::min<const std::byte*>(call_->input, call_->output, before);
+    const std::byte* const end = std::max<const std::byte*>(call_->input + input, call_->output + output, before);
+    block_ = staging_->take(static_cast<std::size_t>(end - first));
+    input_ = block_->data() + (call_->input - first);
+    output_ = block_->data() + (call_->output - first);
+  }
+
+  void copy(std::byte* to, Device to_device, const std::byte* from, Device from_device, std::size_t bytes) const {
+    if (bytes == 0) return;
+    staging_->runtime().copy_staged(
+        {.to = to, .to_device = to_device, .from = from, .from_device = from_device, .width = bytes});
+  }
+
+  std::shared_ptr<Staging> staging_;
+  Device device_;
+  OwnedCall call_;
+  std::size_t reads_ = 0;
+  std::size_t writes_ = 0;
+  std::shared_ptr<const Buffer> block_;
+  std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
+};
+
+/// A call that the host's group has not ended yet. Whoever sees its end first copies the result.
+class StagedCommunicator::PassageWork final : public Work::State {
+ public:
+  PassageWork(Passage passage, Work work) : passage_(std::move(passage)), work_(std::move(work)) {}
+
+  void wait() override {
+    work_.wait();
+    finish();
+  }
+
+  [[nodiscard]] bool done() noexcept override {
+    if (!work_.done()) return false;
+    try {
+      wait();
+    } catch (const Error&) {
+      // wait() says it again.
+    }
+    return true;
+  }
+
+ private:
+  void finish() {
+    const std::lock_guard lock(mutex_);
+    if (!passage_) return;
+    passage_->leave();
+    passage_.reset();
+  }
+
+  std::mutex mutex_;
+  std::optional<Passage> passage_;
+  Work work_;
+};
+
+StagedCommunicator::StagedCommunicator(std::unique_ptr<Communicator> seat, Device device)
+    : Communicator(seat->rank(), {seat->members().begin(), seat->members().end()}, seat->options()),
+      seat_(std::move(seat)),
+      device_(device),
+      staging_(std::make_shared<Staging>(runtime_of(device))) {}
+
+StagedCommunicator::~StagedCommunicator() = default;
+
+StagedCommunicator::Passage StagedCommunicator::passage(const CollectiveCall& call) {
+  return {staging_, device_, call, rank(), size()};
+}
+
+Work StagedCommunicator::begin(const CollectiveCall& call) {
+  if (call.device == DeviceKind::kCpu) return begin_on(*seat_, call);
+  Passage through = passage(call);
+  Work work = begin_on(*seat_, through.enter());
+  return Work(std::make_shared<PassageWork>(std::move(through), std::move(work)));
+}
+
+void StagedCommunicator::carry_out(const CollectiveCall& call) {
+  if (call.device == DeviceKind::kCpu) return carry_out_on(*seat_, call);
+  Passage through = passage(call);
+  carry_out_on(*seat_, through.enter());
+  through.leave();
+}
+
+std::unique_ptr<Communicator> StagedCommunicator::split(std::optional<int> color, int key) {
+  std::unique_ptr<Communicator> seat = seat_->split(color, key);
+  if (seat == nullptr) return nullptr;
+  return std::make_unique<StagedCommunicator>(std::move(seat), device_);
+}
+
+}  // namespace cohort

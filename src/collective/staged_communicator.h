@@ -1,0 +1,41 @@
+// A seat for tensors on a GPU that goes through the host: what a call reads is copied to staging
+// memory, the host's seat makes the call there, and what it wrote is copied back. The memory
+// is kept from call to call, so a step like the one before asks for none.
+#pragma once
+
+#include <memory>
+
+#include <cohort/collective/communicator.h>
+
+namespace cohort {
+
+class StagedCommunicator final : public Communicator {
+ public:
+  StagedCommunicator(std::unique_ptr<Communicator> seat, Device device);
+  ~StagedCommunicator() override;
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "staged"; }
+  [[nodiscard]] std::string_view last_algorithm() const noexcept override { return seat_->last_algorithm(); }
+  [[nodiscard]] std::string_view last_choice() const noexcept override { return seat_->last_choice(); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const override { return seat_->tuning(); }
+
+  [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override;
+  void abort(const Error& error) override { seat_->abort(error); }
+  [[nodiscard]] std::optional<Error> failure() override { return seat_->failure(); }
+
+ private:
+  class Staging;
+  class Passage;
+  class PassageWork;
+
+  [[nodiscard]] bool takes(DeviceKind /*kind*/) const noexcept override { return true; }
+  Work begin(const CollectiveCall& call) override;
+  void carry_out(const CollectiveCall& call) override;
+  [[nodiscard]] Passage passage(const CollectiveCall& call);
+
+  std::unique_ptr<Communicator> seat_;
+  Device device_;
+  std::shared_ptr<Staging> staging_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,163 @@
+#include "device_route.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <cohort/base/log.h>
+#include <cohort/device/device_runtime.h>
+
+namespace cohort {
+namespace {
+
+/// What a worker tells the others about its devices.
+struct Report {
+  std::vector<std::string> names;       ///< `cuda:0`
+  std::vector<std::string> identities;  ///< of GPUs
+  std::string refusal;                  ///< why the module cannot serve them; empty where it can
+  std::string missing;                  ///< what is wrong with a device that it lacks; empty where it has all
+};
+
+std::string text_of(const Report& report) {
+  return nlohmann::json{{"names", report.names},
+                        {"identities", report.identities},
+                        {"refusal", report.refusal},
+                        {"missing", report.missing}}
+      .dump();
+}
+
+Report report_of(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text);
+  return {json.at("names"), json.at("identities"), json.at("refusal"), json.at("missing")};
+}
+
+std::string refusal_of(std::span<const Device> devices, CommunicationImplementation implementation) {
+  if (implementation == CommunicationImplementation::kRing) return "rings were asked for";
+  const DeviceCollectives* const module = linked_device_collectives();
+  return module == nullptr ? "this program is not linked with cohort::nccl" : module->why_not(devices);
+}
+
+Report own_report(std::span<const Device> devices, CommunicationImplementation implementation) {
+  Report report;
+  try {
+    for (const Device device : devices) {
+      report.names.push_back(to_string(device));
+      require_exists(device);
+      if (!is_cpu(device)) report.identities.push_back(runtime_of(device).identity(device));
+    }
+    if (!report.identities.empty()) report.refusal = refusal_of(devices, implementation);
+  } catch (const Unavailable& error) {
+    report.missing = error.what();
+  }
+  return report;
+}
+
+/// Everybody's, by rank. Programs without GPU support have nothing to tell each other.
+std::vector<Report> reports_of_all(Bootstrap* bootstrap, const Report& own) {
+  if (bootstrap == nullptr || bootstrap->size() == 1 || linked_device_runtime() == nullptr) return {own};
+  std::vector<Report> reports;
+  for (const std::string& text : bootstrap->exchange(text_of(own))) reports.push_back(report_of(text));
+  return reports;
+}
+
+bool has_gpus(const Report& report) { return !report.identities.empty(); }
+
+/// @throws Unavailable where a worker lacks a device; InvalidArgument where some replicas would be on GPUs
+/// and others on CPUs.
+void require_uniform(const std::string& who, std::span<const WorkerInfo> workers, std::span<const Report> reports) {
+  std::string with_gpus;
+  std::string with_cpus;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const Report& report = reports[i];
+    const std::string place = reports.size() == 1 ? "" : describe(workers[i]) + ": ";
+    if (!report.missing.empty()) throw Unavailable("{}: {}{}", who, place, report.missing);
+    const std::string named = fmt::format("{}{}", place, fmt::join(report.names, ", "));
+    if (!report.identities.empty() && with_gpus.empty()) with_gpus = named;
+    if (report.identities.size() < report.names.size() && with_cpus.empty()) with_cpus = named;
+  }
+  if (with_gpus.empty() || with_cpus.empty()) return;
+  throw InvalidArgument(
+      "{}: replicas on GPUs ({}) and on CPUs ({}) do not go together; start the job on hosts with GPUs only, or "
+      "name cpu devices on every worker",
+      who, with_gpus, with_cpus);
+}
+
+/// The text of which workers share a GPU; empty where none do.
+std::string sharing(std::span<const WorkerInfo> workers, std::span<const Report> reports) {
+  std::map<std::pair<std::string, std::string>, int> owners;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    for (std::size_t k = 0; k < reports[i].identities.size(); ++k) {
+      const auto [owner, fresh] =
+          owners.try_emplace({workers[i].host, reports[i].identities[k]}, workers[i].rank);
+      if (fresh) continue;
+      return fmt::format("workers {} and {} (host {}) have the same GPU, {}", owner->second, workers[i].rank,
+                         workers[i].host, reports[i].identities[k]);
+    }
+  }
+  return {};
+}
+
+/// Why the module cannot serve one of the workers; empty where it can.
+std::string refusal(std::span<const WorkerInfo> workers, std::span<const Report> reports) {
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    if (reports[i].refusal.empty()) continue;
+    return reports.size() == 1 ? reports[i].refusal : describe(workers[i]) + ": " + reports[i].refusal;
+  }
+  return {};
+}
+
+int own_rank(const Bootstrap* bootstrap) { return bootstrap == nullptr ? 0 : bootstrap->rank(); }
+
+}  // namespace
+
+DeviceRoute::DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Device> devices,
+                         CommunicationImplementation implementation)
+    : who_(std::move(who)), devices_(std::move(devices)) {
+  const Report own = own_report(devices_, implementation);
+  const std::vector<Report> reports = reports_of_all(bootstrap, own);
+  const std::vector<WorkerInfo> alone(1);
+  const std::span<const WorkerInfo> workers = reports.size() == 1 ? alone : bootstrap->workers();
+  require_uniform(who_, workers, reports);
+  if (!has_gpus(own)) {
+    if (implementation != CommunicationImplementation::kNccl) return;
+    log::warning("{}: NCCL was asked for, but {} is not a GPU; rings are used instead", who_,
+                 to_string(devices_.front()));
+    return;
+  }
+  const std::string shared = sharing(workers, reports);
+  const std::string refused = refusal(workers, reports);
+  way_ = shared.empty() && refused.empty() ? Way::kModule : Way::kHost;
+  // Every worker knows all this; one says it.
+  if (devices_.size() * workers.size() == 1 || workers.front().rank != own_rank(bootstrap)) return;
+  if (!shared.empty())
+    log::warning("{}: {}; collectives go through the host. Give each worker GPUs of its own", who_, shared);
+  else if (!refused.empty())
+    log::info("{}: collectives of GPUs go through the host, not NCCL: {}", who_, refused);
+  else
+    log::info("{}: collectives of GPUs go through {}", who_, linked_device_collectives()->name());
+}
+
+std::vector<std::unique_ptr<Communicator>> DeviceRoute::connected(
+    std::vector<std::unique_ptr<Communicator>> seats, std::span<const Device> devices) const {
+  if (way_ == Way::kCpu) return seats;
+  if (way_ == Way::kModule && seats.front()->size() > 1) {
+    try {
+      return linked_device_collectives()->connect(seats, devices);
+    } catch (const Error& error) {
+      log::warning("{}: {}; collectives of GPUs go through the host", who_, error.what());
+    }
+  }
+  return make_staged_communicators(std::move(seats), devices);
+}
+
+std::unique_ptr<Communicator> DeviceRoute::connected(std::unique_ptr<Communicator> seat) const {
+  std::vector<std::unique_ptr<Communicator>> seats;
+  seats.push_back(std::move(seat));
+  return std::move(connected(std::move(seats), std::span(devices_).first(1)).front());
+}
+
+}  // namespace cohort

@@ -1,0 +1,45 @@
+// How the tensors of a strategy's replicas come together: on the CPUs themselves, or for GPUs by a
+// module (NCCL) or through the host. All workers take the same route. It is chosen once, when the
+// strategy is made, and said in the log.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cohort/cluster/bootstrap.h>
+#include <cohort/collective/communicator.h>
+#include <cohort/collective/device_communicators.h>
+
+namespace cohort {
+
+class DeviceRoute {
+ public:
+  /// For replicas of `who` on `devices` of this worker. Collective over the workers; `bootstrap` is null for
+  /// a process on its own.
+  /// @throws Unavailable when a device does not exist; InvalidArgument on every worker when some have GPUs and
+  /// others CPUs, naming them.
+  DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Device> devices,
+              CommunicationImplementation implementation);
+
+  /// The seats of these devices among all replicas, for tensors that are there. Collective as the constructor.
+  [[nodiscard]] std::vector<std::unique_ptr<Communicator>> connected(
+      std::vector<std::unique_ptr<Communicator>> seats) const {
+    return connected(std::move(seats), devices_);
+  }
+
+  /// A seat among workers, for tensors on the first device of each.
+  [[nodiscard]] std::unique_ptr<Communicator> connected(std::unique_ptr<Communicator> seat) const;
+
+ private:
+  enum class Way { kCpu, kModule, kHost };
+
+  [[nodiscard]] std::vector<std::unique_ptr<Communicator>> connected(
+      std::vector<std::unique_ptr<Communicator>> seats, std::span<const Device> devices) const;
+
+  std::string who_;
+  std::vector<Device> devices_;
+  Way way_ = Way::kCpu;
+};
+
+}  // namespace cohort
