@@ -22,7 +22,8 @@ class StagedCommunicator::Staging {
   [[nodiscard]] std::shared_ptr<const Buffer> take(std::size_t bytes) {
     {
       const std::lock_guard lock(mutex_);
-      const auto fits = std::ranges::lower_bound(free_, bytes, {}, [](const auto& block) { return block->bytes(); });
+      const auto fits =
+          std::ranges::lower_bound(free_, bytes, {}, [](const auto& block) { return block->bytes(); });
       if (fits != free_.end()) {
         std::shared_ptr<const Buffer> block = std::move(*fits);
         free_.erase(fits);
@@ -34,7 +35,8 @@ class StagedCommunicator::Staging {
 
   void give_back(std::shared_ptr<const Buffer> block) {
     const std::lock_guard lock(mutex_);
-    const auto place = std::ranges::lower_bound(free_, block->bytes(), {}, [](const auto& known) { return known->bytes(); });
+    const auto place =
+        std::ranges::lower_bound(free_, block->bytes(), {}, [](const auto& known) { return known->bytes(); });
     free_.insert(place, std::move(block));
   }
 
@@ -53,8 +55,11 @@ class StagedCommunicator::Passage {
     const std::size_t input = input_bytes(call, rank, size);
     const std::size_t output = output_bytes(call, rank, size);
     const bool root = rank == call.root;
-    reads_ = call.kind == CollectiveKind::kReceive || (call.kind == CollectiveKind::kBroadcast && !root) ? 0 : input;
-    writes_ = call.kind == CollectiveKind::kSend || (call.kind == CollectiveKind::kBroadcast && root) ? 0 : output;
+    reads_ = call.kind == CollectiveKind::kReceive || (call.kind == CollectiveKind::kBroadcast && !root)
+                 ? 0
+                 : input;
+    writes_ =
+        call.kind == CollectiveKind::kSend || (call.kind == CollectiveKind::kBroadcast && root) ? 0 : output;
     place(input, output);
   }
 
@@ -89,13 +94,15 @@ class StagedCommunicator::Passage {
       return;
     }
     const std::byte* const first = std::min<const std::byte*>(call_->input, call_->output, before);
-    const std::byte* const end = std::max<const std::byte*>(call_->input + input, call_->output + output, before);
+    const std::byte* const end =
+        std::max<const std::byte*>(call_->input + input, call_->output + output, before);
     block_ = staging_->take(static_cast<std::size_t>(end - first));
     input_ = block_->data() + (call_->input - first);
     output_ = block_->data() + (call_->output - first);
   }
 
-  void copy(std::byte* to, Device to_device, const std::byte* from, Device from_device, std::size_t bytes) const {
+  void copy(std::byte* to, Device to_device, const std::byte* from, Device from_device,
+            std::size_t bytes) const {
     if (bytes == 0) return;
     staging_->runtime().copy_staged(
         {.to = to, .to_device = to_device, .from = from, .from_device = from_device, .width = bytes});
@@ -157,16 +164,16 @@ StagedCommunicator::Passage StagedCommunicator::passage(const CollectiveCall& ca
 }
 
 Work StagedCommunicator::begin(const CollectiveCall& call) {
-  if (call.device == DeviceKind::kCpu) return begin_on(*seat_, call);
+  if (call.device == DeviceKind::kCpu) return seat_->start_checked(call);
   Passage through = passage(call);
-  Work work = begin_on(*seat_, through.enter());
+  Work work = seat_->start_checked(through.enter());
   return Work(std::make_shared<PassageWork>(std::move(through), std::move(work)));
 }
 
 void StagedCommunicator::carry_out(const CollectiveCall& call) {
-  if (call.device == DeviceKind::kCpu) return carry_out_on(*seat_, call);
+  if (call.device == DeviceKind::kCpu) return seat_->run_checked(call);
   Passage through = passage(call);
-  carry_out_on(*seat_, through.enter());
+  seat_->run_checked(through.enter());
   through.leave();
 }
 

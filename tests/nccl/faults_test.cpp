@@ -54,8 +54,10 @@ void all_reduce(Communicator& communicator) {
 
 /// The text that the second of two all-reduces ends in, the same on all members, and the same again for what
 /// they call afterwards. `before_second` is called by each member.
-std::string failure_of_second(ErrorCode code, const CommunicationOptions& options,
-                              const std::function<void(Communicator&)>& before_second) {
+std::string failure_of_second(
+    ErrorCode code, const CommunicationOptions& options,
+    const std::function<void(Communicator&)>& before_second,
+    const std::function<void()>& in_the_end = [] {}) {
   Texts texts;
   for_each_gpu_member(
       kMembers,
@@ -66,6 +68,7 @@ std::string failure_of_second(ErrorCode code, const CommunicationOptions& option
         texts.add(message_of(code, [&] { communicator.barrier(); }));
         ASSERT_TRUE(communicator.failure().has_value());
         texts.add(communicator.failure()->what());
+        if (communicator.rank() == 1) in_the_end();
       },
       options);
   return texts.only();
@@ -114,7 +117,8 @@ TEST_F(NcclFaults, NameWhoseGpuIsBusyElsewhere) {
   static std::atomic<bool> busy;
   busy = true;
   const std::string text = failure_of_second(
-      ErrorCode::kDeadlineExceeded, {.timeout_seconds = 0.3}, [](Communicator& communicator) {
+      ErrorCode::kDeadlineExceeded, {.timeout_seconds = 0.3},
+      [](Communicator& communicator) {
         if (communicator.rank() != 1) return;
         const auto compute = [](void*) {
           while (busy) std::this_thread::yield();
@@ -122,8 +126,8 @@ TEST_F(NcclFaults, NameWhoseGpuIsBusyElsewhere) {
         EXPECT_EQ(
             cudaLaunchHostFunc(cuda::compute_stream(Device(DeviceKind::kCuda, 1)).handle(), compute, nullptr),
             cudaSuccess);
-      });
-  busy = false;
+      },
+      [] { busy = false; });
   EXPECT_THAT(text, AllOf(HasSubstr("deadline of 0.3 s passed on the GPUs"),
                           HasSubstr("the GPU of member 1 (worker 0, host"),
                           HasSubstr("still computes what was queued before the call")));

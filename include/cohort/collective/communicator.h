@@ -137,9 +137,9 @@ class Communicator {
 
   // For communicators that hand their calls on to this one, which has the same members.
 
-  /// Makes a call whose arguments another communicator has checked.
-  void run_checked(const CollectiveCall& call) { run(call); }
-  Work start_checked(const CollectiveCall& call) { return start(call); }
+  /// Makes a call that another communicator has checked, and completed by its options.
+  void run_checked(const CollectiveCall& call) { carry_out(call); }
+  Work start_checked(const CollectiveCall& call) { return begin(call); }
 
   /// Returns once every member has come to a call that is like `call`, whose data takes another way. As a
   /// barrier in all else; its errors speak of `call`.
@@ -172,10 +172,6 @@ class Communicator {
 
   /// The blocking form; implementations may have a shorter way than starting and waiting.
   virtual void carry_out(const CollectiveCall& call) { begin(call).wait(); }
-
-  /// The same on a seat that this one stands before.
-  static Work begin_on(Communicator& seat, const CollectiveCall& call) { return seat.begin(call); }
-  static void carry_out_on(Communicator& seat, const CollectiveCall& call) { seat.carry_out(call); }
 
  private:
   void run(const CollectiveCall& call);
