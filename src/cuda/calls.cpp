@@ -1,6 +1,8 @@
 #include "calls.h"
 
 #include <array>
+#include <cstdint>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -80,6 +82,58 @@ bool can_access_peer(int device, int peer) {
   int can = 0;
   COHORT_CUDA(cudaDeviceCanAccessPeer(&can, device, peer));
   return can != 0;
+}
+
+void keep_released_memory(int device) {
+  cudaMemPool_t pool = nullptr;
+  COHORT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));
+  std::uint64_t threshold = std::numeric_limits<std::uint64_t>::max();
+  COHORT_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+}
+
+void* malloc_async(std::size_t bytes, cudaStream_t stream) {
+  void* memory = nullptr;
+  COHORT_CUDA(cudaMallocAsync(&memory, bytes, stream));
+  return memory;
+}
+
+void free_async(void* memory, cudaStream_t stream) noexcept { static_cast<void>(cudaFreeAsync(memory, stream)); }
+
+void* host_alloc(std::size_t bytes) {
+  void* memory = nullptr;
+  COHORT_CUDA(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
+  return memory;
+}
+
+void free_host(void* memory) noexcept { static_cast<void>(cudaFreeHost(memory)); }
+
+bool host_register(void* memory, std::size_t bytes) {
+  const bool registered = cudaHostRegister(memory, bytes, cudaHostRegisterPortable) == cudaSuccess;
+  if (!registered) static_cast<void>(cudaGetLastError());
+  return registered;
+}
+
+void host_unregister(void* memory) noexcept { static_cast<void>(cudaHostUnregister(memory)); }
+
+void memcpy_async(void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+  COHORT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+}
+
+void memcpy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                     std::size_t height, cudaStream_t stream) {
+  COHORT_CUDA(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, cudaMemcpyDefault, stream));
+}
+
+void memcpy_peer_async(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+                       cudaStream_t stream) {
+  COHORT_CUDA(cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, stream));
+}
+
+void launch_kernel(const void* kernel, unsigned blocks, unsigned threads, const void* argument,
+                   cudaStream_t stream) {
+  // CUDA's list of arguments is not const, although it only reads them.
+  void* arguments[] = {const_cast<void*>(argument)};
+  COHORT_CUDA(cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), arguments, 0, stream));
 }
 
 cudaStream_t create_stream(bool high) {

@@ -30,6 +30,33 @@ void restore_device(int device) noexcept;
 void memory_info(std::size_t& free_bytes, std::size_t& total_bytes);
 [[nodiscard]] bool can_access_peer(int device, int peer);
 
+// ---- memory ----
+
+/// The pool of `device` keeps what is released to it, for the next allocation.
+void keep_released_memory(int device);
+/// From the pool of the stream's device, in the stream's order.
+[[nodiscard]] void* malloc_async(std::size_t bytes, cudaStream_t stream);
+void free_async(void* memory, cudaStream_t stream) noexcept;
+
+[[nodiscard]] void* host_alloc(std::size_t bytes);
+void free_host(void* memory) noexcept;
+/// Whether the range could be pinned; where it could not, copies work all the same, more slowly.
+[[nodiscard]] bool host_register(void* memory, std::size_t bytes);
+void host_unregister(void* memory) noexcept;
+
+void memcpy_async(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
+void memcpy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                     std::size_t height, cudaStream_t stream);
+/// Between two devices, whether or not they reach each other's memory.
+void memcpy_peer_async(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+                       cudaStream_t stream);
+
+// ---- kernels ----
+
+/// `argument` is the kernel's only one; it is copied.
+void launch_kernel(const void* kernel, unsigned blocks, unsigned threads, const void* argument,
+                   cudaStream_t stream);
+
 // ---- streams and events ----
 
 /// On the current device, as the others here; `high` asks for the highest priority.

@@ -6,12 +6,17 @@
 
 namespace cohort::cuda {
 
-CurrentDevice::CurrentDevice(Device device) {
+CurrentDevice::CurrentDevice(Device device) : before_(enter(device)) {}
+
+CurrentDevice::~CurrentDevice() { leave(before_); }
+
+int CurrentDevice::enter(Device device) {
   require_device(device);
-  before_ = calls::current_device();
-  if (before_ != device.index()) calls::set_device(device.index());
+  const int before = calls::current_device();
+  if (before != device.index()) calls::set_device(device.index());
+  return before;
 }
 
-CurrentDevice::~CurrentDevice() { calls::restore_device(before_); }
+void CurrentDevice::leave(int before) noexcept { calls::restore_device(before); }
 
 }  // namespace cohort::cuda

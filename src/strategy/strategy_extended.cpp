@@ -19,6 +19,14 @@
 namespace cohort {
 namespace {
 
+void require_device(Device device, const std::string& strategy) {
+  try {
+    require_exists(device);
+  } catch (const Unavailable& error) {
+    throw Unavailable("{}: {}", strategy, error.what());
+  }
+}
+
 /// A merge of the only replica needs no meeting: it runs where the replica runs.
 class LoneMergePoint final : public MergePoint {
  public:
@@ -64,12 +72,12 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
                             to_string(*device));
     }
   }
-  if (layout_.parameter_device) require_exists(*layout_.parameter_device);
   parameter_devices_ = layout_.parameter_device ? std::vector{*layout_.parameter_device} : layout_.devices;
   std::vector<std::unique_ptr<Communicator>> seats = layout_.connect();
   COHORT_CHECK(seats.size() == layout_.devices.size());
   route_ = std::make_unique<const DeviceRoute>(layout_.name, layout_.bootstrap, layout_.devices,
                                                seats.front()->options().implementation);
+  for (const Device device : parameter_devices_) require_device(device, layout_.name);
   seats_ = route_->connected(std::move(seats));
   if (layout_.connect_workers) workers_seat_ = route_->connected(layout_.connect_workers());
   COHORT_CHECK(workers_communicator().size() == workers() || workers() == 1);

@@ -15,6 +15,10 @@ class [[nodiscard]] CurrentDevice {
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
 
+  /// The two ends of such a scope, for who keeps the number of the device from before.
+  [[nodiscard]] static int enter(Device device);
+  static void leave(int before) noexcept;
+
  private:
   int before_;
 };

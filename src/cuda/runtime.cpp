@@ -1,0 +1,212 @@
+#include "runtime.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+#include <cohort/base/log.h>
+#include <cohort/cuda/current_device.h>
+#include <cohort/cuda/devices.h>
+
+#include "calls.h"
+#include "kernels.h"
+#include "staging_ring.h"
+
+namespace cohort::cuda {
+namespace {
+
+/// Pages that are pinned must not be shared with other blocks: from here on each has its own.
+constexpr std::size_t kSmallestStaging = std::size_t{2} << 20;
+
+template <class Body>
+void launch(Device device, const Body& body) {
+  constexpr std::size_t kThreads = 256;
+  constexpr std::size_t kMostBlocks = 2048;  // fills the largest GPU several times over
+  const std::size_t items = body.items();
+  if (items == 0) return;
+  const auto blocks = static_cast<unsigned>(std::min((items + kThreads - 1) / kThreads, kMostBlocks));
+  const CurrentDevice current(device);
+  calls::launch_kernel(kernel_of<Body>(), blocks, kThreads, &body, compute_stream(device).handle());
+}
+
+/// Never destroyed: tensors may be static.
+StagingRing& staging_ring(Device device) {
+  struct Slot {
+    std::once_flag once;
+    std::unique_ptr<StagingRing> ring;
+  };
+  static auto& slots = *new std::vector<Slot>(devices().size());
+  Slot& slot = slots[static_cast<std::size_t>(device.index())];
+  std::call_once(slot.once, [&] {
+    const CurrentDevice current(device);
+    slot.ring = std::make_unique<StagingRing>(compute_stream(device));
+  });
+  return *slot.ring;
+}
+
+void copy_within(const BlockCopy& copy) {
+  const StreamHandle stream = compute_stream(copy.to_device).handle();
+  const CurrentDevice current(copy.to_device);
+  if (copy.count > 1) {
+    calls::memcpy_2d_async(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.width, copy.count, stream);
+    return;
+  }
+  const std::ptrdiff_t distance = copy.to - copy.from;
+  if (static_cast<std::size_t>(std::abs(distance)) >= copy.width) {
+    calls::memcpy_async(copy.to, copy.from, copy.width, stream);
+  } else if (distance != 0) {
+    // Overlapping views of one storage, which CUDA does not copy.
+    void* const aside = calls::malloc_async(copy.width, stream);
+    calls::memcpy_async(aside, copy.from, copy.width, stream);
+    calls::memcpy_async(copy.to, aside, copy.width, stream);
+    calls::free_async(aside, stream);
+  }
+}
+
+/// On the stream of the target. That of the source goes on when its memory has been read.
+void copy_between(const BlockCopy& copy) {
+  const Stream& source = compute_stream(copy.from_device);
+  const Stream& target = compute_stream(copy.to_device);
+  order(source, target);
+  for (std::size_t block = 0; block < copy.count; ++block) {
+    calls::memcpy_peer_async(copy.to + block * copy.to_pitch, copy.to_device.index(),
+                             copy.from + block * copy.from_pitch, copy.from_device.index(), copy.width,
+                             target.handle());
+  }
+  order(target, source);
+}
+
+}  // namespace
+
+std::vector<Device> Runtime::devices() const { return cuda::devices(); }
+
+void Runtime::require(Device device) const { require_device(device); }
+
+std::string Runtime::identity(Device device) const {
+  return fmt::format("GPU-{:02x}", fmt::join(properties(device).uuid, ""));
+}
+
+std::shared_ptr<const Buffer> Runtime::allocate(std::size_t bytes, Device device) {
+  const Stream& stream = compute_stream(device);
+  const CurrentDevice current(device);
+  auto* const memory = static_cast<std::byte*>(calls::malloc_async(std::max<std::size_t>(bytes, 1), stream.handle()));
+  return {new Buffer(memory, bytes, device, nullptr), [handle = stream.handle()](const Buffer* buffer) {
+            calls::free_async(buffer->data(), handle);
+            delete buffer;
+          }};
+}
+
+std::shared_ptr<const Buffer> Runtime::allocate_staging(std::size_t bytes) {
+  std::shared_ptr<const Buffer> block = cohort::allocate(std::max(bytes, kSmallestStaging), Device());
+  if (!calls::host_register(block->data(), block->bytes())) {
+    log::debug("cannot pin {} bytes of host memory; copies to and from GPUs are slower", block->bytes());
+    return block;
+  }
+  const Buffer& pinned = *block;
+  return {new Buffer(pinned.data(), pinned.bytes(), pinned.device(), nullptr),
+          [block = std::move(block)](const Buffer* buffer) {
+            calls::host_unregister(buffer->data());
+            delete buffer;
+          }};
+}
+
+void Runtime::copy(const BlockCopy& copy) {
+  if (copy.width == 0 || copy.count == 0) return;
+  if (is_cpu(copy.from_device))
+    staging_ring(copy.to_device).upload(copy);
+  else if (is_cpu(copy.to_device))
+    staging_ring(copy.from_device).download(copy);
+  else if (copy.from_device == copy.to_device)
+    copy_within(copy);
+  else
+    copy_between(copy);
+}
+
+void Runtime::copy_each(std::span<const Tensor> from, std::span<const Tensor> to) {
+  CopyEach body{};
+  body.dtype = from.front().dtype();
+  const Device device = from.front().device();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    body.pieces[body.count] = {from[i].data(), to[i].data(), body.items() + from[i].elements()};
+    ++body.count;
+    if (body.count < CopyEach::kMostPieces && i + 1 < from.size()) continue;
+    launch(device, body);
+    body.count = 0;
+  }
+}
+
+void Runtime::copy_staged(const BlockCopy& copy) {
+  const Device device = is_cpu(copy.to_device) ? copy.from_device : copy.to_device;
+  calls::memcpy_async(copy.to, copy.from, copy.width, compute_stream(device).handle());
+}
+
+void Runtime::fill(const Tensor& tensor, double value) {
+  launch(tensor.device(), Fill{tensor.data(), tensor.elements(), tensor.dtype(), value});
+}
+
+void Runtime::cast(const Tensor& from, const Tensor& to) {
+  launch(from.device(), Cast{from.data(), to.data(), from.elements(), from.dtype(), to.dtype()});
+}
+
+void Runtime::combine(ElementOperator op, const Tensor& target, const Tensor& value) {
+  launch(target.device(), Combine{target.data(), value.data(), target.elements(), target.dtype(), op});
+}
+
+void Runtime::combine_rows(ElementOperator op, const Tensor& target, const Tensor& indices,
+                           const Tensor& values) {
+  launch(target.device(), CombineRows{target.data(), indices.data(), values.data(), indices.elements(),
+                                      target.shape().row().elements(), target.dtype(), op,
+                                      indices.dtype() == DType::kInt64});
+}
+
+void Runtime::reduce(ElementOperator op, std::span<const Tensor> inputs, const Tensor& output,
+                     std::size_t divisor) {
+  COHORT_CHECK(inputs.size() <= Reduce::kMostInputs);
+  Reduce body{};
+  for (std::size_t i = 0; i < inputs.size(); ++i) body.inputs[i] = inputs[i].data();
+  body.count = inputs.size();
+  body.output = output.data();
+  body.elements = output.elements();
+  body.divisor = divisor;
+  body.dtype = output.dtype();
+  body.op = op;
+  launch(output.device(), body);
+}
+
+void Runtime::update(const SgdStep& step, const Tensor& variable, const Tensor& gradient) {
+  launch(variable.device(),
+         ApplySgd{variable.data(), gradient.data(), variable.elements(), variable.dtype(), step});
+}
+
+void Runtime::update(const MomentumStep& step, const Tensor& variable, const Tensor& velocity,
+                     const Tensor& gradient) {
+  launch(variable.device(), ApplyMomentum{variable.data(), velocity.data(), gradient.data(), variable.elements(),
+                                          variable.dtype(), step});
+}
+
+void Runtime::update(const AdamStep& step, const Tensor& variable, const Tensor& first_moment,
+                     const Tensor& second_moment, const Tensor& gradient) {
+  launch(variable.device(), ApplyAdam{variable.data(), first_moment.data(), second_moment.data(),
+                                      gradient.data(), variable.elements(), variable.dtype(), step});
+}
+
+void Runtime::synchronize(Device device) { compute_stream(device).synchronize(); }
+
+int Runtime::enter(Device device) { return CurrentDevice::enter(device); }
+
+void Runtime::leave(int before) noexcept { CurrentDevice::leave(before); }
+
+}  // namespace cohort::cuda
+
+// What the core looks for in programs that are linked with this module; see device_runtime.cpp there.
+extern "C" cohort::DeviceRuntime* cohort_device_runtime() noexcept;
+
+cohort::DeviceRuntime* cohort_device_runtime() noexcept {
+  // Never destroyed: tensors may be static.
+  static auto& runtime = *new cohort::cuda::Runtime;
+  return &runtime;
+}

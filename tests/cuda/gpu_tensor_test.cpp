@@ -1,0 +1,131 @@
+// Tensors on GPUs: where they are, what is done to them there, and in which order.
+#include <gmock/gmock.h>
+
+#include <cohort/base/error.h>
+#include <cohort/cuda/stream.h>
+#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
+#include <cohort/device/tensor_ops.h>
+
+namespace cohort {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+const Device kGpu(DeviceKind::kCuda, 0);
+
+std::vector<float> floats(const Tensor& tensor) {
+  const Tensor readable = tensor.on_host();
+  const auto values = readable.span<float>();
+  return {values.begin(), values.end()};
+}
+
+Tensor numbers(std::initializer_list<float> values, Device device = kGpu) {
+  return Tensor::from(values).to(device);
+}
+
+/// 0, 1, 2, ..., longer than what staging takes at once.
+Tensor counting(std::int64_t elements) {
+  Tensor tensor = Tensor::uninitialized({elements}, DType::kInt32);
+  std::int32_t next = 0;
+  for (std::int32_t& value : tensor.span<std::int32_t>()) value = next++;
+  return tensor;
+}
+
+TEST(GpuTensor, GoesToEveryGpuAndBack) {
+  for (const Device device : gpu_devices()) {
+    const Tensor there = numbers({1, 2, 3}, device);
+    EXPECT_EQ(there.device(), device);
+    EXPECT_THAT(floats(there), ElementsAre(1, 2, 3));
+  }
+}
+
+TEST(GpuTensor, GoesFromGpuToGpu) {
+  const Device last = gpu_devices().back();
+  const Tensor source = numbers({4, 5});
+  const Tensor target = source.to(last);
+  source.fill(0);  // after the copy has read it
+  EXPECT_THAT(floats(target), ElementsAre(4, 5));
+  EXPECT_THAT(floats(source), ElementsAre(0, 0));
+}
+
+TEST(GpuTensor, TravelsInPiecesWhenItIsLarge) {
+  const Tensor source = counting(5'000'000);
+  const Tensor there = source.to(kGpu);
+  EXPECT_TRUE(bitwise_equal(there, source));
+}
+
+TEST(GpuTensor, IsWhatTheHostHeldWhenItWasCopied) {
+  Tensor source = counting(1000);
+  const Tensor there = source.to(kGpu);
+  const Tensor expected = source.clone();
+  source.fill(-1);
+  EXPECT_TRUE(bitwise_equal(there, expected));
+}
+
+TEST(GpuTensor, IsFilledInEveryDtype) {
+  for (const DType dtype : kAllDTypes) {
+    EXPECT_TRUE(bitwise_equal(Tensor::full({7}, dtype, 1, kGpu), Tensor::full({7}, dtype, 1))) << to_string(dtype);
+    EXPECT_TRUE(bitwise_equal(Tensor::zeros({7}, dtype, kGpu), Tensor::zeros({7}, dtype))) << to_string(dtype);
+  }
+}
+
+TEST(GpuTensor, IsCastAsOnTheHost) {
+  const Tensor source = Tensor::from({0.0F, 1.0F, 2.5F, 100.125F, 3.0e-5F});
+  for (const DType from : kAllDTypes) {
+    for (const DType to : kAllDTypes) {
+      const Tensor here = source.cast(from);
+      EXPECT_TRUE(bitwise_equal(here.to(kGpu).cast(to), here.cast(to))) << to_string(from) << to_string(to);
+    }
+  }
+}
+
+TEST(GpuTensor, IsRefusedWhereTheHostWouldReadIt) {
+  const Tensor there = numbers({1});
+  const auto refused = ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("cuda:0"), HasSubstr("to(cpu)")));
+  EXPECT_THAT([&] { static_cast<void>(there.span<float>()); }, refused);
+  EXPECT_THAT([&] { static_cast<void>(there.item<float>()); }, refused);
+}
+
+TEST(GpuTensor, HasViewsAndParts) {
+  const Tensor there = counting(12).to(kGpu).reshape({3, 4});
+  EXPECT_TRUE(bitwise_equal(there.row(1), counting(12).rows(4, 8)));
+  const Tensor halves[] = {there, there};
+  const Tensor here[] = {there.on_host(), there.on_host()};
+  for (const int axis : {0, 1}) EXPECT_TRUE(bitwise_equal(concatenate(halves, axis), concatenate(here, axis)));
+  EXPECT_TRUE(bitwise_equal(stack(halves), stack(here)));
+}
+
+TEST(GpuTensor, CopiesOverlappingViewsOfItself) {
+  const Tensor there = counting(6).to(kGpu);
+  there.rows(1, 6).copy_from(there.rows(0, 5));
+  const Tensor here = counting(6);
+  here.rows(1, 6).copy_from(here.rows(0, 5));
+  EXPECT_TRUE(bitwise_equal(there, here));
+}
+
+TEST(GpuTensor, IsPackedWithOthers) {
+  std::vector<Tensor> tensors;
+  for (std::int64_t i = 0; i < 150; ++i) tensors.push_back(counting(i % 5).to(kGpu));
+  std::vector<Tensor> copies;
+  for (const Tensor& tensor : tensors) copies.push_back(Tensor::zeros(tensor.shape(), tensor.dtype(), kGpu));
+  copy_each(tensors, copies);
+  for (std::size_t i = 0; i < tensors.size(); ++i) EXPECT_TRUE(bitwise_equal(copies[i], tensors[i])) << i;
+}
+
+TEST(GpuTensor, SaysWhenMemoryIsShort) {
+  EXPECT_THAT(
+      [] { static_cast<void>(Tensor::zeros({std::int64_t{1} << 40}, DType::kInt8, kGpu)); },
+      ThrowsMessage<Unavailable>(AllOf(HasSubstr("cudaMallocAsync"), HasSubstr("cuda:0"), HasSubstr("out of memory"))));
+}
+
+TEST(GpuTensor, SaysWhenThereIsNoSuchGpu) {
+  EXPECT_THAT([] { static_cast<void>(Tensor::zeros({1}, DType::kInt8, Device(DeviceKind::kCuda, 99))); },
+              ThrowsMessage<Unavailable>(HasSubstr("cuda:99 does not exist")));
+}
+
+}  // namespace
+}  // namespace cohort

@@ -1,0 +1,83 @@
+// Kernels on the stand-in: what a kernel does is done on the host, by the same body that its threads
+// run on a GPU. The functions with two underscores are what the CUDA compiler's code calls to make
+// kernels known; theirs is the only interface here that CUDA does not document.
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "../../src/cuda/kernel_bodies.h"
+#include "stand_in.h"
+
+namespace gpu_stand_in {
+namespace {
+
+/// A kernel with its only argument copied, as the real launch copies it.
+using Preparation = std::function<void()> (*)(const void* argument);
+
+template <class Body>
+std::function<void()> prepared(const void* argument) {
+  return [body = *static_cast<const Body*>(argument)] { body.run(0, 1); };
+}
+
+Preparation preparation_of(const std::string& kernel) {
+#define GPU_STAND_IN_BODY(Body) \
+  {"cohort_kernel_" #Body, prepared<cohort::cuda::Body>},
+  static const std::map<std::string, Preparation> all{COHORT_CUDA_BODIES(GPU_STAND_IN_BODY)};
+#undef GPU_STAND_IN_BODY
+  const auto found = all.find(kernel);
+  return found == all.end() ? nullptr : found->second;
+}
+
+/// By the address that stands for the kernel on the host. Filled before main.
+std::map<const void*, Preparation>& kernels() {
+  static auto& instance = *new std::map<const void*, Preparation>;
+  return instance;
+}
+
+}  // namespace
+}  // namespace gpu_stand_in
+
+// What visit_dtype would throw: it is not called here.
+void cohort::detail::throw_unknown_dtype(DType) { std::abort(); }
+
+using namespace gpu_stand_in;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+void** __cudaRegisterFatBinary(void*) {
+  static void* handle = nullptr;
+  return &handle;
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+char __cudaInitModule(void**) { return 0; }
+
+void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*, void*, void*,
+                            void*, int*) {
+  kernels()[host_function] = preparation_of(name);
+}
+
+unsigned __cudaPushCallConfiguration(dim3, dim3, std::size_t, void*) { return 0; }
+cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, std::size_t*, void*) { return cudaErrorNotSupported; }
+cudaError_t __cudaGetKernel(cudaKernel_t*, const void*) { return cudaErrorNotSupported; }
+cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t) {
+  return cudaErrorNotSupported;
+}
+
+cudaError_t cudaLaunchKernel(const void* function, dim3 blocks, dim3 threads, void** arguments, std::size_t,
+                             cudaStream_t stream) {
+  count_call("cudaLaunchKernel");
+  const auto kernel = kernels().find(function);
+  if (kernel == kernels().end() || kernel->second == nullptr) return report(cudaErrorInvalidDeviceFunction);
+  if (blocks.x == 0 || threads.x == 0 || threads.x > 1024) return report(cudaErrorInvalidConfiguration);
+  const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (queue->device() != current_device()) return report(cudaErrorInvalidResourceHandle);
+  queue->add(kernel->second(arguments[0]));
+  return cudaSuccess;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop
