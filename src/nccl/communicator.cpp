@@ -9,8 +9,9 @@
 
 #include <fmt/format.h>
 
+#include <cohort/collective/device_communicators.h>
+
 #include "admission.h"
-#include "launch.h"
 #include "member.h"
 
 namespace cohort::nccl {
@@ -40,18 +41,8 @@ class NcclCommunicator final : public Communicator {
 
  private:
   [[nodiscard]] bool takes(DeviceKind) const noexcept override { return true; }
-  Work begin(const CollectiveCall& call) override {
-    require_carried(call);
-    return member_->start(call);
-  }
-  void carry_out(const CollectiveCall& call) override {
-    require_carried(call);
-    member_->run(call);
-  }
-  static void require_carried(const CollectiveCall& call) {
-    if (call.device == DeviceKind::kCpu || can_carry(call)) return;
-    throw Unimplemented("{}: NCCL cannot carry it", describe(call));
-  }
+  Work begin(const CollectiveCall& call) override { return member_->start(call); }
+  void carry_out(const CollectiveCall& call) override { member_->run(call); }
 
   std::shared_ptr<Member> member_;
 };
@@ -78,7 +69,8 @@ class Connection {
     const std::vector<Candidacy> candidates = gather_values(host_, candidacy_of(host_.rank(), device_));
     if (const auto reason = why_not(candidates, host_.members())) throw Unavailable("{}", *reason);
     // The attempt has its own communicator on the host, so that the caller's outlives it.
-    MemberParts parts{.device = device_, .control = host_.split(0), .messages = host_.split(0)};
+    MemberParts parts{
+        .device = device_, .control = through_host(host_.split(0)), .messages = through_host(host_.split(0))};
     std::array<char, 512> failure{};
     try {
       parts.comm = connect(candidates.front().group, *parts.control);
@@ -91,6 +83,12 @@ class Connection {
   }
 
  private:
+  [[nodiscard]] std::unique_ptr<Communicator> through_host(std::unique_ptr<Communicator> seat) const {
+    std::vector<std::unique_ptr<Communicator>> seats;
+    seats.push_back(std::move(seat));
+    return std::move(make_staged_communicators(std::move(seats), {&device_, 1}).front());
+  }
+
   [[nodiscard]] std::unique_ptr<Comm> connect(const ncclUniqueId& group, Communicator& control) const {
     const auto look = [&control] {
       if (const std::optional<Error> error = control.failure())

@@ -33,7 +33,9 @@ bool is_message(const CollectiveCall& call) {
 }
 
 /// Whether the call itself is the host's, and not only the agreement on it.
-bool is_of_the_host(const CollectiveCall& call) { return call.device == DeviceKind::kCpu; }
+bool is_of_the_host(const CollectiveCall& call) {
+  return call.device == DeviceKind::kCpu || !can_carry(call);
+}
 
 bool moves_something(const CollectiveCall& call) {
   return call.counts.empty() ? call.elements > 0

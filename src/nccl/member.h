@@ -22,7 +22,8 @@
 
 namespace cohort::nccl {
 
-/// What a member is made of; `control` and `messages` have the same members as `comm`.
+/// What a member is made of; `control` and `messages` have the same members as `comm`, and take tensors on
+/// the GPU through the host.
 struct MemberParts {
   Device device;
   std::unique_ptr<Communicator> control;

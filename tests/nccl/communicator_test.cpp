@@ -46,9 +46,9 @@ TEST_P(NcclCommunicators, KeepErrorsInTheirGroup) {
   for_each_gpu_member(GetParam(), check_errors_stay_in_their_group);
 }
 TEST_P(NcclCommunicators, NoticeWhoLeavesAGroup) { for_each_gpu_member(GetParam(), check_leaving_a_group); }
-TEST_P(NcclCommunicators, AgreeOnUrgentCalls) {
-  for_each_gpu_member(GetParam(),
-                      [](Communicator& communicator) { check_urgent_calls(communicator, false); });
+TEST_P(NcclCommunicators, AgreeOnPriorities) {
+  for_each_gpu_member(GetParam(), check_priority_mismatch);
+  for_each_gpu_member(GetParam(), check_order_mismatch);
 }
 TEST_P(NcclCommunicators, HaveDeadlinesForSingleCalls) {
   for_each_gpu_member(GetParam(), check_shorter_deadline);

@@ -79,30 +79,32 @@ class OnGpu final : public Communicator {
   };
   class GivesBack;
 
+  std::byte* copy(std::shared_ptr<const Copy>& made, const std::byte* from, std::size_t bytes) const {
+    made = std::make_shared<Copy>(device_, bytes);
+    made->take(from);
+    return made->data();
+  }
+
   [[nodiscard]] Tensors to_gpu(const CollectiveCall& call) const {
     Tensors tensors{call, const_cast<std::byte*>(call.input), call.output, nullptr, nullptr};
     if (call.kind == CollectiveKind::kBarrier) return tensors;
     tensors.call.device = DeviceKind::kCuda;
     const std::size_t input = input_bytes(call, rank(), size());
     const std::size_t output = output_bytes(call, rank(), size());
-    // In place, one of them is a part of the other.
-    const bool output_in_input =
-        call.input != nullptr && call.output >= call.input && call.output < call.input + input;
-    const bool input_in_output =
-        call.output != nullptr && call.input >= call.output && call.input < call.output + output;
-    if (call.input != nullptr && !input_in_output) {
-      tensors.copied_input = std::make_shared<Copy>(device_, input);
-      tensors.copied_input->take(call.input);
-      tensors.call.input = tensors.copied_input->data();
+    const auto within = [](const std::byte* inner, const std::byte* outer, std::size_t bytes) {
+      return inner != nullptr && outer != nullptr && inner >= outer && inner < outer + bytes;
+    };
+    // In place, the smaller is a part of the larger.
+    if (output >= input && within(call.input, call.output, output)) {
+      tensors.call.output = copy(tensors.copied_output, call.output, output);
+      tensors.call.input = tensors.call.output + (call.input - call.output);
+      return tensors;
     }
-    if (call.output != nullptr && (input_in_output || !output_in_input)) {
-      tensors.copied_output = std::make_shared<Copy>(device_, output);
-      tensors.copied_output->take(call.output);
-      tensors.call.output = tensors.copied_output->data();
-    }
-    if (input_in_output) tensors.call.input = tensors.call.output + (call.input - call.output);
-    if (tensors.copied_output == nullptr && call.output != nullptr)
+    if (call.input != nullptr) tensors.call.input = copy(tensors.copied_input, call.input, input);
+    if (within(call.output, call.input, input))
       tensors.call.output = tensors.copied_input->data() + (call.output - call.input);
+    else if (call.output != nullptr)
+      tensors.call.output = copy(tensors.copied_output, call.output, output);
     return tensors;
   }
 
@@ -126,7 +128,15 @@ class OnGpu::GivesBack final : public Work::State {
     work_.wait();
     tensors_.give_back();
   }
-  [[nodiscard]] bool done() noexcept override { return work_.done(); }
+  [[nodiscard]] bool done() noexcept override {
+    if (!work_.done()) return false;
+    try {
+      wait();  // who asks may look at the result
+    } catch (const Error&) {
+      return true;
+    }
+    return true;
+  }
 
  private:
   Work work_;
