@@ -47,7 +47,7 @@ TEST_P(NcclCommunicators, KeepErrorsInTheirGroup) {
 }
 TEST_P(NcclCommunicators, NoticeWhoLeavesAGroup) { for_each_gpu_member(GetParam(), check_leaving_a_group); }
 TEST_P(NcclCommunicators, AgreeOnPriorities) {
-  for_each_gpu_member(GetParam(), check_priority_mismatch);
+  for_each_seat_of_gpus(GetParam(), check_priority_mismatch);
   for_each_gpu_member(GetParam(), check_order_mismatch);
 }
 TEST_P(NcclCommunicators, HaveDeadlinesForSingleCalls) {
