@@ -4,13 +4,17 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/device/device_runtime.h>
+
 namespace cohort {
 namespace {
 
 /// What an exported DLManagedTensor points into; freed by its deleter.
 struct Export {
-  explicit Export(Tensor source) : tensor(std::move(source)) {}
+  Export(Tensor source, std::function<void()> before_release)
+      : tensor(std::move(source)), release(std::move(before_release)) {}
   Tensor tensor;
+  std::function<void()> release;
   std::vector<std::int64_t> shape;
   DLManagedTensor managed{};
 };
@@ -53,34 +57,68 @@ bool is_contiguous(const DLTensor& tensor) {
   return true;
 }
 
+DLDevice dlpack_device(Device device) {
+  return {is_cpu(device) ? kDLCPU : kDLCUDA, is_cpu(device) ? 0 : device.index()};
+}
+
+Device cohort_device(const DLDevice& device) {
+  if (device.device_type == kDLCPU) return {};
+  if (device.device_type == kDLCUDA && linked_device_runtime() != nullptr) {
+    const Device gpu(DeviceKind::kCuda, device.device_id);
+    require_exists(gpu);
+    return gpu;
+  }
+  throw InvalidArgument("from_dlpack got memory on DLPack device type {}; this program takes {} memory only",
+                        static_cast<int>(device.device_type),
+                        linked_device_runtime() == nullptr ? "CPU" : "CPU and CUDA");
+}
+
 }  // namespace
 
 DLManagedTensor* to_dlpack(const Tensor& tensor) {
-  auto exported = std::make_unique<Export>(tensor);
+  synchronize(tensor.device());
+  return detail::export_dlpack(tensor, [] {});
+}
+
+DLManagedTensor* detail::export_dlpack(const Tensor& tensor, std::function<void()> release) {
+  auto exported = std::make_unique<Export>(tensor, std::move(release));
   exported->shape.assign(tensor.shape().extents().begin(), tensor.shape().extents().end());
   DLManagedTensor& managed = exported->managed;
   managed.dl_tensor.data = tensor.data();
-  managed.dl_tensor.device = {kDLCPU, 0};
+  managed.dl_tensor.device = dlpack_device(tensor.device());
   managed.dl_tensor.ndim = tensor.shape().rank();
   managed.dl_tensor.dtype = dlpack_type(tensor.dtype());
   managed.dl_tensor.shape = exported->shape.data();
   managed.dl_tensor.strides = nullptr;  // row-major contiguous
   managed.dl_tensor.byte_offset = 0;
   managed.manager_ctx = exported.get();
-  managed.deleter = [](DLManagedTensor* self) { delete static_cast<Export*>(self->manager_ctx); };
+  managed.deleter = [](DLManagedTensor* self) {
+    const std::unique_ptr<Export> given_back(static_cast<Export*>(self->manager_ctx));
+    given_back->release();
+  };
   return &exported.release()->managed;
 }
 
 Tensor from_dlpack(DLManagedTensor* managed) {
   if (managed == nullptr) throw InvalidArgument("from_dlpack got a null pointer");
-  const std::shared_ptr<void> owner(managed, [](DLManagedTensor* given) {
+  if (managed->dl_tensor.device.device_type != kDLCUDA || linked_device_runtime() == nullptr)
+    return detail::import_dlpack(managed, [] {});
+  const Device device(DeviceKind::kCuda, managed->dl_tensor.device.device_id);
+  return detail::import_dlpack(managed, [device] {
+    try {
+      synchronize(device);
+    } catch (const Error&) {
+      // A device that has failed uses nothing any more.
+    }
+  });
+}
+
+Tensor detail::import_dlpack(DLManagedTensor* managed, std::function<void()> release) {
+  std::shared_ptr<void> owner(managed, [](DLManagedTensor* given) {
     if (given->deleter != nullptr) given->deleter(given);
   });
   const DLTensor& source = managed->dl_tensor;
-  if (source.device.device_type != kDLCPU) {
-    throw InvalidArgument("from_dlpack got memory on DLPack device type {}; only CPU memory is supported",
-                          static_cast<int>(source.device.device_type));
-  }
+  const Device device = cohort_device(source.device);
   if (source.ndim < 0) throw InvalidArgument("from_dlpack got a tensor of {} axes", source.ndim);
   if (!is_contiguous(source)) {
     throw InvalidArgument(
@@ -93,7 +131,8 @@ Tensor from_dlpack(DLManagedTensor* managed) {
     throw InvalidArgument("from_dlpack got {} elements without memory", shape.elements());
   }
   auto* data = static_cast<std::byte*>(source.data) + source.byte_offset;
-  return Tensor::wrap(std::make_shared<const Buffer>(data, bytes, Device(), owner), 0, shape, dtype);
+  const std::shared_ptr<void> used(owner.get(), [owner, release = std::move(release)](void*) { release(); });
+  return Tensor::wrap(std::make_shared<const Buffer>(data, bytes, device, used), 0, shape, dtype);
 }
 
 }  // namespace cohort

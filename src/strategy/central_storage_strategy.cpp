@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <cohort/collective/thread_communicator.h>
+#include <cohort/device/device_runtime.h>
 #include <cohort/strategy/reduction_to_one_device.h>
 
 namespace cohort {
@@ -10,6 +11,7 @@ namespace {
 
 StrategyLayout central_layout(std::vector<Device> compute_devices, std::optional<Device> parameter_device,
                               const CommunicationOptions& options) {
+  if (compute_devices.empty()) compute_devices = gpu_devices();
   if (compute_devices.empty()) compute_devices = cpu_devices(1);
   const bool alone = compute_devices.size() == 1;
   const Device parameters = parameter_device.value_or(alone ? compute_devices.front() : Device());

@@ -2,12 +2,14 @@
 
 #include <cohort/base/config.h>
 #include <cohort/collective/thread_communicator.h>
+#include <cohort/device/device_runtime.h>
 
 namespace cohort {
 namespace {
 
 StrategyLayout mirrored_layout(std::vector<Device> devices, const CommunicationOptions& options,
                                std::shared_ptr<CrossDeviceOps> cross_device_ops) {
+  if (devices.empty()) devices = gpu_devices();
   if (devices.empty()) devices = cpu_devices(config().cpu_devices());
   const auto replicas = static_cast<int>(devices.size());
   return {.name = "MirroredStrategy",

@@ -3,6 +3,8 @@
 #include <cohort/collective/communicator.h>
 #include <cohort/collective/thread_communicator.h>
 
+#include "worker_gpus.h"
+
 namespace cohort {
 namespace {
 
@@ -10,6 +12,7 @@ constexpr const char* kName = "MultiWorkerMirroredStrategy";
 
 StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& options,
                          std::vector<Device> devices) {
+  if (devices.empty()) devices = gpus_of_this_worker(bootstrap);
   if (devices.empty()) devices = cpu_devices(1);
   const auto replicas = static_cast<int>(devices.size());
   if (bootstrap == nullptr || bootstrap->size() == 1) {

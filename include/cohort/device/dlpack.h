@@ -4,18 +4,30 @@
 // as one-byte unsigned integers and come back as uint8.
 #pragma once
 
+#include <functional>
+
 #include <dlpack/dlpack.h>
 
 #include <cohort/device/tensor.h>
 
 namespace cohort {
 
-/// A managed tensor that the receiver must release through its `deleter`.
+/// A managed tensor that the receiver must release through its `deleter`. One on a GPU has all that was
+/// queued for it, which the call waits for; cuda/dlpack.h has forms that order streams instead.
 [[nodiscard]] DLManagedTensor* to_dlpack(const Tensor& tensor);
 
-/// Takes ownership of `managed`, also when it throws.
-/// @throws InvalidArgument for a null pointer, an element type that Cohort lacks, memory that
-/// is not on the CPU, or strides that are not row-major contiguous.
+/// Takes ownership of `managed`, also when it throws. Memory of a GPU must hold its elements already, and is
+/// released when the GPU has done what was queued for it.
+/// @throws InvalidArgument for a null pointer, an element type that Cohort lacks, memory that is neither
+/// on the CPU nor on a GPU of this program, or strides that are not row-major contiguous.
 [[nodiscard]] Tensor from_dlpack(DLManagedTensor* managed);
+
+namespace detail {
+
+/// Without waiting for anything; `release` is called before the tensor is let go.
+[[nodiscard]] DLManagedTensor* export_dlpack(const Tensor& tensor, std::function<void()> release);
+[[nodiscard]] Tensor import_dlpack(DLManagedTensor* managed, std::function<void()> release);
+
+}  // namespace detail
 
 }  // namespace cohort
