@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include <cohort/base/error.h>
 #include <cohort/collective/reduction.h>
 
 namespace cohort::mpi {
