@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <cohort/base/error.h>
+
 namespace cohort::bench {
 namespace {
 

@@ -54,12 +54,17 @@ const Stream& compute_stream(Device device) { return own_streams(device).compute
 const Stream& communication_stream(Device device) { return own_streams(device).communication; }
 
 void order(const Stream& earlier, const Stream& later) {
+  order(earlier.device(), earlier.handle(), later.handle());
+}
+
+void order(Device device, StreamHandle earlier, StreamHandle later) {
   // A wait is for the record before it, whatever becomes of the event afterwards, so one does for all.
   thread_local std::vector<std::unique_ptr<Event>> events(devices().size());
-  std::unique_ptr<Event>& reached = events[static_cast<std::size_t>(earlier.device().index())];
-  if (reached == nullptr) reached = std::make_unique<Event>(earlier.device());
-  reached->record(earlier);
-  later.wait(*reached);
+  std::unique_ptr<Event>& reached = events[static_cast<std::size_t>(device.index())];
+  if (reached == nullptr) reached = std::make_unique<Event>(device);
+  const CurrentDevice current(device);
+  calls::record(reached->handle(), earlier);
+  calls::wait_event(later, reached->handle());
 }
 
 }  // namespace cohort::cuda

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cohort/base/error.h>
 #include <cohort/collective/reduction.h>
 
 namespace cohort::bench {

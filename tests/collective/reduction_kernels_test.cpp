@@ -11,6 +11,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/base/error.h>
 #include <cohort/collective/reduction.h>
 
 #include "guarded_buffer.h"

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/base/error.h>
+
 namespace cohort {
 namespace {
 

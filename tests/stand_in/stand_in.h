@@ -34,7 +34,7 @@ cudaError_t report(cudaError_t status);
 [[nodiscard]] int current_device();
 [[nodiscard]] std::size_t memory_of_each();
 
-/// The queue of a stream; that of CUDA's default stream for null.
+/// The queue of a stream; one for all of CUDA's default streams of the current device.
 [[nodiscard]] std::shared_ptr<LateQueue> queue_of(cudaStream_t stream);
 
 /// Blocks until everything on every stream of `device` has run.

@@ -29,7 +29,7 @@ std::shared_ptr<LateQueue> make_queue(int device) {
 }  // namespace
 
 std::shared_ptr<LateQueue> queue_of(cudaStream_t stream) {
-  if (stream != nullptr) return stream->queue;
+  if (stream != nullptr && stream != cudaStreamLegacy && stream != cudaStreamPerThread) return stream->queue;
   const std::lock_guard lock(queues().mutex);
   std::shared_ptr<LateQueue>& queue = queues().defaults[current_device()];
   if (queue == nullptr) queue = make_queue(current_device());

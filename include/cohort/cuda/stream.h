@@ -60,4 +60,7 @@ class Stream {
 /// What is queued on `later` from now on starts after what `earlier` holds now. No thread waits.
 void order(const Stream& earlier, const Stream& later);
 
+/// The same with streams of other libraries; `earlier` is one of `device`.
+void order(Device device, StreamHandle earlier, StreamHandle later);
+
 }  // namespace cohort::cuda

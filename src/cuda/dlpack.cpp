@@ -1,0 +1,43 @@
+#include <cohort/cuda/dlpack.h>
+
+#include <cohort/base/error.h>
+#include <cohort/device/device_runtime.h>
+#include <cohort/device/dlpack.h>
+
+namespace cohort::cuda {
+namespace {
+
+void order_at_release(Device device, StreamHandle earlier, StreamHandle later) noexcept {
+  try {
+    order(device, earlier, later);
+  } catch (const Error&) {
+    // A device that has failed uses nothing any more.
+  }
+}
+
+}  // namespace
+
+DLManagedTensor* to_dlpack(const Tensor& tensor, StreamHandle consumer) {
+  const Device device = tensor.device();
+  if (is_cpu(device))
+    throw InvalidArgument("to_dlpack for a stream got {} on {}, which knows no streams", describe(tensor),
+                          to_string(device));
+  const StreamHandle own = compute_stream(device).handle();
+  order(device, own, consumer);
+  return cohort::detail::export_dlpack(tensor, [=] { order_at_release(device, consumer, own); });
+}
+
+Tensor from_dlpack(DLManagedTensor* managed, StreamHandle producer) {
+  if (managed == nullptr || managed->dl_tensor.device.device_type != kDLCUDA) {
+    // The core refuses null, and takes what is on a CPU over before it is refused here.
+    static_cast<void>(cohort::from_dlpack(managed));
+    throw InvalidArgument("from_dlpack from a stream got CPU memory, which knows no streams");
+  }
+  const Device device(DeviceKind::kCuda, managed->dl_tensor.device.device_id);
+  const StreamHandle own = compute_stream(device).handle();
+  Tensor tensor = cohort::detail::import_dlpack(managed, [=] { order_at_release(device, own, producer); });
+  order(device, producer, own);
+  return tensor;
+}
+
+}  // namespace cohort::cuda
