@@ -47,11 +47,19 @@ bool moves_something(const CollectiveCall& call) {
 struct Member::Operation {
   enum class State { kQueued, kLaunched, kEnded, kFailed };
 
-  Operation(const CollectiveCall& borrowed, Device device) : call(borrowed), ready(device), done(device) {}
+  Operation(const CollectiveCall& borrowed, EventPool& pool)
+      : events(pool), call(borrowed), ready(pool.take()), done(pool.take()) {}
+  ~Operation() {
+    events.give_back(std::move(ready));
+    events.give_back(std::move(done));
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
 
+  EventPool& events;
   const OwnedCall call;
-  const cuda::Event ready;  ///< the computation has come to the call
-  const cuda::Event done;
+  cuda::Event ready;  ///< the computation has come to the call
+  cuda::Event done;
   std::uint64_t number = 0;
   Clock::time_point launched;
   std::optional<Error> error;                ///< once it has failed
@@ -78,6 +86,7 @@ class Member::InFlight final : public Work::State {
 Member::Member(MemberParts parts)
     : parts_(std::move(parts)),
       stream_(parts_.device, cuda::Stream::Priority::kHigh),
+      events_(parts_.device),
       rank_(parts_.control->rank()),
       size_(parts_.control->size()) {}
 
@@ -117,7 +126,7 @@ bool Member::nothing_is_queued() {
 }
 
 std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
-  auto operation = std::make_shared<Operation>(call, parts_.device);
+  auto operation = std::make_shared<Operation>(call, events_);
   if (!is_of_the_host(call)) operation->ready.record(cuda::compute_stream(parts_.device));
   const std::lock_guard lock(mutex_);
   if (failure_) throw_error(failure_->code(), failure_->what(), failure_->origin());

@@ -19,6 +19,7 @@
 #include <cohort/cuda/stream.h>
 
 #include "comm.h"
+#include "event_pool.h"
 
 namespace cohort::nccl {
 
@@ -84,6 +85,7 @@ class Member : public std::enable_shared_from_this<Member> {
 
   const MemberParts parts_;
   const cuda::Stream stream_;
+  EventPool events_;
   int rank_;
   int size_;
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/nccl/library.h>
+#include <cohort/strategy/mirrored_strategy.h>
 
 #include "gpu_members.h"
 #include "thrown.h"
@@ -23,6 +24,18 @@ TEST(RefusedLibrary, IsNamedAndLeavesTheHostAlone) {
       ErrorCode::kUnavailable, [&] { static_cast<void>(nccl::make_communicators(hosts, first_gpus(2))); });
   EXPECT_EQ(same, "member 0 (worker 0, host " + hosts.front()->members().front().host + "): " + text);
   call_for_each(hosts, [](Communicator& host) { EXPECT_NO_THROW(host.barrier()); });
+}
+
+TEST(RefusedLibrary, IsAnErrorOnlyWhereNcclWasAskedForByName) {
+  if (std::getenv("REFUSAL") == nullptr) GTEST_SKIP() << "the machine's own library may do";
+  const MirroredStrategy strategy(first_gpus(2));
+  EXPECT_EQ(strategy.extended().communicator(0).name(), "staged");
+  const std::string text = message_of(ErrorCode::kUnavailable, [] {
+    static_cast<void>(
+        MirroredStrategy(first_gpus(2), {.implementation = CommunicationImplementation::kNccl}));
+  });
+  EXPECT_THAT(text, ::testing::HasSubstr("NCCL was asked for"));
+  EXPECT_THAT(text, ::testing::HasSubstr(std::getenv("REFUSAL")));
 }
 
 }  // namespace
