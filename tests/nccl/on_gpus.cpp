@@ -1,50 +1,13 @@
 #include "on_gpus.h"
 
-#include <functional>
-
-#include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
-
-#include <cohort/cuda/current_device.h>
-#include <cohort/cuda/stream.h>
-
 namespace cohort::testing {
 namespace {
 
-/// The elements of a call's tensor, on a GPU.
-class Copy {
- public:
-  Copy(Device device, std::size_t bytes) : device_(device), bytes_(bytes) {
-    const cuda::CurrentDevice current(device);
-    EXPECT_EQ(cudaMallocAsync(&data_, bytes + 1, cuda::compute_stream(device).handle()), cudaSuccess);
-  }
-  ~Copy() {
-    const cuda::CurrentDevice current(device_);
-    EXPECT_EQ(cudaFreeAsync(data_, cuda::compute_stream(device_).handle()), cudaSuccess);
-  }
-  Copy(const Copy&) = delete;
-  Copy& operator=(const Copy&) = delete;
-
-  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }
-
-  /// Both on the compute stream, as a program's own work.
-  void take(const std::byte* from) const { move(data_, from); }
-  void give(std::byte* to) const {
-    move(to, data_);
-    cuda::compute_stream(device_).synchronize();
-  }
-
- private:
-  void move(void* to, const void* from) const {
-    const cuda::CurrentDevice current(device_);
-    EXPECT_EQ(cudaMemcpyAsync(to, from, bytes_, cudaMemcpyDefault, cuda::compute_stream(device_).handle()),
-              cudaSuccess);
-  }
-
-  Device device_;
-  std::size_t bytes_;
-  void* data_ = nullptr;
-};
+/// The caller's memory as a tensor of bytes.
+Tensor bytes_at(const std::byte* data, std::size_t bytes) {
+  return Tensor::wrap(std::span(reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(data)), bytes),
+                      {static_cast<std::int64_t>(bytes)});
+}
 
 class OnGpu final : public Communicator {
  public:
@@ -62,71 +25,72 @@ class OnGpu final : public Communicator {
   [[nodiscard]] std::optional<Error> failure() override { return seat_->failure(); }
 
  private:
-  /// A call on copies; either may hold both tensors where the call is in place.
-  struct Tensors {
-    CollectiveCall call;
-    std::byte* input = nullptr;
-    std::byte* output = nullptr;
-    std::shared_ptr<const Copy> copied_input;
-    std::shared_ptr<const Copy> copied_output;
-
-    void give_back() const {
-      if (copied_output != nullptr)
-        copied_output->give(output);
-      else if (output != nullptr && copied_input != nullptr)
-        copied_input->give(input);
-    }
-  };
-  class GivesBack;
-
-  std::byte* copy(std::shared_ptr<const Copy>& made, const std::byte* from, std::size_t bytes) const {
-    made = std::make_shared<Copy>(device_, bytes);
-    made->take(from);
-    return made->data();
-  }
-
-  [[nodiscard]] Tensors to_gpu(const CollectiveCall& call) const {
-    Tensors tensors{call, const_cast<std::byte*>(call.input), call.output, nullptr, nullptr};
-    if (call.kind == CollectiveKind::kBarrier) return tensors;
-    tensors.call.device = DeviceKind::kCuda;
-    const std::size_t input = input_bytes(call, rank(), size());
-    const std::size_t output = output_bytes(call, rank(), size());
-    const auto within = [](const std::byte* inner, const std::byte* outer, std::size_t bytes) {
-      return inner != nullptr && outer != nullptr && inner >= outer && inner < outer + bytes;
-    };
-    // In place, the smaller is a part of the larger.
-    if (output >= input && within(call.input, call.output, output)) {
-      tensors.call.output = copy(tensors.copied_output, call.output, output);
-      tensors.call.input = tensors.call.output + (call.input - call.output);
-      return tensors;
-    }
-    if (call.input != nullptr) tensors.call.input = copy(tensors.copied_input, call.input, input);
-    if (within(call.output, call.input, input))
-      tensors.call.output = tensors.copied_input->data() + (call.output - call.input);
-    else if (call.output != nullptr)
-      tensors.call.output = copy(tensors.copied_output, call.output, output);
-    return tensors;
-  }
+  /// A call on the GPU's copies of its tensors.
+  class Moved;
+  class InFlight;
 
   Work begin(const CollectiveCall& call) override;
-  void carry_out(const CollectiveCall& call) override {
-    const Tensors tensors = to_gpu(call);
-    seat_->run_checked(tensors.call);
-    tensors.give_back();
-  }
+  void carry_out(const CollectiveCall& call) override;
 
   std::unique_ptr<Communicator> seat_;
   Device device_;
 };
 
-class OnGpu::GivesBack final : public Work::State {
+class OnGpu::Moved {
  public:
-  GivesBack(Work work, Tensors tensors, const CollectiveCall& call)
-      : work_(std::move(work)), tensors_(std::move(tensors)), call_(call) {}
+  Moved(const CollectiveCall& call, const OnGpu& own) : call_(call) {
+    if (call.kind == CollectiveKind::kBarrier) return;
+    call_.device = DeviceKind::kCuda;
+    const std::size_t input = input_bytes(call, own.rank(), own.size());
+    const std::size_t output = output_bytes(call, own.rank(), own.size());
+    const auto within = [](const std::byte* inner, const std::byte* outer, std::size_t bytes) {
+      return inner != nullptr && outer != nullptr && inner >= outer && inner < outer + bytes;
+    };
+    const bool input_in_output = output >= input && within(call.input, call.output, output);
+    const bool output_in_input = !input_in_output && within(call.output, call.input, input);
+    if (call.input != nullptr && !input_in_output)
+      call_.input = copy(inputs_, call.input, input, own.device_);
+    if (call.output != nullptr && !output_in_input)
+      call_.output = copy(outputs_, call.output, output, own.device_);
+    // In place, the smaller is a part of the larger.
+    if (input_in_output) call_.input = call_.output + (call.input - call.output);
+    if (output_in_input) call_.output = inputs_.there.data() + (call.output - call.input);
+    gives_back_ = call.output == nullptr ? nullptr : output_in_input ? &inputs_ : &outputs_;
+  }
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+
+  [[nodiscard]] const CollectiveCall& call() const noexcept { return call_; }
+
+  void give_back() const {
+    if (gives_back_ != nullptr) gives_back_->here.copy_from(gives_back_->there);
+  }
+
+ private:
+  struct Pair {
+    Tensor here;
+    Tensor there;
+  };
+  static std::byte* copy(Pair& pair, const std::byte* data, std::size_t bytes, Device device) {
+    pair.here = bytes_at(data, bytes);
+    pair.there = pair.here.to(device);
+    return pair.there.data();
+  }
+
+  CollectiveCall call_;
+  Pair inputs_;
+  Pair outputs_;
+  const Pair* gives_back_ = nullptr;
+};
+
+class OnGpu::InFlight final : public Work::State {
+ public:
+  InFlight(Communicator& seat, std::unique_ptr<const Moved> moved, const CollectiveCall& call)
+      : call_(call), moved_(std::move(moved)), work_(seat.start_checked(moved_->call())) {}
 
   void wait() override {
     work_.wait();
-    tensors_.give_back();
+    moved_->give_back();
   }
   [[nodiscard]] bool done() noexcept override {
     if (!work_.done()) return false;
@@ -139,15 +103,19 @@ class OnGpu::GivesBack final : public Work::State {
   }
 
  private:
+  OwnedCall call_;  ///< keeps the caller's tensors
+  std::unique_ptr<const Moved> moved_;
   Work work_;
-  Tensors tensors_;
-  OwnedCall call_;
 };
 
 Work OnGpu::begin(const CollectiveCall& call) {
-  Tensors tensors = to_gpu(call);
-  Work work = seat_->start_checked(tensors.call);
-  return Work(std::make_shared<GivesBack>(std::move(work), std::move(tensors), call));
+  return Work(std::make_shared<InFlight>(*seat_, std::make_unique<const Moved>(call, *this), call));
+}
+
+void OnGpu::carry_out(const CollectiveCall& call) {
+  const Moved moved(call, *this);
+  seat_->run_checked(moved.call());
+  moved.give_back();
 }
 
 }  // namespace
