@@ -123,7 +123,8 @@ BatchReducer& BatchReducer::operator=(BatchReducer&&) noexcept = default;
 BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors, std::size_t bytes_per_pack) {
   const auto known = std::ranges::find_if(plans_, [&](const auto& plan) {
     return plan->bytes_per_pack == bytes_per_pack && std::ranges::equal(plan->specs, tensors, matches) &&
-           std::ranges::equal(plan->devices, tensors, {}, {}, [](const Tensor& tensor) { return tensor.device(); });
+           std::ranges::equal(plan->devices, tensors, {}, {},
+                              [](const Tensor& tensor) { return tensor.device(); });
   });
   if (known != plans_.end()) {
     std::rotate(plans_.begin(), known, known + 1);

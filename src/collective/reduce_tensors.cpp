@@ -24,7 +24,8 @@ ElementOperator operator_of(ReduceOp op) {
 void reduce_into(ReduceOp op, std::span<const Tensor> inputs, const Tensor& output) {
   std::vector<Tensor> there;
   there.reserve(inputs.size());
-  for (const Tensor& input : inputs) there.push_back(is_cpu(output) ? input.on_host() : input.to(output.device()));
+  for (const Tensor& input : inputs)
+    there.push_back(is_cpu(output) ? input.on_host() : input.to(output.device()));
   if (!is_cpu(output)) {
     const std::size_t divisor = op == ReduceOp::kMean ? inputs.size() : 1;
     runtime_of(output.device()).reduce(operator_of(op), there, output, divisor);

@@ -97,7 +97,9 @@ void* malloc_async(std::size_t bytes, cudaStream_t stream) {
   return memory;
 }
 
-void free_async(void* memory, cudaStream_t stream) noexcept { static_cast<void>(cudaFreeAsync(memory, stream)); }
+void free_async(void* memory, cudaStream_t stream) noexcept {
+  static_cast<void>(cudaFreeAsync(memory, stream));
+}
 
 void* host_alloc(std::size_t bytes) {
   void* memory = nullptr;
@@ -119,8 +121,8 @@ void memcpy_async(void* to, const void* from, std::size_t bytes, cudaStream_t st
   COHORT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 
-void memcpy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                     std::size_t height, cudaStream_t stream) {
+void memcpy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                     std::size_t width, std::size_t height, cudaStream_t stream) {
   COHORT_CUDA(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, cudaMemcpyDefault, stream));
 }
 

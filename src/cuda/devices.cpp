@@ -33,9 +33,10 @@ void require_device(Device device) {
   const calls::DeviceCount& all = found();
   if (device.index() < all.count) return;
   if (all.count == 0)
-    throw Unavailable("device {} does not exist: this process sees no GPU: {}", to_string(device), all.why_none);
-  throw Unavailable("device {} does not exist: this process sees {} GPU{}, cuda:0 to cuda:{}", to_string(device),
-                    all.count, all.count == 1 ? "" : "s", all.count - 1);
+    throw Unavailable("device {} does not exist: this process sees no GPU: {}", to_string(device),
+                      all.why_none);
+  throw Unavailable("device {} does not exist: this process sees {} GPU{}, cuda:0 to cuda:{}",
+                    to_string(device), all.count, all.count == 1 ? "" : "s", all.count - 1);
 }
 
 DeviceProperties properties(Device device) {

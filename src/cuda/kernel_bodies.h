@@ -95,8 +95,9 @@ struct Cast {
   [[nodiscard]] constexpr std::size_t items() const { return elements; }
   constexpr void run(std::size_t first, std::size_t step) const {
     visit_element_type(from_dtype, [&]<class From>(std::type_identity<From>) {
-      using Widest = std::conditional_t<HalfElement<From> || std::is_floating_point_v<From>, double,
-                                        std::conditional_t<std::is_signed_v<From>, std::int64_t, std::uint64_t>>;
+      using Widest =
+          std::conditional_t<HalfElement<From> || std::is_floating_point_v<From>, double,
+                             std::conditional_t<std::is_signed_v<From>, std::int64_t, std::uint64_t>>;
       for (std::size_t i = first; i < elements; i += step)
         store(convert_element<Widest>(static_cast<const From*>(from)[i]), i);
     });
@@ -315,6 +316,6 @@ struct CopyEach {
 }  // namespace cohort::cuda
 
 /// Calls `macro(Body)` for every body.
-#define COHORT_CUDA_BODIES(macro) \
+#define COHORT_CUDA_BODIES(macro)                                                         \
   macro(Fill) macro(Cast) macro(Combine) macro(CombineRows) macro(Reduce) macro(ApplySgd) \
       macro(ApplyMomentum) macro(ApplyAdam) macro(CopyEach)

@@ -52,7 +52,8 @@ void copy_within(const BlockCopy& copy) {
   const StreamHandle stream = compute_stream(copy.to_device).handle();
   const CurrentDevice current(copy.to_device);
   if (copy.count > 1) {
-    calls::memcpy_2d_async(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.width, copy.count, stream);
+    calls::memcpy_2d_async(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.width, copy.count,
+                           stream);
     return;
   }
   const std::ptrdiff_t distance = copy.to - copy.from;
@@ -93,7 +94,8 @@ std::string Runtime::identity(Device device) const {
 std::shared_ptr<const Buffer> Runtime::allocate(std::size_t bytes, Device device) {
   const Stream& stream = compute_stream(device);
   const CurrentDevice current(device);
-  auto* const memory = static_cast<std::byte*>(calls::malloc_async(std::max<std::size_t>(bytes, 1), stream.handle()));
+  auto* const memory =
+      static_cast<std::byte*>(calls::malloc_async(std::max<std::size_t>(bytes, 1), stream.handle()));
   return {new Buffer(memory, bytes, device, nullptr), [handle = stream.handle()](const Buffer* buffer) {
             calls::free_async(buffer->data(), handle);
             delete buffer;
@@ -158,9 +160,9 @@ void Runtime::combine(ElementOperator op, const Tensor& target, const Tensor& va
 
 void Runtime::combine_rows(ElementOperator op, const Tensor& target, const Tensor& indices,
                            const Tensor& values) {
-  launch(target.device(), CombineRows{target.data(), indices.data(), values.data(), indices.elements(),
-                                      target.shape().row().elements(), target.dtype(), op,
-                                      indices.dtype() == DType::kInt64});
+  launch(target.device(),
+         CombineRows{target.data(), indices.data(), values.data(), indices.elements(),
+                     target.shape().row().elements(), target.dtype(), op, indices.dtype() == DType::kInt64});
 }
 
 void Runtime::reduce(ElementOperator op, std::span<const Tensor> inputs, const Tensor& output,
@@ -184,8 +186,8 @@ void Runtime::update(const SgdStep& step, const Tensor& variable, const Tensor& 
 
 void Runtime::update(const MomentumStep& step, const Tensor& variable, const Tensor& velocity,
                      const Tensor& gradient) {
-  launch(variable.device(), ApplyMomentum{variable.data(), velocity.data(), gradient.data(), variable.elements(),
-                                          variable.dtype(), step});
+  launch(variable.device(), ApplyMomentum{variable.data(), velocity.data(), gradient.data(),
+                                          variable.elements(), variable.dtype(), step});
 }
 
 void Runtime::update(const AdamStep& step, const Tensor& variable, const Tensor& first_moment,

@@ -30,7 +30,8 @@ void for_each_piece(const BlockCopy& copy, const Visitor& visit) {
 
 void copy_on_host(std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch,
                   std::size_t width, std::size_t count) {
-  for (std::size_t row = 0; row < count; ++row) std::memcpy(to + row * to_pitch, from + row * from_pitch, width);
+  for (std::size_t row = 0; row < count; ++row)
+    std::memcpy(to + row * to_pitch, from + row * from_pitch, width);
 }
 
 }  // namespace
@@ -82,8 +83,8 @@ void StagingRing::download(const BlockCopy& copy) {
   };
   for_each_piece(copy, [&](const BlockCopy& piece) {
     std::byte* const room = take(piece.width * piece.count);
-    calls::memcpy_2d_async(room, piece.width, piece.from, std::max(piece.from_pitch, piece.width), piece.width,
-                           piece.count, stream_.handle());
+    calls::memcpy_2d_async(room, piece.width, piece.from, std::max(piece.from_pitch, piece.width),
+                           piece.width, piece.count, stream_.handle());
     blocks_[current_].done.record(stream_);
     finish();
     pending = piece;

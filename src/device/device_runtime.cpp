@@ -14,7 +14,8 @@ DeviceRuntime& runtime_of(Device device) {
   COHORT_CHECK(!is_cpu(device));
   if (DeviceRuntime* const runtime = linked_device_runtime()) return *runtime;
   throw Unavailable(
-      "device {} does not exist: this program has no GPU support; build Cohort with the CUDA toolkit and link "
+      "device {} does not exist: this program has no GPU support; build Cohort with the CUDA toolkit and "
+      "link "
       "cohort::cuda, or use a cpu:K device",
       to_string(device));
 }

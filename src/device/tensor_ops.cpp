@@ -59,8 +59,7 @@ void copy_blocks(const BlockCopy& copy) {
 
 void copy_each(std::span<const Tensor> from, std::span<const Tensor> to) {
   COHORT_CHECK(from.size() == to.size());
-  if (!from.empty() && !is_cpu(from.front()))
-    return runtime_of(from.front().device()).copy_each(from, to);
+  if (!from.empty() && !is_cpu(from.front())) return runtime_of(from.front().device()).copy_each(from, to);
   for (std::size_t i = 0; i < from.size(); ++i) to[i].copy_from(from[i]);
 }
 

@@ -141,8 +141,10 @@ DeviceRoute::DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Devi
   if (devices_.size() * workers.size() == 1 || workers.front().rank != own_rank(bootstrap)) return;
   if (!shared.empty() && !refused.empty())
     log::warning("{}: {}; collectives go through the host. Give each worker GPUs of its own", who_, shared);
+  else if (implementation == CommunicationImplementation::kRing)
+    log::info("{}: collectives of GPUs go through the host, by rings, as was asked for", who_);
   else if (!refused.empty())
-    log::info("{}: collectives of GPUs go through the host, not NCCL: {}", who_, refused);
+    log::warning("{}: collectives of GPUs go through the host, not NCCL: {}", who_, refused);
   else
     log::info("{}: collectives of GPUs go through {}", who_, linked_device_collectives()->name());
 }

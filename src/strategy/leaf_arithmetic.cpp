@@ -61,9 +61,7 @@ TensorOrSlices reduced(ReduceOp op, std::span<const TensorOrSlices> components) 
   return all;
 }
 
-void divide(const TensorOrSlices& leaf, std::size_t divisor) {
-  divide(values_of(leaf), divisor);
-}
+void divide(const TensorOrSlices& leaf, std::size_t divisor) { divide(values_of(leaf), divisor); }
 
 Components placed(const TensorOrSlices& result, const Destinations& destinations) {
   Components components;

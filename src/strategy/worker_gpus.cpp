@@ -40,7 +40,8 @@ void require_on_every_host(std::span<const WorkerInfo> workers, std::span<const 
 }
 
 bool overlap(const Identities& a, const Identities& b) {
-  return std::ranges::any_of(a, [&](const std::string& identity) { return std::ranges::count(b, identity) > 0; });
+  return std::ranges::any_of(
+      a, [&](const std::string& identity) { return std::ranges::count(b, identity) > 0; });
 }
 
 /// As many for each worker of the node, in order of their local ranks; where there are fewer GPUs than
@@ -49,7 +50,8 @@ std::vector<Device> share_of(std::span<const Device> devices, int local_rank, in
   const auto count = static_cast<int>(devices.size());
   if (count < local_workers) return {devices[static_cast<std::size_t>(local_rank % count)]};
   const int share = count / local_workers;
-  const auto own = devices.subspan(static_cast<std::size_t>(local_rank * share), static_cast<std::size_t>(share));
+  const auto own =
+      devices.subspan(static_cast<std::size_t>(local_rank * share), static_cast<std::size_t>(share));
   return {own.begin(), own.end()};
 }
 
@@ -79,7 +81,8 @@ std::vector<Device> gpus_of_this_worker(Bootstrap* bootstrap) {
   if (!shares) return devices;
   if (!differs) return share_of(devices, self.local_rank, local_workers);
   throw Unavailable(
-      "the workers of host {} see different GPUs, and some see the same ones; give each of them GPUs of its own "
+      "the workers of host {} see different GPUs, and some see the same ones; give each of them GPUs of its "
+      "own "
       "or all of them the same list with CUDA_VISIBLE_DEVICES, or name the devices",
       self.host);
 }

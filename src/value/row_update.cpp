@@ -27,12 +27,13 @@ bool depends_on_values(DType dtype) {
 template <class Operator>
 void combine_rows_on_device(const Tensor& component, const IndexedSlices& rows) {
   visit_dtype(component.dtype(), [&]<class T>(std::type_identity<T>) {
-    const Tensor readable =
-        depends_on_values<Operator>(component.dtype()) ? rows.values.on_host() : Tensor::zeros({0}, kDTypeOf<T>);
+    const Tensor readable = depends_on_values<Operator>(component.dtype()) ? rows.values.on_host()
+                                                                           : Tensor::zeros({0}, kDTypeOf<T>);
     require_computable<Operator>(std::span<const T>(readable.span<T>()));
   });
   const Device device = component.device();
-  runtime_of(device).combine_rows(Operator::kName, component, rows.indices.to(device), rows.values.to(device));
+  runtime_of(device).combine_rows(Operator::kName, component, rows.indices.to(device),
+                                  rows.values.to(device));
 }
 
 template <class Operator>

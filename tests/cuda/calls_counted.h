@@ -26,10 +26,11 @@ using CallCounter = std::uint64_t (*)(const char* function);
 
 /// What takes memory of the system, or makes objects of the driver.
 inline constexpr std::initializer_list<const char*> kDearCalls{
-    "cudaMalloc", "cudaHostAlloc", "cudaHostRegister", "cudaStreamCreateWithPriority", "cudaEventCreateWithFlags"};
+    "cudaMalloc", "cudaHostAlloc", "cudaHostRegister", "cudaStreamCreateWithPriority",
+    "cudaEventCreateWithFlags"};
 
 /// What makes a thread wait for a GPU.
-inline constexpr std::initializer_list<const char*> kWaitingCalls{"cudaStreamSynchronize", "cudaEventSynchronize",
-                                                                   "cudaDeviceSynchronize", "cudaMemcpy", "cudaFree"};
+inline constexpr std::initializer_list<const char*> kWaitingCalls{
+    "cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaMemcpy", "cudaFree"};
 
 }  // namespace cohort::testing

@@ -40,7 +40,8 @@ Tensor mixed(DType dtype, std::size_t seed) {
 }
 
 TEST(GpuArithmetic, ReducesAsTheCpu) {
-  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProd}) {
+  for (const ReduceOp op :
+       {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProd}) {
     for (const DType dtype : kAllDTypes) {
       if (!takes(op, dtype)) continue;
       for (const std::size_t count : {1U, 2U, 3U, 7U}) {
@@ -80,8 +81,8 @@ IndexedSlices rows(DType dtype, DType index_dtype, Device device) {
 
 TEST(GpuArithmetic, ChangesRowsAsTheCpu) {
   using Scatter = const Variable& (Variable::*)(const IndexedSlices&) const;
-  const Scatter scatters[] = {&Variable::scatter_add, &Variable::scatter_sub, &Variable::scatter_mul,
-                              &Variable::scatter_div, &Variable::scatter_min, &Variable::scatter_max,
+  const Scatter scatters[] = {&Variable::scatter_add,   &Variable::scatter_sub, &Variable::scatter_mul,
+                              &Variable::scatter_div,   &Variable::scatter_min, &Variable::scatter_max,
                               &Variable::scatter_update};
   for (const DType dtype : kAllDTypes) {
     for (const DType index_dtype : {DType::kInt32, DType::kInt64}) {

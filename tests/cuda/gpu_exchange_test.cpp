@@ -22,8 +22,8 @@ Tensor full(float value) { return Tensor::full({100}, DType::kFloat32, value, kG
 Tensor read_by(const Stream& stream, const DLManagedTensor& managed) {
   const Tensor result = pinned({100}, DType::kFloat32);
   const Tensor view = Tensor::wrap(
-      std::make_shared<const Buffer>(static_cast<std::byte*>(managed.dl_tensor.data), 400, kGpu, nullptr), 0, {100},
-      DType::kFloat32);
+      std::make_shared<const Buffer>(static_cast<std::byte*>(managed.dl_tensor.data), 400, kGpu, nullptr), 0,
+      {100}, DType::kFloat32);
   copy_async(view, result, stream);
   return result;
 }

@@ -57,7 +57,8 @@ void expect_same(const Strategy& gpu, const Strategy& cpu, const Scenario& scena
   const std::vector<Tensor> there = scenario(gpu);
   const std::vector<Tensor> here = scenario(cpu);
   ASSERT_EQ(there.size(), here.size());
-  for (std::size_t i = 0; i < here.size(); ++i) EXPECT_TRUE(bitwise_equal(there[i], here[i])) << i << here[i] << there[i];
+  for (std::size_t i = 0; i < here.size(); ++i)
+    EXPECT_TRUE(bitwise_equal(there[i], here[i])) << i << here[i] << there[i];
 }
 
 constexpr DType kTrained[] = {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64};
@@ -138,8 +139,9 @@ std::vector<Tensor> communicated(const Strategy& strategy) {
     const Tensor own = noise({4, 3}, DType::kFloat32, id, replica.device());
     const std::vector<Tensor> many{own, noise({5}, DType::kFloat32, id, replica.device()),
                                    noise({2}, DType::kFloat64, id, replica.device())};
-    std::vector<Tensor> outcomes{replica.all_reduce(ReduceOp::kSum, own), replica.all_reduce(ReduceOp::kMean, own),
-                                 replica.all_gather(own, 0), replica.all_gather(own, 1),
+    std::vector<Tensor> outcomes{replica.all_reduce(ReduceOp::kSum, own),
+                                 replica.all_reduce(ReduceOp::kMean, own), replica.all_gather(own, 0),
+                                 replica.all_gather(own, 1),
                                  Tensor::scalar(replica.all_reduce(ReduceOp::kSum, 1.0))};
     for (const Tensor& sum : replica.all_reduce(ReduceOp::kSum, many)) outcomes.push_back(sum);
     replica.all_reduce_in_place(ReduceOp::kSum, many);
@@ -169,9 +171,10 @@ std::vector<Tensor> reduced_across(const Strategy& strategy) {
   const auto values = strategy.run([](const ReplicaContext& replica) {
     return noise({4, 3}, DType::kFloat32, replica.replica_id_in_sync_group(), replica.device());
   });
-  const std::vector<Tensor> outcomes{strategy.reduce(ReduceOp::kSum, values), strategy.reduce(ReduceOp::kMean, values),
-                                     strategy.reduce(ReduceOp::kSum, values, {0}),
-                                     strategy.reduce(ReduceOp::kMean, values, {0, 1}), strategy.gather(values, 0)};
+  const std::vector<Tensor> outcomes{
+      strategy.reduce(ReduceOp::kSum, values), strategy.reduce(ReduceOp::kMean, values),
+      strategy.reduce(ReduceOp::kSum, values, {0}), strategy.reduce(ReduceOp::kMean, values, {0, 1}),
+      strategy.gather(values, 0)};
   return on_host(outcomes);
 }
 
@@ -203,7 +206,8 @@ std::vector<Tensor> written(const Strategy& strategy) {
       variable.assign(value);
       variable.assign_add(value);
       variable.assign_sub(value.rows(0, 6));
-      variable.scatter_add({noise({3, 2}, DType::kFloat32, id, replica.device()), rows.to(replica.device()), {6, 2}});
+      variable.scatter_add(
+          {noise({3, 2}, DType::kFloat32, id, replica.device()), rows.to(replica.device()), {6, 2}});
       variable.scatter_mul({noise({3, 2}, DType::kFloat32, id, replica.device()), rows, {6, 2}});
     }
     on_read.assign(value);

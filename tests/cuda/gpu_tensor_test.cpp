@@ -44,9 +44,9 @@ TEST(GpuTensor, GoesToEveryGpuAndBack) {
 }
 
 TEST(GpuTensor, GoesFromGpuToGpu) {
-  const Device last = gpu_devices().back();
   const Tensor source = numbers({4, 5});
-  const Tensor target = source.to(last);
+  const Tensor target = Tensor::zeros({2}, DType::kFloat32, gpu_devices().back());
+  target.copy_from(source);
   source.fill(0);  // after the copy has read it
   EXPECT_THAT(floats(target), ElementsAre(4, 5));
   EXPECT_THAT(floats(source), ElementsAre(0, 0));
@@ -68,8 +68,10 @@ TEST(GpuTensor, IsWhatTheHostHeldWhenItWasCopied) {
 
 TEST(GpuTensor, IsFilledInEveryDtype) {
   for (const DType dtype : kAllDTypes) {
-    EXPECT_TRUE(bitwise_equal(Tensor::full({7}, dtype, 1, kGpu), Tensor::full({7}, dtype, 1))) << to_string(dtype);
-    EXPECT_TRUE(bitwise_equal(Tensor::zeros({7}, dtype, kGpu), Tensor::zeros({7}, dtype))) << to_string(dtype);
+    EXPECT_TRUE(bitwise_equal(Tensor::full({7}, dtype, 1, kGpu), Tensor::full({7}, dtype, 1)))
+        << to_string(dtype);
+    EXPECT_TRUE(bitwise_equal(Tensor::zeros({7}, dtype, kGpu), Tensor::zeros({7}, dtype)))
+        << to_string(dtype);
   }
 }
 
@@ -95,7 +97,8 @@ TEST(GpuTensor, HasViewsAndParts) {
   EXPECT_TRUE(bitwise_equal(there.row(1), counting(12).rows(4, 8)));
   const Tensor halves[] = {there, there};
   const Tensor here[] = {there.on_host(), there.on_host()};
-  for (const int axis : {0, 1}) EXPECT_TRUE(bitwise_equal(concatenate(halves, axis), concatenate(here, axis)));
+  for (const int axis : {0, 1})
+    EXPECT_TRUE(bitwise_equal(concatenate(halves, axis), concatenate(here, axis)));
   EXPECT_TRUE(bitwise_equal(stack(halves), stack(here)));
 }
 
@@ -117,9 +120,9 @@ TEST(GpuTensor, IsPackedWithOthers) {
 }
 
 TEST(GpuTensor, SaysWhenMemoryIsShort) {
-  EXPECT_THAT(
-      [] { static_cast<void>(Tensor::zeros({std::int64_t{1} << 40}, DType::kInt8, kGpu)); },
-      ThrowsMessage<Unavailable>(AllOf(HasSubstr("cudaMallocAsync"), HasSubstr("cuda:0"), HasSubstr("out of memory"))));
+  EXPECT_THAT([] { static_cast<void>(Tensor::zeros({std::int64_t{1} << 40}, DType::kInt8, kGpu)); },
+              ThrowsMessage<Unavailable>(
+                  AllOf(HasSubstr("cudaMallocAsync"), HasSubstr("cuda:0"), HasSubstr("out of memory"))));
 }
 
 TEST(GpuTensor, SaysWhenThereIsNoSuchGpu) {

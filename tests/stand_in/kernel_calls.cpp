@@ -22,8 +22,7 @@ std::function<void()> prepared(const void* argument) {
 }
 
 Preparation preparation_of(const std::string& kernel) {
-#define GPU_STAND_IN_BODY(Body) \
-  {"cohort_kernel_" #Body, prepared<cohort::cuda::Body>},
+#define GPU_STAND_IN_BODY(Body) {"cohort_kernel_" #Body, prepared<cohort::cuda::Body>},
   static const std::map<std::string, Preparation> all{COHORT_CUDA_BODIES(GPU_STAND_IN_BODY)};
 #undef GPU_STAND_IN_BODY
   const auto found = all.find(kernel);
@@ -55,8 +54,8 @@ void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 0; }
 
-void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*, void*, void*,
-                            void*, int*) {
+void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*, void*,
+                            void*, void*, int*) {
   kernels()[host_function] = preparation_of(name);
 }
 

@@ -13,8 +13,9 @@ namespace cohort {
 
 class CentralStorageStrategy : public Strategy {
  public:
-  /// No compute devices means all GPUs, in programs with GPU support, or else cpu:0. Where no parameter device is named, it is the only compute device,
-  /// or cpu:0 when there are several. Values are reduced on the parameter device.
+  /// No compute devices means all GPUs, in programs with GPU support, or else cpu:0. Where no parameter
+  /// device is named, it is the only compute device, or cpu:0 when there are several. Values are reduced on
+  /// the parameter device.
   /// @throws InvalidArgument when a device is named twice; Unavailable when one does not exist in this
   /// build.
   explicit CentralStorageStrategy(std::vector<Device> compute_devices = {},
