@@ -30,6 +30,7 @@ static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 1), "Cohort needs NCCL 2.
   USE(ncclRecv)
 
 struct Functions {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): it declares a name
 #define COHORT_NCCL_POINTER(function) decltype(&::function) function = nullptr;
   COHORT_NCCL_FUNCTIONS(COHORT_NCCL_POINTER)
 #undef COHORT_NCCL_POINTER
