@@ -22,9 +22,10 @@ DLManagedTensor* to_dlpack(const Tensor& tensor, StreamHandle consumer) {
   if (is_cpu(device))
     throw InvalidArgument("to_dlpack for a stream got {} on {}, which knows no streams", describe(tensor),
                           to_string(device));
-  const StreamHandle own = compute_stream(device).handle();
-  order(device, own, consumer);
-  return cohort::detail::export_dlpack(tensor, [=] { order_at_release(device, consumer, own); });
+  const Stream& own = compute_stream(device);
+  order(device, own.handle(), consumer);
+  return cohort::detail::export_dlpack(
+      tensor, [device, consumer, &own] { order_at_release(device, consumer, own.handle()); });
 }
 
 Tensor from_dlpack(DLManagedTensor* managed, StreamHandle producer) {
@@ -34,9 +35,10 @@ Tensor from_dlpack(DLManagedTensor* managed, StreamHandle producer) {
     throw InvalidArgument("from_dlpack from a stream got CPU memory, which knows no streams");
   }
   const Device device(DeviceKind::kCuda, managed->dl_tensor.device.device_id);
-  const StreamHandle own = compute_stream(device).handle();
-  Tensor tensor = cohort::detail::import_dlpack(managed, [=] { order_at_release(device, own, producer); });
-  order(device, producer, own);
+  const Stream& own = compute_stream(device);
+  Tensor tensor = cohort::detail::import_dlpack(
+      managed, [device, producer, &own] { order_at_release(device, own.handle(), producer); });
+  order(device, producer, own.handle());
   return tensor;
 }
 

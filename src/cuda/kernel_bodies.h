@@ -8,6 +8,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -182,31 +183,24 @@ struct Reduce {
   [[nodiscard]] constexpr std::size_t items() const { return elements; }
   constexpr void run(std::size_t first, std::size_t step) const {
     visit_element_type(dtype, [&]<class T>(std::type_identity<T>) {
+      using Operand = std::conditional_t<HalfElement<T>, float, T>;
       for (std::size_t i = first; i < elements; i += step) {
-        auto result = widened(static_cast<const T*>(inputs[0])[i]);
+        auto result = static_cast<Operand>(static_cast<const T*>(inputs[0])[i]);
         for (std::size_t k = 1; k < count; ++k)
-          result = both(result, widened(static_cast<const T*>(inputs[k])[i]));
+          result = both(result, static_cast<Operand>(static_cast<const T*>(inputs[k])[i]));
         static_cast<T*>(output)[i] = finished<T>(result);
       }
     });
   }
 
  private:
-  template <class T>
-  static constexpr auto widened(T value) {
-    if constexpr (HalfElement<T>)
-      return static_cast<float>(value);
-    else
-      return value;
-  }
-
   template <class W>
   constexpr W both(W a, W b) const {
     if constexpr (std::is_same_v<W, bool>) {
       return op == ElementOperator::kMinimum ? a && b : a || b;
     } else if (op == ElementOperator::kMinimum || op == ElementOperator::kMaximum) {
       if constexpr (std::is_floating_point_v<W>) {
-        if (a != a || b != b) return std::numeric_limits<W>::quiet_NaN();
+        if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<W>::quiet_NaN();
         // -0 is less than +0.
         if (a == b) return (op == ElementOperator::kMinimum) == is_negative(a) ? a : b;
       }
@@ -223,7 +217,7 @@ struct Reduce {
   constexpr T finished(W value) const {
     if constexpr (std::is_floating_point_v<W>) {
       if (divisor > 1) value /= static_cast<W>(divisor);
-      if (value != value) value = std::numeric_limits<W>::quiet_NaN();
+      if (std::isnan(value)) value = std::numeric_limits<W>::quiet_NaN();
     }
     return T(value);
   }

@@ -49,8 +49,8 @@ StagingRing& staging_ring(Device device) {
 }
 
 void copy_within(const BlockCopy& copy) {
-  const StreamHandle stream = compute_stream(copy.to_device).handle();
   const CurrentDevice current(copy.to_device);
+  StreamHandle stream = compute_stream(copy.to_device).handle();
   if (copy.count > 1) {
     calls::memcpy_2d_async(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.width, copy.count,
                            stream);
@@ -208,7 +208,6 @@ void Runtime::leave(int before) noexcept { CurrentDevice::leave(before); }
 extern "C" cohort::DeviceRuntime* cohort_device_runtime() noexcept;
 
 cohort::DeviceRuntime* cohort_device_runtime() noexcept {
-  // Never destroyed: tensors may be static.
-  static auto& runtime = *new cohort::cuda::Runtime;
+  static cohort::cuda::Runtime runtime;
   return &runtime;
 }
