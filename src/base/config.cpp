@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "COHORT_";
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 14> kSpecs{{
+constexpr std::array<SettingSpec, 15> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -51,6 +51,9 @@ constexpr std::array<SettingSpec, 14> kSpecs{{
      "all_reduce=ring,broadcast=binomial; the same on all workers"},
     {"COHORT_TUNING_FILE", SettingType::kText, "", "", 0, 0,
      "file that keeps what was probed about this host's collectives for later runs; empty: every run probes"},
+    {"COHORT_NCCL_LIBRARY", SettingType::kText, "", "", 0, 0,
+     "NCCL's shared library, libnccl.so.2, by its path or name; empty: one that is loaded already, the one "
+     "beside the header that Cohort was built with, or the system's"},
 }};
 
 std::string known_names() {
@@ -237,6 +240,8 @@ bool Config::node_heap() const { return find("COHORT_NODE_HEAP").value == "true"
 bool Config::check_buffers() const { return find("COHORT_CHECK_BUFFERS").value == "true"; }
 
 const std::string& Config::algorithm() const { return find("COHORT_ALGORITHM").value; }
+
+const std::string& Config::nccl_library() const { return find("COHORT_NCCL_LIBRARY").value; }
 
 const std::string& Config::tuning_file() const { return find("COHORT_TUNING_FILE").value; }
 

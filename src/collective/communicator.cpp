@@ -303,7 +303,7 @@ Work Communicator::start(const CollectiveCall& call) {
   return checks_->start(effective, [this](const CollectiveCall& copy) { return begin(copy); });
 }
 
-void Communicator::agree(const CollectiveCall& call) { run(standing_for(call)); }
+void Communicator::agree(const CollectiveCall& call) { carry_out(standing_for(call)); }
 
 CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
                                        std::uint64_t purpose)

@@ -164,16 +164,16 @@ StagedCommunicator::Passage StagedCommunicator::passage(const CollectiveCall& ca
 }
 
 Work StagedCommunicator::begin(const CollectiveCall& call) {
-  if (call.device == DeviceKind::kCpu) return begin_on(*seat_, call);
+  if (call.device == DeviceKind::kCpu) return seat_->start_checked(call);
   Passage through = passage(call);
-  Work work = begin_on(*seat_, through.enter());
+  Work work = seat_->start_checked(through.enter());
   return Work(std::make_shared<PassageWork>(std::move(through), std::move(work)));
 }
 
 void StagedCommunicator::carry_out(const CollectiveCall& call) {
-  if (call.device == DeviceKind::kCpu) return carry_out_on(*seat_, call);
+  if (call.device == DeviceKind::kCpu) return seat_->run_checked(call);
   Passage through = passage(call);
-  carry_out_on(*seat_, through.enter());
+  seat_->run_checked(through.enter());
   through.leave();
 }
 

@@ -83,7 +83,7 @@ bool AllReduceCrossDeviceOps::takes(const ReduceRequest& request) const {
 
 std::vector<Components> AllReduceCrossDeviceOps::reduced_together(ReduceOp op,
                                                                   std::span<const ReduceRequest> requests,
-                                                                  std::span<const std::size_t> chosen) const {
+                                                                  std::span<const std::size_t> chosen) {
   const std::size_t devices = requests[chosen.front()].value.size();
   std::vector<Tensor> flats;
   std::vector<std::int64_t> ends;

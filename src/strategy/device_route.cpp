@@ -118,24 +118,28 @@ int own_rank(const Bootstrap* bootstrap) { return bootstrap == nullptr ? 0 : boo
 
 DeviceRoute::DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Device> devices,
                          CommunicationImplementation implementation)
-    : who_(std::move(who)), devices_(std::move(devices)) {
+    : who_(std::move(who)),
+      devices_(std::move(devices)),
+      must_be_module_(implementation == CommunicationImplementation::kNccl) {
   const Report own = own_report(devices_, implementation);
   const std::vector<Report> reports = reports_of_all(bootstrap, own);
   const std::vector<WorkerInfo> alone(1);
   const std::span<const WorkerInfo> workers = reports.size() == 1 ? alone : bootstrap->workers();
   require_uniform(who_, workers, reports);
   if (!has_gpus(own)) {
-    if (implementation != CommunicationImplementation::kNccl) return;
+    if (!must_be_module_) return;
     log::warning("{}: NCCL was asked for, but {} is not a GPU; rings are used instead", who_,
                  to_string(devices_.front()));
     return;
   }
   const std::string shared = sharing(workers, reports);
   const std::string refused = refusal(workers, reports);
-  way_ = shared.empty() && refused.empty() ? Way::kModule : Way::kHost;
+  if (must_be_module_ && !refused.empty()) throw Unavailable("{}: NCCL was asked for: {}", who_, refused);
+  // Whether members may share a GPU is for the module to say when it connects them.
+  way_ = refused.empty() ? Way::kModule : Way::kHost;
   // Every worker knows all this; one says it.
   if (devices_.size() * workers.size() == 1 || workers.front().rank != own_rank(bootstrap)) return;
-  if (!shared.empty())
+  if (!shared.empty() && !refused.empty())
     log::warning("{}: {}; collectives go through the host. Give each worker GPUs of its own", who_, shared);
   else if (implementation == CommunicationImplementation::kRing)
     log::info("{}: collectives of GPUs go through the host, by rings, as was asked for", who_);
@@ -152,6 +156,7 @@ std::vector<std::unique_ptr<Communicator>> DeviceRoute::connected(
     try {
       return linked_device_collectives()->connect(seats, devices);
     } catch (const Error& error) {
+      if (must_be_module_) throw;
       log::warning("{}: {}; collectives of GPUs go through the host", who_, error.what());
     }
   }

@@ -17,13 +17,15 @@ class DeviceRoute {
  public:
   /// For replicas of `who` on `devices` of this worker. Collective over the workers; `bootstrap` is null for
   /// a process on its own.
-  /// @throws Unavailable when a device does not exist; InvalidArgument on every worker when some have GPUs
-  /// and others CPUs, naming them.
+  /// @throws Unavailable when a device does not exist, or on every worker when NCCL was asked for and cannot
+  /// serve the GPUs of one of them; InvalidArgument on every worker when some have GPUs and
+  /// others CPUs, naming them.
   DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Device> devices,
               CommunicationImplementation implementation);
 
   /// The seats of these devices among all replicas, for tensors that are there. Collective as the
   /// constructor.
+  /// @throws Unavailable on every worker when NCCL was asked for and cannot connect them.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> connected(
       std::vector<std::unique_ptr<Communicator>> seats) const {
     return connected(std::move(seats), devices_);
@@ -40,6 +42,7 @@ class DeviceRoute {
 
   std::string who_;
   std::vector<Device> devices_;
+  bool must_be_module_;  ///< NCCL was asked for by name
   Way way_ = Way::kCpu;
 };
 

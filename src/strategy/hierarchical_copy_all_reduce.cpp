@@ -28,7 +28,7 @@ bool HierarchicalCopyAllReduce::fits(std::span<const Device> devices) const {
   return devices.size() % 2 == 0;
 }
 
-void HierarchicalCopyAllReduce::all_reduce(std::span<const Tensor> parts, int pack) const {
+void HierarchicalCopyAllReduce::all_reduce(std::span<const Tensor> parts, int pack) {
   const std::size_t group_size = parts.size() / 2;
   const std::span<const Tensor> groups[] = {parts.first(group_size), parts.last(group_size)};
   // The mains of the two groups stand in the same place, and the first to sum is another one in each pack.

@@ -31,8 +31,8 @@ FNR == 1 { in_comment = 0 }
   in_comment = sub(/\/\*.*/, "", code)
 
   look_for("P?MPI_(T_)?[A-Z]?[a-z]", "mpi/calls", "mpi")
-  look_for("nccl[A-Z]", "src/nccl/calls", "nccl|stand_in")
-  look_for("cu(da)?[A-Z][a-z]", "src/cuda/calls", "cuda|stand_in")
+  look_for("p?nccl[A-Z]", "src/nccl/calls", "nccl|stand_in")
+  look_for("cu(da)?[A-Z][a-z]", "src/cuda/calls", "cuda|nccl|stand_in")
 }
 
 END { exit bad }

@@ -64,6 +64,7 @@ class Config {
   [[nodiscard]] bool check_buffers() const;
   [[nodiscard]] const std::string& algorithm() const;
   [[nodiscard]] const std::string& tuning_file() const;
+  [[nodiscard]] const std::string& nccl_library() const;
 
  private:
   void require_silence_longer_than_heartbeat() const;

@@ -143,8 +143,13 @@ class Communicator {
     Brought brought;
   };
 
-  /// Returns once every member has come to a call that is like `call`, and moves nothing of it: for
-  /// communicators whose data takes another way, and whose members agree here before it does. As a
+  // For communicators that hand their calls on to this one, which has the same members.
+
+  /// Makes a call that another communicator has checked, and completed by its options.
+  void run_checked(const CollectiveCall& call) { carry_out(call); }
+  Work start_checked(const CollectiveCall& call) { return begin(call); }
+
+  /// Returns once every member has come to a call that is like `call`, whose data takes another way. As a
   /// barrier in all else; its errors speak of `call`.
   void agree(const CollectiveCall& call);
 
@@ -174,10 +179,6 @@ class Communicator {
 
   /// The blocking form; implementations may have a shorter way than starting and waiting.
   virtual void carry_out(const CollectiveCall& call) { begin(call).wait(); }
-
-  /// The same on a seat that this one stands before.
-  static Work begin_on(Communicator& seat, const CollectiveCall& call) { return seat.begin(call); }
-  static void carry_out_on(Communicator& seat, const CollectiveCall& call) { seat.carry_out(call); }
 
  private:
   void run(const CollectiveCall& call);

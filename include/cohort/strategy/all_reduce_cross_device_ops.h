@@ -24,7 +24,7 @@ class AllReduceCrossDeviceOps : public CrossDeviceOps {
   [[nodiscard]] virtual bool fits(std::span<const Device> devices) const = 0;
 
   /// Each tensor of pack number `pack`, one per device, becomes the sum of all of them.
-  virtual void all_reduce(std::span<const Tensor> parts, int pack) const = 0;
+  virtual void all_reduce(std::span<const Tensor> parts, int pack) = 0;
 
  private:
   [[nodiscard]] Components reduce_implementation(ReduceOp op, const ReduceRequest& request,
@@ -33,7 +33,7 @@ class AllReduceCrossDeviceOps : public CrossDeviceOps {
       ReduceOp op, std::span<const ReduceRequest> requests, const CommunicationOptions& options) final;
   [[nodiscard]] bool takes(const ReduceRequest& request) const;
   [[nodiscard]] std::vector<Components> reduced_together(ReduceOp op, std::span<const ReduceRequest> requests,
-                                                         std::span<const std::size_t> chosen) const;
+                                                         std::span<const std::size_t> chosen);
 
   int num_packs_;
   ReductionToOneDevice fallback_;

@@ -18,7 +18,7 @@ class HierarchicalCopyAllReduce final : public AllReduceCrossDeviceOps {
 
  private:
   [[nodiscard]] bool fits(std::span<const Device> devices) const override;
-  void all_reduce(std::span<const Tensor> parts, int pack) const override;
+  void all_reduce(std::span<const Tensor> parts, int pack) override;
 };
 
 }  // namespace cohort

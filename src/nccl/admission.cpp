@@ -1,0 +1,78 @@
+#include "admission.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+#include <cohort/base/fingerprint.h>
+#include <cohort/cuda/devices.h>
+
+#include "calls.h"
+#include "open_library.h"
+
+namespace cohort::nccl {
+namespace {
+
+std::uint64_t fingerprint_of(std::string_view text) {
+  Fingerprint fingerprint;
+  for (const char c : text) fingerprint.add(static_cast<unsigned char>(c));
+  return fingerprint.value();
+}
+
+/// As NCCL has it: NCCL_HOSTID, or what is the machine's own.
+std::uint64_t host_identity() {
+  if (const char* const chosen = std::getenv("NCCL_HOSTID")) return fingerprint_of(chosen);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::array<char, 256> name{};
+  static_cast<void>(::gethostname(name.data(), name.size() - 1));
+  return fingerprint_of(fmt::format("{}{}", name.data(), boot));
+}
+
+std::string describe_member(std::size_t rank, std::span<const MemberInfo> members) {
+  return describe(static_cast<int>(rank), members[rank]);
+}
+
+}  // namespace
+
+Candidacy candidacy_of(int rank, Device device) {
+  Candidacy candidacy{.gpu = cuda::properties(device).uuid, .host = host_identity()};
+  try {
+    if (rank == 0) candidacy.group = calls::unique_id();
+    candidacy.version = open_library().version;
+  } catch (const Error& error) {
+    const std::string_view text = error.what();
+    std::copy_n(text.begin(), std::min(text.size(), candidacy.why_none.size() - 1),
+                candidacy.why_none.begin());
+  }
+  return candidacy;
+}
+
+std::optional<std::string> why_not(std::span<const Candidacy> candidates,
+                                   std::span<const MemberInfo> members) {
+  for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
+    const Candidacy& own = candidates[rank];
+    if (own.version == 0) return fmt::format("{}: {}", describe_member(rank, members), own.why_none.data());
+    if (own.version != candidates.front().version) {
+      return fmt::format("{} has NCCL {}, but {} has {}; all need the same", describe_member(rank, members),
+                         version_text(own.version), describe_member(0, members),
+                         version_text(candidates.front().version));
+    }
+    for (std::size_t other = 0; other < rank; ++other) {
+      if (candidates[other].gpu != own.gpu || candidates[other].host != own.host) continue;
+      return fmt::format(
+          "{} and {} share a GPU, which NCCL takes for two only where NCCL_HOSTID differs between their "
+          "processes; give each member a GPU of its own",
+          describe_member(other, members), describe_member(rank, members));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace cohort::nccl

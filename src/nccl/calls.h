@@ -1,0 +1,50 @@
+// Every NCCL function that Cohort uses, each wrapped once: an error becomes an exception with the call
+// as written, NCCL's own text and what it said last. Nothing else calls NCCL. The names are those of NCCL
+// without the prefix.
+//
+// Communicators do not block: what a call begins is under way until `is_settled`, and until then
+// the communicator takes no other call but `abort`.
+#pragma once
+
+#include <cstddef>
+
+#include <nccl.h>
+
+namespace cohort::nccl::calls {
+
+[[nodiscard]] ncclUniqueId unique_id();
+
+/// On the thread's current device.
+[[nodiscard]] ncclComm_t begin_init(int size, const ncclUniqueId& id, int rank);
+/// Collective over the members of `comm`. NCCL fills `group` in at some time until `comm` is settled, with
+/// null for who passes NCCL_SPLIT_NOCOLOR.
+void begin_split(ncclComm_t comm, int color, int key, ncclComm_t& group);
+
+/// Whether what was begun has ended. @throws what has gone wrong on `comm` since it was made.
+[[nodiscard]] bool is_settled(ncclComm_t comm);
+
+void begin_finalize(ncclComm_t comm);
+void destroy(ncclComm_t comm) noexcept;
+/// Ends what is under way, on this member alone; `comm` is gone.
+void abort(ncclComm_t comm) noexcept;
+
+/// Between the two, calls of this thread are collected; `group_end` begins all of them.
+void group_start();
+void group_end();
+
+void all_reduce(const void* input, void* output, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                ncclComm_t comm, cudaStream_t stream);
+void reduce(const void* input, void* output, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+            ncclComm_t comm, cudaStream_t stream);
+void broadcast(const void* input, void* output, std::size_t count, ncclDataType_t type, int root,
+               ncclComm_t comm, cudaStream_t stream);
+void all_gather(const void* input, void* output, std::size_t count, ncclDataType_t type, ncclComm_t comm,
+                cudaStream_t stream);
+void reduce_scatter(const void* input, void* output, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                    ncclComm_t comm, cudaStream_t stream);
+void send(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+          cudaStream_t stream);
+void receive(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+             cudaStream_t stream);
+
+}  // namespace cohort::nccl::calls

@@ -1,0 +1,60 @@
+// A Comm is one member's communicator of NCCL, on one GPU. Everything that can take long is begun and
+// then looked after, so that a deadline, or the failure of another member, ends it.
+//
+// One thread at a time begins something; `check` and `abort` may be called by others meanwhile.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include <nccl.h>
+
+#include <cohort/base/deadline.h>
+#include <cohort/device/device.h>
+
+namespace cohort::nccl {
+
+class Comm {
+ public:
+  /// Asked every now and then while something is under way; throws when there is no point in it any more.
+  using Look = std::function<void()>;
+
+  /// Collective over `size` members. @throws DeadlineExceeded, what `look` throws, or NCCL's error.
+  Comm(Device device, int size, const ncclUniqueId& id, int rank, const Deadline& deadline, const Look& look);
+
+  /// Without `finalize` before it, what is under way is aborted.
+  ~Comm();
+
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+
+  /// A group of the members that give the same color; null for who gives none. Collective over all.
+  [[nodiscard]] std::unique_ptr<Comm> split(std::optional<int> color, int key, const Deadline& deadline,
+                                            const Look& look);
+
+  /// Makes the calls of NCCL that `issue` makes, as one group; all of it is on its streams when this returns.
+  void launch(const std::function<void(ncclComm_t)>& issue, const Deadline& deadline, const Look& look);
+
+  /// @throws what NCCL has found to be wrong since.
+  void check();
+
+  /// Waits until all members are through with what was launched, and gives everything back.
+  void finalize(const Deadline& deadline);
+
+  /// Ends what is under way, on this GPU alone. Nothing else may be called afterwards.
+  void abort() noexcept;
+
+ private:
+  Comm(Device device, ncclComm_t comm) : device_(device), comm_(comm) {}
+  void settle(const Deadline& deadline, const Look& look, const char* what);
+  [[nodiscard]] bool is_settled();
+
+  Device device_;
+  std::mutex mutex_;
+  ncclComm_t comm_ = nullptr;   ///< null once it is gone
+  ncclComm_t group_ = nullptr;  ///< what a split makes; NCCL may write it until this communicator is gone
+};
+
+}  // namespace cohort::nccl

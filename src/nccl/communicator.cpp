@@ -1,0 +1,150 @@
+#include <cohort/nccl/communicator.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/collective/device_communicators.h>
+
+#include "admission.h"
+#include "member.h"
+
+namespace cohort::nccl {
+namespace {
+
+class NcclCommunicator final : public Communicator {
+ public:
+  explicit NcclCommunicator(std::shared_ptr<Member> member)
+      : Communicator(member->control().rank(),
+                     {member->control().members().begin(), member->control().members().end()},
+                     member->control().options()),
+        member_(std::move(member)) {}
+  ~NcclCommunicator() override { member_->close(); }
+
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "nccl"; }
+
+  [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
+    std::optional<MemberParts> parts = member_->split(recruit(color, key, {}));
+    if (!parts) return nullptr;
+    return std::make_unique<NcclCommunicator>(std::make_shared<Member>(std::move(*parts)));
+  }
+  void abort(const Error& error) override { member_->abort(error); }
+  [[nodiscard]] std::optional<Error> failure() override { return member_->failure(); }
+
+ private:
+  [[nodiscard]] bool takes(DeviceKind) const noexcept override { return true; }
+  Work begin(const CollectiveCall& call) override { return member_->start(call); }
+  void carry_out(const CollectiveCall& call) override { member_->run(call); }
+
+  std::shared_ptr<Member> member_;
+};
+
+/// Every member's `value`, by rank.
+template <class T>
+std::vector<T> gather_values(Communicator& host, const T& value) {
+  constexpr std::int64_t kBytes = sizeof(T);
+  const Tensor input = Tensor::uninitialized({kBytes}, DType::kUInt8);
+  const Tensor output = Tensor::uninitialized({host.size(), kBytes}, DType::kUInt8);
+  std::memcpy(input.data(), &value, sizeof value);
+  host.all_gather(input, output.reshape({-1}));
+  std::vector<T> values(static_cast<std::size_t>(host.size()));
+  std::memcpy(values.data(), output.data(), output.bytes());
+  return values;
+}
+
+/// One member's way to its part in the group.
+class Connection {
+ public:
+  Connection(Communicator& host, Device device) : host_(host), device_(device) {}
+
+  std::unique_ptr<Communicator> make() {
+    const std::vector<Candidacy> candidates = gather_values(host_, candidacy_of(host_.rank(), device_));
+    if (const auto reason = why_not(candidates, host_.members())) throw Unavailable("{}", *reason);
+    // The attempt has its own communicator on the host, so that the caller's outlives it.
+    MemberParts parts{
+        .device = device_, .control = through_host(host_.split(0)), .messages = through_host(host_.split(0))};
+    std::array<char, 512> failure{};
+    try {
+      parts.comm = connect(candidates.front().group, *parts.control);
+    } catch (const std::exception& error) {
+      const std::string text = blame(*parts.control, error);
+      std::copy_n(text.begin(), std::min(text.size(), failure.size() - 1), failure.begin());
+    }
+    require_all_connected(gather_values(host_, failure));
+    return std::make_unique<NcclCommunicator>(std::make_shared<Member>(std::move(parts)));
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<Communicator> through_host(std::unique_ptr<Communicator> seat) const {
+    std::vector<std::unique_ptr<Communicator>> seats;
+    seats.push_back(std::move(seat));
+    return std::move(make_staged_communicators(std::move(seats), {&device_, 1}).front());
+  }
+
+  [[nodiscard]] std::unique_ptr<Comm> connect(const ncclUniqueId& group, Communicator& control) const {
+    const auto look = [&control] {
+      if (const std::optional<Error> error = control.failure())
+        throw_error(error->code(), error->what(), error->origin());
+    };
+    return std::make_unique<Comm>(device_, host_.size(), group, host_.rank(), host_.options().deadline(),
+                                  look);
+  }
+
+  /// The failure of all, which is this member's unless another one failed first.
+  [[nodiscard]] std::string blame(Communicator& control, const std::exception& error) const {
+    const auto rank = static_cast<std::size_t>(host_.rank());
+    const Unavailable own("{}: {}", describe(host_.rank(), host_.members()[rank]), error.what());
+    control.abort(own);
+    return control.failure().value_or(own).what();
+  }
+
+  static void require_all_connected(const std::vector<std::array<char, 512>>& failures) {
+    for (const std::array<char, 512>& failure : failures) {
+      if (failure.front() != '\0') throw Unavailable("NCCL did not connect the members: {}", failure.data());
+    }
+  }
+
+  Communicator& host_;
+  Device device_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> make_communicators(
+    std::span<const std::unique_ptr<Communicator>> hosts, std::span<const Device> devices) {
+  if (hosts.empty() || hosts.size() != devices.size()) {
+    throw InvalidArgument("{} seats for {} GPUs; give each GPU a seat of its own", hosts.size(),
+                          devices.size());
+  }
+  if (hosts.front()->options().reproducible) {
+    throw Unavailable("reproducible = true was asked for, and NCCL keeps no order of summation");
+  }
+  std::vector<std::unique_ptr<Communicator>> seats(hosts.size());
+  std::vector<std::exception_ptr> errors(hosts.size());
+  const auto connect = [&](std::size_t index) {
+    try {
+      seats[index] = Connection(*hosts[index], devices[index]).make();
+    } catch (...) {
+      errors[index] = std::current_exception();
+    }
+  };
+  // The members meet, so each needs a thread.
+  std::vector<std::thread> threads;
+  for (std::size_t index = 1; index < hosts.size(); ++index) threads.emplace_back(connect, index);
+  connect(0);
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+  return seats;
+}
+
+}  // namespace cohort::nccl

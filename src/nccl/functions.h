@@ -1,0 +1,39 @@
+// NCCL's functions that Cohort uses, as a table of pointers: nothing links the library.
+#pragma once
+
+#include <nccl.h>
+
+namespace cohort::nccl {
+
+static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 1), "Cohort needs NCCL 2.18.1 or newer");
+
+// Each of these is in every library that is as new as the header.
+#define COHORT_NCCL_FUNCTIONS(USE) \
+  USE(ncclGetVersion)              \
+  USE(ncclGetUniqueId)             \
+  USE(ncclGetErrorString)          \
+  USE(ncclGetLastError)            \
+  USE(ncclCommInitRankConfig)      \
+  USE(ncclCommSplit)               \
+  USE(ncclCommGetAsyncError)       \
+  USE(ncclCommFinalize)            \
+  USE(ncclCommDestroy)             \
+  USE(ncclCommAbort)               \
+  USE(ncclGroupStart)              \
+  USE(ncclGroupEnd)                \
+  USE(ncclAllReduce)               \
+  USE(ncclReduce)                  \
+  USE(ncclBroadcast)               \
+  USE(ncclAllGather)               \
+  USE(ncclReduceScatter)           \
+  USE(ncclSend)                    \
+  USE(ncclRecv)
+
+struct Functions {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): it declares a name
+#define COHORT_NCCL_POINTER(function) decltype(&::function) function = nullptr;
+  COHORT_NCCL_FUNCTIONS(COHORT_NCCL_POINTER)
+#undef COHORT_NCCL_POINTER
+};
+
+}  // namespace cohort::nccl

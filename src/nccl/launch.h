@@ -1,0 +1,18 @@
+// What NCCL does for each kind of call. Data that is only moved goes as bytes, whatever its dtype;
+// what NCCL has no collective for goes as sends and receives within one group.
+#pragma once
+
+#include <nccl.h>
+
+#include <cohort/collective/collective_call.h>
+
+namespace cohort::nccl {
+
+/// Whether NCCL can carry a call that moves something. It has no 16-bit integers to reduce, and no
+/// messages that may pass collectives.
+[[nodiscard]] bool can_carry(const CollectiveCall& call) noexcept;
+
+/// Puts the call of member `rank` of `size` on `stream`; within a group of NCCL's calls.
+void launch(const CollectiveCall& call, int rank, int size, ncclComm_t comm, cudaStream_t stream);
+
+}  // namespace cohort::nccl

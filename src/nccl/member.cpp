@@ -1,0 +1,386 @@
+#include "member.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <new>
+
+#include <fmt/format.h>
+
+#include <cohort/base/config.h>
+#include <cohort/base/log.h>
+#include <cohort/cuda/event.h>
+
+#include "launch.h"
+
+namespace cohort::nccl {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Between two looks at what may have gone wrong elsewhere.
+constexpr auto kBetweenLooks = 1ms;
+/// Who waits for a GPU looks so often before it naps.
+constexpr int kSpins = 200;
+constexpr auto kNap = 20us;
+/// After the deadline, who is late itself says so; the others give it this much time to.
+constexpr auto kTimeToOwnUp = 1s;
+/// How long the end of a communicator may take before it is ended by force.
+constexpr auto kTimeToFinalize = 10s;
+
+bool is_message(const CollectiveCall& call) {
+  return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive;
+}
+
+/// Whether the call itself is the host's, and not only the agreement on it.
+bool is_of_the_host(const CollectiveCall& call) {
+  return call.device == DeviceKind::kCpu || !can_carry(call);
+}
+
+bool moves_something(const CollectiveCall& call) {
+  return call.counts.empty() ? call.elements > 0
+                             : std::ranges::any_of(call.counts, [](std::size_t count) { return count > 0; });
+}
+
+}  // namespace
+
+struct Member::Operation {
+  enum class State { kQueued, kLaunched, kEnded, kFailed };
+
+  Operation(const CollectiveCall& borrowed, EventPool& pool)
+      : events(pool), call(borrowed), ready(pool.take()), done(pool.take()) {}
+  ~Operation() {
+    events.give_back(std::move(ready));
+    events.give_back(std::move(done));
+  }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  EventPool& events;
+  const OwnedCall call;
+  cuda::Event ready;  ///< the computation has come to the call
+  cuda::Event done;
+  std::uint64_t number = 0;
+  Clock::time_point launched;
+  std::optional<Error> error;                ///< once it has failed
+  std::atomic<State> state{State::kQueued};  ///< set with the member's lock
+  std::atomic<bool> dropped{false};          ///< nobody holds its Work
+};
+
+class Member::InFlight final : public Work::State {
+ public:
+  InFlight(std::shared_ptr<Member> member, std::shared_ptr<Operation> operation)
+      : member_(std::move(member)), operation_(std::move(operation)) {}
+  ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+
+  void wait() override { member_->wait(*operation_); }
+  [[nodiscard]] bool done() noexcept override { return member_->done(*operation_); }
+
+ private:
+  std::shared_ptr<Member> member_;
+  std::shared_ptr<Operation> operation_;
+};
+
+Member::Member(MemberParts parts)
+    : parts_(std::move(parts)),
+      stream_(parts_.device, cuda::Stream::Priority::kHigh),
+      events_(parts_.device),
+      rank_(parts_.control->rank()),
+      size_(parts_.control->size()) {}
+
+Member::~Member() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  if (failure_) return;
+  try {
+    parts_.comm->finalize(Deadline::after(kTimeToFinalize));
+  } catch (const Error& error) {
+    log::warning("{}: NCCL's communicator was ended by force: {}", who(), error.what());
+  }
+}
+
+std::string Member::who() const {
+  return describe(rank_, parts_.control->members()[static_cast<std::size_t>(rank_)]);
+}
+
+std::chrono::duration<double> Member::timeout(const CollectiveCall& call) const {
+  if (call.timeout_seconds) return std::chrono::duration<double>(*call.timeout_seconds);
+  const std::optional<double> own = parts_.control->options().timeout_seconds;
+  return own ? std::chrono::duration<double>(*own) : config().collective_timeout();
+}
+
+void Member::require_usable() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw_error(failure_->code(), failure_->what(), failure_->origin());
+}
+
+bool Member::nothing_is_queued() {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty();
+}
+
+std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
+  auto operation = std::make_shared<Operation>(call, events_);
+  if (!is_of_the_host(call)) operation->ready.record(cuda::compute_stream(parts_.device));
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw_error(failure_->code(), failure_->what(), failure_->origin());
+  in_flight_.push_back(operation);
+  return operation;
+}
+
+void Member::run(const CollectiveCall& call) {
+  if (is_message(call) || !nothing_is_queued()) return start(call).wait();
+  if (is_of_the_host(call)) {
+    require_usable();
+    return run_on_host(call);
+  }
+  const std::shared_ptr<Operation> operation = add(call);
+  launch(*operation);
+  wait(*operation);
+}
+
+Work Member::start(const CollectiveCall& call) {
+  require_usable();
+  if (is_message(call)) return parts_.messages->start_checked(call);
+  std::shared_ptr<Operation> operation = add(call);
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(operation);
+    if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+  }
+  changed_.notify_all();
+  return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
+}
+
+void Member::serve() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const std::shared_ptr<Operation> operation = queue_.front();
+    lock.unlock();
+    launch(*operation);
+    lock.lock();
+    queue_.pop_front();
+  }
+}
+
+void Member::run_on_host(const CollectiveCall& call) {
+  const std::lock_guard lock(on_host_);
+  ++calls_;
+  parts_.control->run_checked(call);
+}
+
+void Member::launch(Operation& operation) {
+  const CollectiveCall& call = operation.call.get();
+  bool has_ended = true;
+  try {
+    require_usable();
+    if (is_of_the_host(call)) {
+      run_on_host(call);
+    } else {
+      {
+        const std::lock_guard lock(on_host_);
+        operation.number = calls_++;
+        parts_.control->agree(call);
+      }
+      if (moves_something(call)) {
+        has_ended = false;
+        stream_.wait(operation.ready);
+        parts_.comm->launch(
+            [&](ncclComm_t comm) { nccl::launch(call, rank_, size_, comm, stream_.handle()); },
+            Deadline::after(timeout(call)), [this] { look_around(); });
+        operation.done.record(stream_);
+      }
+    }
+  } catch (const std::exception&) {
+    return fail_by_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  if (operation.state == Operation::State::kFailed) return;
+  operation.launched = Clock::now();
+  operation.state = has_ended ? Operation::State::kEnded : Operation::State::kLaunched;
+  changed_.notify_all();
+}
+
+void Member::wait(Operation& operation) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return operation.state != Operation::State::kQueued; });
+  }
+  for (int spins = 0; !poll(operation); ++spins) {
+    if (spins < kSpins)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kNap);
+  }
+  const std::lock_guard lock(mutex_);
+  if (operation.error)
+    throw_error(operation.error->code(), operation.error->what(), operation.error->origin());
+}
+
+bool Member::done(Operation& operation) {
+  return operation.state != Operation::State::kQueued && poll(operation);
+}
+
+bool Member::poll(Operation& operation) {
+  if (operation.state == Operation::State::kLaunched) {
+    try {
+      if (operation.done.done()) {
+        // A kernel that NCCL has given up ends as well, without a result.
+        parts_.comm->check();
+        const std::lock_guard lock(mutex_);
+        if (operation.state == Operation::State::kLaunched) operation.state = Operation::State::kEnded;
+      } else {
+        look_around();
+        require_in_time(operation);
+        return false;
+      }
+    } catch (const std::exception&) {
+      fail_by_exception();
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase_if(in_flight_, [&](const auto& other) { return other.get() == &operation; });
+  return true;
+}
+
+void Member::look_around() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (Clock::now() - looked_ < kBetweenLooks) return;
+    looked_ = Clock::now();
+  }
+  parts_.comm->check();
+  const std::unique_lock lock(on_host_, std::try_to_lock);
+  if (!lock) return;  // who is there finds out
+  if (const std::optional<Error> error = parts_.control->failure())
+    throw_error(error->code(), error->what(), error->origin());
+}
+
+void Member::require_in_time(const Operation& operation) {
+  const CollectiveCall& call = operation.call.get();
+  const std::chrono::duration<double> allowed = timeout(call);
+  const std::chrono::duration<double> waited = Clock::now() - operation.launched;
+  if (allowed.count() <= 0 || waited < allowed) return;
+  const bool is_late_itself = !operation.ready.done();
+  if (!is_late_itself && waited < allowed + kTimeToOwnUp) return;
+  const std::string name = fmt::format("{} #{}", to_string(call.kind), operation.number);
+  const std::string where =
+      is_late_itself ? fmt::format("the GPU of {} still computes what was queued before the call", who())
+                     : fmt::format(
+                           "all members have called it, and the GPU of {} waits for the "
+                           "others: one of them hangs, or their connection does, or the "
+                           "program starts calls of several communicators in different "
+                           "orders",
+                           who());
+  throw DeadlineExceeded(
+      ErrorOrigin{name, is_late_itself ? rank_ : -1,
+                  is_late_itself ? parts_.control->members()[static_cast<std::size_t>(rank_)].host : ""},
+      fmt::format("{}: {} passed on the GPUs in {}: {}", name, describe_deadline(call, allowed.count()),
+                  describe(call), where));
+}
+
+void Member::fail_by_exception() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::bad_alloc&) {
+    fail(Unavailable("{} is out of memory", who()));
+  } catch (const std::exception& error) {
+    fail(Internal("{}: {}", who(), error.what()));
+  }
+}
+
+void Member::fail(const Error& error) {
+  // The first error of any member counts on all of them.
+  parts_.control->abort(error);
+  const Error first = parts_.control->failure().value_or(error);
+  parts_.messages->abort(first);
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = first;
+    for (const std::shared_ptr<Operation>& operation : in_flight_) {
+      operation->error = first;
+      operation->state = Operation::State::kFailed;
+      failed_.push_back(operation);
+    }
+    in_flight_.clear();
+  }
+  parts_.comm->abort();
+  changed_.notify_all();
+}
+
+void Member::abort(const Error& error) { fail(error); }
+
+std::optional<Error> Member::failure() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return failure_;
+  }
+  try {
+    look_around();
+  } catch (const std::exception&) {
+    fail_by_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+std::optional<MemberParts> Member::split(std::span<const Communicator::Recruit> recruits) {
+  std::optional<int> color;
+  int key = 0;
+  for (const Communicator::Recruit& recruit : recruits) {
+    // A number that no other group has.
+    color = std::min(color.value_or(recruit.rank), recruit.rank);
+    if (recruit.rank == rank_) key = static_cast<int>(&recruit - recruits.data());
+  }
+  MemberParts group{.device = parts_.device};
+  try {
+    {
+      const std::lock_guard lock(on_host_);
+      ++calls_;
+      group.control = parts_.control->split(color, key);
+    }
+    group.messages = parts_.messages->split(color, key);
+    group.comm = parts_.comm->split(color, key, Deadline::after(timeout({})), [this] { look_around(); });
+  } catch (const std::exception&) {
+    fail_by_exception();
+    require_usable();
+  }
+  if (!color) return std::nullopt;
+  return group;
+}
+
+std::shared_ptr<Member::Operation> Member::find_dropped() {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      in_flight_, [](const auto& operation) { return operation->dropped.load(std::memory_order_relaxed); });
+  return found == in_flight_.end() ? nullptr : *found;
+}
+
+void Member::close() {
+  if (std::uncaught_exceptions() > 0) {
+    // This member will not get to the calls that the others make.
+    const MemberInfo& own = parts_.control->members()[static_cast<std::size_t>(rank_)];
+    return fail(Aborted(ErrorOrigin{"", rank_, own.host},
+                        fmt::format("{} left the communicator because of an error", who())));
+  }
+  while (const std::shared_ptr<Operation> dropped = find_dropped()) {
+    try {
+      wait(*dropped);
+    } catch (const Error&) {
+      return;  // nobody asks any more
+    }
+  }
+}
+
+}  // namespace cohort::nccl

@@ -1,0 +1,106 @@
+// A member at work: its communicator of NCCL with a stream of its own, and two on the host, one on which
+// members agree and one for messages. Collectives are launched one after the other, in the order in
+// which they were called: by the caller while nothing is queued, otherwise by the member's thread,
+// since members have to agree before and an asynchronous call does not wait for that.
+//
+// The communicator and each Work co-own it. The first error of any member ends it for all.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <cohort/collective/communicator.h>
+#include <cohort/cuda/stream.h>
+
+#include "comm.h"
+#include "event_pool.h"
+
+namespace cohort::nccl {
+
+/// What a member is made of; `control` and `messages` have the same members as `comm`, and take tensors on
+/// the GPU through the host.
+struct MemberParts {
+  Device device;
+  std::unique_ptr<Communicator> control;
+  std::unique_ptr<Communicator> messages;
+  std::unique_ptr<Comm> comm;
+};
+
+class Member : public std::enable_shared_from_this<Member> {
+ public:
+  explicit Member(MemberParts parts);
+  ~Member();
+
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  [[nodiscard]] const Communicator& control() const noexcept { return *parts_.control; }
+
+  void run(const CollectiveCall& call);
+  [[nodiscard]] Work start(const CollectiveCall& call);
+
+  /// The group of `recruits`, of whom this member is one, or none. Collective over all members, all of
+  /// whom are known to call it; no call may be in flight.
+  [[nodiscard]] std::optional<MemberParts> split(std::span<const Communicator::Recruit> recruits);
+
+  /// Any thread may call it.
+  void abort(const Error& error);
+  [[nodiscard]] std::optional<Error> failure();
+
+  /// The communicator goes. Calls whose Works are still held go on; the others are finished here.
+  void close();
+
+ private:
+  struct Operation;
+  class InFlight;
+  using Clock = std::chrono::steady_clock;
+
+  void require_usable();
+  void run_on_host(const CollectiveCall& call);
+  /// Whether the calling thread may launch: nothing is queued before its call.
+  [[nodiscard]] bool nothing_is_queued();
+  [[nodiscard]] std::shared_ptr<Operation> add(const CollectiveCall& call);
+  void launch(Operation& operation);
+  void serve();
+
+  void wait(Operation& operation);
+  [[nodiscard]] bool done(Operation& operation);
+  /// True once the operation has ended, one way or the other.
+  [[nodiscard]] bool poll(Operation& operation);
+  void look_around();
+  void require_in_time(const Operation& operation);
+  [[nodiscard]] std::shared_ptr<Operation> find_dropped();
+
+  /// Makes `error` the end of all members' calls, unless another one is already.
+  void fail(const Error& error);
+  void fail_by_exception();
+  [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const;
+  [[nodiscard]] std::string who() const;
+
+  const MemberParts parts_;
+  const cuda::Stream stream_;
+  EventPool events_;
+  int rank_;
+  int size_;
+
+  std::mutex on_host_;  ///< who uses `control`
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Operation>> queue_;      ///< not launched yet; the first is being launched
+  std::deque<std::shared_ptr<Operation>> in_flight_;  ///< not known to have ended
+  std::vector<std::shared_ptr<Operation>> failed_;    ///< whose memory other members may still use
+  std::optional<Error> failure_;
+  std::uint64_t calls_ = 0;  ///< on `control`
+  Clock::time_point looked_;
+  bool ending_ = false;
+  std::thread thread_;  ///< started by the first asynchronous call
+};
+
+}  // namespace cohort::nccl

@@ -1,0 +1,60 @@
+// The contract that every Communicator fulfils, with members that are GPUs.
+#include <cohort/nccl/communicator.h>
+
+#include <gmock/gmock.h>
+
+#include "call_options_contract.h"
+#include "collective_contract.h"
+#include "gpu_members.h"
+#include "groups_contract.h"
+
+namespace cohort::testing {
+namespace {
+
+class NcclCommunicators : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (GetParam() > static_cast<int>(cuda::devices().size()))
+      GTEST_SKIP() << "needs " << GetParam() << " GPUs";
+  }
+};
+
+TEST_P(NcclCommunicators, ReduceExactly) { for_each_gpu_member(GetParam(), check_reductions); }
+TEST_P(NcclCommunicators, MoveData) { for_each_gpu_member(GetParam(), check_data_movement); }
+TEST_P(NcclCommunicators, WorkAtEverySize) { for_each_gpu_member(GetParam(), check_sizes_and_memory); }
+TEST_P(NcclCommunicators, PassMessages) { for_each_gpu_member(GetParam(), check_messages); }
+TEST_P(NcclCommunicators, KeepManyInFlight) { for_each_gpu_member(GetParam(), check_async); }
+TEST_P(NcclCommunicators, ReducePackedTensors) { for_each_gpu_member(GetParam(), check_packed); }
+TEST_P(NcclCommunicators, RefuseWrongArguments) { for_each_gpu_member(GetParam(), check_arguments); }
+TEST_P(NcclCommunicators, NameTheOddMember) { for_each_gpu_member(GetParam(), check_mismatch); }
+TEST_P(NcclCommunicators, NameTheMissingMember) {
+  for_each_gpu_member(GetParam(), check_missing, {.timeout_seconds = 0.5});
+}
+TEST_P(NcclCommunicators, TakeTensorsOfTheCpuToo) {
+  for_each_seat_of_gpus(GetParam(), check_arithmetic);
+  for_each_seat_of_gpus(GetParam(), check_data_movement);
+  for_each_seat_of_gpus(GetParam(), check_async);
+}
+TEST_P(NcclCommunicators, AgreeOnWhereTheTensorsAre) {
+  for_each_seat_of_gpus(GetParam(), check_agreement_on_different_calls);
+}
+TEST_P(NcclCommunicators, Split) { for_each_gpu_member(GetParam(), check_split); }
+TEST_P(NcclCommunicators, HaveGroupsBesideEachOther) {
+  for_each_gpu_member(GetParam(), check_groups_beside_each_other);
+}
+TEST_P(NcclCommunicators, KeepErrorsInTheirGroup) {
+  for_each_gpu_member(GetParam(), check_errors_stay_in_their_group);
+}
+TEST_P(NcclCommunicators, NoticeWhoLeavesAGroup) { for_each_gpu_member(GetParam(), check_leaving_a_group); }
+TEST_P(NcclCommunicators, AgreeOnPriorities) {
+  for_each_seat_of_gpus(GetParam(), check_priority_mismatch);
+  for_each_gpu_member(GetParam(), check_order_mismatch);
+}
+TEST_P(NcclCommunicators, HaveDeadlinesForSingleCalls) {
+  for_each_gpu_member(GetParam(), check_shorter_deadline);
+}
+
+INSTANTIATE_TEST_SUITE_P(Members, NcclCommunicators, ::testing::Values(1, 2, 3, 4));
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,199 @@
+// What goes wrong on one GPU, or in NCCL itself, ends in one error on all members, in time.
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
+
+#include <cohort/cuda/stream.h>
+
+#include "gpu_members.h"
+#include "nccl_faults.h"
+#include "thrown.h"
+
+namespace cohort::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int kMembers = 3;
+
+class NcclFaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (static_cast<int>(cuda::devices().size()) < kMembers) GTEST_SKIP() << "needs " << kMembers << " GPUs";
+    if (find_injection() == nullptr) GTEST_SKIP() << "only the stand-in fails when it is told to";
+  }
+};
+
+/// What the members' calls threw, which has to be the same everywhere.
+class Texts {
+ public:
+  void add(std::string text) {
+    const std::lock_guard lock(mutex_);
+    texts_.insert(std::move(text));
+  }
+  [[nodiscard]] std::string only() const {
+    EXPECT_EQ(texts_.size(), 1u) << ::testing::PrintToString(texts_);
+    return texts_.empty() ? "" : *texts_.begin();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> texts_;
+};
+
+void all_reduce(Communicator& communicator) {
+  communicator.all_reduce(Tensor::full({1000}, DType::kFloat32, 1), ReduceOp::kSum);
+}
+
+/// The text that the second of two all-reduces ends in, the same on all members, and the same again for what
+/// they call afterwards. `before_second` is called by each member.
+std::string failure_of_second(
+    ErrorCode code, const CommunicationOptions& options,
+    const std::function<void(Communicator&)>& before_second,
+    const std::function<void()>& in_the_end = [] {}) {
+  Texts texts;
+  for_each_gpu_member(
+      kMembers,
+      [&](Communicator& communicator) {
+        all_reduce(communicator);
+        before_second(communicator);
+        texts.add(message_of(code, [&] { all_reduce(communicator); }));
+        texts.add(message_of(code, [&] { communicator.barrier(); }));
+        ASSERT_TRUE(communicator.failure().has_value());
+        texts.add(communicator.failure()->what());
+        if (communicator.rank() == 1) in_the_end();
+      },
+      options);
+  return texts.only();
+}
+
+TEST_F(NcclFaults, InConnectingAreTheErrorOfAllAndLeaveTheHostAlone) {
+  const auto hosts = make_thread_communicators(kMembers);
+  inject(1, NcclFault::kInitFails);
+  const std::string text = message_of(ErrorCode::kUnavailable, [&] {
+    static_cast<void>(nccl::make_communicators(hosts, first_gpus(kMembers)));
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("member 1 (worker 0"), HasSubstr("unhandled system error"),
+                          HasSubstr("a fault was injected into the meeting")));
+  call_for_each(hosts, [](Communicator& host) { EXPECT_NO_THROW(host.barrier()); });
+}
+
+TEST_F(NcclFaults, OfAMeetingThatNeverEndsAreNoticedInTime) {
+  const auto hosts = make_thread_communicators(kMembers, {.timeout_seconds = 0.5});
+  inject(1, NcclFault::kInitNeverEnds);
+  const std::string text = message_of(ErrorCode::kUnavailable, [&] {
+    static_cast<void>(nccl::make_communicators(hosts, first_gpus(kMembers)));
+  });
+  EXPECT_THAT(text, HasSubstr("did not come to the end of the members' meeting"));
+  call_for_each(hosts, [](Communicator& host) { EXPECT_NO_THROW(host.barrier()); });
+}
+
+TEST_F(NcclFaults, ThatNcclReportsEndTheCallsOfAll) {
+  const std::string text =
+      failure_of_second(ErrorCode::kUnavailable, {.timeout_seconds = 60}, [](Communicator& communicator) {
+        if (communicator.rank() == 1) inject(1, NcclFault::kAsyncError);
+      });
+  EXPECT_THAT(text, AllOf(HasSubstr("remote process exited"), HasSubstr("a fault was injected")));
+}
+
+TEST_F(NcclFaults, OfAGpuThatHangsAreNoticedInTime) {
+  const std::string text = failure_of_second(ErrorCode::kDeadlineExceeded, {.timeout_seconds = 0.3},
+                                             [](Communicator& communicator) {
+                                               if (communicator.rank() == 1)
+                                                 inject(1, NcclFault::kNeverTakesPart);
+                                             });
+  EXPECT_THAT(text, AllOf(HasSubstr("all_reduce #1: deadline of 0.3 s passed on the GPUs"),
+                          HasSubstr("all members have called it")));
+}
+
+TEST_F(NcclFaults, NameWhoseGpuIsBusyElsewhere) {
+  static std::atomic<bool> busy;
+  busy = true;
+  const std::string text = failure_of_second(
+      ErrorCode::kDeadlineExceeded, {.timeout_seconds = 0.3},
+      [](Communicator& communicator) {
+        if (communicator.rank() != 1) return;
+        const auto compute = [](void*) {
+          while (busy) std::this_thread::yield();
+        };
+        EXPECT_EQ(
+            cudaLaunchHostFunc(cuda::compute_stream(Device(DeviceKind::kCuda, 1)).handle(), compute, nullptr),
+            cudaSuccess);
+      },
+      [] { busy = false; });
+  EXPECT_THAT(text, AllOf(HasSubstr("deadline of 0.3 s passed on the GPUs"),
+                          HasSubstr("the GPU of member 1 (worker 0, host"),
+                          HasSubstr("still computes what was queued before the call")));
+}
+
+TEST_F(NcclFaults, EndCallsInFlightAsWell) {
+  Texts texts;
+  for_each_gpu_member(kMembers, [&](Communicator& communicator) {
+    all_reduce(communicator);
+    if (communicator.rank() == 0) inject(0, NcclFault::kAsyncError);
+    std::vector<Work> works;
+    for (int i = 0; i < 3; ++i)
+      works.push_back(communicator.all_reduce_async(Tensor::full({10}, DType::kFloat32, 1), ReduceOp::kSum));
+    for (Work& work : works) texts.add(message_of(ErrorCode::kUnavailable, [&] { work.wait(); }));
+  });
+  EXPECT_THAT(texts.only(), HasSubstr("a fault was injected"));
+}
+
+TEST_F(NcclFaults, AbortReleasesThoseWhoWait) {
+  Texts texts;
+  for_each_gpu_member(kMembers, [&](Communicator& communicator) {
+    all_reduce(communicator);
+    if (communicator.rank() == 2) return communicator.abort(Aborted("replica 2 failed"));
+    texts.add(message_of(ErrorCode::kAborted, [&] { all_reduce(communicator); }));
+  });
+  EXPECT_EQ(texts.only(), "replica 2 failed");
+}
+
+TEST_F(NcclFaults, AMemberThatLeavesByAnExceptionEndsTheCallsOfTheOthers) {
+  auto seats = make_gpu_communicators(kMembers);
+  const std::vector<Device> devices = first_gpus(kMembers);
+  Texts texts;
+  std::vector<std::thread> threads;
+  for (std::size_t index = 0; index < seats.size(); ++index) {
+    threads.emplace_back([&, index] {
+      try {
+        const std::unique_ptr<Communicator> seat = on_gpu(std::move(seats[index]), devices[index]);
+        Work work = seat->all_reduce_async(Tensor::full({10}, DType::kFloat32, 1), ReduceOp::kSum);
+        work.wait();
+        if (index == 2) throw std::runtime_error("something else went wrong");
+        texts.add(message_of(ErrorCode::kAborted, [&] { all_reduce(*seat); }));
+      } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "something else went wrong");
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(texts.only(), HasSubstr("member 2 (worker 0"));
+}
+
+TEST_F(NcclFaults, AWorkOutlivesItsCommunicator) {
+  auto seats = make_gpu_communicators(kMembers);
+  const std::vector<Device> devices = first_gpus(kMembers);
+  std::vector<std::thread> threads;
+  for (std::size_t index = 0; index < seats.size(); ++index) {
+    threads.emplace_back([&, index] {
+      const Tensor tensor = Tensor::full({1000}, DType::kFloat32, 1);
+      std::unique_ptr<Communicator> seat = on_gpu(std::move(seats[index]), devices[index]);
+      Work work = seat->all_reduce_async(tensor, ReduceOp::kSum);
+      seat.reset();
+      work.wait();
+      EXPECT_EQ(tensor.span<float>().back(), kMembers);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace cohort::testing

@@ -1,0 +1,53 @@
+// Runs a function once per member of a communicator of this process's GPUs, each on a thread of its own.
+#pragma once
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <cohort/collective/thread_communicator.h>
+#include <cohort/cuda/devices.h>
+#include <cohort/nccl/communicator.h>
+
+#include "on_gpus.h"
+
+namespace cohort::testing {
+
+/// The first `members` GPUs of this process.
+inline std::vector<Device> first_gpus(int members) {
+  std::vector<Device> devices = cuda::devices();
+  devices.resize(static_cast<std::size_t>(members));
+  return devices;
+}
+
+inline std::vector<std::unique_ptr<Communicator>> make_gpu_communicators(
+    int members, const CommunicationOptions& options = {}) {
+  const auto hosts = make_thread_communicators(members, options);
+  return nccl::make_communicators(hosts, first_gpus(members));
+}
+
+inline void call_for_each(std::span<const std::unique_ptr<Communicator>> seats,
+                          const std::function<void(Communicator&)>& function) {
+  std::vector<std::thread> threads;
+  threads.reserve(seats.size());
+  for (const auto& seat : seats) threads.emplace_back([&function, &seat] { function(*seat); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// The function's tensors are copied to the GPUs and back.
+inline void for_each_gpu_member(int members, const std::function<void(Communicator&)>& function,
+                                const CommunicationOptions& options = {}) {
+  const std::vector<Device> devices = first_gpus(members);
+  auto seats = make_gpu_communicators(members, options);
+  for (std::size_t index = 0; index < seats.size(); ++index)
+    seats[index] = on_gpu(std::move(seats[index]), devices[index]);
+  call_for_each(seats, function);
+}
+
+/// The function's tensors stay where they are.
+inline void for_each_seat_of_gpus(int members, const std::function<void(Communicator&)>& function,
+                                  const CommunicationOptions& options = {}) {
+  call_for_each(make_gpu_communicators(members, options), function);
+}
+
+}  // namespace cohort::testing

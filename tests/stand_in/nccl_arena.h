@@ -1,0 +1,63 @@
+// Where the ranks of a communicator of the NCCL stand-in meet: shared memory with a channel from each
+// rank to each other one, for threads and processes alike. Its name is gone once all have come, or
+// when one that came leaves again.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace nccl_stand_in {
+
+inline constexpr int kMostRanks = 16;
+inline constexpr int kSplitsRemembered = 64;
+
+/// One piece of a message at a time. Shared between processes.
+struct Channel {
+  static constexpr std::size_t kRoom = 16384;
+  std::atomic<std::uint64_t> written;
+  std::atomic<std::uint64_t> read;
+  std::uint64_t bytes;
+  std::array<std::byte, kRoom> data;
+};
+
+/// What a rank says of itself before it arrives.
+struct Introduction {
+  std::array<char, 32> gpu;
+  std::array<char, 64> host;
+};
+
+class Arena {
+ public:
+  Arena(std::string name, int rank, int size, const Introduction& own);
+  ~Arena();
+
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+  [[nodiscard]] bool all_are_here();
+  /// Whether two ranks of one host have the same GPU. Once all are here.
+  [[nodiscard]] bool shares_a_gpu() const;
+
+  [[nodiscard]] Channel& channel(int from, int to) const;
+
+  /// The answer of a rank to split number `split`, 0 before it has come; this one's is set.
+  [[nodiscard]] std::atomic<std::uint64_t>& answer(std::uint64_t split, int rank) const;
+
+ private:
+  struct Header;
+
+  std::string name_;
+  int rank_;
+  int size_;
+  std::size_t bytes_;
+  Header* header_;
+  bool named_ = true;
+};
+
+}  // namespace nccl_stand_in

@@ -1,0 +1,176 @@
+#include "nccl_comm.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "nccl_stand_in.h"
+
+namespace nccl_stand_in {
+namespace {
+
+constexpr std::chrono::milliseconds kNap{1};
+constexpr int kQuestionsPerLaunch = 3;
+
+struct Faults {
+  std::mutex mutex;
+  std::map<int, int> by_rank;
+};
+
+Faults& faults() {
+  static Faults& instance = *new Faults;
+  return instance;
+}
+
+Introduction introduce() {
+  Introduction own{};
+  int device = 0;
+  static_cast<void>(cudaGetDevice(&device));
+  static_cast<void>(cudaDeviceGetPCIBusId(own.gpu.data(), static_cast<int>(own.gpu.size()), device));
+  if (const char* const host = std::getenv("NCCL_HOSTID"))
+    std::snprintf(own.host.data(), own.host.size(), "%s", host);
+  return own;
+}
+
+/// What runs on a stream.
+struct Kernel {
+  std::shared_ptr<State> state;
+  Exchange exchange;
+  int fault = 0;
+
+  void run() const {
+    if (fault == static_cast<int>(NcclFault::kAsyncError)) {
+      const std::lock_guard lock(state->mutex);
+      state->last_error = "a fault was injected";
+      state->failure = ncclRemoteError;
+    }
+    while (fault != 0 && !state->aborted) std::this_thread::sleep_for(kNap);
+    static_cast<void>(exchange.carry_out(*state->arena, state->aborted));
+    --state->running;
+  }
+};
+
+}  // namespace
+
+int take_fault(int rank, std::initializer_list<int> kinds) {
+  const std::lock_guard lock(faults().mutex);
+  const auto found = faults().by_rank.find(rank);
+  if (found == faults().by_rank.end() || std::ranges::count(kinds, found->second) == 0) return 0;
+  const int fault = found->second;
+  faults().by_rank.erase(found);
+  return fault;
+}
+
+}  // namespace nccl_stand_in
+
+using namespace nccl_stand_in;
+
+#pragma GCC visibility push(default)
+extern "C" void nccl_stand_in_inject(int rank, int fault) {
+  const std::lock_guard lock(faults().mutex);
+  faults().by_rank[rank] = fault;
+}
+#pragma GCC visibility pop
+
+ncclComm::~ncclComm() {
+  if (thread.joinable()) thread.join();
+}
+
+void ncclComm::meet(std::string name, int rank, int size, std::function<void()> in_the_end) {
+  const int fault = take_fault(
+      rank, {static_cast<int>(NcclFault::kInitNeverEnds), static_cast<int>(NcclFault::kInitFails)});
+  meeting = true;
+  const Introduction own = introduce();
+  thread = std::thread([=, this, in_the_end = std::move(in_the_end)] {
+    if (fault == static_cast<int>(NcclFault::kInitFails)) {
+      refuse(ncclSystemError, "a fault was injected into the meeting");
+    } else {
+      while (fault != 0 && !state->aborted) std::this_thread::sleep_for(kNap);
+      state->arena = std::make_unique<Arena>(name, rank, size, own);
+      while (!state->aborted && !state->arena->all_are_here()) std::this_thread::sleep_for(kNap);
+      if (!state->aborted && state->arena->shares_a_gpu()) refuse(ncclInvalidUsage, "Duplicate GPU detected");
+    }
+    if (!state->aborted) in_the_end();
+    meeting = false;
+  });
+}
+
+void ncclComm::split(int color, int key, ncclComm_t* group) {
+  if (thread.joinable()) thread.join();
+  meeting = true;
+  const std::uint64_t number = splits++;
+  int device = 0;
+  static_cast<void>(cudaGetDevice(&device));
+  thread = std::thread([=, this] {
+    static_cast<void>(cudaSetDevice(device));
+    const Arena& arena = *state->arena;
+    // Zero is who has not answered, and no color the largest.
+    const auto word = [](int its_color, int its_key) {
+      return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(its_color)) << 32 |
+              static_cast<std::uint32_t>(its_key)) +
+             1;
+    };
+    arena.answer(number, arena.rank()) = word(color, key);
+    std::vector<std::pair<std::uint64_t, int>> members;  // by key, then by rank
+    for (int rank = 0; rank < arena.size(); ++rank) {
+      while (arena.answer(number, rank) == 0) {
+        if (state->aborted) return;
+        std::this_thread::sleep_for(kNap);
+      }
+      const std::uint64_t answer = arena.answer(number, rank) - 1;
+      if (answer >> 32 == static_cast<std::uint32_t>(color)) members.emplace_back(answer, rank);
+    }
+    std::ranges::sort(members);
+    if (color == NCCL_SPLIT_NOCOLOR) {
+      *group = nullptr;
+    } else {
+      const auto own = std::ranges::find(members, arena.rank(), &std::pair<std::uint64_t, int>::second);
+      *group = new ncclComm(blocking);
+      (*group)->meet(arena.name() + "." + std::to_string(number) + "." + std::to_string(color),
+                     static_cast<int>(own - members.begin()), static_cast<int>(members.size()));
+    }
+    meeting = false;
+  });
+}
+
+void ncclComm::launch(Exchange exchange, cudaStream_t stream) {
+  launches.push_back({std::move(exchange), stream});
+  asked = 0;
+  if (!blocking) return;
+  for (Launch& launch : launches) put_on_stream(std::move(launch));
+  launches.clear();
+}
+
+void ncclComm::put_on_stream(Launch launch) {
+  const int fault = take_fault(state->arena->rank(), {static_cast<int>(NcclFault::kNeverTakesPart),
+                                                      static_cast<int>(NcclFault::kAsyncError)});
+  ++state->running;
+  auto kernel = std::make_unique<Kernel>(Kernel{state, std::move(launch.exchange), fault});
+  static_cast<void>(cudaLaunchHostFunc(
+      launch.stream, [](void* data) { std::unique_ptr<Kernel>(static_cast<Kernel*>(data))->run(); },
+      kernel.release()));
+}
+
+bool ncclComm::is_busy() { return meeting || !launches.empty(); }
+
+ncclResult_t ncclComm::progress() {
+  if (meeting) return ncclInProgress;
+  if (state->failure != ncclSuccess) return state->failure;
+  if (!launches.empty()) {
+    if (++asked < kQuestionsPerLaunch) return ncclInProgress;
+    for (Launch& launch : launches) put_on_stream(std::move(launch));
+    launches.clear();
+  }
+  return finalizing && state->running > 0 ? ncclInProgress : ncclSuccess;
+}
+
+ncclResult_t ncclComm::refuse(ncclResult_t result, const std::string& why) {
+  const std::lock_guard lock(state->mutex);
+  state->last_error = why;
+  if (meeting) state->failure = result;
+  return result;
+}

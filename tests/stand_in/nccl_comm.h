@@ -1,0 +1,71 @@
+// A rank's communicator of the NCCL stand-in. What is begun on it is under way for a while: a meeting on
+// a thread, a launch until it has been asked after several times, so that who does not ask is
+// too early.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nccl.h>
+
+#include "nccl_arena.h"
+#include "nccl_exchange.h"
+
+namespace nccl_stand_in {
+
+/// What launches that run, and the thread that meets, share with the communicator, which may go first.
+struct State {
+  std::unique_ptr<Arena> arena;
+  std::atomic<bool> aborted{false};
+  std::atomic<int> running{0};
+  std::atomic<ncclResult_t> failure{ncclSuccess};  ///< for good
+
+  std::mutex mutex;
+  std::string last_error;  ///< with the lock
+};
+
+/// Takes the fault that was injected for `rank`, if it is one of these.
+[[nodiscard]] int take_fault(int rank, std::initializer_list<int> faults);
+
+}  // namespace nccl_stand_in
+
+struct ncclComm {
+  explicit ncclComm(bool is_blocking) : blocking(is_blocking) {}
+  ~ncclComm();
+
+  /// Meets the other ranks on a thread; `in_the_end` is called there once all are here.
+  void meet(
+      std::string name, int rank, int size, std::function<void()> in_the_end = [] {});
+  void split(int color, int key, ncclComm_t* group);
+
+  /// Under way until it has been asked after, or put on the stream at once by one that blocks.
+  void launch(nccl_stand_in::Exchange exchange, cudaStream_t stream);
+  void finalize() { finalizing = true; }
+
+  /// As ncclCommGetAsyncError; moves on what is under way.
+  [[nodiscard]] ncclResult_t progress();
+  [[nodiscard]] bool is_busy();
+  ncclResult_t refuse(ncclResult_t result, const std::string& why);
+
+  const bool blocking;
+  const std::shared_ptr<nccl_stand_in::State> state = std::make_shared<nccl_stand_in::State>();
+
+ private:
+  struct Launch {
+    nccl_stand_in::Exchange exchange;
+    cudaStream_t stream = nullptr;
+  };
+  void put_on_stream(Launch launch);
+
+  std::atomic<bool> meeting{false};
+  std::thread thread;
+  std::vector<Launch> launches;  ///< under way
+  int asked = 0;
+  bool finalizing = false;
+  std::uint64_t splits = 0;
+};

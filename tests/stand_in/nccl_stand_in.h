@@ -1,0 +1,16 @@
+// A stand-in for NCCL's library, for tests on machines without a GPU: the functions that Cohort calls,
+// between threads and processes, over host memory, on the streams of the stand-in for CUDA. Communicators
+// take their time: what a call begins goes on while it is asked for. It shows who waits for whom and who
+// notices what, and nothing about NCCL itself. COHORT_NCCL_LIBRARY names it; it is never installed.
+//
+//   NCCL_STAND_IN_VERSION   the NCCL_VERSION_CODE that it claims; unset: that of its header
+#pragma once
+
+// What goes wrong next, once, for a rank of this process. Tests look the function up in the library.
+enum class NcclFault : int {
+  kInitNeverEnds = 1,   // of the next communicator
+  kInitFails = 2,       // likewise
+  kNeverTakesPart = 3,  // the next launch runs, but reaches nobody
+  kAsyncError = 4,      // the next launch runs, reaches nobody, and the communicator says why
+};
+extern "C" void nccl_stand_in_inject(int rank, int fault);
