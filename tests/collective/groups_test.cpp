@@ -28,7 +28,8 @@ TEST_P(GroupsOfThreads, AreUsedBesideEachOther) {
   for_each_member(GetParam(), check_groups_beside_each_other);
 }
 TEST_P(GroupsOfThreads, KeepTheirMessages) {
-  for_each_member(GetParam(), check_messages_stay_in_their_group);
+  for_each_member(GetParam(),
+                  [](Communicator& communicator) { check_messages_stay_in_their_group(communicator, 3); });
 }
 TEST_P(GroupsOfThreads, NeedEverybodyToSplit) {
   for_each_member(GetParam(), check_split_without_agreement);

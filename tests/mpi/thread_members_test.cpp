@@ -61,7 +61,8 @@ TEST(ThreadMembers, Missing) {
 TEST(ThreadMembers, Groups) {
   on_members(testing::check_split);
   on_members(testing::check_groups_beside_each_other);
-  on_members(testing::check_messages_stay_in_their_group);
+  on_members(
+      [](Communicator& communicator) { testing::check_messages_stay_in_their_group(communicator, 3); });
   on_members(testing::check_split_without_agreement);
   on_members(testing::check_errors_stay_in_their_group);
   on_members(testing::check_leaving_a_group);

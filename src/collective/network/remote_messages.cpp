@@ -49,28 +49,29 @@ Steps RemoteMessages::receive(const CollectiveCall& call) {
   const Wire::Room room = wire_.room(sizeof(Label) + kShortBytes);
   Transport& transport = wire_.transport();
   Label label;
-  std::size_t carried = 0;
-  // A short message to a former group of the same number, which nobody received there, goes by.
+  bool fits = false;
+  // A message to a former group of the same number, which nobody received there, goes by.
   do {
     Transfer first(transport, transport.receive(from, {room.data(), sizeof(Label) + kShortBytes}));
     awaited_[&call] = &first;
     co_await until([&] { return first.done(); });
     awaited_.erase(&call);
     std::memcpy(&label, room.data(), sizeof label);
-    carried = first.bytes() - sizeof label;
+    const std::size_t carried = first.bytes() - sizeof label;
+    const std::size_t bytes = label.elements * size_of(static_cast<DType>(label.dtype));
+    fits = label.generation == generation_ && label.dtype == static_cast<std::uint64_t>(call.dtype) &&
+           label.elements == call.elements;
+    if (fits && carried > 0) std::memcpy(call.output, room.data() + sizeof label, carried);
+    // What does not fit is received all the same, or it would stand in the way of the next message.
+    const Wire::Room waste = fits || bytes == carried ? Wire::Room() : wire_.room(kPieceBytes);
+    for (std::size_t offset = carried; offset < bytes; offset += kPieceBytes) {
+      std::byte* to = fits ? call.output + offset : waste.data();
+      Transfer piece(transport, transport.receive(from, {to, std::min(kPieceBytes, bytes - offset)}));
+      co_await until([&] { return piece.done(); });
+    }
   } while (label.generation != generation_);
-  const auto dtype = static_cast<DType>(label.dtype);
-  const std::size_t bytes = label.elements * size_of(dtype);
-  const bool fits = dtype == call.dtype && label.elements == call.elements;
-  if (fits && carried > 0) std::memcpy(call.output, room.data() + sizeof label, carried);
-  // What does not fit is received all the same, or it would stand in the way of the next message.
-  const Wire::Room waste = fits || bytes == carried ? Wire::Room() : wire_.room(kPieceBytes);
-  for (std::size_t offset = carried; offset < bytes; offset += kPieceBytes) {
-    std::byte* to = fits ? call.output + offset : waste.data();
-    Transfer piece(transport, transport.receive(from, {to, std::min(kPieceBytes, bytes - offset)}));
-    co_await until([&] { return piece.done(); });
-  }
   if (fits) co_return;
+  const auto dtype = static_cast<DType>(label.dtype);
   const MemberInfo& sender = members_[static_cast<std::size_t>(call.root)];
   throw InvalidArgument(
       ErrorOrigin{"receive", call.root, sender.host},
