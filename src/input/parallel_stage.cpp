@@ -32,38 +32,44 @@ void ParallelStage::stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
-  slot_is_free_.notify_all();
+  slot_is_free_.notify();
   for (std::thread& thread : threads_) thread.join();
 }
 
 bool ParallelStage::next(const Take& take) {
-  std::unique_lock lock(mutex_);
-  auto taken = pending_.end();
-  slot_is_done_.wait(lock, [&] {
-    const auto last = keep_order_ && !pending_.empty() ? pending_.begin() + 1 : pending_.end();
-    taken = std::find_if(pending_.begin(), last, [&](std::size_t slot) { return slots_[slot].done; });
-    return taken != last || (source_ended_ && pending_.empty());
+  std::optional<std::size_t> slot;
+  slot_is_done_.wait_until([&] {
+    const std::lock_guard lock(mutex_);
+    slot = take_done_slot();
+    return slot || (source_ended_ && pending_.empty());
   });
-  if (pending_.empty()) return false;
-  const std::size_t slot = *taken;
-  pending_.erase(taken);
-  const std::exception_ptr error = std::exchange(slots_[slot], {}).error;
-  lock.unlock();
-
-  if (!error) take(slot);
-
-  lock.lock();
-  free_.push_back(slot);
-  lock.unlock();
-  slot_is_free_.notify_one();
+  if (!slot) return false;
+  const std::exception_ptr error = std::exchange(slots_[*slot], {}).error;
+  if (!error) take(*slot);
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(*slot);
+  }
+  slot_is_free_.notify();
   if (error) std::rethrow_exception(error);
   return true;
 }
 
+std::optional<std::size_t> ParallelStage::take_done_slot() {
+  const auto last = keep_order_ && !pending_.empty() ? pending_.begin() + 1 : pending_.end();
+  const auto taken =
+      std::find_if(pending_.begin(), last, [&](std::size_t slot) { return slots_[slot].done; });
+  if (taken == last) return std::nullopt;
+  const std::size_t slot = *taken;
+  pending_.erase(taken);
+  return slot;
+}
+
 void ParallelStage::serve() {
   while (true) {
-    const std::size_t slot = read_one();
-    if (slot == slots_.size()) return;
+    const std::optional<std::size_t> read = read_one();
+    if (!read) return;
+    const std::size_t slot = *read;
     std::exception_ptr error;
     if (!slots_[slot].error) {
       try {
@@ -77,14 +83,15 @@ void ParallelStage::serve() {
       if (error) slots_[slot].error = std::move(error);
       slots_[slot].done = true;
     }
-    slot_is_done_.notify_one();
+    slot_is_done_.notify();
   }
 }
 
-std::size_t ParallelStage::read_one() {
+std::optional<std::size_t> ParallelStage::read_one() {
   const std::lock_guard reading(reading_);
-  std::size_t slot = 0;
-  if (!wait_for_free_slot(slot)) return slots_.size();
+  const std::optional<std::size_t> free = wait_for_free_slot();
+  if (!free) return std::nullopt;
+  const std::size_t slot = *free;
   std::exception_ptr error;
   bool ended = false;
   try {
@@ -95,21 +102,25 @@ std::size_t ParallelStage::read_one() {
   const std::lock_guard lock(mutex_);
   if (ended) {
     source_ended_ = true;
-    slot_is_done_.notify_one();  // the consumer may be waiting for an element that will not come
-    return slots_.size();
+    slot_is_done_.notify();  // the consumer may be waiting for an element that will not come
+    return std::nullopt;
   }
   slots_[slot].error = std::move(error);
   pending_.push_back(slot);
   return slot;
 }
 
-bool ParallelStage::wait_for_free_slot(std::size_t& slot) {
-  std::unique_lock lock(mutex_);
-  slot_is_free_.wait(lock, [&] { return stopped_ || source_ended_ || !free_.empty(); });
-  if (stopped_ || source_ended_) return false;
-  slot = free_.back();
-  free_.pop_back();
-  return true;
+std::optional<std::size_t> ParallelStage::wait_for_free_slot() {
+  std::optional<std::size_t> slot;
+  slot_is_free_.wait_until([&] {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || source_ended_) return true;
+    if (free_.empty()) return false;
+    slot = free_.back();
+    free_.pop_back();
+    return true;
+  });
+  return slot;
 }
 
 }  // namespace cohort::detail

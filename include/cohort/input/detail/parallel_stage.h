@@ -5,14 +5,16 @@
 // The threads live as long as the stage. Destroying it waits for what they are doing just then.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
+
+#include <cohort/base/event_count.h>
 
 namespace cohort::detail {
 
@@ -48,19 +50,22 @@ class ParallelStage {
   };
 
   void serve();
-  /// Reads into a free slot and returns it; `slots_.size()` when there is no more to do.
-  [[nodiscard]] std::size_t read_one();
-  [[nodiscard]] bool wait_for_free_slot(std::size_t& slot);
+  /// Reads into a free slot and returns it; nothing when there is no more to do.
+  [[nodiscard]] std::optional<std::size_t> read_one();
+  /// Nothing when none is needed any more.
+  [[nodiscard]] std::optional<std::size_t> wait_for_free_slot();
+  /// Of the next element, or with any order of any element, if there is one. `mutex_` is held.
+  [[nodiscard]] std::optional<std::size_t> take_done_slot();
   void stop();
 
   Read read_;
   Work work_;
   bool keep_order_;
 
+  EventCount slot_is_free_;
+  EventCount slot_is_done_;
   std::mutex reading_;  // held while reading, and taken before `mutex_`
   std::mutex mutex_;    // guards what follows
-  std::condition_variable slot_is_free_;
-  std::condition_variable slot_is_done_;
   std::vector<Slot> slots_;
   std::vector<std::size_t> free_;
   std::deque<std::size_t> pending_;  // not yet taken, in the order of reading
