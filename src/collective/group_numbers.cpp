@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <cohort/base/error.h>
+
 namespace cohort {
 namespace {
 
@@ -31,6 +33,11 @@ std::optional<GroupName> GroupOffer::name() const {
 }
 
 void GroupOffer::take(const GroupName& name) {
+  if (name.generation <= latest_generation_ || (free_[word_of(name.number)] & bit_of(name.number)) == 0) {
+    throw WrongContext(
+        "split: two threads of this member made groups over nodes at the same time; a member splits a "
+        "communicator and the groups that descend from it one after the other");
+  }
   free_[word_of(name.number)] &= ~bit_of(name.number);
   latest_generation_ = name.generation;
 }

@@ -146,7 +146,7 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
   std::optional<CommunicationScope> scope;
   if (workers() > 1) scope.emplace(workers_communicator(), CommunicationOptions{}, structures.value());
   std::optional<WorkersTurn> turn;
-  if (!requests.empty()) turn.emplace(*this);
+  if (!requests.empty()) turn.emplace(*this, options.timeout_seconds);
   const std::vector<Components> leaves = cross_device_ops_->batch_reduce(op, requests, options);
   if (turn) turn->end();
 

@@ -10,11 +10,12 @@ constexpr std::uint64_t kTurnOfWorkers = 0x776f726b65727321;
 
 }  // namespace
 
-WorkersTurn::WorkersTurn(StrategyExtended& strategy) {
+WorkersTurn::WorkersTurn(StrategyExtended& strategy, std::optional<double> timeout_seconds) {
   if (strategy.workers() == 1 || strategy.local_replicas() == 1) return;
   barriers_.reserve(static_cast<std::size_t>(strategy.local_replicas()));
   for (int replica = 0; replica < strategy.local_replicas(); ++replica)
-    barriers_.push_back(strategy.communicator(replica).barrier_async({.layout = kTurnOfWorkers}));
+    barriers_.push_back(strategy.communicator(replica).barrier_async(
+        {.timeout_seconds = timeout_seconds, .layout = kTurnOfWorkers}));
 }
 
 void WorkersTurn::end() {

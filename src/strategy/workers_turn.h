@@ -6,6 +6,7 @@
 // the collective, and fails at once, on both sides, where somebody's replicas call something else.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <cohort/collective/work.h>
@@ -16,8 +17,8 @@ class StrategyExtended;
 
 class WorkersTurn {
  public:
-  /// Says that this worker is about to make a collective of the workers.
-  explicit WorkersTurn(StrategyExtended& strategy);
+  /// Says that this worker is about to make a collective of the workers, which has this deadline.
+  explicit WorkersTurn(StrategyExtended& strategy, std::optional<double> timeout_seconds = {});
 
   /// To be called when the collective has ended.
   /// @throws InvalidArgument when it met a collective of replicas, naming the members that differ.

@@ -97,6 +97,17 @@ TEST(GroupsBetweenNodes, AreSoManyAtATime) {
   });
 }
 
+TEST(GroupNumbers, AreNotTakenTwiceByGroupsThatAreMadeAtTheSameTime) {
+  GroupNumbers numbers(GroupOffer::kNumbers);
+  const GroupName name = numbers.offer().name().value();
+  numbers.take(name);
+  const auto taking = [&](const GroupName& other) { return [&numbers, other] { numbers.take(other); }; };
+  EXPECT_THAT(taking(name), ThrowsMessage<WrongContext>(HasSubstr("at the same time")));
+  EXPECT_THROW(taking({.number = name.number, .generation = name.generation + 5})(), WrongContext);
+  EXPECT_THROW(taking({.number = name.number + 1, .generation = name.generation})(), WrongContext);
+  EXPECT_NO_THROW(taking(numbers.offer().name().value())());
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, GroupsBetweenNodes,
                          ::testing::Values(Layout{2, 1}, Layout{2, 2}, Layout{3, 1}, Layout{2, 3},
                                            Layout{3, 2}),

@@ -40,6 +40,7 @@ TEST(WorkerDevices, UpdateVariables) { check_updates(session(), devices()); }
 
 TEST(WorkerDevices, AreReleasedWhenAReplicaFails) { check_failing_replica(session(), devices()); }
 TEST(WorkerDevices, AreReleasedWhenAMergeFails) { check_failing_merge(session(), devices()); }
+TEST(WorkerDevices, WaitAsLongAsACallWants) { check_deadline_of_a_call(session(), devices()); }
 TEST(WorkerDevices, AreToldOfAWorkerThatIsAhead) { check_worker_ahead(session(), devices()); }
 TEST(WorkerDevices, AreToldWhoCouldNotMakeACollective) { check_unmade_collective(session(), devices()); }
 TEST(WorkerDevices, OfOneWorkerMayDifferWithoutAHang) { check_replicas_that_differ(session(), devices()); }

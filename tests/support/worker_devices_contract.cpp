@@ -1,9 +1,11 @@
 #include "worker_devices_contract.h"
 
+#include <chrono>
 #include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -293,6 +295,17 @@ void check_worker_ahead(Bootstrap& worker, int devices) {
   EXPECT_THAT(
       call, ::testing::ThrowsMessage<Error>(AllOf(HasSubstr("members disagree"), HasSubstr("(worker 0, "))));
   static_cast<void>(worker.exchange(""));
+}
+
+void check_deadline_of_a_call(Bootstrap& worker, int devices) {
+  if (worker.size() == 1) return;
+  constexpr double kShort = 0.2;
+  const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = kShort}, cpu_devices(devices));
+  StrategyExtended& extended = strategy.extended();
+  static_cast<void>(worker.exchange(""));
+  if (worker.rank() == 0) std::this_thread::sleep_for(std::chrono::duration<double>(3 * kShort));
+  EXPECT_NO_THROW(
+      static_cast<void>(extended.reduce_to("sum", 1.0, extended.destinations(), {.timeout_seconds = 60})));
 }
 
 void check_failing_merge(Bootstrap& worker, int devices) {

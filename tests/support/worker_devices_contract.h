@@ -21,6 +21,9 @@ void check_input(Bootstrap& worker, int devices);
 /// The first worker is in a collective of the workers, the others' replicas in one of their own.
 void check_worker_ahead(Bootstrap& worker, int devices);
 
+/// A reduction that may take longer than the strategy's other calls waits for a worker that is late.
+void check_deadline_of_a_call(Bootstrap& worker, int devices);
+
 /// The last replica of all throws; everybody else is released, in collectives of replicas and of workers.
 void check_failing_replica(Bootstrap& worker, int devices);
 void check_failing_merge(Bootstrap& worker, int devices);

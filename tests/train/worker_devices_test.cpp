@@ -40,6 +40,7 @@ TEST_P(WorkerDevices, Train) { on_every_worker(check_optimizers); }
 TEST_P(WorkerDevices, ShareTheInput) { on_every_worker(check_input); }
 TEST_P(WorkerDevices, AreReleasedWhenAReplicaFails) { on_every_worker(check_failing_replica); }
 TEST_P(WorkerDevices, AreReleasedWhenAMergeFails) { on_every_worker(check_failing_merge); }
+TEST_P(WorkerDevices, WaitAsLongAsACallWants) { on_every_worker(check_deadline_of_a_call); }
 TEST_P(WorkerDevices, AreToldOfAWorkerThatIsAhead) { on_every_worker(check_worker_ahead); }
 TEST_P(WorkerDevices, AreToldWhoCouldNotMakeACollective) { on_every_worker(check_unmade_collective); }
 

@@ -126,9 +126,11 @@ class Communicator {
   /// Divides the members into groups. Those of one `color` get a communicator of their own, in the order
   /// of `key`, and of their ranks here where keys are equal; who passes no color takes part in the call and
   /// gets null. Collective over all members, and blocking. A group keeps this communicator's options and
-  /// nothing else of it: both are used, fail and go independently of each other.
+  /// nothing else of it: both are used, fail and go independently of each other. But over several nodes, a
+  /// member splits a communicator and the groups that descend from it one after the other.
   /// @throws as any collective; Unavailable on the whole group when a member has no memory for its seat, or
-  /// when one of several nodes has members that are in 511 such groups already.
+  /// when one of several nodes has members that are in 511 such groups already, or as many as MPI's tags can
+  /// tell apart; WrongContext when the member makes another such group at the same time.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
 
   /// What a member wants the others of its group to know.

@@ -31,6 +31,7 @@ class GroupOffer {
   /// Nothing when no number is left.
   [[nodiscard]] std::optional<GroupName> name() const;
 
+  /// @throws WrongContext when another group was named since this was offered: it may have the same number.
   void take(const GroupName& name);
   void give_back(int number);
 
@@ -39,7 +40,8 @@ class GroupOffer {
   std::uint64_t latest_generation_ = 0;
 };
 
-/// What a member has, for the communicator and all groups that descend from it. Thread-safe.
+/// What a member has, for the communicator and all groups that descend from it. Thread-safe, for groups go
+/// on any thread; they are made one at a time.
 class GroupNumbers {
  public:
   explicit GroupNumbers(std::int64_t end) : offer_(end) {}

@@ -35,9 +35,9 @@ std::shared_ptr<node::Outside> Bridge::split(std::span<const int> ranks, const G
   const std::optional<GroupName> name = offer.name();
   if (!name) {
     throw Unavailable(
-        "split: the members of this group over {} nodes have no number left in common; they are in up to {} "
-        "groups "
-        "over nodes each, of which some must go first",
+        "split: the members of this group over {} nodes have no number left in common: each can be in {} "
+        "groups over nodes, or as many as the network can tell apart, and a failed group counts for good; "
+        "some must go first",
         nodes, GroupOffer::kNumbers - 1);
   }
   const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());

@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 /// Those who wait look around once per millisecond, but may have been put off their core.
 constexpr auto kTimeToAnswer = 500ms;
 
-/// How long an urgent call waits before it looks for a disagreement about its priority. Notes cost an MPI
-/// communicator when theirs goes, so calls that are merely slow shall send none.
+/// How long an urgent call waits before it looks for a disagreement about its priority. Notes cost MPI
+/// its communicators, and a group its number, for good, so calls that are merely slow shall send none.
 constexpr auto kTimeToMeet = 300ms;
 
 constexpr std::string_view kAsk = "ask";

@@ -14,7 +14,8 @@ namespace cohort::node {
 inline constexpr std::chrono::milliseconds kProbeBudget{25};
 
 /// Makes the seat's tuning table, the same on all members: member 0's if it knows one for groups of this
-/// shape, what is built in where members outnumber cores, and otherwise what a probe finds. All members are in the same call, of which this is a part.
+/// shape, what is built in where members outnumber cores, and otherwise what a probe finds. All members are
+/// in the same call, of which this is a part.
 [[nodiscard]] Steps agree_on_tuning(Seat& seat);
 
 }  // namespace cohort::node
