@@ -79,14 +79,20 @@ void require_own_tasks(std::span<const WorkerInfo> workers, std::span<const std:
 
 }  // namespace
 
-RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view roles)
-    : RoleClusterResolver(session, [&] { return place_by(roles, session); }) {}
+RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view roles) {
+  take_place(session, [&] { return place_by(roles, session); });
+}
 
-RoleClusterResolver::RoleClusterResolver(Bootstrap& session, const ClusterResolver& description)
-    : RoleClusterResolver(session, [&] { return place_by(description); }) {}
+RoleClusterResolver::RoleClusterResolver(Bootstrap& session, const ClusterResolver& description) {
+  take_place(session, [&] { return place_by(description); });
+}
 
-RoleClusterResolver::RoleClusterResolver(Bootstrap& session,
-                                         const std::function<ClusterPlace()>& find_place) {
+RoleClusterResolver::RoleClusterResolver(
+    Bootstrap& session, const std::function<std::unique_ptr<ClusterResolver>()>& make_description) {
+  take_place(session, [&] { return place_by(*make_description()); });
+}
+
+void RoleClusterResolver::take_place(Bootstrap& session, const std::function<ClusterPlace()>& find_place) {
   std::string complaint;
   try {
     place_ = find_place();

@@ -1,5 +1,7 @@
 #include "roles.h"
 
+#include <memory>
+
 #include <cohort/base/error.h>
 #include <cohort/launch/tf_config_cluster_resolver.h>
 
@@ -17,7 +19,7 @@ Roles::Roles(cohort::Bootstrap& session, const std::string& list) : is_chief_(se
     }
   };
   if (list == "TF_CONFIG")
-    resolve(cohort::TfConfigClusterResolver());
+    resolve([] { return std::make_unique<cohort::TfConfigClusterResolver>(); });
   else
     resolve(list);
   is_chief_ = resolver_->bootstrap()->is_chief() &&
@@ -32,7 +34,7 @@ Roles::Roles(cohort::Bootstrap& session, const std::string& list) : is_chief_(se
 void Roles::hand_over(std::span<const cohort::Variable> parameters) const {
   if (!way_to_evaluator_) return;
   for (const cohort::Variable& parameter : parameters) {
-    const cohort::Tensor value = parameter.read();
+    const cohort::Tensor value = evaluates() ? parameter.read().clone() : parameter.read();
     way_to_evaluator_->broadcast(value, 0);
     if (evaluates()) parameter.assign(value);
   }

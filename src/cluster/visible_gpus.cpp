@@ -4,8 +4,19 @@
 #include <cctype>
 #include <string_view>
 
+#include <cohort/base/error.h>
+
 namespace cohort {
 namespace {
+
+/// What is no number says nothing: nobody but a warning depends on it.
+std::optional<int> number_of_slurm(const Environment& variables) {
+  try {
+    return number_in(variables, "SLURM_GPUS_ON_NODE");
+  } catch (const InvalidArgument&) {
+    return std::nullopt;
+  }
+}
 
 bool is_gpu(std::string_view entry) {
   if (entry.starts_with("GPU-") || entry.starts_with("MIG-")) return true;
@@ -16,7 +27,7 @@ bool is_gpu(std::string_view entry) {
 
 std::optional<int> visible_gpus(const Environment& variables) {
   const auto found = variables.find("CUDA_VISIBLE_DEVICES");
-  if (found == variables.end()) return number_in(variables, "SLURM_GPUS_ON_NODE");
+  if (found == variables.end()) return number_of_slurm(variables);
   const std::string_view list = found->second;
   int count = 0;
   for (std::size_t begin = 0; begin <= list.size();) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/log.h>
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/device/device_runtime.h>
 #include <cohort/device/topology.h>

@@ -1,6 +1,9 @@
 // Roles of the ranks of a job: who trains with whom.
 #include <cohort/launch/role_cluster_resolver.h>
 
+#include <memory>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,6 +55,22 @@ TEST(Roles, AStrategyWithoutParameterServersRefusesThem) {
         [&] { const MultiWorkerMirroredStrategy strategy(roles); },
         ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("MultiWorkerMirroredStrategy"), HasSubstr("'ps'"))));
   }
+}
+
+TEST(Roles, WhatOneProcessCannotReadIsTheErrorOfAll) {
+  const int odd = ranks() - 1;
+  const auto make = [&]() -> std::unique_ptr<ClusterResolver> {
+    const bool is_odd = session().rank() == odd;
+    return std::make_unique<TfConfigClusterResolver>(
+        TfConfigOptions{},
+        Environment{
+            {"TF_CONFIG",
+             is_odd ? "{" : R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0}})"}});
+  };
+  EXPECT_THAT(
+      [&] { const RoleClusterResolver roles(session(), make); },
+      ThrowsMessage<InvalidArgument>(AllOf(
+          HasSubstr(describe(session().workers()[static_cast<std::size_t>(odd)])), HasSubstr("TF_CONFIG"))));
 }
 
 /// TF_CONFIG of each process, the last rank being the chief.

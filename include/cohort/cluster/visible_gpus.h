@@ -8,8 +8,8 @@
 namespace cohort {
 
 /// As many as CUDA_VISIBLE_DEVICES lists, which counts up to the first entry that is neither a number nor a
-/// GPU's identifier, or as SLURM_GPUS_ON_NODE says; nothing where neither is set.
-/// @throws InvalidArgument when the latter is no number.
+/// GPU's identifier, or as SLURM_GPUS_ON_NODE says; nothing where neither is set, or
+/// the latter is no number.
 [[nodiscard]] std::optional<int> visible_gpus(const Environment& variables = process_environment());
 
 }  // namespace cohort

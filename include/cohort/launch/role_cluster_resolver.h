@@ -36,6 +36,11 @@ class RoleClusterResolver final : public ClusterResolver {
   /// cluster, or with a cluster of their own.
   RoleClusterResolver(Bootstrap& session, const ClusterResolver& description);
 
+  /// The same, of a description that is made here: what a process cannot read of its own, such as a malformed
+  /// TF_CONFIG, is the error of all of them.
+  RoleClusterResolver(Bootstrap& session,
+                      const std::function<std::unique_ptr<ClusterResolver>()>& make_description);
+
   [[nodiscard]] ClusterSpec cluster_spec() const override { return place_.spec; }
   [[nodiscard]] std::optional<std::string> task_type() const override { return place_.task.type; }
   [[nodiscard]] std::optional<int> task_id() const override { return place_.task.id; }
@@ -44,7 +49,7 @@ class RoleClusterResolver final : public ClusterResolver {
   [[nodiscard]] Bootstrap* bootstrap() const override { return group_.get(); }
 
  private:
-  RoleClusterResolver(Bootstrap& session, const std::function<ClusterPlace()>& find_place);
+  void take_place(Bootstrap& session, const std::function<ClusterPlace()>& find_place);
 
   ClusterPlace place_;
   std::unique_ptr<Bootstrap> group_;
