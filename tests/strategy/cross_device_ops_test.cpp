@@ -306,10 +306,10 @@ class PackSizes final : public AllReduceCrossDeviceOps {
 
  private:
   [[nodiscard]] bool fits(std::span<const Device> /*devices*/) const override { return true; }
-  void all_reduce(std::span<const Tensor> parts, int pack) const override {
+  void all_reduce(std::span<const Tensor> parts, int pack) override {
     packs_.emplace_back(pack, parts.front().elements());
   }
-  mutable std::vector<std::pair<int, std::size_t>> packs_;
+  std::vector<std::pair<int, std::size_t>> packs_;
 };
 
 TEST(AllReduceCrossDeviceOps, CutPacksOfEqualElementCountsAcrossTensors) {
