@@ -107,7 +107,7 @@ TEST(Digits, AgreesOnTheLossHoweverReplicasAreSpread) {
 }
 
 TEST(Digits, EvaluatesBesideTheTraining) {
-  const TemporaryFile file;
+  const TemporaryFile file(".json");
   const Outcome outcome =
       run_digits(4, fmt::format("--roles evaluator=1,worker=3 --epochs 3 --json {}", file.path()));
   ASSERT_EQ(outcome.status, 0) << outcome.output;
