@@ -1,4 +1,7 @@
 // How a dataset is divided among workers, which are threads here.
+#include <string>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cohort/input/distribute.h>
@@ -36,11 +39,13 @@ TEST(ShardByData, DealsThePartsOfABatchToTheWorkersInTurn) {
 
 TEST(ShardByData, RefusesWorkersThatReadDifferentDatasets) {
   for_each_worker(3, [](Bootstrap& worker) {
+    const bool is_odd = worker.rank() == 1;
     const auto strategy = worker_strategy(worker, 1);
-    const auto distributed = strategy.distribute_dataset(range_dataset(worker.rank() == 1 ? 9 : 8).batch(2));
+    const auto distributed = strategy.distribute_dataset(range_dataset(is_odd ? 9 : 8).batch(2));
+    const std::string own = fmt::format("worker {} has {} batches", worker.rank(), is_odd ? 5 : 4);
     EXPECT_THAT([&] { static_cast<void>(distributed.begin()); },
                 ThrowsMessage<InvalidArgument>(
-                    AllOf(HasSubstr("one worker reads 4 batches, another 5"), HasSubstr("kOff"))));
+                    AllOf(HasSubstr(own), HasSubstr("between 4 and 5"), HasSubstr("kOff"))));
   });
 }
 
