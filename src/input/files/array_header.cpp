@@ -13,8 +13,10 @@ namespace {
 /// Nothing when there are 2^63 or more. A row counts even where there are none.
 std::optional<std::uint64_t> bytes_of(const ArrayHeader& header) {
   auto bytes = static_cast<std::int64_t>(size_of(header.dtype));
-  for (auto extent = header.extents.rbegin(); extent != header.extents.rend(); ++extent) {
-    if (*extent < 0 || __builtin_mul_overflow(bytes, *extent, &bytes)) return std::nullopt;
+  // The rows last, so that no rows do not hide how large one would be.
+  for (std::size_t axis = header.extents.size(); axis-- > 0;) {
+    const std::int64_t extent = header.extents[axis];
+    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
   }
   return static_cast<std::uint64_t>(bytes);
 }

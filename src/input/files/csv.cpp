@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 namespace cohort {
 namespace {
@@ -50,7 +51,7 @@ class CsvTensorRows final : public ElementIterator<Tensor> {
 
 class CsvTensorFormat final : public detail::FileFormat<Tensor> {
  public:
-  explicit CsvTensorFormat(const CsvOptions& options) : options_(options) {
+  explicit CsvTensorFormat(CsvOptions options) : options_(std::move(options)) {
     detail::check_csv_options(options_, std::nullopt);
   }
 

@@ -114,7 +114,7 @@ class NpzFile {
     // The elements move only where the header is of an odd length.
     const std::size_t start = end - end % size_of(header.dtype);
     std::memmove(bytes.data() + start, bytes.data() + end, bytes.size() - end);
-    const Tensor array = Tensor::wrap(buffer, start, shape, header.dtype);
+    Tensor array = Tensor::wrap(buffer, start, shape, header.dtype);
     if (header.byte_order != std::endian::native) swap_bytes(array);
     require_valid_elements(array, place, end);
     return array;
