@@ -49,9 +49,8 @@ bool overlap(const Identities& a, const Identities& b) {
 std::vector<Device> share_of(std::span<const Device> devices, int local_rank, int local_workers) {
   const auto count = static_cast<int>(devices.size());
   if (count < local_workers) return {devices[static_cast<std::size_t>(local_rank % count)]};
-  const int share = count / local_workers;
-  const auto own =
-      devices.subspan(static_cast<std::size_t>(local_rank * share), static_cast<std::size_t>(share));
+  const std::size_t share = devices.size() / static_cast<std::size_t>(local_workers);
+  const auto own = devices.subspan(static_cast<std::size_t>(local_rank) * share, share);
   return {own.begin(), own.end()};
 }
 

@@ -11,7 +11,6 @@
 namespace cohort::testing {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -42,6 +41,7 @@ Numbers between(double begin, double end) {
 
 TEST_P(InputCases, Case014_TwoEpochsOfArrayPairs) {
   std::vector<Tensor> rows;
+  rows.reserve(6);
   for (int row = 0; row < 6; ++row) rows.push_back(Tensor::from({row * 1.0, row * 2.0}));
   const auto dataset = make_dataset(std::tuple(rows, Tensor::from({10.0, 11.0, 12.0, 13.0, 14.0, 15.0})));
   auto steps = strategy_.distribute_dataset(dataset.batch(6).repeat(2)).iterate();

@@ -1,6 +1,8 @@
 // Datasets that are distributed: how batches are split, and what else there is to ask of them.
 #include "input.h"
 
+#include <numeric>
+
 namespace cohort::conformance {
 namespace {
 
@@ -64,7 +66,7 @@ Dataset<std::tuple<Named, Tensor>> named_pairs() {
 }
 
 Tensor plus_100(const Tensor& batch) {
-  const Tensor result = batch.clone();
+  Tensor result = batch.clone();
   for (std::int64_t& element : result.span<std::int64_t>()) element += 100;
   return result;
 }
@@ -111,8 +113,8 @@ void add_transformed(std::vector<Scenario>& scenarios) {
                                "END"};
                          }}}});
   scenarios.push_back({"input/from_tensor_slices_2d", [](const Layout& l) {
-                         std::vector<double> values;
-                         for (int i = 0; i < 10; ++i) values.push_back(i);
+                         std::vector<double> values(10);
+                         std::iota(values.begin(), values.end(), 0);
                          const Tensor matrix = tensor(std::move(values), {5, 2});
                          return distributed(l, Dataset<Tensor>::from_tensor_slices(matrix).batch(3));
                        }});
@@ -130,8 +132,8 @@ void add_transformed(std::vector<Scenario>& scenarios) {
   scenarios.push_back(
       {"input/unbatched_vector",
        [](const Layout& l) {
-         std::vector<double> values;
-         for (int i = 0; i < 12; ++i) values.push_back(i);
+         std::vector<double> values(12);
+         std::iota(values.begin(), values.end(), 0);
          return distributed(l, Dataset<Tensor>::from_tensor_slices(tensor(std::move(values), {3, 4})));
        },
        {{"mirrored3", kBalanced, [](const Layout& l) { return balanced_steps(l, 12, 4); }}}});
