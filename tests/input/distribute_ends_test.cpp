@@ -14,7 +14,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
 
 /// Worker w counts to `counts[w]`, in batches of 2. The number is known beforehand, or not.

@@ -38,7 +38,7 @@ Tensor read(const std::string& text, const CsvOptions& options = {}) {
   return read_csv(file.path(), options);
 }
 
-auto reading(const std::string& text, CsvOptions options = {}) {
+auto reading(const std::string& text, const CsvOptions& options = {}) {
   return [text, options] { return read(text, options); };
 }
 

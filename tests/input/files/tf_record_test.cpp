@@ -23,7 +23,7 @@ void write_records(const std::string& path, const std::vector<std::string>& reco
 class TfRecord : public ::testing::Test {
  protected:
   [[nodiscard]] std::string write(const std::vector<std::string>& records) const {
-    const std::string path = folder_.path("records");
+    std::string path = folder_.path("records");
     write_records(path, records);
     return path;
   }
@@ -69,9 +69,11 @@ TEST_F(TfRecord, LiesInTheMappedFile) {
 
 TEST_F(TfRecord, MayBeLongerThanAnyWindow) {
   std::vector<std::string> records;
-  for (int i = 0; i < 40; ++i)
-    records.push_back(
-        std::string(static_cast<std::size_t>(i) * 9973 * 20 % 3'000'000, static_cast<char>('a' + i % 26)));
+  records.reserve(40);
+  for (int i = 0; i < 40; ++i) {
+    records.emplace_back(static_cast<std::size_t>(i) * 9973 * 20 % 3'000'000,
+                         static_cast<char>('a' + i % 26));
+  }
   EXPECT_EQ(texts_of(tf_record_dataset({write(records)})), records);
 }
 
