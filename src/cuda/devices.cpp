@@ -22,6 +22,7 @@ const calls::DeviceCount& found() {
 
 std::vector<Device> devices() {
   std::vector<Device> list;
+  list.reserve(static_cast<std::size_t>(found().count));
   for (int index = 0; index < found().count; ++index) list.emplace_back(DeviceKind::kCuda, index);
   return list;
 }
