@@ -120,9 +120,9 @@ Tensor stack(std::span<const Tensor> rows) {
   return result;
 }
 
-Tensor sum_along(const Tensor& placed, std::span<const int> axes) {
-  const Tensor tensor = placed.on_host();
-  const Shape& shape = tensor.shape();
+Tensor sum_along(const Tensor& tensor, std::span<const int> axes) {
+  const Tensor values = tensor.on_host();
+  const Shape& shape = values.shape();
   const std::vector<bool> summed = mark_axes(shape, axes);
   std::vector<std::int64_t> kept;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -137,12 +137,12 @@ Tensor sum_along(const Tensor& placed, std::span<const int> axes) {
     stride *= static_cast<std::size_t>(shape.extents()[axis]);
   }
 
-  Tensor result = Tensor::zeros(Shape(kept), is_floating(tensor.dtype()) ? DType::kFloat64 : DType::kInt64);
-  visit_dtype(tensor.dtype(), [&]<class T>(std::type_identity<T>) {
-    if (is_floating(tensor.dtype()))
-      add_along<T, double>(tensor, strides, result.span<double>());
+  Tensor result = Tensor::zeros(Shape(kept), is_floating(values.dtype()) ? DType::kFloat64 : DType::kInt64);
+  visit_dtype(values.dtype(), [&]<class T>(std::type_identity<T>) {
+    if (is_floating(values.dtype()))
+      add_along<T, double>(values, strides, result.span<double>());
     else
-      add_along<T, std::int64_t>(tensor, strides, result.span<std::int64_t>());
+      add_along<T, std::int64_t>(values, strides, result.span<std::int64_t>());
   });
   return result;
 }
