@@ -128,6 +128,7 @@ TEST(GpuTensor, IsPackedWithOthers) {
   std::vector<Tensor> tensors;
   for (std::int64_t i = 0; i < 150; ++i) tensors.push_back(counting(i % 5).to(kGpu));
   std::vector<Tensor> copies;
+  copies.reserve(tensors.size());
   for (const Tensor& tensor : tensors) copies.push_back(Tensor::zeros(tensor.shape(), tensor.dtype(), kGpu));
   copy_each(tensors, copies);
   for (std::size_t i = 0; i < tensors.size(); ++i) EXPECT_TRUE(bitwise_equal(copies[i], tensors[i])) << i;

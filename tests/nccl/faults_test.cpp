@@ -139,6 +139,7 @@ TEST_F(NcclFaults, EndCallsInFlightAsWell) {
     all_reduce(communicator);
     if (communicator.rank() == 0) inject(0, NcclFault::kAsyncError);
     std::vector<Work> works;
+    works.reserve(3);
     for (int i = 0; i < 3; ++i)
       works.push_back(communicator.all_reduce_async(Tensor::full({10}, DType::kFloat32, 1), ReduceOp::kSum));
     for (Work& work : works) texts.add(message_of(ErrorCode::kUnavailable, [&] { work.wait(); }));
