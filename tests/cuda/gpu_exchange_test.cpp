@@ -20,7 +20,7 @@ Tensor full(float value) { return Tensor::full({100}, DType::kFloat32, value, kG
 
 /// What another library reads from a tensor that it was given, on its stream.
 Tensor read_by(const Stream& stream, const DLManagedTensor& managed) {
-  const Tensor result = pinned({100}, DType::kFloat32);
+  Tensor result = pinned({100}, DType::kFloat32);
   const Tensor view = Tensor::wrap(
       std::make_shared<const Buffer>(static_cast<std::byte*>(managed.dl_tensor.data), 400, kGpu, nullptr), 0,
       {100}, DType::kFloat32);

@@ -46,6 +46,8 @@ using namespace gpu_stand_in;
 #pragma GCC visibility push(default)
 extern "C" {
 
+// What compiled kernels call by these names.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 void** __cudaRegisterFatBinary(void*) {
   static void* handle = nullptr;
   return &handle;
@@ -65,6 +67,7 @@ cudaError_t __cudaGetKernel(cudaKernel_t*, const void*) { return cudaErrorNotSup
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t) {
   return cudaErrorNotSupported;
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 cudaError_t cudaLaunchKernel(const void* function, dim3 blocks, dim3 threads, void** arguments, std::size_t,
                              cudaStream_t stream) {

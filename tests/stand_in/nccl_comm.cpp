@@ -77,15 +77,15 @@ extern "C" void nccl_stand_in_inject(int rank, int fault) {
 #pragma GCC visibility pop
 
 ncclComm::~ncclComm() {
-  if (thread.joinable()) thread.join();
+  if (thread_.joinable()) thread_.join();
 }
 
-void ncclComm::meet(std::string name, int rank, int size, std::function<void()> in_the_end) {
+void ncclComm::meet(const std::string& name, int rank, int size, std::function<void()> in_the_end) {
   const int fault = take_fault(
       rank, {static_cast<int>(NcclFault::kInitNeverEnds), static_cast<int>(NcclFault::kInitFails)});
-  meeting = true;
+  meeting_ = true;
   const Introduction own = introduce();
-  thread = std::thread([=, this, in_the_end = std::move(in_the_end)] {
+  thread_ = std::thread([=, this, in_the_end = std::move(in_the_end)] {
     if (fault == static_cast<int>(NcclFault::kInitFails)) {
       refuse(ncclSystemError, "a fault was injected into the meeting");
     } else {
@@ -95,17 +95,17 @@ void ncclComm::meet(std::string name, int rank, int size, std::function<void()> 
       if (!state->aborted && state->arena->shares_a_gpu()) refuse(ncclInvalidUsage, "Duplicate GPU detected");
     }
     if (!state->aborted) in_the_end();
-    meeting = false;
+    meeting_ = false;
   });
 }
 
 void ncclComm::split(int color, int key, ncclComm_t* group) {
-  if (thread.joinable()) thread.join();
-  meeting = true;
-  const std::uint64_t number = splits++;
+  if (thread_.joinable()) thread_.join();
+  meeting_ = true;
+  const std::uint64_t number = splits_++;
   int device = 0;
   static_cast<void>(cudaGetDevice(&device));
-  thread = std::thread([=, this] {
+  thread_ = std::thread([=, this] {
     static_cast<void>(cudaSetDevice(device));
     const Arena& arena = *state->arena;
     // Zero is who has not answered, and no color the largest.
@@ -133,16 +133,16 @@ void ncclComm::split(int color, int key, ncclComm_t* group) {
       (*group)->meet(arena.name() + "." + std::to_string(number) + "." + std::to_string(color),
                      static_cast<int>(own - members.begin()), static_cast<int>(members.size()));
     }
-    meeting = false;
+    meeting_ = false;
   });
 }
 
 void ncclComm::launch(Exchange exchange, cudaStream_t stream) {
-  launches.push_back({std::move(exchange), stream});
-  asked = 0;
+  launches_.push_back({std::move(exchange), stream});
+  asked_ = 0;
   if (!blocking) return;
-  for (Launch& launch : launches) put_on_stream(std::move(launch));
-  launches.clear();
+  for (Launch& launch : launches_) put_on_stream(std::move(launch));
+  launches_.clear();
 }
 
 void ncclComm::put_on_stream(Launch launch) {
@@ -155,22 +155,22 @@ void ncclComm::put_on_stream(Launch launch) {
       kernel.release()));
 }
 
-bool ncclComm::is_busy() { return meeting || !launches.empty(); }
+bool ncclComm::is_busy() { return meeting_ || !launches_.empty(); }
 
 ncclResult_t ncclComm::progress() {
-  if (meeting) return ncclInProgress;
+  if (meeting_) return ncclInProgress;
   if (state->failure != ncclSuccess) return state->failure;
-  if (!launches.empty()) {
-    if (++asked < kQuestionsPerLaunch) return ncclInProgress;
-    for (Launch& launch : launches) put_on_stream(std::move(launch));
-    launches.clear();
+  if (!launches_.empty()) {
+    if (++asked_ < kQuestionsPerLaunch) return ncclInProgress;
+    for (Launch& launch : launches_) put_on_stream(std::move(launch));
+    launches_.clear();
   }
-  return finalizing && state->running > 0 ? ncclInProgress : ncclSuccess;
+  return finalizing_ && state->running > 0 ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t ncclComm::refuse(ncclResult_t result, const std::string& why) {
   const std::lock_guard lock(state->mutex);
   state->last_error = why;
-  if (meeting) state->failure = result;
+  if (meeting_) state->failure = result;
   return result;
 }

@@ -40,12 +40,12 @@ struct ncclComm {
 
   /// Meets the other ranks on a thread; `in_the_end` is called there once all are here.
   void meet(
-      std::string name, int rank, int size, std::function<void()> in_the_end = [] {});
+      const std::string& name, int rank, int size, std::function<void()> in_the_end = [] {});
   void split(int color, int key, ncclComm_t* group);
 
   /// Under way until it has been asked after, or put on the stream at once by one that blocks.
   void launch(nccl_stand_in::Exchange exchange, cudaStream_t stream);
-  void finalize() { finalizing = true; }
+  void finalize() { finalizing_ = true; }
 
   /// As ncclCommGetAsyncError; moves on what is under way.
   [[nodiscard]] ncclResult_t progress();
@@ -62,10 +62,10 @@ struct ncclComm {
   };
   void put_on_stream(Launch launch);
 
-  std::atomic<bool> meeting{false};
-  std::thread thread;
-  std::vector<Launch> launches;  ///< under way
-  int asked = 0;
-  bool finalizing = false;
-  std::uint64_t splits = 0;
+  std::atomic<bool> meeting_{false};
+  std::thread thread_;
+  std::vector<Launch> launches_;  ///< under way
+  int asked_ = 0;
+  bool finalizing_ = false;
+  std::uint64_t splits_ = 0;
 };

@@ -20,7 +20,7 @@ Queues& queues() {
 
 /// With the lock.
 std::shared_ptr<LateQueue> make_queue(int device) {
-  const auto queue = std::make_shared<LateQueue>(device);
+  auto queue = std::make_shared<LateQueue>(device);
   std::erase_if(queues().all, [](const auto& known) { return known.expired(); });
   queues().all.push_back(queue);
   return queue;
