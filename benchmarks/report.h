@@ -2,8 +2,8 @@
 // and JSON for programs, all from the same rows. Used by rank 0 alone.
 #pragma once
 
-#include <iosfwd>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -56,6 +56,17 @@ void write_dispatch(Format format, std::ostream& stream, const Environment& envi
 /// The same of what the input pipeline delivers.
 void write_input(Format format, std::ostream& stream, const Environment& environment,
                  const InputResult& result);
+
+/// Writes a report that is whole already, with the one of the three functions that `format` names.
+template <class Table, class Csv, class Json>
+void write_whole(Format format, std::ostream& stream, Table&& table, Csv&& csv, Json&& json) {
+  switch (format) {
+    case Format::kTable: table(); break;
+    case Format::kCsv: csv(); break;
+    case Format::kJson: json(); break;
+  }
+  stream.flush();
+}
 
 /// Three significant digits where that takes no more than seven characters, and never an exponent.
 [[nodiscard]] std::string three_digits(double value);

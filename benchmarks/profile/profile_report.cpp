@@ -78,12 +78,9 @@ void write_table(std::ostream& stream, const Environment& environment, const Pro
 
 void write_profile(Format format, std::ostream& stream, const Environment& environment,
                    const ProfileResult& result) {
-  switch (format) {
-    case Format::kTable: write_table(stream, environment, result); break;
-    case Format::kCsv: write_csv(stream, result); break;
-    case Format::kJson: write_json(stream, environment, result); break;
-  }
-  stream.flush();
+  write_whole(
+      format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
+      [&] { write_json(stream, environment, result); });
 }
 
 }  // namespace cohort::bench

@@ -24,7 +24,6 @@ StrategyLayout layout_of(Bootstrap* bootstrap, const CommunicationOptions& optio
                         .devices = std::move(devices),
                         .worker = bootstrap->rank(),
                         .workers = bootstrap->size(),
-                        .local_rank = bootstrap->self().local_rank,
                         .bootstrap = bootstrap,
                         .connect = [=] { return bootstrap->make_communicators(options, replicas); }};
   if (replicas > 1) layout.connect_workers = [=] { return bootstrap->make_communicator(options); };

@@ -163,7 +163,8 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
 
 std::unique_ptr<ReplicaTeam> StrategyExtended::make_team() const {
   const std::vector<Core> cores = allowed_cores();
-  if (local_replicas() > std::ssize(cores) && layout_.local_rank == 0)
+  const bool is_first_on_node = layout_.bootstrap == nullptr || layout_.bootstrap->self().local_rank == 0;
+  if (local_replicas() > std::ssize(cores) && is_first_on_node)
     say_once_that_cores_are_shared(layout_.name, local_replicas(), cores.size());
   return std::make_unique<ReplicaTeam>(split_cores(cores, local_replicas()));
 }

@@ -1,12 +1,14 @@
 // Stages with threads of their own: map in parallel, prefetch, interleave that reads ahead.
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <latch>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
+#include <cohort/value/device_scope.h>
 
 #include "batches.h"
 
@@ -185,6 +187,45 @@ TEST(Prefetch, ReadsWhileTheConsumerIsBusy) {
   const auto elements = dataset.prefetch(2).node()->iterate(Pass(0));
   EXPECT_TRUE(elements->next());
   all_read.wait();  // nobody asks for the others
+}
+
+void work_for(std::chrono::microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) continue;
+}
+
+TEST(Prefetch, ReadsWhereItPays) {
+  constexpr int kMostElements = 1'000'000;
+  std::atomic<bool> slow = false;  // the source, and the consumer
+  std::atomic<bool> by_consumer = false;
+  std::atomic<bool> saw_a_scope = false;
+  std::int64_t elements_read = 0;  // of whoever reads
+  const auto consumer = std::this_thread::get_id();
+  const auto dataset =
+      Dataset<Tensor>::from_tensors(Tensor::scalar<std::int64_t>(1)).repeat().map([&](const Tensor& element) {
+        if (slow) work_for(std::chrono::microseconds(200));
+        by_consumer = std::this_thread::get_id() == consumer;
+        if (current_device()) saw_a_scope = true;
+        return Tensor::scalar(element.item<std::int64_t>() * elements_read++);
+      });
+  const DeviceScope scope(Device::cpu(1));
+  const auto elements = dataset.prefetch(2).node()->iterate(Pass(0));
+  std::int64_t taken = 0;
+  const auto take_until = [&](bool consumer_reads) {
+    for (int element = 0; element < kMostElements && by_consumer != consumer_reads; ++element) {
+      ASSERT_EQ(elements->next()->item<std::int64_t>(), taken++);
+      if (slow) work_for(std::chrono::microseconds(200));
+    }
+    ASSERT_EQ(by_consumer, consumer_reads);
+  };
+  for (int round = 0; round < 3; ++round) {
+    slow = false;
+    take_until(true);  // a thread would cost more than it saves
+    EXPECT_EQ(elements_read, taken);
+    slow = true;
+    take_until(false);
+  }
+  EXPECT_FALSE(saw_a_scope);
 }
 
 TEST(Threads, EndWhenTheConsumerStopsEarly) {

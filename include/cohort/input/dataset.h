@@ -163,7 +163,8 @@ class Dataset {
   /// iterated, naming the file when it cannot be written, or is no complete cache of such elements.
   [[nodiscard]] Dataset cache(std::string path) const;
 
-  /// Up to `elements` elements are read ahead by a thread of the iterator.
+  /// Up to `elements` elements are read ahead by a thread of the iterator, unless the source or the consumer
+  /// turns out to be too quick for that to pay (20 us): then they are read when they are asked for.
   /// @throws InvalidArgument for fewer than 1.
   [[nodiscard]] Dataset prefetch(std::int64_t elements) const;
 

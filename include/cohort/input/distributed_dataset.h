@@ -136,7 +136,7 @@ DistributedIterator<Element> DistributedDataset<Element>::iterate_at(const Datas
       own = std::make_unique<detail::FetchedParts<Element>>(std::move(own), places);
     if (options_.per_replica_buffer_size > 0) {
       own = std::make_unique<detail::Prefetched<detail::LocalParts<Element>>>(
-          std::move(own), options_.per_replica_buffer_size);
+          std::move(own), options_.per_replica_buffer_size + 1);
     }
     own->skip(position.elements);
     return own;

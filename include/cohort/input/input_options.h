@@ -26,8 +26,8 @@ struct InputOptions {
   /// (see DeviceScope), and what the dataset holds stays there. Needs kPerReplica, and no fetching.
   bool place_dataset_on_device = false;
 
-  /// How many batches per replica are made ahead of the program, on a thread of the iterator. The pipeline's
-  /// functions are called there, one at a time. 0: on the program's own thread when it asks for a step.
+  /// How many batches per replica wait for the program while the pipeline makes one more: a thread of the
+  /// iterator's works ahead as long as that is faster, see Dataset::prefetch. 0: nothing is made ahead.
   int per_replica_buffer_size = 1;
 
   /// @throws InvalidArgument for a negative buffer, and for a placement on devices that contradicts the rest.

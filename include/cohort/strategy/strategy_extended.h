@@ -40,7 +40,6 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
-  int local_rank = 0;              ///< this worker's number on its node
   Bootstrap* bootstrap = nullptr;  ///< to the other workers; null for a process on its own
 
   /// Where the single copy of each variable lives; absent: a component on each of `devices`.

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/input/detail/parallel_stage.h>
+#include <cohort/input/detail/read_ahead.h>
 #include <cohort/input/detail/transformation_node.h>
 
 namespace cohort::detail {
@@ -21,29 +21,28 @@ class Prefetched final : public ElementIterator<Element> {
       : source_(std::move(source)), buffer_(static_cast<std::size_t>(elements)) {}
 
   std::optional<Element> next() override {
-    if (!stage_) start();
+    if (!reader_) start();
     std::optional<Element> element;
-    if (!stage_->next([&](std::size_t slot) { element = std::exchange(buffer_[slot], std::nullopt); }))
+    if (!reader_->next([&](std::size_t slot) { element = std::exchange(buffer_[slot], std::nullopt); }))
       return std::nullopt;
     return element;
   }
 
   std::int64_t skip(std::int64_t count) override {
-    return stage_ ? ElementIterator<Element>::skip(count) : source_->skip(count);
+    return reader_ ? ElementIterator<Element>::skip(count) : source_->skip(count);
   }
 
  private:
   void start() {
-    const auto read = [this](std::size_t slot) {
+    reader_.emplace(buffer_.size(), [this](std::size_t slot) {
       buffer_[slot] = source_->next();
       return buffer_[slot].has_value();
-    };
-    stage_.emplace(ParallelStageOptions{.slots = buffer_.size()}, read, [](std::size_t) {});
+    });
   }
 
   std::unique_ptr<ElementIterator<Element>> source_;
   std::vector<std::optional<Element>> buffer_;  // by slot
-  std::optional<ParallelStage> stage_;          // last, because its thread uses all of the above
+  std::optional<ReadAhead> reader_;             // last, because its thread uses all of the above
 };
 
 template <class Element>
