@@ -165,8 +165,6 @@ void wait_event(cudaStream_t stream, cudaEvent_t event) {
 
 bool is_idle(cudaStream_t stream) { return COHORT_CUDA_READY(cudaStreamQuery(stream)); }
 
-void synchronize(cudaStream_t stream) { COHORT_CUDA(cudaStreamSynchronize(stream)); }
-
 cudaEvent_t create_event() {
   cudaEvent_t event = nullptr;
   COHORT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -178,7 +176,5 @@ void destroy_event(cudaEvent_t event) noexcept { static_cast<void>(cudaEventDest
 void record(cudaEvent_t event, cudaStream_t stream) { COHORT_CUDA(cudaEventRecord(event, stream)); }
 
 bool is_done(cudaEvent_t event) { return COHORT_CUDA_READY(cudaEventQuery(event)); }
-
-void synchronize(cudaEvent_t event) { COHORT_CUDA(cudaEventSynchronize(event)); }
 
 }  // namespace cohort::cuda::calls

@@ -66,12 +66,10 @@ void launch_kernel(const void* kernel, unsigned blocks, unsigned threads, const 
 void destroy_stream(cudaStream_t stream) noexcept;
 void wait_event(cudaStream_t stream, cudaEvent_t event);
 [[nodiscard]] bool is_idle(cudaStream_t stream);
-void synchronize(cudaStream_t stream);
 
 [[nodiscard]] cudaEvent_t create_event();
 void destroy_event(cudaEvent_t event) noexcept;
 void record(cudaEvent_t event, cudaStream_t stream);
 [[nodiscard]] bool is_done(cudaEvent_t event);
-void synchronize(cudaEvent_t event);
 
 }  // namespace cohort::cuda::calls

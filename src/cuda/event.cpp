@@ -5,6 +5,7 @@
 #include <cohort/cuda/stream.h>
 
 #include "calls.h"
+#include "host_wait.h"
 
 namespace cohort::cuda {
 
@@ -25,6 +26,8 @@ void Event::record(const Stream& stream) const {
 
 bool Event::done() const { return calls::is_done(handle_); }
 
-void Event::synchronize() const { calls::synchronize(handle_); }
+void Event::synchronize() const {
+  wait_on_host(device_, [this] { return done(); });
+}
 
 }  // namespace cohort::cuda

@@ -50,9 +50,10 @@ StagingRing::~StagingRing() {
 
 std::byte* StagingRing::take(std::size_t bytes) {
   if (used_ + bytes > kBlockBytes) {
-    current_ = (current_ + 1) % kBlocks;
+    const std::size_t next = (current_ + 1) % kBlocks;
+    blocks_[next].done.synchronize();
+    current_ = next;
     used_ = 0;
-    blocks_[current_].done.synchronize();
   }
   std::byte* const room = blocks_[current_].memory + used_;
   used_ += bytes;

@@ -33,6 +33,14 @@ OwnStreams& own_streams(Device device) {
   return *slot.streams;
 }
 
+/// An event of the calling thread's for a moment: whoever waits for it waits for the record before.
+const Event& mark(Device device) {
+  thread_local std::vector<std::unique_ptr<Event>> events(devices().size());
+  std::unique_ptr<Event>& event = events[static_cast<std::size_t>(device.index())];
+  if (event == nullptr) event = std::make_unique<Event>(device);
+  return *event;
+}
+
 }  // namespace
 
 Stream::Stream(Device device, Priority priority) : device_(device) {
@@ -48,7 +56,11 @@ void Stream::wait(const Event& event) const { calls::wait_event(handle_, event.h
 
 bool Stream::idle() const { return calls::is_idle(handle_); }
 
-void Stream::synchronize() const { calls::synchronize(handle_); }
+void Stream::synchronize() const {
+  const Event& now = mark(device_);
+  now.record(*this);
+  now.synchronize();
+}
 
 const Stream& compute_stream(Device device) { return own_streams(device).compute; }
 
@@ -59,13 +71,10 @@ void order(const Stream& earlier, const Stream& later) {
 }
 
 void order(Device device, StreamHandle earlier, StreamHandle later) {
-  // A wait is for the record before it, whatever becomes of the event afterwards, so one does for all.
-  thread_local std::vector<std::unique_ptr<Event>> events(devices().size());
-  std::unique_ptr<Event>& reached = events[static_cast<std::size_t>(device.index())];
-  if (reached == nullptr) reached = std::make_unique<Event>(device);
+  const Event& now = mark(device);
   const CurrentDevice current(device);
-  calls::record(reached->handle(), earlier);
-  calls::wait_event(later, reached->handle());
+  calls::record(now.handle(), earlier);
+  calls::wait_event(later, now.handle());
 }
 
 }  // namespace cohort::cuda

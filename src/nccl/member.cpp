@@ -20,8 +20,7 @@ using namespace std::chrono_literals;
 
 /// Between two looks at what may have gone wrong elsewhere.
 constexpr auto kBetweenLooks = 1ms;
-/// Who waits for a GPU looks so often before it naps.
-constexpr int kSpins = 200;
+/// Between two looks at a GPU that is waited for.
 constexpr auto kNap = 20us;
 /// After the deadline, who is late itself says so; the others give it this much time to.
 constexpr auto kTimeToOwnUp = 1s;
@@ -65,6 +64,7 @@ struct Member::Operation {
   std::optional<Error> error;                ///< once it has failed
   std::atomic<State> state{State::kQueued};  ///< set with the member's lock
   std::atomic<bool> dropped{false};          ///< nobody holds its Work
+  bool relied_on = false;                    ///< the computation goes on behind it; with the member's lock
 };
 
 class Member::InFlight final : public Work::State {
@@ -88,9 +88,12 @@ Member::Member(MemberParts parts)
       stream_(parts_.device, cuda::Stream::Priority::kHigh),
       events_(parts_.device),
       rank_(parts_.control->rank()),
-      size_(parts_.control->size()) {}
+      size_(parts_.control->size()) {
+  guards_gpu_.emplace(parts_.device, *this);
+}
 
 Member::~Member() {
+  guards_gpu_.reset();
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -115,9 +118,25 @@ std::chrono::duration<double> Member::timeout(const CollectiveCall& call) const 
   return own ? std::chrono::duration<double>(*own) : config().collective_timeout();
 }
 
+/// The lock is held.
+void Member::throw_failure() {
+  is_owed_ = false;
+  throw_error(failure_->code(), failure_->what(), failure_->origin());
+}
+
 void Member::require_usable() {
   const std::lock_guard lock(mutex_);
-  if (failure_) throw_error(failure_->code(), failure_->what(), failure_->origin());
+  if (failure_) throw_failure();
+}
+
+void Member::require_sound() {
+  // NCCL may have given up what seems to be done; the thread would find that out too late.
+  while (const std::shared_ptr<Operation> first = first_in_flight()) {
+    if (!first->done.done()) break;
+    static_cast<void>(poll(*first));
+  }
+  const std::lock_guard lock(mutex_);
+  if (is_owed_) throw_failure();
 }
 
 bool Member::nothing_is_queued() {
@@ -129,7 +148,8 @@ std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
   auto operation = std::make_shared<Operation>(call, events_);
   if (!is_of_the_host(call)) operation->ready.record(cuda::compute_stream(parts_.device));
   const std::lock_guard lock(mutex_);
-  if (failure_) throw_error(failure_->code(), failure_->what(), failure_->origin());
+  if (failure_) throw_failure();
+  if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
   in_flight_.push_back(operation);
   return operation;
 }
@@ -152,7 +172,6 @@ Work Member::start(const CollectiveCall& call) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(operation);
-    if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
   }
   changed_.notify_all();
   return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
@@ -161,13 +180,35 @@ Work Member::start(const CollectiveCall& call) {
 void Member::serve() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    const std::shared_ptr<Operation> operation = queue_.front();
+    const auto has_work = [this] { return ending_ || !queue_.empty(); };
+    if (in_flight_.empty())
+      changed_.wait(lock, [&] { return has_work() || !in_flight_.empty(); });
+    else
+      changed_.wait_for(lock, kBetweenLooks, has_work);
+    if (ending_ && queue_.empty()) return;
+    if (!queue_.empty()) {
+      const std::shared_ptr<Operation> operation = queue_.front();
+      lock.unlock();
+      launch(*operation);
+      lock.lock();
+      queue_.pop_front();
+    }
     lock.unlock();
-    launch(*operation);
+    tend();
     lock.lock();
-    queue_.pop_front();
+  }
+}
+
+/// What is first on the stream and may have ended; null when that is still to be launched, or nothing.
+std::shared_ptr<Member::Operation> Member::first_in_flight() {
+  const std::lock_guard lock(mutex_);
+  if (in_flight_.empty() || in_flight_.front()->state == Operation::State::kQueued) return nullptr;
+  return in_flight_.front();
+}
+
+void Member::tend() {
+  while (const std::shared_ptr<Operation> first = first_in_flight()) {
+    if (!poll(*first)) return;
   }
 }
 
@@ -180,8 +221,11 @@ void Member::run_on_host(const CollectiveCall& call) {
 void Member::launch(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   bool has_ended = true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (operation.state == Operation::State::kFailed) return;
+  }
   try {
-    require_usable();
     if (is_of_the_host(call)) {
       run_on_host(call);
     } else {
@@ -214,15 +258,13 @@ void Member::wait(Operation& operation) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return operation.state != Operation::State::kQueued; });
   }
-  for (int spins = 0; !poll(operation); ++spins) {
-    if (spins < kSpins)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kNap);
+  {
+    const std::lock_guard lock(mutex_);
+    if (operation.error) throw_failure();
+    if (operation.state == Operation::State::kEnded) return;
+    operation.relied_on = true;
   }
-  const std::lock_guard lock(mutex_);
-  if (operation.error)
-    throw_error(operation.error->code(), operation.error->what(), operation.error->origin());
+  cuda::compute_stream(parts_.device).wait(operation.done);
 }
 
 bool Member::done(Operation& operation) {
@@ -308,6 +350,8 @@ void Member::fail(const Error& error) {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
     failure_ = first;
+    // Before NCCL lets go of the GPU, so that nobody reads what it leaves there.
+    is_owed_ = std::ranges::any_of(in_flight_, [](const auto& operation) { return operation->relied_on; });
     for (const std::shared_ptr<Operation>& operation : in_flight_) {
       operation->error = first;
       operation->state = Operation::State::kFailed;
@@ -360,10 +404,12 @@ std::optional<MemberParts> Member::split(std::span<const Communicator::Recruit> 
   return group;
 }
 
-std::shared_ptr<Member::Operation> Member::find_dropped() {
+/// A call in flight that no Work will be asked about.
+std::shared_ptr<Member::Operation> Member::find_unheld() {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(
-      in_flight_, [](const auto& operation) { return operation->dropped.load(std::memory_order_relaxed); });
+  const auto found = std::ranges::find_if(in_flight_, [](const auto& operation) {
+    return operation->relied_on || operation->dropped.load(std::memory_order_relaxed);
+  });
   return found == in_flight_.end() ? nullptr : *found;
 }
 
@@ -374,13 +420,11 @@ void Member::close() {
     return fail(Aborted(ErrorOrigin{"", rank_, own.host},
                         fmt::format("{} left the communicator because of an error", who())));
   }
-  while (const std::shared_ptr<Operation> dropped = find_dropped()) {
-    try {
-      wait(*dropped);
-    } catch (const Error&) {
-      return;  // nobody asks any more
-    }
+  while (const std::shared_ptr<Operation> unheld = find_unheld()) {
+    while (!done(*unheld)) std::this_thread::sleep_for(kNap);
   }
+  const std::lock_guard lock(mutex_);
+  if (is_owed_) log::error("what {} has computed since is worthless: {}", who(), failure_->what());
 }
 
 }  // namespace cohort::nccl

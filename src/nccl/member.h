@@ -3,6 +3,10 @@
 // which they were called: by the caller while nothing is queued, otherwise by the member's thread,
 // since members have to agree before and an asynchronous call does not wait for that.
 //
+// A call has been waited for when the GPU's compute stream goes on behind it; no thread waits for the GPU.
+// What goes wrong there is found by the member's thread, which looks after everything in flight, and told by
+// the next call, or where the host waits for the GPU.
+//
 // The communicator and each Work co-own it. The first error of any member ends it for all.
 #pragma once
 
@@ -16,6 +20,7 @@
 #include <vector>
 
 #include <cohort/collective/communicator.h>
+#include <cohort/cuda/guard.h>
 #include <cohort/cuda/stream.h>
 
 #include "comm.h"
@@ -32,10 +37,10 @@ struct MemberParts {
   std::unique_ptr<Comm> comm;
 };
 
-class Member : public std::enable_shared_from_this<Member> {
+class Member final : public cuda::Guard, public std::enable_shared_from_this<Member> {
  public:
   explicit Member(MemberParts parts);
-  ~Member();
+  ~Member() override;
 
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
@@ -53,6 +58,8 @@ class Member : public std::enable_shared_from_this<Member> {
   void abort(const Error& error);
   [[nodiscard]] std::optional<Error> failure();
 
+  void require_sound() override;
+
   /// The communicator goes. Calls whose Works are still held go on; the others are finished here.
   void close();
 
@@ -62,12 +69,16 @@ class Member : public std::enable_shared_from_this<Member> {
   using Clock = std::chrono::steady_clock;
 
   void require_usable();
+  [[noreturn]] void throw_failure();
   void run_on_host(const CollectiveCall& call);
   /// Whether the calling thread may launch: nothing is queued before its call.
   [[nodiscard]] bool nothing_is_queued();
   [[nodiscard]] std::shared_ptr<Operation> add(const CollectiveCall& call);
   void launch(Operation& operation);
   void serve();
+  /// Looks after what is in flight, in the order of the stream.
+  void tend();
+  [[nodiscard]] std::shared_ptr<Operation> first_in_flight();
 
   void wait(Operation& operation);
   [[nodiscard]] bool done(Operation& operation);
@@ -75,7 +86,7 @@ class Member : public std::enable_shared_from_this<Member> {
   [[nodiscard]] bool poll(Operation& operation);
   void look_around();
   void require_in_time(const Operation& operation);
-  [[nodiscard]] std::shared_ptr<Operation> find_dropped();
+  [[nodiscard]] std::shared_ptr<Operation> find_unheld();
 
   /// Makes `error` the end of all members' calls, unless another one is already.
   void fail(const Error& error);
@@ -97,10 +108,12 @@ class Member : public std::enable_shared_from_this<Member> {
   std::deque<std::shared_ptr<Operation>> in_flight_;  ///< not known to have ended
   std::vector<std::shared_ptr<Operation>> failed_;    ///< whose memory other members may still use
   std::optional<Error> failure_;
+  bool is_owed_ = false;     ///< somebody counts on what has failed, and does not know
   std::uint64_t calls_ = 0;  ///< on `control`
   Clock::time_point looked_;
   bool ending_ = false;
-  std::thread thread_;  ///< started by the first asynchronous call
+  std::thread thread_;                          ///< started by the first call for the GPU
+  std::optional<cuda::GuardScope> guards_gpu_;  ///< last, for it calls this
 };
 
 }  // namespace cohort::nccl

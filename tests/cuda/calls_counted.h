@@ -30,7 +30,12 @@ inline constexpr std::initializer_list<const char*> kDearCalls{
     "cudaEventCreateWithFlags"};
 
 /// What makes a thread wait for a GPU.
-inline constexpr std::initializer_list<const char*> kWaitingCalls{
-    "cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaMemcpy", "cudaFree"};
+inline constexpr std::initializer_list<const char*> kWaitingCalls{"cudaStreamSynchronize",
+                                                                  "cudaEventSynchronize",
+                                                                  "cudaDeviceSynchronize",
+                                                                  "cudaStreamQuery",
+                                                                  "cudaEventQuery",
+                                                                  "cudaMemcpy",
+                                                                  "cudaFree"};
 
 }  // namespace cohort::testing

@@ -1,14 +1,20 @@
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <gmock/gmock.h>
 
 #include <cuda_runtime_api.h>
 
+#include <cohort/base/error.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
 #include <cohort/cuda/event.h>
+#include <cohort/cuda/guard.h>
 #include <cohort/cuda/stream.h>
+#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 namespace cohort::cuda {
 namespace {
@@ -47,6 +53,39 @@ TEST(Streams, BelongToTheirDevice) {
     EXPECT_EQ(communication_stream(device).device(), device);
     EXPECT_NE(compute_stream(device).handle(), communication_stream(device).handle());
     EXPECT_EQ(&compute_stream(device), &compute_stream(device));
+  }
+}
+
+/// Refuses what is on its GPU, once.
+class Refusal final : public Guard {
+ public:
+  void require_sound() override {
+    if (!is_told_.exchange(true)) throw Aborted("worthless");
+  }
+
+ private:
+  std::atomic<bool> is_told_{false};
+};
+
+TEST(Guards, AreAskedWhereTheHostWaits) {
+  for (const Device device : devices()) {
+    const std::vector<std::function<void()>> waits{
+        [&] { compute_stream(device).synchronize(); },
+        [&] { Event(device).synchronize(); },
+        [&] { synchronize(device); },
+        [&] { static_cast<void>(Tensor::full({3}, DType::kFloat32, 1).to(device).to(Device())); },
+    };
+    for (const auto& wait : waits) {
+      Refusal refusal;
+      {
+        const GuardScope scope(device, refusal);
+        EXPECT_THROW(wait(), Aborted);
+        EXPECT_NO_THROW(wait());
+      }
+      Refusal left;
+      { const GuardScope scope(device, left); }
+      EXPECT_NO_THROW(wait());
+    }
   }
 }
 

@@ -1,7 +1,15 @@
 // The contract that every Communicator fulfils, with members that are GPUs.
 #include <cohort/nccl/communicator.h>
 
+#include <atomic>
+#include <barrier>
+
+#include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
+
+#include <cohort/cuda/current_device.h>
+#include <cohort/cuda/stream.h>
+#include <cohort/device/device_runtime.h>
 
 #include "call_options_contract.h"
 #include "collective_contract.h"
@@ -52,6 +60,32 @@ TEST_P(NcclCommunicators, AgreeOnPriorities) {
 }
 TEST_P(NcclCommunicators, HaveDeadlinesForSingleCalls) {
   for_each_gpu_member(GetParam(), check_shorter_deadline);
+}
+
+TEST_P(NcclCommunicators, LeaveTheWaitingToTheGpus) {
+  std::barrier all_have_returned(GetParam());
+  std::atomic<bool> computing = true;
+  for_each_seat_of_gpus(GetParam(), [&](Communicator& communicator) {
+    const Device gpu(DeviceKind::kCuda, communicator.rank());
+    const cuda::CurrentDevice current(gpu);
+    const auto compute = [](void* computing) {
+      while (*static_cast<std::atomic<bool>*>(computing)) std::this_thread::yield();
+    };
+    const Tensor one = Tensor::full({1000}, DType::kFloat32, 1).to(gpu);
+    Tensor all = Tensor::uninitialized({1000}, DType::kFloat32, gpu);
+    synchronize(gpu);
+    all_have_returned.arrive_and_wait();
+    EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &computing), cudaSuccess);
+    all.copy_from(one);
+    communicator.all_reduce(all, ReduceOp::kSum);
+    Work work = communicator.all_reduce_async(all, ReduceOp::kSum);
+    work.wait();
+    EXPECT_FALSE(work.done());
+    all_have_returned.arrive_and_wait();
+    computing = false;
+    EXPECT_EQ(all.to(Device()).span<float>().back(), GetParam() * GetParam());
+    EXPECT_TRUE(work.done());
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Members, NcclCommunicators, ::testing::Values(1, 2, 3, 4));

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/cuda/stream.h>
+#include <cohort/device/device_runtime.h>
 
 #include "gpu_members.h"
 #include "nccl_faults.h"
@@ -131,6 +132,27 @@ TEST_F(NcclFaults, NameWhoseGpuIsBusyElsewhere) {
   EXPECT_THAT(text, AllOf(HasSubstr("deadline of 0.3 s passed on the GPUs"),
                           HasSubstr("the GPU of member 1 (worker 0, host"),
                           HasSubstr("still computes what was queued before the call")));
+}
+
+TEST_F(NcclFaults, AreToldWhereTheResultIsReadAndOnce) {
+  Texts texts;
+  for_each_seat_of_gpus(
+      kMembers,
+      [&](Communicator& communicator) {
+        const Device gpu = Device(DeviceKind::kCuda, communicator.rank());
+        const Tensor sum = Tensor::full({1000}, DType::kFloat32, 1).to(gpu);
+        communicator.all_reduce(sum, ReduceOp::kSum);
+        EXPECT_EQ(sum.to(Device()).span<float>().back(), kMembers);
+        if (communicator.rank() == 1) inject(1, NcclFault::kNeverTakesPart);
+        communicator.all_reduce(sum, ReduceOp::kSum);
+        texts.add(message_of(ErrorCode::kDeadlineExceeded, [&] { static_cast<void>(sum.to(Device())); }));
+        EXPECT_NO_THROW(static_cast<void>(sum.to(Device())));
+        EXPECT_NO_THROW(synchronize(gpu));
+        texts.add(
+            message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.all_reduce(sum, ReduceOp::kSum); }));
+      },
+      {.timeout_seconds = 0.3});
+  EXPECT_THAT(texts.only(), HasSubstr("all members have called it"));
 }
 
 TEST_F(NcclFaults, EndCallsInFlightAsWell) {

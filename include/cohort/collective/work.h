@@ -3,7 +3,7 @@
 //
 // A Work ends in exactly one of three ways: its result is in place, or it throws the
 // Error that ended the collective, or the deadline passes and the Error names the
-// members that did not arrive.
+// members that did not arrive. On a GPU the result is in place for what is queued there afterwards.
 #pragma once
 
 #include <memory>
@@ -22,12 +22,12 @@ class [[nodiscard]] Work {
 
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  /// Blocks until the collective has ended.
+  /// Blocks until the collective has ended, or until the GPU's compute stream will go on behind its end.
   /// @throws Error of the collective: DeadlineExceeded naming the members that are missing,
   /// InvalidArgument naming the member whose call differs, Unavailable naming who is gone.
   void wait() { state_->wait(); }
 
-  /// True once `wait()` would not block.
+  /// True once the result is in place, or `wait()` throws.
   [[nodiscard]] bool done() const noexcept { return state_->done(); }
 
  private:

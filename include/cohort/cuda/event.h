@@ -37,7 +37,7 @@ class Event {
   /// Whether all of that has been done; true before the first record.
   [[nodiscard]] bool done() const;
 
-  /// Blocks the thread until it has been.
+  /// Blocks the thread until it has been. @throws what the GPU's guards throw.
   void synchronize() const;
 
  private:

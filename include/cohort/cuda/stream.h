@@ -45,7 +45,8 @@ class Stream {
   /// Whether everything queued so far has been done.
   [[nodiscard]] bool idle() const;
 
-  /// Blocks the thread until it has been. @throws Internal with CUDA's text when some of it failed.
+  /// Blocks the thread until it has been. @throws Internal with CUDA's text when some of it failed; what the
+  /// GPU's guards throw.
   void synchronize() const;
 
  private:

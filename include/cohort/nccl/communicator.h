@@ -3,8 +3,10 @@
 // come, end in the same error on all of them as everywhere; NCCL itself would hang.
 //
 // A call takes what was queued on the compute stream of its GPU before it as its input, and runs
-// beside what is queued afterwards. When it has ended, whoever waits for it may queue, or read, what
-// it has made. Tensors of the CPU are welcome too, and take the way of the host; so do messages.
+// beside what is queued afterwards, until it is waited for: then the stream goes on behind it, and the
+// thread goes on at once. What goes wrong on a GPU after that is thrown where the host waits for the GPU
+// (to(cpu), synchronize), or by the next call, whichever comes first; what was computed since is
+// worthless. Tensors of the CPU are welcome too, and take the way of the host; so do messages.
 //
 // Rounding is NCCL's: sums of 16-bit floats are rounded at each step, and `reproducible` is refused. A
 // program with several communicators starts their calls in the same order on all members.
