@@ -40,12 +40,23 @@ int required_number(const Environment& variables, const char* name) {
   return *number_in(variables, name);
 }
 
+/// What `expand` makes of a variable; its errors name the variable.
+template <typename Expand>
+auto expanded(const Environment& variables, const char* name, Expand expand) {
+  const std::string& list = required(variables, name);
+  try {
+    return expand(list);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument("{}: {}", name, error.what());
+  }
+}
+
 /// By rank: the tasks of one host after those of the one before.
 std::vector<Slot> slots_of_step(const Environment& variables, const SlurmOptions& options) {
-  const std::vector<std::string> hosts = expand_host_list(required(variables, "SLURM_STEP_NODELIST"));
+  const std::vector<std::string> hosts = expanded(variables, "SLURM_STEP_NODELIST", expand_host_list);
   std::vector<int> tasks(hosts.size(), options.tasks_per_node.value_or(0));
   if (!options.tasks_per_node)
-    tasks = expand_tasks_per_node(required(variables, "SLURM_STEP_TASKS_PER_NODE"));
+    tasks = expanded(variables, "SLURM_STEP_TASKS_PER_NODE", expand_tasks_per_node);
   if (tasks.size() != hosts.size()) {
     throw InvalidArgument(
         "SLURM_STEP_NODELIST names {} hosts, but SLURM_STEP_TASKS_PER_NODE has the tasks of {}", hosts.size(),

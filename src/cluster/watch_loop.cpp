@@ -271,8 +271,9 @@ void Loop::interrupted_by(int signal) {
   dying_of_ = signal;
   SignalRelay::speak_last_words();  // the fault may have become known after the handler ran
   forward({FrameKind::kInterrupted, options_.rank, signal, {}}, nullptr);
-  if (options_.rank == 0 && !fault_ && own_failure_.empty()) {
-    write_line(fmt::format("cohort: interrupted by {}", signal_name(signal)));
+  if (!fault_ && own_failure_.empty()) {
+    write_line(fmt::format("cohort: {} ends: interrupted by {}", describe_worker(options_.rank),
+                           signal_name(signal)));
   }
   // Open MPI's launcher sends SIGKILL to all as soon as the first process has ended after its
   // SIGTERM. A moment later, all have had the time to speak.

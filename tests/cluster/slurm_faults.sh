@@ -101,7 +101,13 @@ for launcher in srun mpirun; do
   start "time limit, $launcher" "$launcher" --time=1
   scontrol update job="$job" EndTime=now
   within 40 says "DUE TO TIME LIMIT" || fail "the limit does not end the job"
-  ends "^cohort: interrupted by SIGTERM" "$limit_of_workers"
+  ends "^cohort: worker [01] \(.* ends: interrupted by SIGTERM" "$limit_of_workers"
+  # mpirun kills the slow, and what its daemon on the other host hands on is lost, for Slurm ends that, too.
+  if [[ $launcher == srun ]]; then
+    for worker in 0 1 2 3; do
+      says "^cohort: worker $worker \(.* ends: interrupted by SIGTERM" || fail "worker $worker does not say what ends it"
+    done
+  fi
   within "$limit_of_job" is_timed_out || fail "the job does not count as out of time: $(scontrol show job "$job")"
   [[ $(scontrol show job "$job") != *ExitCode=0:0* ]] || fail "the job's status is that of a good one"
 done

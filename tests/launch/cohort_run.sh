@@ -122,6 +122,37 @@ for slurm_signals in no yes; do
   ((status == 41)) || fail "Slurm signals: $slurm_signals: status $status"
 done
 
+echo "signals in bad moments"
+# Read by cohort-run when it starts: it signals itself just before the first command that looks like BEFORE.
+cat >"$scratch/signals_itself" <<'END'
+raise_once() {
+  [[ $BASH_COMMAND == $BEFORE ]] || return 0
+  trap - DEBUG
+  kill "-$RAISED" $$
+}
+if [[ $0 == */cohort-run ]]; then trap raise_once DEBUG; fi
+END
+# signals_itself SIGNAL BEFORE [OPTION...]: the launcher ends by itself, but with status 30.
+signals_itself() {
+  status=0
+  LAUNCHER_DOES='echo $$; for ((i = 0; i < 300; i++)); do sleep 0.1; done; exit 30' \
+    RAISED=$1 BEFORE=$2 BASH_ENV=$scratch/signals_itself \
+    "${pretend[@]}" "$cohort_run" "${@:3}" digits >"$scratch/out" 2>"$scratch/err" || status=$?
+  ((status > 128)) || fail "SIG$1 before '$2' is lost: status $status"
+}
+# Before there is a launcher.
+for signal in INT TERM; do
+  signals_itself "$signal" "trap *USR1"
+  ((status == 128 + $(kill -l "$signal"))) || fail "SIG$signal before the launcher's start: status $status"
+  [[ ! -s $scratch/out ]] || fail "a launcher is started after SIG$signal"
+done
+# While it starts.
+signals_itself TERM "job=*"
+# When cohort-run is about to wait for it.
+SLURM_JOB_ID=7 signals_itself TERM "wait *" --launcher mpirun
+signals_itself USR1 "wait *"
+contains "still waits" "$(<"$scratch/err")"
+
 start 'echo $$; exec sleep 60'
 kill -KILL "$job"
 end_of_job
@@ -131,6 +162,11 @@ for ((i = 0; i < 100; i++)); do
   sleep 0.05
 done
 ((i < 100)) || fail "the launcher outlives cohort-run"
+
+echo "a launcher that ends by itself after the loss of a worker"
+does 'echo "worker 2 (host n1, pid 5) is gone: its process ended" >&2; sleep 1; exit 5' >/dev/null 2>"$scratch/err" || status=$?
+((status == 5)) || fail "status 5 becomes $status"
+lacks "still waits" "$(<"$scratch/err")"
 
 echo "a launcher that waits for a lost worker for ever"
 SECONDS=0

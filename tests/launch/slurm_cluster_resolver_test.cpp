@@ -78,6 +78,15 @@ TEST(SlurmClusterResolver, NamesTheVariableThatIsMissing) {
   }
 }
 
+TEST(SlurmClusterResolver, NamesTheVariableThatIsMalformed) {
+  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE"}) {
+    Environment variables = step("0");
+    variables[name] = "3[1-";
+    EXPECT_THAT(resolving({}, variables),
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(name), HasSubstr("at character"))));
+  }
+}
+
 TEST(SlurmClusterResolver, SaysWhatContradictsWhat) {
   EXPECT_THAT(resolving({.jobs = {{"worker", 2}}}, step("0")),
               ThrowsMessage<InvalidArgument>(HasSubstr("2 tasks together, but the job step has 3")));
