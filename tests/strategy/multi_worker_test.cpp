@@ -209,6 +209,9 @@ TEST_P(SeveralWorkers, AreToldWhoCouldNotMakeACall) {
         [&](const Strategy& strategy) { static_cast<void>(strategy.reduce(ReduceOp::kSum, foreign)); });
   check("belongs to another strategy",
         [&](const Strategy& strategy) { static_cast<void>(strategy.gather(foreign, 0)); });
+  check("belongs to another strategy", [&](const Strategy& strategy) {
+    static_cast<void>(strategy.reduce(ReduceOp::kSum, std::vector{foreign}));
+  });
   check("2 values for 1 local replicas",
         [&](const Strategy& strategy) { static_cast<void>(strategy.reduce(ReduceOp::kSum, foreign, 0)); });
   check("axis 3 is out of range",
