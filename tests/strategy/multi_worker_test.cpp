@@ -221,6 +221,32 @@ TEST_P(SeveralWorkers, AreToldWhoCouldNotMakeACall) {
   });
 }
 
+TEST_P(SeveralWorkers, AreToldWhoMakesAnotherVariable) {
+  const auto check = [](const VariableOptions& usual, const VariableOptions& odd) {
+    on_every_worker([&](const Strategy& strategy, int rank) {
+      const auto making = [&] {
+        const auto scope = strategy.scope();
+        const Variable variable(rank == last() ? odd : usual);
+      };
+      const std::string mine = rank == last() ? odd.name : usual.name;
+      EXPECT_THAT(making,
+                  ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("this one '" + mine + "'"),
+                                                       HasSubstr("member " + std::to_string(last()) + " "))));
+    });
+  };
+  check({.name = "a"}, {.name = "b", .aggregation = VariableAggregation::kSum});
+  check({.name = "a"}, {.name = "a", .synchronization = VariableSynchronization::kOnRead});
+  check({.name = "a"}, {.dtype = DType::kFloat64, .name = "a"});
+}
+
+TEST_P(SeveralWorkers, MayNameTheirVariablesDifferently) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const auto scope = strategy.scope();
+    const Variable variable({.name = "of worker " + std::to_string(rank)});
+    EXPECT_EQ(variable.name(), "of worker " + std::to_string(rank));
+  });
+}
+
 TEST_P(SeveralWorkers, AreToldWhoIsMissing) {
   std::latch others(workers() - 1);
   on_every_worker(

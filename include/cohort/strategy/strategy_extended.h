@@ -227,7 +227,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::span<const Device> variable_devices() const noexcept override {
     return parameter_devices_;
   }
-  [[nodiscard]] Tensor from_chief(const Tensor& value) override;
+  [[nodiscard]] Tensor from_chief(const Tensor& value, std::uint64_t purpose) override;
   [[nodiscard]] Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
                                  int local_replica) override;
   [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
