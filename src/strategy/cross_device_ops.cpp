@@ -1,6 +1,7 @@
 #include <cohort/strategy/cross_device_ops.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,14 @@ void require_reducible(const Components& value) {
   require_alike(value, [](std::size_t component) { return fmt::format("component {}", component); });
 }
 
+/// What a program's own operations return is looked at by number.
+Components one_per_destination(Components result, std::string_view name, const Destinations& destinations) {
+  const std::size_t expected = destinations.devices().size();
+  if (result.size() == expected) return result;
+  throw InvalidArgument("{} returned {} components of a value for {} destinations; return one for each", name,
+                        result.size(), expected);
+}
+
 }  // namespace
 
 Components CrossDeviceOps::reduce(SumOrMean op, const Components& value, const Destinations& destinations,
@@ -21,7 +30,7 @@ Components CrossDeviceOps::reduce(SumOrMean op, const Components& value, const D
   options.validate();
   require_reducible(value);
   if (value.size() == 1 && workers() == 1) return broadcast(value.front(), destinations);
-  return reduce_implementation(op, {value, destinations}, options);
+  return one_per_destination(reduce_implementation(op, {value, destinations}, options), name(), destinations);
 }
 
 std::vector<Components> CrossDeviceOps::batch_reduce(SumOrMean op, std::span<const ReduceRequest> requests,
@@ -33,8 +42,17 @@ std::vector<Components> CrossDeviceOps::batch_reduce(SumOrMean op, std::span<con
            request.value.size() == requests.front().value.size() &&
            request.destinations.matches(requests.front().destinations);
   });
-  if (batchable) return batch_reduce_implementation(op, requests, options);
   std::vector<Components> results;
+  if (batchable) {
+    results = batch_reduce_implementation(op, requests, options);
+    if (results.size() != requests.size()) {
+      throw InvalidArgument("{} returned {} results of a batch of {}; return one for each request", name(),
+                            results.size(), requests.size());
+    }
+    for (std::size_t i = 0; i < results.size(); ++i)
+      results[i] = one_per_destination(std::move(results[i]), name(), requests[i].destinations);
+    return results;
+  }
   results.reserve(requests.size());
   for (const ReduceRequest& request : requests)
     results.push_back(reduce(op, request.value, request.destinations, options));
@@ -42,7 +60,7 @@ std::vector<Components> CrossDeviceOps::batch_reduce(SumOrMean op, std::span<con
 }
 
 Components CrossDeviceOps::broadcast(const TensorOrSlices& value, const Destinations& destinations) {
-  return broadcast_implementation(value, destinations);
+  return one_per_destination(broadcast_implementation(value, destinations), name(), destinations);
 }
 
 std::vector<Components> CrossDeviceOps::batch_reduce_implementation(ReduceOp op,

@@ -115,7 +115,7 @@ void ReplicaContext::all_reduce_in_place(SumOrMean op, std::span<const Tensor> t
   });
 }
 
-Tensor ReplicaContext::gather_leaf(const TensorOrSlices& value, int axis,
+Tensor ReplicaContext::gather_leaf(const TensorOrSlices& value, int axis, std::uint64_t structure,
                                    const CommunicationOptions& options) const {
   if (is_sparse(value)) {
     throw Unimplemented("all_gather of {}: sparse values are gathered by all_reduce; or densify them first",
@@ -129,7 +129,7 @@ Tensor ReplicaContext::gather_leaf(const TensorOrSlices& value, int axis,
   // Counted from the front; an axis that does not exist is refused below, on every replica.
   const int along = axis < 0 ? axis + own.shape().rank() : axis;
   const CommunicationScope scope(communicator, options,
-                                 Fingerprint().add(static_cast<std::uint64_t>(along)).value());
+                                 Fingerprint().add(structure).add(static_cast<std::uint64_t>(along)).value());
   return concatenate(all_gather_tensors(communicator, own), axis);
 }
 

@@ -24,11 +24,11 @@ VariablePlacement StrategyExtended::variable_placement() const noexcept {
   return layout_.parameter_device ? VariablePlacement::kSingleCopy : VariablePlacement::kMirrored;
 }
 
-Tensor StrategyExtended::from_chief(const Tensor& value) {
+Tensor StrategyExtended::from_chief(const Tensor& value, std::uint64_t purpose) {
   if (workers() == 1) return value;
   Tensor result = value.clone();
   WorkersTurn turn(*this);
-  workers_communicator().broadcast(result, 0);
+  workers_communicator().broadcast(result, 0, {.layout = purpose});
   turn.end();
   return result;
 }
@@ -54,7 +54,7 @@ IndexedSlices StrategyExtended::aggregate_rows(VariableAggregation aggregation, 
 
 Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,
                                               std::span<const Tensor> components) {
-  if (aggregation == VariableAggregation::kOnlyFirstReplica) return from_chief(components.front()).clone();
+  if (aggregation == VariableAggregation::kOnlyFirstReplica) return from_chief(components.front(), 0).clone();
   StructureReduction by_replica{Contributions::kPerReplica, {}, {}, Device()};
   for (const Tensor& component : components) {
     by_replica.components.push_back({component});

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
+
+#include <cohort/base/fingerprint.h>
 #include <cohort/value/merge_point.h>
 #include <cohort/value/variable.h>
 
@@ -93,11 +96,39 @@ std::shared_ptr<VariableState> make_mirrored(VariableOptions options, VariableOw
   return std::make_shared<MirroredVariable>(settled(options), owner.share(), std::move(components));
 }
 
+std::string described(const VariableOptions& options) {
+  return fmt::format("'{}' ({}, synchronization {}, aggregation {})", options.name,
+                     describe(initial_value(options)), to_string(options.synchronization),
+                     to_string(options.aggregation));
+}
+
+/// What the workers agree on beside dtype and shape: what decides which collectives a variable makes. Names
+/// they may choose.
+std::uint64_t fingerprint_of(const VariableOptions& options) {
+  return Fingerprint()
+      .add(static_cast<std::uint64_t>(options.synchronization))
+      .add(static_cast<std::uint64_t>(options.aggregation))
+      .value();
+}
+
+/// The chief's initial value. All workers get here together, each with the variable that it makes.
+Tensor chiefs_value(VariableOwner& owner, const VariableOptions& options, const Tensor& initial) {
+  try {
+    return owner.from_chief(initial, fingerprint_of(options));
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(
+        "workers make different variables, this one {}; all workers must make the same variables in the same "
+        "order: {}",
+        described(options), error.what());
+  }
+}
+
 std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOptions& options) {
   const Tensor initial = initial_value(options);
   const bool mirrored = owner.variable_placement() == VariablePlacement::kMirrored;
   if (mirrored) require_mirrorable(options, initial.dtype(), owner);
-  std::vector<Tensor> components = copies_of(owner.from_chief(initial), devices_for(options, owner));
+  std::vector<Tensor> components =
+      copies_of(chiefs_value(owner, options, initial), devices_for(options, owner));
   auto variable = mirrored ? make_mirrored(options, owner, std::move(components))
                            : make_single_copy(options, owner, std::move(components));
   owner.adopt(variable);
@@ -115,11 +146,6 @@ std::string_view canonical(std::string_view name) {
 /// What replicas that make a variable together must agree on; the initial value is that of replica 0.
 void require_same_variable(const VariableOptions& mine, int replica, const VariableOptions& first,
                            int first_replica) {
-  const auto described = [](const VariableOptions& options) {
-    const Tensor value = initial_value(options);
-    return fmt::format("'{}' ({}, synchronization {}, aggregation {})", options.name, describe(value),
-                       to_string(options.synchronization), to_string(options.aggregation));
-  };
   const Tensor my_value = initial_value(mine);
   const Tensor first_value = initial_value(first);
   if (canonical(mine.name) == canonical(first.name) && my_value.dtype() == first_value.dtype() &&

@@ -118,6 +118,17 @@ TEST_P(CollectiveMismatch, OfGatheredExtentsIsFound) {
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("int32"), HasSubstr("dtypes must agree"))));
 }
 
+TEST_P(CollectiveMismatch, OfGatheredStructuresIsFound) {
+  const auto gathering = [](const auto& structure) {
+    return [structure](ReplicaContext& replica) { static_cast<void>(replica.all_gather(structure, 0)); };
+  };
+  using Named = std::map<std::string, Tensor>;
+  EXPECT_THAT(running(gathering(Named{{"a", floats(4)}}), gathering(Named{{"b", floats(4)}})),
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("members disagree"), HasSubstr(odd_member()))));
+  EXPECT_THAT(running(gathering(std::vector{floats(4)}), gathering(std::vector{floats(4), floats(4)})),
+              ThrowsMessage<InvalidArgument>(HasSubstr(odd_member())));
+}
+
 TEST_P(CollectiveMismatch, OfAxesIsFound) {
   const auto gathering = [](int axis) {
     return [axis](ReplicaContext& replica) {

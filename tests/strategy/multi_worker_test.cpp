@@ -209,12 +209,41 @@ TEST_P(SeveralWorkers, AreToldWhoCouldNotMakeACall) {
         [&](const Strategy& strategy) { static_cast<void>(strategy.reduce(ReduceOp::kSum, foreign)); });
   check("belongs to another strategy",
         [&](const Strategy& strategy) { static_cast<void>(strategy.gather(foreign, 0)); });
+  check("belongs to another strategy", [&](const Strategy& strategy) {
+    static_cast<void>(strategy.reduce(ReduceOp::kSum, std::vector{foreign}));
+  });
   check("2 values for 1 local replicas",
         [&](const Strategy& strategy) { static_cast<void>(strategy.reduce(ReduceOp::kSum, foreign, 0)); });
   check("axis 3 is out of range",
         [&](const Strategy& strategy) { static_cast<void>(strategy.gather(one, 3)); });
   check("timeout_seconds", [&](const Strategy& strategy) {
     static_cast<void>(strategy.extended().reduce_to(ReduceOp::kSum, one, "cpu:0", {.timeout_seconds = -1}));
+  });
+}
+
+TEST_P(SeveralWorkers, AreToldWhoMakesAnotherVariable) {
+  const auto check = [](const VariableOptions& usual, const VariableOptions& odd) {
+    on_every_worker([&](const Strategy& strategy, int rank) {
+      const auto making = [&] {
+        const auto scope = strategy.scope();
+        const Variable variable(rank == last() ? odd : usual);
+      };
+      const std::string mine = rank == last() ? odd.name : usual.name;
+      EXPECT_THAT(making,
+                  ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("this one '" + mine + "'"),
+                                                       HasSubstr("member " + std::to_string(last()) + " "))));
+    });
+  };
+  check({.name = "a"}, {.name = "b", .aggregation = VariableAggregation::kSum});
+  check({.name = "a"}, {.name = "a", .synchronization = VariableSynchronization::kOnRead});
+  check({.name = "a"}, {.dtype = DType::kFloat64, .name = "a"});
+}
+
+TEST_P(SeveralWorkers, MayNameTheirVariablesDifferently) {
+  on_every_worker([](const Strategy& strategy, int rank) {
+    const auto scope = strategy.scope();
+    const Variable variable({.name = "of worker " + std::to_string(rank)});
+    EXPECT_EQ(variable.name(), "of worker " + std::to_string(rank));
   });
 }
 

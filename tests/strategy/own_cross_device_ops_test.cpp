@@ -89,6 +89,38 @@ TEST_P(OwnCrossDeviceOps, AreNotGivenWhatDiffers) {
   EXPECT_EQ(ops_->values, 0);
 }
 
+/// Forgets the last of its results.
+class Forgetful final : public CrossDeviceOps {
+ public:
+  explicit Forgetful(bool of_batch) : of_batch_(of_batch) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "Forgetful"; }
+
+ private:
+  Components reduce_implementation(ReduceOp op, const ReduceRequest& request,
+                                   const CommunicationOptions& options) override {
+    Components result = ops_.reduce(op, request.value, request.destinations, options);
+    if (!of_batch_) result.pop_back();
+    return result;
+  }
+  std::vector<Components> batch_reduce_implementation(ReduceOp op, std::span<const ReduceRequest> requests,
+                                                      const CommunicationOptions& options) override {
+    auto results = CrossDeviceOps::batch_reduce_implementation(op, requests, options);
+    if (of_batch_) results.pop_back();
+    return results;
+  }
+  bool of_batch_;
+  ReductionToOneDevice ops_;
+};
+
+TEST_P(OwnCrossDeviceOps, MustReturnAsManyResultsAsThereAreRequestsAndDestinations) {
+  for (const bool of_batch : {true, false}) {
+    const MirroredStrategy strategy(cpu_devices(replicas()), kPatient, std::make_shared<Forgetful>(of_batch));
+    const auto values = per_replica(strategy, [](int id) { return Tensor::from({id}); });
+    EXPECT_THAT([&] { static_cast<void>(strategy.extended().reduce_to("sum", values, values)); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("Forgetful returned ")));
+  }
+}
+
 TEST(OwnCrossDeviceOpsOfNone, AreCollectives) {
   EXPECT_EQ(mirrored(2).extended().cross_device_ops().name(), "CollectiveAllReduce");
 }

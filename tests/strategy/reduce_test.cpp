@@ -134,6 +134,8 @@ TEST_P(Reduce, RefusesAValueOfAStrategyWithOtherReplicas) {
   EXPECT_THAT([&] { return strategy_.reduce(ReduceOp::kMean, foreign); }, refused);
   EXPECT_THAT([&] { return strategy_.reduce(ReduceOp::kMean, foreign, 0); }, refused);
   EXPECT_THAT([&] { return strategy_.reduce(ReduceOp::kSum, PerReplica<Tensor>(), 0); }, refused);
+  EXPECT_THAT([&] { return strategy_.reduce(ReduceOp::kSum, std::tuple(foreign, 1.0)); }, refused);
+  EXPECT_THAT([&] { return strategy_.gather(std::vector{foreign}, 0); }, refused);
 }
 
 class ReduceOfSeveral : public WithSeveralReplicas {};

@@ -136,6 +136,20 @@ TEST_P(Run, RefusesAValueOfAStrategyWithOtherReplicas) {
                                            HasSubstr(std::to_string(replicas()) + " local replicas"))));
 }
 
+TEST_P(Run, RefusesOneAlsoInsideOfAStructure) {
+  const PerReplica foreign(std::vector<int>(static_cast<std::size_t>(replicas()) + 1));
+  const auto refused = ThrowsMessage<InvalidArgument>(HasSubstr("belongs to another strategy"));
+  const auto ignore = [](const auto&) {};
+  EXPECT_THAT([&] { strategy_.run(ignore, std::tuple(1, foreign)); }, refused);
+  EXPECT_THAT([&] { strategy_.run(ignore, std::vector{std::optional(foreign)}); }, refused);
+  EXPECT_THAT(
+      [&] {
+        strategy_.run(ignore, std::map<int, std::array<PerReplica<int>, 1>>{{1, {foreign}}});
+      },
+      refused);
+  EXPECT_THAT([&] { static_cast<void>(strategy_.local_results(std::vector{foreign})); }, refused);
+}
+
 TEST_P(Run, GivesLocalResultsAsAList) {
   const auto own = per_replica(strategy_, [](int id) { return id; });
   EXPECT_EQ(strategy_.local_results(own), first_numbers(replicas()));

@@ -1,5 +1,9 @@
 // update: a function is called once per component of a variable, in update context.
+#include <array>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <string>
 
 #include <gmock/gmock.h>
 
@@ -156,6 +160,52 @@ TEST_P(Update, RefusesArgumentsThatWouldMakeAggregatedComponentsDiffer) {
     extended_.update(variable, add, per_replica(strategy_, [](int) { return Tensor::scalar(2.0); }));
     EXPECT_THAT(components(variable), Each(3)) << "equal ones are fine";
   }
+}
+
+struct Gradient {
+  Tensor slope;
+  std::optional<Tensor> momentum;
+};
+COHORT_FIELDS(Gradient, slope, momentum)
+
+TEST_P(Update, RefusesThemAlsoInsideOfStructures) {
+  const Variable variable = one(VariableAggregation::kSum);
+  const auto ignore = [](const Variable&, const auto&) {};
+  const auto check = [&](const auto& of_replica) {
+    const auto updating = [&](bool alike) {
+      strategy_.run([&](ReplicaContext& replica) {
+        const int id = replica.replica_id_in_sync_group();
+        extended_.update(variable, ignore, of_replica(Tensor::scalar(alike ? 0 : id)));
+      });
+    };
+    EXPECT_NO_THROW(updating(true));
+    if (replicas() == 1) return;
+    EXPECT_THAT([&] { updating(false); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("whose components differ")));
+  };
+  check([](const Tensor& x) { return std::tuple(1, x); });
+  check([](const Tensor& x) { return std::pair(1, x); });
+  check([](const Tensor& x) { return std::array{x}; });
+  check([](const Tensor& x) { return std::vector{x}; });
+  check([](const Tensor& x) { return std::map<std::string, Tensor>{{"x", x}}; });
+  check([](const Tensor& x) { return std::optional(x); });
+  check([](const Tensor& x) { return TensorOrSlices(x); });
+  check([](const Tensor& x) { return Gradient{x, {}}; });
+  check([](const Tensor& x) { return Gradient{Tensor::scalar(1), x}; });
+
+  const auto updating = [&](const auto& values) {
+    return [&] { extended_.update(variable, ignore, values); };
+  };
+  if (replicas() == 1) return;
+  EXPECT_THAT(updating(std::vector{counted()}),
+              ThrowsMessage<InvalidArgument>(HasSubstr("whose components differ")));
+}
+
+TEST_P(Update, RefusesArgumentsOfAStrategyWithOtherReplicas) {
+  const PerReplica foreign(
+      std::vector<Tensor>(static_cast<std::size_t>(replicas()) + 1, Tensor::scalar(1.0)));
+  EXPECT_THAT([&] { extended_.update(one(), add, foreign); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("belongs to another strategy")));
 }
 
 TEST_P(Update, RefusesVariablesThatAreNotOfThisStrategy) {

@@ -106,7 +106,7 @@ class ReplicaContext {
   void require_current(const char* what) const;
   [[nodiscard]] LeafList reduce_leaves(ReduceOp op, const LeafList& leaves, std::uint64_t structure,
                                        const CommunicationOptions& options) const;
-  [[nodiscard]] Tensor gather_leaf(const TensorOrSlices& value, int axis,
+  [[nodiscard]] Tensor gather_leaf(const TensorOrSlices& value, int axis, std::uint64_t structure,
                                    const CommunicationOptions& options) const;
   [[nodiscard]] LeafList scatter_leaves(ReduceOp op, const LeafList& leaves, std::span<const Shape> parts,
                                         int axis, std::uint64_t structure,
@@ -142,11 +142,12 @@ Structure ReplicaContext::all_gather(const Structure& value, int axis,
                                      const CommunicationOptions& options) const {
   require_current("all_gather");
   return made_or_told([&] {
+    const std::uint64_t structure = structure_fingerprint(value);
     LeafList gathered;
     for_each_leaf(
         [&]<class L>(const L& leaf) {
           static_assert(!Element<L>, "all_gather concatenates tensors: wrap numbers in tensors of one axis");
-          gathered.emplace_back(gather_leaf(leaf, axis, options));
+          gathered.emplace_back(gather_leaf(leaf, axis, structure, options));
         },
         value);
     return from_leaves(value, gathered);

@@ -173,17 +173,6 @@ template <class Arg>
     return (arg);
 }
 
-template <class Arg>
-void require_components(const Arg& arg, int replicas) {
-  if constexpr (kIsInstance<Arg, PerReplica>) {
-    if (static_cast<int>(arg.size()) == replicas) return;
-    throw InvalidArgument(
-        "a PerReplica value of {} components was given to a strategy with {} local replicas; it "
-        "belongs to another strategy",
-        arg.size(), replicas);
-  }
-}
-
 template <class Function, class... Args>
 decltype(auto) call_replica(Function& function, ReplicaContext& replica, const Args&... args) {
   if constexpr (std::is_invocable_v<Function&, ReplicaContext&, const Args&...>)
@@ -227,7 +216,7 @@ Tensor Strategy::reduce(SumOrMean op, const Value& value, const Axes& axes) cons
   static_assert(std::is_same_v<detail::ReducedOf<Value>, Tensor>,
                 "axes belong to one tensor: reduce the tensors of a structure one by one");
   extended_->require_cross_replica("reduce");
-  const auto components = detail::components_of(value, extended_->local_replicas());
+  const auto components = extended_->components_of(value);
   if (components.size() != 1 || detail::contributions_of(value) == Contributions::kPerReplica)
     return extended_->reduce_along(op, components, axes.values());
   const std::vector<Tensor> everywhere(static_cast<std::size_t>(extended_->local_replicas()), components[0]);
@@ -238,7 +227,7 @@ template <class Value>
 auto Strategy::gather(const Value& value, int axis) const {
   using Structure = detail::ReducedOf<Value>;
   extended_->require_cross_replica("gather");
-  const auto components = detail::components_of(value, extended_->local_replicas());
+  const auto components = extended_->components_of(value);
   const std::vector<Tensor> gathered =
       extended_->gather(detail::structure_reduction(ReduceOp::kSum, value, components, Device()), axis);
   for_each_leaf(
@@ -261,6 +250,7 @@ auto Strategy::local_results(const Value& value) const {
   } else if constexpr (Distributed<Value>) {
     return std::vector<typename Value::value_type>(value.components().begin(), value.components().end());
   } else if constexpr (detail::kHoldsDistributed<Value> || detail::kIsStructure<Value>) {
+    detail::require_components(value, extended_->local_replicas());
     std::vector<typename detail::Selection<Value>::Component> results;
     for (int replica = 0; replica < extended_->local_replicas(); ++replica)
       results.push_back(detail::component_of(value, replica));

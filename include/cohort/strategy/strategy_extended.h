@@ -129,6 +129,13 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   template <class Prepare>
   auto prepared_or_told(Prepare prepare);
 
+  /// A value as one structure per local replica, or as itself where it is plain, to be reduced or gathered.
+  /// @throws InvalidArgument, on all workers, for a structure with PerReplica values of another strategy.
+  template <class Value>
+  [[nodiscard]] auto components_of(const Value& value) {
+    return prepared_or_told([&] { return detail::components_of(value, local_replicas()); });
+  }
+
   /// How this strategy reduces values.
   [[nodiscard]] CrossDeviceOps& cross_device_ops() const noexcept { return *cross_device_ops_; }
 
@@ -220,7 +227,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::span<const Device> variable_devices() const noexcept override {
     return parameter_devices_;
   }
-  [[nodiscard]] Tensor from_chief(const Tensor& value) override;
+  [[nodiscard]] Tensor from_chief(const Tensor& value, std::uint64_t purpose) override;
   [[nodiscard]] Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
                                  int local_replica) override;
   [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
@@ -301,7 +308,7 @@ template <class Value>
 auto StrategyExtended::reduce_to(SumOrMean op, const Value& value, const Destinations& destinations,
                                  const CommunicationOptions& options) {
   require_cross_replica("reduce_to");
-  const auto components = detail::components_of(value, local_replicas());
+  const auto components = components_of(value);
   const StructureReduction reduction = detail::structure_reduction(op, value, components, destinations);
   const auto results = reduce(op, {&reduction, 1}, options);
   return detail::mirrored_like<detail::ReducedOf<Value>>(components[0], results.front());
@@ -314,15 +321,14 @@ auto StrategyExtended::batch_reduce_to(SumOrMean op, const std::vector<std::pair
   std::vector<StructureReduction> reductions;
   reductions.reserve(pairs.size());
   for (const auto& [value, destinations] : pairs) {
-    reductions.push_back(
-        detail::structure_reduction(op, value, detail::components_of(value, local_replicas()), destinations));
+    reductions.push_back(detail::structure_reduction(op, value, components_of(value), destinations));
   }
   const auto results = reduce(op, reductions, options);
   std::vector<Mirrored<detail::ReducedOf<Value>>> mirrored;
   mirrored.reserve(pairs.size());
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    mirrored.push_back(detail::mirrored_like<detail::ReducedOf<Value>>(
-        detail::components_of(pairs[i].first, local_replicas())[0], results[i]));
+    mirrored.push_back(
+        detail::mirrored_like<detail::ReducedOf<Value>>(components_of(pairs[i].first)[0], results[i]));
   }
   return mirrored;
 }

@@ -66,6 +66,7 @@ template <class Value>
   if constexpr (Distributed<Value> || std::is_same_v<Value, Variable>) {
     return value.components();
   } else if constexpr (kHoldsDistributed<Value>) {
+    require_components(value, replicas);
     std::vector<ReducedOf<Value>> components;
     components.reserve(static_cast<std::size_t>(replicas));
     for (int replica = 0; replica < replicas; ++replica)

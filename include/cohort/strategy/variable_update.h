@@ -13,15 +13,29 @@
 namespace cohort {
 namespace detail {
 
-/// Whether two arguments differ; values of types that cannot be compared do not.
+/// Whether two arguments differ; values of types that cannot be compared do not. Structures are taken apart:
+/// they claim to be comparable whatever is in them.
 template <class T>
 [[nodiscard]] bool differ(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, Tensor>) {
     return !bitwise_equal(a, b);
   } else if constexpr (std::is_same_v<T, IndexedSlices>) {
     return a.dense_shape != b.dense_shape || differ(a.indices, b.indices) || differ(a.values, b.values);
-  } else if constexpr (kIsInstance<T, std::vector>) {
+  } else if constexpr (std::is_same_v<T, TensorOrSlices>) {
+    if (is_sparse(a) != is_sparse(b)) return true;
+    return is_sparse(a) ? differ(std::get<IndexedSlices>(a), std::get<IndexedSlices>(b))
+                        : differ(std::get<Tensor>(a), std::get<Tensor>(b));
+  } else if constexpr (kIsInstance<T, std::optional>) {
+    return a.has_value() != b.has_value() || (a && differ(*a, *b));
+  } else if constexpr (kIsInstance<T, std::vector> || kIsMap<T>) {
     return !std::ranges::equal(a, b, [](const auto& x, const auto& y) { return !differ(x, y); });
+  } else if constexpr (TupleLike<T>) {
+    return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+      return (differ(std::get<kIndex>(a), std::get<kIndex>(b)) || ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else if constexpr (WithFields<T>) {
+    return differ(cohort_fields(a), cohort_fields(b));
   } else if constexpr (std::equality_comparable<T>) {
     return !(a == b);
   } else {
@@ -30,10 +44,11 @@ template <class T>
 }
 
 template <class Arg>
-void require_same_on_all_replicas(const Variable& variable, const Arg& arg) {
-  if constexpr (kIsInstance<Arg, PerReplica>) {
-    for (const auto& component : arg.components()) {
-      if (!differ(component, arg[0])) continue;
+void require_same_on_all_replicas(const Variable& variable, const Arg& arg, int replicas) {
+  if constexpr (kHoldsDistributed<Arg> && !kIsInstance<Arg, Mirrored>) {
+    const auto& first = component_of(arg, 0);
+    for (int replica = 1; replica < replicas; ++replica) {
+      if (!differ(component_of(arg, replica), first)) continue;
       throw InvalidArgument(
           "update of variable '{}' with a PerReplica argument whose components differ: they would make the "
           "variable's components differ, which its aggregation {} keeps equal; reduce the argument first",
@@ -66,7 +81,8 @@ struct Whole {
 template <class Function, class... Args>
 auto StrategyExtended::update_across(const Variable& variable, Function& function, const Args&... args) {
   require_updatable(variable);
-  if (keeps_equal(variable)) (detail::require_same_on_all_replicas(variable, args), ...);
+  (detail::require_components(args, local_replicas()), ...);
+  if (keeps_equal(variable)) (detail::require_same_on_all_replicas(variable, args, local_replicas()), ...);
   return detail::collect([&](const auto& body) { update_components(parameter_devices_, body); },
                          [&]([[maybe_unused]] int component) {
                            return function(variable, detail::component_of(args, component)...);

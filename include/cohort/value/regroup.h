@@ -110,6 +110,39 @@ inline constexpr bool kHoldsDistributed = Selection<std::remove_cvref_t<T>>::kDi
 template <class T>
 inline constexpr bool kIsMap = kIsInstance<T, std::map>;
 
+/// Calls `function` with each distributed value in a structure.
+template <class Function, class T>
+void for_each_distributed(const Function& function, const T& value) {
+  if constexpr (Distributed<T>) {
+    function(value);
+  } else if constexpr (kIsInstance<T, std::optional>) {
+    if (value) for_each_distributed(function, *value);
+  } else if constexpr (kIsInstance<T, std::vector>) {
+    for (const auto& element : value) for_each_distributed(function, element);
+  } else if constexpr (kIsMap<T>) {
+    for (const auto& [key, element] : value) for_each_distributed(function, element);
+  } else if constexpr (TupleLike<T>) {
+    std::apply([&](const auto&... fields) { (for_each_distributed(function, fields), ...); }, value);
+  }
+}
+
+/// Throws where a PerReplica in `value` has not one component for each of `replicas`: `select_replica` would
+/// take some of them for all.
+template <class T>
+void require_components(const T& value, int replicas) {
+  if constexpr (kHoldsDistributed<T>) {
+    for_each_distributed(
+        [replicas]<class D>(const D& distributed) {
+          if (!kIsInstance<D, PerReplica> || static_cast<int>(distributed.size()) == replicas) return;
+          throw InvalidArgument(
+              "a PerReplica value of {} components was given to a strategy with {} local replicas; it "
+              "belongs to another strategy",
+              distributed.size(), replicas);
+        },
+        value);
+  }
+}
+
 /// Whether `local_results` looks inside.
 template <class T>
 inline constexpr bool kIsStructure =

@@ -3,6 +3,7 @@
 // Strategies implement it. Internal.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
@@ -35,8 +36,9 @@ class VariableOwner {
   /// One device per component of a variable.
   [[nodiscard]] virtual std::span<const Device> variable_devices() const noexcept = 0;
 
-  /// The chief's value of `value`, on every worker. Collective over the workers.
-  [[nodiscard]] virtual Tensor from_chief(const Tensor& value) = 0;
+  /// The chief's value of `value`, on every worker. Collective over the workers, which must agree on
+  /// `purpose`, a fingerprint of what it is for.
+  [[nodiscard]] virtual Tensor from_chief(const Tensor& value, std::uint64_t purpose) = 0;
 
   /// Inside local replica `local_replica`: the aggregate of what all replicas pass, not NONE.
   /// Collective over all replicas.
