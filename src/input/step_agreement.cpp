@@ -23,22 +23,25 @@ std::string to_text(std::int64_t steps) {
 }  // namespace
 
 StepAgreement::StepAgreement(StrategyExtended& extended, Cardinality own_steps, bool shared)
-    : extended_(extended), ends_together_(shared || extended.workers() == 1) {
+    : extended_(extended), ends_together_(extended.workers() == 1) {
   if (extended.workers() == 1) return;
   const std::int64_t own = as_number(own_steps);
   Tensor bounds = Tensor::from({own, -own});
   extended.workers_communicator().all_reduce(bounds, ReduceOp::kMin);
   const std::int64_t fewest = bounds.span<std::int64_t>()[0];
   const std::int64_t most = -bounds.span<std::int64_t>()[1];
-  if (shared && fewest != most) {
+  // Who cannot tell may miss a file that the others have: reading says so.
+  if (shared && fewest != kUnknown && fewest != most) {
     throw InvalidArgument(
         "worker {} has {} batches, but the workers have between {} and {}: with AutoShardPolicy::kData "
         "(which "
         "kAuto becomes for a dataset without files) every worker reads the same dataset; use kOff for one "
         "that "
         "was sharded before",
-        extended.first_replica_id() / extended.local_replicas(), own, fewest, most);
+        extended.first_replica_id() / extended.local_replicas(), to_text(own), to_text(fewest),
+        to_text(most));
   }
+  ends_together_ = shared && fewest == most;
   known_steps_ = std::max<std::int64_t>(fewest, 0);
   flags_ = Tensor::zeros({3}, DType::kInt64);
 }

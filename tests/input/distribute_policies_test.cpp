@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/input/distribute.h>
+#include <cohort/input/files/fixed_length_record.h>
 #include <cohort/strategy/mirrored_strategy.h>
 
 #include "batches.h"
@@ -46,6 +47,18 @@ TEST(ShardByData, RefusesWorkersThatReadDifferentDatasets) {
     EXPECT_THAT([&] { static_cast<void>(distributed.begin()); },
                 ThrowsMessage<InvalidArgument>(
                     AllOf(HasSubstr(own), HasSubstr("between 4 and 5"), HasSubstr("kOff"))));
+  });
+}
+
+TEST(ShardByData, NamesAFileThatOneWorkerMisses) {
+  for_each_worker(2, [](Bootstrap& worker) {
+    const auto strategy = worker_strategy(worker, 1);
+    const std::string file = worker.rank() == 0 ? "/proc/self/exe" : "/not/there";
+    const auto distributed =
+        strategy.distribute_dataset(fixed_length_record_dataset({file}, {.record_bytes = 1}).take(4).batch(2),
+                                    {.auto_shard_policy = AutoShardPolicy::kData});
+    EXPECT_THAT([&] { static_cast<void>(distributed.begin()); },
+                ThrowsMessage<Error>(HasSubstr("'/not/there'")));
   });
 }
 

@@ -138,6 +138,31 @@ TEST(Batch, LeavesTheRowsOfLaterBatchesWhereTheyAre) {
   EXPECT_EQ(outcomes_of(range_dataset(5).map(failing_at(3)).batch(3)), "0 1 2 ! .");
 }
 
+TEST(Batch, LeavesThemThereAlsoWhereSeveralRowsFail) {
+  const auto fail = [](const Tensor& element) {
+    const auto value = element.item<std::int64_t>();
+    if (value == 0 || value == 1) throw std::runtime_error("a bad element");
+    return element;
+  };
+  const auto failing = range_dataset(5).map(fail);
+  const auto any = [](const Tensor& /*element*/) { return true; };
+  EXPECT_EQ(outcomes_of(failing.batch(3)), "! 3 4 .");
+  EXPECT_EQ(outcomes_of(failing.filter(any).batch(3)), "! 3 4 .");
+  EXPECT_EQ(outcomes_of(failing.prefetch(2).batch(3)), "! 3 4 .");
+  EXPECT_EQ(outcomes_of(range_dataset(5).map(fail, {.parallelism = 3}).batch(3)), "! 3 4 .");
+  EXPECT_EQ(outcomes_of(range_dataset(2).concatenate(failing.filter(any)).batch(5)), "! 3 4 .");
+  // Rounds of 5, in which 0 and 1 fail: 0 1 2 3 | 4 0 1 2 | 3 4 0 1 | 2 3 4 0 | 1 2 3 4
+  EXPECT_EQ(outcomes_of(failing.repeat(4).batch(4)), "! ! ! ! ! .");
+  EXPECT_EQ(outcomes_of(failing.prefetch(2).repeat(2).batch(2)), "! 2 3 ! ! 3 4 .");
+  const auto each_twice = range_dataset(2).interleave(
+      [=](const Tensor& /*element*/) { return failing.filter(any); }, {.cycle_length = 2, .block_length = 3});
+  EXPECT_EQ(outcomes_of(each_twice.batch(4)), "! ! 3 4 .");
+}
+
+TEST(Repeat, GoesOnWhereAllElementsFail) {
+  EXPECT_EQ(outcomes_of(range_dataset(1).map(failing_at(0)).repeat(3)), "! ! ! .");
+}
+
 TEST(Unbatch, GivesRows) {
   EXPECT_THAT(pass_of(range_dataset(5).batch(2).unbatch()), ElementsAre(0, 1, 2, 3, 4));
   EXPECT_EQ(steps_of(range_dataset(5).batch(2).unbatch().batch(3)), (Steps{{0, 1, 2}, {3, 4}}));

@@ -44,6 +44,13 @@ TEST(Sharding, DealsElementsOutInTurn) {
   EXPECT_EQ(steps_of(range_dataset(10).shard({3, 1}).batch(2)), (Steps{{1, 4}, {7}}));
 }
 
+TEST(Sharding, LeavesItsElementsWhereTheyAreWhenOneFails) {
+  EXPECT_EQ(outcomes_of(range_dataset(7).map(failing_at(1)).shard({3, 1})), "! 4 .");
+  EXPECT_EQ(outcomes_of(range_dataset(9).map(failing_at(4)).shard({3, 1})), "1 ! 7 .");
+  const auto hinted = range_dataset(7).map(failing_at(0)).shard(Shard::hint());
+  EXPECT_EQ(outcomes_of(Dataset<Tensor>(hinted.node()->with_hints_as({3, 0}))), "! 3 6 .");
+}
+
 TEST(Sharding, RefusesWhatIsNoShard) {
   for (const Shard shard : {Shard{0, 0}, Shard{-1, 0}, Shard{2, 2}, Shard{2, -1}}) {
     EXPECT_THROW(static_cast<void>(range_dataset(3).shard(shard)), InvalidArgument);

@@ -65,6 +65,10 @@ class ElementIterator {
   /// The wanted parts of the next element, which is a batch; nothing at the end. Overridden where
   /// the other rows need not even be read.
   [[nodiscard]] virtual std::optional<std::vector<Element>> next_parts(const SplitRule& rule);
+
+ private:
+  /// Passes over the next `count` elements, of which any may be errors.
+  void pass_over(std::int64_t count);
 };
 
 // ---- implementation of the templates ----
@@ -84,7 +88,7 @@ std::optional<std::vector<Element>> ElementIterator<Element>::next_stacked(std::
         row = next();
       } catch (...) {
         // The rest of the batch goes with the row that failed: later batches stay what they would be.
-        skip(count - static_cast<std::int64_t>(rows.size()) - 1);
+        pass_over(count - static_cast<std::int64_t>(rows.size()) - 1);
         throw;
       }
       if (!row) break;
@@ -98,6 +102,17 @@ std::optional<std::vector<Element>> ElementIterator<Element>::next_stacked(std::
     return parts;
   }
   return std::nullopt;
+}
+
+template <class Element>
+void ElementIterator<Element>::pass_over(std::int64_t count) {
+  for (; count > 0; --count) {
+    try {
+      if (skip(1) == 0) return;
+    } catch (...) {
+      // It was in an element's place.
+    }
+  }
 }
 
 template <class Element>

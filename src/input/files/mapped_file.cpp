@@ -57,7 +57,9 @@ void MappedFile::reach(std::uint64_t offset, std::size_t count) {
     throw Unavailable("cannot map {} bytes of '{}': {}", length, path(), std::strerror(errno));
   std::shared_ptr<void> owner(memory, [length](void* mapping) { ::munmap(mapping, length); });
   // Faster than a fault per page, and an error where a fault would end the process.
-  if (::madvise(memory, length, MADV_POPULATE_READ) != 0 && errno == EFAULT) {
+  const bool faults = ::madvise(memory, length, MADV_POPULATE_READ) != 0 && errno == EFAULT;
+  // Behind the end of a file, the rest of its last page is zeros.
+  if (faults || file_.size() < size_) {
     throw DataLoss(
         "{}: bytes {} to {} cannot be read: the file has become shorter since it was opened, or its device "
         "fails",

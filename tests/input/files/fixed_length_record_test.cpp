@@ -73,6 +73,15 @@ TEST_F(FixedLengthRecord, NoticesAFileThatBecomesShorter) {
   EXPECT_THAT([&] { return elements->next(); }, ThrowsMessage<DataLoss>(HasSubstr("has become shorter")));
 }
 
+// The rest of the page would be read as zeros.
+TEST_F(FixedLengthRecord, NoticesAFileThatBecomesShorterWithinAPage) {
+  const std::string path = folder_.file("records", std::string(1000, 'x'));
+  const auto elements = fixed_length_record_dataset({path}, {.record_bytes = 100}).node()->iterate(Pass(0));
+  ASSERT_EQ(elements->skip(1), 1);
+  std::filesystem::resize_file(path, 900);
+  EXPECT_THAT([&] { return elements->next(); }, ThrowsMessage<DataLoss>(HasSubstr("has become shorter")));
+}
+
 TEST_F(FixedLengthRecord, RefusesOptionsOutOfRange) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   for (const FixedLengthRecordOptions& options : {FixedLengthRecordOptions{},

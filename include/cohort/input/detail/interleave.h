@@ -54,9 +54,10 @@ class Interleaved final : public ElementIterator<Out> {
     std::int64_t skipped = 0;
     while (skipped < count && find_open()) {
       const std::int64_t wanted = std::min(count - skipped, options_.block_length - taken_);
+      ++taken_;  // as in next()
       const std::int64_t passed = cycle_[turn_]->skip(wanted);
       skipped += passed;
-      taken_ += passed;
+      taken_ += passed - 1;
       if (passed < wanted) close();
     }
     return skipped;

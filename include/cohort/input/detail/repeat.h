@@ -44,8 +44,9 @@ class Repeated final : public ElementIterator<Element> {
     while (true) {
       if (!elements_) skipped += skip_rounds(count - skipped);
       if (skipped == count || (!elements_ && !begin_round())) return skipped;
+      ++given_;  // as in read()
       const std::int64_t in_round = elements_->skip(count - skipped);
-      given_ += in_round;
+      given_ += in_round - 1;
       skipped += in_round;
       if (skipped < count) end_round();
     }
@@ -55,10 +56,9 @@ class Repeated final : public ElementIterator<Element> {
   template <class Read>
   auto read(const Read& read_from) -> decltype(read_from(std::declval<ElementIterator<Element>&>())) {
     while (elements_ || begin_round()) {
-      if (auto result = read_from(*elements_)) {
-        ++given_;
-        return result;
-      }
+      ++given_;  // also when it fails, for an error takes an element's place
+      if (auto result = read_from(*elements_)) return result;
+      --given_;
       end_round();
     }
     return std::nullopt;

@@ -55,10 +55,12 @@ class Sharded final : public ElementIterator<Element> {
  private:
   template <class Read>
   auto read(const Read& read_one) -> decltype(read_one()) {
-    const std::int64_t before = source_->skip(before_next_);
-    auto element = before == before_next_ ? read_one() : std::nullopt;
-    before_next_ = shard_.count - 1;
-    if (std::exchange(must_count_, false)) {
+    // Set before anything is read, for an error takes an element's place.
+    const std::int64_t wanted = std::exchange(before_next_, shard_.count - 1);
+    const bool must_count = std::exchange(must_count_, false);
+    const std::int64_t before = source_->skip(wanted);
+    auto element = before == wanted ? read_one() : std::nullopt;
+    if (must_count) {
       const std::int64_t mine = element ? 1 : 0;
       const std::int64_t found = before + mine + source_->skip(shard_.count - before - mine);
       before_next_ = shard_.index;  // the whole first round has been passed
