@@ -145,9 +145,9 @@ LeafList ReplicaContext::scatter_leaves(ReduceOp op, const LeafList& leaves, std
     values.push_back(alone ? value.clone() : std::get<Tensor>(prepared(op, value)));
   }
   // Every thread outside a scope runs the default replica, but a seat is for one thread at a time.
-  if (alone) return {values.begin(), values.end()};
+  if (alone || values.empty()) return {values.begin(), values.end()};
 
-  Communicator& communicator = extended_.communicator(local_replica_);
+  Communicator& communicator = extended_.begin_collective(local_replica_);
   Fingerprint purpose;
   purpose.add(structure);
   for (const Tensor& value : values)

@@ -50,6 +50,7 @@ ReplicaRun::ReplicaRun(StrategyExtended& extended, const std::function<void(Repl
   for (Seat& seat : seats_) {
     seat.phase = Phase::kRunning;
     seat.merges = 0;
+    seat.collectives = 0;
   }
 }
 
@@ -118,6 +119,43 @@ std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request)
   return std::move(own.merged);
 }
 
+// Whoever pauses and whoever begins a collective both tell the calling thread after it can see so.
+void ReplicaRun::begin_collective(int local_replica) {
+  ++seat(local_replica).collectives;
+  const auto is_paused = [](const Seat& seat) { return seat.phase != Phase::kRunning; };
+  if (std::ranges::any_of(seats_, is_paused)) pauses_.notify();
+}
+
+int ReplicaRun::id_of(const Seat& seat) const {
+  return extended_.first_replica_id() + static_cast<int>(&seat - seats_.data());
+}
+
+const ReplicaRun::Seat* ReplicaRun::deserter() const {
+  const Seat* fewest = nullptr;
+  int most = 0;
+  for (const Seat& seat : seats_) {
+    const int collectives = seat.collectives;
+    const bool is_paused = seat.phase != Phase::kRunning;
+    if (!is_paused) most = std::max(most, collectives);
+    if (is_paused && (fewest == nullptr || collectives < fewest->collectives)) fewest = &seat;
+  }
+  return fewest != nullptr && fewest->collectives < most ? fewest : nullptr;
+}
+
+std::exception_ptr ReplicaRun::unequal_collectives(const Seat& deserter) const {
+  std::vector<int> waiting;
+  for (const Seat& seat : seats_) {
+    if (seat.collectives > deserter.collectives) waiting.push_back(id_of(seat));
+  }
+  const std::string elsewhere = deserter.phase == Phase::kMerging
+                                    ? fmt::format("waits in {}", deserter.request->call)
+                                    : std::string("has returned from the replica function");
+  return std::make_exception_ptr(
+      WrongContext("replicas made different collectives: [{}] wait in collective {} of this run for replica "
+                   "{}, which {}; every replica must make the same calls in the same order",
+                   fmt::join(waiting, ", "), deserter.collectives + 1, id_of(deserter), elsewhere));
+}
+
 bool ReplicaRun::all_paused() const {
   return std::none_of(seats_.begin(), seats_.end(),
                       [](const Seat& seat) { return seat.phase == Phase::kRunning; });
@@ -125,8 +163,15 @@ bool ReplicaRun::all_paused() const {
 
 void ReplicaRun::serve_merges() {
   while (true) {
-    pauses_.wait_until([&] { return ending_ || all_paused(); });
+    const Seat* left = nullptr;
+    pauses_.wait_until([&] { return ending_ || all_paused() || (left = deserter()) != nullptr; });
     if (ending_) return;
+    if (left != nullptr) {
+      merge_error_ = unequal_collectives(*left);
+      ending_ = true;
+      releases_.notify();
+      return extended_.leave_replicas(static_cast<int>(left - seats_.data()), merge_error_);
+    }
     const auto merging = std::count_if(seats_.begin(), seats_.end(),
                                        [](const Seat& seat) { return seat.phase == Phase::kMerging; });
     if (merging == 0) return;
@@ -146,7 +191,7 @@ std::vector<void*> ReplicaRun::arguments_by_replica() const {
   const MergeRequest& first = *seats_.front().request;
   for (const Seat& seat : seats_) {
     const MergeRequest& request = *seat.request;
-    const int id = extended_.first_replica_id() + static_cast<int>(arguments.size());
+    const int id = id_of(seat);
     if (request.call != first.call) {
       throw WrongContext(
           "replicas meet in different calls: replica {} in {}, replica {} in {}; every replica must make the "
@@ -185,10 +230,7 @@ void ReplicaRun::merge_all() {
 std::exception_ptr ReplicaRun::unequal_merges() const {
   std::vector<int> waiting;
   std::vector<int> finished;
-  for (std::size_t replica = 0; replica < seats_.size(); ++replica) {
-    const int id = extended_.first_replica_id() + static_cast<int>(replica);
-    (seats_[replica].phase == Phase::kMerging ? waiting : finished).push_back(id);
-  }
+  for (const Seat& seat : seats_) (seat.phase == Phase::kMerging ? waiting : finished).push_back(id_of(seat));
   const auto waits = [](const Seat& seat) { return seat.phase == Phase::kMerging; };
   const std::string_view call = std::ranges::find_if(seats_, waits)->request->call;
   return std::make_exception_ptr(WrongContext(

@@ -50,6 +50,7 @@ class ReplicaTeam {
     MergeRequest* request = nullptr;
     std::shared_ptr<void> merged;
     int merges = 0;
+    std::atomic<int> collectives{0};  // begun in this run
     std::exception_ptr error;
     Blame blame = Blame::kOwn;  // for `error`
   };
@@ -68,6 +69,7 @@ class ReplicaRun final : public MergePoint {
   void execute();
 
   std::shared_ptr<void> meet(int local_replica, MergeRequest& request) override;
+  void begin_collective(int local_replica) override;
 
  private:
   using Phase = ReplicaTeam::Phase;
@@ -84,6 +86,10 @@ class ReplicaRun final : public MergePoint {
   void merge_all();
   [[nodiscard]] std::vector<void*> arguments_by_replica() const;
   [[nodiscard]] std::exception_ptr unequal_merges() const;
+  /// A replica that will not make the collective that another one has begun; null when there is none.
+  [[nodiscard]] const Seat* deserter() const;
+  [[nodiscard]] std::exception_ptr unequal_collectives(const Seat& deserter) const;
+  [[nodiscard]] int id_of(const Seat& seat) const;
   [[nodiscard]] std::exception_ptr first_error() const;
   void clear_seats();
 

@@ -125,7 +125,7 @@ Tensor ReplicaContext::gather_leaf(const TensorOrSlices& value, int axis, std::u
   const Tensor& own = std::get<Tensor>(value);
   // Every thread outside a scope runs the default replica, but a seat is for one thread at a time.
   if (num_replicas_in_sync() == 1) return concatenate({&own, 1}, axis);
-  Communicator& communicator = extended_.communicator(local_replica_);
+  Communicator& communicator = extended_.begin_collective(local_replica_);
   // Counted from the front; an axis that does not exist is refused below, on every replica.
   const int along = axis < 0 ? axis + own.shape().rank() : axis;
   const CommunicationScope scope(communicator, options,

@@ -51,6 +51,8 @@ class LoneMergePoint final : public MergePoint {
     return request.merge(arguments);
   }
 
+  void begin_collective(int /*local_replica*/) override {}
+
  private:
   VariableOwner* strategy_;  // null in the default context, which a merge leaves as it is
   const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the caller of run
@@ -137,6 +139,11 @@ void StrategyExtended::leave_replicas(int local_replica, const std::exception_pt
   replicas_left_ = true;
   communicator(local_replica)
       .abort(failure_for_others(replica_name(static_cast<std::size_t>(local_replica)), error));
+}
+
+Communicator& StrategyExtended::begin_collective(int local_replica) {
+  if (MergePoint* const run = current_mode().merge_point) run->begin_collective(local_replica);
+  return communicator(local_replica);
 }
 
 void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaContext&)>& body) {

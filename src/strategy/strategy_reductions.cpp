@@ -259,24 +259,25 @@ std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, in
 
 LeafList StrategyExtended::all_reduce(int local_replica, ReduceOp op, std::span<const TensorOrSlices> values,
                                       std::uint64_t structure, const CommunicationOptions& options) {
-  if (num_replicas_in_sync() == 1) {
+  if (num_replicas_in_sync() == 1 || values.empty()) {
     options.validate();
     return copies_of({values.begin(), values.end()});
   }
   LeafList leaves;
   leaves.reserve(values.size());
   for (const TensorOrSlices& value : values) leaves.push_back(prepared(op, value));
-  const CommunicationScope scope(communicator(local_replica), options, structure);
-  return reducers_[static_cast<std::size_t>(local_replica)]->all_reduced(communicator(local_replica), leaves,
-                                                                         op);
+  Communicator& seat = begin_collective(local_replica);
+  const CommunicationScope scope(seat, options, structure);
+  return reducers_[static_cast<std::size_t>(local_replica)]->all_reduced(seat, leaves, op);
 }
 
 void StrategyExtended::all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors,
                                            const CommunicationOptions& options) {
   options.validate();
-  if (num_replicas_in_sync() == 1) return;
-  const CommunicationScope scope(communicator(local_replica), options);
-  reducers_[static_cast<std::size_t>(local_replica)]->all_reduce(communicator(local_replica), tensors, op);
+  if (num_replicas_in_sync() == 1 || tensors.empty()) return;
+  Communicator& seat = begin_collective(local_replica);
+  const CommunicationScope scope(seat, options);
+  reducers_[static_cast<std::size_t>(local_replica)]->all_reduce(seat, tensors, op);
 }
 
 }  // namespace cohort

@@ -36,7 +36,7 @@ Tensor StrategyExtended::from_chief(const Tensor& value, std::uint64_t purpose) 
 Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica) {
   if (aggregation == VariableAggregation::kOnlyFirstReplica) {
     Tensor result = value.clone();
-    communicator(local_replica).broadcast(result, 0);
+    begin_collective(local_replica).broadcast(result, 0);
     return result;
   }
   const TensorOrSlices leaf = value;

@@ -2,6 +2,7 @@
 // wait for it nor take its next call for the one that it did not make.
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -115,6 +116,47 @@ TEST_P(UnmadeCollective, ThatOnlyItsReplicaHandlesIsTheErrorOfTheOthers) {
     });
   };
   EXPECT_THAT(run, ThrowsMessage<Aborted>(told("bool")));
+}
+
+/// The other replicas sum up; the last one does `instead`, and makes as many sums before as they do.
+class DesertedCollective : public UnmadeCollective {
+ protected:
+  void expect_deserted(const char* where, const Call& instead) {
+    // Whether the last replica is gone before the others begin, or after, is up to the threads.
+    for (int sums_before = 0; sums_before < 20; ++sums_before) {
+      const auto body = [&](ReplicaContext& replica) {
+        for (int sum = 0; sum < sums_before; ++sum) sum_up(replica);
+        if (replica.replica_id_in_sync_group() == last()) return instead(replica);
+        sum_up(replica);
+      };
+      EXPECT_THAT([&] { strategy_.run(body); },
+                  ThrowsMessage<WrongContext>(AllOf(
+                      HasSubstr("wait in collective " + std::to_string(sums_before + 1) +
+                                " of this run for replica " + std::to_string(last()) + ", which " + where))));
+    }
+  }
+};
+COHORT_INSTANTIATE_SEVERAL_REPLICAS(DesertedCollective);
+
+TEST_P(DesertedCollective, ByAReturnEndsAll) {
+  expect_deserted("has returned", [](const ReplicaContext&) {});
+}
+
+TEST_P(DesertedCollective, ByAMergeEndsAll) {
+  expect_deserted("waits in merge_call",
+                  [](const ReplicaContext& replica) { replica.merge_call([](const Strategy&) {}); });
+}
+
+TEST_P(DesertedCollective, ByMakingAVariableEndsAll) {
+  expect_deserted("waits in", [](const ReplicaContext&) { static_cast<void>(Variable({.name = "late"})); });
+}
+
+TEST_P(DesertedCollective, ByHavingNothingToSumEndsAll) {
+  expect_deserted("has returned", [](const ReplicaContext& replica) {
+    static_cast<void>(replica.all_reduce(ReduceOp::kSum, std::vector<Tensor>()));
+    static_cast<void>(replica.all_gather(std::vector<Tensor>(), 0));
+    replica.all_reduce_in_place(ReduceOp::kSum, {});
+  });
 }
 
 }  // namespace

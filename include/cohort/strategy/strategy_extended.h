@@ -115,6 +115,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return *seats_[static_cast<std::size_t>(local_replica)];
   }
 
+  /// The same for a collective that the replica, whose thread this is, begins now.
+  [[nodiscard]] Communicator& begin_collective(int local_replica);
+
   /// One destination per local replica, on its device.
   [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
 

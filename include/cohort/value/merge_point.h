@@ -28,6 +28,10 @@ class MergePoint {
   /// Waits for the other local replicas. Replica 0's `merge` runs in cross-replica context.
   /// @throws WrongContext when the replicas do not all make the same call.
   virtual std::shared_ptr<void> meet(int local_replica, MergeRequest& request) = 0;
+
+  /// The replica is about to wait for all others in a collective, which those that have returned, or wait
+  /// here for a merge, will not make.
+  virtual void begin_collective(int local_replica) = 0;
 };
 
 }  // namespace cohort
