@@ -166,6 +166,23 @@ TEST(Distribute, GivesStepByStep) {
   }
 }
 
+TEST(Distribute, CountsAStepThatFailed) {
+  const MirroredStrategy strategy(cpu_devices(2));
+  const auto dataset = range_dataset(12).map(failing_at(5));
+  const auto batches = strategy.distribute_dataset(dataset.batch(4));
+  const auto in_turn =
+      strategy.distribute_datasets_from_function([&](const InputContext&) { return dataset.batch(2); });
+  for (const auto& distributed : {batches, in_turn}) {
+    auto steps = distributed.iterate();
+    EXPECT_EQ(rows_by_replica(steps.get_next()), (Steps{{0, 1}, {2, 3}}));
+    EXPECT_THROW(static_cast<void>(steps.get_next()), std::runtime_error);
+    EXPECT_EQ(steps.position().elements, 2);
+    EXPECT_EQ(rows_by_replica(steps.get_next()), (Steps{{8, 9}, {10, 11}}));
+    EXPECT_EQ(rows_by_replica(*distributed.begin_at({.pass = 0, .elements = 2})), (Steps{{8, 9}, {10, 11}}));
+    EXPECT_FALSE(steps.get_next_as_optional());
+  }
+}
+
 TEST(Distribute, TakesUpAPassWhereAnotherProcessLeftIt) {
   const auto shuffled = [](const Strategy& strategy) {
     return strategy.distribute_dataset(range_dataset(20).shuffle({.seed = 6}).batch(6));

@@ -72,7 +72,14 @@ template <class Element>
 std::optional<PerReplica<Element>> DistributedIterator<Element>::get_next_as_optional() {
   strategy_.extended().require_cross_replica("iterating a distributed dataset");
   if (steps_ == nullptr) return std::nullopt;
-  auto parts = strategy_.extended().prepared_or_told([&] { return steps_->next(); });
+  auto parts = strategy_.extended().prepared_or_told([&] {
+    try {
+      return steps_->next();
+    } catch (...) {
+      ++position_.elements;  // the next step is the one behind
+      throw;
+    }
+  });
   if (!form_ && parts) {
     const auto first = std::ranges::find_if(*parts, [](const auto& part) { return part.has_value(); });
     form_.emplace(**first);

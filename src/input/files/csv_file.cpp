@@ -78,6 +78,7 @@ CsvFile::CsvFile(const std::string& path, const CsvOptions& options, std::option
     : parser_(std::make_unique<CsvParser>(path, options.delimiter, options.comment)),
       options_(options),
       row_columns_(columns) {
+  if (parser_->is_empty()) throw DataLoss("{}: the file is empty; write it again, or leave it out", path);
   if (options_.has_header) read_header();
 }
 
@@ -85,7 +86,7 @@ CsvFile::~CsvFile() = default;
 
 void CsvFile::read_header() {
   const auto names = parser_->next();
-  if (!names) throw DataLoss("{}: no header in the file, which is empty", parser_->path());
+  if (!names) throw DataLoss("{}: no header in the file, which has no rows at all", parser_->path());
   for (const CsvField& name : *names) header_.emplace_back(name.text);
   choose_columns(header_.size());
 }

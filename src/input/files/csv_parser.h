@@ -27,6 +27,8 @@ class CsvParser {
   /// @throws DataLoss for quotes that do not pair or stand in the middle of a field.
   [[nodiscard]] std::optional<std::span<const CsvField>> next();
 
+  [[nodiscard]] bool is_empty() const { return lines_.is_empty(); }
+
   /// Of the first line of the record that next() gave, from 1.
   [[nodiscard]] std::int64_t line_number() const { return line_number_; }
   [[nodiscard]] const std::string& path() const { return lines_.path(); }

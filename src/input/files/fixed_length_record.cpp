@@ -34,7 +34,7 @@ class FixedLengthRecordFormat final : public detail::FileFormat<Tensor> {
   }
 
   [[nodiscard]] Cardinality cardinality(const std::string& path) const override {
-    return Cardinality::of(records_of(path, detail::InputFile(path, kName).size()));
+    return Cardinality::of(records_of(path, detail::InputFile(path, kName).size_of_content()));
   }
 
  private:

@@ -29,6 +29,12 @@ std::uint64_t InputFile::size() const {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
+std::uint64_t InputFile::size_of_content() const {
+  const std::uint64_t bytes = size();
+  if (bytes == 0) throw DataLoss("{}: the file is empty; write it again, or leave it out", path_);
+  return bytes;
+}
+
 std::size_t InputFile::read(std::span<char> to) const {
   std::size_t done = 0;
   while (done < to.size()) {

@@ -24,6 +24,9 @@ class InputFile {
   /// In bytes. @throws InvalidArgument for what has no size: a folder, a pipe.
   [[nodiscard]] std::uint64_t size() const;
 
+  /// The same. @throws DataLoss when there is nothing in the file.
+  [[nodiscard]] std::uint64_t size_of_content() const;
+
   /// Reads from where the last call ended; fewer bytes than asked for only at the end of the file.
   /// @throws DataLoss when the system cannot read it.
   [[nodiscard]] std::size_t read(std::span<char> to) const;

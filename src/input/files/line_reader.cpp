@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+
+#include <cohort/base/error.h>
+
+#include "compression.h"
 
 namespace cohort::detail {
 namespace {
@@ -10,6 +15,12 @@ namespace {
 constexpr std::size_t kLeastBufferBytes = std::size_t{1} << 18;
 
 }  // namespace
+
+LineReader::LineReader(const std::string& path, std::string_view format) : file_(path, format) {
+  read_more();
+  const std::string_view hint = compression_hint(std::as_bytes(std::span(buffer_).first(end_)), "");
+  if (!hint.empty()) throw DataLoss("{}: not {}: {}", path, format, hint);
+}
 
 std::optional<std::string_view> LineReader::next() {
   std::size_t searched = 0;

@@ -14,8 +14,11 @@ namespace cohort::detail {
 
 class LineReader {
  public:
-  /// @throws Unavailable when the file cannot be opened.
-  LineReader(const std::string& path, std::string_view format) : file_(path, format) {}
+  /// @throws Unavailable when the file cannot be opened; DataLoss when it cannot be read, or is compressed.
+  LineReader(const std::string& path, std::string_view format);
+
+  /// Whether there was nothing in the file.
+  [[nodiscard]] bool is_empty() const { return line_number_ == 0 && begin_ == end_; }
 
   /// The next line without its newline; nothing at the end. Valid until the next call.
   /// @throws DataLoss when the file cannot be read.

@@ -26,7 +26,7 @@ std::uint64_t page_bytes() {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path, std::string_view format)
-    : file_(path, format), size_(file_.size()) {}
+    : file_(path, format), size_(file_.size_of_content()) {}
 
 std::span<const std::byte> MappedFile::bytes(std::uint64_t offset, std::size_t count) {
   if (count == 0) return {};

@@ -18,7 +18,8 @@ namespace cohort::detail {
 
 class MappedFile {
  public:
-  /// @throws Unavailable when the file cannot be opened; InvalidArgument when it is not a regular one.
+  /// @throws Unavailable when the file cannot be opened; InvalidArgument when it is not a regular one;
+  /// DataLoss when it is empty.
   MappedFile(const std::string& path, std::string_view format);
 
   [[nodiscard]] const std::string& path() const { return file_.path(); }

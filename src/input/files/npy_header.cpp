@@ -8,6 +8,7 @@
 #include <cohort/base/error.h>
 
 #include "byte_order.h"
+#include "compression.h"
 #include "excerpt.h"
 
 namespace cohort::detail {
@@ -154,7 +155,8 @@ std::size_t preamble_bytes(std::span<const std::byte> start) {
 std::uint64_t npy_header_bytes(std::span<const std::byte> start, const std::string& place) {
   if (start.size() < kShortPreambleBytes ||
       !std::ranges::equal(start.first(kMagic.size()), std::as_bytes(std::span(kMagic))))
-    throw DataLoss("{}: not an array that NumPy saved: it does not begin with \\x93NUMPY", place);
+    throw DataLoss("{}: not an array that NumPy saved: {}", place,
+                   compression_hint(start, "it does not begin with \\x93NUMPY"));
   const auto version = static_cast<int>(start[kMagic.size()]);
   if (version < 1 || version > 3)
     throw Unimplemented("{}: version {} of the .npy format is not read; versions 1 to 3 are", place, version);

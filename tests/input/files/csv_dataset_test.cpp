@@ -124,10 +124,11 @@ TEST_F(CsvDataset, TakesCommentsAsItIsTold) {
 }
 
 TEST_F(CsvDataset, MayHaveNoRow) {
-  EXPECT_THAT(read<int>(""), IsEmpty());
+  EXPECT_THAT(read<int>("\n"), IsEmpty());
   EXPECT_THAT(read<int>("x\n", {.has_header = true}), IsEmpty());
-  EXPECT_THAT(reading<int>("", {.has_header = true}),
+  EXPECT_THAT(reading<int>("\n", {.has_header = true}),
               ThrowsMessage<DataLoss>(HasSubstr("no header in the file")));
+  EXPECT_THAT(reading<int>(""), ThrowsMessage<DataLoss>(HasSubstr("the file is empty")));
 }
 
 TEST_F(CsvDataset, NamesTheLineOfWhatIsWrong) {

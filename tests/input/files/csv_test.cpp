@@ -175,7 +175,8 @@ TEST(Csv, NamesARowOfAnotherLength) {
 }
 
 TEST(Csv, WithoutARowIsAnError) {
-  for (const char* text : {"", "\n\n", "# nothing\n"}) {
+  EXPECT_THAT(reading(""), ThrowsMessage<DataLoss>(HasSubstr("the file is empty")));
+  for (const char* text : {"\n\n", "# nothing\n"}) {
     EXPECT_THAT(reading(text), ThrowsMessage<DataLoss>(HasSubstr("no rows of numbers")));
   }
   EXPECT_THROW(reading("x,y\n", {.has_header = true})(), DataLoss);

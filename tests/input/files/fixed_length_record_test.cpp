@@ -26,7 +26,9 @@ class FixedLengthRecord : public ::testing::Test {
 TEST_F(FixedLengthRecord, IsSoManyBytes) {
   EXPECT_THAT(texts_of(records("aabbcc", {.record_bytes = 2})), ElementsAre("aa", "bb", "cc"));
   EXPECT_THAT(texts_of(records("aabbcc", {.record_bytes = 6})), ElementsAre("aabbcc"));
-  EXPECT_THAT(texts_of(records("", {.record_bytes = 6})), IsEmpty());
+  EXPECT_THAT(texts_of(records("H", {.record_bytes = 6, .header_bytes = 1})), IsEmpty());
+  EXPECT_THAT([&] { return texts_of(records("", {.record_bytes = 6})); },
+              ThrowsMessage<DataLoss>(HasSubstr("records: the file is empty")));
 }
 
 TEST_F(FixedLengthRecord, LiesBetweenHeaderAndFooter) {

@@ -67,7 +67,7 @@ TEST_F(Idx, MayHaveNoRows) {
 TEST_F(Idx, NamesWhatIsNoIdxFile) {
   EXPECT_THAT(reading("a,b\n1,2\n"), ThrowsMessage<DataLoss>(AllOf(HasSubstr("array: not an IDX file"),
                                                                    HasSubstr("give another file"))));
-  EXPECT_THAT(reading(""), ThrowsMessage<DataLoss>(HasSubstr("not an IDX file")));
+  EXPECT_THAT(reading(""), ThrowsMessage<DataLoss>(HasSubstr("array: the file is empty")));
   EXPECT_THAT(reading("\x1f\x8b\x08\x08"), ThrowsMessage<DataLoss>(HasSubstr("compressed with gzip")));
   EXPECT_THAT(reading(header(0x0a, {1}) + "x"),
               ThrowsMessage<DataLoss>(HasSubstr("byte 2 is 0x0a, which is no type")));

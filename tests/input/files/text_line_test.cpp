@@ -10,7 +10,9 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
 
 std::vector<std::string> lines_of(const std::string& text) {
   const TemporaryFolder folder;
@@ -42,6 +44,13 @@ TEST(TextLine, MayBeLongerThanAnyBuffer) {
     text += lines.back() + "\n";
   }
   EXPECT_EQ(lines_of(text), lines);
+}
+
+TEST(TextLine, IsNotACompressedFile) {
+  for (const std::string start : {"\x1f\x8b\x08", "\x28\xb5\x2f\xfd", "BZh91AY&SY", "\xfd\x37zXZ"})
+    EXPECT_THAT([&] { return lines_of(start + "\nmore"); },
+                ThrowsMessage<DataLoss>(HasSubstr("so unpack it")));
+  EXPECT_THAT(lines_of("BZh is text\n"), ElementsAre("BZh is text"));
 }
 
 TEST(TextLine, ComesFromPipesToo) {

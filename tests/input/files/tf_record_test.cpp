@@ -77,7 +77,10 @@ TEST_F(TfRecord, MayBeLongerThanAnyWindow) {
   EXPECT_EQ(texts_of(tf_record_dataset({write(records)})), records);
 }
 
-TEST_F(TfRecord, FileMayHaveNoRecord) { EXPECT_THAT(texts_of(tf_record_dataset({write({})})), IsEmpty()); }
+TEST_F(TfRecord, FileHasARecord) {
+  EXPECT_THAT([&] { return texts_of(tf_record_dataset({write({})})); },
+              ThrowsMessage<DataLoss>(HasSubstr("the file is empty; write it again, or leave it out")));
+}
 
 TEST_F(TfRecord, NamesWhereItIsTruncated) {
   const std::string bytes = bytes_of(write({"first", "second"}));

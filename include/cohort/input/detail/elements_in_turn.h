@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -20,15 +21,19 @@ class ElementsInTurn final : public LocalSteps<Element> {
   ElementsInTurn(std::vector<std::unique_ptr<ElementIterator<Element>>> pipelines, int replicas)
       : pipelines_(std::move(pipelines)), replicas_(static_cast<std::size_t>(replicas)) {}
 
+  // Where one part fails the others are read all the same, so that the next step is what it would have been.
   std::optional<LocalParts<Element>> next() override {
-    LocalParts<Element> parts;
-    parts.reserve(replicas_);
-    bool any = false;
+    LocalParts<Element> parts(replicas_);
+    std::exception_ptr error;
     for (std::size_t replica = 0; replica < replicas_; ++replica) {
-      parts.push_back(pipelines_[replica % pipelines_.size()]->next());
-      any = any || parts.back().has_value();
+      try {
+        parts[replica] = pipelines_[replica % pipelines_.size()]->next();
+      } catch (...) {
+        error = std::current_exception();
+      }
     }
-    if (!any) return std::nullopt;
+    if (error) std::rethrow_exception(error);
+    if (std::ranges::none_of(parts, [](const auto& part) { return part.has_value(); })) return std::nullopt;
     return parts;
   }
 

@@ -29,7 +29,8 @@ class TfRecordWriter {
   /// The elements of a CPU tensor as they lie in memory.
   void write(const Tensor& record) { write(record.raw()); }
 
-  /// Ends the file. Without it, whether everything has been written is not known.
+  /// Ends the file. Without it, whether everything has been written is not known. A file without records is
+  /// empty, and refused by who reads it.
   /// @throws Unavailable as write().
   void close();
 
