@@ -167,9 +167,9 @@ bool is_idle(cudaStream_t stream) { return COHORT_CUDA_READY(cudaStreamQuery(str
 
 void synchronize(cudaStream_t stream) { COHORT_CUDA(cudaStreamSynchronize(stream)); }
 
-cudaEvent_t create_event() {
+cudaEvent_t create_event(bool keeps_time) {
   cudaEvent_t event = nullptr;
-  COHORT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  COHORT_CUDA(cudaEventCreateWithFlags(&event, keeps_time ? cudaEventDefault : cudaEventDisableTiming));
   return event;
 }
 
@@ -180,5 +180,11 @@ void record(cudaEvent_t event, cudaStream_t stream) { COHORT_CUDA(cudaEventRecor
 bool is_done(cudaEvent_t event) { return COHORT_CUDA_READY(cudaEventQuery(event)); }
 
 void synchronize(cudaEvent_t event) { COHORT_CUDA(cudaEventSynchronize(event)); }
+
+float elapsed_milliseconds(cudaEvent_t start, cudaEvent_t end) {
+  float milliseconds = 0;
+  COHORT_CUDA(cudaEventElapsedTime(&milliseconds, start, end));
+  return milliseconds;
+}
 
 }  // namespace cohort::cuda::calls
