@@ -46,6 +46,14 @@ ncclUniqueId unique_id() {
   return id;
 }
 
+ncclComm_t init(int size, const ncclUniqueId& id, int rank) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  ncclComm_t comm = nullptr;
+  COHORT_NCCL(ncclCommInitRankConfig(&comm, size, id, rank, &config), nullptr);
+  return comm;
+}
+
 ncclComm_t begin_init(int size, const ncclUniqueId& id, int rank) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;

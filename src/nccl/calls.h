@@ -2,8 +2,9 @@
 // as written, NCCL's own text and what it said last. Nothing else calls NCCL. The names are those of NCCL
 // without the prefix.
 //
-// Communicators do not block: what a call begins is under way until `is_settled`, and until then
-// the communicator takes no other call but `abort`.
+// Cohort's communicators do not block: what a call begins is under way until `is_settled`, and until then
+// the communicator takes no other call but `abort`. One that `init` made has done what it was told when
+// a call returns; it is for who needs no deadline, as the peer of the benchmarks.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,9 @@
 namespace cohort::nccl::calls {
 
 [[nodiscard]] ncclUniqueId unique_id();
+
+/// On the thread's current device, as `begin_init`. Blocks until all members have come.
+[[nodiscard]] ncclComm_t init(int size, const ncclUniqueId& id, int rank);
 
 /// On the thread's current device.
 [[nodiscard]] ncclComm_t begin_init(int size, const ncclUniqueId& id, int rank);

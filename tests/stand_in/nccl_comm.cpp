@@ -99,6 +99,11 @@ void ncclComm::meet(const std::string& name, int rank, int size, std::function<v
   });
 }
 
+ncclResult_t ncclComm::wait_for_meeting() {
+  thread_.join();
+  return state->failure;
+}
+
 void ncclComm::split(int color, int key, ncclComm_t* group) {
   if (thread_.joinable()) thread_.join();
   meeting_ = true;

@@ -41,6 +41,7 @@ struct ncclComm {
   /// Meets the other ranks on a thread; `in_the_end` is called there once all are here.
   void meet(
       const std::string& name, int rank, int size, std::function<void()> in_the_end = [] {});
+  [[nodiscard]] ncclResult_t wait_for_meeting();
   void split(int color, int key, ncclComm_t* group);
 
   /// Under way until it has been asked after, or put on the stream at once by one that blocks.
