@@ -58,6 +58,15 @@ echo "ranks as members, each with a GPU of its own"
 gpu_ranks all-reduce --sizes 4:16 --format csv
 compared "all-reduce of ranks" "nccl ncclAllReduce" 2
 
+echo "ranks that share a GPU, which NCCL takes where they claim to be on different hosts"
+alone=(env "${environment[@]}" CUDA_VISIBLE_DEVICES=0 "$program" all-reduce --device cuda "${short[@]}" --sizes 80K)
+# shellcheck disable=SC2016  # each rank's own
+succeeds "${launcher[@]}" bash -c 'NCCL_HOSTID=${OMPI_COMM_WORLD_RANK:-$PMI_RANK} exec "$@"' - "${alone[@]}" --format csv
+compared "ranks that share a GPU" "nccl ncclAllReduce" 2
+capture "${launcher[@]}" "${alone[@]}"
+same "ranks that share a GPU openly: status" 1 "$status"
+grep -q '^cohort-bench: --peer nccl: .*--peer none measures Cohort alone' "$scratch/err" || fail "no advice: $(cat "$scratch/err")"
+
 echo "fewer elements than members"
 gpu_threads 3 all-gather-uneven --sizes 4 --format csv
 compared "one element" "nccl ncclBroadcast" 3
