@@ -262,7 +262,7 @@ Peer parse_peer(const Given& given, const RunOptions& run) {
   if (text == to_string(Peer::kNone)) return Peer::kNone;
   if (text == to_string(Peer::kNccl)) {
     if (on_gpus) return Peer::kNccl;
-    throw UsageError("--peer nccl: its calls take memory of GPUs; give --device cuda as well");
+    throw UsageError("--peer nccl: its calls take memory of GPUs; only a sweep with --device cuda has that");
   }
   if (text != to_string(Peer::kMpi)) throw UsageError("--peer {}: choose mpi, nccl or none", text);
   if (on_gpus)
