@@ -5,11 +5,8 @@
 
 #include <gmock/gmock.h>
 
-#include <cuda_runtime_api.h>
-
-#include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
-#include <cohort/cuda/stream.h>
+#include <cohort/device/device_runtime.h>
 
 namespace cohort::bench {
 namespace {
@@ -36,16 +33,13 @@ TEST(GpuSide, TakesTheInputThereAndTheResultBack) {
   }
 }
 
-TEST(GpuSide, TimesWhatACallQueues) {
+TEST(GpuSide, TimesFromTheBeginningOfACallToItsEnd) {
   static constexpr std::chrono::milliseconds kWork{5};
   for (const Device device : cuda::devices()) {
     const auto side = make_gpu_side(buffers_on(device));
-    const std::uint64_t nanoseconds = side->time([&] {
-      const cuda::CurrentDevice current(device);
-      ASSERT_EQ(cudaLaunchHostFunc(
-                    cuda::compute_stream(device).handle(), [](void*) { std::this_thread::sleep_for(kWork); },
-                    nullptr),
-                cudaSuccess);
+    const std::uint64_t nanoseconds = side->time([device] {
+      synchronize(device);  // so that the GPU has come to where the time begins
+      std::this_thread::sleep_for(kWork);
     });
     EXPECT_GE(nanoseconds, std::chrono::nanoseconds(kWork).count() * 9 / 10);
   }

@@ -140,7 +140,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   count_call("cudaEventElapsedTime");
-  for (const cudaEvent_t event : {start, end}) {
+  for (auto* const event : {start, end}) {
     if (event->queue == nullptr || event->reached == nullptr) return report(cudaErrorInvalidResourceHandle);
     if (!event->queue->reached(event->place)) return report(cudaErrorNotReady);
   }
