@@ -32,6 +32,14 @@ void destroy(ncclComm_t comm) noexcept;
 /// Ends what is under way, on this member alone; `comm` is gone.
 void abort(ncclComm_t comm) noexcept;
 
+/// Of the current device. These four need NCCL 2.19.1: with an older header, `mem_alloc` and
+/// `register_memory` throw Unimplemented.
+[[nodiscard]] void* mem_alloc(std::size_t bytes);
+void mem_free(void* memory) noexcept;
+/// Nothing may be under way on `comm`.
+[[nodiscard]] void* register_memory(ncclComm_t comm, void* data, std::size_t bytes);
+void deregister(ncclComm_t comm, void* registration) noexcept;
+
 /// Between the two, calls of this thread are collected; `group_end` begins all of them.
 void group_start();
 void group_end();

@@ -360,6 +360,32 @@ std::optional<MemberParts> Member::split(std::span<const Communicator::Recruit> 
   return group;
 }
 
+void Member::wait_for_all() {
+  std::vector<std::shared_ptr<Operation>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.assign(in_flight_.begin(), in_flight_.end());
+  }
+  for (const std::shared_ptr<Operation>& operation : all) {
+    try {
+      wait(*operation);
+    } catch (const Error&) {
+      return;  // who waits for its Work is told; the others have failed as well
+    }
+  }
+}
+
+void* Member::register_memory(void* data, std::size_t bytes) {
+  wait_for_all();
+  require_usable();
+  return parts_.comm->register_memory(data, bytes);
+}
+
+void Member::deregister(void* registration) {
+  wait_for_all();
+  parts_.comm->deregister(registration);
+}
+
 std::shared_ptr<Member::Operation> Member::find_dropped() {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(

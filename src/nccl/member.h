@@ -49,6 +49,12 @@ class Member : public std::enable_shared_from_this<Member> {
   /// whom are known to call it; no call may be in flight.
   [[nodiscard]] std::optional<MemberParts> split(std::span<const Communicator::Recruit> recruits);
 
+  [[nodiscard]] Device device() const noexcept { return parts_.device; }
+
+  /// Calls in flight are waited for; no other thread makes one meanwhile.
+  [[nodiscard]] void* register_memory(void* data, std::size_t bytes);
+  void deregister(void* registration);
+
   /// Any thread may call it.
   void abort(const Error& error);
   [[nodiscard]] std::optional<Error> failure();
@@ -76,6 +82,8 @@ class Member : public std::enable_shared_from_this<Member> {
   void look_around();
   void require_in_time(const Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_dropped();
+  /// Until no call is in flight, however they end.
+  void wait_for_all();
 
   /// Makes `error` the end of all members' calls, unless another one is already.
   void fail(const Error& error);

@@ -77,6 +77,7 @@ extern "C" void nccl_stand_in_inject(int rank, int fault) {
 #pragma GCC visibility pop
 
 ncclComm::~ncclComm() {
+  forget_registrations(this);
   if (thread_.joinable()) thread_.join();
 }
 

@@ -32,6 +32,9 @@ struct State {
 /// Takes the fault that was injected for `rank`, if it is one of these.
 [[nodiscard]] int take_fault(int rank, std::initializer_list<int> faults);
 
+/// With a communicator its registrations go.
+void forget_registrations(ncclComm_t comm);
+
 }  // namespace nccl_stand_in
 
 struct ncclComm {
