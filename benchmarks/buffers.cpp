@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include <cohort/device/device_runtime.h>
 #include <cohort/device/memory_limits.h>
 
 #include "agreed_error.h"
@@ -34,20 +35,32 @@ Starts starts_in_place(const Layout& layout) {
   return {.output = layout.offset};
 }
 
-void allocate_for_cohort(Buffers& buffers, const BufferRequest& request, const RunOptions& options) {
+struct Pair {
+  Tensor input;
+  Tensor output;
+};
+
+/// `make(elements)` makes a tensor.
+template <class Make>
+Pair allocate_pair(const BufferRequest& request, Make make) {
   const Layout& layout = request.layout;
-  if (!request.in_place) {
-    buffers.input = make_tensor(layout.input, options);
-    buffers.output = make_tensor(layout.output, options);
-    return;
-  }
-  const Tensor whole = make_tensor(std::max(layout.input, layout.output), options);
+  if (!request.in_place) return {make(layout.input), make(layout.output)};
+  const Tensor whole = make(std::max(layout.input, layout.output));
   const auto part = [&](std::size_t start, std::size_t elements) {
     return whole.rows(static_cast<std::int64_t>(start), static_cast<std::int64_t>(start + elements));
   };
   const Starts starts = starts_in_place(layout);
-  buffers.input = part(starts.input, layout.input);
-  buffers.output = part(starts.output, layout.output);
+  return {part(starts.input, layout.input), part(starts.output, layout.output)};
+}
+
+Buffers allocate_for_cohort(const BufferRequest& request, const RunOptions& options) {
+  const Pair host =
+      allocate_pair(request, [&](std::size_t elements) { return make_tensor(elements, options); });
+  if (is_cpu(request.device)) return {host.input, host.output, host.input, host.output, {}};
+  const Pair there = allocate_pair(request, [&](std::size_t elements) {
+    return Tensor::uninitialized({static_cast<std::int64_t>(elements)}, options.dtype, request.device);
+  });
+  return {there.input, there.output, host.input, host.output, {}};
 }
 
 PeerBuffers allocate_for_peer(const BufferRequest& request, const RunOptions& options) {
@@ -85,8 +98,7 @@ Buffers allocate_on_all_members(const BufferRequest& request, const RunOptions& 
   std::optional<Buffers> buffers;
   try {
     require_memory(request, options.dtype);
-    buffers.emplace();
-    allocate_for_cohort(*buffers, request, options);
+    buffers = allocate_for_cohort(request, options);
     if (request.with_peer) buffers->peer = allocate_for_peer(request, options);
   } catch (const Unavailable&) {  // the text below says more than this member knows
     buffers.reset();

@@ -1,5 +1,6 @@
-// What the libraries work on: Cohort on tensors, in its own memory or in ordinary memory, the
-// peer on ordinary memory. In place, a library has one piece of memory for input and output.
+// What the libraries work on: Cohort on tensors, in its own memory, in ordinary memory or on a GPU, the
+// peer on ordinary memory, or on Cohort's tensors where these are on a GPU. In place, a library has one
+// piece of memory for input and output.
 #pragma once
 
 #include <memory>
@@ -24,8 +25,10 @@ struct PeerBuffers {
 };
 
 struct Buffers {
-  Tensor input;   ///< Cohort's
-  Tensor output;  ///< Cohort's
+  Tensor input;        ///< Cohort's
+  Tensor output;       ///< Cohort's
+  Tensor host_input;   ///< what is written on the host: the same tensor, or what goes to the GPU
+  Tensor host_output;  ///< what is read there
   std::optional<PeerBuffers> peer;
 };
 
@@ -33,7 +36,8 @@ struct BufferRequest {
   const Collective* collective = nullptr;
   Layout layout;
   bool in_place = false;
-  bool with_peer = false;
+  bool with_peer = false;  ///< the peer needs buffers of its own
+  Device device = {};      ///< where Cohort's are
   int members_on_node = 1;
 };
 
@@ -42,7 +46,7 @@ struct BufferRequest {
 [[nodiscard]] Buffers allocate_on_all_members(const BufferRequest& request, const RunOptions& options,
                                               const Team& team);
 
-/// A tensor of one dimension in memory of the kind that `options` names.
+/// A tensor of one dimension in the CPU's memory of the kind that `options` names.
 /// @throws Unavailable or std::bad_alloc when memory is short.
 [[nodiscard]] Tensor make_tensor(std::size_t elements, const RunOptions& options);
 

@@ -1,8 +1,8 @@
 // The record of one collective: everything that the harness has to know to check it, time it
 // and compare it with its peer. A new collective is one file in collectives/ with one such
-// record, which is declared here and listed in collectives/all.cpp, and Cohort's own call in
-// cohort_calls.cpp. The records know nothing of Cohort, so that compare.sh can build its
-// plain MPI programs from them.
+// record, which is declared here and listed in collectives/all.cpp, Cohort's own call in
+// cohort_calls.cpp, and NCCL's in gpu/nccl_peer.cpp. The records know nothing of Cohort, so that compare.sh
+// can build its plain MPI programs from them.
 #pragma once
 
 #include <span>
@@ -18,10 +18,11 @@ struct MpiCall;
 enum class Placement { kEither, kInPlaceOnly, kOutOfPlaceOnly, kNoBuffers };
 
 struct Collective {
-  std::string_view command;  ///< on the command line, for example `all-reduce`
-  std::string_view name;     ///< in results, for example `all_reduce`
-  std::string_view text;     ///< one line for --help
-  std::string_view peer;     ///< the function that it is compared with
+  std::string_view command;    ///< on the command line, for example `all-reduce`
+  std::string_view name;       ///< in results, for example `all_reduce`
+  std::string_view text;       ///< one line for --help
+  std::string_view peer;       ///< MPI's function, which it is compared with
+  std::string_view nccl = {};  ///< likewise NCCL's, on GPUs
 
   bool reduces = false;  ///< combines elements, so --op matters
   bool divided = false;  ///< the largest buffer has one equal block per member

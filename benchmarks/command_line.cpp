@@ -39,6 +39,8 @@ po::options_description sweep_options() {
       "what reads a peer's memory");
   add_text(options, "iterations", "N", "timed calls of each loop; default: what fits into 60 ms, 2 to 20000");
   add_text(options, "loops", "N", "loops per size and library, of which the median counts; default 5");
+  add_text(options, "device", "cpu|cuda",
+           "where the tensors are: in the host's memory (default), or each member's on a GPU of its own");
   return options;
 }
 
@@ -59,7 +61,8 @@ po::options_description common_options() {
   add_text(options, "members", "ranks|threads",
            "who takes part: the ranks (default), or threads of this process");
   add_text(options, "threads", "N", "how many, with --members threads; default 2");
-  add_text(options, "peer", "mpi|none", "what to compare with; default mpi, with --members threads none");
+  add_text(options, "peer", "mpi|nccl|none",
+           "what to compare with; default mpi, with --members threads none, with --device cuda nccl");
   add_text(options, "buffers", "heap|private",
            "Cohort's tensors lie in its own memory (default), or in ordinary memory as the peer's do");
   add_text(options, "huge-pages", "on|off", "advise them for ordinary memory; default on");
@@ -107,11 +110,12 @@ std::string names_of(std::span<const Collective* const> collectives) {
 
 std::string general_help(std::span<const Collective* const> collectives) {
   std::ostringstream text;
-  text << "Measures a collective of Cohort and, in turns with it, the same one of MPI.\n\n"
-          "  mpirun -n N cohort-bench COLLECTIVE [options]\n"
-          "  mpirun -n N cohort-bench profile --model FILE [options]\n"
-          "  cohort-bench dispatch [options]\n"
-          "  cohort-bench input [options]\n\nCollectives:\n";
+  text
+      << "Measures a collective of Cohort and, in turns with it, the same one of MPI, or of NCCL on GPUs.\n\n"
+         "  mpirun -n N cohort-bench COLLECTIVE [options]\n"
+         "  mpirun -n N cohort-bench profile --model FILE [options]\n"
+         "  cohort-bench dispatch [options]\n"
+         "  cohort-bench input [options]\n\nCollectives:\n";
   for (const Collective* collective : collectives) {
     text << fmt::format("  {:<17}  {}\n", collective->command, collective->text);
   }
@@ -136,8 +140,10 @@ std::string general_help(std::span<const Collective* const> collectives) {
 
 std::string help_on(const Collective& collective) {
   std::ostringstream text;
-  text << fmt::format("{}: {}; compared with {}.\n\n  mpirun -n N cohort-bench {} [options]\n\n",
-                      collective.command, collective.text, collective.peer, collective.command)
+  const std::string nccl =
+      collective.nccl.empty() ? "" : fmt::format(", on GPUs with {}", function_of(Peer::kNccl, collective));
+  text << fmt::format("{}: {}; compared with {}{}.\n\n  mpirun -n N cohort-bench {} [options]\n\n",
+                      collective.command, collective.text, collective.peer, nccl, collective.command)
        << sweep_options() << "\n"
        << common_options() << "\n"
        << report_options();
@@ -248,6 +254,24 @@ RunOptions parse_report(const Given& given) {
   return run;
 }
 
+Peer parse_peer(const Given& given, const RunOptions& run) {
+  const bool on_gpus = run.device == DeviceKind::kCuda;
+  const Peer usual = on_gpus ? Peer::kNccl : run.threads ? Peer::kNone : Peer::kMpi;
+  if (!given.has("peer")) return usual;
+  const std::string text = given.text("peer");
+  if (text == to_string(Peer::kNone)) return Peer::kNone;
+  if (text == to_string(Peer::kNccl)) {
+    if (on_gpus) return Peer::kNccl;
+    throw UsageError("--peer nccl: its calls take memory of GPUs; only a sweep with --device cuda has that");
+  }
+  if (text != to_string(Peer::kMpi)) throw UsageError("--peer {}: choose mpi, nccl or none", text);
+  if (on_gpus)
+    throw UsageError("--peer mpi: its calls take memory of the host; with --device cuda choose nccl or none");
+  if (run.threads)
+    throw UsageError("--peer mpi: MPI's members are ranks; leave --members threads out to compare with it");
+  return Peer::kMpi;
+}
+
 RunOptions parse_run(const Given& given) {
   RunOptions run = parse_report(given);
   run.dtype = parse_value("--dtype", [&] { return parse_dtype(given.text("dtype", "float32")); });
@@ -256,13 +280,14 @@ RunOptions parse_run(const Given& given) {
   } else {
     given.refuse({"threads"}, "only --members threads has threads");
   }
-  run.peer = parse_choice("--peer", given.text("peer", run.threads ? "none" : "mpi"), "mpi", "none");
-  if (run.peer && run.threads) {
-    throw UsageError("--peer mpi: MPI's members are ranks; leave --members threads out to compare with it");
+  if (!parse_choice("--device", given.text("device", "cpu"), "cpu", "cuda")) {
+    run.device = DeviceKind::kCuda;
+    given.refuse({"buffers", "huge-pages"}, "tensors are in the memory of GPUs");
   }
+  run.peer = parse_peer(given, run);
   if (!parse_choice("--buffers", given.text("buffers", "heap"), "heap", "private")) {
     run.memory = MemoryKind::kPrivate;
-  } else if (!run.peer) {
+  } else if (run.peer == Peer::kNone) {
     given.refuse({"huge-pages"},
                  "only ordinary memory takes the advice, and there is neither a peer nor --buffers private");
   }
@@ -288,7 +313,7 @@ SweepOptions parse_sweep(const Given& given, const Collective& collective, const
   SweepOptions sweep;
   sweep.collective = &collective;
   if (!collective.moves_data()) {
-    given.refuse({"sizes", "dtype", "in-place", "inputs", "buffers", "huge-pages"},
+    given.refuse({"sizes", "dtype", "in-place", "inputs", "buffers", "huge-pages", "device"},
                  fmt::format("{} moves no data", collective.command));
   }
   if (!collective.reduces)

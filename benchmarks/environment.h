@@ -33,6 +33,7 @@ struct Environment {
   std::string date;   ///< UTC, ISO 8601
   std::string command_line;
   std::string mpi_library;
+  std::string gpu;    ///< the model of the first member's, where tensors are on GPUs
   std::string clock;  ///< what timed the calls, and what was taken off for reading it
   std::vector<NodeFacts> nodes;
   std::vector<SettingFact> settings;  ///< every COHORT_ variable

@@ -69,6 +69,7 @@ class Harness {
 
   /// One contender's figures while they are being collected, all of this member alone.
   struct Record {
+    bool off_host = false;  ///< ticks are nanoseconds there, not those of the clock
     int iterations = 0;
     std::vector<double> call_us;
     std::vector<double> iteration_us;
@@ -81,6 +82,10 @@ class Harness {
   [[nodiscard]] Measurement combine(Record& record) const;
 
  private:
+  void write_input(const Contender& contender) const;
+  [[nodiscard]] std::uint64_t time_call(const Contender& contender) const;
+  [[nodiscard]] double call_microseconds(const Record& record, std::uint64_t ticks,
+                                         std::uint64_t calls = 1) const;
   [[nodiscard]] bool checks_every_call() const {
     return options_.check && options_.inputs == Inputs::kRewritten;
   }
@@ -94,17 +99,41 @@ class Harness {
   std::size_t shift_ = 0;  ///< where this iteration's values begin
 };
 
+void Harness::write_input(const Contender& contender) const {
+  input_.write(contender.input, shift_);
+  if (contender.off_host != nullptr) contender.off_host->bring();
+}
+
+std::uint64_t Harness::time_call(const Contender& contender) const {
+  if (contender.off_host != nullptr) {
+    const std::uint64_t nanoseconds = contender.off_host->time(contender.call);
+    contender.off_host->fetch();
+    return nanoseconds;
+  }
+  const std::uint64_t before = clock_.now();
+  contender.call();
+  return clock_.now() - before;
+}
+
+double Harness::call_microseconds(const Record& record, std::uint64_t ticks, std::uint64_t calls) const {
+  constexpr double kMicrosecondsPerNanosecond = 1e-3;
+  return record.off_host ? kMicrosecondsPerNanosecond * static_cast<double>(ticks)
+                         : clock_.microseconds(ticks, calls);
+}
+
 /// Finds out how many iterations a loop should have, and settles what is set up lazily. The first
 /// call is checked in any case.
 Harness::Record Harness::warm_up(const Contender& contender) {
   Record record;
-  input_.write(contender.input, shift_);
-  contender.call();
+  record.off_host = contender.off_host != nullptr;
+  write_input(contender);
+  static_cast<void>(time_call(contender));
   const std::uint64_t wrong = options_.check ? expectation_.count_wrong(contender.output, shift_) : 0;
   if (options_.inputs == Inputs::kKept) {
     // Every operator maps zeros to zeros, so what stays in the buffers from call to call is ordinary
     // numbers, whereas sums of sums would grow to infinity.
     std::fill(contender.input.begin(), contender.input.end(), std::byte{0});
+    if (contender.off_host != nullptr) contender.off_host->bring();
   }
   // Small calls need many to settle, and large ones have no time for them.
   constexpr std::size_t kSmall = 65536;
@@ -135,10 +164,8 @@ void Harness::run_loop(const Contender& contender, Record& record) {
   const std::uint64_t start = clock_.now();
   for (int i = 0; i < record.iterations; ++i) {
     shift_ = (shift_ + kShift) % ValueTable::kPeriod;
-    if (rewritten) input_.write(contender.input, shift_);
-    const std::uint64_t before = clock_.now();
-    contender.call();
-    const std::uint64_t ticks = clock_.now() - before;
+    if (rewritten) write_input(contender);
+    const std::uint64_t ticks = time_call(contender);
     in_calls += ticks;
     record.ticks.push_back(ticks);
     if (checks) {
@@ -149,7 +176,7 @@ void Harness::run_loop(const Contender& contender, Record& record) {
   }
   const std::uint64_t whole = clock_.now() - start;
   const auto iterations = static_cast<std::uint64_t>(record.iterations);
-  record.call_us.push_back(clock_.microseconds(in_calls, iterations) / record.iterations);
+  record.call_us.push_back(call_microseconds(record, in_calls, iterations) / record.iterations);
   record.iteration_us.push_back(clock_.microseconds(whole) / record.iterations);
 }
 
@@ -159,7 +186,8 @@ Measurement Harness::combine(Record& record) const {
   measurement.call_us = std::move(record.call_us);
   measurement.iteration_us = std::move(record.iteration_us);
   measurement.single_us.reserve(record.ticks.size());
-  for (const std::uint64_t ticks : record.ticks) measurement.single_us.push_back(clock_.microseconds(ticks));
+  for (const std::uint64_t ticks : record.ticks)
+    measurement.single_us.push_back(call_microseconds(record, ticks));
   team_.take_maximum(measurement.call_us);
   team_.take_maximum(measurement.iteration_us);
   team_.take_maximum(measurement.single_us);

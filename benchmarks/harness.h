@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collective.h"
+#include "off_host.h"
 #include "team.h"
 #include "tick_clock.h"
 #include "value_table.h"
@@ -43,6 +44,7 @@ struct Contender {
   std::span<std::byte> input;
   std::span<std::byte> output;  ///< in place, the same memory as the input or a part of the other
   std::function<void()> call;
+  const OffHost* off_host = nullptr;  ///< null when the call works on the input and the output themselves
 };
 
 /// The same on all members.

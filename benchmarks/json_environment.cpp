@@ -37,6 +37,7 @@ Json to_json(const Environment& environment) {
           {"cores_available", environment.cores()},
           {"kernel", first.kernel},
           {"mpi_library", environment.mpi_library},
+          {"gpu", environment.gpu.empty() ? Json(nullptr) : Json(environment.gpu)},
           {"clock", environment.clock},
           {"settings", settings},
           {"binding", describe_binding(environment)},

@@ -15,8 +15,12 @@
 #include "command_line.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"
+#include "gpu/gpu_members.h"
+#include "gpu/gpu_side.h"
+#include "gpu/nccl_peer.h"
 #include "input/input.h"
 #include "member.h"
+#include "mpi_peer.h"
 #include "output.h"
 #include "profile/profile.h"
 #include "sweep.h"
@@ -55,9 +59,21 @@ void take_part(const Run& run, const Member& member) {
   }
 }
 
-/// take_part, with its AgreedError explained by member 0.
-ExitStatus take_part_or_explain(const Run& run, const Member& member) {
+/// `ranks` is null for threads.
+std::unique_ptr<const PeerLibrary> make_peer(Peer peer, const Member& member, const MpiTeam* ranks) {
+  switch (peer) {
+    case Peer::kNone: return nullptr;
+    case Peer::kMpi: return std::make_unique<const MpiPeer>(*ranks);
+    case Peer::kNccl: return make_nccl_peer(*member.communicator, *member.team, member.device);
+  }
+  throw Internal("peer {} is none of the benchmark's", static_cast<int>(peer));
+}
+
+/// take_part beside the peer, with its AgreedError explained by member 0.
+ExitStatus take_part_or_explain(const Run& run, Member member, const MpiTeam* ranks) {
   try {
+    const std::unique_ptr<const PeerLibrary> peer = make_peer(run.line.run.peer, member, ranks);
+    member.peer = peer.get();
     take_part(run, member);
     return kSuccess;
   } catch (const AgreedError& error) {
@@ -69,32 +85,50 @@ ExitStatus take_part_or_explain(const Run& run, const Member& member) {
   }
 }
 
-ExitStatus run_ranks(const Run& run, mpi::Session& session, Output* output) {
+std::unique_ptr<Communicator> seat_of_rank(const RunOptions& options, mpi::Session& session, Device device) {
+  std::vector<std::unique_ptr<Communicator>> seats;
+  seats.push_back(session.make_communicator({.reproducible = options.reproducible}));
+  if (options.device == DeviceKind::kCuda) seats = on_gpus(std::move(seats), {device}, &session);
+  return std::move(seats.front());
+}
+
+ExitStatus run_ranks(const Run& run, mpi::Session& session, Device device, Output* output) {
   const auto on_this_node = [&](const WorkerInfo& worker) { return worker.node == session.self().node; };
   const std::span<const WorkerInfo> workers = session.workers();
   const MpiTeam team;
-  const auto communicator = session.make_communicator({.reproducible = run.line.run.reproducible});
+  const auto communicator = seat_of_rank(run.line.run, session, device);
   return take_part_or_explain(
-      run, {.communicator = communicator.get(),
-            .team = &team,
-            .peers = run.line.run.peer ? &team : nullptr,
-            .members_on_node = static_cast<int>(std::count_if(workers.begin(), workers.end(), on_this_node)),
-            .clock = &run.clock,
-            .output = output});
+      run,
+      {.communicator = communicator.get(),
+       .team = &team,
+       .device = device,
+       .peer = nullptr,
+       .members_on_node = static_cast<int>(std::count_if(workers.begin(), workers.end(), on_this_node)),
+       .clock = &run.clock,
+       .output = output},
+      &team);
 }
 
 ExitStatus run_threads(const Run& run, int members, Output* output) {
-  const auto communicators = make_thread_communicators(members, {.reproducible = run.line.run.reproducible});
+  auto communicators = make_thread_communicators(members, {.reproducible = run.line.run.reproducible});
+  std::vector<Device> devices(static_cast<std::size_t>(members));
+  if (run.line.run.device == DeviceKind::kCuda) {
+    devices = gpus_of_threads(members);
+    communicators = on_gpus(std::move(communicators), devices, nullptr);
+  }
   ExitStatus status = kSuccess;
   run_thread_team(members, [&](int member, const Team& team) {
     try {
-      const ExitStatus own =
-          take_part_or_explain(run, {.communicator = communicators[static_cast<std::size_t>(member)].get(),
-                                     .team = &team,
-                                     .peers = nullptr,
-                                     .members_on_node = members,
-                                     .clock = &run.clock,
-                                     .output = member == 0 ? output : nullptr});
+      const auto seat = static_cast<std::size_t>(member);
+      const ExitStatus own = take_part_or_explain(run,
+                                                  {.communicator = communicators[seat].get(),
+                                                   .team = &team,
+                                                   .device = devices[seat],
+                                                   .peer = nullptr,
+                                                   .members_on_node = members,
+                                                   .clock = &run.clock,
+                                                   .output = member == 0 ? output : nullptr},
+                                                  nullptr);
       if (member == 0) status = own;
     } catch (const std::exception& error) {
       complain(error.what());
@@ -130,6 +164,8 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
           "{} measures one process; start it without a launcher, or with mpirun -n 1 --bind-to none",
           arguments[1]);
     }
+    if (plan.line.run.device == DeviceKind::kCuda)
+      static_cast<void>(gpus_of_threads(plan.line.run.threads.value_or(1)));
     if (const auto* profile = std::get_if<ProfileOptions>(&plan.line.task))
       plan.model = read_model(profile->model);
     const bool prints = session.rank() == 0 && !std::holds_alternative<HelpText>(plan.line.task);
@@ -168,11 +204,17 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
   environment.threads = plan.line.run.threads;
   const TickClock clock;
   environment.clock = clock.description();
+  Device device;
+  if (plan.line.run.device == DeviceKind::kCuda) {
+    device = gpu_of_rank(session);
+    environment.gpu = describe_gpu(device);
+    environment.clock = "events on each GPU's compute stream; of iterations, " + environment.clock;
+  }
   const Run run{plan.line, plan.model, environment, clock};
   Output* output = plan.output ? &*plan.output : nullptr;
   if (measures_one_process(plan.line)) return run_one_process(run, *plan.output);
   if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
-  return run_ranks(run, session, output);
+  return run_ranks(run, session, device, output);
 }
 
 /// An error that has been printed.

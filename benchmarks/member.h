@@ -1,10 +1,10 @@
-// One member of a run: its seat among Cohort's members, its team, and the peer's group.
+// One member of a run: its seat among Cohort's members, its team, and the peer.
 #pragma once
 
 #include <cohort/collective/communicator.h>
 
-#include "mpi_team.h"
 #include "output.h"
+#include "peer_library.h"
 #include "team.h"
 #include "tick_clock.h"
 
@@ -13,8 +13,9 @@ namespace cohort::bench {
 struct Member {
   Communicator* communicator = nullptr;
   const Team* team = nullptr;
-  const MpiTeam* peers = nullptr;  ///< null when there is no peer to compare with
-  int members_on_node = 1;         ///< this member and those that share its memory
+  Device device = {};                 ///< where its tensors are
+  const PeerLibrary* peer = nullptr;  ///< null when there is none to compare with
+  int members_on_node = 1;            ///< this member and those that share its memory
   const TickClock* clock = nullptr;
   Output* output = nullptr;  ///< null on all but member 0
 

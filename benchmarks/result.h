@@ -10,7 +10,7 @@ namespace cohort::bench {
 
 struct Result {
   std::string collective;
-  std::string library;    ///< `cohort` or `mpi`
+  std::string library;    ///< `cohort`, `mpi` or `nccl`
   std::string algorithm;  ///< what carried out the calls, or the peer's function
   std::string choice;     ///< why that one: `size`, `model`, `probe`, `file`, `forced` or `library`
   std::string dtype;
@@ -20,7 +20,7 @@ struct Result {
   std::size_t elements = 0;
   bool in_place = false;
   std::string inputs;   ///< `rewritten` before each call, or `kept`
-  std::string buffers;  ///< `heap` or `private`
+  std::string buffers;  ///< `heap`, `private` or `gpu`
   int loops = 0;
   int iterations = 0;  ///< of each loop
 

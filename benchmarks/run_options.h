@@ -6,13 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include <cohort/device/device.h>
 #include <cohort/device/dtype.h>
 
+#include "peer.h"
 #include "report.h"
 
 namespace cohort::bench {
 
-/// The memory of Cohort's tensors.
+/// The memory of Cohort's tensors on the CPU.
 enum class MemoryKind {
   kHeap,     ///< Cohort's own, as Tensor::uninitialized gives it
   kPrivate,  ///< ordinary memory, as a program has it that knows nothing of Cohort's
@@ -24,13 +26,19 @@ enum class MemoryKind {
 
 struct RunOptions {
   DType dtype = DType::kFloat32;
+  DeviceKind device = DeviceKind::kCpu;  ///< where the tensors are
   MemoryKind memory = MemoryKind::kHeap;
   bool huge_pages = true;      ///< of private memory, the peer's included
   std::optional<int> threads;  ///< members are so many threads of this process, not ranks
-  bool peer = true;            ///< compare with MPI
+  Peer peer = Peer::kMpi;      ///< what to compare with
   bool reproducible = false;   ///< Cohort's results do not depend on the layout
   Format format = Format::kTable;
   std::optional<std::string> output;
 };
+
+/// What the report calls the memory of Cohort's tensors.
+[[nodiscard]] constexpr std::string_view buffers_of(const RunOptions& run) {
+  return run.device == DeviceKind::kCuda ? "gpu" : to_string(run.memory);
+}
 
 }  // namespace cohort::bench

@@ -7,9 +7,8 @@
 #include "buffers.h"
 #include "cohort_calls.h"
 #include "exact_values.h"
+#include "gpu/gpu_side.h"
 #include "memory_limit.h"
-#include "mpi_call.h"
-#include "mpi_types.h"
 #include "statistics.h"
 
 namespace cohort::bench {
@@ -33,9 +32,11 @@ class Sweep {
  private:
   [[nodiscard]] Seat seat_for(std::size_t bytes) const;
   [[nodiscard]] CohortCall cohort_call(const Seat& seat, const Buffers& buffers) const;
-  [[nodiscard]] MpiCall mpi_call(const Seat& seat, const PeerBuffers& buffers) const;
+  [[nodiscard]] PeerCall peer_call(const Seat& seat) const;
+  [[nodiscard]] Contender peer_contender(const Seat& seat, const Buffers& buffers, const OffHost* gpu) const;
   [[nodiscard]] Result to_result(const Seat& seat, const Measurement& measurement) const;
   [[nodiscard]] std::optional<double> memory_limit(const Seat& seat) const;
+  void name(std::span<Result> results) const;
 
   const SweepOptions& options_;
   const Collective& collective_;
@@ -64,30 +65,39 @@ CohortCall Sweep::cohort_call(const Seat& seat, const Buffers& buffers) const {
   return call;
 }
 
-MpiCall Sweep::mpi_call(const Seat& seat, const PeerBuffers& buffers) const {
-  MpiCall call{.group = member_.peers->handle(),
-               .type = mpi_type_to_move(run_.dtype),
-               .seat = seat,
-               .in_place = options_.in_place,
-               .input = buffers.input.data(),
-               .output = buffers.output.data()};
-  if (collective_.reduces) call.op = mpi_reduction(run_.dtype, options_.op).value().op;
-  call.divide_unevenly();
-  return call;
+/// On `gpu` it works on Cohort's memory.
+Contender Sweep::peer_contender(const Seat& seat, const Buffers& buffers, const OffHost* gpu) const {
+  PeerCall call = peer_call(seat);
+  if (gpu != nullptr) {
+    call.input = buffers.input.data();
+    call.output = buffers.output.data();
+    return {.input = buffers.host_input.raw(),
+            .output = buffers.host_output.raw(),
+            .call = member_.peer->prepare(call),
+            .off_host = gpu};
+  }
+  call.input = buffers.peer->input.data();
+  call.output = buffers.peer->output.data();
+  return {.input = buffers.peer->input, .output = buffers.peer->output, .call = member_.peer->prepare(call)};
+}
+
+/// Without its memory.
+PeerCall Sweep::peer_call(const Seat& seat) const {
+  return {.collective = &collective_,
+          .seat = seat,
+          .dtype = run_.dtype,
+          .op = options_.op,
+          .in_place = options_.in_place};
 }
 
 std::string Sweep::why_no_peer(std::size_t bytes) const {
-  if (collective_.reduces) {
-    std::string why = why_mpi_cannot_reduce(run_.dtype, options_.op);
-    if (!why.empty()) return why;
-  }
-  return why_mpi_cannot_count(seat_for(bytes).elements);
+  return member_.peer == nullptr ? "" : member_.peer->why_not(peer_call(seat_for(bytes)));
 }
 
 std::optional<double> Sweep::memory_limit(const Seat& seat) const {
   const std::size_t bytes = seat.elements * size_of(run_.dtype);
-  const bool applies =
-      &collective_ == &kAllReduce && options_.in_place && seat.members > 1 && member_.all_on_one_node();
+  const bool applies = run_.device == DeviceKind::kCpu && &collective_ == &kAllReduce && options_.in_place &&
+                       seat.members > 1 && member_.all_on_one_node();
   if (!applies || bytes < kMemoryLimitFrom) return std::nullopt;
   return measure_memory_limit({.bytes = bytes, .members = seat.members, .huge_pages = run_.huge_pages},
                               *member_.team, *member_.clock);
@@ -126,27 +136,26 @@ Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const 
 
 std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
   const Seat seat = seat_for(bytes);
-  const bool with_peer = member_.peers != nullptr && why_no_peer(bytes).empty();
+  const bool on_cpu = run_.device == DeviceKind::kCpu;
+  const bool with_peer = member_.peer != nullptr && why_no_peer(bytes).empty();
   const Buffers buffers = allocate_on_all_members({.collective = &collective_,
                                                    .layout = collective_.layout(seat),
                                                    .in_place = options_.in_place,
-                                                   .with_peer = with_peer,
+                                                   .with_peer = with_peer && on_cpu,
+                                                   .device = member_.device,
                                                    .members_on_node = member_.members_on_node},
                                                   run_, *member_.team);
   const std::optional<double> limit = memory_limit(seat);
 
   const CohortCall own = cohort_call(seat, buffers);
   const CohortFunction call_cohort = cohort_function(collective_);
+  const std::unique_ptr<const OffHost> gpu = on_cpu ? nullptr : make_gpu_side(buffers);
   std::vector<Contender> contenders;
-  contenders.push_back(
-      {.input = buffers.input.raw(), .output = buffers.output.raw(), .call = [&] { call_cohort(own); }});
-  MpiCall peer;
-  if (with_peer) {
-    peer = mpi_call(seat, *buffers.peer);
-    contenders.push_back({.input = buffers.peer->input, .output = buffers.peer->output, .call = [&] {
-                            collective_.call_mpi(peer);
-                          }});
-  }
+  contenders.push_back({.input = buffers.host_input.raw(),
+                        .output = buffers.host_output.raw(),
+                        .call = [&] { call_cohort(own); },
+                        .off_host = gpu.get()});
+  if (with_peer) contenders.push_back(peer_contender(seat, buffers, gpu.get()));
   // What moves unchanged may be anything: the whole range of values that an order of them needs.
   const ExactValues values(run_.dtype, collective_.reduces ? options_.op : ReduceOp::kMax, seat.members);
   const std::vector<Measurement> measurements =
@@ -157,19 +166,24 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
     results.push_back(to_result(seat, measurement));
     results.back().memory_limit_us = limit;
   }
+  name(results);
+  return results;
+}
+
+/// Says whose rows they are, and how these compare.
+void Sweep::name(std::span<Result> results) const {
+  const bool moves_data = collective_.moves_data();
   results[0].library = "cohort";
   results[0].algorithm = std::string(member_.communicator->last_algorithm());
   results[0].choice = std::string(member_.communicator->last_choice());
-  results[0].buffers = collective_.moves_data() ? std::string(to_string(run_.memory)) : "none";
-  if (with_peer) {
-    results[1].library = "mpi";
-    results[1].algorithm = std::string(collective_.peer);
-    results[1].choice = "library";
-    results[1].buffers = collective_.moves_data() ? "private" : "none";
-    results[0].ratio_to_peer = results[1].median_us / results[0].median_us;
-    results[1].ratio_to_peer = results[0].median_us / results[1].median_us;
-  }
-  return results;
+  results[0].buffers = moves_data ? buffers_of(run_) : "none";
+  if (results.size() == 1) return;
+  results[1].library = to_string(run_.peer);
+  results[1].algorithm = function_of(run_.peer, collective_);
+  results[1].choice = "library";
+  results[1].buffers = !moves_data ? "none" : run_.peer == Peer::kNccl ? results[0].buffers : "private";
+  results[0].ratio_to_peer = results[1].median_us / results[0].median_us;
+  results[1].ratio_to_peer = results[0].median_us / results[1].median_us;
 }
 
 }  // namespace
@@ -182,13 +196,14 @@ std::string describe(const SweepOptions& sweep, const RunOptions& run) {
     text +=
         fmt::format(", {}, inputs {}, {} buffers", sweep.in_place ? "in place" : "out of place",
                     sweep.harness.inputs == Inputs::kRewritten ? "rewritten each time" : "kept between calls",
-                    to_string(run.memory));
-    if (run.memory == MemoryKind::kPrivate || run.peer) {
+                    buffers_of(run));
+    if (run.memory == MemoryKind::kPrivate || run.peer == Peer::kMpi) {
       text += fmt::format(", huge pages {}", run.huge_pages ? "on" : "off");
     }
   }
   if (run.reproducible) text += ", reproducible";
-  return text + (run.peer ? fmt::format("; peer: {}", collective.peer) : "; no peer");
+  if (run.peer == Peer::kNone) return text + "; no peer";
+  return fmt::format("{}; peer: {}", text, function_of(run.peer, collective));
 }
 
 void run_sweep(const SweepOptions& options, const RunOptions& run, const Member& member) {
@@ -202,9 +217,11 @@ void run_sweep(const SweepOptions& options, const RunOptions& run, const Member&
   for (const std::size_t bytes : sizes) {
     const std::vector<Result> results = sweep.measure_size(bytes);
     for (const Result& result : results) wrong += result.wrong.value_or(0);
-    if (member.peers != nullptr && why_no_peer.empty()) why_no_peer = sweep.why_no_peer(bytes);
+    if (why_no_peer.empty()) why_no_peer = sweep.why_no_peer(bytes);
     if (member.output != nullptr) member.output->add(results);
   }
+  if (member.output != nullptr && member.communicator->name() == "staged")
+    member.output->note("Cohort's calls went through the host, not NCCL");
   if (member.output != nullptr && !why_no_peer.empty()) {
     member.output->note("no peer in some rows: " + why_no_peer);
   }

@@ -96,6 +96,7 @@ std::string summarize(const Environment& environment) {
                       plural(environment.nodes.size(), "node"), hosts,
                       plural(count(environment.cores()), "core"), describe_binding(environment));
   text += fmt::format("# {}, {}\n", first.cpu_model, first.kernel);
+  if (!environment.gpu.empty()) text += fmt::format("# GPU of member 0: {}\n", environment.gpu);
   text += fmt::format("# clock: {}\n", environment.clock);
   text += fmt::format("# settings:{}\n", settings.empty() ? " all default" : settings);
   text += fmt::format("# {}\n", environment.command_line);

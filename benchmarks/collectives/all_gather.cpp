@@ -26,6 +26,7 @@ const Collective kAllGather{
     .name = "all_gather",
     .text = "put the members' tensors one after the other, on all members",
     .peer = "MPI_Allgather",
+    .nccl = "ncclAllGather",
     .divided = true,
     .bus_factor = bus_factor_all_but_own,
     .layout = layout,

@@ -32,6 +32,7 @@ const Collective kAllGatherUneven{
     .name = "all_gather_uneven",
     .text = "the same with tensors of different sizes: rank r has r + 1 shares",
     .peer = "MPI_Allgatherv",
+    .nccl = "ncclBroadcast",
     .bus_factor = bus_factor_all_but_own,
     .layout = layout,
     .call_mpi = call_mpi,

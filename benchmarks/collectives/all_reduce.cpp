@@ -25,6 +25,7 @@ const Collective kAllReduce{
     .name = "all_reduce",
     .text = "combine every member's tensor element by element, on all members",
     .peer = "MPI_Allreduce",
+    .nccl = "ncclAllReduce",
     .reduces = true,
     .in_place_by_default = true,
     .bus_factor = bus_factor_twice_across,

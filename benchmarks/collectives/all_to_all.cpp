@@ -27,6 +27,7 @@ const Collective kAllToAll{
     .name = "all_to_all",
     .text = "send block s of each member's tensor to member s",
     .peer = "MPI_Alltoall",
+    .nccl = "ncclSend+ncclRecv",
     .divided = true,
     .placement = Placement::kOutOfPlaceOnly,
     .bus_factor = bus_factor_all_but_own,

@@ -23,6 +23,7 @@ const Collective kBroadcast{
     .name = "broadcast",
     .text = "copy the root's tensor to all members",
     .peer = "MPI_Bcast",
+    .nccl = "ncclBroadcast",
     .placement = Placement::kInPlaceOnly,
     .in_place_by_default = true,
     .bus_factor = bus_factor_once,

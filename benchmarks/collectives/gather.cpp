@@ -28,6 +28,7 @@ const Collective kGather{
     .name = "gather",
     .text = "put the members' tensors one after the other, on the root",
     .peer = "MPI_Gather",
+    .nccl = "ncclSend+ncclRecv",
     .divided = true,
     .bus_factor = bus_factor_all_but_own,
     .layout = layout,

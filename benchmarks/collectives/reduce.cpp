@@ -27,6 +27,7 @@ const Collective kReduce{
     .name = "reduce",
     .text = "combine every member's tensor element by element, on the root",
     .peer = "MPI_Reduce",
+    .nccl = "ncclReduce",
     .reduces = true,
     .bus_factor = bus_factor_once,
     .layout = layout,

@@ -26,6 +26,7 @@ const Collective kReduceScatter{
     .name = "reduce_scatter",
     .text = "combine as all-reduce, but leave each member only its block of the result",
     .peer = "MPI_Reduce_scatter_block",
+    .nccl = "ncclReduceScatter",
     .reduces = true,
     .divided = true,
     .mpi_result_first = true,

@@ -27,6 +27,7 @@ const Collective kScatter{
     .name = "scatter",
     .text = "send block r of the root's tensor to member r",
     .peer = "MPI_Scatter",
+    .nccl = "ncclSend+ncclRecv",
     .divided = true,
     .bus_factor = bus_factor_all_but_own,
     .layout = layout,

@@ -11,8 +11,6 @@
 #include "agreed_error.h"
 #include "buffers.h"
 #include "exact_values.h"
-#include "mpi_call.h"
-#include "mpi_types.h"
 #include "profile/busy_loop.h"
 #include "profile/gradients.h"
 #include "statistics.h"
@@ -81,7 +79,7 @@ class Profile {
   [[nodiscard]] std::vector<Mode> modes_without_computing();
   [[nodiscard]] std::vector<ProfileRow> measure_overlapped(double compute_us, double alone_us);
   [[nodiscard]] ProfileRow to_row(const Mode& mode, const Record& record) const;
-  [[nodiscard]] MpiCall mpi_call() const;
+  [[nodiscard]] PeerCall peer_call(std::size_t elements, std::byte* memory = nullptr) const;
   [[nodiscard]] std::vector<Work> start_all(double compute_us) const;
   void start_and_wait();
   void announce_all(double compute_us);
@@ -103,6 +101,7 @@ class Profile {
   std::optional<Gradients> bucket_gradients_;
   std::optional<Gradients> fused_gradients_;
   std::optional<Gradients> peer_gradients_;
+  std::vector<std::function<void()>> peer_calls_;  ///< one for each gradient
   std::size_t steps_taken_ = 0;
   std::vector<double> start_us_;  ///< of one call, in each step of `async`
 };
@@ -115,8 +114,7 @@ Profile::Profile(const Model& model, const ProfileOptions& options, const RunOpt
       member_(member),
       values_(run.dtype, ReduceOp::kSum, member.size()),
       busy_loop_((member.team->barrier(), *member.clock)),
-      with_peer_(member.peers != nullptr && why_mpi_cannot_reduce(run.dtype, ReduceOp::kSum).empty() &&
-                 why_mpi_cannot_count(model.elements()).empty()),
+      with_peer_(member.peer != nullptr && member.peer->why_not(peer_call(model.elements())).empty()),
       buckets_(*member.communicator, specs(model, run.dtype)) {
   require_memory();
   for (const std::size_t elements : model.gradients) tensors_.push_back(make_tensor(elements, run));
@@ -127,6 +125,8 @@ Profile::Profile(const Model& model, const ProfileOptions& options, const RunOpt
   if (with_peer_) {
     peer_memory_.emplace(model.elements() * size_of(run.dtype), run.huge_pages);
     peer_gradients_.emplace(split(peer_memory_->bytes(), model, run.dtype), values_, member.rank());
+    for (const std::span<std::byte> piece : peer_gradients_->pieces())
+      peer_calls_.push_back(member.peer->prepare(peer_call(piece.size() / size_of(run.dtype), piece.data())));
   }
 }
 
@@ -141,13 +141,13 @@ void Profile::require_memory() const {
                     model_.name);
 }
 
-MpiCall Profile::mpi_call() const {
-  const MpiReduction reduction = mpi_reduction(run_.dtype, ReduceOp::kSum).value();
-  return {.group = member_.peers->handle(),
-          .type = reduction.type,
-          .op = reduction.op,
-          .seat = {.member = member_.rank(), .members = member_.size()},
-          .in_place = true};
+PeerCall Profile::peer_call(std::size_t elements, std::byte* memory) const {
+  return {.collective = &kAllReduce,
+          .seat = {.member = member_.rank(), .members = member_.size(), .elements = elements},
+          .dtype = run_.dtype,
+          .in_place = true,
+          .input = memory,
+          .output = memory};
 }
 
 /// A backward pass of `compute_us`: computes each tensor's part of it, and then starts its all-reduce.
@@ -196,19 +196,12 @@ std::vector<Mode> Profile::modes_without_computing() {
       {.library = "cohort", .name = "async", .gradients = &*gradients_, .run = [&] { start_and_wait(); }});
   if (!with_peer_) return modes;
   modes.push_back({.library = "mpi", .name = "per_tensor", .gradients = &*peer_gradients_, .run = [&] {
-                     MpiCall call = mpi_call();
-                     for (const std::span<std::byte> piece : peer_gradients_->pieces()) {
-                       call.output = piece.data();
-                       call.seat.elements = piece.size() / size_of(run_.dtype);
-                       kAllReduce.call_mpi(call);
-                     }
+                     for (const std::function<void()>& call : peer_calls_) call();
                    }});
-  modes.push_back({.library = "mpi", .name = "fused", .gradients = &*peer_gradients_, .run = [&] {
-                     MpiCall call = mpi_call();
-                     call.output = peer_memory_->bytes().data();
-                     call.seat.elements = model_.elements();
-                     kAllReduce.call_mpi(call);
-                   }});
+  modes.push_back({.library = "mpi",
+                   .name = "fused",
+                   .gradients = &*peer_gradients_,
+                   .run = member_.peer->prepare(peer_call(model_.elements(), peer_memory_->bytes().data()))});
   return modes;
 }
 

@@ -31,6 +31,11 @@ MemoryFacts gather_memory(const Config& settings) {
           .huge_pages = settings.huge_pages()};
 }
 
+/// `version` is empty in a build without it.
+Component component(const char* name, const std::string& version) {
+  return {.name = name, .enabled = !version.empty(), .version = version};
+}
+
 }  // namespace
 
 Facts gather() {
@@ -39,10 +44,11 @@ Facts gather() {
       .version = COHORT_VERSION,
       .build_type = COHORT_INFO_BUILD_TYPE,
       .compiler = COHORT_INFO_COMPILER,
-      .components = {{.name = "cuda", .enabled = false, .version = {}},
-                     {.name = "nccl", .enabled = false, .version = {}}},
+      .components = {component("cuda", COHORT_INFO_CUDA), component("nccl", COHORT_INFO_NCCL)},
       .mpi_library = mpi::library_version(),
       .devices = gather_devices(settings.cpu_devices()),
+      .gpus = gather_gpus(),
+      .nccl = gather_nccl(),
       .memory = gather_memory(settings),
       .settings = {settings.settings().begin(), settings.settings().end()},
   };

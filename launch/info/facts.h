@@ -24,6 +24,30 @@ struct DeviceFacts {
   std::vector<int> numa_nodes;
 };
 
+/// A GPU, as far as it can be known without using it.
+struct GpuFacts {
+  std::string name;   ///< `cuda:0`
+  std::string model;  ///< for example `NVIDIA H100 80GB HBM3`
+  std::string bus_id;
+  std::string compute_capability;  ///< for example `9.0`
+  std::size_t memory_bytes = 0;
+  std::vector<std::string> peers;  ///< the GPUs whose memory it reaches in place
+  bool has_memory_pools = true;    ///< without them Cohort cannot use it
+};
+
+/// The GPUs that this process sees.
+struct AllGpus {
+  std::vector<GpuFacts> list;
+  std::string why_none;  ///< empty where there are some
+};
+
+/// The copy of NCCL that collectives among GPUs would use.
+struct NcclFacts {
+  std::string path;
+  std::string version;
+  std::string why_none;  ///< empty where there is one
+};
+
 /// Where this process's tensors get their memory.
 struct MemoryFacts {
   std::optional<std::size_t> node_heap_bytes;  ///< what the node heap may grow to; nothing without one
@@ -37,12 +61,18 @@ struct Facts {
   std::vector<Component> components;
   std::string mpi_library;
   std::vector<DeviceFacts> devices;
+  AllGpus gpus;
+  NcclFacts nccl;
   MemoryFacts memory;
   std::vector<Setting> settings;
 };
 
 /// @throws InvalidArgument for a wrong COHORT_ variable.
 [[nodiscard]] Facts gather();
+
+// Parts of it that depend on what this copy of Cohort was built with.
+[[nodiscard]] AllGpus gather_gpus();
+[[nodiscard]] NcclFacts gather_nccl();
 
 /// What the workers' collectives choose their algorithms by.
 struct TuningFacts {

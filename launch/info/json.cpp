@@ -18,6 +18,28 @@ Json to_json_value(const Setting& setting) {
   return value;
 }
 
+Json null_if_empty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json to_json_value(const AllGpus& gpus) {
+  Json list = Json::array();
+  for (const GpuFacts& gpu : gpus.list) {
+    list.push_back({{"name", gpu.name},
+                    {"model", gpu.model},
+                    {"bus_id", gpu.bus_id},
+                    {"compute_capability", gpu.compute_capability},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"peers", gpu.peers},
+                    {"memory_pools", gpu.has_memory_pools}});
+  }
+  return {{"list", list}, {"why_none", null_if_empty(gpus.why_none)}};
+}
+
+Json to_json_value(const NcclFacts& nccl) {
+  return {{"path", null_if_empty(nccl.path)},
+          {"version", null_if_empty(nccl.version)},
+          {"why_none", null_if_empty(nccl.why_none)}};
+}
+
 }  // namespace
 
 std::string to_json(const TuningFacts& facts) {
@@ -50,6 +72,8 @@ std::string to_json(const Facts& facts) {
               {"build", build},
               {"mpi", {{"library", facts.mpi_library}}},
               {"devices", devices},
+              {"gpus", to_json_value(facts.gpus)},
+              {"nccl", to_json_value(facts.nccl)},
               {"memory", {{"node_heap_bytes", heap}, {"huge_pages", facts.memory.huge_pages}}},
               {"settings", settings}}
       .dump(2);

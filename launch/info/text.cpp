@@ -11,6 +11,26 @@ std::string describe(const DeviceFacts& device) {
                      fmt::join(device.numa_nodes, " "));
 }
 
+std::string describe(const GpuFacts& gpu) {
+  const std::string peers = gpu.peers.empty() ? "no other GPU's memory"
+                                              : fmt::format("the memory of {}", fmt::join(gpu.peers, " "));
+  return fmt::format("  {:<8} {}, {} MiB, compute capability {}, at {}, reaches {}{}\n", gpu.name, gpu.model,
+                     gpu.memory_bytes >> 20, gpu.compute_capability, gpu.bus_id, peers,
+                     gpu.has_memory_pools ? "" : "; cannot be used: it has no memory pools");
+}
+
+std::string describe(const AllGpus& gpus) {
+  if (gpus.list.empty()) return fmt::format("  no GPU   {}\n", gpus.why_none);
+  std::string text;
+  for (const GpuFacts& gpu : gpus.list) text += describe(gpu);
+  return text;
+}
+
+std::string describe(const NcclFacts& nccl) {
+  if (!nccl.why_none.empty()) return fmt::format("  none: {}\n", nccl.why_none);
+  return fmt::format("  NCCL {} from {}\n", nccl.version, nccl.path);
+}
+
 std::string describe(const MemoryFacts& memory) {
   const std::string heap = memory.node_heap_bytes ? fmt::format("{} MiB, shared with the node's processes",
                                                                 *memory.node_heap_bytes >> 20)
@@ -51,6 +71,7 @@ std::string to_text(const Facts& facts) {
   }
   text += fmt::format("\nMPI library\n  {}\n\nDevices of this process\n", facts.mpi_library);
   for (const DeviceFacts& device : facts.devices) text += describe(device);
+  text += describe(facts.gpus) + "\nLibrary for collectives of GPUs\n" + describe(facts.nccl);
   text += "\nMemory of this process\n" + describe(facts.memory) + "\nSettings\n";
   for (const Setting& setting : facts.settings) text += describe(setting);
   return text;

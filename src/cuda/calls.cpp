@@ -165,9 +165,9 @@ void wait_event(cudaStream_t stream, cudaEvent_t event) {
 
 bool is_idle(cudaStream_t stream) { return COHORT_CUDA_READY(cudaStreamQuery(stream)); }
 
-cudaEvent_t create_event() {
+cudaEvent_t create_event(bool keeps_time) {
   cudaEvent_t event = nullptr;
-  COHORT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  COHORT_CUDA(cudaEventCreateWithFlags(&event, keeps_time ? cudaEventDefault : cudaEventDisableTiming));
   return event;
 }
 
@@ -176,5 +176,11 @@ void destroy_event(cudaEvent_t event) noexcept { static_cast<void>(cudaEventDest
 void record(cudaEvent_t event, cudaStream_t stream) { COHORT_CUDA(cudaEventRecord(event, stream)); }
 
 bool is_done(cudaEvent_t event) { return COHORT_CUDA_READY(cudaEventQuery(event)); }
+
+float elapsed_milliseconds(cudaEvent_t start, cudaEvent_t end) {
+  float milliseconds = 0;
+  COHORT_CUDA(cudaEventElapsedTime(&milliseconds, start, end));
+  return milliseconds;
+}
 
 }  // namespace cohort::cuda::calls

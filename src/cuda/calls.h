@@ -67,9 +67,11 @@ void destroy_stream(cudaStream_t stream) noexcept;
 void wait_event(cudaStream_t stream, cudaEvent_t event);
 [[nodiscard]] bool is_idle(cudaStream_t stream);
 
-[[nodiscard]] cudaEvent_t create_event();
+/// Only one that `keeps_time` can be asked for it.
+[[nodiscard]] cudaEvent_t create_event(bool keeps_time);
 void destroy_event(cudaEvent_t event) noexcept;
 void record(cudaEvent_t event, cudaStream_t stream);
 [[nodiscard]] bool is_done(cudaEvent_t event);
+[[nodiscard]] float elapsed_milliseconds(cudaEvent_t start, cudaEvent_t end);
 
 }  // namespace cohort::cuda::calls

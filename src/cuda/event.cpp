@@ -9,9 +9,9 @@
 
 namespace cohort::cuda {
 
-Event::Event(Device device) : device_(device) {
+Event::Event(Device device, Purpose purpose) : device_(device) {
   const CurrentDevice current(device);
-  handle_ = calls::create_event();
+  handle_ = calls::create_event(purpose == Purpose::kTiming);
 }
 
 Event::~Event() {
@@ -28,6 +28,11 @@ bool Event::done() const { return calls::is_done(handle_); }
 
 void Event::synchronize() const {
   wait_on_host(device_, [this] { return done(); });
+}
+
+double Event::microseconds_since(const Event& start) const {
+  constexpr double kMicrosecondsPerMillisecond = 1000;
+  return kMicrosecondsPerMillisecond * calls::elapsed_milliseconds(start.handle_, handle_);
 }
 
 }  // namespace cohort::cuda

@@ -46,6 +46,14 @@ ncclUniqueId unique_id() {
   return id;
 }
 
+ncclComm_t init(int size, const ncclUniqueId& id, int rank) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  ncclComm_t comm = nullptr;
+  COHORT_NCCL(ncclCommInitRankConfig(&comm, size, id, rank, &config), nullptr);
+  return comm;
+}
+
 ncclComm_t begin_init(int size, const ncclUniqueId& id, int rank) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
@@ -73,6 +81,48 @@ void begin_finalize(ncclComm_t comm) { COHORT_NCCL(ncclCommFinalize(comm), comm)
 void destroy(ncclComm_t comm) noexcept { static_cast<void>(nccl().ncclCommDestroy(comm)); }
 
 void abort(ncclComm_t comm) noexcept { static_cast<void>(nccl().ncclCommAbort(comm)); }
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 1)
+
+void* mem_alloc(std::size_t bytes) {
+  void* memory = nullptr;
+  COHORT_NCCL(ncclMemAlloc(&memory, bytes), nullptr);
+  return memory;
+}
+
+void mem_free(void* memory) noexcept { static_cast<void>(nccl().ncclMemFree(memory)); }
+
+void* register_memory(ncclComm_t comm, void* data, std::size_t bytes) {
+  void* registration = nullptr;
+  COHORT_NCCL(ncclCommRegister(comm, data, bytes, &registration), comm);
+  return registration;
+}
+
+void deregister(ncclComm_t comm, void* registration) noexcept {
+  static_cast<void>(nccl().ncclCommDeregister(comm, registration));
+}
+
+#else
+
+void* mem_alloc(std::size_t /*bytes*/) {
+  throw Unimplemented(
+      "memory of NCCL's needs NCCL 2.19.1, and Cohort was built with the header {}; build it with a newer "
+      "one",
+      version_text(NCCL_VERSION_CODE));
+}
+
+void mem_free(void* /*memory*/) noexcept {}
+
+void* register_memory(ncclComm_t /*comm*/, void* /*data*/, std::size_t /*bytes*/) {
+  throw Unimplemented(
+      "registered memory needs NCCL 2.19.1, and Cohort was built with the header {}; build it with a newer "
+      "one",
+      version_text(NCCL_VERSION_CODE));
+}
+
+void deregister(ncclComm_t /*comm*/, void* /*registration*/) noexcept {}
+
+#endif
 
 void group_start() { COHORT_NCCL(ncclGroupStart(), nullptr); }
 

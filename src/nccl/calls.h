@@ -2,8 +2,9 @@
 // as written, NCCL's own text and what it said last. Nothing else calls NCCL. The names are those of NCCL
 // without the prefix.
 //
-// Communicators do not block: what a call begins is under way until `is_settled`, and until then
-// the communicator takes no other call but `abort`.
+// Cohort's communicators do not block: what a call begins is under way until `is_settled`, and until then
+// the communicator takes no other call but `abort`. One that `init` made has done what it was told when
+// a call returns; it is for who needs no deadline, as the peer of the benchmarks.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,9 @@
 namespace cohort::nccl::calls {
 
 [[nodiscard]] ncclUniqueId unique_id();
+
+/// On the thread's current device, as `begin_init`. Blocks until all members have come.
+[[nodiscard]] ncclComm_t init(int size, const ncclUniqueId& id, int rank);
 
 /// On the thread's current device.
 [[nodiscard]] ncclComm_t begin_init(int size, const ncclUniqueId& id, int rank);
@@ -27,6 +31,14 @@ void begin_finalize(ncclComm_t comm);
 void destroy(ncclComm_t comm) noexcept;
 /// Ends what is under way, on this member alone; `comm` is gone.
 void abort(ncclComm_t comm) noexcept;
+
+/// Of the current device. These four need NCCL 2.19.1: with an older header, `mem_alloc` and
+/// `register_memory` throw Unimplemented.
+[[nodiscard]] void* mem_alloc(std::size_t bytes);
+void mem_free(void* memory) noexcept;
+/// Nothing may be under way on `comm`.
+[[nodiscard]] void* register_memory(ncclComm_t comm, void* data, std::size_t bytes);
+void deregister(ncclComm_t comm, void* registration) noexcept;
 
 /// Between the two, calls of this thread are collected; `group_end` begins all of them.
 void group_start();

@@ -63,6 +63,18 @@ void Comm::launch(const std::function<void(ncclComm_t)>& issue, const Deadline& 
   settle(deadline, look, "a launch");
 }
 
+void* Comm::register_memory(void* data, std::size_t bytes) {
+  const cuda::CurrentDevice current(device_);
+  const std::lock_guard lock(mutex_);
+  if (comm_ == nullptr) throw Aborted("NCCL's communicator was aborted");
+  return calls::register_memory(comm_, data, bytes);
+}
+
+void Comm::deregister(void* registration) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (comm_ != nullptr) calls::deregister(comm_, registration);
+}
+
 bool Comm::is_settled() {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) throw Aborted("NCCL's communicator was aborted");

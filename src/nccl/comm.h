@@ -37,6 +37,11 @@ class Comm {
   /// Makes the calls of NCCL that `issue` makes, as one group; all of it is on its streams when this returns.
   void launch(const std::function<void(ncclComm_t)>& issue, const Deadline& deadline, const Look& look);
 
+  /// Nothing may be under way.
+  [[nodiscard]] void* register_memory(void* data, std::size_t bytes);
+  /// A communicator that is gone has none.
+  void deregister(void* registration) noexcept;
+
   /// @throws what NCCL has found to be wrong since.
   void check();
 

@@ -13,39 +13,10 @@
 
 #include "admission.h"
 #include "member.h"
+#include "nccl_communicator.h"
 
 namespace cohort::nccl {
 namespace {
-
-class NcclCommunicator final : public Communicator {
- public:
-  explicit NcclCommunicator(std::shared_ptr<Member> member)
-      : Communicator(member->control().rank(),
-                     {member->control().members().begin(), member->control().members().end()},
-                     member->control().options()),
-        member_(std::move(member)) {}
-  ~NcclCommunicator() override { member_->close(); }
-
-  NcclCommunicator(const NcclCommunicator&) = delete;
-  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
-
-  [[nodiscard]] std::string_view name() const noexcept override { return "nccl"; }
-
-  [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
-    std::optional<MemberParts> parts = member_->split(recruit(color, key, {}));
-    if (!parts) return nullptr;
-    return std::make_unique<NcclCommunicator>(std::make_shared<Member>(std::move(*parts)));
-  }
-  void abort(const Error& error) override { member_->abort(error); }
-  [[nodiscard]] std::optional<Error> failure() override { return member_->failure(); }
-
- private:
-  [[nodiscard]] bool takes(DeviceKind) const noexcept override { return true; }
-  Work begin(const CollectiveCall& call) override { return member_->start(call); }
-  void carry_out(const CollectiveCall& call) override { member_->run(call); }
-
-  std::shared_ptr<Member> member_;
-};
 
 /// Every member's `value`, by rank.
 template <class T>

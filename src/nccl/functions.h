@@ -7,26 +7,38 @@ namespace cohort::nccl {
 
 static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 1), "Cohort needs NCCL 2.18.1 or newer");
 
+// What a program needs to register memory.
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 1)
+#define COHORT_NCCL_FUNCTIONS_SINCE_2_19(USE) \
+  USE(ncclMemAlloc)                           \
+  USE(ncclMemFree)                            \
+  USE(ncclCommRegister)                       \
+  USE(ncclCommDeregister)
+#else
+#define COHORT_NCCL_FUNCTIONS_SINCE_2_19(USE)
+#endif
+
 // Each of these is in every library that is as new as the header.
-#define COHORT_NCCL_FUNCTIONS(USE) \
-  USE(ncclGetVersion)              \
-  USE(ncclGetUniqueId)             \
-  USE(ncclGetErrorString)          \
-  USE(ncclGetLastError)            \
-  USE(ncclCommInitRankConfig)      \
-  USE(ncclCommSplit)               \
-  USE(ncclCommGetAsyncError)       \
-  USE(ncclCommFinalize)            \
-  USE(ncclCommDestroy)             \
-  USE(ncclCommAbort)               \
-  USE(ncclGroupStart)              \
-  USE(ncclGroupEnd)                \
-  USE(ncclAllReduce)               \
-  USE(ncclReduce)                  \
-  USE(ncclBroadcast)               \
-  USE(ncclAllGather)               \
-  USE(ncclReduceScatter)           \
-  USE(ncclSend)                    \
+#define COHORT_NCCL_FUNCTIONS(USE)      \
+  COHORT_NCCL_FUNCTIONS_SINCE_2_19(USE) \
+  USE(ncclGetVersion)                   \
+  USE(ncclGetUniqueId)                  \
+  USE(ncclGetErrorString)               \
+  USE(ncclGetLastError)                 \
+  USE(ncclCommInitRankConfig)           \
+  USE(ncclCommSplit)                    \
+  USE(ncclCommGetAsyncError)            \
+  USE(ncclCommFinalize)                 \
+  USE(ncclCommDestroy)                  \
+  USE(ncclCommAbort)                    \
+  USE(ncclGroupStart)                   \
+  USE(ncclGroupEnd)                     \
+  USE(ncclAllReduce)                    \
+  USE(ncclReduce)                       \
+  USE(ncclBroadcast)                    \
+  USE(ncclAllGather)                    \
+  USE(ncclReduceScatter)                \
+  USE(ncclSend)                         \
   USE(ncclRecv)
 
 struct Functions {

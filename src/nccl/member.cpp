@@ -404,6 +404,31 @@ std::optional<MemberParts> Member::split(std::span<const Communicator::Recruit> 
   return group;
 }
 
+/// Waits until the operation has ended on the GPU, one way or the other.
+void Member::finish(Operation& operation) {
+  while (!done(operation)) std::this_thread::sleep_for(kNap);
+}
+
+void Member::wait_for_all() {
+  std::vector<std::shared_ptr<Operation>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.assign(in_flight_.begin(), in_flight_.end());
+  }
+  for (const std::shared_ptr<Operation>& operation : all) finish(*operation);
+}
+
+void* Member::register_memory(void* data, std::size_t bytes) {
+  wait_for_all();
+  require_usable();
+  return parts_.comm->register_memory(data, bytes);
+}
+
+void Member::deregister(void* registration) {
+  wait_for_all();
+  parts_.comm->deregister(registration);
+}
+
 /// A call in flight that no Work will be asked about.
 std::shared_ptr<Member::Operation> Member::find_unheld() {
   const std::lock_guard lock(mutex_);
@@ -420,9 +445,7 @@ void Member::close() {
     return fail(Aborted(ErrorOrigin{"", rank_, own.host},
                         fmt::format("{} left the communicator because of an error", who())));
   }
-  while (const std::shared_ptr<Operation> unheld = find_unheld()) {
-    while (!done(*unheld)) std::this_thread::sleep_for(kNap);
-  }
+  while (const std::shared_ptr<Operation> unheld = find_unheld()) finish(*unheld);
   const std::lock_guard lock(mutex_);
   if (is_owed_) log::error("what {} has computed since is worthless: {}", who(), failure_->what());
 }

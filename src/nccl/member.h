@@ -54,6 +54,12 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
   /// whom are known to call it; no call may be in flight.
   [[nodiscard]] std::optional<MemberParts> split(std::span<const Communicator::Recruit> recruits);
 
+  [[nodiscard]] Device device() const noexcept { return parts_.device; }
+
+  /// Calls in flight are waited for; no other thread makes one meanwhile.
+  [[nodiscard]] void* register_memory(void* data, std::size_t bytes);
+  void deregister(void* registration);
+
   /// Any thread may call it.
   void abort(const Error& error);
   [[nodiscard]] std::optional<Error> failure();
@@ -87,6 +93,9 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
   void look_around();
   void require_in_time(const Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
+  void finish(Operation& operation);
+  /// Until no call is in flight, however they end.
+  void wait_for_all();
 
   /// Makes `error` the end of all members' calls, unless another one is already.
   void fail(const Error& error);

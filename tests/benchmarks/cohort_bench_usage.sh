@@ -35,7 +35,8 @@ refuses "cannot work in place" all-to-all --in-place yes
 refuses "moves no data" barrier --sizes 4
 refuses "combines nothing" scatter --op max
 refuses "choose heap or private" all-reduce --buffers stack
-refuses "choose mpi or none" all-reduce --peer nccl
+refuses "choose mpi, nccl or none" all-reduce --peer ucc
+refuses "only a sweep with --device cuda" all-reduce --peer nccl
 refuses "only --members threads" all-reduce --threads 2
 refuses "write --model FILE" profile
 refuses "cannot be read" profile --model "$scratch/missing.csv"

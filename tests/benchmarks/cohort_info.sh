@@ -1,29 +1,37 @@
 #!/usr/bin/env bash
 # What cohort-info prints, with and without a launcher.
 #
-#   cohort_info.sh COHORT_INFO JSON_VALUE LAUNCHER...     LAUNCHER starts 2 ranks
+#   cohort_info.sh COHORT_INFO JSON_VALUE CUDA NCCL LAUNCHER...
+#
+# CUDA and NCCL are the versions that it was built with, or off; LAUNCHER starts 2 ranks.
 set -euo pipefail
 # shellcheck source=tests/benchmarks/checks.sh
 source "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
-info=$1 json_value=$2
-shift 2
+info=$1 json_value=$2 cuda=$3 nccl=$4
+shift 4
 launcher=("$@")
 
 echo "text"
 succeeds "$info"
-for words in '^Cohort [0-9]' 'type ' 'compiler ' 'cuda .*off' 'nccl .*off' '^MPI library' 'cpu:0 .*core.*NUMA node' \
+for words in '^Cohort [0-9]' 'type ' 'compiler ' "cuda .*$cuda" "nccl .*$nccl" '^MPI library' 'cpu:0 .*core.*NUMA node' \
   'node heap .*MiB' 'huge pages on' \
-  'COHORT_CPU_DEVICES=1 .*default'; do
+  'COHORT_CPU_DEVICES=1 .*default' '^  \(no GPU   .\|cuda:0 \)'; do
   grep -q "$words" "$scratch/out" || fail "no '$words' in: $(cat "$scratch/out")"
 done
 
+# Without CUDA or NCCL in the build, that is the reason.
+[[ $cuda != off ]] || grep -q '^  no GPU   built without CUDA$' "$scratch/out" || fail "no reason: $(cat "$scratch/out")"
+[[ $nccl != off ]] || grep -q '^  none: built without NCCL$' "$scratch/out" || fail "no reason: $(cat "$scratch/out")"
+
 echo "json"
 succeeds env COHORT_CPU_DEVICES=2 "$info" --format json
-same "components" "false null false null" "$("$json_value" /build/cuda/enabled /build/cuda/version /build/nccl/enabled \
+# enabled VERSION: what the fields of a component are.
+enabled() { if [[ $1 == off ]]; then echo "false null"; else echo "true $1"; fi; }
+same "components" "$(enabled "$cuda") $(enabled "$nccl")" "$("$json_value" /build/cuda/enabled /build/cuda/version /build/nccl/enabled \
   /build/nccl/version <"$scratch/out" | paste -sd' ')"
 same "devices" "2 cpu:0 cpu:1" "$("$json_value" /devices /devices/0/name /devices/1/name <"$scratch/out" | paste -sd' ')"
 for pointer in /version /build/type /build/compiler /mpi/library /devices/0/cores /devices/0/numa_nodes \
-  /memory/node_heap_bytes /memory/huge_pages; do
+  /gpus/list /nccl/why_none /memory/node_heap_bytes /memory/huge_pages; do
   [[ -n $("$json_value" $pointer <"$scratch/out") ]] || fail "nothing at $pointer"
 done
 same "unprintable characters in the MPI library's name" "" "$("$json_value" /mpi/library <"$scratch/out" | tr -d '[:print:]\n' | od -An -c)"

@@ -20,6 +20,7 @@ const Collective kFirst{.command = "all-reduce",
                         .name = "all_reduce",
                         .text = "sums",
                         .peer = "MPI_Allreduce",
+                        .nccl = "ncclAllReduce",
                         .reduces = true,
                         .in_place_by_default = true};
 const Collective kSecond{.command = "broadcast",
@@ -67,7 +68,8 @@ TEST(CommandLine, DefaultsAreTheSweepThatIsPublished) {
   EXPECT_TRUE(run.huge_pages);
   EXPECT_FALSE(run.reproducible);
   EXPECT_FALSE(run.threads.has_value());
-  EXPECT_TRUE(run.peer);
+  EXPECT_EQ(run.device, DeviceKind::kCpu);
+  EXPECT_EQ(run.peer, Peer::kMpi);
   EXPECT_EQ(run.format, Format::kTable);
   EXPECT_FALSE(run.output.has_value());
 }
@@ -91,7 +93,7 @@ TEST(CommandLine, EveryOptionOfASweepIsTaken) {
   EXPECT_EQ(run.memory, MemoryKind::kPrivate);
   EXPECT_FALSE(run.huge_pages);
   EXPECT_TRUE(run.reproducible);
-  EXPECT_FALSE(run.peer);
+  EXPECT_EQ(run.peer, Peer::kNone);
   EXPECT_EQ(run.format, Format::kCsv);
   EXPECT_EQ(run.output, "x.csv");
 }
@@ -99,8 +101,18 @@ TEST(CommandLine, EveryOptionOfASweepIsTaken) {
 TEST(CommandLine, ThreadsHaveNoPeer) {
   const RunOptions run = parse("all-reduce --members threads --threads 7").run;
   EXPECT_EQ(run.threads, 7);
-  EXPECT_FALSE(run.peer);
+  EXPECT_EQ(run.peer, Peer::kNone);
   EXPECT_EQ(parse("all-reduce --members threads").run.threads, 2);
+}
+
+TEST(CommandLine, GpusAreComparedWithNccl) {
+  const RunOptions run = parse("all-reduce --device cuda").run;
+  EXPECT_EQ(run.device, DeviceKind::kCuda);
+  EXPECT_EQ(run.peer, Peer::kNccl);
+  EXPECT_EQ(parse("all-reduce --device cuda --members threads").run.peer, Peer::kNccl);
+  EXPECT_EQ(parse("all-reduce --device cuda --peer nccl").run.peer, Peer::kNccl);
+  EXPECT_EQ(parse("all-reduce --device cuda --peer none").run.peer, Peer::kNone);
+  EXPECT_EQ(parse("all-reduce --device cpu").run.peer, Peer::kMpi);
 }
 
 TEST(CommandLine, EveryOptionOfAProfileIsTaken) {
@@ -148,6 +160,7 @@ TEST(CommandLine, InputTakesSizesComputingAndAReport) {
 TEST(CommandLine, HelpNamesTheCollectivesOrTheOptions) {
   EXPECT_THAT(help("--help"), AllOf(HasSubstr("all-reduce"), HasSubstr("broadcast"), HasSubstr("--sizes"),
                                     HasSubstr("--model")));
+  EXPECT_THAT(help("all-reduce -h"), HasSubstr("compared with MPI_Allreduce, on GPUs with ncclAllReduce."));
   EXPECT_THAT(help("broadcast -h"), AllOf(HasSubstr("MPI_Bcast"), HasSubstr("--sizes")));
   EXPECT_THAT(help("profile --help"), AllOf(HasSubstr("--model"), Not(HasSubstr("--sizes"))));
   EXPECT_THAT(help("input --help"), AllOf(HasSubstr("--compute-us"), Not(HasSubstr("--dtype"))));
@@ -182,7 +195,15 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"all-reduce --reproducible on", "choose yes or no"},
       {"broadcast --reproducible yes", "broadcast combines nothing"},
       {"all-reduce --huge-pages off --peer none", "leave it out"},
-      {"all-reduce --peer nccl", "choose mpi or none"},
+      {"all-reduce --peer ucc", "choose mpi, nccl or none"},
+      {"all-reduce --peer nccl", "only a sweep with --device cuda"},
+      {"all-reduce --device cuda --peer mpi", "choose nccl or none"},
+      {"all-reduce --device gpu", "choose cpu or cuda"},
+      {"all-reduce --device cuda --buffers private", "in the memory of GPUs"},
+      {"all-reduce --device cuda --huge-pages off", "in the memory of GPUs"},
+      {"barrier --device cuda", "moves no data"},
+      {"profile --model m.csv --device cuda", "unrecognised option"},
+      {"profile --model m.csv --peer nccl", "only a sweep with --device cuda"},
       {"all-reduce --members processes", "choose threads or ranks"},
       {"all-reduce --members threads --threads 0", "whole number"},
       {"all-reduce --threads 2", "only --members threads"},

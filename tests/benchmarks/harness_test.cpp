@@ -36,6 +36,32 @@ struct Copier {
   }
 };
 
+/// A place with memory and a time of its own, where each call takes 5 us and copies input to output.
+struct OtherPlace final : OffHost {
+  explicit OtherPlace(Copier& host) : host_(host) {}
+
+  Contender contender() {
+    return {.input = std::as_writable_bytes(std::span(host_.input)),
+            .output = std::as_writable_bytes(std::span(host_.output)),
+            .call = [this] { there.output = there.input; },
+            .off_host = this};
+  }
+
+  void bring() const override { there.input = host_.input; }
+  [[nodiscard]] std::uint64_t time(const std::function<void()>& call) const override {
+    call();
+    ++timed;
+    return 5000;
+  }
+  void fetch() const override { host_.output = there.output; }
+
+  mutable Copier there;
+  mutable int timed = 0;
+
+ private:
+  Copier& host_;
+};
+
 std::vector<Measurement> measure_alone(std::span<const Contender> contenders, const HarnessOptions& options) {
   std::vector<Measurement> measurements;
   run_thread_team(1, [&](int /*member*/, const Team& team) {
@@ -82,6 +108,29 @@ TEST(Harness, SeesAResultOfTheIterationBefore) {
   const std::array contenders{late};
   const auto measurements = measure_alone(contenders, {.loops = 1, .iterations = 2});
   EXPECT_GT(measurements[0].wrong, 100 * kElements / 2);
+}
+
+TEST(Harness, TakesInputResultAndTimeOfCallsElsewhereFromThere) {
+  Copier host;
+  OtherPlace place(host);
+  Copier here;
+  const std::array contenders{place.contender(), here.contender(true)};
+  const auto measurements = measure_alone(contenders, {.loops = 2, .iterations = 3});
+  EXPECT_EQ(measurements[0].wrong, 0u);
+  EXPECT_EQ(measurements[1].wrong, 0u);
+  EXPECT_THAT(measurements[0].call_us, testing::Each(testing::DoubleEq(5)));
+  EXPECT_THAT(measurements[0].single_us,
+              testing::AllOf(testing::SizeIs(6), testing::Each(testing::DoubleEq(5))));
+  EXPECT_EQ(place.timed, 1 + 100 + 6);
+  EXPECT_EQ(here.calls, place.timed);
+}
+
+TEST(Harness, BringsKeptInputsOnce) {
+  Copier host;
+  OtherPlace place(host);
+  const std::array contenders{place.contender()};
+  EXPECT_EQ(measure_alone(contenders, {.inputs = Inputs::kKept, .loops = 1, .iterations = 2})[0].wrong, 0u);
+  EXPECT_THAT(place.there.input, testing::Each(0.0f));
 }
 
 TEST(Harness, LeavesKeptInputsAlone) {

@@ -227,6 +227,18 @@ TEST(Table, FitsInto110ColumnsAndTellsTheEnvironment) {
                              HasSubstr("2 members on 1 node (n0), 2 cores"), HasSubstr("a note")));
 }
 
+TEST(Environment, NamesTheGpuWhereTensorsAreOnOne) {
+  Environment environment = two_workers_on({{0}, {1}});
+  EXPECT_THAT(summarize(environment), testing::Not(HasSubstr("GPU")));
+  const auto gpu_of = [](const Environment& of) {
+    return nlohmann::json::parse(report(Format::kJson, of, slow_and_large())).at("environment").at("gpu");
+  };
+  EXPECT_TRUE(gpu_of(environment).is_null());
+  environment.gpu = "Model 1";
+  EXPECT_THAT(summarize(environment), HasSubstr("# GPU of member 0: Model 1\n"));
+  EXPECT_EQ(gpu_of(environment), "Model 1");
+}
+
 TEST(Environment, TellsHowWorkersAndCoresGoTogether) {
   EXPECT_EQ(describe_binding(two_workers_on({{0}, {1}})), "each worker has cores of its own");
   EXPECT_EQ(describe_binding(two_workers_on({{0, 1}, {0, 1}})),

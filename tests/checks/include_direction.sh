@@ -55,8 +55,8 @@ function starts_with_one_of(path, folders,    list, n, i) {
 }
 
 FNR == 1 {
-  # Benchmarks, examples and tests may use every layer.
-  unit = FILENAME ~ /^(include|src|mpi|launch)\// ? unit_of(FILENAME) : ""
+  # Programs and tests may use every layer: benchmarks, examples, and the one of launch/info.
+  unit = FILENAME ~ /^(include|src|mpi|launch)\// && FILENAME !~ /^launch\/info\// ? unit_of(FILENAME) : ""
   if (unit != "" && !(unit in allowed)) complain("no layer of this name; the layers are listed in tests/checks/include_direction.sh")
 }
 

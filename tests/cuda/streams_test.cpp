@@ -1,6 +1,8 @@
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -136,6 +138,40 @@ TEST(Events, AreDoneWhenTheirStreamHasPassedThem) {
   event.synchronize();
   EXPECT_TRUE(event.done());
   EXPECT_EQ(number.value(), 0x05050505);
+}
+
+TEST(Events, TellHowLongTheGpuTookFromOneToTheOther) {
+  static constexpr std::chrono::microseconds kWork{3000};
+  for (const Device device : devices()) {
+    const Event start(device, Event::Purpose::kTiming);
+    const Event middle(device, Event::Purpose::kTiming);
+    const Event end(device, Event::Purpose::kTiming);
+    const Stream& stream = compute_stream(device);
+    const CurrentDevice current(device);
+    start.record(stream);
+    for (const Event* const mark : {&middle, &end}) {
+      ASSERT_EQ(cudaLaunchHostFunc(
+                    stream.handle(), [](void*) { std::this_thread::sleep_for(kWork); }, nullptr),
+                cudaSuccess);
+      mark->record(stream);
+    }
+    end.synchronize();
+    const double first = middle.microseconds_since(start);
+    const double second = end.microseconds_since(middle);
+    EXPECT_GE(first, 0.9 * kWork.count());
+    EXPECT_GE(second, 0.9 * kWork.count());
+    EXPECT_NEAR(end.microseconds_since(start), first + second, 10);
+  }
+}
+
+TEST(Events, OfTheOrderAloneTellNoTime) {
+  const Device device = devices().front();
+  const Event start(device);
+  const Event end(device, Event::Purpose::kTiming);
+  start.record(compute_stream(device));
+  end.record(compute_stream(device));
+  end.synchronize();
+  EXPECT_THROW(static_cast<void>(end.microseconds_since(start)), Internal);
 }
 
 }  // namespace

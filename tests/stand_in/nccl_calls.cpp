@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "nccl_arithmetic.h"
 #include "nccl_comm.h"
@@ -115,7 +116,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   if (size < 1 || size > kMostRanks || rank < 0 || rank >= size) return ncclInvalidArgument;
   *comm = new ncclComm(config->blocking != 0);
   (*comm)->meet(id.internal, rank, size);
-  return ncclInProgress;
+  if (!(*comm)->blocking) return ncclInProgress;
+  const ncclResult_t result = (*comm)->wait_for_meeting();
+  if (result != ncclSuccess) delete std::exchange(*comm, nullptr);
+  return result;
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* result, ncclConfig_t*) {

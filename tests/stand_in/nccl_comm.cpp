@@ -77,6 +77,7 @@ extern "C" void nccl_stand_in_inject(int rank, int fault) {
 #pragma GCC visibility pop
 
 ncclComm::~ncclComm() {
+  forget_registrations(this);
   if (thread_.joinable()) thread_.join();
 }
 
@@ -97,6 +98,11 @@ void ncclComm::meet(const std::string& name, int rank, int size, std::function<v
     if (!state->aborted) in_the_end();
     meeting_ = false;
   });
+}
+
+ncclResult_t ncclComm::wait_for_meeting() {
+  thread_.join();
+  return state->failure;
 }
 
 void ncclComm::split(int color, int key, ncclComm_t* group) {

@@ -32,6 +32,9 @@ struct State {
 /// Takes the fault that was injected for `rank`, if it is one of these.
 [[nodiscard]] int take_fault(int rank, std::initializer_list<int> faults);
 
+/// With a communicator its registrations go.
+void forget_registrations(ncclComm_t comm);
+
 }  // namespace nccl_stand_in
 
 struct ncclComm {
@@ -41,6 +44,7 @@ struct ncclComm {
   /// Meets the other ranks on a thread; `in_the_end` is called there once all are here.
   void meet(
       const std::string& name, int rank, int size, std::function<void()> in_the_end = [] {});
+  [[nodiscard]] ncclResult_t wait_for_meeting();
   void split(int color, int key, ncclComm_t* group);
 
   /// Under way until it has been asked after, or put on the stream at once by one that blocks.

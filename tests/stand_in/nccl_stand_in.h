@@ -14,3 +14,7 @@ enum class NcclFault : int {
   kAsyncError = 4,      // the next launch runs, reaches nobody, and the communicator says why
 };
 extern "C" void nccl_stand_in_inject(int rank, int fault);
+
+// How many pieces of memory are registered with communicators of this process. Who gives back memory
+// that is still registered, or registers memory that is not NCCL's, ends the process.
+extern "C" int nccl_stand_in_registrations();

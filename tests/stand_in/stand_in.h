@@ -7,6 +7,8 @@
 //   CUDA_VISIBLE_DEVICES      as CUDA has it, numbers only
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,4 +52,6 @@ struct CUevent_st {
   int device = 0;
   std::shared_ptr<gpu_stand_in::LateQueue> queue;  ///< null before the first record
   std::uint64_t place = 0;
+  /// When its stream reached it; null for one that does not keep the time.
+  std::shared_ptr<std::atomic<std::chrono::steady_clock::duration>> reached;
 };

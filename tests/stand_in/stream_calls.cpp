@@ -107,9 +107,11 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   count_call("cudaEventCreateWithFlags");
-  *event = new CUevent_st{current_device(), nullptr, 0};
+  *event = new CUevent_st{current_device(), nullptr, 0, nullptr};
+  if ((flags & cudaEventDisableTiming) == 0)
+    (*event)->reached = std::make_shared<std::atomic<std::chrono::steady_clock::duration>>();
   return cudaSuccess;
 }
 
@@ -123,6 +125,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   count_call("cudaEventRecord");
   std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (queue->device() != event->device) return report(cudaErrorInvalidResourceHandle);
+  if (event->reached != nullptr)
+    queue->add(
+        [reached = event->reached] { *reached = std::chrono::steady_clock::now().time_since_epoch(); });
   event->place = queue->end();
   event->queue = std::move(queue);
   return cudaSuccess;
@@ -131,6 +136,17 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   count_call("cudaEventQuery");
   return event->queue == nullptr || event->queue->reached(event->place) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  count_call("cudaEventElapsedTime");
+  for (auto* const event : {start, end}) {
+    if (event->queue == nullptr || event->reached == nullptr) return report(cudaErrorInvalidResourceHandle);
+    if (!event->queue->reached(event->place)) return report(cudaErrorNotReady);
+  }
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(end->reached->load() - start->reached->load()).count();
+  return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

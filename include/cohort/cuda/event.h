@@ -1,5 +1,6 @@
 // An Event marks a point in a stream: what was queued before it was recorded. Streams wait
-// for it on the GPU, threads on the host. Recording it again moves the mark.
+// for it on the GPU, threads on the host. Recording it again moves the mark. Two events that keep
+// the time say how long the GPU took from one to the other.
 #pragma once
 
 #include <utility>
@@ -17,8 +18,13 @@ class Stream;
 
 class Event {
  public:
+  enum class Purpose {
+    kOrder,   ///< alone, which is cheaper
+    kTiming,  ///< too
+  };
+
   /// For streams of `device`.
-  explicit Event(Device device);
+  explicit Event(Device device, Purpose purpose = Purpose::kOrder);
   ~Event();
 
   Event(Event&& other) noexcept : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
@@ -39,6 +45,9 @@ class Event {
 
   /// Blocks the thread until it has been. @throws what the GPU's guards throw.
   void synchronize() const;
+
+  /// The time on the GPU from `start` to this mark. Both are for timing, and done.
+  [[nodiscard]] double microseconds_since(const Event& start) const;
 
  private:
   Device device_;

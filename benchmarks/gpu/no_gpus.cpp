@@ -1,0 +1,14 @@
+// For builds without CUDA: who asks for a GPU is told so before it comes to this.
+#include <cohort/base/error.h>
+
+#include "gpu/gpu_side.h"
+
+namespace cohort::bench {
+
+std::unique_ptr<const OffHost> make_gpu_side(const Buffers& /*buffers*/) {
+  throw Internal("a tensor on a GPU in a build without CUDA");
+}
+
+std::string describe_gpu(Device device) { throw Internal("{} in a build without CUDA", to_string(device)); }
+
+}  // namespace cohort::bench

@@ -1,0 +1,7 @@
+#include "facts.h"
+
+namespace cohort::info {
+
+NcclFacts gather_nccl() { return {.path = {}, .version = {}, .why_none = "built without NCCL"}; }
+
+}  // namespace cohort::info
