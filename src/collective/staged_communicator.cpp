@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/base/log.h>
 #include <cohort/device/device_runtime.h>
 
 namespace cohort {
@@ -14,7 +15,18 @@ namespace cohort {
 /// Blocks of staging memory that no call uses now.
 class StagedCommunicator::Staging {
  public:
-  explicit Staging(DeviceRuntime& runtime) : runtime_(runtime) {}
+  explicit Staging(Device device) : device_(device), runtime_(runtime_of(device)) {}
+
+  ~Staging() {
+    if (free_.empty()) return;
+    try {
+      runtime_.synchronize(device_);  // it may still read results from the blocks
+    } catch (const Error& error) {
+      log::debug("staging memory of {} is given up after: {}", to_string(device_), error.what());
+    }
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
 
   [[nodiscard]] DeviceRuntime& runtime() const noexcept { return runtime_; }
 
@@ -41,6 +53,7 @@ class StagedCommunicator::Staging {
   }
 
  private:
+  Device device_;
   DeviceRuntime& runtime_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const Buffer>> free_;  ///< by size
@@ -155,7 +168,7 @@ StagedCommunicator::StagedCommunicator(std::unique_ptr<Communicator> seat, Devic
     : Communicator(seat->rank(), {seat->members().begin(), seat->members().end()}, seat->options()),
       seat_(std::move(seat)),
       device_(device),
-      staging_(std::make_shared<Staging>(runtime_of(device))) {}
+      staging_(std::make_shared<Staging>(device)) {}
 
 StagedCommunicator::~StagedCommunicator() = default;
 

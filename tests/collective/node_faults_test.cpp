@@ -316,6 +316,9 @@ int status_of_child(const std::function<void()>& function) {
 }
 
 TEST(Engine, AForkedChildMayDropItsCopiesAndEnd) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "a child has not the threads that hold some of its memory, which looks like a leak";
+#endif
   auto seats = make_thread_communicators(2, {.timeout_seconds = 20});
   const Tensor tensor = floats(10);
   std::optional<Work> work = seats[0]->all_reduce_async(tensor, ReduceOp::kSum);
