@@ -68,8 +68,8 @@ TEST_P(NcclCommunicators, LeaveTheWaitingToTheGpus) {
   for_each_seat_of_gpus(GetParam(), [&](Communicator& communicator) {
     const Device gpu(DeviceKind::kCuda, communicator.rank());
     const cuda::CurrentDevice current(gpu);
-    const auto compute = [](void* computing) {
-      while (*static_cast<std::atomic<bool>*>(computing)) std::this_thread::yield();
+    const auto compute = [](void* flag) {
+      while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
     };
     const Tensor one = Tensor::full({1000}, DType::kFloat32, 1).to(gpu);
     Tensor all = Tensor::uninitialized({1000}, DType::kFloat32, gpu);
