@@ -131,6 +131,7 @@ int ReplicaRun::id_of(const Seat& seat) const {
 }
 
 const ReplicaRun::Seat* ReplicaRun::deserter() const {
+  if (extended_.has_left_replicas()) return nullptr;  // whoever waits is being told why already
   const Seat* fewest = nullptr;
   int most = 0;
   for (const Seat& seat : seats_) {

@@ -82,7 +82,10 @@ TEST_F(NcclStrategies, AskForNoMoreAfterTheFirstSteps) {
   if (call_counter() == nullptr) GTEST_SKIP() << "only the stand-in counts";
   const MirroredStrategy strategy(gpu_devices(), kPatient);
   const auto step = [&](ReplicaContext& replica, const Tensor& own) {
-    for (int i = 0; i < 3; ++i) replica.communicator().all_reduce(own, ReduceOp::kMax);
+    for (int i = 0; i < 3; ++i) {
+      replica.communicator().all_reduce(own, ReduceOp::kMax);
+      synchronize(own.device());  // otherwise it depends on the threads how many calls are in flight
+    }
   };
   const PerReplica<Tensor> own = values(strategy, 1000);
   strategy.run(step, own);

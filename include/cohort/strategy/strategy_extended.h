@@ -115,6 +115,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return *seats_[static_cast<std::size_t>(local_replica)];
   }
 
+  /// Whether a replica of this run could not make a collective, so that those of the others end.
+  [[nodiscard]] bool has_left_replicas() const noexcept { return replicas_left_; }
+
   /// The same for a collective that the replica, whose thread this is, begins now.
   [[nodiscard]] Communicator& begin_collective(int local_replica);
 
