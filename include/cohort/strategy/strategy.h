@@ -252,6 +252,7 @@ auto Strategy::local_results(const Value& value) const {
   } else if constexpr (detail::kHoldsDistributed<Value> || detail::kIsStructure<Value>) {
     detail::require_components(value, extended_->local_replicas());
     std::vector<typename detail::Selection<Value>::Component> results;
+    results.reserve(static_cast<std::size_t>(extended_->local_replicas()));
     for (int replica = 0; replica < extended_->local_replicas(); ++replica)
       results.push_back(detail::component_of(value, replica));
     return results;
