@@ -101,8 +101,9 @@ class DistributedDataset<Element>::Iterator {
 
   const PerReplica<Element>& operator*() const { return *current_; }
   Iterator& operator++() {
-    position_ = steps_.position();
-    current_ = steps_.get_next_as_optional();
+    const DatasetPosition position = steps_.position();
+    current_ = steps_.get_next_as_optional();  // throws where several replicas call it, which change nothing
+    position_ = position;
     return *this;
   }
   void operator++(int) { ++*this; }
