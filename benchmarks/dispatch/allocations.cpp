@@ -19,7 +19,8 @@ void* counted(void* memory) {
 // Not inlined: where the compiler sees one of a pair alone, it warns that they do not match.
 [[gnu::noinline]] void* operator new(std::size_t bytes) { return counted(std::malloc(bytes)); }
 [[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(std::aligned_alloc(static_cast<std::size_t>(alignment), bytes));
+  const auto unit = static_cast<std::size_t>(alignment);
+  return counted(std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit));
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   count.fetch_add(1, std::memory_order_relaxed);
