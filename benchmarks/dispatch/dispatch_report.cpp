@@ -25,7 +25,7 @@ void write_json(std::ostream& stream, const Environment& environment, const Disp
                     {"devices", row.devices},
                     {"ns", row.ns},
                     {"allocations", row.allocations},
-                    {"original_us", row.original_us ? Json(*row.original_us) : Json(nullptr)}});
+                    {"original_us", or_null(row.original_us)}});
   }
   const Json dispatch{{"loops", result.loops}, {"results", rows}};
   stream << Json{{"environment", to_json(environment)}, {"dispatch", dispatch}}.dump(2) << "\n";

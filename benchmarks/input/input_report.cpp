@@ -10,11 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class T>
-Json to_json(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 void write_csv(std::ostream& stream, const InputResult& result) {
   const auto cell = [](const char* format, const auto& value) {
     return value ? fmt::format(fmt::runtime(format), *value) : std::string();
@@ -31,13 +26,13 @@ void write_json(std::ostream& stream, const Environment& environment, const Inpu
   Json rows = Json::array();
   for (const InputRow& row : result.rows) {
     rows.push_back({{"source", row.source},
-                    {"replicas", to_json(row.replicas)},
-                    {"batch", to_json(row.batch)},
-                    {"batches_per_s", to_json(row.batches_per_s)},
-                    {"elements_per_s", to_json(row.elements_per_s)},
+                    {"replicas", or_null(row.replicas)},
+                    {"batch", or_null(row.batch)},
+                    {"batches_per_s", or_null(row.batches_per_s)},
+                    {"elements_per_s", or_null(row.elements_per_s)},
                     {"bytes_per_s", row.bytes_per_s},
-                    {"compute_us", to_json(row.compute_us)},
-                    {"waiting_share", to_json(row.waiting_share)},
+                    {"compute_us", or_null(row.compute_us)},
+                    {"waiting_share", or_null(row.waiting_share)},
                     {"peak_rss_bytes", row.peak_rss_bytes}});
   }
   const Json input{{"record_bytes", result.record_bytes},

@@ -27,7 +27,6 @@ void write_csv(std::ostream& stream, const ProfileResult& result) {
 }
 
 void write_json(std::ostream& stream, const Environment& environment, const ProfileResult& result) {
-  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   Json rows = Json::array();
   for (const ProfileRow& row : result.rows) {
     rows.push_back({{"library", row.library},

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/base/log.h>
 #include <cohort/device/device_runtime.h>
 
 namespace cohort {
@@ -18,12 +17,7 @@ class StagedCommunicator::Staging {
   explicit Staging(Device device) : device_(device), runtime_(runtime_of(device)) {}
 
   ~Staging() {
-    if (free_.empty()) return;
-    try {
-      runtime_.synchronize(device_);  // it may still read results from the blocks
-    } catch (const Error& error) {
-      log::debug("staging memory of {} is given up after: {}", to_string(device_), error.what());
-    }
+    if (!free_.empty()) runtime_.drain(device_);  // it may still read results from the blocks
   }
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;

@@ -210,6 +210,8 @@ void Runtime::update(const AdamStep& step, const Tensor& variable, const Tensor&
 
 void Runtime::synchronize(Device device) { compute_stream(device).synchronize(); }
 
+void Runtime::drain(Device device) noexcept { compute_stream(device).drain(); }
+
 int Runtime::enter(Device device) { return CurrentDevice::enter(device); }
 
 void Runtime::leave(int before) noexcept { CurrentDevice::leave(before); }

@@ -38,6 +38,7 @@ class Runtime final : public DeviceRuntime {
               const Tensor& second_moment, const Tensor& gradient) override;
 
   void synchronize(Device device) override;
+  void drain(Device device) noexcept override;
   [[nodiscard]] int enter(Device device) override;
   void leave(int before) noexcept override;
 };

@@ -1,10 +1,13 @@
 #include <cohort/cuda/stream.h>
 
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include <cohort/base/error.h>
+#include <cohort/base/log.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
 
@@ -60,6 +63,16 @@ void Stream::synchronize() const {
   const Event& now = mark(device_);
   now.record(*this);
   now.synchronize();
+}
+
+void Stream::drain() const noexcept {
+  try {
+    const Event& now = mark(device_);
+    now.record(*this);
+    while (!now.done()) std::this_thread::yield();
+  } catch (const std::exception& error) {
+    log::debug("{}: memory is given back after: {}", to_string(device_), error.what());
+  }
 }
 
 const Stream& compute_stream(Device device) { return own_streams(device).compute; }

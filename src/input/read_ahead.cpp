@@ -26,7 +26,7 @@ constexpr int kMostNaps = 8;
 }  // namespace
 
 ReadAhead::ReadAhead(std::size_t slots, Read read)
-    : read_(std::move(read)), given_(Clock::now()), slots_(slots), last_take_(given_) {
+    : read_(std::move(read)), slots_(slots), given_(Clock::now()) {
   try {
     thread_ = std::thread([this] { serve(); });
   } catch (const std::system_error& error) {
@@ -69,8 +69,8 @@ bool ReadAhead::take_ready(std::unique_lock<std::mutex> lock, const Take& take, 
   first_ = (first_ + 1) % slots_.size();
   --ready_;
   is_lent_ = pays(slot.reading, busy).value_or(is_lent_);
-  given_ = Clock::now();
-  between_takes_ = given_ - std::exchange(last_take_, given_);
+  const Clock::time_point now = Clock::now();
+  between_takes_ = now - std::exchange(given_, now);
   // At an even pace the thread comes by itself before the last slot is taken. Waking it is the dearest part
   // of a hand-over, and the consumer's to pay.
   const bool wakes = is_lent_ && !is_reading_ && (is_asleep_ || ready_ == 0);
@@ -94,7 +94,6 @@ bool ReadAhead::read_and_take(const Take& take, Clock::time_point asked, Clock::
     const std::lock_guard lock(mutex_);
     ended_ = !has_element;
     is_lent_ = lends;
-    last_take_ = given_;
   }
   room_.notify_one();
   return has_element;
@@ -145,7 +144,7 @@ bool ReadAhead::wait_for_room(std::unique_lock<std::mutex>& lock) {
   int naps = 0;
   while (!stopped_ && !ended_ && !has_room()) {
     if (is_lent_ && naps++ < kMostNaps) {
-      const Clock::time_point expected = last_take_ + between_takes_;
+      const Clock::time_point expected = given_ + between_takes_;
       room_.wait_until(lock, std::max(expected, Clock::now() + between_takes_ / 4));
     } else {
       is_asleep_ = true;

@@ -41,6 +41,9 @@ bool moves_something(const CollectiveCall& call) {
                              : std::ranges::any_of(call.counts, [](std::size_t count) { return count > 0; });
 }
 
+/// On a member's own thread, nobody of the program hears what is thrown.
+thread_local bool serves_a_member = false;
+
 }  // namespace
 
 struct Member::Operation {
@@ -120,7 +123,7 @@ std::chrono::duration<double> Member::timeout(const CollectiveCall& call) const 
 
 /// The lock is held.
 void Member::throw_failure() {
-  is_owed_ = false;
+  if (!serves_a_member) is_owed_ = false;
   throw_error(failure_->code(), failure_->what(), failure_->origin());
 }
 
@@ -178,6 +181,7 @@ Work Member::start(const CollectiveCall& call) {
 }
 
 void Member::serve() {
+  serves_a_member = true;
   std::unique_lock lock(mutex_);
   while (true) {
     const auto has_work = [this] { return ending_ || !queue_.empty(); };

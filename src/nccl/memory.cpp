@@ -36,7 +36,7 @@ Tensor allocate(Shape shape, DType dtype, Device device) {
   const cuda::CurrentDevice current(device);
   std::shared_ptr<void> memory(calls::mem_alloc(std::max<std::size_t>(bytes, 1)), [device](void* block) {
     // Its work is queued there or ordered with it, and this memory goes at once, not in the stream's order.
-    cuda::compute_stream(device).synchronize();
+    cuda::compute_stream(device).drain();
     const cuda::CurrentDevice own(device);
     calls::mem_free(block);
   });

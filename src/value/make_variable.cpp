@@ -117,9 +117,10 @@ Tensor chiefs_value(VariableOwner& owner, const VariableOptions& options, const 
     return owner.from_chief(initial, fingerprint_of(options));
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(
-        "workers make different variables, this one {}; all workers must make the same variables in the same "
-        "order: {}",
-        described(options), error.what());
+        error.origin(),
+        fmt::format("workers make different variables, this one {}; all workers must make the same variables "
+                    "in the same order: {}",
+                    described(options), error.what()));
   }
 }
 

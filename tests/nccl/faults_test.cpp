@@ -10,6 +10,7 @@
 
 #include <cohort/cuda/stream.h>
 #include <cohort/device/device_runtime.h>
+#include <cohort/nccl/memory.h>
 
 #include "gpu_members.h"
 #include "nccl_faults.h"
@@ -150,6 +151,24 @@ TEST_F(NcclFaults, AreToldWhereTheResultIsReadAndOnce) {
         EXPECT_NO_THROW(synchronize(gpu));
         texts.add(
             message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.all_reduce(sum, ReduceOp::kSum); }));
+      },
+      {.timeout_seconds = 0.3});
+  EXPECT_THAT(texts.only(), HasSubstr("all members have called it"));
+}
+
+TEST_F(NcclFaults, AreNotToldToMemoryThatIsGivenBack) {
+  Texts texts;
+  for_each_seat_of_gpus(
+      kMembers,
+      [&](Communicator& communicator) {
+        const Device gpu = Device(DeviceKind::kCuda, communicator.rank());
+        const Tensor sum = Tensor::full({1000}, DType::kFloat32, 1).to(gpu);
+        {
+          const Tensor passing = nccl::allocate({10}, DType::kFloat32, gpu);
+          if (communicator.rank() == 1) inject(1, NcclFault::kNeverTakesPart);
+          communicator.all_reduce(sum, ReduceOp::kSum);
+        }
+        texts.add(message_of(ErrorCode::kDeadlineExceeded, [&] { static_cast<void>(sum.to(Device())); }));
       },
       {.timeout_seconds = 0.3});
   EXPECT_THAT(texts.only(), HasSubstr("all members have called it"));

@@ -49,6 +49,10 @@ class Stream {
   /// GPU's guards throw.
   void synchronize() const;
 
+  /// Blocks the thread until it has been, or CUDA gives up, whatever the results are worth: for memory that
+  /// is given back. No guard is asked, so that its error is left for who reads a result.
+  void drain() const noexcept;
+
  private:
   Device device_;
   StreamHandle handle_ = nullptr;

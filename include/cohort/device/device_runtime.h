@@ -87,6 +87,9 @@ class DeviceRuntime {
   /// Blocks the thread until everything that was queued for the device has been done.
   virtual void synchronize(Device device) = 0;
 
+  /// The same for memory that is given back: whatever became of it, and without an error.
+  virtual void drain(Device device) noexcept = 0;
+
   /// Makes the device the one that the runtime's own library takes for the thread's; returns what it was.
   [[nodiscard]] virtual int enter(Device device) = 0;
   virtual void leave(int before) noexcept = 0;

@@ -60,7 +60,6 @@ class ReadAhead {
   Read read_;
 
   // The consumer's. What a thread saves it is summed up over a few elements.
-  Clock::time_point given_;  ///< when the last element was
   Clock::duration saved_{};
   int counted_ = 0;
 
@@ -68,9 +67,9 @@ class ReadAhead {
   std::condition_variable room_;
   std::mutex mutex_;  // guards what follows; the source is read without it
   std::vector<Slot> slots_;
-  std::size_t first_ = 0;  ///< the slot that is taken next
-  std::size_t ready_ = 0;  ///< slots with elements, from there
-  Clock::time_point last_take_;
+  std::size_t first_ = 0;    ///< the slot that is taken next
+  std::size_t ready_ = 0;    ///< slots with elements, from there
+  Clock::time_point given_;  ///< when the last element was; while the source is not lent, the consumer's
   Clock::duration between_takes_{};
   bool is_lent_ = true;  ///< the thread may read the source, and not the consumer
   bool is_reading_ = false;
