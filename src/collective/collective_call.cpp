@@ -173,6 +173,8 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
   // Calls of another priority come between: then equal calls meet that are not the same ones.
   const bool numbers_differ = std::ranges::any_of(
       calls, [&](const CallSignature& other) { return other.sequence != calls.front().sequence; });
+  const bool layouts_differ = std::ranges::any_of(
+      calls, [&](const CallSignature& other) { return other.layout != calls.front().layout; });
   const auto described = [&](const CallSignature& call) {
     return numbers_differ ? fmt::format("{} as call #{}", describe(call), call.sequence) : describe(call);
   };
@@ -195,9 +197,12 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
   return fmt::format(
       "{} #{}: members disagree: {}; {}. All members must make the same calls in the same order, with the "
       "same number of elements, dtype, operator, root and priority; look at the last batch of the odd "
-      "member, or pad "
-      "it.",
-      to_string(calls[usual].kind), calls[usual].sequence, fmt::join(listed, "; "), others);
+      "member, or pad it.{}",
+      to_string(calls[usual].kind), calls[usual].sequence, fmt::join(listed, "; "), others,
+      layouts_differ
+          ? " A layout is a digest of what a call is for, and of what lies where in its tensor: the "
+            "shapes in a pack, the structure of a value, the kind of a variable."
+          : "");
 }
 
 std::string describe_deadline(const CollectiveCall& call, double seconds) {

@@ -1,6 +1,7 @@
 #include <cohort/device/tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <ostream>
 
@@ -190,7 +191,8 @@ std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
     const Tensor readable = tensor.on_host();
     const std::span<const T> values = readable.span<T>();
     for (std::size_t i = 0; i < std::min(values.size(), kShown); ++i) {
-      stream << (i == 0 ? "" : ", ") << convert_element<double>(values[i]);
+      const auto value = convert_element<double>(values[i]);
+      stream << (i == 0 ? "" : ", ") << (std::isnan(value) ? std::abs(value) : value);  // no "-nan"
     }
     if (values.size() > kShown) stream << ", ...";
   });

@@ -89,7 +89,7 @@ std::vector<Difference> differences() {
       {"count, small and large, alike in 16 bits", all_reduce(106'034, kFloat, kSum),
        all_reduce(5, kFloat, kSum), "float32[106034]", "float32[5]"},
       {"counts of an uneven all-gather", gather(1), gather(2), "layout", "layout"},
-      {"layout", packed(2, 3), packed(3, 2), "layout", "layout"},
+      {"layout", packed(2, 3), packed(3, 2), "layout", "A layout is a digest of what a call is for"},
   };
 }
 

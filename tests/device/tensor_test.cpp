@@ -158,6 +158,12 @@ TEST(Tensor, PrintsItsFirstElements) {
   EXPECT_EQ(text.str(), "int32[3] {1, 2, 3} float16[9] {0, 0, 0, 0, 0, 0, 0, 0, ...} float32[0] {}");
 }
 
+TEST(Tensor, PrintsNumbersThatAreNoneWithoutASign) {
+  std::ostringstream text;
+  text << Tensor::from({std::copysign(std::nanf(""), -1.0f), -1.0f});
+  EXPECT_EQ(text.str(), "float32[2] {nan, -1}");
+}
+
 TEST(BitwiseEqual, LooksAtShapeDtypeAndEveryBit) {
   const Tensor tensor = Tensor::from({0.0f, 1.0f});
   EXPECT_TRUE(bitwise_equal(tensor, tensor.clone()));

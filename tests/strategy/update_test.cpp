@@ -1,5 +1,6 @@
 // update: a function is called once per component of a variable, in update context.
 #include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -159,6 +160,9 @@ TEST_P(Update, RefusesArgumentsThatWouldMakeAggregatedComponentsDiffer) {
     EXPECT_THAT(components(variable), Each(1));
     extended_.update(variable, add, per_replica(strategy_, [](int) { return Tensor::scalar(2.0); }));
     EXPECT_THAT(components(variable), Each(3)) << "equal ones are fine";
+    const auto nans = per_replica(strategy_, [](int) { return std::nan(""); });
+    EXPECT_NO_THROW(extended_.update(
+        variable, [](const Variable&, double) {}, nans));
   }
 }
 

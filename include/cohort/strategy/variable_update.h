@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <span>
 #include <type_traits>
@@ -36,6 +37,8 @@ template <class T>
     (std::make_index_sequence<std::tuple_size_v<T>>{});
   } else if constexpr (WithFields<T>) {
     return differ(cohort_fields(a), cohort_fields(b));
+  } else if constexpr (std::floating_point<T>) {
+    return !(a == b || (std::isnan(a) && std::isnan(b)));
   } else if constexpr (std::equality_comparable<T>) {
     return !(a == b);
   } else {
