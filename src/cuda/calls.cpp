@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include <cuda.h>
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
@@ -23,6 +24,21 @@ namespace {
 
 void require_success(cudaError_t status, const char* call) {
   if (status != cudaSuccess) throw_failed(status, call);
+}
+
+/// A function of the driver, which is not linked: a program with it would not start where there is none.
+void* driver_function(const char* name) noexcept {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+  constexpr unsigned kVersion = 12000;
+  const cudaError_t status =
+      cudaGetDriverEntryPointByVersion(name, &function, kVersion, cudaEnableDefault, &found);
+#else
+  const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
+#endif
+  if (status != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return status == cudaSuccess && found == cudaDriverEntryPointSuccess ? function : nullptr;
 }
 
 /// For calls that answer "not yet" with a status of its own.
@@ -54,6 +70,14 @@ int current_device() {
   int device = 0;
   COHORT_CUDA(cudaGetDevice(&device));
   return device;
+}
+
+bool has_context(int device) noexcept {
+  using GetState = CUresult(CUdevice, unsigned*, int*);
+  static auto* const get_state = reinterpret_cast<GetState*>(driver_function("cuDevicePrimaryCtxGetState"));
+  unsigned flags = 0;
+  int active = 0;
+  return get_state == nullptr || get_state(device, &flags, &active) != CUDA_SUCCESS || active != 0;
 }
 
 cudaDeviceProp device_properties(int device) {

@@ -23,6 +23,8 @@ struct DeviceCount {
 void set_device(int device);
 void restore_device(int device) noexcept;
 [[nodiscard]] int current_device();
+/// Whether this process has a context on `device`, or CUDA cannot say; making it current gives it one.
+[[nodiscard]] bool has_context(int device) noexcept;
 [[nodiscard]] cudaDeviceProp device_properties(int device);
 [[nodiscard]] int device_attribute(cudaDeviceAttr attribute, int device);
 [[nodiscard]] std::string bus_id(int device);

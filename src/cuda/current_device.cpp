@@ -17,6 +17,10 @@ int CurrentDevice::enter(Device device) {
   return before;
 }
 
-void CurrentDevice::leave(int before) noexcept { calls::restore_device(before); }
+void CurrentDevice::leave(int before) noexcept {
+  // A thread starts with GPU 0. Where each process has a GPU of its own, going back there would give GPU 0
+  // a context of every process, some hundred MB each.
+  if (calls::has_context(before)) calls::restore_device(before);
+}
 
 }  // namespace cohort::cuda

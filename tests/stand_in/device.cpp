@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -5,7 +6,10 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include <cuda.h>
 
 #include "memory.h"
 #include "stand_in.h"
@@ -25,6 +29,16 @@ struct Counts {
 Counts& counts() {
   static Counts& instance = *new Counts;
   return instance;
+}
+
+std::atomic<std::uint64_t> with_context{0};  // a bit for each device
+
+void give_context(int device) { with_context |= std::uint64_t{1} << device; }
+
+CUresult get_primary_context_state(CUdevice device, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = static_cast<int>(with_context.load() >> device & 1);
+  return CUDA_SUCCESS;
 }
 
 std::size_t number_from(const char* variable, std::size_t otherwise) {
@@ -72,7 +86,10 @@ const std::vector<int>& visible_devices() {
 
 bool is_device(int device) { return device >= 0 && device < static_cast<int>(visible_devices().size()); }
 
-int current_device() { return chosen_device; }
+int current_device() {
+  give_context(chosen_device);
+  return chosen_device;
+}
 
 std::size_t memory_of_each() {
   static const std::size_t bytes = number_from("GPU_STAND_IN_MEMORY", std::size_t{1} << 30);
@@ -100,12 +117,22 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   if (!is_device(device)) return report(cudaErrorInvalidDevice);
   chosen_device = device;
+  give_context(device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned int /*version*/,
+                                             unsigned long long /*flags*/,
+                                             cudaDriverEntryPointQueryResult* found) {
+  const bool is_known = std::string_view(name) == "cuDevicePrimaryCtxGetState";
+  *function = is_known ? reinterpret_cast<void*>(&get_primary_context_state) : nullptr;
+  *found = is_known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int* device) {
   if (visible_devices().empty()) return report(cudaErrorNoDevice);
-  *device = chosen_device;
+  *device = chosen_device;  // which gives it no context
   return cudaSuccess;
 }
 

@@ -10,7 +10,9 @@ class [[nodiscard]] CurrentDevice {
  public:
   /// @throws Unavailable when there is no such GPU.
   explicit CurrentDevice(Device device);
-  ~CurrentDevice();  ///< the device from before is current again
+  /// The device from before is current again, unless the process has not used it: that would give it a
+  /// context.
+  ~CurrentDevice();
 
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
