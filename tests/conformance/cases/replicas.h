@@ -1,8 +1,8 @@
 // Behaviour that the original's own tests describe, as numbered in docs/conformance.md. The
 // cases are run with 1, 2, 3 and 4 replicas as devices of one process, and on 1, 2, 3 and 4
 // ranks of one device and of two devices each. They say what comes out for any number of
-// replicas; `r` is a replica's number among all. Cases of a certain number of workers are run with
-// threads, and on as many ranks.
+// replicas; `r` is a replica's number among all. Cases of a certain number of workers are run
+// with threads, and on as many ranks.
 #pragma once
 
 #include <functional>
