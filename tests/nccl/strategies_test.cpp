@@ -39,8 +39,9 @@ class NcclStrategies : public ::testing::Test {
   }
 };
 
-TEST_F(NcclStrategies, ReduceWithinReplicas) {
+TEST_F(NcclStrategies, Case022_ReduceWithinReplicas) {
   const MirroredStrategy strategy(gpu_devices(), kPatient);
+  EXPECT_EQ(strategy.extended().cross_device_ops().name(), "CollectiveAllReduce");
   const std::uint64_t before = launches();
   const PerReplica<Tensor> sums = strategy.run(
       [](ReplicaContext& replica, const Tensor& own) { return replica.all_reduce(ReduceOp::kSum, own); },

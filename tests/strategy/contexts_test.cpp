@@ -155,13 +155,6 @@ TEST(Scopes, KeepTheirStrategyAlive) {
 class SetStrategy : public WithReplicas {
  protected:
   void TearDown() override { set_strategy(std::nullopt); }
-
-  /// Inside whatever scope the caller has open.
-  void expect_refused() const {
-    const auto refused = ThrowsMessage<WrongContext>(HasSubstr("set_strategy was called inside a scope"));
-    EXPECT_THAT([] { set_strategy(std::nullopt); }, refused);
-    EXPECT_THAT([&] { set_strategy(strategy_); }, refused);
-  }
 };
 COHORT_INSTANTIATE_REPLICAS(SetStrategy);
 
@@ -196,27 +189,6 @@ TEST_P(SetStrategy, BelongsToItsThread) {
   std::thread(expect_default_context).join();
   std::thread([&] { set_strategy(mirrored(replicas())); }).join();
   expect_cross_replica_context(strategy_);
-}
-
-TEST_P(SetStrategy, Case107_IsRefusedInsideScopes) {
-  for (const bool is_set : {false, true}) {
-    if (is_set) set_strategy(strategy_);
-    {
-      const auto scope = strategy_.scope();
-      expect_refused();
-    }
-    {
-      const DeviceScope device(Device::cpu(0));
-      expect_refused();
-    }
-    {
-      const VariableCreatorScope creator(
-          [](const NextCreator& next, VariableOptions options) { return next(std::move(options)); });
-      expect_refused();
-    }
-    strategy_.run([&] { expect_refused(); });
-    EXPECT_EQ(has_strategy(), is_set);
-  }
 }
 
 class OnlyCrossReplica : public WithReplicas {};

@@ -102,7 +102,7 @@ std::vector<Layout> layouts() {
 INSTANTIATE_TEST_SUITE_P(, EveryCrossDeviceOps, ::testing::ValuesIn(layouts()),
                          [](const auto& test) { return test.param.name; });
 
-TEST_P(EveryCrossDeviceOps, Case068_ReducesToItsOwnDevices) {
+TEST_P(EveryCrossDeviceOps, ReducesToItsOwnDevices) {
   const Components value = counted();
   const Components sums = ops_->reduce("sum", value, where(value));
   EXPECT_THAT(contents(sums), AllOf(SizeIs(devices()), Each(ElementsAre(sum(), 10 * devices()))));
@@ -118,7 +118,7 @@ TEST_P(EveryCrossDeviceOps, ReducesToAnyDevice) {
   EXPECT_EQ(values_of(sums.front()).device(), Device::cpu(5));
 }
 
-TEST_P(EveryCrossDeviceOps, Case071_ReducesBatches) {
+TEST_P(EveryCrossDeviceOps, ReducesBatches) {
   std::vector<ReduceRequest> requests;
   for (int i = 0; i < 7; ++i) {
     const Components value = on_devices(devices(), [&](int device) {
@@ -167,7 +167,7 @@ TEST_P(EveryCrossDeviceOps, TakesEveryDtype) {
   }
 }
 
-TEST_P(EveryCrossDeviceOps, Case070_KeepsAllRowsOfSlicesInOrder) {
+TEST_P(EveryCrossDeviceOps, KeepsAllRowsOfSlicesInOrder) {
   Components value;
   std::vector<double> rows;
   std::vector<int> places;

@@ -154,44 +154,5 @@ TEST_P(MirroredRows, AreNotSelectedAmongSumsAndMeans) {
   }
 }
 
-class TwoReplicas : public ::testing::Test {
- protected:
-  [[nodiscard]] Variable variable(VariableAggregation aggregation, const std::vector<double>& values) const {
-    return variable_in(strategy_, {.initial_value = vector_of(values), .aggregation = aggregation});
-  }
-  void run(const Variable& target, Scatter scatter,
-           const std::function<std::pair<std::vector<std::int64_t>, std::vector<double>>(int)>& rows) const {
-    strategy_.run([&](ReplicaContext& replica) {
-      const auto [indices, values] = rows(replica.replica_id_in_sync_group());
-      (target.*scatter)({vector_of(values), vector_of(indices), target.shape()});
-    });
-  }
-  const MirroredStrategy strategy_ = mirrored(2);
-};
-
-TEST_F(TwoReplicas, Case044_SubtractTheMeanOfRows) {
-  const Variable target = variable(VariableAggregation::kMean, {0, 0, 0});
-  run(target, &Variable::scatter_sub, [](int id) {
-    return std::pair(std::vector<std::int64_t>{id, id + 1},
-                     std::vector<double>{static_cast<double>(id), id + 1.0});
-  });
-  EXPECT_THAT(component(target, 0), ElementsAre(0, -1, -1));
-  EXPECT_THAT(component(target, 1), ElementsAre(0, -1, -1));
-}
-
-TEST_F(TwoReplicas, Case046_MultiplyByTheMeanOfRows) {
-  const Variable target = variable(VariableAggregation::kMean, {2, 1, 1});
-  run(target, &Variable::scatter_mul,
-      [](int id) { return std::pair(std::vector<std::int64_t>{id}, std::vector<double>{id + 2.0}); });
-  EXPECT_THAT(component(target, 1), ElementsAre(2, 1.5, 1));
-}
-
-TEST_F(TwoReplicas, Case047_DivideByTheSumOfRows) {
-  const Variable target = variable(VariableAggregation::kSum, {1, 6, 1});
-  run(target, &Variable::scatter_div,
-      [](int id) { return std::pair(std::vector<std::int64_t>{id}, std::vector<double>{id + 2.0}); });
-  EXPECT_THAT(component(target, 1), ElementsAre(0.5, 2, 1));
-}
-
 }  // namespace
 }  // namespace cohort::testing

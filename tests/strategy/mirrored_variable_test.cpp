@@ -119,89 +119,12 @@ TEST_P(MirroredVariable, TakesANumberAsThisReplicasValue) {
   }
 }
 
-TEST_P(MirroredVariable, Case011_CountsStepsOnceForAllReplicas) {
-  const Variable step = variable_in(strategy_, {.initial_value = Tensor::scalar(std::int64_t{0}),
-                                                .aggregation = VariableAggregation::kOnlyFirstReplica});
-  const auto seen = strategy_.run([&] { return step.assign_add(1).read().item<std::int64_t>(); });
-  EXPECT_THAT(seen.components(), Each(1));
-  EXPECT_THAT(components(step), Each(1));
-}
-
-TEST_P(MirroredVariable, Case028_SumsTheSameNumberOfEveryReplica) {
-  const Variable variable = ten(VariableAggregation::kSum);
-  strategy_.run([&] { variable.assign(5.0); });
-  EXPECT_THAT(components(variable), Each(5 * replicas())) << "a number is a value of its replica";
-}
-
-TEST_P(MirroredVariable, Case029_AssignsTheMean) {
-  const Variable variable = variable_in(
-      strategy_, {.initial_value = Tensor::scalar(1.0), .aggregation = VariableAggregation::kMean});
-  strategy_.run([&](ReplicaContext& r) { variable.assign(r.replica_id_in_sync_group()); });
-  EXPECT_THAT(components(variable), Each(last() / 2.0));
-}
-
-TEST_P(MirroredVariable, Case031_SubtractsTheMean) {
-  const auto five = [&] {
-    return variable_in(strategy_,
-                       {.initial_value = Tensor::scalar(5.0), .aggregation = VariableAggregation::kMean});
-  };
-  const Variable of_ids = five();
-  const Variable of_ones = five();
-  strategy_.run([&](ReplicaContext& replica) {
-    of_ids.assign_sub(replica.replica_id_in_sync_group());
-    of_ones.assign_sub(1.0);
-  });
-  EXPECT_THAT(components(of_ids), Each(5 - last() / 2.0));
-  EXPECT_THAT(components(of_ones), Each(4));
-}
-
-TEST_P(MirroredVariable, Case032_AddsToEveryComponentOutsideReplicas) {
-  const Variable variable = variable_in(strategy_, {.initial_value = Tensor::scalar(1.0)});
-  const auto scope = strategy_.scope();
-  EXPECT_EQ(variable.assign_add(6).read().item<int>(), 7);
-  variable.assign_add(2);
-  EXPECT_THAT(components(variable), Each(9));
-}
-
-TEST_P(MirroredVariable, Case040_TakesTheFirstReplicasValue) {
-  const Variable variable = variable_in(strategy_, {.initial_value = Tensor::scalar(15.0),
-                                                    .aggregation = VariableAggregation::kOnlyFirstReplica});
-  const auto results = strategy_.run([&](ReplicaContext& replica) {
-    return variable.assign(replica.replica_id_in_sync_group()).read().item<double>();
-  });
-  EXPECT_THAT(results.components(), Each(0));
-}
-
-TEST_P(MirroredVariable, Case041_TakesPerReplicaValuesInsideReplicasOnly) {
-  const PerReplica twos(std::vector(static_cast<std::size_t>(replicas()), Tensor::scalar(2.0f)));
-  for (const VariableAggregation aggregation : kAllAggregations) {
-    const Variable variable = ten(aggregation);
-    strategy_.run([&] { variable.assign(twos); });
-    EXPECT_THAT(components(variable), Each(aggregation == VariableAggregation::kSum ? 2 * replicas() : 2));
-    const auto scope = strategy_.scope();
-    EXPECT_THROW(variable.assign(twos), WrongContext) << "there, it would break the mirror";
-  }
-}
-
 TEST_P(MirroredVariable, TakesMirroredValuesEverywhere) {
   const Mirrored twos(std::vector(static_cast<std::size_t>(replicas()), Tensor::scalar(2.0f)));
   const Variable variable = ten(VariableAggregation::kMean);
   EXPECT_EQ(variable.assign(twos).read().item<int>(), 2);
   strategy_.run([&] { variable.assign_add(twos); });
   EXPECT_THAT(components(variable), Each(4));
-}
-
-TEST_P(MirroredVariable, Case043_IsAssignedOutsideTheScope) {
-  const Variable variable = ten(VariableAggregation::kSum);
-  variable.assign(3);
-  EXPECT_THAT(components(variable), Each(3));
-}
-
-TEST_P(MirroredVariable, Case053_IsReducedLikeAnyTensor) {
-  const Variable variable = variable_in(strategy_, {.initial_value = Tensor::scalar(2.0)});
-  strategy_.run([&](ReplicaContext& replica) {
-    EXPECT_EQ(replica.all_reduce(ReduceOp::kSum, variable.read()).item<double>(), 2 * replicas());
-  });
 }
 
 TEST_P(MirroredVariable, IsReadOutsideReplicasOnTheCurrentDevice) {

@@ -267,36 +267,6 @@ TEST(ReduceToOverWorkers, GathersPlainValuesOfAllWorkers) {
   });
 }
 
-TEST(ReduceToOverWorkers, Case074_GivesUpOnAWorkerThatDoesNotCall) {
-  using Pair = std::pair<PerReplica<TensorOrSlices>, Destinations>;
-  constexpr CommunicationOptions kHalfASecond{.timeout_seconds = 0.5};
-  const auto late = [](Bootstrap& worker, auto reduce) {
-    const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 3600});
-    const auto dense = per_replica(strategy, [](int) { return TensorOrSlices(Tensor::scalar(1.0)); });
-    const auto sparse = per_replica(strategy, [](int) {
-      return TensorOrSlices(IndexedSlices{Tensor::from({1.0f}), Tensor::from({0}), {3}});
-    });
-    if (worker.rank() == 0) {
-      EXPECT_THAT(
-          message_of(ErrorCode::kDeadlineExceeded, [&] { reduce(strategy.extended(), dense, sparse); }),
-          names_missing(1));
-    }
-    static_cast<void>(worker.exchange("done"));
-  };
-  for_each_worker(2, [&](Bootstrap& worker) {
-    late(worker, [&](StrategyExtended& extended, const auto& dense, const auto&) {
-      return extended.reduce_to("sum", dense, "cpu:0", kHalfASecond);
-    });
-    late(worker, [&](StrategyExtended& extended, const auto&, const auto& sparse) {
-      return extended.reduce_to("sum", sparse, "cpu:0", kHalfASecond);
-    });
-    late(worker, [&](StrategyExtended& extended, const auto& dense, const auto& sparse) {
-      const std::vector<Pair> pairs{{dense, "cpu:0"}, {sparse, "cpu:0"}};
-      return extended.batch_reduce_to("mean", pairs, kHalfASecond);
-    });
-  });
-}
-
 TEST(ReduceToOverWorkers, NamesTheWorkerWhoseKeysDiffer) {
   for_each_worker(3, [](Bootstrap& worker) {
     const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 60});

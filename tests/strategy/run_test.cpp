@@ -203,16 +203,6 @@ TEST_P(Run, MakesOneValuePerReplicaFromAFunction) {
   });
 }
 
-TEST_P(Run, Case064_SumsOnesFromAFunctionInsideAndOutsideTheScope) {
-  const auto sum = [&] {
-    return strategy_.reduce(ReduceOp::kSum,
-                            strategy_.distribute_values_from_function([](ValueContext) { return 1.0; }));
-  };
-  EXPECT_EQ(sum(), replicas());
-  const auto scope = strategy_.scope();
-  EXPECT_EQ(sum(), replicas());
-}
-
 TEST_P(Run, MakesPerReplicaValuesOperands) {
   const auto own = per_replica(strategy_, [](int id) { return id; });
   strategy_.run([&](ReplicaContext& replica) { EXPECT_EQ(own.local(), replica.replica_id_in_sync_group()); });

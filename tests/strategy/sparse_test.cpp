@@ -72,33 +72,6 @@ TEST_P(Sparse, AllReduceKeepsDuplicateRows) {
   });
 }
 
-TEST_P(Sparse, Case067_IsWorthItsDenseSum) {
-  for_each_replica([](ReplicaContext& replica) {
-    const IndexedSlices one{tensor_of<float>({1}, {1, 1}), vector_of<std::int64_t>({0}), {5, 1}};
-    EXPECT_THAT(numbers(densify(replica.all_reduce("sum", one))), ElementsAre(replicas(), 0, 0, 0, 0));
-    EXPECT_THAT(numbers(densify(replica.all_reduce("mean", one))), ElementsAre(about(1), 0, 0, 0, 0));
-  });
-}
-
-TEST_P(Sparse, Case070_MayHaveDifferentNumbersOfRows) {
-  for_each_replica([](ReplicaContext& replica) {
-    const int id = replica.replica_id_in_sync_group();
-    std::vector<std::int64_t> own;
-    own.reserve(static_cast<std::size_t>(id));
-    for (int row = 0; row < id; ++row) own.push_back(row);
-    const IndexedSlices mine{Tensor::full({id, 3}, DType::kInt32, id), vector_of(own), {9, 3}};
-    const IndexedSlices all = replica.all_reduce("sum", mine);
-    EXPECT_EQ(all.values.shape(), (Shape{sum_to(replicas() - 1), 3}));
-    EXPECT_THAT(places(all), SizeIs(sum_to(replicas() - 1)));
-    if (id > 0) {
-      EXPECT_EQ(places(all).front(), 0);
-      EXPECT_EQ(places(all).back(), replicas() - 2);
-    }
-    const IndexedSlices mean = replica.all_reduce("mean", mine);
-    EXPECT_EQ(mean.values.dtype(), replicas() == 1 ? DType::kInt32 : DType::kFloat64);
-  });
-}
-
 TEST_P(Sparse, KeepsItsPlaceBesideDenseValues) {
   for_each_replica([](ReplicaContext& replica) {
     const int id = replica.replica_id_in_sync_group();

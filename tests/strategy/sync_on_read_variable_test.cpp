@@ -7,7 +7,6 @@
 namespace cohort::testing {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -30,14 +29,6 @@ class SyncOnRead : public WithReplicas {
   [[nodiscard]] static double mean() { return (replicas() + 1) / 2.0; }
 };
 COHORT_INSTANTIATE_REPLICAS(SyncOnRead);
-
-TEST_P(SyncOnRead, Case013_DoesNotTrainUnlessTold) {
-  EXPECT_FALSE(ten(VariableAggregation::kSum).trainable());
-  const auto on_read = VariableSynchronization::kOnRead;
-  EXPECT_TRUE(variable_in(strategy_, {.synchronization = on_read, .trainable = true}).trainable());
-  EXPECT_FALSE(variable_in(strategy_, {.synchronization = on_read, .trainable = false}).trainable());
-  EXPECT_TRUE(variable_in(strategy_, {}).trainable());
-}
 
 TEST_P(SyncOnRead, IsWrittenByEachReplicaAlone) {
   for (const VariableAggregation aggregation : kAllAggregations) {
@@ -80,13 +71,6 @@ TEST_P(SyncOnRead, IsReadAsACopy) {
   }
 }
 
-TEST_P(SyncOnRead, Case052_WithoutAggregationHasNoValueOutsideReplicas) {
-  const Variable variable = counted(VariableAggregation::kNone);
-  EXPECT_THAT([&] { return variable.read(); },
-              ThrowsMessage<WrongContext>(
-                  AllOf(HasSubstr("read of variable 'v' outside replicas"), HasSubstr("aggregation none"))));
-}
-
 TEST_P(SyncOnRead, WithoutAggregationIsWrittenOutsideReplicasButCannotBeReturned) {
   const Variable variable = ten(VariableAggregation::kNone);
   const auto no_value = ThrowsMessage<WrongContext>(HasSubstr("has no value to return"));
@@ -94,21 +78,6 @@ TEST_P(SyncOnRead, WithoutAggregationIsWrittenOutsideReplicasButCannotBeReturned
   EXPECT_THAT(components(variable), Each(6));
   EXPECT_THAT([&] { variable.assign_add(2.0); }, no_value);
   EXPECT_THAT(components(variable), Each(8));
-}
-
-TEST_P(SyncOnRead, Case034_OfAMeanIsAssignedTheValueEverywhere) {
-  const Variable variable = counted(VariableAggregation::kMean);
-  EXPECT_EQ(variable.read().item<double>(), mean());
-  EXPECT_EQ(variable.assign(6.0).read().item<double>(), 6);
-  EXPECT_THAT(components(variable), Each(6));
-  EXPECT_EQ(variable.assign_add(2.0).read().item<double>(), 8);
-  EXPECT_EQ(variable.assign_sub(5.0).read().item<double>(), 3);
-}
-
-TEST_P(SyncOnRead, Case049_OfASumSharesOutWhatItIsAssigned) {
-  const Variable variable = ten(VariableAggregation::kSum);
-  EXPECT_EQ(variable.assign(replicas() * 1.0).read().item<double>(), replicas());
-  EXPECT_THAT(components(variable), Each(1));
 }
 
 TEST_P(SyncOnRead, OfAnIntegerSumLosesNothing) {
@@ -123,38 +92,12 @@ TEST_P(SyncOnRead, OfAnIntegerSumLosesNothing) {
   EXPECT_EQ(ten(VariableAggregation::kSum, DType::kInt32).assign(-7).read().item<int>(), -7);
 }
 
-TEST_P(SyncOnRead, Case050_OfASumIsNotAddedToOutsideReplicas) {
-  const Variable variable = ten(VariableAggregation::kSum);
-  const auto refused = ThrowsMessage<InvalidArgument>(HasSubstr("ON_READ with aggregation sum"));
-  EXPECT_THAT([&] { variable.assign_add(1.0); }, refused);
-  EXPECT_THAT([&] { variable.assign_sub(1.0); }, refused);
-  EXPECT_THAT(components(variable), Each(10));
-}
-
 TEST_P(SyncOnRead, OfTheFirstReplicaIsAssignedEverywhere) {
   const Variable variable = counted(VariableAggregation::kOnlyFirstReplica);
   EXPECT_EQ(variable.assign_add(2.0).read().item<double>(), 3);
   EXPECT_EQ(components(variable).back(), replicas() + 2);
   variable.assign(6.0);
   EXPECT_THAT(components(variable), Each(6));
-}
-
-TEST_P(SyncOnRead, Case035_BesideAnOnWriteVariableOfTheFirstReplica) {
-  const auto first = VariableAggregation::kOnlyFirstReplica;
-  const Variable on_read = variable_in(strategy_, {.initial_value = Tensor::scalar(2.0),
-                                                   .synchronization = VariableSynchronization::kOnRead,
-                                                   .aggregation = first});
-  const Variable on_write =
-      variable_in(strategy_, {.initial_value = Tensor::scalar(3.0), .aggregation = first});
-  strategy_.run([&](ReplicaContext& replica) {
-    const int factor = replica.replica_id_in_sync_group() + 1;
-    on_read.assign_add(5.0 * factor);
-    on_write.assign_add(7.0 * factor);
-  });
-  for (int id = 0; id < replicas(); ++id)
-    EXPECT_EQ(components(on_read)[static_cast<std::size_t>(id)], 2 + 5 * (id + 1));
-  EXPECT_EQ(on_read.read().item<double>(), 7);
-  EXPECT_THAT(components(on_write), Each(10));
 }
 
 TEST_P(SyncOnRead, TakesNoPerReplicaValueOutsideReplicas) {

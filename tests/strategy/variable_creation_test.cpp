@@ -1,7 +1,9 @@
 // How variables of a strategy are made: kinds, names, places, inside replicas, and through
 // creators.
-#include <mutex>
-#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -68,28 +70,8 @@ TEST_P(VariableCreation, InsideReplicasMayGoOnBesideMergesAndCollectives) {
   });
 }
 
-TEST_P(VariableCreation, Case038_TakesNamesThatDifferInTheirNumber) {
-  const auto variables = strategy_.run([](ReplicaContext& replica) {
-    return Variable({.name = "foo_" + std::to_string(replica.replica_id_in_sync_group())});
-  });
-  EXPECT_THAT(variables.components(), Each(variables[0]));
-  EXPECT_EQ(variables[0].name(), "foo_0");
-}
-
 class VariableCreationInReplicas : public WithSeveralReplicas {};
 COHORT_INSTANTIATE_SEVERAL_REPLICAS(VariableCreationInReplicas);
-
-TEST_P(VariableCreationInReplicas, Case037_RefusesDifferentNamesNamingBoth) {
-  const auto making = [&] {
-    strategy_.run([&](ReplicaContext& replica) {
-      return Variable({.name = replica.replica_id_in_sync_group() == last() ? "b" : "a"});
-    });
-  };
-  EXPECT_THAT(making, ThrowsMessage<InvalidArgument>(
-                          AllOf(HasSubstr("replica 0 makes 'a'"),
-                                HasSubstr("replica " + std::to_string(last()) + " makes 'b'"))));
-  EXPECT_NO_THROW(variable_in(strategy_, {})) << "the strategy is usable afterwards";
-}
 
 TEST_P(VariableCreationInReplicas, RefusesDifferentShapesAndKinds) {
   const auto making = [&](const VariableOptions& of_last) {
@@ -229,33 +211,6 @@ TEST(VariableCreators, BelongToTheirThread) {
 TEST(VariableCreators, MustBeFunctions) {
   EXPECT_THROW(VariableCreatorScope{VariableCreator()}, InvalidArgument);
   EXPECT_EQ(Variable({.name = "v"}).name(), "v");
-}
-
-class VariableCreatorsInReplicas : public WithReplicas {};
-COHORT_INSTANTIATE_REPLICAS(VariableCreatorsInReplicas);
-
-TEST_P(VariableCreatorsInReplicas, Case026_StartWithThoseOfTheCallerAndAreTheirOwn) {
-  std::mutex mutex;
-  std::multiset<std::string> names;
-  const VariableCreatorScope of_caller([&](const NextCreator& next, VariableOptions options) {
-    options.name = "main:" + options.name;
-    {
-      const std::lock_guard lock(mutex);
-      names.insert(options.name);
-    }
-    return next(std::move(options));
-  });
-  strategy_.run([](ReplicaContext& replica) {
-    const VariableCreatorScope own(renaming("thread_" + std::to_string(replica.replica_id_in_sync_group())));
-    const Variable made({.name = ""});
-    EXPECT_EQ(made.name(), "main:thread_0");
-    replica.merge_call([](const Strategy&) {
-      EXPECT_EQ(Variable({.name = "merged"}).name(), "main:merged") << "a merge is inside no replica";
-    });
-  });
-  std::multiset<std::string> wanted{"main:merged"};
-  for (int id = 0; id < replicas(); ++id) wanted.insert("main:thread_" + std::to_string(id));
-  EXPECT_EQ(names, wanted);
 }
 
 }  // namespace

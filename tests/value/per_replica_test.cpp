@@ -80,18 +80,6 @@ TEST(PerReplica, OfSeveralReplicasIsNoOperandOutsideAnyScope) {
   EXPECT_EQ(PerReplica(std::vector{10}).local(), 10) << "there, the caller is replica 0 of 1";
 }
 
-TEST(PerReplica, Case058_IsNoOperandOutsideReplicas) {
-  const PerReplica value(std::vector{10, 20});
-  {
-    const InsideReplica inside(1);
-    EXPECT_EQ(value + 1, 21);
-  }
-  const auto used = [&] { return value + 1; };
-  EXPECT_THROW(used(), WrongContext);
-  const ContextScope update({ContextKind::kUpdate, nullptr, nullptr, 1});
-  EXPECT_THAT(used, ThrowsMessage<WrongContext>(HasSubstr("not inside a replica context")));
-}
-
 TEST(PerReplica, HoldsTruthValues) {
   const PerReplica value(std::vector<bool>{true, false});
   EXPECT_TRUE(value[0]);

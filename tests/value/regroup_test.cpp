@@ -12,51 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
-
-using Nested = std::tuple<int, std::vector<std::string>, std::map<std::string, std::pair<double, bool>>,
-                          std::array<int, 2>>;
-
-Nested of_replica(int replica) {
-  return {replica,
-          {std::string(1, static_cast<char>('a' + replica)), "b"},
-          {{"k", {0.5 * replica, replica == 0}}},
-          {replica, 10 * replica}};
-}
-
-TEST(Regroup, Case059_IsTheInverseOfSelection) {
-  for (int replicas = 1; replicas <= 4; ++replicas) {
-    std::vector<Nested> by_replica;
-    by_replica.reserve(4);
-    for (int replica = 0; replica < replicas; ++replica) by_replica.push_back(of_replica(replica));
-    const auto grouped = regroup(PerReplica(by_replica));
-    EXPECT_THAT(std::get<0>(grouped).components(), SizeIs(replicas));
-    EXPECT_EQ(std::get<1>(grouped)[0][0], "a");
-    EXPECT_EQ(std::get<2>(grouped).at("k").second[0], true);
-    for (int replica = 0; replica < replicas; ++replica) {
-      EXPECT_EQ(select_replica(static_cast<std::size_t>(replica), grouped), of_replica(replica));
-    }
-  }
-}
-
-TEST(Regroup, Case061_OfOneReplicaKeepsTheStructure) {
-  const auto grouped = regroup(PerReplica(std::vector{std::pair{1, std::vector{2, 3}}}));
-  EXPECT_EQ(grouped.first[0], 1);
-  ASSERT_THAT(grouped.second, SizeIs(2));
-  EXPECT_EQ(grouped.second[1][0], 3);
-}
-
-TEST(Regroup, Case062_OfOneVariableIsThatVariable) {
-  const Variable variable({.name = "v"});
-  const Variable other({.name = "w"});
-  EXPECT_EQ(regroup(PerReplica(std::vector{variable, variable})), variable);
-  EXPECT_THAT(
-      [&] {
-        return regroup(PerReplica(std::vector{variable, other}));
-      },
-      ThrowsMessage<InvalidArgument>(HasSubstr("different variables, 'v' and 'w'")));
-}
 
 TEST(Regroup, RefusesStructuresThatDiffer) {
   EXPECT_THAT(

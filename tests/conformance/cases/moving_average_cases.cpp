@@ -11,11 +11,6 @@ using ::testing::ElementsAre;
 
 class MovingAverageCase : public Replicas {
  protected:
-  [[nodiscard]] Variable made(const Tensor& initial_value,
-                              VariableAggregation aggregation = VariableAggregation::kNone) const {
-    const auto scope = strategy_.scope();
-    return Variable({.initial_value = initial_value, .aggregation = aggregation});
-  }
   static void expect(const Variable& average, double first, double second) {
     for (const Tensor& component : average.components())
       EXPECT_THAT(numbers(component), ElementsAre(DoubleNear(first, 1e-12), DoubleNear(second, 1e-12)));
@@ -24,7 +19,7 @@ class MovingAverageCase : public Replicas {
 COHORT_INSTANTIATE_CASES(MovingAverageCase);
 
 TEST_P(MovingAverageCase, Case101_FollowsTheMeanOfReplicas) {
-  const Variable average = made(Tensor::from({10.0, 11.0}));
+  const Variable average = made({.initial_value = Tensor::from({10.0, 11.0})});
   strategy_.run([&](ReplicaContext& replica) {
     const int r = replica.replica_id_in_sync_group();
     assign_moving_average(average, Tensor::from({1.0 + r, 2.0 - r}), 0.25);
@@ -34,7 +29,7 @@ TEST_P(MovingAverageCase, Case101_FollowsTheMeanOfReplicas) {
 }
 
 TEST_P(MovingAverageCase, Case103_TakesTheValueAsItIsOutsideReplicas) {
-  const Variable average = made(Tensor::from({10.0, 11.0}));
+  const Variable average = made({.initial_value = Tensor::from({10.0, 11.0})});
   const auto scope = strategy_.scope();
   assign_moving_average(average, Tensor::from({1.0, 2.0}), 0.25);
   expect(average, 3.25, 4.25);
@@ -43,8 +38,9 @@ TEST_P(MovingAverageCase, Case103_TakesTheValueAsItIsOutsideReplicas) {
 }
 
 TEST_P(MovingAverageCase, Case104_FollowsAVariable) {
-  const Variable followed = made(Tensor::scalar(1.0), VariableAggregation::kMean);
-  const Variable average = made(followed.read());
+  const Variable followed =
+      made({.initial_value = Tensor::scalar(1.0), .aggregation = VariableAggregation::kMean});
+  const Variable average = made({.initial_value = followed.read()});
   strategy_.run([&] {
     followed.assign(0.5);
     assign_moving_average(average, followed.read(), 0.8);

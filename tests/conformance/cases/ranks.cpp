@@ -1,4 +1,4 @@
-// The replicas are ranks.
+// The replicas are devices of ranks, which are the workers.
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
 #include "mpi_main.h"
@@ -6,10 +6,17 @@
 
 namespace cohort::testing {
 
-std::vector<int> replica_counts() { return {0}; }
+std::vector<int> devices_per_process() { return {1, 2}; }
 
-Strategy make_strategy(int /*replicas*/) {
-  return MultiWorkerMirroredStrategy(session(), {.timeout_seconds = 20});
+Strategy make_strategy(int devices) {
+  return MultiWorkerMirroredStrategy(session(), {.timeout_seconds = 20}, cpu_devices(devices));
+}
+
+void meet() { static_cast<void>(session().exchange("")); }
+
+void as_workers(int workers, const std::function<void(Bootstrap&)>& function) {
+  if (session().size() != workers) GTEST_SKIP() << "for " << workers << " ranks";
+  function(session());
 }
 
 }  // namespace cohort::testing

@@ -24,6 +24,16 @@ TEST_P(ReduceCase, Case020_OfCpusIsACollective) {
   EXPECT_EQ(strategy_.extended().cross_device_ops().name(), "CollectiveAllReduce");
 }
 
+TEST_P(ReduceCase, Case064_SumsOnesFromAFunctionInsideAndOutsideTheScope) {
+  const auto sum = [&] {
+    return strategy_.reduce(ReduceOp::kSum,
+                            strategy_.distribute_values_from_function([](ValueContext) { return 1.0; }));
+  };
+  EXPECT_EQ(sum(), replicas());
+  const auto scope = strategy_.scope();
+  EXPECT_EQ(sum(), replicas());
+}
+
 TEST_P(ReduceCase, Case065_ReducesAlongAnAxisToo) {
   const auto values = each([](int) { return Tensor::from({1.0, 2.0}); });
   EXPECT_EQ(strategy_.reduce(ReduceOp::kMean, values, 0).item<double>(), 1.5);
@@ -49,7 +59,7 @@ TEST_P(GatherCase, Case080_RefusesOtherExtentsThatDiffer) {
 
 TEST_P(GatherCase, Case080_RefusesRanksThatDiffer) {
   if (replicas() == 1) GTEST_SKIP() << "one replica differs from nobody";
-  const auto ranks = each([](int r) { return r == 0 ? ones({1}) : ones({1, 1}); });
+  const auto ranks = each([](int r) { return r % 2 == 0 ? ones({1}) : ones({1, 1}); });
   EXPECT_THROW(static_cast<void>(strategy_.gather(ranks, 0)), InvalidArgument);
 }
 

@@ -51,7 +51,7 @@ TEST_P(RunCase, Case010_RunsEveryReplicaNumberOnce) {
 }
 
 TEST_P(RunCase, Case140_NumbersReplicasOverAllWorkers) {
-  EXPECT_EQ(replicas(), strategy_.extended().workers() * strategy_.extended().local_replicas());
+  EXPECT_EQ(replicas(), workers() * local_replicas());
   const auto ids = strategy_.run([](ReplicaContext& replica) {
     EXPECT_EQ(replica.num_replicas_in_sync(), replica.strategy().num_replicas_in_sync());
     return Tensor::from({replica.replica_id_in_sync_group()});

@@ -1,0 +1,97 @@
+// Variables that replicas make. The replicas of one worker make one variable together; workers
+// only make it at the same time, and may give it other names.
+#include <mutex>
+#include <set>
+#include <string>
+
+#include <cohort/value/variable_creator_scope.h>
+
+#include "replicas.h"
+#include "thrown.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class CreationCase : public Replicas {};
+COHORT_INSTANTIATE_CASES(CreationCase);
+
+VariableCreator renaming(const std::string& prefix) {
+  return [prefix](const NextCreator& next, VariableOptions options) {
+    options.name = prefix + options.name;
+    return next(std::move(options));
+  };
+}
+
+TEST_P(CreationCase, Case026_CreatorsStartWithThoseOfTheCallerAndAreEachReplicasOwn) {
+  std::mutex mutex;
+  std::multiset<std::string> asked;
+  const VariableCreatorScope of_caller([&](const NextCreator& next, VariableOptions options) {
+    options.name = "main:" + options.name;
+    {
+      const std::lock_guard lock(mutex);
+      asked.insert(options.name);
+    }
+    return next(std::move(options));
+  });
+  const auto thread = [](int r) { return "thread_" + std::to_string(r); };
+  const auto names = strategy_.run([&](ReplicaContext& replica) {
+    const VariableCreatorScope own(renaming(thread(replica.replica_id_in_sync_group())));
+    const Variable variable({.name = ""});
+    replica.merge_call([](const Strategy&) {
+      EXPECT_EQ(Variable({.name = "merged"}).name(), "main:merged") << "a merge is inside no replica";
+    });
+    return variable.name();
+  });
+  std::multiset<std::string> wanted{"main:merged"};
+  for_each_local(names, [&](int r, const std::string& name) {
+    EXPECT_EQ(name, "main:" + thread(first_local()));
+    wanted.insert("main:" + thread(r));
+  });
+  EXPECT_EQ(asked, wanted);
+}
+
+TEST_P(CreationCase, Case037_NamesThatDifferAreAnErrorThatNamesBoth) {
+  const auto letter = [](int r) { return std::string(1, static_cast<char>('a' + r)); };
+  const auto make = [&] { return each([&](int r) { return Variable({.name = letter(r)}); }); };
+  if (local_replicas() == 1) {  // nobody to differ from
+    for_each_local(make(), [&](int r, const Variable& variable) { EXPECT_EQ(variable.name(), letter(r)); });
+    return;
+  }
+  const auto makes = [&](int r) { return "replica " + std::to_string(r) + " makes '" + letter(r) + "'"; };
+  EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, make),
+              AllOf(HasSubstr(makes(first_local())), HasSubstr(makes(first_local() + 1))));
+}
+
+TEST_P(CreationCase, Case037_NamesThatDifferOnOneWorkerAreToldToTheOthers) {
+  if (local_replicas() == 1) GTEST_SKIP() << "a worker of one replica cannot differ";
+  const int last = replicas() - 1;
+  const auto make = [&] { return each([&](int r) { return Variable({.name = r == last ? "b" : "a"}); }); };
+  const bool differs = first_local() + local_replicas() == replicas();
+  EXPECT_THAT(message_of(differs ? ErrorCode::kInvalidArgument : ErrorCode::kAborted, make),
+              HasSubstr("replica " + std::to_string(last) + " makes 'b'"));
+  if (workers() == 1) {
+    EXPECT_NO_THROW(static_cast<void>(made({}))) << "the strategy is usable afterwards";
+  } else {
+    EXPECT_THROW(static_cast<void>(made({})), Aborted) << "of no more use, which nobody waits to hear";
+  }
+}
+
+TEST_P(CreationCase, Case038_NamesMayDifferInTheirNumber) {
+  const auto variables = each([](int r) {
+    return Variable({.name = "foo_" + std::to_string(r),
+                     .initial_value = Tensor::scalar(r + 5.0),
+                     .aggregation = VariableAggregation::kSum});
+  });
+  const Variable& variable = variables[0];
+  for_each_local(variables, [&](int, const Variable& made) { EXPECT_EQ(made, variable); });
+  EXPECT_EQ(variable.name(), "foo_" + std::to_string(first_local()));
+  expect_components(variable, 5);
+  strategy_.run([&] { variable.assign_add(1.0); });
+  expect_components(variable, 5 + replicas());
+}
+
+}  // namespace
+}  // namespace cohort::testing
