@@ -41,7 +41,8 @@ class Measurement {
     // What a member measures may be below the latency, by noise.
     const double per_byte = std::max(large - latency, large / 2) / static_cast<double>(bytes);
     const double per_copied_byte = seconds_of_copy(bytes) / static_cast<double>(bytes);
-    const std::vector<double> agreed = slowest({rounded(latency), rounded(per_byte), rounded(per_copied_byte)});
+    const std::vector<double> agreed =
+        slowest({rounded(latency), rounded(per_byte), rounded(per_copied_byte)});
     return {.latency_seconds = agreed[0],
             .bytes_per_second = 1 / agreed[1],
             .copied_bytes_per_second = 1 / agreed[2]};

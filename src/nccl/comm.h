@@ -66,7 +66,7 @@ class Comm {
 
   Device device_;
   std::mutex mutex_;
-  ncclComm_t comm_ = nullptr;   ///< null once it is gone
+  ncclComm_t comm_ = nullptr;  ///< null once it is gone
   // What NCCL makes of a split and of memory; it may write there until this communicator is gone.
   ncclComm_t group_ = nullptr;
   calls::Window window_ = nullptr;

@@ -50,7 +50,8 @@ class NcclCommunicator final : public Communicator {
     if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kBroadcast) return call;
     const std::uint64_t input = member_->registry().place_of(call.input);
     const std::uint64_t output = member_->registry().place_of(call.output);
-    if (input != 0 || output != 0) call.layout = Fingerprint().add(call.layout).add(input).add(output).value();
+    if (input != 0 || output != 0)
+      call.layout = Fingerprint().add(call.layout).add(input).add(output).value();
     return call;
   }
 

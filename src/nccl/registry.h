@@ -39,8 +39,8 @@ class Registry {
   /// @throws what the exchange or NCCL do; the communicator is of no use afterwards.
   [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, const Exchange& exchange);
 
-  /// Where `data` lies in the registered memory, as a fingerprint that is the same on all members for the same
-  /// place; 0 elsewhere.
+  /// Where `data` lies in the registered memory, as a fingerprint that is the same on all members for the
+  /// same place; 0 elsewhere.
   [[nodiscard]] std::uint64_t place_of(const std::byte* data) const noexcept;
 
   /// Takes everything from the communicator, before its end. Nothing may be in flight.

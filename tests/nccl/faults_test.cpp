@@ -168,8 +168,7 @@ TEST_F(NcclFaults, AreNotToldToMemoryThatIsGivenBack) {
         const Device gpu = Device(DeviceKind::kCuda, communicator.rank());
         const Tensor sum = Tensor::full({1000}, DType::kFloat32, 1).to(gpu);
         {
-          const Tensor passing =
-              std::exchange(kept[static_cast<std::size_t>(communicator.rank())], Tensor());
+          const Tensor passing = std::exchange(kept[static_cast<std::size_t>(communicator.rank())], Tensor());
           if (communicator.rank() == 1) inject(1, NcclFault::kNeverTakesPart);
           communicator.all_reduce(sum, ReduceOp::kSum);
         }

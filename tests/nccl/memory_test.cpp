@@ -1,11 +1,6 @@
 // Memory of NCCL's that members make together and register: as symmetric windows, or without them where the
 // environment says NCCL_WIN_ENABLE=0.
-#include <dlfcn.h>
-
 #include <chrono>
-#include <cstdlib>
-#include <optional>
-#include <string_view>
 #include <thread>
 
 #include <cuda_runtime_api.h>
@@ -13,10 +8,9 @@
 
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/nccl/library.h>
 
-#include "../stand_in/nccl_stand_in.h"
 #include "gpu_members.h"
+#include "nccl_registered.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -34,25 +28,6 @@ class NcclMemory : public ::testing::Test {
     if (static_cast<int>(cuda::devices().size()) < kMembers) GTEST_SKIP() << "needs " << kMembers << " GPUs";
   }
 };
-
-bool has_windows() {
-  const char* const wanted = std::getenv("NCCL_WIN_ENABLE");
-  return wanted == nullptr || std::string_view(wanted) != "0";
-}
-
-/// Nothing where the machine's own library is in use.
-std::optional<int> counted_by(const char* function) {
-  void* const library = ::dlopen(nccl::library().path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-  const auto counter = reinterpret_cast<int (*)()>(::dlsym(library, function));
-  return counter == nullptr ? std::nullopt : std::optional(counter());
-}
-
-void expect_registered(int pieces) {
-  const std::optional<int> windows = counted_by("nccl_stand_in_windows");
-  if (!windows) return;
-  EXPECT_EQ(windows, has_windows() ? pieces : 0);
-  EXPECT_EQ(counted_by("nccl_stand_in_registrations"), has_windows() ? 0 : pieces);
-}
 
 void expect_sum(Communicator& communicator, const Tensor& tensor) {
   tensor.fill(communicator.rank() + 1);
@@ -107,7 +82,8 @@ TEST_F(NcclMemory, StaysWithAllAsLongAsOneMemberHasIt) {
     call_for_each(seats, [&](Communicator& communicator) {
       const Tensor tensor = communicator.allocate({10}, DType::kFloat32);
       expect_sum(communicator, tensor);
-      if (all_keep_it || communicator.rank() == 1) kept[static_cast<std::size_t>(communicator.rank())] = tensor;
+      if (all_keep_it || communicator.rank() == 1)
+        kept[static_cast<std::size_t>(communicator.rank())] = tensor;
     });
   };
   make(false);
@@ -177,8 +153,9 @@ TEST_F(NcclMemory, WhereOthersHaveOtherMemoryIsRefused) {
   call_for_each(make_gpu_communicators(kMembers), [](Communicator& communicator) {
     const Tensor tensor = communicator.allocate({1000}, DType::kFloat32);
     const Tensor other = communicator.rank() == 0 ? tensor : made_alone(communicator, 1000);
-    EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { communicator.all_reduce(other, ReduceOp::kSum); }),
-                AllOf(HasSubstr("members disagree"), HasSubstr("layout")));
+    EXPECT_THAT(
+        message_of(ErrorCode::kInvalidArgument, [&] { communicator.all_reduce(other, ReduceOp::kSum); }),
+        AllOf(HasSubstr("members disagree"), HasSubstr("layout")));
   });
 }
 
