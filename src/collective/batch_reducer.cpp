@@ -23,11 +23,13 @@ struct Copy {
   std::vector<Tensor> pieces;  ///< of `flat`, one per tensor
 };
 
-Copy copy_of(const Pack& pack, std::span<const Tensor> tensors) {
+/// `make_room(shape, dtype, device)` makes the tensor that holds all.
+template <class MakeRoom>
+Copy copy_of(const Pack& pack, std::span<const Tensor> tensors, MakeRoom make_room) {
   std::size_t elements = 0;
   for (const std::size_t index : pack) elements += tensors[index].elements();
   const Tensor& first = tensors[pack.front()];
-  Copy copy{Tensor::uninitialized({static_cast<std::int64_t>(elements)}, first.dtype(), first.device()), {}};
+  Copy copy{make_room(Shape{static_cast<std::int64_t>(elements)}, first.dtype(), first.device()), {}};
   std::int64_t end = 0;
   for (const std::size_t index : pack) {
     const std::int64_t begin = end;
@@ -106,21 +108,28 @@ struct BatchReducer::Plan {
   std::vector<Pack> packs;
   std::vector<std::optional<Copy>> copies;  ///< by pack, of those with several tensors; empty before use
 
-  void prepare_copies(std::span<const Tensor> tensors) {
+  /// The room of these is kept, so it lies where the communicator likes it best.
+  void prepare_copies(Communicator& communicator, std::span<const Tensor> tensors) {
     if (!copies.empty()) return;
-    copies.resize(packs.size());
+    std::vector<std::optional<Copy>> all(packs.size());
     for (std::size_t i = 0; i < packs.size(); ++i) {
-      if (packs[i].size() > 1) copies[i] = copy_of(packs[i], tensors);
+      if (packs[i].size() == 1) continue;
+      all[i] = copy_of(packs[i], tensors, [&](const Shape& shape, DType dtype, Device device) {
+        return device == communicator.device() ? communicator.allocate(shape, dtype)
+                                               : Tensor::uninitialized(shape, dtype, device);
+      });
     }
+    copies = std::move(all);
   }
 };
 
-BatchReducer::BatchReducer(const CommunicationCost& cost) : cost_(cost) {}
+BatchReducer::BatchReducer(std::optional<CommunicationCost> cost) : cost_(cost) {}
 BatchReducer::~BatchReducer() = default;
 BatchReducer::BatchReducer(BatchReducer&&) noexcept = default;
 BatchReducer& BatchReducer::operator=(BatchReducer&&) noexcept = default;
 
-BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors, std::size_t bytes_per_pack) {
+BatchReducer::Plan& BatchReducer::plan_for(Communicator& communicator, std::span<const Tensor> tensors) {
+  const std::size_t bytes_per_pack = communicator.options().bytes_per_pack;
   const auto known = std::ranges::find_if(plans_, [&](const auto& plan) {
     return plan->bytes_per_pack == bytes_per_pack && std::ranges::equal(plan->specs, tensors, matches) &&
            std::ranges::equal(plan->devices, tensors, {}, {},
@@ -137,7 +146,10 @@ BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors, std:
   }
   plan->bytes_per_pack = bytes_per_pack;
   plan->layout = layout_of(plan->specs);
-  plan->packs = packs_by_device(plan->specs, plan->devices, bytes_per_pack, cost_);
+  // A cost that decides nothing need not be known.
+  const bool cost_matters = tensors.size() > 1 && bytes_per_pack == 0;
+  const CommunicationCost cost = cost_ ? *cost_ : cost_matters ? communicator.cost() : CommunicationCost{};
+  plan->packs = packs_by_device(plan->specs, plan->devices, bytes_per_pack, cost);
   if (plans_.size() == kPlansKept) plans_.pop_back();
   plans_.insert(plans_.begin(), std::move(plan));
   return *plans_.front();
@@ -145,8 +157,8 @@ BatchReducer::Plan& BatchReducer::plan_for(std::span<const Tensor> tensors, std:
 
 void BatchReducer::all_reduce(Communicator& communicator, std::span<const Tensor> tensors, ReduceOp op) {
   for (const Tensor& tensor : tensors) require_legal(op, tensor.dtype());
-  Plan& plan = plan_for(tensors, communicator.options().bytes_per_pack);
-  plan.prepare_copies(tensors);
+  Plan& plan = plan_for(communicator, tensors);
+  plan.prepare_copies(communicator, tensors);
   Calls calls(communicator, op, plan.layout);
   for (std::size_t i = 0; i < plan.packs.size(); ++i) {
     const Pack& pack = plan.packs[i];
@@ -164,7 +176,7 @@ void BatchReducer::all_reduce(Communicator& communicator, std::span<const Tensor
 std::vector<Tensor> BatchReducer::all_reduced(Communicator& communicator, std::span<const Tensor> tensors,
                                               ReduceOp op) {
   for (const Tensor& tensor : tensors) require_legal(op, tensor.dtype());
-  const Plan& plan = plan_for(tensors, communicator.options().bytes_per_pack);
+  const Plan& plan = plan_for(communicator, tensors);
   Calls calls(communicator, op, plan.layout);
   std::vector<Tensor> results(tensors.size());
   for (const Pack& pack : plan.packs) {
@@ -175,7 +187,7 @@ std::vector<Tensor> BatchReducer::all_reduced(Communicator& communicator, std::s
       calls.all_reduce(input, output);
       continue;
     }
-    const Copy copy = copy_of(pack, tensors);
+    const Copy copy = copy_of(pack, tensors, &Tensor::uninitialized);
     copy_in(copy, tensors, pack);
     for (std::size_t j = 0; j < pack.size(); ++j) results[pack[j]] = copy.pieces[j];
     calls.all_reduce(copy.flat, copy.flat);

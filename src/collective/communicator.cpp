@@ -8,6 +8,8 @@
 
 #include <cohort/base/config.h>
 #include <cohort/base/fingerprint.h>
+#include <cohort/collective/measured_cost.h>
+#include <cohort/device/device_runtime.h>
 
 #include "buffer_checks.h"
 
@@ -265,6 +267,15 @@ Communicator::Communicator(int rank, std::vector<MemberInfo> members, const Comm
 }
 
 Communicator::~Communicator() = default;
+
+Tensor Communicator::allocate(Shape shape, DType dtype) {
+  return Tensor::uninitialized(shape, dtype, device());
+}
+
+const CommunicationCost& Communicator::cost() {
+  if (!cost_) cost_ = is_cpu(device()) || size() == 1 ? CommunicationCost{} : measured_cost(*this);
+  return *cost_;
+}
 
 CollectiveCall Communicator::in_force(CollectiveCall call) const {
   if (!call.timeout_seconds) call.timeout_seconds = scope_timeout_;

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <cohort/base/fingerprint.h>
+#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor_ops.h>
 
 #include "call_parts.h"
 
@@ -27,12 +29,18 @@ GradientBuckets::GradientBuckets(Communicator& communicator, std::span<const Ten
     require_legal(op_, gradients[index].dtype);
   }
   const std::uint64_t layout = layout_of(gradients);
-  for (Pack& pack : make_buckets(gradients, options.bytes_per_bucket, options.cost)) {
+  // A cost that decides nothing need not be known.
+  const bool cost_matters = gradients.size() > 1 && options.bytes_per_bucket == 0;
+  const CommunicationCost cost = options.cost   ? *options.cost
+                                 : cost_matters ? communicator.cost()
+                                                : CommunicationCost{};
+  for (Pack& pack : make_buckets(gradients, options.bytes_per_bucket, cost)) {
     for (const std::size_t index : pack) gradients_[index].bucket = buckets_.size();
     Bucket bucket;
     bucket.layout = Fingerprint().add(layout).add(options.bytes_per_bucket).add(buckets_.size()).value();
     bucket.awaited = pack.size();
     bucket.gradients = std::move(pack);
+    if (bucket.gradients.size() > 1) make_memory(bucket);
     buckets_.push_back(std::move(bucket));
   }
 }
@@ -40,8 +48,14 @@ GradientBuckets::GradientBuckets(Communicator& communicator, std::span<const Ten
 void GradientBuckets::make_memory(Bucket& bucket) {
   std::int64_t elements = 0;
   for (const std::size_t index : bucket.gradients) elements += stride_of(gradients_[index].spec);
-  // Zeros, because what lies between the gradients is reduced with them.
-  bucket.memory = Tensor::zeros({elements}, gradients_[bucket.gradients.front()].spec.dtype);
+  const DType dtype = gradients_[bucket.gradients.front()].spec.dtype;
+  // Whether a lone gradient needs any is for each member to say, so they do not make it together.
+  const bool lone = bucket.gradients.size() == 1;
+  bucket.memory = lone ? Tensor::uninitialized({elements}, dtype, communicator_.device())
+                       : communicator_.allocate({elements}, dtype);
+  bucket.memory->fill(0);  // because what lies between the gradients is reduced with them
+  bucket.elsewhere.reserve(bucket.gradients.size());
+  bucket.places.reserve(bucket.gradients.size());
   std::int64_t begin = 0;
   for (const std::size_t index : bucket.gradients) {
     Gradient& gradient = gradients_[index];
@@ -73,18 +87,28 @@ void GradientBuckets::ready(std::size_t index, const Tensor& gradient) {
   }
   Bucket& bucket = buckets_[announced.bucket];
   const bool lone = bucket.gradients.size() == 1;
-  announced.result = lone ? gradient : tensor(index);
-  if (announced.result.data() != gradient.data()) announced.result.copy_from(gradient);
+  announced.result = lone ? gradient : announced.view;
+  if (!lone && announced.view.data() != gradient.data()) take(bucket, gradient, announced.view);
   announced.announced = true;
   --bucket.awaited;
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].awaited == 0) start_next_bucket();
 }
 
+/// On a GPU the copies into a bucket are made together, for each would be a kernel.
+void GradientBuckets::take(Bucket& bucket, const Tensor& gradient, const Tensor& place) {
+  if (is_cpu(place) || gradient.device() != place.device()) return place.copy_from(gradient);
+  bucket.elsewhere.push_back(gradient);
+  bucket.places.push_back(place);
+}
+
 void GradientBuckets::start_next_bucket() {
-  const Bucket& bucket = buckets_[next_bucket_++];
+  Bucket& bucket = buckets_[next_bucket_++];
   const bool lone = bucket.gradients.size() == 1;
   const Tensor& whole = lone ? gradients_[bucket.gradients.front()].result : *bucket.memory;
   try {
+    copy_each(bucket.elsewhere, bucket.places);
+    bucket.elsewhere.clear();
+    bucket.places.clear();
     for_each_call_part(whole, whole, [&](const Tensor& part, const Tensor&) {
       works_.push_back(communicator_.all_reduce_async(part, part, op_, {.layout = bucket.layout}));
     });

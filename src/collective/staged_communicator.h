@@ -15,6 +15,7 @@ class StagedCommunicator final : public Communicator {
   ~StagedCommunicator() override;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "staged"; }
+  [[nodiscard]] Device device() const noexcept override { return device_; }
   [[nodiscard]] std::string_view last_algorithm() const noexcept override { return seat_->last_algorithm(); }
   [[nodiscard]] std::string_view last_choice() const noexcept override { return seat_->last_choice(); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return seat_->tuning(); }

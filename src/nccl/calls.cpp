@@ -104,23 +104,31 @@ void deregister(ncclComm_t comm, void* registration) noexcept {
 
 #else
 
-void* mem_alloc(std::size_t /*bytes*/) {
-  throw Unimplemented(
-      "memory of NCCL's needs NCCL 2.19.1, and Cohort was built with the header {}; build it with a newer "
-      "one",
-      version_text(NCCL_VERSION_CODE));
-}
-
+void* mem_alloc(std::size_t /*bytes*/) { throw Internal("this header of NCCL has no memory"); }
 void mem_free(void* /*memory*/) noexcept {}
-
 void* register_memory(ncclComm_t /*comm*/, void* /*data*/, std::size_t /*bytes*/) {
-  throw Unimplemented(
-      "registered memory needs NCCL 2.19.1, and Cohort was built with the header {}; build it with a newer "
-      "one",
-      version_text(NCCL_VERSION_CODE));
+  throw Internal("this header of NCCL has no registrations");
+}
+void deregister(ncclComm_t /*comm*/, void* /*registration*/) noexcept {}
+
+#endif
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
+
+void begin_window(ncclComm_t comm, void* data, std::size_t bytes, Window& window) {
+  COHORT_NCCL(ncclCommWindowRegister(comm, data, bytes, &window, NCCL_WIN_COLL_SYMMETRIC), comm);
 }
 
-void deregister(ncclComm_t /*comm*/, void* /*registration*/) noexcept {}
+void close_window(ncclComm_t comm, Window window) noexcept {
+  static_cast<void>(nccl().ncclCommWindowDeregister(comm, window));
+}
+
+#else
+
+void begin_window(ncclComm_t /*comm*/, void* /*data*/, std::size_t /*bytes*/, Window& /*window*/) {
+  throw Internal("this header of NCCL has no windows");
+}
+void close_window(ncclComm_t /*comm*/, Window /*window*/) noexcept {}
 
 #endif
 

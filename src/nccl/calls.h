@@ -32,13 +32,30 @@ void destroy(ncclComm_t comm) noexcept;
 /// Ends what is under way, on this member alone; `comm` is gone.
 void abort(ncclComm_t comm) noexcept;
 
-/// Of the current device. These four need NCCL 2.19.1: with an older header, `mem_alloc` and
-/// `register_memory` throw Unimplemented.
+/// What NCCL does with memory of its own, by the header that Cohort was built with; the library has it
+/// then. Without the header's, the functions for it must not be called.
+inline constexpr bool kHasMemory = NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 1);
+inline constexpr bool kHasWindows = NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3);
+
+/// Of the current device.
 [[nodiscard]] void* mem_alloc(std::size_t bytes);
 void mem_free(void* memory) noexcept;
 /// Nothing may be under way on `comm`.
 [[nodiscard]] void* register_memory(ncclComm_t comm, void* data, std::size_t bytes);
 void deregister(ncclComm_t comm, void* registration) noexcept;
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
+using Window = ncclWindow_t;
+#else
+using Window = void*;
+#endif
+
+/// Registers memory as a symmetric window: collective over the members of `comm`, whose pieces are as
+/// large. NCCL fills `window` in at some time until `comm` is settled, with null where it has none for
+/// these GPUs, or was told to make none (NCCL_WIN_ENABLE=0).
+void begin_window(ncclComm_t comm, void* data, std::size_t bytes, Window& window);
+/// On this member alone; nothing may be under way on `comm`.
+void close_window(ncclComm_t comm, Window window) noexcept;
 
 /// Between the two, calls of this thread are collected; `group_end` begins all of them.
 void group_start();

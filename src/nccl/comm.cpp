@@ -75,6 +75,23 @@ void Comm::deregister(void* registration) noexcept {
   if (comm_ != nullptr) calls::deregister(comm_, registration);
 }
 
+calls::Window Comm::open_window(void* data, std::size_t bytes, const Deadline& deadline, const Look& look) {
+  const cuda::CurrentDevice current(device_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (comm_ == nullptr) throw Aborted("NCCL's communicator was aborted");
+    window_ = nullptr;
+    calls::begin_window(comm_, data, bytes, window_);
+  }
+  settle(deadline, look, "the registration of a window");
+  return window_;
+}
+
+void Comm::close_window(calls::Window window) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (comm_ != nullptr) calls::close_window(comm_, window);
+}
+
 bool Comm::is_settled() {
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) throw Aborted("NCCL's communicator was aborted");

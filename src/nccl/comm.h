@@ -14,6 +14,8 @@
 #include <cohort/base/deadline.h>
 #include <cohort/device/device.h>
 
+#include "calls.h"
+
 namespace cohort::nccl {
 
 class Comm {
@@ -42,6 +44,12 @@ class Comm {
   /// A communicator that is gone has none.
   void deregister(void* registration) noexcept;
 
+  /// Collective over all; null where NCCL has no windows for these GPUs. Nothing may be under way.
+  [[nodiscard]] calls::Window open_window(void* data, std::size_t bytes, const Deadline& deadline,
+                                          const Look& look);
+  /// As `deregister`.
+  void close_window(calls::Window window) noexcept;
+
   /// @throws what NCCL has found to be wrong since.
   void check();
 
@@ -58,8 +66,10 @@ class Comm {
 
   Device device_;
   std::mutex mutex_;
-  ncclComm_t comm_ = nullptr;   ///< null once it is gone
-  ncclComm_t group_ = nullptr;  ///< what a split makes; NCCL may write it until this communicator is gone
+  ncclComm_t comm_ = nullptr;  ///< null once it is gone
+  // What NCCL makes of a split and of memory; it may write there until this communicator is gone.
+  ncclComm_t group_ = nullptr;
+  calls::Window window_ = nullptr;
 };
 
 }  // namespace cohort::nccl

@@ -18,9 +18,19 @@ static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 1), "Cohort needs NCCL 2.
 #define COHORT_NCCL_FUNCTIONS_SINCE_2_19(USE)
 #endif
 
+// What a program needs for windows.
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
+#define COHORT_NCCL_FUNCTIONS_SINCE_2_27(USE) \
+  USE(ncclCommWindowRegister)                 \
+  USE(ncclCommWindowDeregister)
+#else
+#define COHORT_NCCL_FUNCTIONS_SINCE_2_27(USE)
+#endif
+
 // Each of these is in every library that is as new as the header.
 #define COHORT_NCCL_FUNCTIONS(USE)      \
   COHORT_NCCL_FUNCTIONS_SINCE_2_19(USE) \
+  COHORT_NCCL_FUNCTIONS_SINCE_2_27(USE) \
   USE(ncclGetVersion)                   \
   USE(ncclGetUniqueId)                  \
   USE(ncclGetErrorString)               \

@@ -90,6 +90,7 @@ Member::Member(MemberParts parts)
     : parts_(std::move(parts)),
       stream_(parts_.device, cuda::Stream::Priority::kHigh),
       events_(parts_.device),
+      registry_(parts_.device, *parts_.comm),
       rank_(parts_.control->rank()),
       size_(parts_.control->size()) {
   guards_gpu_.emplace(parts_.device, *this);
@@ -103,8 +104,11 @@ Member::~Member() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  tend();
   if (failure_) return;
   try {
+    // Where something is still in flight, NCCL does it.
+    if (in_flight_.empty()) registry_.clear();
     parts_.comm->finalize(Deadline::after(kTimeToFinalize));
   } catch (const Error& error) {
     log::warning("{}: NCCL's communicator was ended by force: {}", who(), error.what());
@@ -422,15 +426,31 @@ void Member::wait_for_all() {
   for (const std::shared_ptr<Operation>& operation : all) finish(*operation);
 }
 
-void* Member::register_memory(void* data, std::size_t bytes) {
-  wait_for_all();
-  require_usable();
-  return parts_.comm->register_memory(data, bytes);
+void Member::exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t about) {
+  const Tensor tensor =
+      Tensor::from(std::span<const std::uint8_t>(numbers), {static_cast<std::int64_t>(numbers.size())});
+  {
+    const std::lock_guard lock(on_host_);
+    ++calls_;
+    parts_.control->all_reduce(tensor, ReduceOp::kMin, {.layout = about});
+  }
+  std::ranges::copy(tensor.span<std::uint8_t>(), numbers.begin());
 }
 
-void Member::deregister(void* registration) {
+std::shared_ptr<const Buffer> Member::allocate(std::size_t bytes) {
   wait_for_all();
-  parts_.comm->deregister(registration);
+  require_usable();
+  std::shared_ptr<const Buffer> memory;
+  try {
+    memory = registry_.allocate(
+        bytes, {.least = [this](auto& numbers, auto about) { exchange_least(numbers, about); },
+                .deadline = Deadline::after(timeout({})),
+                .look = [this] { look_around(); }});
+  } catch (const std::exception&) {
+    fail_by_exception();
+    require_usable();
+  }
+  return memory;
 }
 
 /// A call in flight that no Work will be asked about.

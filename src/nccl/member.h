@@ -25,6 +25,7 @@
 
 #include "comm.h"
 #include "event_pool.h"
+#include "registry.h"
 
 namespace cohort::nccl {
 
@@ -56,9 +57,10 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
 
   [[nodiscard]] Device device() const noexcept { return parts_.device; }
 
-  /// Calls in flight are waited for; no other thread makes one meanwhile.
-  [[nodiscard]] void* register_memory(void* data, std::size_t bytes);
-  void deregister(void* registration);
+  /// Memory that all members register, see registry.h. Collective; calls in flight are waited for, and no
+  /// other thread makes one meanwhile.
+  [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes);
+  [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
 
   /// Any thread may call it.
   void abort(const Error& error);
@@ -96,6 +98,8 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
   void finish(Operation& operation);
   /// Until no call is in flight, however they end.
   void wait_for_all();
+  /// Every number becomes that of the member where it is the least; `about` is what they must agree on.
+  void exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t about);
 
   /// Makes `error` the end of all members' calls, unless another one is already.
   void fail(const Error& error);
@@ -106,6 +110,7 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
   const MemberParts parts_;
   const cuda::Stream stream_;
   EventPool events_;
+  Registry registry_;
   int rank_;
   int size_;
 

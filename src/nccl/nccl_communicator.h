@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <cohort/base/fingerprint.h>
 #include <cohort/collective/communicator.h>
 
 #include "member.h"
@@ -23,9 +24,12 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  [[nodiscard]] const std::shared_ptr<Member>& member() const noexcept { return member_; }
-
   [[nodiscard]] std::string_view name() const noexcept override { return "nccl"; }
+  [[nodiscard]] Device device() const noexcept override { return member_->device(); }
+
+  [[nodiscard]] Tensor allocate(Shape shape, DType dtype) override {
+    return Tensor::wrap(member_->allocate(shape.elements() * size_of(dtype)), 0, shape, dtype);
+  }
 
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
     std::optional<MemberParts> parts = member_->split(recruit(color, key, {}));
@@ -37,8 +41,19 @@ class NcclCommunicator final : public Communicator {
 
  private:
   [[nodiscard]] bool takes(DeviceKind) const noexcept override { return true; }
-  Work begin(const CollectiveCall& call) override { return member_->start(call); }
-  void carry_out(const CollectiveCall& call) override { member_->run(call); }
+  Work begin(const CollectiveCall& call) override { return member_->start(placed(call)); }
+  void carry_out(const CollectiveCall& call) override { member_->run(placed(call)); }
+
+  /// NCCL does not survive a call whose tensor is in registered memory on some members only, or elsewhere in
+  /// it. Where members' tensors are alike, they agree on the place as well.
+  [[nodiscard]] CollectiveCall placed(CollectiveCall call) const {
+    if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kBroadcast) return call;
+    const std::uint64_t input = member_->registry().place_of(call.input);
+    const std::uint64_t output = member_->registry().place_of(call.output);
+    if (input != 0 || output != 0)
+      call.layout = Fingerprint().add(call.layout).add(input).add(output).value();
+    return call;
+  }
 
   std::shared_ptr<Member> member_;
 };

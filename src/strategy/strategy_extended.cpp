@@ -92,11 +92,9 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
   route_ = std::make_unique<const DeviceRoute>(layout_.name, layout_.bootstrap, layout_.devices,
                                                seats.front()->options().implementation);
   for (const Device device : parameter_devices_) require_device(device, layout_.name);
-  seats_ = route_->connected(std::move(seats));
+  take_seats(route_->connected(std::move(seats)));
   if (layout_.connect_workers) workers_seat_ = route_->connected(layout_.connect_workers());
   COHORT_CHECK(workers_communicator().size() == workers() || workers() == 1);
-  for (std::size_t seat = 0; seat < seats_.size(); ++seat)
-    reducers_.push_back(std::make_unique<LeafReducer>());
   cross_device_ops_ = layout_.cross_device_ops;
   if (cross_device_ops_ == nullptr) {
     cross_device_ops_ = workers() > 1 ? std::make_shared<CollectiveAllReduce>(workers_communicator())
@@ -105,6 +103,14 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
 }
 
 StrategyExtended::~StrategyExtended() = default;
+
+/// What reducers keep belongs to their seats.
+void StrategyExtended::take_seats(std::vector<std::unique_ptr<Communicator>> seats) {
+  reducers_.clear();
+  seats_ = std::move(seats);
+  for (std::size_t seat = 0; seat < seats_.size(); ++seat)
+    reducers_.push_back(std::make_unique<LeafReducer>());
+}
 
 void StrategyExtended::require_cross_replica(const char* what) const {
   const ContextMode& mode = current_mode();
@@ -191,7 +197,7 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
   // All replicas have returned; the seats of a group that somebody left early are of no more use. What other
   // workers make of theirs is not known, so there can be no new seats among them.
   const bool left = replicas_left_.exchange(false) || error != nullptr;
-  if (left && workers() == 1) seats_ = route_->connected(layout_.connect());
+  if (left && workers() == 1) take_seats(route_->connected(layout_.connect()));
   if (error == nullptr) return;
   if (workers() > 1) leave_workers(error);
   std::rethrow_exception(error);

@@ -85,6 +85,7 @@ TEST(MakeBuckets, ChoosesTheSizeByCost) {
 class Packing : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Members, Packing, ::testing::Values(1, 2, 3, 4, 7));
 
+TEST_P(Packing, AgreesOnTheCost) { for_each_member(GetParam(), check_cost); }
 TEST_P(Packing, ReducesBatchesLikeTensorsOneByOne) { for_each_member(GetParam(), check_batches); }
 TEST_P(Packing, NoticesBatchesThatDiffer) { for_each_member(GetParam(), check_batch_mismatch); }
 TEST_P(Packing, ReducesBucketsLikeTensorsOneByOne) { for_each_member(GetParam(), check_buckets); }

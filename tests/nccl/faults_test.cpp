@@ -10,7 +10,6 @@
 
 #include <cohort/cuda/stream.h>
 #include <cohort/device/device_runtime.h>
-#include <cohort/nccl/memory.h>
 
 #include "gpu_members.h"
 #include "nccl_faults.h"
@@ -158,13 +157,18 @@ TEST_F(NcclFaults, AreToldWhereTheResultIsReadAndOnce) {
 
 TEST_F(NcclFaults, AreNotToldToMemoryThatIsGivenBack) {
   Texts texts;
+  // Of a communicator that is gone, so that whoever has it gives it back.
+  std::vector<Tensor> kept(kMembers);
+  for_each_seat_of_gpus(kMembers, [&](Communicator& communicator) {
+    kept[static_cast<std::size_t>(communicator.rank())] = communicator.allocate({10}, DType::kFloat32);
+  });
   for_each_seat_of_gpus(
       kMembers,
       [&](Communicator& communicator) {
         const Device gpu = Device(DeviceKind::kCuda, communicator.rank());
         const Tensor sum = Tensor::full({1000}, DType::kFloat32, 1).to(gpu);
         {
-          const Tensor passing = nccl::allocate({10}, DType::kFloat32, gpu);
+          const Tensor passing = std::exchange(kept[static_cast<std::size_t>(communicator.rank())], Tensor());
           if (communicator.rank() == 1) inject(1, NcclFault::kNeverTakesPart);
           communicator.all_reduce(sum, ReduceOp::kSum);
         }
@@ -172,6 +176,18 @@ TEST_F(NcclFaults, AreNotToldToMemoryThatIsGivenBack) {
       },
       {.timeout_seconds = 0.3});
   EXPECT_THAT(texts.only(), HasSubstr("all members have called it"));
+}
+
+TEST_F(NcclFaults, OfAWindowEndTheCommunicatorOnAllMembers) {
+  Texts texts;
+  for_each_seat_of_gpus(kMembers, [&](Communicator& communicator) {
+    const Tensor tensor = communicator.allocate({10}, DType::kFloat32);
+    if (communicator.rank() == 1) inject(1, NcclFault::kWindowFails);
+    const auto again = [&] { static_cast<void>(communicator.allocate({10}, DType::kFloat32)); };
+    texts.add(message_of(ErrorCode::kUnavailable, again));
+    texts.add(message_of(ErrorCode::kUnavailable, [&] { communicator.all_reduce(tensor, ReduceOp::kSum); }));
+  });
+  EXPECT_THAT(texts.only(), HasSubstr("a fault was injected into the window"));
 }
 
 TEST_F(NcclFaults, EndCallsInFlightAsWell) {

@@ -10,6 +10,7 @@
 #include "groups_contract.h"
 #include "mpi_main.h"
 #include "on_gpus.h"
+#include "packing_contract.h"
 #include "thrown.h"
 
 namespace cohort {
@@ -47,6 +48,13 @@ TEST(NcclOverRanks, NamesTheMissingMember) {
   others->barrier();  // the last one is missing, and has not left
 }
 TEST(NcclOverRanks, Splits) { testing::check_split(*make_communicator()); }
+
+TEST(NcclOverRanks, Packs) {
+  const std::unique_ptr<Communicator> seat = make_seat({.timeout_seconds = 30}, own_gpu());
+  testing::check_cost(*seat);
+  testing::check_batches(*seat);
+  testing::check_buckets(*seat);
+}
 
 TEST(NcclOverRanks, RefusesToShareAGpu) {
   if (session().size() == 1) GTEST_SKIP();

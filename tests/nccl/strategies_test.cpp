@@ -1,5 +1,5 @@
 // Strategies over the GPUs of one process, whose values come together by NCCL.
-#include <cstdlib>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 
@@ -9,6 +9,7 @@
 
 #include "../cuda/calls_counted.h"
 #include "../strategy/strategies.h"
+#include "nccl_registered.h"
 
 namespace cohort::testing {
 namespace {
@@ -77,6 +78,26 @@ TEST_F(NcclStrategies, SumInPacksByNcclAllReduce) {
     const int calls = packs == 0 ? 4 : packs;
     expect_launches(launches() - before, calls * gpus());
   }
+}
+
+TEST_F(NcclStrategies, KeepPacksInRegisteredMemory) {
+  const MirroredStrategy strategy(gpu_devices(), kPatient);
+  const auto step = [&](bool fails) {
+    strategy.run(
+        [=](ReplicaContext& replica, const Tensor& own) {
+          const Tensor gradients[] = {own, own.clone()};
+          replica.all_reduce_in_place(ReduceOp::kSum, gradients);
+          for (const Tensor& sum : gradients) EXPECT_THAT(numbers(sum.on_host()), Each(sum_to(gpus())));
+          if (fails && replica.replica_id_in_sync_group() == 1) throw std::runtime_error("a replica failed");
+        },
+        values(strategy, 10));
+  };
+  for (int i = 0; i < 3; ++i) step(false);
+  expect_registered(gpus());
+  // The others' seats are of no more use then; with the new ones everything is made anew.
+  EXPECT_THROW(step(true), std::runtime_error);
+  step(false);
+  expect_registered(gpus());
 }
 
 TEST_F(NcclStrategies, AskForNoMoreAfterTheFirstSteps) {

@@ -13,6 +13,7 @@ struct Arena::Header {
   std::atomic<std::uint32_t> arrived;
   std::array<Introduction, kMostRanks> introductions;
   std::array<std::array<std::atomic<std::uint64_t>, kMostRanks>, kSplitsRemembered> answers;
+  std::array<std::array<WindowOffer, kMostRanks>, kWindowsRemembered> offers;
 };
 
 namespace {
@@ -70,6 +71,10 @@ Channel& Arena::channel(int from, int to) const {
 
 std::atomic<std::uint64_t>& Arena::answer(std::uint64_t split, int rank) const {
   return header_->answers[split % kSplitsRemembered][static_cast<std::size_t>(rank)];
+}
+
+WindowOffer& Arena::offer(std::uint64_t window, int rank) const {
+  return header_->offers[window % kWindowsRemembered][static_cast<std::size_t>(rank)];
 }
 
 }  // namespace nccl_stand_in

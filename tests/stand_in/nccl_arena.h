@@ -13,6 +13,7 @@ namespace nccl_stand_in {
 
 inline constexpr int kMostRanks = 16;
 inline constexpr int kSplitsRemembered = 64;
+inline constexpr int kWindowsRemembered = 8;
 
 /// One piece of a message at a time. Shared between processes.
 struct Channel {
@@ -27,6 +28,13 @@ struct Channel {
 struct Introduction {
   std::array<char, 32> gpu;
   std::array<char, 64> host;
+};
+
+/// What a rank brings to the registration of a window.
+struct WindowOffer {
+  std::atomic<std::uint64_t> number;  ///< of the window, from 1 on; set last
+  std::uint64_t bytes;
+  std::uint64_t others;  ///< a digest of the windows that it has
 };
 
 class Arena {
@@ -48,6 +56,9 @@ class Arena {
 
   /// The answer of a rank to split number `split`, 0 before it has come; this one's is set.
   [[nodiscard]] std::atomic<std::uint64_t>& answer(std::uint64_t split, int rank) const;
+
+  /// The latest offer of a rank to this window, or to one some numbers before.
+  [[nodiscard]] WindowOffer& offer(std::uint64_t window, int rank) const;
 
  private:
   struct Header;

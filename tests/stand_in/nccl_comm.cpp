@@ -77,8 +77,8 @@ extern "C" void nccl_stand_in_inject(int rank, int fault) {
 #pragma GCC visibility pop
 
 ncclComm::~ncclComm() {
-  forget_registrations(this);
   if (thread_.joinable()) thread_.join();
+  forget_registrations(this);
 }
 
 void ncclComm::meet(const std::string& name, int rank, int size, std::function<void()> in_the_end) {
@@ -138,6 +138,35 @@ void ncclComm::split(int color, int key, ncclComm_t* group) {
       *group = new ncclComm(blocking);
       (*group)->meet(arena.name() + "." + std::to_string(number) + "." + std::to_string(color),
                      static_cast<int>(own - members.begin()), static_cast<int>(members.size()));
+    }
+    meeting_ = false;
+  });
+}
+
+void ncclComm::register_window(std::uint64_t bytes, std::uint64_t others, std::function<void()> in_the_end) {
+  if (thread_.joinable()) thread_.join();
+  meeting_ = true;
+  const std::uint64_t number = ++windows_;
+  const int fault = take_fault(state->arena->rank(), {static_cast<int>(NcclFault::kWindowFails)});
+  thread_ = std::thread([=, this, in_the_end = std::move(in_the_end)] {
+    const Arena& arena = *state->arena;
+    if (fault != 0) {
+      refuse(ncclSystemError, "a fault was injected into the window");
+    } else {
+      WindowOffer& own = arena.offer(number, arena.rank());
+      own.bytes = bytes;
+      own.others = others;
+      own.number = number;
+      for (int rank = 0; rank < arena.size(); ++rank) {
+        const WindowOffer& offer = arena.offer(number, rank);
+        while (offer.number != number) {
+          if (state->aborted) return;
+          std::this_thread::sleep_for(kNap);
+        }
+        if (offer.bytes != bytes) refuse(ncclInvalidUsage, "the windows of the ranks differ in size");
+        if (offer.others != others) refuse(ncclInvalidUsage, "the ranks have different windows already");
+      }
+      if (state->failure == ncclSuccess) in_the_end();
     }
     meeting_ = false;
   });

@@ -32,7 +32,7 @@ struct State {
 /// Takes the fault that was injected for `rank`, if it is one of these.
 [[nodiscard]] int take_fault(int rank, std::initializer_list<int> faults);
 
-/// With a communicator its registrations go.
+/// With a communicator its registrations and windows go.
 void forget_registrations(ncclComm_t comm);
 
 }  // namespace nccl_stand_in
@@ -46,6 +46,9 @@ struct ncclComm {
       const std::string& name, int rank, int size, std::function<void()> in_the_end = [] {});
   [[nodiscard]] ncclResult_t wait_for_meeting();
   void split(int color, int key, ncclComm_t* group);
+  /// Waits on a thread until all ranks have come with as many bytes and digests of the same other windows;
+  /// `in_the_end` is called there.
+  void register_window(std::uint64_t bytes, std::uint64_t others, std::function<void()> in_the_end);
 
   /// Under way until it has been asked after, or put on the stream at once by one that blocks.
   void launch(nccl_stand_in::Exchange exchange, cudaStream_t stream);
@@ -72,4 +75,5 @@ struct ncclComm {
   int asked_ = 0;
   bool finalizing_ = false;
   std::uint64_t splits_ = 0;
+  std::uint64_t windows_ = 0;
 };

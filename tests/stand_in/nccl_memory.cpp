@@ -1,4 +1,5 @@
 // Memory of NCCL's, and what of it is registered with communicators.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +19,7 @@ constexpr int kReleased = 0xdd;
 struct Registered {
   ncclComm_t comm = nullptr;
   const std::byte* data = nullptr;
+  std::uint64_t window = 0;  // its number among those of the communicator; 0: it is none
 };
 
 struct Blocks {
@@ -25,6 +27,7 @@ struct Blocks {
   std::map<const std::byte*, std::size_t> bytes;
   std::map<std::uintptr_t, Registered> registered;  // by handle
   std::uintptr_t last_handle = 0;
+  std::map<ncclComm_t, std::uint64_t> windows;  // made so far
 };
 
 Blocks& blocks() {
@@ -42,10 +45,51 @@ bool is_within(const std::byte* data, const std::byte* block) {
   return data >= block && data < block + blocks().bytes.at(block);
 }
 
+/// With the lock. NCCL takes other memory for windows than its own, but not the way that Cohort asks.
+void require_memory_of_nccl(const std::byte* first, std::size_t bytes) {
+  const auto after = blocks().bytes.upper_bound(first);
+  if (after == blocks().bytes.begin()) give_up("memory is registered that is not NCCL's");
+  const auto& [block, size] = *std::prev(after);
+  if (first + bytes > block + size) give_up("memory is registered that is not NCCL's");
+}
+
+/// With the lock.
+std::uintptr_t remember(const Registered& registered) {
+  blocks().registered[++blocks().last_handle] = registered;
+  return blocks().last_handle;
+}
+
+/// With the lock.
+int count(bool windows) {
+  return static_cast<int>(std::ranges::count_if(
+      blocks().registered, [&](const auto& entry) { return (entry.second.window != 0) == windows; }));
+}
+
+bool has_windows() {
+  const char* const wanted = std::getenv("NCCL_WIN_ENABLE");
+  return wanted == nullptr || std::strcmp(wanted, "0") != 0;
+}
+
+/// With the lock: which windows a rank has, in a word.
+std::uint64_t digest_of_windows(ncclComm_t comm) {
+  std::uint64_t digest = 0;
+  for (const auto& [handle, registered] : blocks().registered) {
+    if (registered.comm == comm && registered.window != 0) digest = digest * 31 + registered.window;
+  }
+  return digest;
+}
+
+ncclResult_t take_back(ncclComm_t comm, std::uintptr_t handle) {
+  if (comm->is_busy() || comm->state->running > 0) give_up("memory in use is deregistered");
+  const std::lock_guard lock(blocks().mutex);
+  return blocks().registered.erase(handle) == 1 ? ncclSuccess : ncclInvalidArgument;
+}
+
 }  // namespace
 
 void forget_registrations(ncclComm_t comm) {
   const std::lock_guard lock(blocks().mutex);
+  blocks().windows.erase(comm);
   std::erase_if(blocks().registered, [&](const auto& entry) { return entry.second.comm == comm; });
 }
 
@@ -58,7 +102,12 @@ extern "C" {
 
 int nccl_stand_in_registrations() {
   const std::lock_guard lock(blocks().mutex);
-  return static_cast<int>(blocks().registered.size());
+  return count(false);
+}
+
+int nccl_stand_in_windows() {
+  const std::lock_guard lock(blocks().mutex);
+  return count(true);
 }
 
 ncclResult_t ncclMemAlloc(void** pointer, std::size_t bytes) {
@@ -86,22 +135,44 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, std::size_t bytes, vo
   if (comm->is_busy()) return comm->refuse(ncclInvalidArgument, "the communicator is in progress");
   const std::lock_guard lock(blocks().mutex);
   const auto* const first = static_cast<const std::byte*>(data);
-  const auto after = blocks().bytes.upper_bound(first);
-  if (after == blocks().bytes.begin()) give_up("memory is registered that is not NCCL's");
-  const auto& [block, size] = *std::prev(after);
-  if (first + bytes > block + size) give_up("memory is registered that is not NCCL's");
-  const std::uintptr_t own = ++blocks().last_handle;
-  blocks().registered[own] = {comm, first};
-  *handle = reinterpret_cast<void*>(own);
+  require_memory_of_nccl(first, bytes);
+  *handle = reinterpret_cast<void*>(remember({comm, first}));
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
-  if (comm->is_busy() || comm->state->running > 0) give_up("memory in use is deregistered");
-  const std::lock_guard lock(blocks().mutex);
-  return blocks().registered.erase(reinterpret_cast<std::uintptr_t>(handle)) == 1 ? ncclSuccess
-                                                                                  : ncclInvalidArgument;
+  return take_back(comm, reinterpret_cast<std::uintptr_t>(handle));
 }
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* data, std::size_t bytes, ncclWindow_t* window,
+                                    int flags) {
+  if (comm->is_busy()) return comm->refuse(ncclInvalidArgument, "the communicator is in progress");
+  if (flags != NCCL_WIN_COLL_SYMMETRIC) give_up("a window that is not symmetric");
+  *window = nullptr;
+  if (!has_windows()) return ncclSuccess;
+  const auto* const first = static_cast<const std::byte*>(data);
+  std::uint64_t others = 0;
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(blocks().mutex);
+    require_memory_of_nccl(first, bytes);
+    others = digest_of_windows(comm);
+    number = ++blocks().windows[comm];
+  }
+  comm->register_window(bytes, others, [=] {
+    const std::lock_guard lock(blocks().mutex);
+    *window = reinterpret_cast<ncclWindow_t>(remember({comm, first, number}));
+  });
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
+  return take_back(comm, reinterpret_cast<std::uintptr_t>(window));
+}
+
+#endif
 
 }  // extern "C"
 #pragma GCC visibility pop

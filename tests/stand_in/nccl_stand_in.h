@@ -4,6 +4,7 @@
 // notices what, and nothing about NCCL itself. COHORT_NCCL_LIBRARY names it; it is never installed.
 //
 //   NCCL_STAND_IN_VERSION   the NCCL_VERSION_CODE that it claims; unset: that of its header
+//   NCCL_WIN_ENABLE         0: it has no windows, as NCCL's
 #pragma once
 
 // What goes wrong next, once, for a rank of this process. Tests look the function up in the library.
@@ -12,9 +13,12 @@ enum class NcclFault : int {
   kInitFails = 2,       // likewise
   kNeverTakesPart = 3,  // the next launch runs, but reaches nobody
   kAsyncError = 4,      // the next launch runs, reaches nobody, and the communicator says why
+  kWindowFails = 5,     // the next window, and with it the communicator
 };
 extern "C" void nccl_stand_in_inject(int rank, int fault);
 
 // How many pieces of memory are registered with communicators of this process. Who gives back memory
 // that is still registered, or registers memory that is not NCCL's, ends the process.
+// Those that are symmetric windows are counted apart.
 extern "C" int nccl_stand_in_registrations();
+extern "C" int nccl_stand_in_windows();

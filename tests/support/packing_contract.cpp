@@ -10,6 +10,7 @@
 
 #include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/gradient_buckets.h>
+#include <cohort/collective/measured_cost.h>
 #include <cohort/device/node_heap.h>
 
 #include "exact_inputs.h"
@@ -40,14 +41,16 @@ const std::vector<TensorSpec>& mixed_specs() {
   return specs;
 }
 
-/// What a member puts into tensor `index`; other values in every step.
-Tensor own_part(int rank, const TensorSpec& spec, ReduceOp op, int step = 0) {
-  return exact_inputs(rank + step, spec.dtype, op, spec.elements()).reshape(spec.shape);
+/// What a member puts into tensor `index`, where its tensors are; other values in every step.
+Tensor own_part(const Communicator& communicator, const TensorSpec& spec, ReduceOp op, int step = 0) {
+  return exact_inputs(communicator.rank() + step, spec.dtype, op, spec.elements())
+      .reshape(spec.shape)
+      .to(communicator.device());
 }
 
 std::vector<Tensor> own_parts(Communicator& communicator, std::span<const TensorSpec> specs, ReduceOp op) {
   std::vector<Tensor> parts;
-  for (const TensorSpec& spec : specs) parts.push_back(own_part(communicator.rank(), spec, op));
+  for (const TensorSpec& spec : specs) parts.push_back(own_part(communicator, spec, op));
   return parts;
 }
 
@@ -56,7 +59,7 @@ std::vector<Tensor> reduced_one_by_one(Communicator& communicator, std::span<con
                                        ReduceOp op, int step = 0) {
   std::vector<Tensor> results;
   for (const TensorSpec& spec : specs) {
-    results.push_back(own_part(communicator.rank(), spec, op, step));
+    results.push_back(own_part(communicator, spec, op, step));
     communicator.all_reduce(results.back(), op);
   }
   return results;
@@ -65,7 +68,7 @@ std::vector<Tensor> reduced_one_by_one(Communicator& communicator, std::span<con
 void expect_all_same(std::span<const Tensor> got, std::span<const Tensor> wanted, const std::string& what) {
   ASSERT_EQ(got.size(), wanted.size()) << what;
   for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_TRUE(bitwise_equal(got[i], wanted[i]))
+    EXPECT_TRUE(bitwise_equal(got[i].on_host(), wanted[i].on_host()))
         << what << ", tensor " << i << ": got " << got[i] << ", wanted " << wanted[i];
 }
 
@@ -76,13 +79,13 @@ std::vector<Tensor> results_of(const GradientBuckets& buckets) {
 }
 
 /// Announces in a random order; about every second gradient lies in its bucket, the others elsewhere.
-void run_step(GradientBuckets& buckets, int rank, std::span<const TensorSpec> specs, ReduceOp op, int step,
-              std::mt19937& random) {
+void run_step(GradientBuckets& buckets, const Communicator& communicator, std::span<const TensorSpec> specs,
+              ReduceOp op, int step, std::mt19937& random) {
   std::vector<std::size_t> order(buckets.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::shuffle(order.begin(), order.end(), random);
   for (const std::size_t index : order) {
-    const Tensor part = own_part(rank, specs[index], op, step);
+    const Tensor part = own_part(communicator, specs[index], op, step);
     if (random() % 2 == 0) {
       buckets.tensor(index).copy_from(part);
       buckets.ready(index);
@@ -93,7 +96,43 @@ void run_step(GradientBuckets& buckets, int rank, std::span<const TensorSpec> sp
   buckets.wait();
 }
 
+/// Every member's numbers, by rank.
+std::vector<double> gathered(Communicator& communicator, std::initializer_list<double> own) {
+  const Tensor input = Tensor::from(own);
+  const Tensor output =
+      Tensor::zeros({static_cast<std::int64_t>(own.size()) * communicator.size()}, DType::kFloat64);
+  communicator.all_gather(input, output);
+  return {output.span<double>().begin(), output.span<double>().end()};
+}
+
+std::vector<double> numbers_of(const CommunicationCost& cost) {
+  return {cost.latency_seconds, cost.bytes_per_second, cost.copied_bytes_per_second};
+}
+
+void expect_agreed(Communicator& communicator, const CommunicationCost& cost) {
+  const std::vector<double> all =
+      gathered(communicator, {cost.latency_seconds, cost.bytes_per_second, cost.copied_bytes_per_second});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_GT(all[i], 0);
+    EXPECT_EQ(all[i], all[i % 3]) << "number " << i % 3 << " of member " << i / 3;
+  }
+}
+
 }  // namespace
+
+void check_cost(Communicator& communicator) {
+  expect_agreed(communicator, measured_cost(communicator));
+  const std::vector<double> first = numbers_of(communicator.cost());
+  expect_agreed(communicator, communicator.cost());
+  // Otherwise it would wait for the others here.
+  if (communicator.rank() == 0) {
+    EXPECT_EQ(numbers_of(communicator.cost()), first);
+  }
+  if (communicator.device().kind() == DeviceKind::kCpu) {
+    EXPECT_EQ(first, numbers_of(CommunicationCost{}));
+  }
+  communicator.barrier();
+}
 
 void check_batches(Communicator& communicator) {
   for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
@@ -134,8 +173,7 @@ void check_batch_mismatch(Communicator& communicator) {
 
 void check_buckets(Communicator& communicator) {
   constexpr int kSteps = 8;
-  const int rank = communicator.rank();
-  std::mt19937 random(static_cast<unsigned>(rank));
+  std::mt19937 random(static_cast<unsigned>(communicator.rank()));
   for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
     std::vector<std::vector<Tensor>> wanted;
     wanted.reserve(kSteps);
@@ -144,7 +182,7 @@ void check_buckets(Communicator& communicator) {
     for (const std::size_t bytes_per_bucket : kLimits) {
       GradientBuckets buckets(communicator, mixed_specs(), {.bytes_per_bucket = bytes_per_bucket, .op = op});
       for (int step = 0; step < kSteps; ++step) {
-        run_step(buckets, rank, mixed_specs(), op, step, random);
+        run_step(buckets, communicator, mixed_specs(), op, step, random);
         expect_all_same(
             results_of(buckets), wanted[static_cast<std::size_t>(step)],
             fmt::format("{} in buckets of {} bytes, step {}", to_string(op), bytes_per_bucket, step));
@@ -224,8 +262,8 @@ void check_bucket_arguments(Communicator& communicator) {
   buckets.ready(1, Tensor::full({2, 2}, DType::kFloat32, 2));
   buckets.wait();
   const double members = communicator.size();
-  EXPECT_TRUE(bitwise_equal(buckets.result(0), Tensor::full({3}, DType::kFloat32, members)));
-  EXPECT_TRUE(bitwise_equal(buckets.result(1), Tensor::full({2, 2}, DType::kFloat32, 2 * members)));
+  EXPECT_TRUE(bitwise_equal(buckets.result(0).on_host(), Tensor::full({3}, DType::kFloat32, members)));
+  EXPECT_TRUE(bitwise_equal(buckets.result(1).on_host(), Tensor::full({2, 2}, DType::kFloat32, 2 * members)));
 }
 
 void check_bucket_mismatch(Communicator& communicator) {

@@ -7,6 +7,9 @@
 
 namespace cohort::testing {
 
+/// What a communicator of GPUs measures is the same on all members, and measured once; for CPUs nothing is.
+void check_cost(Communicator& communicator);
+
 /// BatchReducer: lists of mixed dtypes, lengths and emptiness, for limits from one byte to more than
 /// everything, in place and into new tensors: the bits of an all-reduce per tensor.
 void check_batches(Communicator& communicator);

@@ -3,12 +3,14 @@
 //
 // It remembers how the lists that it has seen lately are packed, so make it once and use
 // it for every step. One thread at a time uses it. All members of the communicator make
-// the same calls with lists that look alike; they must agree on all shapes and dtypes.
+// the same calls with lists that look alike; they must agree on all shapes and dtypes. The
+// memory that it keeps for a list is that of the communicator which it first reduced it over.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,8 +21,9 @@ namespace cohort {
 
 class BatchReducer {
  public:
-  /// The packs are those of make_packs for the communicator's `bytes_per_pack` and this cost.
-  explicit BatchReducer(const CommunicationCost& cost = {});
+  /// The packs are those of make_packs for the communicator's `bytes_per_pack` and this cost; unset: the
+  /// communicator's own.
+  explicit BatchReducer(std::optional<CommunicationCost> cost = {});
   ~BatchReducer();
   BatchReducer(BatchReducer&&) noexcept;
   BatchReducer& operator=(BatchReducer&&) noexcept;
@@ -35,9 +38,9 @@ class BatchReducer {
 
  private:
   struct Plan;
-  Plan& plan_for(std::span<const Tensor> tensors, std::size_t bytes_per_pack);
+  Plan& plan_for(Communicator& communicator, std::span<const Tensor> tensors);
 
-  CommunicationCost cost_;
+  std::optional<CommunicationCost> cost_;
   std::vector<std::unique_ptr<Plan>> plans_;  ///< the latest first
 };
 

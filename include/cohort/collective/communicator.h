@@ -27,6 +27,7 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communication_options.h>
 #include <cohort/collective/group_numbers.h>
+#include <cohort/collective/packing.h>
 #include <cohort/collective/tuning.h>
 #include <cohort/collective/work.h>
 #include <cohort/device/tensor.h>
@@ -58,6 +59,23 @@ class Communicator {
 
   /// The figures that choices go by, once a call has needed them.
   [[nodiscard]] virtual std::vector<TuningFigure> tuning() const { return {}; }
+
+  // For who keeps tensors that take part in calls again and again, such as packed gradients.
+
+  /// Where this member's tensors usually are.
+  [[nodiscard]] virtual Device device() const noexcept { return {}; }
+
+  /// A tensor on `device()`, uninitialised, where this communicator moves it best. Collective over all
+  /// members, who ask for the same, and dear: on GPUs it waits for what is in flight and takes memory of the
+  /// driver, which it gives back when a later one is asked for, or the communicator ends. The tensor may
+  /// outlive both. The members of a call pass the same part of such a tensor, or all others.
+  /// @throws Unavailable when memory is short; on GPUs as a collective, on every member.
+  [[nodiscard]] virtual Tensor allocate(Shape shape, DType dtype);
+
+  /// What decides how tensors are packed for this communicator: for CPUs the round numbers of a
+  /// CommunicationCost, for GPUs what the first call of this measures, which is collective; see
+  /// measured_cost.h. The same on all members.
+  [[nodiscard]] const CommunicationCost& cost();
 
   // Each call takes options of its own; see call_options.h.
 
@@ -194,7 +212,8 @@ class Communicator {
   std::vector<MemberInfo> members_;
   std::unique_ptr<BufferChecks> checks_;  ///< null unless COHORT_CHECK_BUFFERS asks for them
   CommunicationOptions options_;
-  std::optional<double> scope_timeout_;  ///< of the open scopes, where they set one
+  std::optional<CommunicationCost> cost_;  ///< once it has been asked for
+  std::optional<double> scope_timeout_;    ///< of the open scopes, where they set one
   std::uint64_t purpose_ = 0;
   bool calls_are_plain_ = true;  ///< nothing of the above is to be said of each call
 };

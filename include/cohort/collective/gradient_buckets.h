@@ -13,8 +13,9 @@
 // in any order. From the first `ready` to the end of `wait`, a member makes no other
 // call of the communicator, unless all members make it between the same two buckets.
 //
-// The buckets own their memory and take none after the first step. One thread at a time
-// uses them; the communicator must outlive them.
+// Buckets are on the communicator's device, wherever gradients come from. They own their
+// memory and take none after the first step. One thread at a time uses them; the
+// communicator must outlive them.
 #pragma once
 
 #include <cstddef>
@@ -30,15 +31,16 @@
 namespace cohort {
 
 struct GradientBucketsOptions {
-  std::size_t bytes_per_bucket = 0;  ///< as in make_buckets; 0 chooses by cost
-  ReduceOp op = ReduceOp::kSum;      ///< usually kSum or kMean
-  CommunicationCost cost = {};
+  std::size_t bytes_per_bucket = 0;            ///< as in make_buckets; 0 chooses by cost
+  ReduceOp op = ReduceOp::kSum;                ///< usually kSum or kMean
+  std::optional<CommunicationCost> cost = {};  ///< unset: the communicator's own
 };
 
 class GradientBuckets {
  public:
-  /// All members describe the same gradients; who does not is named by the first all-reduce.
-  /// @throws InvalidArgument when `op` is not defined for a gradient's dtype.
+  /// Collective on GPUs, where it measures the cost and makes the memory of buckets that are shared. All
+  /// members describe the same gradients; who does not is named here or by the first all-reduce.
+  /// @throws InvalidArgument when `op` is not defined for a gradient's dtype; as Communicator::allocate.
   GradientBuckets(Communicator& communicator, std::span<const TensorSpec> gradients,
                   const GradientBucketsOptions& options = {});
 
@@ -51,8 +53,9 @@ class GradientBuckets {
   /// Gradient `index` inside its bucket, for computing it right there.
   [[nodiscard]] const Tensor& tensor(std::size_t index);
 
-  /// Gradient `index` is complete. The second form takes it from a tensor of the caller's: it is copied
-  /// into the bucket, or, if the bucket is its own, reduced where it is and left alone until `wait`.
+  /// Gradient `index` is complete. The second form takes it from a tensor of the caller's, which is left
+  /// alone until `wait`: it is copied into the bucket, on a GPU together with the others of the bucket, or,
+  /// if the bucket is its own, reduced where it is.
   /// @throws InvalidArgument, and does nothing, when there is no such gradient, when it was announced
   /// in this step already, or when `gradient` does not look like it; what ended the all-reduces.
   void ready(std::size_t index) { ready(index, tensor(index)); }
@@ -71,8 +74,10 @@ class GradientBuckets {
   struct Bucket {
     Pack gradients;
     std::uint64_t layout = 0;
-    std::optional<Tensor> memory;  ///< made when first needed, since a lone gradient may lie elsewhere
-    std::size_t awaited = 0;       ///< gradients that are not ready
+    std::optional<Tensor> memory;   ///< a lone gradient may lie elsewhere, so its is made when first needed
+    std::size_t awaited = 0;        ///< gradients that are not ready
+    std::vector<Tensor> elsewhere;  ///< gradients that are ready and to be copied, on a GPU
+    std::vector<Tensor> places;     ///< where to
   };
   struct Gradient {
     TensorSpec spec;
@@ -83,6 +88,7 @@ class GradientBuckets {
   };
 
   void make_memory(Bucket& bucket);
+  void take(Bucket& bucket, const Tensor& gradient, const Tensor& place);
   void start_next_bucket();
   void require_gradient(std::size_t index) const;
   void require_usable() const;

@@ -251,6 +251,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void leave_workers(const std::exception_ptr& error);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
+  void take_seats(std::vector<std::unique_ptr<Communicator>> seats);
   [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
   void require_chosen(const char* what) const;
   [[nodiscard]] bool require_reducible(ReduceOp op, const StructureReduction& value) const;

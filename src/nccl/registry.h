@@ -1,0 +1,68 @@
+// The memory of NCCL's that the members of a communicator have made together and registered with it, so that
+// NCCL moves what lies there without buffers of its own: as symmetric windows, where NCCL has them for these
+// GPUs, or else each member's piece by itself. All members have the same pieces in the same order, and
+// register and give back together: NCCL lays out windows by that order, and must not see memory in one call
+// that is registered on some members only.
+//
+// A tensor co-owns its piece. Pieces that no tensor has any more are given back when the next one is
+// made, and all with the communicator, which tensors may outlive. Used by who begins a member's calls.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <cohort/device/allocator.h>
+
+#include "comm.h"
+
+namespace cohort::nccl {
+
+class Registry {
+ public:
+  /// What a piece is made by. `least` exchanges with all members: every number becomes that of the
+  /// member where it is the least; `about` is what they must agree on.
+  struct Exchange {
+    std::function<void(std::vector<std::uint8_t>& numbers, std::uint64_t about)> least;
+    Deadline deadline;
+    Comm::Look look;
+  };
+
+  Registry(Device device, Comm& comm) : device_(device), comm_(comm) {}
+
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  /// A new piece. Collective over all members; nothing may be in flight.
+  /// @throws what the exchange or NCCL do; the communicator is of no use afterwards.
+  [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, const Exchange& exchange);
+
+  /// Where `data` lies in the registered memory, as a fingerprint that is the same on all members for the
+  /// same place; 0 elsewhere.
+  [[nodiscard]] std::uint64_t place_of(const std::byte* data) const noexcept;
+
+  /// Takes everything from the communicator, before its end. Nothing may be in flight.
+  void clear() noexcept;
+
+ private:
+  class Memory;
+  struct Piece {
+    std::uint64_t number = 0;
+    std::shared_ptr<const Memory> memory;
+    calls::Window window = nullptr;
+    void* registration = nullptr;  ///< where there is no window
+  };
+
+  void deregister(const Piece& piece) noexcept;
+  void give_back(std::span<const std::uint8_t> is_unused);
+  [[nodiscard]] calls::Window open_window(const Memory& memory, const Exchange& exchange);
+
+  Device device_;
+  Comm& comm_;
+  std::uint64_t pieces_made_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace cohort::nccl

@@ -1,0 +1,102 @@
+// Packed all-reduces of GPUs: by NCCL, from memory that it knows, and through the host.
+#include <gmock/gmock.h>
+
+#include <cohort/collective/batch_reducer.h>
+#include <cohort/collective/device_communicators.h>
+#include <cohort/collective/gradient_buckets.h>
+#include <cohort/device/device_runtime.h>
+
+#include "../cuda/calls_counted.h"
+#include "gpu_members.h"
+#include "packing_contract.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::Each;
+
+using Check = void (*)(Communicator&);
+
+int gpus() { return static_cast<int>(cuda::devices().size()); }
+
+/// By NCCL, and through the host.
+void on_both_ways(Check check) {
+  for_each_seat_of_gpus(gpus(), check);
+  call_for_each(make_staged_communicators(make_thread_communicators(gpus()), first_gpus(gpus())), check);
+}
+
+TEST(GpuPacking, AgreesOnTheCost) { on_both_ways(check_cost); }
+TEST(GpuPacking, ReducesBatchesLikeTensorsOneByOne) { on_both_ways(check_batches); }
+TEST(GpuPacking, NoticesBatchesThatDiffer) { on_both_ways(check_batch_mismatch); }
+TEST(GpuPacking, ReducesBucketsLikeTensorsOneByOne) { on_both_ways(check_buckets); }
+TEST(GpuPacking, RefusesWrongAnnouncements) { on_both_ways(check_bucket_arguments); }
+TEST(GpuPacking, NamesWhoDescribesOtherGradients) { on_both_ways(check_bucket_mismatch); }
+TEST(GpuPacking, SplitsHugeTensors) { on_both_ways(check_huge_tensors); }
+
+constexpr int kGradients = 20;
+constexpr int kElements = 5;
+
+/// A step of a model whose gradients are elsewhere, and share one bucket.
+class Model {
+ public:
+  explicit Model(Communicator& communicator)
+      : buckets_(communicator, std::vector<TensorSpec>(kGradients, {{kElements}, DType::kFloat32}),
+                 {.bytes_per_bucket = std::size_t{1} << 20}) {
+    for (int i = 0; i < kGradients; ++i)
+      gradients_.push_back(Tensor::full({kElements}, DType::kFloat32, i, communicator.device()));
+  }
+
+  void take_step() {
+    for (std::size_t i = kGradients; i-- > 0;) buckets_.ready(i, gradients_[i]);
+    buckets_.wait();
+  }
+  [[nodiscard]] const GradientBuckets& buckets() const { return buckets_; }
+
+ private:
+  GradientBuckets buckets_;
+  std::vector<Tensor> gradients_;
+};
+
+TEST(GpuPacking, CopiesTheGradientsOfABucketTogether) {
+  if (call_counter() == nullptr) GTEST_SKIP() << "only the stand-in counts";
+  const auto copies = [] { return calls_of({"cudaLaunchKernel", "cudaMemcpyAsync"}); };
+  for_each_seat_of_gpus(gpus(), [&](Communicator& communicator) {
+    Model model(communicator);
+    ASSERT_EQ(model.buckets().bucket_count(), 1u);
+    communicator.barrier();
+    const std::uint64_t before = copies();
+    communicator.barrier();
+    model.take_step();
+    communicator.barrier();
+    EXPECT_EQ(copies() - before, static_cast<std::uint64_t>(gpus()));
+    communicator.barrier();
+    for (int i = 0; i < kGradients; ++i)
+      EXPECT_THAT(model.buckets().result(static_cast<std::size_t>(i)).on_host().span<float>(),
+                  Each(static_cast<float>(i * gpus())));
+  });
+}
+
+TEST(GpuPacking, AsksForNoMoreAfterTheFirstStep) {
+  if (call_counter() == nullptr) GTEST_SKIP() << "only the stand-in counts";
+  for_each_seat_of_gpus(gpus(), [&](Communicator& communicator) {
+    Model model(communicator);
+    BatchReducer reducer;
+    const std::vector<Tensor> batch(3, Tensor::zeros({kElements}, DType::kFloat32, communicator.device()));
+    const auto step = [&] {
+      model.take_step();
+      reducer.all_reduce(communicator, batch, ReduceOp::kSum);
+      // Otherwise it depends on the threads how many calls are in flight.
+      synchronize(communicator.device());
+      communicator.barrier();
+    };
+    for (int i = 0; i < 3; ++i) step();
+    const std::uint64_t before = calls_of(kDearCalls);
+    communicator.barrier();
+    for (int i = 0; i < 3; ++i) step();
+    EXPECT_EQ(calls_of(kDearCalls), before);
+    communicator.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace cohort::testing
