@@ -124,6 +124,20 @@ TEST(Graphs, KeepWhatTheStepMadeAndWhatItReleased) {
   EXPECT_EQ(values(made).front(), batch(1).span<float>().front());
 }
 
+TEST(Graphs, KeepWhatTheProgramDropsLater) {
+  Tensor made;
+  const Tensor output = filled(0);
+  cuda::Graph graph = cuda::capture(gpu(), [&] {
+    made = filled(3);
+    output.copy_from(made);
+  });
+  made = Tensor();
+  const Tensor other = filled(7);  // takes what memory there is
+  graph.launch();
+  EXPECT_THAT(values(output), Each(3));
+  EXPECT_THAT(values(other), Each(7));
+}
+
 TEST(Graphs, MayGoWhileTheyRun) {
   const Tensor tensor = filled(1);
   {

@@ -1,6 +1,9 @@
 #include "capture.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
@@ -76,6 +79,7 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   std::shared_ptr<gpu_stand_in::Nodes> nodes;
   bool in_order = true;
+  std::shared_ptr<std::atomic<int>> launches = std::make_shared<std::atomic<int>>(0);  // that are not done
 };
 
 namespace gpu_stand_in {
@@ -249,7 +253,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
   const bool in_order = std::exchange(exec->in_order, !exec->in_order);
-  return submit(queue, [nodes = exec->nodes, in_order] { nodes->run(in_order); });
+  ++*exec->launches;
+  return submit(queue, [nodes = exec->nodes, launches = exec->launches, in_order] {
+    nodes->run(in_order);
+    --*launches;
+  });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
@@ -259,6 +267,11 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   count_call("cudaGraphExecDestroy");
+  if (*exec->launches > 0) {
+    // CUDA does not promise that it may.
+    std::fputs("GPU stand-in: a graph is destroyed while it runs\n", stderr);
+    std::abort();
+  }
   delete exec;
   return cudaSuccess;
 }
