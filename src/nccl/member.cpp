@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <new>
 
 #include <fmt/format.h>
@@ -47,19 +48,24 @@ thread_local bool serves_a_member = false;
 }  // namespace
 
 struct Member::Operation {
-  enum class State { kQueued, kLaunched, kEnded, kFailed };
+  enum class State { kQueued, kLaunched, kCaptured, kEnded, kFailed };
 
   Operation(const CollectiveCall& borrowed, EventPool& pool)
       : events(pool), call(borrowed), ready(pool.take()), done(pool.take()) {}
   ~Operation() {
+    if (is_part_of_graph()) return;  // whose events nobody may ask
     events.give_back(std::move(ready));
     events.give_back(std::move(done));
   }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
+  [[nodiscard]] bool is_part_of_graph() const { return call->captured && launches == nullptr; }
+
   EventPool& events;
   const OwnedCall call;
+  /// What the launch of a graph, as which this is in flight, makes at once, `call` among it; null for a call.
+  std::shared_ptr<const std::vector<std::shared_ptr<Operation>>> launches;
   cuda::Event ready;  ///< the computation has come to the call
   cuda::Event done;
   std::uint64_t number = 0;
@@ -86,6 +92,23 @@ class Member::InFlight final : public Work::State {
   std::shared_ptr<Operation> operation_;
 };
 
+/// What a member has in one graph.
+class Member::Captured final : public cuda::GraphPart {
+ public:
+  explicit Captured(std::shared_ptr<Member> member) : member_(std::move(member)) {}
+
+  void conclude() override { member_->conclude(*this); }
+  void prepare_launch() override { launch_ = member_->prepare_launch(*this); }
+  void launched() override { member_->launched(std::move(launch_)); }
+
+  using Calls = std::vector<std::shared_ptr<Operation>>;
+  const std::shared_ptr<Calls> calls = std::make_shared<Calls>();  ///< which own their tensors' memory
+
+ private:
+  std::shared_ptr<Member> member_;
+  std::shared_ptr<Operation> launch_;  ///< that is being made
+};
+
 Member::Member(MemberParts parts)
     : parts_(std::move(parts)),
       stream_(parts_.device, cuda::Stream::Priority::kHigh),
@@ -103,6 +126,7 @@ Member::~Member() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  if (aborting_.joinable()) aborting_.join();
   if (failure_) return;
   try {
     parts_.comm->finalize(Deadline::after(kTimeToFinalize));
@@ -147,17 +171,43 @@ bool Member::nothing_is_queued() {
   return queue_.empty();
 }
 
+void Member::require_capturable(const CollectiveCall& call) const {
+  if (!cuda::is_captured(parts_.device) || (!is_message(call) && !is_of_the_host(call))) return;
+  throw WrongContext(
+      "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
+      "call outside",
+      describe(call), to_string(parts_.device));
+}
+
 std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
-  auto operation = std::make_shared<Operation>(call, events_);
+  CollectiveCall own = call;
+  own.captured = cuda::is_captured(parts_.device);
+  auto operation = std::make_shared<Operation>(own, events_);
   if (!is_of_the_host(call)) operation->ready.record(cuda::compute_stream(parts_.device));
   const std::lock_guard lock(mutex_);
   if (failure_) throw_failure();
   if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
-  in_flight_.push_back(operation);
+  if (own.captured)
+    add_captured(operation);
+  else
+    in_flight_.push_back(operation);
   return operation;
 }
 
+/// The lock is held.
+void Member::add_captured(std::shared_ptr<Operation> operation) {
+  was_captured_ = true;
+  std::shared_ptr<Captured> captured = captured_.lock();
+  if (captured == nullptr) {
+    captured = std::make_shared<Captured>(shared_from_this());
+    cuda::take_part(parts_.device, captured);
+    captured_ = captured;
+  }
+  captured->calls->push_back(std::move(operation));
+}
+
 void Member::run(const CollectiveCall& call) {
+  require_capturable(call);
   if (is_message(call) || !nothing_is_queued()) return start(call).wait();
   if (is_of_the_host(call)) {
     require_usable();
@@ -169,6 +219,7 @@ void Member::run(const CollectiveCall& call) {
 }
 
 Work Member::start(const CollectiveCall& call) {
+  require_capturable(call);
   require_usable();
   if (is_message(call)) return parts_.messages->start_checked(call);
   std::shared_ptr<Operation> operation = add(call);
@@ -196,6 +247,7 @@ void Member::serve() {
       launch(*operation);
       lock.lock();
       queue_.pop_front();
+      changed_.notify_all();
     }
     lock.unlock();
     tend();
@@ -222,6 +274,12 @@ void Member::run_on_host(const CollectiveCall& call) {
   parts_.control->run_checked(call);
 }
 
+void Member::agree(Operation& operation) {
+  const std::lock_guard lock(on_host_);
+  operation.number = calls_++;
+  parts_.control->agree(operation.call.get());
+}
+
 void Member::launch(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   bool has_ended = true;
@@ -233,11 +291,7 @@ void Member::launch(Operation& operation) {
     if (is_of_the_host(call)) {
       run_on_host(call);
     } else {
-      {
-        const std::lock_guard lock(on_host_);
-        operation.number = calls_++;
-        parts_.control->agree(call);
-      }
+      agree(operation);
       if (moves_something(call)) {
         has_ended = false;
         stream_.wait(operation.ready);
@@ -253,7 +307,9 @@ void Member::launch(Operation& operation) {
   const std::lock_guard lock(mutex_);
   if (operation.state == Operation::State::kFailed) return;
   operation.launched = Clock::now();
-  operation.state = has_ended ? Operation::State::kEnded : Operation::State::kLaunched;
+  operation.state = has_ended       ? Operation::State::kEnded
+                    : call.captured ? Operation::State::kCaptured
+                                    : Operation::State::kLaunched;
   changed_.notify_all();
 }
 
@@ -266,7 +322,11 @@ void Member::wait(Operation& operation) {
     const std::lock_guard lock(mutex_);
     if (operation.error) throw_failure();
     if (operation.state == Operation::State::kEnded) return;
-    operation.relied_on = true;
+    if (operation.state == Operation::State::kLaunched) {
+      operation.relied_on = true;
+      // It is no part of the graph, whose launches come after it.
+      if (cuda::is_captured(parts_.device)) return;
+    }
   }
   cuda::compute_stream(parts_.device).wait(operation.done);
 }
@@ -310,22 +370,25 @@ void Member::look_around() {
     throw_error(error->code(), error->what(), error->origin());
 }
 
-void Member::require_in_time(const Operation& operation) {
+void Member::require_in_time(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   const std::chrono::duration<double> allowed = timeout(call);
   const std::chrono::duration<double> waited = Clock::now() - operation.launched;
   if (allowed.count() <= 0 || waited < allowed) return;
   const bool is_late_itself = !operation.ready.done();
   if (!is_late_itself && waited < allowed + kTimeToOwnUp) return;
+  // Nobody has asked before whether all members have launched the graph. Those who have come here.
+  const bool is_launch = operation.launches != nullptr;
+  if (!is_late_itself && is_launch) agree(operation);
   const std::string name = fmt::format("{} #{}", to_string(call.kind), operation.number);
   const std::string where =
       is_late_itself ? fmt::format("the GPU of {} still computes what was queued before the call", who())
                      : fmt::format(
-                           "all members have called it, and the GPU of {} waits for the "
+                           "all members have {} it, and the GPU of {} waits for the "
                            "others: one of them hangs, or their connection does, or the "
-                           "program starts calls of several communicators in different "
-                           "orders",
-                           who());
+                           "program starts {} in different orders",
+                           is_launch ? "launched" : "called", who(),
+                           is_launch ? "its graphs and calls" : "calls of several communicators");
   throw DeadlineExceeded(
       ErrorOrigin{name, is_late_itself ? rank_ : -1,
                   is_late_itself ? parts_.control->members()[static_cast<std::size_t>(rank_)].host : ""},
@@ -356,14 +419,70 @@ void Member::fail(const Error& error) {
     failure_ = first;
     // Before NCCL lets go of the GPU, so that nobody reads what it leaves there.
     is_owed_ = std::ranges::any_of(in_flight_, [](const auto& operation) { return operation->relied_on; });
-    for (const std::shared_ptr<Operation>& operation : in_flight_) {
+    const auto end = [&](const std::shared_ptr<Operation>& operation) {
       operation->error = first;
       operation->state = Operation::State::kFailed;
       failed_.push_back(operation);
-    }
+    };
+    std::ranges::for_each(in_flight_, end);
     in_flight_.clear();
+    if (const std::shared_ptr<Captured> captured = captured_.lock())
+      std::ranges::for_each(*captured->calls, end);
+    // NCCL's abort waits for graphs, which are their owners'.
+    if (was_captured_) aborting_ = std::thread([this] { parts_.comm->abort(); });
   }
-  parts_.comm->abort();
+  if (!was_captured_) parts_.comm->abort();
+  changed_.notify_all();
+}
+
+/// What this thread has started, and others launch.
+void Member::wait_until_all_are_launched() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return queue_.empty(); });
+}
+
+void Member::conclude(Captured& captured) {
+  wait_until_all_are_launched();
+  const std::lock_guard lock(mutex_);
+  captured_.reset();
+  if (failure_) throw_failure();
+  for (const std::shared_ptr<Operation>& call : *captured.calls) {
+    if (call->state != Operation::State::kCaptured) continue;
+    // Also for calls whose Works nobody has waited for.
+    cuda::compute_stream(parts_.device).wait(call->done);
+    call->state = Operation::State::kEnded;
+  }
+}
+
+std::shared_ptr<Member::Operation> Member::prepare_launch(const Captured& captured) {
+  wait_until_all_are_launched();
+  static_cast<void>(failure());  // of others, too, whom nobody asks before a launch
+  require_usable();
+  // The longest deadline of its calls is that of a launch.
+  const auto patience = [this](const std::shared_ptr<Operation>& call) {
+    const double seconds = timeout(call->call.get()).count();
+    return seconds > 0 ? seconds : std::numeric_limits<double>::infinity();
+  };
+  const auto last = std::ranges::max_element(*captured.calls, {}, patience);
+  auto launch = std::make_shared<Operation>((*last)->call.get(), events_);
+  launch->launches = captured.calls;
+  const cuda::Stream& compute = cuda::compute_stream(parts_.device);
+  launch->ready.record(compute);
+  cuda::order(stream_, compute);
+  return launch;
+}
+
+void Member::launched(std::shared_ptr<Operation> launch) {
+  launch->done.record(cuda::compute_stream(parts_.device));
+  launch->launched = Clock::now();
+  launch->relied_on = true;
+  const std::lock_guard lock(mutex_);
+  if (failure_) {
+    is_owed_ = true;
+    return failed_.push_back(std::move(launch));
+  }
+  launch->state = Operation::State::kLaunched;
+  in_flight_.push_back(std::move(launch));
   changed_.notify_all();
 }
 
