@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <limits>
 #include <new>
 
 #include <fmt/format.h>
@@ -12,7 +11,9 @@
 #include <cohort/base/log.h>
 #include <cohort/cuda/event.h>
 
+#include "captured.h"
 #include "launch.h"
+#include "operation.h"
 
 namespace cohort::nccl {
 namespace {
@@ -47,35 +48,6 @@ thread_local bool serves_a_member = false;
 
 }  // namespace
 
-struct Member::Operation {
-  enum class State { kQueued, kLaunched, kCaptured, kEnded, kFailed };
-
-  Operation(const CollectiveCall& borrowed, EventPool& pool)
-      : events(pool), call(borrowed), ready(pool.take()), done(pool.take()) {}
-  ~Operation() {
-    if (is_part_of_graph()) return;  // whose events nobody may ask
-    events.give_back(std::move(ready));
-    events.give_back(std::move(done));
-  }
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
-
-  [[nodiscard]] bool is_part_of_graph() const { return call->captured && launches == nullptr; }
-
-  EventPool& events;
-  const OwnedCall call;
-  /// What the launch of a graph, as which this is in flight, makes at once, `call` among it; null for a call.
-  std::shared_ptr<const std::vector<std::shared_ptr<Operation>>> launches;
-  cuda::Event ready;  ///< the computation has come to the call
-  cuda::Event done;
-  std::uint64_t number = 0;
-  Clock::time_point launched;
-  std::optional<Error> error;                ///< once it has failed
-  std::atomic<State> state{State::kQueued};  ///< set with the member's lock
-  std::atomic<bool> dropped{false};          ///< nobody holds its Work
-  bool relied_on = false;                    ///< the computation goes on behind it; with the member's lock
-};
-
 class Member::InFlight final : public Work::State {
  public:
   InFlight(std::shared_ptr<Member> member, std::shared_ptr<Operation> operation)
@@ -90,23 +62,6 @@ class Member::InFlight final : public Work::State {
  private:
   std::shared_ptr<Member> member_;
   std::shared_ptr<Operation> operation_;
-};
-
-/// What a member has in one graph.
-class Member::Captured final : public cuda::GraphPart {
- public:
-  explicit Captured(std::shared_ptr<Member> member) : member_(std::move(member)) {}
-
-  void conclude() override { member_->conclude(*this); }
-  void prepare_launch() override { launch_ = member_->prepare_launch(*this); }
-  void launched() override { member_->launched(std::move(launch_)); }
-
-  using Calls = std::vector<std::shared_ptr<Operation>>;
-  const std::shared_ptr<Calls> calls = std::make_shared<Calls>();  ///< which own their tensors' memory
-
- private:
-  std::shared_ptr<Member> member_;
-  std::shared_ptr<Operation> launch_;  ///< that is being made
 };
 
 Member::Member(MemberParts parts)
@@ -192,18 +147,6 @@ std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
   else
     in_flight_.push_back(operation);
   return operation;
-}
-
-/// The lock is held.
-void Member::add_captured(std::shared_ptr<Operation> operation) {
-  was_captured_ = true;
-  std::shared_ptr<Captured> captured = captured_.lock();
-  if (captured == nullptr) {
-    captured = std::make_shared<Captured>(shared_from_this());
-    cuda::take_part(parts_.device, captured);
-    captured_ = captured;
-  }
-  captured->calls->push_back(std::move(operation));
 }
 
 void Member::run(const CollectiveCall& call) {
@@ -432,57 +375,6 @@ void Member::fail(const Error& error) {
     if (was_captured_) aborting_ = std::thread([this] { parts_.comm->abort(); });
   }
   if (!was_captured_) parts_.comm->abort();
-  changed_.notify_all();
-}
-
-/// What this thread has started, and others launch.
-void Member::wait_until_all_are_launched() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return queue_.empty(); });
-}
-
-void Member::conclude(Captured& captured) {
-  wait_until_all_are_launched();
-  const std::lock_guard lock(mutex_);
-  captured_.reset();
-  if (failure_) throw_failure();
-  for (const std::shared_ptr<Operation>& call : *captured.calls) {
-    if (call->state != Operation::State::kCaptured) continue;
-    // Also for calls whose Works nobody has waited for.
-    cuda::compute_stream(parts_.device).wait(call->done);
-    call->state = Operation::State::kEnded;
-  }
-}
-
-std::shared_ptr<Member::Operation> Member::prepare_launch(const Captured& captured) {
-  wait_until_all_are_launched();
-  static_cast<void>(failure());  // of others, too, whom nobody asks before a launch
-  require_usable();
-  // The longest deadline of its calls is that of a launch.
-  const auto patience = [this](const std::shared_ptr<Operation>& call) {
-    const double seconds = timeout(call->call.get()).count();
-    return seconds > 0 ? seconds : std::numeric_limits<double>::infinity();
-  };
-  const auto last = std::ranges::max_element(*captured.calls, {}, patience);
-  auto launch = std::make_shared<Operation>((*last)->call.get(), events_);
-  launch->launches = captured.calls;
-  const cuda::Stream& compute = cuda::compute_stream(parts_.device);
-  launch->ready.record(compute);
-  cuda::order(stream_, compute);
-  return launch;
-}
-
-void Member::launched(std::shared_ptr<Operation> launch) {
-  launch->done.record(cuda::compute_stream(parts_.device));
-  launch->launched = Clock::now();
-  launch->relied_on = true;
-  const std::lock_guard lock(mutex_);
-  if (failure_) {
-    is_owed_ = true;
-    return failed_.push_back(std::move(launch));
-  }
-  launch->state = Operation::State::kLaunched;
-  in_flight_.push_back(std::move(launch));
   changed_.notify_all();
 }
 
