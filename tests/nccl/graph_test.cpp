@@ -165,19 +165,33 @@ TEST_P(NcclGraphs, AskForNothingWhenTheyAreLaunched) {
 }
 
 TEST_P(NcclGraphs, TakeInWhatNobodyHasWaitedFor) {
+  std::barrier all_have_launched(members());
+  std::atomic<bool> busy = true;
   for_each_seat_of_gpus(
       members(),
-      [](Communicator& communicator) {
+      [&](Communicator& communicator) {
         const Tensor sum = filled(gpu_of(communicator), 1);
+        communicator.all_reduce(sum, ReduceOp::kMax);  // connects, for which NCCL may wait for the GPU
+        synchronize(gpu_of(communicator));
+        const auto compute = [](void* flag) {
+          while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+        };
+        EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu_of(communicator)).handle(), compute, &busy),
+                  cudaSuccess);
+        const Tensor read = filled(gpu_of(communicator), 0);
         Work before = communicator.all_reduce_async(sum, ReduceOp::kSum);
         std::optional<Work> within;
         cuda::Graph graph = cuda::capture(gpu_of(communicator), [&] {
           before.wait();
+          read.copy_from(sum);
           within = communicator.all_reduce_async(sum, ReduceOp::kSum);
         });
         within->wait();
         EXPECT_TRUE(within->done());
         graph.launch();
+        all_have_launched.arrive_and_wait();
+        busy = false;
+        EXPECT_THAT(values(read), Each(communicator.size()));
         EXPECT_THAT(values(sum), Each(communicator.size() * communicator.size()));
       },
       kPatient);
