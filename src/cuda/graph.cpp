@@ -86,7 +86,7 @@ cudaGraph_t record(Capture& capture, const std::function<void()>& step) {
 Graph capture(Device device, const std::function<void()>& step) {
   const std::shared_ptr<Capture> capture = Capture::begin(device);
   const CurrentDevice current(device);
-  cudaGraph_t const graph = record(*capture, step);
+  cudaGraph_t graph = record(*capture, step);
   cudaGraphExec_t executable = nullptr;
   std::exception_ptr error;
   attempt(error, [&] { executable = calls::instantiate(graph); });
