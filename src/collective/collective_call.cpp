@@ -43,6 +43,7 @@ std::string describe(const CallSignature& call) {
   if (has_root(call.kind)) text += fmt::format(", root {}", call.root);
   if (call.layout != 0) text += fmt::format(", layout {:08x}", call.layout & 0xffffffffu);
   if (call.device != DeviceKind::kCpu) text += ", on GPUs";
+  if (call.captured) text += ", in a graph";
   if (urgent) text += ", urgent";
   return text + ")";
 }
@@ -133,6 +134,7 @@ CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
   result.layout = call.layout;
   result.priority = call.priority;
   result.device = call.device;
+  result.captured = call.captured;
   result.op = has_op(call.kind) ? static_cast<std::uint8_t>(call.op) : std::uint8_t{0};
   if (!call.counts.empty()) {
     // Members of an uneven all-gather contribute different amounts, but must agree on the list.

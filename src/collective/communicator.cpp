@@ -54,7 +54,8 @@ CollectiveCall standing_for(const CollectiveCall& call) {
           .add(exact.layout)
           .add(static_cast<std::uint64_t>(exact.kind) << 32 | static_cast<std::uint64_t>(exact.dtype) << 16 |
                exact.op)
-          .add(static_cast<std::uint64_t>(exact.device) << 32 | static_cast<std::uint32_t>(exact.root))
+          .add(static_cast<std::uint64_t>(exact.captured) << 40 |
+               static_cast<std::uint64_t>(exact.device) << 32 | static_cast<std::uint32_t>(exact.root))
           .value();
   barrier.priority = call.priority;
   barrier.timeout_seconds = call.timeout_seconds;

@@ -207,4 +207,26 @@ float elapsed_milliseconds(cudaEvent_t start, cudaEvent_t end) {
   return milliseconds;
 }
 
+void begin_capture(cudaStream_t stream) {
+  COHORT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+}
+
+cudaGraph_t end_capture(cudaStream_t stream) {
+  cudaGraph_t graph = nullptr;
+  COHORT_CUDA(cudaStreamEndCapture(stream, &graph));
+  return graph;
+}
+
+cudaGraphExec_t instantiate(cudaGraph_t graph) {
+  cudaGraphExec_t executable = nullptr;
+  COHORT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  return executable;
+}
+
+void launch_graph(cudaGraphExec_t graph, cudaStream_t stream) { COHORT_CUDA(cudaGraphLaunch(graph, stream)); }
+
+void destroy_graph(cudaGraph_t graph) noexcept { static_cast<void>(cudaGraphDestroy(graph)); }
+
+void destroy_graph(cudaGraphExec_t graph) noexcept { static_cast<void>(cudaGraphExecDestroy(graph)); }
+
 }  // namespace cohort::cuda::calls

@@ -76,4 +76,14 @@ void record(cudaEvent_t event, cudaStream_t stream);
 [[nodiscard]] bool is_done(cudaEvent_t event);
 [[nodiscard]] float elapsed_milliseconds(cudaEvent_t start, cudaEvent_t end);
 
+// ---- graphs ----
+
+/// In the mode that leaves it to the caller which calls any thread makes meanwhile.
+void begin_capture(cudaStream_t stream);
+[[nodiscard]] cudaGraph_t end_capture(cudaStream_t stream);
+[[nodiscard]] cudaGraphExec_t instantiate(cudaGraph_t graph);
+void launch_graph(cudaGraphExec_t graph, cudaStream_t stream);
+void destroy_graph(cudaGraph_t graph) noexcept;
+void destroy_graph(cudaGraphExec_t graph) noexcept;
+
 }  // namespace cohort::cuda::calls

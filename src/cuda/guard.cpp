@@ -8,6 +8,7 @@
 
 #include <cohort/cuda/devices.h>
 
+#include "capture.h"
 #include "host_wait.h"
 
 namespace cohort::cuda {
@@ -49,6 +50,7 @@ GuardScope::~GuardScope() {
 }
 
 void wait_on_host(Device device, const std::function<bool()>& done) {
+  require_not_captured(device, "a wait of the host for the GPU");
   Guards& guards = guards_of(device);
   for (int looks = 0; !done(); ++looks) {
     require_sound(guards);

@@ -7,7 +7,8 @@
 
 namespace cohort::cuda {
 
-/// Returns once `done()` is true. @throws what a guard of the GPU throws.
+/// Returns once `done()` is true. @throws what a guard of the GPU throws; WrongContext while the GPU is
+/// captured.
 void wait_on_host(Device device, const std::function<bool()>& done);
 
 }  // namespace cohort::cuda

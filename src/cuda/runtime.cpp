@@ -13,6 +13,7 @@
 #include <cohort/cuda/devices.h>
 
 #include "calls.h"
+#include "capture.h"
 #include "kernels.h"
 #include "staging_ring.h"
 
@@ -48,6 +49,14 @@ StagingRing& staging_ring(Device device) {
   return *slot.ring;
 }
 
+/// Of a copy between one and the host.
+Device gpu_of(const BlockCopy& copy) { return is_cpu(copy.to_device) ? copy.from_device : copy.to_device; }
+
+/// A graph would copy from and to the same host memory at times when the host uses it for something else.
+void require_copy_now(const BlockCopy& copy) {
+  require_not_captured(gpu_of(copy), "a copy between the host and the GPU");
+}
+
 void copy_within(const BlockCopy& copy) {
   const CurrentDevice current(copy.to_device);
   StreamHandle stream = compute_stream(copy.to_device).handle();
@@ -61,10 +70,9 @@ void copy_within(const BlockCopy& copy) {
     calls::memcpy_async(copy.to, copy.from, copy.width, stream);
   } else if (distance != 0) {
     // Overlapping views of one storage, which CUDA does not copy.
-    void* const aside = calls::malloc_async(copy.width, stream);
-    calls::memcpy_async(aside, copy.from, copy.width, stream);
-    calls::memcpy_async(copy.to, aside, copy.width, stream);
-    calls::free_async(aside, stream);
+    const std::shared_ptr<const Buffer> aside = allocate_from_pool(copy.width, copy.to_device);
+    calls::memcpy_async(aside->data(), copy.from, copy.width, stream);
+    calls::memcpy_async(copy.to, aside->data(), copy.width, stream);
   }
 }
 
@@ -81,6 +89,8 @@ void open_memory(Device owner, Device peer) {
 
 /// On the stream of the target. That of the source goes on when its memory has been read.
 void copy_between(const BlockCopy& copy) {
+  for (const Device device : {copy.from_device, copy.to_device})
+    require_not_captured(device, "a copy between GPUs");
   const Stream& source = compute_stream(copy.from_device);
   const Stream& target = compute_stream(copy.to_device);
   open_memory(copy.from_device, copy.to_device);
@@ -104,14 +114,7 @@ std::string Runtime::identity(Device device) const {
 }
 
 std::shared_ptr<const Buffer> Runtime::allocate(std::size_t bytes, Device device) {
-  const Stream& stream = compute_stream(device);
-  const CurrentDevice current(device);
-  auto* const memory =
-      static_cast<std::byte*>(calls::malloc_async(std::max<std::size_t>(bytes, 1), stream.handle()));
-  return {new Buffer(memory, bytes, device, nullptr), [handle = stream.handle()](const Buffer* buffer) {
-            calls::free_async(buffer->data(), handle);
-            delete buffer;
-          }};
+  return allocate_from_pool(bytes, device);
 }
 
 std::shared_ptr<const Buffer> Runtime::allocate_staging(std::size_t bytes) {
@@ -130,6 +133,7 @@ std::shared_ptr<const Buffer> Runtime::allocate_staging(std::size_t bytes) {
 
 void Runtime::copy(const BlockCopy& copy) {
   if (copy.width == 0 || copy.count == 0) return;
+  if (is_cpu(copy.from_device) || is_cpu(copy.to_device)) require_copy_now(copy);
   if (is_cpu(copy.from_device))
     staging_ring(copy.to_device).upload(copy);
   else if (is_cpu(copy.to_device))
@@ -154,8 +158,8 @@ void Runtime::copy_each(std::span<const Tensor> from, std::span<const Tensor> to
 }
 
 void Runtime::copy_staged(const BlockCopy& copy) {
-  const Device device = is_cpu(copy.to_device) ? copy.from_device : copy.to_device;
-  calls::memcpy_async(copy.to, copy.from, copy.width, compute_stream(device).handle());
+  require_copy_now(copy);
+  calls::memcpy_async(copy.to, copy.from, copy.width, compute_stream(gpu_of(copy)).handle());
 }
 
 void Runtime::fill(const Tensor& tensor, double value) {
@@ -204,6 +208,7 @@ void Runtime::update(const MomentumStep& step, const Tensor& variable, const Ten
 
 void Runtime::update(const AdamStep& step, const Tensor& variable, const Tensor& first_moment,
                      const Tensor& second_moment, const Tensor& gradient) {
+  require_not_captured(variable.device(), "an update by Adam, which depends on the number of the step,");
   launch(variable.device(), ApplyAdam{variable.data(), first_moment.data(), second_moment.data(),
                                       gradient.data(), variable.elements(), variable.dtype(), step});
 }

@@ -12,6 +12,7 @@
 #include <cohort/cuda/devices.h>
 
 #include "calls.h"
+#include "capture.h"
 
 namespace cohort::cuda {
 namespace {
@@ -67,8 +68,11 @@ void Stream::synchronize() const {
 
 void Stream::drain() const noexcept {
   try {
-    const Event& now = mark(device_);
-    now.record(*this);
+    const std::shared_ptr<Capture> capture = Capture::of(device_);
+    const bool is_captured = capture != nullptr && this == &compute_stream(device_);
+    // What is captured does not run; what was queued before does.
+    const Event& now = is_captured ? capture->earlier() : mark(device_);
+    if (!is_captured) now.record(*this);
     while (!now.done()) std::this_thread::yield();
   } catch (const std::exception& error) {
     log::debug("{}: memory is given back after: {}", to_string(device_), error.what());

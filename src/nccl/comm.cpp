@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <cohort/base/error.h>
 #include <cohort/cuda/current_device.h>
@@ -122,10 +123,12 @@ void Comm::finalize(const Deadline& deadline) {
 }
 
 void Comm::abort() noexcept {
-  const std::lock_guard lock(mutex_);
-  if (comm_ == nullptr) return;
-  calls::abort(comm_);
-  comm_ = nullptr;
+  ncclComm_t gone = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    gone = std::exchange(comm_, nullptr);
+  }
+  if (gone != nullptr) calls::abort(gone);
 }
 
 }  // namespace cohort::nccl

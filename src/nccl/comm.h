@@ -56,7 +56,8 @@ class Comm {
   /// Waits until all members are through with what was launched, and gives everything back.
   void finalize(const Deadline& deadline);
 
-  /// Ends what is under way, on this GPU alone. Nothing else may be called afterwards.
+  /// Ends what is under way, on this GPU alone. Nothing else may be called afterwards. Returns only when
+  /// graphs that hold launches have gone.
   void abort() noexcept;
 
  private:

@@ -11,7 +11,9 @@
 #include <cohort/base/log.h>
 #include <cohort/cuda/event.h>
 
+#include "captured.h"
 #include "launch.h"
+#include "operation.h"
 
 namespace cohort::nccl {
 namespace {
@@ -45,30 +47,6 @@ bool moves_something(const CollectiveCall& call) {
 thread_local bool serves_a_member = false;
 
 }  // namespace
-
-struct Member::Operation {
-  enum class State { kQueued, kLaunched, kEnded, kFailed };
-
-  Operation(const CollectiveCall& borrowed, EventPool& pool)
-      : events(pool), call(borrowed), ready(pool.take()), done(pool.take()) {}
-  ~Operation() {
-    events.give_back(std::move(ready));
-    events.give_back(std::move(done));
-  }
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
-
-  EventPool& events;
-  const OwnedCall call;
-  cuda::Event ready;  ///< the computation has come to the call
-  cuda::Event done;
-  std::uint64_t number = 0;
-  Clock::time_point launched;
-  std::optional<Error> error;                ///< once it has failed
-  std::atomic<State> state{State::kQueued};  ///< set with the member's lock
-  std::atomic<bool> dropped{false};          ///< nobody holds its Work
-  bool relied_on = false;                    ///< the computation goes on behind it; with the member's lock
-};
 
 class Member::InFlight final : public Work::State {
  public:
@@ -105,6 +83,7 @@ Member::~Member() {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   tend();
+  if (aborting_.joinable()) aborting_.join();
   if (failure_) return;
   try {
     // Where something is still in flight, NCCL does it.
@@ -151,17 +130,31 @@ bool Member::nothing_is_queued() {
   return queue_.empty();
 }
 
+void Member::require_capturable(const CollectiveCall& call) const {
+  if (!cuda::is_captured(parts_.device) || (!is_message(call) && !is_of_the_host(call))) return;
+  throw WrongContext(
+      "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
+      "call outside",
+      describe(call), to_string(parts_.device));
+}
+
 std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
-  auto operation = std::make_shared<Operation>(call, events_);
+  CollectiveCall own = call;
+  own.captured = cuda::is_captured(parts_.device);
+  auto operation = std::make_shared<Operation>(own, events_);
   if (!is_of_the_host(call)) operation->ready.record(cuda::compute_stream(parts_.device));
   const std::lock_guard lock(mutex_);
   if (failure_) throw_failure();
   if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
-  in_flight_.push_back(operation);
+  if (own.captured)
+    add_captured(operation);
+  else
+    in_flight_.push_back(operation);
   return operation;
 }
 
 void Member::run(const CollectiveCall& call) {
+  require_capturable(call);
   if (is_message(call) || !nothing_is_queued()) return start(call).wait();
   if (is_of_the_host(call)) {
     require_usable();
@@ -173,6 +166,7 @@ void Member::run(const CollectiveCall& call) {
 }
 
 Work Member::start(const CollectiveCall& call) {
+  require_capturable(call);
   require_usable();
   if (is_message(call)) return parts_.messages->start_checked(call);
   std::shared_ptr<Operation> operation = add(call);
@@ -200,6 +194,7 @@ void Member::serve() {
       launch(*operation);
       lock.lock();
       queue_.pop_front();
+      changed_.notify_all();
     }
     lock.unlock();
     tend();
@@ -226,6 +221,12 @@ void Member::run_on_host(const CollectiveCall& call) {
   parts_.control->run_checked(call);
 }
 
+void Member::agree(Operation& operation) {
+  const std::lock_guard lock(on_host_);
+  operation.number = calls_++;
+  parts_.control->agree(operation.call.get());
+}
+
 void Member::launch(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   bool has_ended = true;
@@ -237,11 +238,7 @@ void Member::launch(Operation& operation) {
     if (is_of_the_host(call)) {
       run_on_host(call);
     } else {
-      {
-        const std::lock_guard lock(on_host_);
-        operation.number = calls_++;
-        parts_.control->agree(call);
-      }
+      agree(operation);
       if (moves_something(call)) {
         has_ended = false;
         stream_.wait(operation.ready);
@@ -257,7 +254,9 @@ void Member::launch(Operation& operation) {
   const std::lock_guard lock(mutex_);
   if (operation.state == Operation::State::kFailed) return;
   operation.launched = Clock::now();
-  operation.state = has_ended ? Operation::State::kEnded : Operation::State::kLaunched;
+  operation.state = has_ended       ? Operation::State::kEnded
+                    : call.captured ? Operation::State::kCaptured
+                                    : Operation::State::kLaunched;
   changed_.notify_all();
 }
 
@@ -270,7 +269,11 @@ void Member::wait(Operation& operation) {
     const std::lock_guard lock(mutex_);
     if (operation.error) throw_failure();
     if (operation.state == Operation::State::kEnded) return;
-    operation.relied_on = true;
+    if (operation.state == Operation::State::kLaunched) {
+      operation.relied_on = true;
+      // It is no part of the graph, whose launches come after it.
+      if (cuda::is_captured(parts_.device)) return;
+    }
   }
   cuda::compute_stream(parts_.device).wait(operation.done);
 }
@@ -314,22 +317,25 @@ void Member::look_around() {
     throw_error(error->code(), error->what(), error->origin());
 }
 
-void Member::require_in_time(const Operation& operation) {
+void Member::require_in_time(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   const std::chrono::duration<double> allowed = timeout(call);
   const std::chrono::duration<double> waited = Clock::now() - operation.launched;
   if (allowed.count() <= 0 || waited < allowed) return;
   const bool is_late_itself = !operation.ready.done();
   if (!is_late_itself && waited < allowed + kTimeToOwnUp) return;
+  // Nobody has asked before whether all members have launched the graph. Those who have come here.
+  const bool is_launch = operation.launches != nullptr;
+  if (!is_late_itself && is_launch) agree(operation);
   const std::string name = fmt::format("{} #{}", to_string(call.kind), operation.number);
   const std::string where =
       is_late_itself ? fmt::format("the GPU of {} still computes what was queued before the call", who())
                      : fmt::format(
-                           "all members have called it, and the GPU of {} waits for the "
+                           "all members have {} it, and the GPU of {} waits for the "
                            "others: one of them hangs, or their connection does, or the "
-                           "program starts calls of several communicators in different "
-                           "orders",
-                           who());
+                           "program starts {} in different orders",
+                           is_launch ? "launched" : "called", who(),
+                           is_launch ? "its graphs and calls" : "calls of several communicators");
   throw DeadlineExceeded(
       ErrorOrigin{name, is_late_itself ? rank_ : -1,
                   is_late_itself ? parts_.control->members()[static_cast<std::size_t>(rank_)].host : ""},
@@ -360,14 +366,19 @@ void Member::fail(const Error& error) {
     failure_ = first;
     // Before NCCL lets go of the GPU, so that nobody reads what it leaves there.
     is_owed_ = std::ranges::any_of(in_flight_, [](const auto& operation) { return operation->relied_on; });
-    for (const std::shared_ptr<Operation>& operation : in_flight_) {
+    const auto end = [&](const std::shared_ptr<Operation>& operation) {
       operation->error = first;
       operation->state = Operation::State::kFailed;
       failed_.push_back(operation);
-    }
+    };
+    std::ranges::for_each(in_flight_, end);
     in_flight_.clear();
+    if (const std::shared_ptr<Captured> captured = captured_.lock())
+      std::ranges::for_each(*captured->calls, end);
+    // NCCL's abort waits for graphs, which are their owners'.
+    if (was_captured_) aborting_ = std::thread([this] { parts_.comm->abort(); });
   }
-  parts_.comm->abort();
+  if (!was_captured_) parts_.comm->abort();
   changed_.notify_all();
 }
 
@@ -438,6 +449,12 @@ void Member::exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t ab
 }
 
 std::shared_ptr<const Buffer> Member::allocate(std::size_t bytes) {
+  if (cuda::is_captured(parts_.device)) {
+    throw WrongContext(
+        "memory for collectives cannot be made while a graph is captured on {}; do the step once before its "
+        "capture",
+        to_string(parts_.device));
+  }
   wait_for_all();
   require_usable();
   std::shared_ptr<const Buffer> memory;

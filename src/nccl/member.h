@@ -7,7 +7,10 @@
 // What goes wrong there is found by the member's thread, which looks after everything in flight, and told by
 // the next call, or where the host waits for the GPU.
 //
-// The communicator and each Work co-own it. The first error of any member ends it for all.
+// Calls that are captured are agreed on once, when they are made. Each launch of their graph is then in
+// flight as a call is; whether all members have launched is asked only when it takes too long.
+//
+// The communicator, each Work and each graph co-own it. The first error of any member ends it for all.
 #pragma once
 
 #include <chrono>
@@ -20,6 +23,7 @@
 #include <vector>
 
 #include <cohort/collective/communicator.h>
+#include <cohort/cuda/graph_part.h>
 #include <cohort/cuda/guard.h>
 #include <cohort/cuda/stream.h>
 
@@ -74,26 +78,35 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
  private:
   struct Operation;
   class InFlight;
+  class Captured;
   using Clock = std::chrono::steady_clock;
 
   void require_usable();
   [[noreturn]] void throw_failure();
+  void require_capturable(const CollectiveCall& call) const;
   void run_on_host(const CollectiveCall& call);
+  void agree(Operation& operation);
   /// Whether the calling thread may launch: nothing is queued before its call.
   [[nodiscard]] bool nothing_is_queued();
   [[nodiscard]] std::shared_ptr<Operation> add(const CollectiveCall& call);
+  void add_captured(std::shared_ptr<Operation> operation);
   void launch(Operation& operation);
   void serve();
   /// Looks after what is in flight, in the order of the stream.
   void tend();
   [[nodiscard]] std::shared_ptr<Operation> first_in_flight();
 
+  void wait_until_all_are_launched();
+  void conclude(Captured& captured);
+  [[nodiscard]] std::shared_ptr<Operation> prepare_launch(const Captured& captured);
+  void launched(std::shared_ptr<Operation> launch);
+
   void wait(Operation& operation);
   [[nodiscard]] bool done(Operation& operation);
   /// True once the operation has ended, one way or the other.
   [[nodiscard]] bool poll(Operation& operation);
   void look_around();
-  void require_in_time(const Operation& operation);
+  void require_in_time(Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   void finish(Operation& operation);
   /// Until no call is in flight, however they end.
@@ -121,12 +134,15 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
   std::deque<std::shared_ptr<Operation>> queue_;      ///< not launched yet; the first is being launched
   std::deque<std::shared_ptr<Operation>> in_flight_;  ///< not known to have ended
   std::vector<std::shared_ptr<Operation>> failed_;    ///< whose memory other members may still use
+  std::weak_ptr<Captured> captured_;                  ///< what this member has in the capture that goes on
+  bool was_captured_ = false;                         ///< graphs may hold launches
   std::optional<Error> failure_;
   bool is_owed_ = false;     ///< somebody counts on what has failed, and does not know
   std::uint64_t calls_ = 0;  ///< on `control`
   Clock::time_point looked_;
   bool ending_ = false;
   std::thread thread_;                          ///< started by the first call for the GPU
+  std::thread aborting_;                        ///< NCCL's part of the end, where graphs have to go first
   std::optional<cuda::GuardScope> guards_gpu_;  ///< last, for it calls this
 };
 

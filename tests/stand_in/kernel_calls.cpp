@@ -77,8 +77,7 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 blocks, dim3 threads, vo
   if (blocks.x == 0 || threads.x == 0 || threads.x > 1024) return report(cudaErrorInvalidConfiguration);
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (queue->device() != current_device()) return report(cudaErrorInvalidResourceHandle);
-  queue->add(kernel->second(arguments[0]));
-  return cudaSuccess;
+  return submit(queue, kernel->second(arguments[0]));
 }
 
 }  // extern "C"

@@ -31,14 +31,18 @@ cudaError_t copy_on(cudaStream_t stream, const Rows& rows) {
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
   const bool from_ordinary = !memory().find(rows.from);
+  if (from_ordinary || !memory().find(rows.to)) {
+    if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
+  }
   if (from_ordinary) {
     std::vector<std::byte> staged(rows.width * rows.height);
     copy({staged.data(), rows.width, rows.from, rows.from_pitch, rows.width, rows.height});
-    queue->add([rows, staged = std::move(staged)] {
+    const cudaError_t status = submit(queue, [rows, staged = std::move(staged)] {
       copy({rows.to, rows.to_pitch, staged.data(), rows.width, rows.width, rows.height});
     });
-  } else {
-    queue->add([rows] { copy(rows); });
+    if (status != cudaSuccess) return status;
+  } else if (const cudaError_t status = submit(queue, [rows] { copy(rows); }); status != cudaSuccess) {
+    return status;
   }
   if (!memory().find(rows.to)) queue->run_to(queue->end());
   return cudaSuccess;
@@ -70,11 +74,15 @@ cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
 
 cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   count_call("cudaMalloc");
+  if (const cudaError_t status = require_safe(); status != cudaSuccess) return status;
   return give(pointer, memory().allocate(bytes, current_device()));
 }
 
 cudaError_t cudaFree(void* pointer) {
   count_call("cudaFree");
+  if (const cudaError_t status = require_safe(); status != cudaSuccess) return status;
+  if (const cudaError_t status = require_none_captured(current_device()); status != cudaSuccess)
+    return status;
   run_all(current_device());
   return pointer == nullptr || memory().release(pointer) ? cudaSuccess : report(cudaErrorInvalidValue);
 }
@@ -83,6 +91,7 @@ cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stre
   count_call("cudaMallocAsync");
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
   void* block = memory().allocate(bytes, queue->device());
   if (block == nullptr) {
     // What was released, but late, is memory again.
@@ -96,8 +105,8 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   count_call("cudaFreeAsync");
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (queue == nullptr || !memory().find(pointer)) return report(cudaErrorInvalidValue);
-  queue->add([pointer] { memory().release(pointer); });
-  return cudaSuccess;
+  if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
+  return submit(queue, [pointer] { memory().release(pointer); });
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
@@ -164,10 +173,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
   count_call("cudaMemsetAsync");
-  const std::shared_ptr<LateQueue> queue = queue_of(stream);
-  if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
-  queue->add([=] { std::memset(to, value, bytes); });
-  return cudaSuccess;
+  return submit(queue_of(stream), [=] { std::memset(to, value, bytes); });
 }
 
 }  // extern "C"

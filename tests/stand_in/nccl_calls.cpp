@@ -145,7 +145,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  comm->state->aborted = true;
+  comm->abort();
   delete comm;
   return ncclSuccess;
 }

@@ -10,6 +10,9 @@
 
 #include "nccl_stand_in.h"
 
+// Of the stand-in for CUDA, which is loaded first; see stand_in.h.
+extern "C" bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)(void*));
+
 namespace nccl_stand_in {
 namespace {
 
@@ -36,13 +39,12 @@ Introduction introduce() {
   return own;
 }
 
-/// What runs on a stream.
+/// What runs on a stream, and once more in each launch of a graph.
 struct Kernel {
   std::shared_ptr<State> state;
   Exchange exchange;
-  int fault = 0;
 
-  void run() const {
+  void run(int fault) const {
     if (fault == static_cast<int>(NcclFault::kAsyncError)) {
       const std::lock_guard lock(state->mutex);
       state->last_error = "a fault was injected";
@@ -50,9 +52,14 @@ struct Kernel {
     }
     while (fault != 0 && !state->aborted) std::this_thread::sleep_for(kNap);
     static_cast<void>(exchange.carry_out(*state->arena, state->aborted));
-    --state->running;
   }
 };
+
+/// Takes the fault of the next launch that runs, if there is one.
+int take_launch_fault(const State& state) {
+  return take_fault(state.arena->rank(),
+                    {static_cast<int>(NcclFault::kNeverTakesPart), static_cast<int>(NcclFault::kAsyncError)});
+}
 
 }  // namespace
 
@@ -181,13 +188,41 @@ void ncclComm::launch(Exchange exchange, cudaStream_t stream) {
 }
 
 void ncclComm::put_on_stream(Launch launch) {
-  const int fault = take_fault(state->arena->rank(), {static_cast<int>(NcclFault::kNeverTakesPart),
-                                                      static_cast<int>(NcclFault::kAsyncError)});
+  auto kernel = std::make_unique<Kernel>(Kernel{state, std::move(launch.exchange)});
+  // One that a graph has runs in each launch of it, and the communicator goes after the graph.
+  if (gpu_stand_in_give_to_graph(launch.stream, kernel.get(), [](void* data) {
+        const std::unique_ptr<Kernel> own(static_cast<Kernel*>(data));
+        --own->state->graphs;
+      })) {
+    ++state->graphs;
+    static_cast<void>(cudaLaunchHostFunc(
+        launch.stream,
+        [](void* data) {
+          const auto& own = *static_cast<Kernel*>(data);
+          own.run(take_launch_fault(*own.state));
+        },
+        kernel.release()));
+    return;
+  }
   ++state->running;
-  auto kernel = std::make_unique<Kernel>(Kernel{state, std::move(launch.exchange), fault});
+  struct Started {
+    std::unique_ptr<Kernel> kernel;
+    int fault;
+  };
+  auto started = std::make_unique<Started>(Started{std::move(kernel), take_launch_fault(*state)});
   static_cast<void>(cudaLaunchHostFunc(
-      launch.stream, [](void* data) { std::unique_ptr<Kernel>(static_cast<Kernel*>(data))->run(); },
-      kernel.release()));
+      launch.stream,
+      [](void* data) {
+        const std::unique_ptr<Started> own(static_cast<Started*>(data));
+        own->kernel->run(own->fault);
+        --own->kernel->state->running;
+      },
+      started.release()));
+}
+
+void ncclComm::abort() {
+  state->aborted = true;
+  while (state->graphs > 0) std::this_thread::sleep_for(kNap);
 }
 
 bool ncclComm::is_busy() { return meeting_ || !launches_.empty(); }
@@ -200,7 +235,7 @@ ncclResult_t ncclComm::progress() {
     for (Launch& launch : launches_) put_on_stream(std::move(launch));
     launches_.clear();
   }
-  return finalizing_ && state->running > 0 ? ncclInProgress : ncclSuccess;
+  return finalizing_ && (state->running > 0 || state->graphs > 0) ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t ncclComm::refuse(ncclResult_t result, const std::string& why) {

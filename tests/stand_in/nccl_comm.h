@@ -23,6 +23,7 @@ struct State {
   std::unique_ptr<Arena> arena;
   std::atomic<bool> aborted{false};
   std::atomic<int> running{0};
+  std::atomic<int> graphs{0};                      ///< launches that they hold
   std::atomic<ncclResult_t> failure{ncclSuccess};  ///< for good
 
   std::mutex mutex;
@@ -53,6 +54,8 @@ struct ncclComm {
   /// Under way until it has been asked after, or put on the stream at once by one that blocks.
   void launch(nccl_stand_in::Exchange exchange, cudaStream_t stream);
   void finalize() { finalizing_ = true; }
+  /// Ends what is under way. As NCCL's, it returns only when no graph has launches of it any more.
+  void abort();
 
   /// As ncclCommGetAsyncError; moves on what is under way.
   [[nodiscard]] ncclResult_t progress();

@@ -17,10 +17,15 @@
 
 #include <cuda_runtime_api.h>
 
+#include "capture.h"
 #include "late_queue.h"
 
 // Tests look this up in the running process: how often the function of this name was called.
 extern "C" std::uint64_t gpu_stand_in_calls(const char* function);
+
+// As CUDA's user objects: the graph that captures the stream destroys `data` in its end. False, and nothing
+// is done, when none does.
+extern "C" bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)(void*));
 
 namespace gpu_stand_in {
 
@@ -52,6 +57,7 @@ struct CUevent_st {
   int device = 0;
   std::shared_ptr<gpu_stand_in::LateQueue> queue;  ///< null before the first record
   std::uint64_t place = 0;
+  std::shared_ptr<const gpu_stand_in::CapturedPlace> captured;  ///< instead, when last recorded in a capture
   /// When its stream reached it; null for one that does not keep the time.
   std::shared_ptr<std::atomic<std::chrono::steady_clock::duration>> reached;
 };

@@ -84,32 +84,35 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   count_call("cudaStreamQuery");
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
   return queue->reached(queue->end()) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   count_call("cudaStreamSynchronize");
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
   queue->run_to(queue->end());
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
   count_call("cudaStreamWaitEvent");
+  const std::shared_ptr<LateQueue> waiting = queue_of(stream);
+  if (event->captured != nullptr) return wait_for(waiting, *event->captured);
   if (event->queue == nullptr) return cudaSuccess;
-  queue_of(stream)->add([queue = event->queue, place = event->place] { queue->run_to(place); });
-  return cudaSuccess;
+  if (captured_place(waiting) != nullptr) return refuse_isolation(waiting);
+  return submit(waiting, [queue = event->queue, place = event->place] { queue->run_to(place); });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   count_call("cudaLaunchHostFunc");
-  queue_of(stream)->add([=] { function(data); });
-  return cudaSuccess;
+  return submit(queue_of(stream), [=] { function(data); });
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   count_call("cudaEventCreateWithFlags");
-  *event = new CUevent_st{current_device(), nullptr, 0, nullptr};
+  *event = new CUevent_st{current_device(), nullptr, 0, nullptr, nullptr};
   if ((flags & cudaEventDisableTiming) == 0)
     (*event)->reached = std::make_shared<std::atomic<std::chrono::steady_clock::duration>>();
   return cudaSuccess;
@@ -125,9 +128,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   count_call("cudaEventRecord");
   std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (queue->device() != event->device) return report(cudaErrorInvalidResourceHandle);
-  if (event->reached != nullptr)
-    queue->add(
-        [reached = event->reached] { *reached = std::chrono::steady_clock::now().time_since_epoch(); });
+  const auto note_time = [reached = event->reached] {
+    *reached = std::chrono::steady_clock::now().time_since_epoch();
+  };
+  if (event->reached != nullptr) {
+    if (const cudaError_t status = submit(queue, note_time); status != cudaSuccess) return status;
+  }
+  event->captured = captured_place(queue);
   event->place = queue->end();
   event->queue = std::move(queue);
   return cudaSuccess;
@@ -135,12 +142,15 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   count_call("cudaEventQuery");
+  if (event->captured != nullptr) return refuse_captured(*event->captured);
+  if (const cudaError_t status = require_safe(); status != cudaSuccess) return status;
   return event->queue == nullptr || event->queue->reached(event->place) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   count_call("cudaEventElapsedTime");
   for (auto* const event : {start, end}) {
+    if (event->captured != nullptr) return refuse_captured(*event->captured);
     if (event->queue == nullptr || event->reached == nullptr) return report(cudaErrorInvalidResourceHandle);
     if (!event->queue->reached(event->place)) return report(cudaErrorNotReady);
   }
@@ -151,6 +161,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   count_call("cudaEventSynchronize");
+  if (event->captured != nullptr) return refuse_captured(*event->captured);
+  if (const cudaError_t status = require_safe(); status != cudaSuccess) return status;
   if (event->queue != nullptr) event->queue->run_to(event->place);
   return cudaSuccess;
 }

@@ -70,6 +70,9 @@ struct CollectiveCall {
   /// Where the data lies; members must agree on it.
   DeviceKind device = DeviceKind::kCpu;
 
+  /// Whether it becomes part of a graph instead of running now; members must agree on that, too.
+  bool captured = false;
+
   /// The call that this one stands for in signatures and messages, borrowed from the caller; null: itself.
   const CollectiveCall* stands_for = nullptr;
   [[nodiscard]] const CollectiveCall& as_called() const noexcept {
@@ -115,6 +118,7 @@ struct CallSignature {
   Priority priority = Priority::kNormal;
   std::int32_t root = 0;
   DeviceKind device = DeviceKind::kCpu;
+  bool captured = false;
 
   friend bool operator==(const CallSignature&, const CallSignature&) = default;
 };

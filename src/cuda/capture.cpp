@@ -1,0 +1,114 @@
+#include "capture.h"
+
+#include <algorithm>
+#include <shared_mutex>
+#include <utility>
+
+#include <cohort/base/error.h>
+#include <cohort/cuda/current_device.h>
+#include <cohort/cuda/devices.h>
+
+namespace cohort::cuda {
+namespace {
+
+/// The lock keeps a capture from beginning or ending between a look at it and the call that depends on it.
+struct Slot {
+  std::shared_mutex mutex;
+  std::shared_ptr<Capture> current;
+};
+
+/// Never destroyed: static tensors release their memory late.
+Slot& slot_of(Device device) {
+  static auto& slots = *new std::vector<Slot>(devices().size());
+  require_device(device);
+  return slots[static_cast<std::size_t>(device.index())];
+}
+
+void release(std::byte* memory, Device device) {
+  Slot& slot = slot_of(device);
+  const std::shared_lock lock(slot.mutex);
+  if (slot.current == nullptr) return calls::free_async(memory, compute_stream(device).handle());
+  slot.current->keep(std::shared_ptr<const std::byte>(
+      memory, [memory, device](const std::byte* /*memory*/) { release(memory, device); }));
+}
+
+}  // namespace
+
+Capture::Capture(Device device) : device_(device), memory_stream_(device), earlier_(device) {}
+
+Capture::~Capture() {
+  try {
+    // From here on the compute stream uses the memory, and takes it back.
+    order(memory_stream_, compute_stream(device_));
+  } catch (const Error&) {
+    // A device that has failed uses nothing any more.
+  }
+}
+
+std::shared_ptr<Capture> Capture::begin(Device device) {
+  Slot& slot = slot_of(device);
+  const Stream& stream = compute_stream(device);
+  auto capture = std::make_shared<Capture>(device);
+  const std::unique_lock lock(slot.mutex);
+  if (slot.current != nullptr)
+    throw WrongContext("a graph is being captured on {} already", to_string(device));
+  capture->earlier_.record(stream);
+  calls::begin_capture(stream.handle());
+  slot.current = capture;
+  return capture;
+}
+
+std::shared_ptr<Capture> Capture::of(Device device) {
+  Slot& slot = slot_of(device);
+  const std::shared_lock lock(slot.mutex);
+  return slot.current;
+}
+
+void Capture::add(std::shared_ptr<GraphPart> part) {
+  const std::lock_guard lock(mutex_);
+  parts_.push_back(std::move(part));
+}
+
+void Capture::keep(std::shared_ptr<const void> memory) {
+  const std::lock_guard lock(mutex_);
+  memory_.push_back(std::move(memory));
+}
+
+cudaGraph_t Capture::end() {
+  Slot& slot = slot_of(device_);
+  const std::unique_lock lock(slot.mutex);
+  slot.current = nullptr;
+  return calls::end_capture(compute_stream(device_).handle());
+}
+
+std::shared_ptr<const Buffer> allocate_from_pool(std::size_t bytes, Device device) {
+  const std::shared_ptr<Capture> capture = Capture::of(device);
+  const Stream& stream = capture == nullptr ? compute_stream(device) : capture->memory_stream();
+  const CurrentDevice current(device);
+  auto* const memory =
+      static_cast<std::byte*>(calls::malloc_async(std::max<std::size_t>(bytes, 1), stream.handle()));
+  std::shared_ptr<const Buffer> buffer(new Buffer(memory, bytes, device, nullptr), [](const Buffer* gone) {
+    release(gone->data(), gone->device());
+    delete gone;
+  });
+  if (capture != nullptr) capture->keep(buffer);
+  return buffer;
+}
+
+bool is_captured(Device device) { return Capture::of(device) != nullptr; }
+
+void take_part(Device device, std::shared_ptr<GraphPart> part) {
+  const std::shared_ptr<Capture> capture = Capture::of(device);
+  COHORT_CHECK(capture != nullptr);
+  capture->add(std::move(part));
+}
+
+void require_not_captured(Device device, std::string_view what) {
+  if (!is_captured(device)) return;
+  throw WrongContext(
+      "{} is not possible while a graph is captured on {}: the graph holds what the GPU does by itself, and "
+      "nothing of it runs yet; do it before the capture, or after a launch",
+      what, to_string(device));
+}
+
+}  // namespace cohort::cuda

@@ -1,0 +1,73 @@
+#include "captured.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "operation.h"
+
+namespace cohort::nccl {
+
+/// The lock is held.
+void Member::add_captured(std::shared_ptr<Operation> operation) {
+  was_captured_ = true;
+  std::shared_ptr<Captured> captured = captured_.lock();
+  if (captured == nullptr) {
+    captured = std::make_shared<Captured>(shared_from_this());
+    cuda::take_part(parts_.device, captured);
+    captured_ = captured;
+  }
+  captured->calls->push_back(std::move(operation));
+}
+
+/// What this thread has started, and others launch.
+void Member::wait_until_all_are_launched() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return queue_.empty(); });
+}
+
+void Member::conclude(Captured& captured) {
+  wait_until_all_are_launched();
+  const std::lock_guard lock(mutex_);
+  captured_.reset();
+  if (failure_) throw_failure();
+  for (const std::shared_ptr<Operation>& call : *captured.calls) {
+    if (call->state != Operation::State::kCaptured) continue;
+    // Also for calls whose Works nobody has waited for.
+    cuda::compute_stream(parts_.device).wait(call->done);
+    call->state = Operation::State::kEnded;
+  }
+}
+
+std::shared_ptr<Member::Operation> Member::prepare_launch(const Captured& captured) {
+  wait_until_all_are_launched();
+  static_cast<void>(failure());  // of others, too, whom nobody asks before a launch
+  require_usable();
+  // The longest deadline of its calls is that of a launch.
+  const auto patience = [this](const std::shared_ptr<Operation>& call) {
+    const double seconds = timeout(call->call.get()).count();
+    return seconds > 0 ? seconds : std::numeric_limits<double>::infinity();
+  };
+  const auto last = std::ranges::max_element(*captured.calls, {}, patience);
+  auto launch = std::make_shared<Operation>((*last)->call.get(), events_);
+  launch->launches = captured.calls;
+  const cuda::Stream& compute = cuda::compute_stream(parts_.device);
+  launch->ready.record(compute);
+  cuda::order(stream_, compute);
+  return launch;
+}
+
+void Member::launched(std::shared_ptr<Operation> launch) {
+  launch->done.record(cuda::compute_stream(parts_.device));
+  launch->launched = Clock::now();
+  launch->relied_on = true;
+  const std::lock_guard lock(mutex_);
+  if (failure_) {
+    is_owed_ = true;
+    return failed_.push_back(std::move(launch));
+  }
+  launch->state = Operation::State::kLaunched;
+  in_flight_.push_back(std::move(launch));
+  changed_.notify_all();
+}
+
+}  // namespace cohort::nccl

@@ -1,0 +1,44 @@
+// Capture of streams into graphs. What is put on a stream that is captured becomes a node of the graph,
+// after those before it on that stream and those that it was told to wait for. A launch runs all nodes as
+// one task of its stream, in an order that the graph allows: that of the calls in one launch, and as far
+// from it as can be in the next, so that an order that nobody asked for shows.
+//
+// As in CUDA, what a capture cannot hold is refused, and makes it worthless. Memory from the pool is
+// refused as well: this graph has no nodes for it.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <cuda_runtime_api.h>
+
+#include "late_queue.h"
+
+namespace gpu_stand_in {
+
+class Capture;
+
+/// The end of a stream in a capture, as an event remembers it.
+struct CapturedPlace;
+
+/// Puts a task on a stream: to run late, or into the graph that captures it.
+cudaError_t submit(const std::shared_ptr<LateQueue>& queue, std::function<void()> task);
+
+/// For calls that make the host wait for the stream, or ask how far it is, and others that a graph cannot
+/// hold.
+cudaError_t require_not_captured(const std::shared_ptr<LateQueue>& queue);
+/// The same for all streams of a device.
+cudaError_t require_none_captured(int device);
+/// For calls that a thread must not make while it, or any other, captures in a mode that forbids them.
+cudaError_t require_safe();
+
+/// The place to remember; null when the stream is not captured.
+[[nodiscard]] std::shared_ptr<const CapturedPlace> captured_place(const std::shared_ptr<LateQueue>& queue);
+/// Makes the stream wait, which takes it into the capture.
+cudaError_t wait_for(const std::shared_ptr<LateQueue>& queue, const CapturedPlace& place);
+/// For a captured stream that is to wait for what is no part of its capture.
+cudaError_t refuse_isolation(const std::shared_ptr<LateQueue>& queue);
+/// For calls about an event that stands for a place in a capture.
+cudaError_t refuse_captured(const CapturedPlace& place);
+
+}  // namespace gpu_stand_in
