@@ -21,7 +21,7 @@ std::int64_t stride_of(const TensorSpec& spec) {
 
 GradientBuckets::GradientBuckets(Communicator& communicator, std::span<const TensorSpec> gradients,
                                  const GradientBucketsOptions& options)
-    : communicator_(communicator), op_(options.op), gradients_(gradients.size()) {
+    : communicator_(communicator), op_(options.op), device_(options.device), gradients_(gradients.size()) {
   for (std::size_t index = 0; index < gradients.size(); ++index) {
     gradients_[index].spec = gradients[index];
     require_legal(op_, gradients[index].dtype);
@@ -41,7 +41,7 @@ void GradientBuckets::make_memory(Bucket& bucket) {
   std::int64_t elements = 0;
   for (const std::size_t index : bucket.gradients) elements += stride_of(gradients_[index].spec);
   // Zeros, because what lies between the gradients is reduced with them.
-  bucket.memory = Tensor::zeros({elements}, gradients_[bucket.gradients.front()].spec.dtype);
+  bucket.memory = Tensor::zeros({elements}, gradients_[bucket.gradients.front()].spec.dtype, device_);
   std::int64_t begin = 0;
   for (const std::size_t index : bucket.gradients) {
     Gradient& gradient = gradients_[index];

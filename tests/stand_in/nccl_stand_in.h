@@ -4,6 +4,7 @@
 // notices what, and nothing about NCCL itself. COHORT_NCCL_LIBRARY names it; it is never installed.
 //
 //   NCCL_STAND_IN_VERSION   the NCCL_VERSION_CODE that it claims; unset: that of its header
+//   NCCL_STAND_IN_LOST      a rank whose launches reach nobody, on communicators that block
 #pragma once
 
 // What goes wrong next, once, for a rank of this process. Tests look the function up in the library.

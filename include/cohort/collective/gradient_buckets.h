@@ -33,6 +33,7 @@ struct GradientBucketsOptions {
   std::size_t bytes_per_bucket = 0;  ///< as in make_buckets; 0 chooses by cost
   ReduceOp op = ReduceOp::kSum;      ///< usually kSum or kMean
   CommunicationCost cost = {};
+  Device device = {};  ///< of the buckets' memory
 };
 
 class GradientBuckets {
@@ -92,6 +93,7 @@ class GradientBuckets {
 
   Communicator& communicator_;
   ReduceOp op_;
+  Device device_;
   std::vector<Gradient> gradients_;
   std::vector<Bucket> buckets_;
   std::size_t next_bucket_ = 0;  ///< buckets before it have started in this step
