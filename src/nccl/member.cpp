@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
+#include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 #include <cohort/cuda/event.h>
 
@@ -31,9 +32,14 @@ bool is_message(const CollectiveCall& call) {
   return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive;
 }
 
+/// A replica that owns several GPUs is a member with the first of them; NCCL takes what is on that one.
+bool is_elsewhere(const CollectiveCall& call, Device own) {
+  return call.device.kind() == DeviceKind::kCuda && call.device != own;
+}
+
 /// Whether the call itself is the host's, and not only the agreement on it.
-bool is_of_the_host(const CollectiveCall& call) {
-  return call.device == DeviceKind::kCpu || !can_carry(call);
+bool is_of_the_host(const CollectiveCall& call, Device own) {
+  return call.device.kind() == DeviceKind::kCpu || is_elsewhere(call, own) || !can_carry(call);
 }
 
 bool moves_something(const CollectiveCall& call) {
@@ -149,7 +155,7 @@ bool Member::nothing_is_queued() {
 
 std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
   auto operation = std::make_shared<Operation>(call, events_);
-  if (!is_of_the_host(call)) operation->ready.record(cuda::compute_stream(parts_.device));
+  if (!is_of_the_host(call, parts_.device)) operation->ready.record(cuda::compute_stream(parts_.device));
   const std::lock_guard lock(mutex_);
   if (failure_) throw_failure();
   if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
@@ -159,7 +165,7 @@ std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
 
 void Member::run(const CollectiveCall& call) {
   if (is_message(call) || !nothing_is_queued()) return start(call).wait();
-  if (is_of_the_host(call)) {
+  if (is_of_the_host(call, parts_.device)) {
     require_usable();
     return run_on_host(call);
   }
@@ -219,7 +225,10 @@ void Member::tend() {
 void Member::run_on_host(const CollectiveCall& call) {
   const std::lock_guard lock(on_host_);
   ++calls_;
-  parts_.control->run_checked(call);
+  CollectiveCall exact = call;
+  // So that members whose tensors take different ways notice.
+  if (is_elsewhere(call, parts_.device)) exact.layout = Fingerprint().add(call.layout).add(1).value();
+  parts_.control->run_checked(exact);
 }
 
 void Member::launch(Operation& operation) {
@@ -230,7 +239,7 @@ void Member::launch(Operation& operation) {
     if (operation.state == Operation::State::kFailed) return;
   }
   try {
-    if (is_of_the_host(call)) {
+    if (is_of_the_host(call, parts_.device)) {
       run_on_host(call);
     } else {
       {

@@ -17,6 +17,7 @@
 #include <cohort/collective/communication_options.h>
 #include <cohort/collective/reduce_op.h>
 #include <cohort/device/allocator.h>
+#include <cohort/device/device.h>
 
 namespace cohort {
 
@@ -67,8 +68,8 @@ struct CollectiveCall {
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
   std::byte* output = nullptr;       ///< null where this member gets no result
 
-  /// Where the data lies; members must agree on it.
-  DeviceKind device = DeviceKind::kCpu;
+  /// Where the data lies; members must agree on its kind.
+  Device device = {};
 
   /// The call that this one stands for in signatures and messages, borrowed from the caller; null: itself.
   const CollectiveCall* stands_for = nullptr;
