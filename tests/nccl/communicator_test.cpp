@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
+#include <cohort/collective/gradient_buckets.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/stream.h>
 #include <cohort/device/device_runtime.h>
@@ -33,6 +34,24 @@ TEST_P(NcclCommunicators, WorkAtEverySize) { for_each_gpu_member(GetParam(), che
 TEST_P(NcclCommunicators, PassMessages) { for_each_gpu_member(GetParam(), check_messages); }
 TEST_P(NcclCommunicators, KeepManyInFlight) { for_each_gpu_member(GetParam(), check_async); }
 TEST_P(NcclCommunicators, ReducePackedTensors) { for_each_gpu_member(GetParam(), check_packed); }
+TEST_P(NcclCommunicators, ReduceBucketsWhereTheyAre) {
+  for_each_seat_of_gpus(GetParam(), [](Communicator& communicator) {
+    const Device gpu(DeviceKind::kCuda, communicator.rank());
+    const TensorSpec specs[] = {{Shape{3}, DType::kFloat32}, {Shape{5}, DType::kFloat32}};
+    GradientBuckets buckets(communicator, specs);
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      EXPECT_EQ(buckets.tensor(i).device(), gpu);
+      buckets.tensor(i).fill(static_cast<double>(i + 1));
+      buckets.ready(i);
+    }
+    buckets.wait();
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      EXPECT_THAT(
+          buckets.result(i).on_host().span<float>(),
+          ::testing::Each(static_cast<float>((i + 1) * static_cast<std::size_t>(communicator.size()))));
+    }
+  });
+}
 TEST_P(NcclCommunicators, RefuseWrongArguments) { for_each_gpu_member(GetParam(), check_arguments); }
 TEST_P(NcclCommunicators, NameTheOddMember) { for_each_gpu_member(GetParam(), check_mismatch); }
 TEST_P(NcclCommunicators, NameTheMissingMember) {
