@@ -95,7 +95,7 @@ LeafList ReplicaContext::reduce_leaves(ReduceOp op, const LeafList& leaves, std:
           "all_reduce: one replica asks for the {}, another for the {}; all must call it alike",
           to_string(op), to_string(other));
     }
-    StructureReduction reduction{Contributions::kPerReplica,
+    StructureReduction reduction{std::vector(leaves.size(), Contributions::kPerReplica),
                                  {values.components().begin(), values.components().end()},
                                  {structures.components().begin(), structures.components().end()},
                                  extended_.destinations()};
@@ -110,7 +110,8 @@ void ReplicaContext::all_reduce_in_place(SumOrMean op, std::span<const Tensor> t
   made_or_told([&] {
     if (!extended_.has_own_cross_device_ops())
       return extended_.all_reduce_in_place(local_replica_, op, tensors, options);
-    const LeafList sums = reduce_leaves(op, {tensors.begin(), tensors.end()}, 0, options);
+    const LeafList leaves(tensors.begin(), tensors.end());
+    const LeafList sums = reduce_leaves(op, leaves, structure_fingerprint(leaves), options);
     for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].copy_from(std::get<Tensor>(sums[i]));
   });
 }

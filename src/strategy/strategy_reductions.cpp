@@ -1,4 +1,5 @@
 // The reductions of StrategyExtended: which values count how often, and who adds them up.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -16,8 +17,9 @@
 namespace cohort {
 namespace {
 
-/// Leaf `leaf` of every component.
+/// Leaf `leaf` of every component; of a plain one, beside others that are not, the only value.
 Components components_of_leaf(const StructureReduction& value, std::size_t leaf) {
+  if (value.contributions[leaf] == Contributions::kPlain) return {value.components.front()[leaf]};
   Components components;
   components.reserve(value.components.size());
   for (const LeafList& leaves : value.components) components.push_back(leaves[leaf]);
@@ -54,6 +56,11 @@ std::vector<Tensor> concatenated_leaves(const StructureReduction& value, int axi
   return results;
 }
 
+/// Whether nothing of a value is reduced, leaf by leaf: then its components are the result, where they are.
+bool is_kept(const std::vector<bool>& reduced) {
+  return !reduced.empty() && std::ranges::find(reduced, true) == reduced.end();
+}
+
 }  // namespace
 
 Contributions detail::contributions_of(const Variable& variable) {
@@ -72,7 +79,9 @@ std::string StrategyExtended::replica_name(std::size_t local_replica) const {
 void StrategyExtended::require_own(const StructureReduction& value) const {
   const std::size_t components = value.components.size();
   if (components == 0) throw InvalidArgument("a value without components has nothing to reduce or gather");
-  if (value.contributions == Contributions::kPerReplica && static_cast<int>(components) != local_replicas()) {
+  const bool of_replicas =
+      std::ranges::find(value.contributions, Contributions::kPerReplica) != value.contributions.end();
+  if (of_replicas && static_cast<int>(components) != local_replicas()) {
     throw InvalidArgument(
         "a PerReplica value of {} components was given to {}, which has {} local replicas; it belongs to "
         "another strategy",
@@ -89,15 +98,14 @@ void StrategyExtended::require_one_form(const StructureReduction& value) const {
   }
 }
 
-void StrategyExtended::require_alike_leaves(const StructureReduction& value) const {
-  for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf)
-    require_alike(components_of_leaf(value, leaf), [this](std::size_t i) { return replica_name(i); });
+void StrategyExtended::require_alike_leaf(const StructureReduction& value, std::size_t leaf) const {
+  require_alike(components_of_leaf(value, leaf), [this](std::size_t i) { return replica_name(i); });
 }
 
-/// Whether `value` goes to the cross-device operations; otherwise it is the result as it is.
-bool StrategyExtended::contributes(ReduceOp op, const StructureReduction& value) const {
-  const bool plain = value.contributions == Contributions::kPlain;
-  const bool mirrored = value.contributions == Contributions::kMirrored;
+/// Whether such a leaf goes to the cross-device operations; otherwise it is the result as it is.
+bool StrategyExtended::contributes(ReduceOp op, Contributions leaf) const {
+  const bool plain = leaf == Contributions::kPlain;
+  const bool mirrored = leaf == Contributions::kMirrored;
   if (!plain && !mirrored) return true;
   if (plain && (num_replicas_in_sync() == 1 || workers() > 1)) return true;
   if (mirrored && variable_placement() == VariablePlacement::kSingleCopy) return true;
@@ -108,38 +116,39 @@ bool StrategyExtended::contributes(ReduceOp op, const StructureReduction& value)
       layout_.name, num_replicas_in_sync());
 }
 
-/// Whether a value that can be reduced goes to the cross-device operations.
-bool StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& value) const {
+/// Which leaves of a value that can be reduced go to the cross-device operations.
+std::vector<bool> StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& value) const {
   require_own(value);
-  const bool reduced = contributes(op, value);
+  std::vector<bool> reduced;
+  reduced.reserve(value.contributions.size());
+  for (const Contributions leaf : value.contributions) reduced.push_back(contributes(op, leaf));
   require_one_form(value);
-  if (!reduced) return false;
-  require_alike_leaves(value);
-  // The operations check for themselves, which is soon enough where no other worker waits.
-  if (workers() == 1) return true;
-  for (const LeafList& leaves : value.components) {
-    for (const TensorOrSlices& leaf : leaves) require_defined(op, leaf);
+  for (std::size_t leaf = 0; leaf < reduced.size(); ++leaf) {
+    if (!reduced[leaf]) continue;
+    require_alike_leaf(value, leaf);
+    // The operations check for themselves, which is soon enough where no other worker waits.
+    if (workers() == 1) continue;
+    for (const LeafList& leaves : value.components) require_defined(op, leaves[leaf]);
   }
-  return true;
+  return reduced;
 }
 
 std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
                                                             std::span<const StructureReduction> values,
                                                             const CommunicationOptions& options) {
-  const std::vector<bool> reduced = prepared_or_told([&] {
+  const std::vector<std::vector<bool>> reduced = prepared_or_told([&] {
     options.validate();
-    std::vector<bool> contributing;
-    contributing.reserve(values.size());
-    for (const StructureReduction& value : values) contributing.push_back(require_reducible(op, value));
-    return contributing;
+    std::vector<std::vector<bool>> of_values;
+    of_values.reserve(values.size());
+    for (const StructureReduction& value : values) of_values.push_back(require_reducible(op, value));
+    return of_values;
   });
   std::vector<ReduceRequest> requests;
   Fingerprint structures;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!reduced[i]) continue;
-    structures.add(values[i].fingerprints.front());
-    for (std::size_t leaf = 0; leaf < values[i].components.front().size(); ++leaf)
-      requests.push_back({components_of_leaf(values[i], leaf), values[i].destinations});
+    if (!is_kept(reduced[i])) structures.add(values[i].fingerprints.front());
+    for (std::size_t leaf = 0; leaf < reduced[i].size(); ++leaf)
+      if (reduced[i][leaf]) requests.push_back({components_of_leaf(values[i], leaf), values[i].destinations});
   }
 
   // Among threads of one process nobody can differ, and threads outside any scope share the default strategy.
@@ -151,16 +160,20 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
   if (turn) turn->end();
 
   std::vector<std::vector<LeafList>> results;
-  std::span<const Components> next = leaves;
+  auto next = leaves.begin();
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!reduced[i]) {
+    if (is_kept(reduced[i])) {
       results.emplace_back();
       for (const LeafList& component : values[i].components) results.back().push_back(copies_of(component));
       continue;
     }
-    const std::size_t count = values[i].components.front().size();
-    results.push_back(by_destination(next.first(count), values[i].destinations.devices().size()));
-    next = next.subspan(count);
+    std::vector<Components> of_value;
+    of_value.reserve(reduced[i].size());
+    for (std::size_t leaf = 0; leaf < reduced[i].size(); ++leaf)
+      of_value.push_back(reduced[i][leaf] ? *next++
+                                          : cross_device_ops_->broadcast(values[i].components.front()[leaf],
+                                                                         values[i].destinations));
+    results.push_back(by_destination(of_value, values[i].destinations.devices().size()));
   }
   return results;
 }
@@ -201,7 +214,8 @@ StructureReduction StrategyExtended::summed_along(ReduceOp op, std::span<const T
   const DType dtype = values.front().dtype();
   require_legal(ReduceOp::kSum, dtype);
   const Tensor& first = values.front();
-  StructureReduction partial{Contributions::kPerReplica, {}, {}, Device()};
+  StructureReduction partial{
+      std::vector(op == ReduceOp::kSum ? 1U : 2U, Contributions::kPerReplica), {}, {}, Device()};
   Shape sum_shape;
   for (std::size_t replica = 0; replica < values.size(); ++replica) {
     const Tensor& value = values[replica];

@@ -55,7 +55,7 @@ IndexedSlices StrategyExtended::aggregate_rows(VariableAggregation aggregation, 
 Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,
                                               std::span<const Tensor> components) {
   if (aggregation == VariableAggregation::kOnlyFirstReplica) return from_chief(components.front(), 0).clone();
-  StructureReduction by_replica{Contributions::kPerReplica, {}, {}, Device()};
+  StructureReduction by_replica{{Contributions::kPerReplica}, {}, {}, Device()};
   for (const Tensor& component : components) {
     by_replica.components.push_back({component});
     by_replica.fingerprints.push_back(structure_fingerprint(component));
@@ -69,7 +69,7 @@ void StrategyExtended::adopt(const std::shared_ptr<VariableState>& variable) {
 }
 
 VariableCreatorScope StrategyExtended::colocate_vars_with(const Variable& variable) const {
-  if (!is_default() && (current_mode().strategy != this || current_mode().kind == ContextKind::kReplica)) {
+  if (!is_default() && current_mode().strategy != this) {
     throw WrongContext("colocate_vars_with of {} outside its scope; open scope() first", strategy_name());
   }
   if (!is_default() && !variable_created_in_scope(variable)) {
@@ -90,7 +90,9 @@ std::optional<Variable> StrategyExtended::value_container(const Tensor& componen
   for (const auto& known : variables_) {
     const std::shared_ptr<VariableState> variable = known.lock();
     if (variable == nullptr) continue;
-    const auto is_it = [&](const Tensor& own) { return own.buffer() == component.buffer(); };
+    const auto is_it = [&](const Tensor& own) {
+      return own.buffer() == component.buffer() && own.shape() == component.shape();  // and no part of it
+    };
     if (std::ranges::any_of(variable->components(), is_it)) return Variable(variable);
   }
   return std::nullopt;

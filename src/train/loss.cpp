@@ -1,50 +1,65 @@
 #include <cohort/train/loss.h>
 
+#include <algorithm>
+
 #include <cohort/strategy/strategy.h>
 
 namespace cohort {
 namespace {
 
-std::int64_t global_batch_size(const Tensor& losses, const ReplicaContext& replica,
-                               const AverageLossOptions& options) {
-  const auto examples = static_cast<std::int64_t>(losses.elements());
-  const std::int64_t size = options.global_batch_size.value_or(examples * replica.num_replicas_in_sync());
-  if (size > 0) return size;
-  throw InvalidArgument("compute_average_loss: the global batch has {} examples; pass global_batch_size",
-                        size);
+std::int64_t global_batch_size(const Tensor& losses, const AverageLossOptions& options) {
+  if (options.global_batch_size) {
+    if (*options.global_batch_size >= 0) return *options.global_batch_size;
+    throw InvalidArgument("compute_average_loss: global_batch_size is {}; give the number of examples",
+                          *options.global_batch_size);
+  }
+  const ReplicaContext* replica = get_replica_context();
+  if (replica == nullptr) {
+    throw WrongContext(
+        "compute_average_loss was called in cross-replica context, where no replica's examples are counted; "
+        "call it inside the function given to run(), or pass global_batch_size");
+  }
+  return static_cast<std::int64_t>(losses.elements()) * replica->num_replicas_in_sync();
+}
+
+/// How many losses, one after the other, share a weight.
+std::size_t losses_per_weight(const Tensor& losses, const Tensor& weights) {
+  if (weights.elements() == 1) return losses.elements();
+  const auto of_losses = losses.shape().extents();
+  auto of_weights = weights.shape().extents();
+  while (!of_weights.empty() && of_weights.back() == 1) of_weights = of_weights.first(of_weights.size() - 1);
+  const bool leads = of_weights.size() <= of_losses.size() &&
+                     std::ranges::equal(of_weights, of_losses.first(of_weights.size()));
+  if (!leads) {
+    throw InvalidArgument(
+        "compute_average_loss: {} has the weights {}; give one for each loss, one for each row of losses, or "
+        "one for all",
+        describe(losses), describe(weights));
+  }
+  return weights.elements() == 0 ? 1 : losses.elements() / weights.elements();
 }
 
 double weighted_sum(const Tensor& losses, const std::optional<Tensor>& weights) {
   const Tensor wide = losses.on_host().cast(DType::kFloat64);
   const Tensor wide_weights = weights ? weights->on_host().cast(DType::kFloat64) : Tensor::scalar(1.0);
-  const bool one_for_all = wide_weights.elements() == 1;
-  if (!one_for_all && wide_weights.shape() != losses.shape()) {
-    throw InvalidArgument(
-        "compute_average_loss: {} has the weights {}; give one for each loss, or one for all",
-        describe(losses), describe(*weights));
-  }
+  const std::size_t together = losses_per_weight(losses, weights ? *weights : wide_weights);
   const std::span<const double> values = wide.span<double>();
   const std::span<const double> factors = wide_weights.span<double>();
   double sum = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) sum += values[i] * factors[one_for_all ? 0 : i];
+  for (std::size_t i = 0; i < values.size(); ++i) sum += values[i] * factors[i / together];
   return sum;
 }
 
 }  // namespace
 
 Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOptions& options) {
-  const ReplicaContext* replica = get_replica_context();
-  if (replica == nullptr) {
-    throw WrongContext(
-        "compute_average_loss was called in cross-replica context; call it inside the function given to "
-        "run()");
-  }
   if (!is_floating(per_example_loss.dtype())) {
     throw InvalidArgument("compute_average_loss: losses are floating, not {}", describe(per_example_loss));
   }
-  const auto size = static_cast<double>(global_batch_size(per_example_loss, *replica, options));
-  return Tensor::scalar(weighted_sum(per_example_loss, options.sample_weight) / size)
-      .cast(per_example_loss.dtype());
+  const auto size = static_cast<double>(global_batch_size(per_example_loss, options));
+  const double sum = weighted_sum(per_example_loss, options.sample_weight);
+  // A replica may have no examples, at the end of the data: its part of the loss is nothing.
+  return Tensor::scalar(size == 0 ? 0 : sum / size).cast(per_example_loss.dtype());
 }
 
 }  // namespace cohort

@@ -13,8 +13,7 @@ void require_fit(const Variable& variable, const Tensor& value, double decay) {
       variable.aggregation() == VariableAggregation::kSum) {
     throw InvalidArgument(
         "moving average of variable '{}': the sum of its replicas' parts is read, which is no average; give "
-        "it "
-        "the aggregation mean",
+        "it the aggregation mean",
         variable.name());
   }
   if (is_floating(variable.dtype()) && value.shape() == variable.shape()) return;
@@ -42,10 +41,17 @@ void assign_moving_average(const Variable& variable, const Tensor& value, double
   const auto follow = [decay](const Variable& followed, const Tensor& mean) {
     followed.assign(averaged(followed.read(), mean, decay));
   };
-  if (current_mode().kind != ContextKind::kReplica) return follow(variable, value);
-  // An assignment would aggregate once more; an update changes the component alone.
-  const ReplicaContext& replica = *get_replica_context();
-  replica.strategy().extended().update(variable, follow, replica.all_reduce(ReduceOp::kMean, value));
+  const ContextKind context = current_mode().kind;
+  // An assignment would aggregate once more, and a read outside replicas, too; an update sees the component
+  // alone.
+  if (context == ContextKind::kReplica) {
+    const ReplicaContext& replica = *get_replica_context();
+    replica.strategy().extended().update(variable, follow, replica.all_reduce(ReduceOp::kMean, value));
+  } else if (context == ContextKind::kCrossReplica && variable.state()->owner() != nullptr) {
+    get_strategy().extended().update(variable, follow, value);
+  } else {
+    follow(variable, value);
+  }
 }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/fingerprint.h>
 #include <cohort/strategy/strategy.h>
 
 namespace cohort {
@@ -22,13 +23,49 @@ void require_fitting(const GradientAndVariable& pair) {
   }
 }
 
-/// Makes the gradients what the variables are updated with.
-void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients,
+/// What tells these variables, in their order, from others, on all workers.
+std::uint64_t fingerprint_of_variables(const std::vector<GradientAndVariable>& gradients) {
+  Fingerprint fingerprint;
+  for (const GradientAndVariable& pair : gradients) fingerprint.add(pair.variable.state()->number());
+  return fingerprint.value();
+}
+
+void require_same_variables(const Strategy& strategy, const PerReplica<std::uint64_t>& of_replicas) {
+  const int first = strategy.extended().first_replica_id();
+  for (std::size_t i = 1; i < of_replicas.size(); ++i) {
+    if (of_replicas[i] == of_replicas[0]) continue;
+    throw InvalidArgument(
+        "apply_gradients: replica {} passes other variables than replica {}, or in another order; all must "
+        "pass the same",
+        first + static_cast<int>(i), first);
+  }
+}
+
+void sum(const ReplicaContext& replica, std::vector<Tensor>& gradients, GradientAggregation aggregation) {
+  if (aggregation == GradientAggregation::kSum)
+    gradients = replica.all_reduce(ReduceOp::kSum, gradients);
+  else
+    replica.all_reduce_in_place(ReduceOp::kSum, gradients);
+}
+
+/// Makes the gradients what the variables are updated with. Gradients of one shape would be summed whichever
+/// variables they are of, so the replicas agree on those as well.
+void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients, std::uint64_t variables,
                GradientAggregation aggregation) {
-  switch (aggregation) {
-    case GradientAggregation::kSum: gradients = replica.all_reduce(ReduceOp::kSum, gradients); break;
-    case GradientAggregation::kSumInPlace: replica.all_reduce_in_place(ReduceOp::kSum, gradients); break;
-    case GradientAggregation::kNone: break;
+  if (replica.num_replicas_in_sync() == 1) return sum(replica, gradients, aggregation);
+  if (replica.strategy().extended().has_own_cross_device_ops()) {  // for those, replicas meet anyway
+    replica.merge_call(require_same_variables, variables);
+    return sum(replica, gradients, aggregation);
+  }
+  try {
+    const CommunicationScope scope(replica.communicator(), {}, variables);
+    sum(replica, gradients, aggregation);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(
+        error.origin(),
+        fmt::format("apply_gradients: all replicas must pass gradients of the same variables, in the same "
+                    "order: {}",
+                    error.what()));
   }
 }
 
@@ -101,7 +138,8 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
   ReplicaState& state = state_of_this_replica();
   state.gradients.clear();
   for (const GradientAndVariable& pair : gradients) state.gradients.push_back(pair.gradient);
-  aggregate(*replica, state.gradients, aggregation);
+  if (aggregation != GradientAggregation::kNone)
+    aggregate(*replica, state.gradients, fingerprint_of_variables(gradients), aggregation);
 
   ++state.steps;
   state.shared.clear();

@@ -62,6 +62,7 @@ void AggregatingVariable::assign_in_replica(const ElementUpdate& update, const T
     throw InvalidArgument("{} of {} to variable '{}': the mean of integers is a fraction", update.name,
                           describe(value), options().name);
   }
+  if (aggregation == VariableAggregation::kSum) require_legal(ReduceOp::kSum, value.dtype());
   meet<Tensor>(update.name, {this, value}, [&](std::span<const Tensor> values) {
     update.apply(component(0), aggregated(aggregation, values));
   });

@@ -9,13 +9,24 @@
 #include "row_update.h"
 
 namespace cohort {
+namespace {
+
+/// The tensor, or a copy of one that is among `components`: a change would change it, too, before it has been
+/// used to the end.
+Tensor apart_from(std::span<const Tensor> components, const Tensor& tensor) {
+  const auto is_shared = [&](const Tensor& component) { return component.buffer() == tensor.buffer(); };
+  return std::ranges::any_of(components, is_shared) ? tensor.clone() : tensor;
+}
+
+}  // namespace
 
 VariableState::VariableState(VariableOptions options, std::shared_ptr<VariableOwner> owner,
                              std::vector<Tensor> components)
     : options_(std::move(options)),
       owner_(std::move(owner)),
       by_replica_(std::move(components)),
-      count_(by_replica_.size()) {
+      count_(by_replica_.size()),
+      number_(owner_ == nullptr ? 0 : owner_->next_variable_number()) {
   if (owner_ != nullptr && count_ == 1)
     by_replica_.resize(static_cast<std::size_t>(owner_->local_replicas()), by_replica_.front());
 }
@@ -81,15 +92,17 @@ void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) 
       throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and dense shape must agree",
                             update.name, describe(rows), options_.name, describe(like));
     }
+    const IndexedSlices apart{apart_from(components(), rows.values), apart_from(components(), rows.indices),
+                              rows.dense_shape};
     const ContextMode& mode = current_mode();
     const Tensor* own = own_component();
     if (own == nullptr) {
       require_one_writer(update.name);
-      scatter_across(update, rows);
+      for (const Tensor& component : components()) update.apply(component, apart);
     } else if (mode.kind == ContextKind::kReplica) {
-      scatter_in_replica(update, rows, mode.local_replica);
+      scatter_in_replica(update, apart, mode.local_replica);
     } else {
-      update.apply(*own, rows);
+      update.apply(*own, apart);
     }
   });
 }
@@ -110,16 +123,9 @@ void VariableState::scatter_in_replica(const RowUpdate& update, const IndexedSli
   update.apply(component(local_replica), rows);
 }
 
-// A value may be one of the components, which the first change would change for the others.
 void VariableState::assign_across(const ElementUpdate& update, const Tensor& value) const {
-  const Tensor stable = components().size() > 1 ? value.clone() : value;
-  for (const Tensor& component : components()) update.apply(component, stable);
-}
-
-void VariableState::scatter_across(const RowUpdate& update, const IndexedSlices& rows) const {
-  const IndexedSlices stable{components().size() > 1 ? rows.values.clone() : rows.values, rows.indices,
-                             rows.dense_shape};
-  for (const Tensor& component : components()) update.apply(component, stable);
+  const Tensor apart = apart_from(components(), value);
+  for (const Tensor& component : components()) update.apply(component, apart);
 }
 
 void VariableState::require_scatter(const RowUpdate& /*update*/) const {}

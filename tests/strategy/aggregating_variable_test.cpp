@@ -89,6 +89,19 @@ TEST_P(SingleCopy, HasNoMeanOfIntegersInsideReplicas) {
               ThrowsMessage<InvalidArgument>(HasSubstr("the mean of integers")));
 }
 
+TEST_P(SingleCopy, HasNoSumOfBoolInsideReplicas) {
+  const Variable variable =
+      variable_in(strategy_, {.dtype = DType::kBool, .aggregation = VariableAggregation::kSum});
+  EXPECT_THAT([&] { strategy_.run([&] { variable.assign(true); }); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("sum of bool is not defined")));
+}
+
+TEST_P(SingleCopy, TakesRowsThatReplicasReadOfItAsTheyWereBefore) {
+  const Variable variable = variable_in(strategy_, {.initial_value = Tensor::from({1.0, 2.0})});
+  strategy_.run([&] { variable.scatter_add({variable.read(), Tensor::from({1, 0}), {2}}); });
+  EXPECT_THAT(component(variable, 0), ElementsAre(1 + 2 * replicas(), 2 + replicas()));
+}
+
 TEST_P(SingleCopy, TakesTheRowsOfEveryReplicaAsTheyAre) {
   for (const VariableAggregation aggregation : kAllAggregations) {
     const Variable variable =

@@ -89,6 +89,22 @@ TEST_P(MirroredRows, OfTheFirstReplicaAreThoseOfAllComponents) {
   EXPECT_EQ(component(target, last())[0], 2);
 }
 
+// A read inside a replica or an update is no copy.
+TEST_P(MirroredRows, MayBeReadOfTheVariableItself) {
+  const auto reversed = [](const Variable& target) {
+    target.scatter_add({target.read(), Tensor::from({2, 1, 0}), {3}});
+  };
+  const Variable in_replicas = variable(VariableAggregation::kNone, {1, 2, 4});
+  strategy_.run([&] { reversed(in_replicas); });
+  const Variable in_updates = variable(VariableAggregation::kSum, {1, 2, 4});
+  strategy_.extended().update(in_updates, reversed);
+  const Variable across = variable(VariableAggregation::kSum, {1, 2, 4});
+  across.scatter_add({across.components()[0], Tensor::from({2, 1, 0}), {3}});
+  for (const Variable& target : {in_replicas, in_updates, across}) {
+    for (int id = 0; id < replicas(); ++id) EXPECT_THAT(component(target, id), ElementsAre(5, 4, 5));
+  }
+}
+
 TEST_P(MirroredRows, WithoutAggregationAreTheReplicasOwn) {
   for (const Scatter scatter : kSelecting) {
     const Variable target = variable(VariableAggregation::kNone, sixes());

@@ -86,6 +86,14 @@ TEST_P(OwnCrossDeviceOps, AreNotGivenWhatDiffers) {
         });
       },
       ThrowsMessage<InvalidArgument>(HasSubstr("replica 1 has a structure of other keys")));
+  EXPECT_THAT(
+      [&] {
+        strategy_.run([](ReplicaContext& replica) {
+          const std::size_t count = replica.replica_id_in_sync_group() == 0 ? 2 : 1;
+          replica.all_reduce_in_place("sum", std::vector<Tensor>(count, Tensor::from({1.0})));
+        });
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("replica 1 has a structure of other keys")));
   EXPECT_EQ(ops_->values, 0);
 }
 

@@ -1,6 +1,8 @@
 // Strategy::reduce without an axis: element by element, over all replicas.
 #include <map>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -115,6 +117,35 @@ TEST_P(Reduce, RefusesTheSumOfAPlainValueUnlessAlone) {
   EXPECT_THROW(static_cast<void>(strategy_.reduce(ReduceOp::kSum, 0.0)), InvalidArgument);
 }
 
+// As the original does, which goes through a structure leaf by leaf.
+TEST_P(Reduce, LooksAtEachValueOfAMixedStructure) {
+  const auto counts = per_replica(strategy_, [](int id) { return Tensor::scalar(id + 1.0); });
+  const auto sevens =
+      strategy_.extended().broadcast_to(Tensor::scalar(7), strategy_.extended().destinations());
+  const auto [mean, plain, mirrored] =
+      strategy_.reduce(ReduceOp::kMean, std::tuple(counts, vector_of<int>({4, 5}), sevens));
+  EXPECT_EQ(mean.item<double>(), (replicas() + 1) / 2.0);
+  EXPECT_EQ(plain.dtype(), DType::kInt32) << "a plain value is its own mean";
+  EXPECT_THAT(numbers(plain), ElementsAre(4, 5));
+  EXPECT_EQ(mirrored.item<int>(), 7);
+  const auto sums = strategy_.reduce(ReduceOp::kSum, std::map<std::string, Mirrored<Tensor>>{{"s", sevens}});
+  EXPECT_EQ(sums.at("s").item<int>(), 7 * replicas()) << "inside a structure, components are contributions";
+}
+
+TEST_P(Reduce, PutsMixedStructuresOnTheirDestinations) {
+  const auto counts = per_replica(strategy_, [](int id) { return Tensor::scalar(id + 1.0); });
+  const auto means = strategy_.extended().reduce_to(
+      ReduceOp::kMean, std::pair(Tensor::scalar(4), std::vector{counts, counts}), Device::cpu(5));
+  EXPECT_EQ(means.size(), 1);
+  EXPECT_EQ(means[0].first.item<int>(), 4);
+  EXPECT_EQ(means[0].first.device(), Device::cpu(5));
+  EXPECT_EQ(means[0].second[1].item<double>(), (replicas() + 1) / 2.0);
+  const auto gathered = strategy_.gather(
+      std::pair(vector_of<int>({4}), per_replica(strategy_, [](int id) { return vector_of<int>({id}); })), 0);
+  EXPECT_THAT(numbers(gathered.first), ElementsAre(4)) << "of this worker, once";
+  EXPECT_EQ(gathered.second.elements(), replicas());
+}
+
 TEST_P(Reduce, KnowsOnlySumAndMean) {
   const auto values = counted(strategy_, DType::kFloat32);
   for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kProd}) {
@@ -172,6 +203,12 @@ TEST_P(ReduceOfSeveral, DoesNotMixUpKeys) {
   });
   EXPECT_THAT([&] { return strategy_.reduce(ReduceOp::kSum, values); },
               ThrowsMessage<InvalidArgument>(HasSubstr("other keys")));
+}
+
+TEST_P(ReduceOfSeveral, RefusesTheSumOfAPlainValueBesideOthers) {
+  const auto counts = per_replica(strategy_, [](int id) { return Tensor::scalar(id + 1.0); });
+  EXPECT_THAT([&] { return strategy_.reduce(ReduceOp::kSum, std::pair(counts, Tensor::scalar(5.0))); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("not PerReplica")));
 }
 
 TEST_P(ReduceOfSeveral, RefusesSumsOfBool) {

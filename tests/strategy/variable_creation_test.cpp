@@ -140,6 +140,20 @@ TEST_P(VariableCreation, GoesToTheDevicesOfTheVariableItIsColocatedWith) {
   EXPECT_EQ(devices(Variable({})), devices(weights)) << "the current device never moves a variable";
 }
 
+TEST_P(VariableCreation, IsColocatedInsideReplicasToo) {
+  std::vector<Device> devices;
+  for (int id = 0; id < replicas(); ++id) devices.push_back(Device::cpu(20 + id));
+  const Variable weights = variable_in(strategy_, {.devices = devices});
+  const auto made = strategy_.run([&] {
+    const auto colocated = strategy_.extended().colocate_vars_with(weights);
+    return Variable({});
+  });
+  for (int id = 0; id < replicas(); ++id) {
+    const auto component = static_cast<std::size_t>(id);
+    EXPECT_EQ(made[0].components()[component].device(), devices[component]);
+  }
+}
+
 TEST_P(VariableCreation, IsColocatedWithVariablesOfTheSameScopeOnly) {
   const Variable weights = variable_in(strategy_, {.name = "weights"});
   const Variable plain({.name = "plain"});
@@ -167,6 +181,14 @@ TEST_P(VariableCreation, IsKnownToTheStrategy) {
     EXPECT_EQ(extended.value_container(component), variable);
   EXPECT_EQ(extended.value_container(variable.read()), std::nullopt) << "a copy is no component";
   EXPECT_EQ(extended.value_container(foreign.components()[0]), std::nullopt);
+}
+
+TEST_P(VariableCreation, KnowsNoPartOfAComponent) {
+  const Variable variable = variable_in(strategy_, {.shape = {2, 3}});
+  const Tensor& component = variable.components()[0];
+  for (const Tensor& part : {component.row(0), component.rows(0, 1), component.reshape({6})})
+    EXPECT_EQ(strategy_.extended().value_container(part), std::nullopt) << describe(part);
+  EXPECT_EQ(strategy_.extended().value_container(component.rows(0, 2)), variable) << "all of it";
 }
 
 TEST_P(VariableCreation, DoesNotKeepVariablesAlive) {

@@ -13,8 +13,10 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::Each;
+using ::testing::HasSubstr;
 using ::testing::Pointwise;
 using ::testing::SizeIs;
+using ::testing::ThrowsMessage;
 
 class CentralOptimizer : public ::testing::TestWithParam<int> {
  protected:
@@ -99,6 +101,21 @@ TEST_P(CentralOptimizer, UpdatesSeveralVariablesInOneStep) {
   });
   EXPECT_THAT(numbers(first.read()), Each(-replicas()));
   EXPECT_THAT(numbers(second.read()), Each(-2 * replicas()));
+}
+
+TEST_P(CentralOptimizer, RefusesOtherVariablesThanThoseOfTheOthers) {
+  if (replicas() == 1) return;
+  const auto scope = strategy_.scope();
+  const Variable first({.shape = {2}});
+  const Variable second({.shape = {2}});
+  EXPECT_THAT(([&] {
+                strategy_.run([&](ReplicaContext& replica) {
+                  const Variable& own = replica.replica_id_in_sync_group() == 0 ? first : second;
+                  Sgd().apply_gradients({{Tensor::full({2}, DType::kFloat32, 1), own}});
+                });
+              }),
+              ThrowsMessage<InvalidArgument>(HasSubstr("replica 1 passes other variables than replica 0")));
+  EXPECT_THAT(numbers(first.read()), Each(0));
 }
 
 }  // namespace

@@ -29,11 +29,32 @@ TEST(AverageLoss, WeighsExamples) {
       ThrowsMessage<InvalidArgument>(HasSubstr("float32[2] has the weights float32[3]")));
 }
 
-TEST(AverageLoss, TakesAnEmptyPartOfAKnownBatch) {
+TEST(AverageLoss, WeighsRowsOfLosses) {
+  const Tensor losses = Tensor::from({1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}).reshape({2, 3});
+  const Tensor weights = Tensor::from({10.0F, 1.0F});
+  for (const Tensor& each : {weights, weights.reshape({2, 1})}) {
+    const AverageLossOptions options{.sample_weight = each, .global_batch_size = 5};
+    EXPECT_EQ(compute_average_loss(losses, options).item<float>(), 15) << describe(each);
+  }
+  EXPECT_EQ(
+      compute_average_loss(losses.reshape({6}), {.sample_weight = losses.reshape({6, 1})}).item<float>(),
+      91.0F / 6);
+  EXPECT_THAT(
+      [&] {
+        return compute_average_loss(losses, {.sample_weight = Tensor::from({1.0F, 1.0F, 1.0F})});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("float32[2, 3] has the weights float32[3]")));
+}
+
+// At the end of the data some replicas have no examples.
+TEST(AverageLoss, OfNoExamplesIsZero) {
   const Tensor none = Tensor::zeros({0}, DType::kFloat32);
   EXPECT_EQ(compute_average_loss(none, {.global_batch_size = 4}).item<float>(), 0);
-  EXPECT_THAT([&] { return compute_average_loss(none); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("pass global_batch_size")));
+  EXPECT_EQ(compute_average_loss(none).item<float>(), 0);
+  EXPECT_EQ(compute_average_loss(none, {.sample_weight = none}).item<float>(), 0);
+  EXPECT_EQ(compute_average_loss(Tensor::from({3.0F}), {.global_batch_size = 0}).item<float>(), 0);
+  EXPECT_THAT([&] { return compute_average_loss(none, {.global_batch_size = -1}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("global_batch_size is -1")));
 }
 
 TEST(AverageLoss, RefusesIntegers) {
@@ -55,10 +76,11 @@ TEST_P(AverageLossOfReplicas, SumsUpToTheMean) {
                    sum_to(replicas()) * 1.0 / replicas());
 }
 
-TEST_P(AverageLossOfReplicas, IsComputedByReplicas) {
+TEST_P(AverageLossOfReplicas, IsComputedByReplicasUnlessTheBatchIsKnown) {
   const auto scope = strategy_.scope();
   EXPECT_THAT([] { return compute_average_loss(Tensor::from({1.0F})); },
               ThrowsMessage<WrongContext>(HasSubstr("run()")));
+  EXPECT_EQ(compute_average_loss(Tensor::from({1.0F}), {.global_batch_size = 4}).item<float>(), 0.25F);
 }
 
 }  // namespace

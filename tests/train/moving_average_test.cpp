@@ -63,6 +63,18 @@ TEST_P(MovingAverage, ChangesEveryComponentOutsideReplicas) {
   EXPECT_THAT(components(average), SizeIs(replicas()));
 }
 
+TEST_P(MovingAverage, OutsideReplicasFollowsInEachPartOfAnOnReadVariable) {
+  for (const auto aggregation : {VariableAggregation::kMean, VariableAggregation::kNone}) {
+    const Variable average = variable_in(strategy_, {.initial_value = Tensor::scalar(8.0),
+                                                     .synchronization = VariableSynchronization::kOnRead,
+                                                     .aggregation = aggregation});
+    strategy_.run([&](ReplicaContext& replica) { average.assign(8.0 * replica.replica_id_in_sync_group()); });
+    const auto scope = strategy_.scope();
+    assign_moving_average(average, Tensor::scalar(2.0), 0.5);
+    for (int id = 0; id < replicas(); ++id) EXPECT_THAT(component(average, id), ElementsAre(4 * id + 1));
+  }
+}
+
 TEST(MovingAverageArguments, MustFit) {
   const Variable average({.shape = {2}, .name = "m"});
   for (const double decay : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {

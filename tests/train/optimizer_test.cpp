@@ -128,6 +128,27 @@ TEST_P(OptimizerOfReplicas, SumsTheGradientsAndKeepsTheComponentsEqual) {
   for (const Tensor& component : bias.components()) EXPECT_THAT(numbers(component), ElementsAre(-moved));
 }
 
+// Gradients of one shape would be summed whichever variables they are of.
+TEST_P(OptimizerOfReplicas, RefusesOtherVariablesThanThoseOfTheOthers) {
+  if (replicas() == 1) return;
+  const auto scope = strategy_.scope();
+  const Variable weights = variable_of(Tensor::scalar(0.0), "weights");
+  const Variable bias = variable_of(Tensor::scalar(0.0), "bias");
+  for (const auto aggregation : {GradientAggregation::kSum, GradientAggregation::kSumInPlace}) {
+    EXPECT_THAT(([&] {
+                  strategy_.run([&](ReplicaContext& replica) {
+                    const bool swapped = replica.replica_id_in_sync_group() == last();
+                    Sgd().apply_gradients({{Tensor::scalar(1.0), swapped ? bias : weights},
+                                           {Tensor::scalar(2.0), swapped ? weights : bias}},
+                                          aggregation);
+                  });
+                }),
+                ThrowsMessage<InvalidArgument>(HasSubstr("gradients of the same variables")));
+  }
+  for (const Variable& variable : {weights, bias})
+    for (const Tensor& component : variable.components()) EXPECT_EQ(component.item<double>(), 0);
+}
+
 TEST_P(OptimizerOfReplicas, SumsInTheGradientsThemselvesIfAskedTo) {
   const auto scope = strategy_.scope();
   const Variable weights = variable_of(Tensor::from({10.0f, 20.0f}));

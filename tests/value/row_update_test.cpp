@@ -51,6 +51,15 @@ TEST(RowUpdates, ChangeARowAsOftenAsItIsNamed) {
   EXPECT_THAT(after(&Variable::scatter_update, rows), ElementsAre(1, 5, 4)) << "the last one stays";
 }
 
+TEST(RowUpdates, TakeRowsAndIndicesThatAreTheVariablesOwnAsTheyWereBefore) {
+  const Variable variable = variable_of({1.0, 2.0, 4.0});
+  variable.scatter_add({variable.components()[0], Tensor::from({2, 1, 0}), {3}});
+  EXPECT_THAT(variable.read().span<double>(), ElementsAre(5, 4, 5));
+  const Variable places = variable_of<std::int64_t>({2, 0, 1});
+  places.scatter_update({Tensor::from<std::int64_t>({5, 6, 7}), places.components()[0], {3}});
+  EXPECT_THAT(places.read().span<std::int64_t>(), ElementsAre(6, 7, 5));
+}
+
 TEST(RowUpdates, OfNoRowsChangeNothing) {
   const IndexedSlices none{Tensor::zeros({0}, DType::kFloat64), Tensor::zeros({0}, DType::kInt32), {3}};
   EXPECT_THAT(after(&Variable::scatter_update, none), ElementsAre(1, 2, 4));

@@ -241,6 +241,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void leave_replicas(int local_replica, const std::exception_ptr& error) override;
   [[nodiscard]] Tensor aggregate_components(VariableAggregation aggregation,
                                             std::span<const Tensor> components) override;
+  [[nodiscard]] std::uint64_t next_variable_number() noexcept override { return ++variables_made_; }
   void adopt(const std::shared_ptr<VariableState>& variable) override;
   [[nodiscard]] std::shared_ptr<VariableOwner> share() override { return shared_from_this(); }
 
@@ -254,11 +255,11 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void take_seats(std::vector<std::unique_ptr<Communicator>> seats);
   [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
   void require_chosen(const char* what) const;
-  [[nodiscard]] bool require_reducible(ReduceOp op, const StructureReduction& value) const;
-  [[nodiscard]] bool contributes(ReduceOp op, const StructureReduction& value) const;
+  [[nodiscard]] std::vector<bool> require_reducible(ReduceOp op, const StructureReduction& value) const;
+  [[nodiscard]] bool contributes(ReduceOp op, Contributions leaf) const;
   void require_own(const StructureReduction& value) const;
   void require_one_form(const StructureReduction& value) const;
-  void require_alike_leaves(const StructureReduction& value) const;
+  void require_alike_leaf(const StructureReduction& value, std::size_t leaf) const;
   [[nodiscard]] StructureReduction summed_along(ReduceOp op, std::span<const Tensor> values,
                                                 std::span<const int> axes) const;
   [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
@@ -276,6 +277,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   StrategyLayout layout_;
   std::vector<Device> parameter_devices_;
   std::vector<std::weak_ptr<VariableState>> variables_;
+  std::uint64_t variables_made_ = 0;
   std::unique_ptr<const DeviceRoute> route_;
   std::vector<std::unique_ptr<Communicator>> seats_;
   std::unique_ptr<Communicator> workers_seat_;          // where several replicas of a worker have seats

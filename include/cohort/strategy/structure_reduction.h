@@ -30,9 +30,9 @@ enum class Contributions {
 };
 
 struct StructureReduction {
-  Contributions contributions = Contributions::kPlain;
-  std::vector<LeafList> components;         ///< by local replica; of a plain value, one
-  std::vector<std::uint64_t> fingerprints;  ///< of the components' structures
+  std::vector<Contributions> contributions;  ///< by leaf
+  std::vector<LeafList> components;          ///< by local replica; of a plain value, one
+  std::vector<std::uint64_t> fingerprints;   ///< of the components' structures
   Destinations destinations;
 };
 
@@ -81,7 +81,8 @@ template <class Value>
 
 template <class Value>
 [[nodiscard]] Contributions contributions_of(const Value& value) {
-  if constexpr (!kHoldsDistributed<Value>)
+  static_assert(Distributed<Value> || !kHoldsDistributed<Value>, "a structure says it leaf by leaf");
+  if constexpr (!Distributed<Value>)
     return Contributions::kPlain;
   else if constexpr (kIsInstance<Value, Mirrored>)
     return value.size() == 1 ? Contributions::kPlain : Contributions::kMirrored;  // it is on one device only
@@ -89,15 +90,42 @@ template <class Value>
     return Contributions::kPerReplica;
 }
 
+/// The same of each leaf of a structure that holds distributed values, in the order of to_leaves. In there,
+/// also the components of a Mirrored value are contributions.
+template <class Value>
+void add_contributions(const Value& value, std::vector<Contributions>& by_leaf) {
+  const auto add = [&](const auto& leaves, Contributions contributions) {
+    by_leaf.resize(by_leaf.size() + to_leaves(leaves).size(), contributions);
+  };
+  if constexpr (!kHoldsDistributed<Value>) {
+    add(value, Contributions::kPlain);
+  } else if constexpr (Distributed<Value>) {
+    const bool plain = contributions_of(value) == Contributions::kPlain;
+    add(value[0], plain ? Contributions::kPlain : Contributions::kPerReplica);
+  } else if constexpr (kIsInstance<Value, std::optional>) {
+    if (value) add_contributions(*value, by_leaf);
+  } else if constexpr (kIsInstance<Value, std::vector>) {
+    for (const auto& element : value) add_contributions(element, by_leaf);
+  } else if constexpr (kIsMap<Value>) {
+    for (const auto& [key, element] : value) add_contributions(element, by_leaf);
+  } else {
+    std::apply([&](const auto&... fields) { (add_contributions(fields, by_leaf), ...); }, value);
+  }
+}
+
 template <class Value, class Components>
 [[nodiscard]] StructureReduction structure_reduction(ReduceOp op, const Value& value,
                                                      const Components& components,
                                                      const Destinations& destinations) {
-  StructureReduction reduction{contributions_of(value), {}, {}, destinations};
+  StructureReduction reduction{{}, {}, {}, destinations};
   for (const auto& component : components) {
     reduction.components.push_back(leaves_for(op, component));
     reduction.fingerprints.push_back(structure_fingerprint(component));
   }
+  if constexpr (kHoldsDistributed<Value> && !Distributed<Value>)
+    add_contributions(value, reduction.contributions);
+  else if (!reduction.components.empty())
+    reduction.contributions.assign(reduction.components.front().size(), contributions_of(value));
   return reduction;
 }
 

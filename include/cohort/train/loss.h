@@ -9,15 +9,16 @@
 namespace cohort {
 
 struct AverageLossOptions {
-  std::optional<Tensor> sample_weight = {};            ///< of each loss, in their shape, or one for all
+  /// Of each loss, in their shape; of each row of losses, in the shape of their first axes; or one for all.
+  std::optional<Tensor> sample_weight = {};
   std::optional<std::int64_t> global_batch_size = {};  ///< unset: this replica's examples times the replicas
 };
 
 /// The sum of the losses of this replica's examples, divided by the size of the global batch: the
 /// replicas' results sum up to the mean over all examples. Losses have any shape, with an element for each
-/// example; the result is a scalar, [], of their dtype.
-/// @throws WrongContext in cross-replica context; InvalidArgument for losses that are not floating, weights
-/// that do not fit, or a batch size below 1. Without a batch size, no examples are an error.
+/// example; the result is a scalar, [], of their dtype. Of no examples, or an empty batch, it is 0.
+/// @throws WrongContext in cross-replica context, unless the batch size is given; InvalidArgument for losses
+/// that are not floating, weights that do not fit, or a negative batch size.
 [[nodiscard]] Tensor compute_average_loss(const Tensor& per_example_loss,
                                           const AverageLossOptions& options = {});
 

@@ -58,6 +58,9 @@ class VariableOwner {
   [[nodiscard]] virtual Tensor aggregate_components(VariableAggregation aggregation,
                                                     std::span<const Tensor> components) = 0;
 
+  /// The number of the variable that is being made: on all workers the same, for they make the same ones.
+  [[nodiscard]] virtual std::uint64_t next_variable_number() noexcept = 0;
+
   /// Told of every variable that is made for this strategy.
   virtual void adopt(const std::shared_ptr<VariableState>& variable) = 0;
 

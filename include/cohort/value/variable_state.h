@@ -5,6 +5,7 @@
 // what differs. Internal: programs use Variable.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
@@ -35,6 +36,9 @@ class VariableState {
 
   [[nodiscard]] const VariableOptions& options() const noexcept { return options_; }
   [[nodiscard]] const VariableOwner* owner() const noexcept { return owner_.get(); }
+
+  /// Among the variables of its strategy, the same on all workers; 0 for variables of none.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] std::span<const Tensor> components() const noexcept { return {by_replica_.data(), count_}; }
 
   /// Inside a replica or an update of the variable's strategy: its component; null elsewhere.
@@ -93,7 +97,6 @@ class VariableState {
   virtual void require_scatter(const RowUpdate& update) const;
 
  private:
-  void scatter_across(const RowUpdate& update, const IndexedSlices& rows) const;
   void tell_replicas(const std::exception_ptr& error) const;
   [[nodiscard]] const Tensor& writable_elsewhere() const;
   void require_own_strategy(std::string_view what) const;
@@ -103,6 +106,7 @@ class VariableState {
   std::shared_ptr<VariableOwner> owner_;
   std::vector<Tensor> by_replica_;  // a single component as often as there are local replicas
   std::size_t count_;
+  std::uint64_t number_;
 };
 
 }  // namespace cohort
