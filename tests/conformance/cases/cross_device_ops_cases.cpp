@@ -56,6 +56,7 @@ TEST_P(CrossDeviceOpsCase, Case071_ReducesBatches) {
     return components([i](int r) { return Tensor::full({i + 1}, DType::kFloat64, 2 * r + 1 + i); });
   };
   std::vector<ReduceRequest> requests;
+  requests.reserve(kValues);
   for (int i = 0; i < kValues; ++i) requests.push_back({value(i), everywhere()});
   for (const std::size_t bytes_per_pack : {0u, 1u, 40u}) {
     const CommunicationOptions options{.bytes_per_pack = bytes_per_pack};

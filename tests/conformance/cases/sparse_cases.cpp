@@ -4,7 +4,6 @@
 namespace cohort::testing {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 

@@ -75,7 +75,7 @@ TEST_P(RegroupCase, Case061_OfOneReplicaKeepsTheStructure) {
 TEST_P(RegroupCase, Case062_OfOneVariableIsThatVariable) {
   const Variable variable = made({.name = "v"});
   const Variable other = made({.name = "w"});
-  EXPECT_EQ(regroup(each([&](int) { return variable; })), variable);
+  EXPECT_EQ(regroup(each([&](int) { return Variable(variable); })), variable);
   for (const Tensor& component : variable.components())
     EXPECT_EQ(strategy_.extended().value_container(component), variable);
   const auto both = each([&](int r) { return r == first_local() ? variable : other; });
