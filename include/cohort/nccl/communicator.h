@@ -6,7 +6,8 @@
 // beside what is queued afterwards, until it is waited for: then the stream goes on behind it, and the
 // thread goes on at once. What goes wrong on a GPU after that is thrown where the host waits for the GPU
 // (to(cpu), synchronize), or by the next call, whichever comes first; what was computed since is
-// worthless. Tensors of the CPU are welcome too, and take the way of the host; so do messages.
+// worthless. Tensors of the CPU are welcome too, and take the way of the host; so do messages. Calls on GPUs
+// may become part of a graph (cohort/cuda/graph.h).
 //
 // Rounding is NCCL's: sums of 16-bit floats are rounded at each step, and `reproducible` is refused. A
 // program with several communicators starts their calls in the same order on all members.
