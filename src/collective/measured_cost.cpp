@@ -20,9 +20,8 @@ constexpr std::size_t kLastLargeBytes = std::size_t{16} << 20;
 constexpr std::size_t kGrowth = 4;
 constexpr double kLongEnough = 1e-3;
 /// Queued one after the other on a GPU, which is asked once whether it has done them, as in a step.
-constexpr int kCallsPerRound = 8;
-constexpr int kRounds = 5;
-constexpr int kRoundsOfLargeOnes = 3;
+constexpr int kCallsPerRound = 4;
+constexpr int kRounds = 3;
 
 /// The nearest power of two.
 double rounded(double value) { return std::exp2(std::round(std::log2(value))); }
@@ -55,10 +54,10 @@ class Measurement {
 
   /// The median of what `function` takes; the members begin each round together.
   template <class Function>
-  [[nodiscard]] double median_seconds(int rounds, Function function) {
+  [[nodiscard]] double median_seconds(Function function) {
     std::vector<double> seconds;
     function();  // connections and memory that are made when first used
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < kRounds; ++round) {
       synchronize(device_);
       communicator_.barrier();
       const auto begin = std::chrono::steady_clock::now();
@@ -66,7 +65,7 @@ class Measurement {
       synchronize(device_);
       seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
-    const auto middle = seconds.begin() + rounds / 2;
+    const auto middle = seconds.begin() + kRounds / 2;
     std::ranges::nth_element(seconds, middle);
     return std::max(*middle, 1e-9);  // a clock may stand still
   }
@@ -76,12 +75,12 @@ class Measurement {
     const auto calls = [&] {
       for (int i = 0; i < kCallsPerRound; ++i) communicator_.all_reduce(tensor, ReduceOp::kSum);
     };
-    return median_seconds(kRounds, calls) / kCallsPerRound;
+    return median_seconds(calls) / kCallsPerRound;
   }
 
   [[nodiscard]] double seconds_of_large(std::size_t bytes) {
     const Tensor tensor = zeros(bytes);
-    return median_seconds(kRoundsOfLargeOnes, [&] { communicator_.all_reduce(tensor, ReduceOp::kSum); });
+    return median_seconds([&] { communicator_.all_reduce(tensor, ReduceOp::kSum); });
   }
 
   [[nodiscard]] double seconds_of_copy(std::size_t bytes) {
@@ -90,7 +89,7 @@ class Measurement {
     const auto copies = [&] {
       for (int i = 0; i < kCallsPerRound; ++i) to.copy_from(from);
     };
-    return median_seconds(kRoundsOfLargeOnes, copies) / kCallsPerRound;
+    return median_seconds(copies) / kCallsPerRound;
   }
 
   /// Each number of the member where it is the largest.

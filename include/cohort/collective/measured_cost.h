@@ -15,7 +15,7 @@ class Communicator;
 
 /// From some all-reduces and copies of tensors on `communicator.device()`: the slowest member decides,
 /// in powers of two, so that noise seldom changes a pack. The same on all members. Collective, as some
-/// twenty all-reduces; takes some 10 ms, and on slow networks as long as 2 MiB take there.
+/// thirty all-reduces; takes some 10 ms, and on slow networks as long as 1 MiB takes there.
 /// @throws what the collectives throw; Unavailable when memory is short.
 [[nodiscard]] CommunicationCost measured_cost(Communicator& communicator);
 
