@@ -270,8 +270,12 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void require_updatable(const Variable& variable) const;
   [[nodiscard]] bool keeps_equal(const Variable& variable) const noexcept;
 
-  /// Calls `body` in update context for each of `devices`, with its number among the parameter devices.
+  /// Calls `body` in update context for each component of the variable, on its device.
+  void update_components(const Variable& variable, const std::function<void(int component)>& body);
+
+  /// The same for each of `devices`, with its number among the parameter devices.
   void update_components(std::span<const Device> devices, const std::function<void(int component)>& body);
+  void update_component(int component, Device device, const std::function<void(int component)>& body);
 
   StrategyLayout layout_;
   std::vector<Device> parameter_devices_;
