@@ -15,8 +15,6 @@ namespace {
 
 constexpr const char* kName = "LogicalDeviceStrategy";
 
-thread_local int current_logical_device = 0;
-
 StrategyLayout layout_of(const DeviceAssignment& assignment, const CommunicationOptions& options) {
   const int replicas = assignment.num_replicas();
   return {.name = kName, .devices = assignment.column(0), .connect = [=] {
@@ -83,28 +81,34 @@ void copy_tile(const Tensor& from, std::span<const int> tile, const Tensor& to) 
 LogicalDeviceStrategy::LogicalDeviceStrategy(DeviceAssignment assignment, const CommunicationOptions& options)
     : Strategy(StrategyExtended::make(layout_of(assignment, options))), assignment_(std::move(assignment)) {}
 
-LogicalDeviceStrategy::Scope::Scope(const DeviceAssignment& assignment, int logical_device,
+thread_local const LogicalDeviceStrategy::Scope* LogicalDeviceStrategy::Scope::innermost_ = nullptr;
+
+LogicalDeviceStrategy::Scope::Scope(const LogicalDeviceStrategy& strategy, int logical_device,
                                     std::optional<int> replica)
-    : variables_(
-          [devices = assignment.column(logical_device)](const NextCreator& next, VariableOptions options) {
-            // An inner scope has been asked before.
-            if (options.devices.empty()) options.devices = devices;
-            return next(std::move(options));
-          }),
-      outer_(std::exchange(current_logical_device, logical_device)) {
-  if (replica) device_.emplace(assignment.device(*replica, logical_device));
+    : variables_([owner = &strategy.extended(), devices = strategy.assignment_.column(logical_device)](
+                     const NextCreator& next, VariableOptions options) {
+        // An inner scope has been asked before.
+        if (options.devices.empty() && current_mode().strategy == owner) options.devices = devices;
+        return next(std::move(options));
+      }),
+      strategy_(&strategy.extended()),
+      logical_device_(logical_device),
+      outer_(std::exchange(innermost_, this)) {
+  if (replica) device_.emplace(strategy.assignment_.device(*replica, logical_device));
 }
 
-LogicalDeviceStrategy::Scope::~Scope() { current_logical_device = outer_; }
+LogicalDeviceStrategy::Scope::~Scope() { innermost_ = outer_; }
 
 LogicalDeviceStrategy::Scope LogicalDeviceStrategy::logical_device(int logical_device) const {
   const ContextMode& mode = current_mode();
   const bool in_replica = mode.kind == ContextKind::kReplica && mode.strategy == &extended();
-  return {assignment_, logical_device, in_replica ? std::optional(mode.local_replica) : std::nullopt};
+  return {*this, logical_device, in_replica ? std::optional(mode.local_replica) : std::nullopt};
 }
 
 std::vector<Device> LogicalDeviceStrategy::worker_devices() const {
-  return assignment_.column(current_logical_device);
+  const Scope* scope = Scope::innermost_;
+  while (scope != nullptr && scope->strategy_ != &extended()) scope = scope->outer_;
+  return assignment_.column(scope == nullptr ? 0 : scope->logical_device_);
 }
 
 std::span<const Device> LogicalDeviceStrategy::own_devices(const char* what) const {

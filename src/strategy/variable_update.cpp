@@ -23,6 +23,20 @@ bool StrategyExtended::keeps_equal(const Variable& variable) const noexcept {
          variable.aggregation() != VariableAggregation::kNone;
 }
 
+void StrategyExtended::update_component(int component, Device device,
+                                        const std::function<void(int component)>& body) {
+  if (is_default())
+    return body(component);  // which leaves the context as it is: the caller is the only replica
+  const ContextScope scope({ContextKind::kUpdate, this, nullptr, component, device});
+  body(component);
+}
+
+void StrategyExtended::update_components(const Variable& variable,
+                                         const std::function<void(int component)>& body) {
+  int number = 0;
+  for (const Tensor& component : variable.components()) update_component(number++, component.device(), body);
+}
+
 void StrategyExtended::update_components(std::span<const Device> devices,
                                          const std::function<void(int component)>& body) {
   require_cross_replica("update");
@@ -31,13 +45,7 @@ void StrategyExtended::update_components(std::span<const Device> devices,
     if (place == parameter_devices_.end()) {
       throw InvalidArgument("update on {}: {} keeps no variables there", to_string(device), strategy_name());
     }
-    const auto component = static_cast<int>(place - parameter_devices_.begin());
-    if (is_default()) {  // which leaves the context as it is: the caller is the only replica
-      body(component);
-      continue;
-    }
-    const ContextScope scope({ContextKind::kUpdate, this, nullptr, component, device});
-    body(component);
+    update_component(static_cast<int>(place - parameter_devices_.begin()), device, body);
   }
 }
 

@@ -52,12 +52,12 @@ std::vector<Tensor> copies_of(const Tensor& value, std::span<const Device> devic
 /// Where the components go.
 std::vector<Device> devices_for(const VariableOptions& options, const VariableOwner& owner) {
   const auto devices = owner.variable_devices();
-  if (!options.devices.empty()) {
+  if (options.colocate_with == nullptr) {
+    if (options.devices.empty()) return {devices.begin(), devices.end()};
     if (options.devices.size() == devices.size()) return options.devices;
     throw InvalidArgument("variable '{}' names {} devices, but {} gives it {} components", options.name,
                           options.devices.size(), owner.strategy_name(), devices.size());
   }
-  if (options.colocate_with == nullptr) return {devices.begin(), devices.end()};
   if (options.colocate_with->state()->owner() != &owner) {
     throw InvalidArgument("variable '{}' cannot be colocated with variable '{}', which does not belong to {}",
                           options.name, options.colocate_with->name(), owner.strategy_name());

@@ -36,14 +36,15 @@ TEST(LogicalDevices, ReplicasReduceAsMirroredOnesDo) {
   EXPECT_EQ(strategy.reduce(ReduceOp::kSum, ids).item<double>(), 3);
 }
 
+std::vector<Device> devices_of(const Variable& variable) {
+  std::vector<Device> devices;
+  for (const Tensor& component : variable.components()) devices.push_back(component.device());
+  return devices;
+}
+
 TEST(LogicalDevices, VariablesGoToTheDeviceOfTheScope) {
   const LogicalDeviceStrategy strategy = two_by_two();
   const auto scope = strategy.scope();
-  const auto devices_of = [](const Variable& variable) {
-    std::vector<Device> devices;
-    for (const Tensor& component : variable.components()) devices.push_back(component.device());
-    return devices;
-  };
   const Variable encoder({.shape = {2}, .name = "encoder"});
   {
     const auto second = strategy.logical_device(1);
@@ -65,6 +66,37 @@ TEST(LogicalDevices, VariablesMadeInReplicasGoThereToo) {
     return Variable({.shape = {2}, .name = "inner"}).read().device();
   });
   EXPECT_THAT(made.components(), ElementsAre(cpu(1), cpu(3)));
+}
+
+TEST(LogicalDevices, OfAScopeAreLeftByVariablesThatAreColocated) {
+  const LogicalDeviceStrategy strategy = two_by_two();
+  const auto scope = strategy.scope();
+  const Variable encoder({.shape = {2}, .name = "encoder"});
+  const auto second = strategy.logical_device(1);
+  EXPECT_THAT(devices_of(Variable({.colocate_with = &encoder})), ElementsAre(cpu(0), cpu(2)));
+  const auto colocated = strategy.extended().colocate_vars_with(encoder);
+  EXPECT_THAT(devices_of(Variable({})), ElementsAre(cpu(0), cpu(2)));
+}
+
+TEST(LogicalDevices, OfAScopeAreThoseOfItsStrategyAlone) {
+  const LogicalDeviceStrategy strategy = two_by_two();
+  const LogicalDeviceStrategy other(DeviceAssignment({{cpu(5)}, {cpu(6)}, {cpu(7)}}), kPatient);
+  const auto second = strategy.logical_device(1);
+  EXPECT_THAT(other.worker_devices(), ElementsAre(cpu(5), cpu(6), cpu(7)));
+  const auto scope = other.scope();
+  EXPECT_THAT(devices_of(Variable({})), ElementsAre(cpu(5), cpu(6), cpu(7)));
+  const auto others = other.logical_device(0);
+  EXPECT_THAT(strategy.worker_devices(), ElementsAre(cpu(1), cpu(3)));
+}
+
+TEST(LogicalDevices, AreTheCurrentOnesWhereTheirVariablesAreUpdated) {
+  const LogicalDeviceStrategy strategy = two_by_two();
+  const auto scope = strategy.scope();
+  const auto second = strategy.logical_device(1);
+  const Variable decoder({.shape = {2}, .name = "decoder"});
+  const auto current =
+      strategy.extended().update(decoder, [](const Variable&) { return current_device().value(); });
+  EXPECT_THAT(current.components(), ElementsAre(cpu(1), cpu(3)));
 }
 
 TEST(LogicalDevices, TensorsAreAssigned) {

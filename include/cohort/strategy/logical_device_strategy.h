@@ -29,8 +29,8 @@ class LogicalDeviceStrategy : public Strategy {
 
   [[nodiscard]] const DeviceAssignment& device_assignment() const noexcept { return assignment_; }
 
-  /// While one lives, variables that this thread makes go to one logical device of each replica, and
-  /// inside a replica that device is the current one.
+  /// While one lives, variables of this strategy that this thread makes go to one logical device of each
+  /// replica, unless they are colocated with others, and inside a replica that device is the current one.
   class [[nodiscard]] Scope {
    public:
     ~Scope();
@@ -39,11 +39,15 @@ class LogicalDeviceStrategy : public Strategy {
 
    private:
     friend class LogicalDeviceStrategy;
-    Scope(const DeviceAssignment& assignment, int logical_device, std::optional<int> replica);
+    Scope(const LogicalDeviceStrategy& strategy, int logical_device, std::optional<int> replica);
+
+    static thread_local const Scope* innermost_;  ///< of this thread, of any strategy
 
     VariableCreatorScope variables_;
     std::optional<DeviceScope> device_;
-    int outer_;  ///< the logical device of the scope around this one
+    const StrategyExtended* strategy_;
+    int logical_device_;
+    const Scope* outer_;
   };
 
   /// @throws InvalidArgument when replicas do not have so many logical devices.

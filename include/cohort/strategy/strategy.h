@@ -78,9 +78,9 @@ class Strategy {
   auto run(Function&& function, const Args&... args) const;
 
   /// SUM or MEAN over all replicas of each leaf of a structure, on the current device (see DeviceScope);
-  /// the same result on every worker. A value that is not distributed counts as this worker's
-  /// contribution (with one worker: the MEAN is the value itself and the SUM is an error). The MEAN of
-  /// integer tensors over several replicas is floating. Rows of IndexedSlices are put one after the other.
+  /// the same result on every worker. A value that is not distributed, also beside others in a structure,
+  /// counts as this worker's contribution (with one worker: its MEAN is itself, its SUM an error). The MEAN
+  /// of integer tensors over several replicas is floating. Rows of IndexedSlices are put one after the other.
   /// @throws WrongContext inside a replica; InvalidArgument for another op or replicas that differ.
   template <class Value>
   [[nodiscard]] auto reduce(SumOrMean op, const Value& value) const;

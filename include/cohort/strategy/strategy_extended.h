@@ -152,8 +152,8 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// each, equal on all workers. PerReplica values, structures of them, and ON_READ variables have the
   /// replicas' contributions. Of a Mirrored value, another variable, or a plain value with one worker,
   /// the MEAN is the value as it is, and the SUM an error; with several workers a plain value is its
-  /// worker's only contribution, and so is a Mirrored one that is on one device. Strategies that keep
-  /// single copies of variables take the components of a Mirrored value for contributions.
+  /// worker's only contribution, and so is a Mirrored one that is on one device. Inside structures, and in
+  /// strategies that keep single copies of variables, the components of a Mirrored value are contributions.
   /// @throws WrongContext inside a replica; InvalidArgument for replicas that differ, or such a SUM.
   template <class Value>
   [[nodiscard]] auto reduce_to(SumOrMean op, const Value& value, const Destinations& destinations,
@@ -220,12 +220,12 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   auto update_non_slot(std::span<const Device> devices, Function&& function, const Args&... args);
 
   /// While the result lives, variables made on this thread go to the devices of `variable`.
-  /// @throws WrongContext outside this strategy's scope; InvalidArgument for a foreign variable.
+  /// @throws WrongContext outside this strategy's scope and replicas; InvalidArgument for a foreign variable.
   [[nodiscard]] VariableCreatorScope colocate_vars_with(const Variable& variable) const;
 
   [[nodiscard]] bool variable_created_in_scope(const Variable& variable) const noexcept;
 
-  /// The variable of this strategy whose component this is; nothing for any other tensor.
+  /// The variable of this strategy whose component this is; nothing for any other tensor, also a part of one.
   [[nodiscard]] std::optional<Variable> value_container(const Tensor& component) const;
 
   // What variables need (see VariableOwner).
@@ -271,8 +271,12 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void require_updatable(const Variable& variable) const;
   [[nodiscard]] bool keeps_equal(const Variable& variable) const noexcept;
 
-  /// Calls `body` in update context for each of `devices`, with its number among the parameter devices.
+  /// Calls `body` in update context for each component of the variable, on its device.
+  void update_components(const Variable& variable, const std::function<void(int component)>& body);
+
+  /// The same for each of `devices`, with its number among the parameter devices.
   void update_components(std::span<const Device> devices, const std::function<void(int component)>& body);
+  void update_component(int component, Device device, const std::function<void(int component)>& body);
 
   StrategyLayout layout_;
   std::vector<Device> parameter_devices_;

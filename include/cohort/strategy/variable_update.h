@@ -86,7 +86,7 @@ auto StrategyExtended::update_across(const Variable& variable, Function& functio
   require_updatable(variable);
   (detail::require_components(args, local_replicas()), ...);
   if (keeps_equal(variable)) (detail::require_same_on_all_replicas(variable, args, local_replicas()), ...);
-  return detail::collect([&](const auto& body) { update_components(parameter_devices_, body); },
+  return detail::collect([&](const auto& body) { update_components(variable, body); },
                          [&]([[maybe_unused]] int component) {
                            return function(variable, detail::component_of(args, component)...);
                          });

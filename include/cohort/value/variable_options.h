@@ -40,7 +40,7 @@ struct VariableOptions {
   VariableAggregation aggregation = VariableAggregation::kNone;
   std::optional<bool> trainable = {};       ///< when absent: unless ON_READ
   std::vector<Device> devices = {};         ///< of each component; empty: where the strategy puts them
-  const Variable* colocate_with = nullptr;  ///< on the devices of this variable of the same strategy
+  const Variable* colocate_with = nullptr;  ///< on the devices of this one instead, of the same strategy
 };
 
 }  // namespace cohort
