@@ -39,8 +39,6 @@ po::options_description sweep_options() {
       "what reads a peer's memory");
   add_text(options, "iterations", "N", "timed calls of each loop; default: what fits into 60 ms, 2 to 20000");
   add_text(options, "loops", "N", "loops per size and library, of which the median counts; default 5");
-  add_text(options, "device", "cpu|cuda",
-           "where the tensors are: in the host's memory (default), or each member's on a GPU of its own");
   return options;
 }
 
@@ -58,6 +56,8 @@ po::options_description profile_options() {
 po::options_description common_options() {
   po::options_description options("Options of sweeps and profiles", kHelpColumns);
   add_text(options, "dtype", "NAME", "type of the elements; default float32");
+  add_text(options, "device", "cpu|cuda",
+           "where the tensors are: in the host's memory (default), or each member's on a GPU of its own");
   add_text(options, "members", "ranks|threads",
            "who takes part: the ranks (default), or threads of this process");
   add_text(options, "threads", "N", "how many, with --members threads; default 2");
@@ -153,8 +153,9 @@ std::string help_on(const Collective& collective) {
 std::string help_on_profile() {
   std::ostringstream text;
   text << "profile: all-reduces the gradients of a model as they become ready, last layer first: tensor by\n"
-          "tensor, packed, and overlapped with computing; compared with MPI_Allreduce called per tensor and\n"
-          "over one fused buffer.\n\n  mpirun -n N cohort-bench profile --model FILE [options]\n\n"
+          "tensor, packed, and overlapped with computing; compared with MPI_Allreduce, or on GPUs with\n"
+          "ncclAllReduce, called per tensor and over one fused buffer.\n\n  mpirun -n N cohort-bench profile "
+          "--model FILE [options]\n\n"
        << profile_options() << "\n"
        << common_options() << "\n"
        << report_options();
@@ -262,7 +263,7 @@ Peer parse_peer(const Given& given, const RunOptions& run) {
   if (text == to_string(Peer::kNone)) return Peer::kNone;
   if (text == to_string(Peer::kNccl)) {
     if (on_gpus) return Peer::kNccl;
-    throw UsageError("--peer nccl: its calls take memory of GPUs; only a sweep with --device cuda has that");
+    throw UsageError("--peer nccl: its calls take memory of GPUs; only --device cuda has that");
   }
   if (text != to_string(Peer::kMpi)) throw UsageError("--peer {}: choose mpi, nccl or none", text);
   if (on_gpus)

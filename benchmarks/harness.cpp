@@ -106,7 +106,7 @@ void Harness::write_input(const Contender& contender) const {
 
 std::uint64_t Harness::time_call(const Contender& contender) const {
   if (contender.off_host != nullptr) {
-    const std::uint64_t nanoseconds = contender.off_host->time(contender.call);
+    const std::uint64_t nanoseconds = contender.off_host->time(contender.call, contender.limit);
     contender.off_host->fetch();
     return nanoseconds;
   }

@@ -1,8 +1,14 @@
 // One member of a run: its seat among Cohort's members, its team, and the peer.
 #pragma once
 
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <cohort/base/config.h>
 #include <cohort/collective/communicator.h>
 
+#include "off_host.h"
 #include "output.h"
 #include "peer_library.h"
 #include "team.h"
@@ -22,6 +28,12 @@ struct Member {
   [[nodiscard]] int rank() const { return communicator->rank(); }
   [[nodiscard]] int size() const { return communicator->size(); }
   [[nodiscard]] bool all_on_one_node() const { return members_on_node == size(); }
+
+  /// For a call of the peer's on a GPU, which has no deadline of its own: it gets that of Cohort's.
+  [[nodiscard]] CallLimit limit_of(std::string_view function, std::size_t bytes) const {
+    return {.call = fmt::format("{} of {} bytes, member {} of {},", function, bytes, rank(), size()),
+            .seconds = config().collective_timeout().count()};
+  }
 };
 
 }  // namespace cohort::bench

@@ -5,8 +5,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 namespace cohort::bench {
+
+/// How long a call may take that has no deadline of its own.
+struct CallLimit {
+  std::string call;  ///< for the error: `ncclAllReduce of 4096 bytes, member 1 of 2`
+  double seconds = 0;
+};
 
 class OffHost {
  public:
@@ -16,7 +24,10 @@ class OffHost {
   virtual void bring() const = 0;
 
   /// Makes the call, waits for its result, and returns how long that took there, in nanoseconds.
-  [[nodiscard]] virtual std::uint64_t time(const std::function<void()>& call) const = 0;
+  /// @throws DeadlineExceeded naming the call when there is a limit, and the call has not ended by then: it
+  /// is still under way.
+  [[nodiscard]] virtual std::uint64_t time(const std::function<void()>& call,
+                                           const std::optional<CallLimit>& limit) const = 0;
 
   /// Copies the result back; it is back on return.
   virtual void fetch() const = 0;

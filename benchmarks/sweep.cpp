@@ -71,10 +71,12 @@ Contender Sweep::peer_contender(const Seat& seat, const Buffers& buffers, const 
   if (gpu != nullptr) {
     call.input = buffers.input.data();
     call.output = buffers.output.data();
-    return {.input = buffers.host_input.raw(),
-            .output = buffers.host_output.raw(),
-            .call = member_.peer->prepare(call),
-            .off_host = gpu};
+    return {
+        .input = buffers.host_input.raw(),
+        .output = buffers.host_output.raw(),
+        .call = member_.peer->prepare(call),
+        .off_host = gpu,
+        .limit = member_.limit_of(function_of(run_.peer, collective_), seat.elements * size_of(run_.dtype))};
   }
   call.input = buffers.peer->input.data();
   call.output = buffers.peer->output.data();
@@ -149,7 +151,9 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
 
   const CohortCall own = cohort_call(seat, buffers);
   const CohortFunction call_cohort = cohort_function(collective_);
-  const std::unique_ptr<const OffHost> gpu = on_cpu ? nullptr : make_gpu_side(buffers);
+  std::unique_ptr<const OffHost> gpu;
+  if (!on_cpu)
+    gpu = make_gpu_side({{buffers.input, buffers.host_input}}, {{buffers.output, buffers.host_output}});
   std::vector<Contender> contenders;
   contenders.push_back({.input = buffers.host_input.raw(),
                         .output = buffers.host_output.raw(),

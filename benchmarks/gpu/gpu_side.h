@@ -5,14 +5,23 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "buffers.h"
+#include <cohort/device/tensor.h>
+
 #include "off_host.h"
 
 namespace cohort::bench {
 
-/// `buffers` are on a GPU.
-[[nodiscard]] std::unique_ptr<const OffHost> make_gpu_side(const Buffers& buffers);
+/// A tensor on a GPU, and the one on the host that goes there or comes from it.
+struct GpuTensor {
+  Tensor there;
+  Tensor host;
+};
+
+/// Of tensors on one GPU, at least one. In place, inputs and outputs name the same memory.
+[[nodiscard]] std::unique_ptr<const OffHost> make_gpu_side(std::vector<GpuTensor> inputs,
+                                                           std::vector<GpuTensor> outputs);
 
 /// The model of a GPU, for the report.
 [[nodiscard]] std::string describe_gpu(Device device);

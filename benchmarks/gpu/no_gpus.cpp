@@ -5,7 +5,8 @@
 
 namespace cohort::bench {
 
-std::unique_ptr<const OffHost> make_gpu_side(const Buffers& /*buffers*/) {
+std::unique_ptr<const OffHost> make_gpu_side(std::vector<GpuTensor> /*inputs*/,
+                                             std::vector<GpuTensor> /*outputs*/) {
   throw Internal("a tensor on a GPU in a build without CUDA");
 }
 

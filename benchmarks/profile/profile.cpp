@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <functional>
-#include <new>
+#include <memory>
 
 #include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/gradient_buckets.h>
+#include <cohort/device/device_runtime.h>
 #include <cohort/device/memory_limits.h>
 
 #include "agreed_error.h"
 #include "buffers.h"
 #include "exact_values.h"
+#include "gpu/gpu_busy_loop.h"
+#include "gpu/gpu_side.h"
 #include "profile/busy_loop.h"
 #include "profile/gradients.h"
 #include "statistics.h"
@@ -18,12 +21,21 @@
 namespace cohort::bench {
 namespace {
 
+/// Tensors that are reduced, with what is written to them and expected of them.
+struct Set {
+  std::vector<Tensor> tensors;
+  std::optional<Gradients> gradients;  ///< in the tensors, or in those of the host that go to the GPU
+  std::unique_ptr<const OffHost> gpu;  ///< null on the CPU
+};
+
 /// One way to spend a step.
 struct Mode {
   std::string library;
   std::string name;
   const Gradients* gradients = nullptr;  ///< null when it only computes
+  const OffHost* gpu = nullptr;          ///< null on the CPU
   std::function<void()> run;
+  std::optional<CallLimit> limit = {};  ///< of a peer's calls on GPUs
 };
 
 /// One mode's figures while they are being collected, of this member alone.
@@ -31,12 +43,6 @@ struct Record {
   std::vector<double> step_us;
   std::uint64_t wrong = 0;
 };
-
-std::vector<std::span<std::byte>> raw(std::span<const Tensor> tensors) {
-  std::vector<std::span<std::byte>> spans;
-  for (const Tensor& tensor : tensors) spans.push_back(tensor.raw());
-  return spans;
-}
 
 /// Neighbouring parts of `whole`, one for each gradient.
 std::vector<std::span<std::byte>> split(std::span<std::byte> whole, const Model& model, DType dtype) {
@@ -60,12 +66,6 @@ std::vector<TensorSpec> specs(const Model& model, DType dtype) {
   return specs;
 }
 
-std::vector<std::span<std::byte>> raw(GradientBuckets& buckets) {
-  std::vector<std::span<std::byte>> spans;
-  for (std::size_t i = 0; i < buckets.size(); ++i) spans.push_back(buckets.tensor(i).raw());
-  return spans;
-}
-
 class Profile {
  public:
   Profile(const Model& model, const ProfileOptions& options, const RunOptions& run, const Member& member);
@@ -74,7 +74,15 @@ class Profile {
 
  private:
   void require_memory() const;
+  void allocate();
+  [[nodiscard]] bool on_gpu() const { return run_.device == DeviceKind::kCuda; }
+  [[nodiscard]] Tensor make_reduced(std::size_t elements) const;
+  [[nodiscard]] Set set_of(std::vector<Tensor> tensors) const;
+  void prepare_peer();
+  [[nodiscard]] Mode cohort_mode(std::string name, const Set& set, std::function<void()> run) const;
+  [[nodiscard]] Mode peer_mode(std::string name, const Set& set, std::function<void()> run) const;
   void step(const Mode& mode, Record& record);
+  [[nodiscard]] double time(const Mode& mode) const;
   [[nodiscard]] std::vector<Record> take_steps(std::span<const Mode> modes);
   [[nodiscard]] std::vector<Mode> modes_without_computing();
   [[nodiscard]] std::vector<ProfileRow> measure_overlapped(double compute_us, double alone_us);
@@ -89,22 +97,27 @@ class Profile {
   const RunOptions& run_;
   const Member& member_;
   ExactValues values_;
-  BusyLoop busy_loop_;
+  std::function<void(double microseconds)> compute_;
   bool with_peer_;
 
-  std::vector<Tensor> tensors_;
-  Tensor fused_;
+  Set separate_;
+  Set fused_;
+  Set bucketed_;
   BatchReducer batch_;
-  std::optional<PrivateMemory> peer_memory_;
   GradientBuckets buckets_;
-  std::optional<Gradients> gradients_;
-  std::optional<Gradients> bucket_gradients_;
-  std::optional<Gradients> fused_gradients_;
-  std::optional<Gradients> peer_gradients_;
-  std::vector<std::function<void()>> peer_calls_;  ///< one for each gradient
+  std::optional<PrivateMemory> peer_memory_;          ///< of a peer on the host
+  std::optional<Gradients> peer_gradients_;           ///< in it
+  std::vector<std::function<void()>> peer_separate_;  ///< one for each gradient
+  std::function<void()> peer_fused_;
   std::size_t steps_taken_ = 0;
   std::vector<double> start_us_;  ///< of one call, in each step of `async`
 };
+
+std::function<void(double)> make_compute(const Member& member, bool on_gpu) {
+  if (on_gpu) return GpuBusyLoop(member.device);
+  member.team->barrier();  // all calibrate at once
+  return [loop = BusyLoop(*member.clock)](double microseconds) { loop.run(microseconds); };
+}
 
 Profile::Profile(const Model& model, const ProfileOptions& options, const RunOptions& run,
                  const Member& member)
@@ -113,32 +126,66 @@ Profile::Profile(const Model& model, const ProfileOptions& options, const RunOpt
       run_(run),
       member_(member),
       values_(run.dtype, ReduceOp::kSum, member.size()),
-      busy_loop_((member.team->barrier(), *member.clock)),
       with_peer_(member.peer != nullptr && member.peer->why_not(peer_call(model.elements())).empty()),
       buckets_(*member.communicator, specs(model, run.dtype)) {
   require_memory();
-  for (const std::size_t elements : model.gradients) tensors_.push_back(make_tensor(elements, run));
-  fused_ = make_tensor(model.elements(), run);
-  gradients_.emplace(raw(tensors_), values_, member.rank());
-  bucket_gradients_.emplace(raw(buckets_), values_, member.rank());
-  fused_gradients_.emplace(split(fused_.raw(), model, run.dtype), values_, member.rank());
-  if (with_peer_) {
-    peer_memory_.emplace(model.elements() * size_of(run.dtype), run.huge_pages);
-    peer_gradients_.emplace(split(peer_memory_->bytes(), model, run.dtype), values_, member.rank());
-    for (const std::span<std::byte> piece : peer_gradients_->pieces())
-      peer_calls_.push_back(member.peer->prepare(peer_call(piece.size() / size_of(run.dtype), piece.data())));
-  }
+  allocate();
+  compute_ = make_compute(member, on_gpu());
+  if (with_peer_) prepare_peer();
 }
 
 /// The tensors, the fused and the packed ones, the buckets', the peer's, and a tenth for the rest.
 void Profile::require_memory() const {
-  const double wanted = 1.1 * (with_peer_ ? 5 : 4) * member_.members_on_node *
-                        static_cast<double>(model_.elements()) * static_cast<double>(size_of(run_.dtype));
+  const int sets = with_peer_ && !on_gpu() ? 5 : 4;
+  const double wanted = 1.1 * sets * member_.members_on_node * static_cast<double>(model_.elements()) *
+                        static_cast<double>(size_of(run_.dtype));
   const bool lacking = wanted > static_cast<double>(available_memory());
   const std::uint64_t without = member_.team->sum(lacking ? 1 : 0);
   if (without == 0) return;
   throw AgreedError("{} of the members have no memory for the gradients of {}: take a smaller model", without,
                     model_.name);
+}
+
+/// What a GPU has room for shows here.
+void Profile::allocate() {
+  std::uint64_t lacking = 0;
+  try {
+    std::vector<Tensor> tensors;
+    for (const std::size_t elements : model_.gradients) tensors.push_back(make_reduced(elements));
+    separate_ = set_of(std::move(tensors));
+    fused_ = set_of({make_reduced(model_.elements())});
+    tensors.clear();
+    for (std::size_t i = 0; i < buckets_.size(); ++i) tensors.push_back(buckets_.tensor(i));
+    bucketed_ = set_of(std::move(tensors));
+  } catch (const Unavailable&) {
+    lacking = 1;
+  }
+  const std::uint64_t without = member_.team->sum(lacking);
+  if (without == 0) return;
+  throw AgreedError("{} of the members have no memory for the gradients of {}: take a smaller model", without,
+                    model_.name);
+}
+
+Tensor Profile::make_reduced(std::size_t elements) const {
+  if (!on_gpu()) return make_tensor(elements, run_);
+  return Tensor::uninitialized({static_cast<std::int64_t>(elements)}, run_.dtype, member_.device);
+}
+
+/// Of a tensor for each gradient, or of one for all of them.
+Set Profile::set_of(std::vector<Tensor> tensors) const {
+  Set set;
+  std::vector<std::span<std::byte>> pieces;
+  std::vector<GpuTensor> transfers;
+  for (const Tensor& tensor : tensors) {
+    const Tensor host = is_cpu(tensor) ? tensor : Tensor::uninitialized(tensor.shape(), tensor.dtype());
+    pieces.push_back(host.raw());
+    if (!is_cpu(tensor)) transfers.push_back({tensor, host});
+  }
+  if (tensors.size() < model_.gradients.size()) pieces = split(pieces.front(), model_, run_.dtype);
+  if (!transfers.empty()) set.gpu = make_gpu_side(transfers, transfers);
+  set.gradients.emplace(std::move(pieces), values_, member_.rank());
+  set.tensors = std::move(tensors);
+  return set;
 }
 
 PeerCall Profile::peer_call(std::size_t elements, std::byte* memory) const {
@@ -150,13 +197,31 @@ PeerCall Profile::peer_call(std::size_t elements, std::byte* memory) const {
           .output = memory};
 }
 
+/// On the host it has memory of its own, as a program without Cohort has; on a GPU that of Cohort.
+void Profile::prepare_peer() {
+  std::vector<std::byte*> pieces;
+  std::byte* whole = nullptr;
+  if (on_gpu()) {
+    for (const Tensor& tensor : separate_.tensors) pieces.push_back(tensor.data());
+    whole = fused_.tensors.front().data();
+  } else {
+    peer_memory_.emplace(model_.elements() * size_of(run_.dtype), run_.huge_pages);
+    peer_gradients_.emplace(split(peer_memory_->bytes(), model_, run_.dtype), values_, member_.rank());
+    for (const std::span<std::byte> piece : peer_gradients_->pieces()) pieces.push_back(piece.data());
+    whole = peer_memory_->bytes().data();
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    peer_separate_.push_back(member_.peer->prepare(peer_call(model_.gradients[i], pieces[i])));
+  peer_fused_ = member_.peer->prepare(peer_call(model_.elements(), whole));
+}
+
 /// A backward pass of `compute_us`: computes each tensor's part of it, and then starts its all-reduce.
 std::vector<Work> Profile::start_all(double compute_us) const {
   const double us_per_element = compute_us / static_cast<double>(model_.elements());
   std::vector<Work> works;
-  works.reserve(tensors_.size());
-  for (const Tensor& tensor : tensors_) {
-    if (compute_us > 0) busy_loop_.run(us_per_element * static_cast<double>(tensor.elements()));
+  works.reserve(separate_.tensors.size());
+  for (const Tensor& tensor : separate_.tensors) {
+    if (compute_us > 0) compute_(us_per_element * static_cast<double>(tensor.elements()));
     works.push_back(member_.communicator->all_reduce_async(tensor, ReduceOp::kSum));
   }
   return works;
@@ -166,7 +231,7 @@ void Profile::start_and_wait() {
   const std::uint64_t before = member_.clock->now();
   std::vector<Work> works = start_all(0);
   start_us_.push_back(member_.clock->microseconds(member_.clock->now() - before) /
-                      static_cast<double>(tensors_.size()));
+                      static_cast<double>(works.size()));
   wait_for(works);
 }
 
@@ -174,34 +239,51 @@ void Profile::start_and_wait() {
 void Profile::announce_all(double compute_us) {
   const double us_per_element = compute_us / static_cast<double>(model_.elements());
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    busy_loop_.run(us_per_element * static_cast<double>(model_.gradients[i]));
+    compute_(us_per_element * static_cast<double>(model_.gradients[i]));
     buckets_.ready(i);
   }
   buckets_.wait();
 }
 
+Mode Profile::cohort_mode(std::string name, const Set& set, std::function<void()> run) const {
+  return {.library = "cohort",
+          .name = std::move(name),
+          .gradients = &*set.gradients,
+          .gpu = set.gpu.get(),
+          .run = std::move(run)};
+}
+
+/// On GPUs in the memory of `set`.
+Mode Profile::peer_mode(std::string name, const Set& set, std::function<void()> run) const {
+  Mode mode{.library = std::string(to_string(run_.peer)),
+            .name = std::move(name),
+            .gradients = on_gpu() ? &*set.gradients : &*peer_gradients_,
+            .gpu = set.gpu.get(),
+            .run = std::move(run)};
+  if (on_gpu()) {
+    const std::string_view function = function_of(run_.peer, kAllReduce);
+    mode.limit = member_.limit_of(fmt::format("{} ({})", function, mode.name),
+                                  model_.elements() * size_of(run_.dtype));
+  }
+  return mode;
+}
+
 std::vector<Mode> Profile::modes_without_computing() {
   Communicator& communicator = *member_.communicator;
   std::vector<Mode> modes;
-  modes.push_back({.library = "cohort", .name = "per_tensor", .gradients = &*gradients_, .run = [&] {
-                     for (const Tensor& tensor : tensors_) communicator.all_reduce(tensor, ReduceOp::kSum);
-                   }});
-  modes.push_back({.library = "cohort", .name = "packed", .gradients = &*gradients_, .run = [&] {
-                     batch_.all_reduce(communicator, tensors_, ReduceOp::kSum);
-                   }});
-  modes.push_back({.library = "cohort", .name = "fused", .gradients = &*fused_gradients_, .run = [&] {
-                     communicator.all_reduce(fused_, ReduceOp::kSum);
-                   }});
+  modes.push_back(cohort_mode("per_tensor", separate_, [&] {
+    for (const Tensor& tensor : separate_.tensors) communicator.all_reduce(tensor, ReduceOp::kSum);
+  }));
+  modes.push_back(cohort_mode("packed", separate_,
+                              [&] { batch_.all_reduce(communicator, separate_.tensors, ReduceOp::kSum); }));
   modes.push_back(
-      {.library = "cohort", .name = "async", .gradients = &*gradients_, .run = [&] { start_and_wait(); }});
+      cohort_mode("fused", fused_, [&] { communicator.all_reduce(fused_.tensors.front(), ReduceOp::kSum); }));
+  modes.push_back(cohort_mode("async", separate_, [&] { start_and_wait(); }));
   if (!with_peer_) return modes;
-  modes.push_back({.library = "mpi", .name = "per_tensor", .gradients = &*peer_gradients_, .run = [&] {
-                     for (const std::function<void()>& call : peer_calls_) call();
-                   }});
-  modes.push_back({.library = "mpi",
-                   .name = "fused",
-                   .gradients = &*peer_gradients_,
-                   .run = member_.peer->prepare(peer_call(model_.elements(), peer_memory_->bytes().data()))});
+  modes.push_back(peer_mode("per_tensor", separate_, [&] {
+    for (const std::function<void()>& call : peer_separate_) call();
+  }));
+  modes.push_back(peer_mode("fused", fused_, peer_fused_));
   return modes;
 }
 
@@ -209,11 +291,21 @@ std::vector<Mode> Profile::modes_without_computing() {
 void Profile::step(const Mode& mode, Record& record) {
   const std::size_t number = steps_taken_++;
   if (mode.gradients != nullptr) mode.gradients->write(number);
-  const std::uint64_t before = member_.clock->now();
-  mode.run();
-  record.step_us.push_back(member_.clock->microseconds(member_.clock->now() - before));
+  if (mode.gpu != nullptr) mode.gpu->bring();
+  record.step_us.push_back(time(mode));
+  if (mode.gpu != nullptr) mode.gpu->fetch();
   if (!options_.check || mode.gradients == nullptr) return;
   record.wrong += mode.gradients->count_wrong(mode.gradients->pieces(), number);
+}
+
+/// In microseconds.
+double Profile::time(const Mode& mode) const {
+  constexpr double kMicrosecondsPerNanosecond = 1e-3;
+  if (mode.gpu != nullptr)
+    return kMicrosecondsPerNanosecond * static_cast<double>(mode.gpu->time(mode.run, mode.limit));
+  const std::uint64_t before = member_.clock->now();
+  mode.run();
+  return member_.clock->microseconds(member_.clock->now() - before);
 }
 
 std::vector<Record> Profile::take_steps(std::span<const Mode> modes) {
@@ -238,6 +330,7 @@ ProfileRow Profile::to_row(const Mode& mode, const Record& record) const {
   ProfileRow row;
   row.library = mode.library;
   row.mode = mode.name;
+  row.buffers = mode.library == to_string(Peer::kMpi) ? "private" : buffers_of(run_);
   row.step_us = median(record.step_us);
   row.exposed_us = row.step_us;
   if (options_.check) row.wrong = record.wrong;
@@ -246,19 +339,14 @@ ProfileRow Profile::to_row(const Mode& mode, const Record& record) const {
 
 /// The backward pass with communication in it, of which so much is hidden as `alone_us` exceeds what it adds.
 std::vector<ProfileRow> Profile::measure_overlapped(double compute_us, double alone_us) {
-  const std::vector<Mode> modes{
-      {.library = {}, .name = "compute", .run = [&] { busy_loop_.run(compute_us); }},
-      {.library = "cohort",
-       .name = "overlapped",
-       .gradients = &*gradients_,
-       .run =
-           [&] {
-             std::vector<Work> works = start_all(compute_us);
-             wait_for(works);
-           }},
-      {.library = "cohort", .name = "buckets", .gradients = &*bucket_gradients_, .run = [&] {
-         announce_all(compute_us);
-       }}};
+  std::vector<Mode> modes;
+  modes.push_back(
+      {.library = {}, .name = "compute", .gpu = separate_.gpu.get(), .run = [&] { compute_(compute_us); }});
+  modes.push_back(cohort_mode("overlapped", separate_, [&] {
+    std::vector<Work> works = start_all(compute_us);
+    wait_for(works);
+  }));
+  modes.push_back(cohort_mode("buckets", bucketed_, [&] { announce_all(compute_us); }));
   const std::vector<Record> records = take_steps(modes);
   std::vector<ProfileRow> rows;
   for (std::size_t mode = 1; mode < modes.size(); ++mode) {
@@ -281,9 +369,9 @@ std::optional<double> exposed(std::span<const ProfileRow> rows, std::string_view
   return std::nullopt;
 }
 
-void compare_with_peer(std::span<ProfileRow> rows) {
-  const std::optional<double> per_tensor_us = exposed(rows, "mpi", "per_tensor");
-  const std::optional<double> fused_us = exposed(rows, "mpi", "fused");
+void compare_with_peer(std::span<ProfileRow> rows, std::string_view peer) {
+  const std::optional<double> per_tensor_us = exposed(rows, peer, "per_tensor");
+  const std::optional<double> fused_us = exposed(rows, peer, "fused");
   for (ProfileRow& row : rows) {
     if (row.exposed_us <= 0) continue;  // wholly hidden: no ratio says how much better that is
     if (per_tensor_us) row.ratio_to_per_tensor = *per_tensor_us / row.exposed_us;
@@ -297,9 +385,10 @@ ProfileResult Profile::measure() {
                        .elements = model_.elements(),
                        .bytes = model_.elements() * size_of(run_.dtype),
                        .dtype = std::string(to_string(run_.dtype)),
-                       .buffers = std::string(to_string(run_.memory)),
+                       .buffers = std::string(buffers_of(run_)),
                        .members = member_.size(),
                        .steps = options_.steps,
+                       .through_host = on_gpu() && member_.communicator->name() == "staged",
                        .rows = {}};
   const std::vector<Mode> modes = modes_without_computing();
   const std::vector<Record> records = take_steps(modes);
@@ -310,7 +399,7 @@ ProfileResult Profile::measure() {
   for (const ProfileRow& row :
        measure_overlapped(options_.compute_ms ? *options_.compute_ms * 1e3 : alone_us, alone_us))
     result.rows.push_back(row);
-  compare_with_peer(result.rows);
+  compare_with_peer(result.rows, to_string(run_.peer));
   return result;
 }
 

@@ -15,12 +15,12 @@ void write_csv(std::ostream& stream, const ProfileResult& result) {
     return value ? fmt::format("{:.3f}", *value) : std::string();
   };
   stream << "model,library,mode,dtype,members,buffers,step_us,compute_us,exposed_us,hidden_us,hidden_share,"
-            "ratio_to_mpi_per_tensor,ratio_to_mpi_fused,wrong\n";
+            "ratio_to_peer_per_tensor,ratio_to_peer_fused,wrong\n";
   for (const ProfileRow& row : result.rows) {
     fmt::print(stream, "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{},{},{},{},", result.model, row.library,
-               row.mode, result.dtype, result.members, row.library == "mpi" ? "private" : result.buffers,
-               row.step_us, row.compute_us, row.exposed_us, cell(row.hidden_us), cell(row.hidden_share),
-               cell(row.ratio_to_per_tensor), cell(row.ratio_to_fused));
+               row.mode, result.dtype, result.members, row.buffers, row.step_us, row.compute_us,
+               row.exposed_us, cell(row.hidden_us), cell(row.hidden_share), cell(row.ratio_to_per_tensor),
+               cell(row.ratio_to_fused));
     if (row.wrong) stream << *row.wrong;
     stream << "\n";
   }
@@ -36,15 +36,21 @@ void write_json(std::ostream& stream, const Environment& environment, const Prof
                     {"exposed_us", row.exposed_us},
                     {"hidden_us", or_null(row.hidden_us)},
                     {"hidden_share", or_null(row.hidden_share)},
-                    {"ratio_to_mpi_per_tensor", or_null(row.ratio_to_per_tensor)},
-                    {"ratio_to_mpi_fused", or_null(row.ratio_to_fused)},
+                    {"ratio_to_peer_per_tensor", or_null(row.ratio_to_per_tensor)},
+                    {"ratio_to_peer_fused", or_null(row.ratio_to_fused)},
                     {"wrong", or_null(row.wrong)}});
   }
-  const Json profile{{"model", result.model},       {"tensors", result.tensors},
-                     {"elements", result.elements}, {"bytes", result.bytes},
-                     {"dtype", result.dtype},       {"buffers", result.buffers},
-                     {"members", result.members},   {"steps", result.steps},
-                     {"start_us", result.start_us}, {"results", rows}};
+  const Json profile{{"model", result.model},
+                     {"tensors", result.tensors},
+                     {"elements", result.elements},
+                     {"bytes", result.bytes},
+                     {"dtype", result.dtype},
+                     {"buffers", result.buffers},
+                     {"members", result.members},
+                     {"steps", result.steps},
+                     {"through_host", result.through_host},
+                     {"start_us", result.start_us},
+                     {"results", rows}};
   stream << Json{{"environment", to_json(environment)}, {"profile", profile}}.dump(2) << "\n";
 }
 
@@ -57,10 +63,11 @@ void write_table(std::ostream& stream, const Environment& environment, const Pro
              result.dtype, result.buffers, result.steps);
   stream
       << "# exposed: what communication adds to the step; hidden: what it takes alone (async), less that;\n"
-         "# ratios: MPI's time over the exposed time, so above 1 this one is faster\n";
+         "# ratios: the peer's time over the exposed time, so above 1 this one is faster\n";
+  if (result.through_host) stream << "# Cohort's calls went through the host, not NCCL\n";
   fmt::print(stream, "# starting one call asynchronously takes {} us\n\n", three_digits(result.start_us));
   constexpr auto kRow = "{:<20} {:>10} {:>10} {:>10} {:>10} {:>8} {:>11} {:>9} {:>6}\n";
-  fmt::print(stream, kRow, "mode", "step", "compute", "exposed", "hidden", "hidden", "ratio to MPI", "to MPI",
+  fmt::print(stream, kRow, "mode", "step", "compute", "exposed", "hidden", "hidden", "to peer", "to peer",
              "wrong");
   fmt::print(stream, kRow, "", "us", "us", "us", "us", "%", "per tensor", "fused", "elem.");
   for (const ProfileRow& row : result.rows) {

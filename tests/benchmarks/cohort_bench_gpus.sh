@@ -86,6 +86,40 @@ compared "bfloat16" "nccl ncclReduceScatter" 2
 gpu_threads 2 all-reduce --sizes 80K --no-check --format csv
 same "wrong elements" "" "$(values 18 "$scratch/out")"
 
+echo "the gradients of a model"
+printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"
+profile=(profile --model "$scratch/tiny.csv" --device cuda --steps 2 --format csv)
+# profiled WHAT MODES: rows of these ways to communicate, on GPUs, with times, and right.
+profiled() {
+  same "$1: ways" "$2" "$(tail -n +2 "$scratch/out" | cut -d, -f2,3 | paste -sd' ')"
+  same "$1: buffers" gpu "$(values 6 "$scratch/out")"
+  same "$1: rows that are not complete and right" 0 "$(awk -F, 'NR > 1 && !(NF == 14 && $7 > 0 && $14 == 0)' "$scratch/out" | wc -l)"
+}
+own="cohort,per_tensor cohort,packed cohort,fused cohort,async"
+peers="nccl,per_tensor nccl,fused"
+overlapped="cohort,overlapped cohort,buckets"
+succeeds "${threads[@]}" "${profile[@]}" --members threads --threads 3
+profiled "profile of threads" "$own $peers $overlapped"
+same "profile of threads: rows without a ratio" 0 "$(awk -F, 'NR > 1 && $9 > 0 && !($12 > 0 && $13 > 0)' "$scratch/out" | wc -l)"
+succeeds "${launcher[@]}" env "${environment[@]}" "$program" "${profile[@]}" --compute-ms 1 --dtype bfloat16
+profiled "profile of ranks" "$own $peers $overlapped"
+succeeds "${threads[@]}" "${profile[@]}" --members threads --peer none
+profiled "profile without a peer" "$own $overlapped"
+
+echo "a peer that never ends"
+lost=(NCCL_STAND_IN_LOST=1 COHORT_COLLECTIVE_TIMEOUT_SECONDS=2)
+for what in "all-reduce --sizes 80K" "profile --model $scratch/tiny.csv"; do
+  # shellcheck disable=SC2086  # several arguments
+  capture env "${environment[@]}" "${lost[@]}" "$program" $what --device cuda --members threads
+  same "$what: status" 1 "$status"
+  grep -qE '^cohort-bench: ncclAllReduce .*of [0-9]+ bytes, member [01] of 2, has not ended after 2 s$' "$scratch/err" ||
+    fail "$what: not said in: $(cat "$scratch/err")"
+done
+capture "${launcher[@]}" env "${environment[@]}" "${lost[@]}" "$program" all-reduce --sizes 80K --device cuda
+((status != 0)) || fail "ranks whose peer is stuck end well"
+grep -qE '^cohort-bench: ncclAllReduce of 81920 bytes, member [01] of 2, has not ended after 2 s$' "$scratch/err" ||
+  fail "ranks do not say who is stuck: $(cat "$scratch/err")"
+
 echo "what NCCL lacks: Cohort alone, and a note"
 gpu_threads 2 all-reduce --sizes 80K --dtype int16
 same "rows" 1 "$(grep -c 'cohort: ' "$scratch/out")"
@@ -98,6 +132,8 @@ same "libraries, wrong elements" "cohort 0" "$(values 2 "$scratch/out") $(values
 environment+=(COHORT_NCCL_LIBRARY=/nowhere/libnccl.so.2)
 threads=(env "${environment[@]}" "$program")
 gpu_threads 2 all-reduce --sizes 80K --peer none
+grep -q "Cohort's calls went through the host, not NCCL" "$scratch/out" || fail "no note: $(cat "$scratch/out")"
+succeeds "${threads[@]}" profile --model "$scratch/tiny.csv" --device cuda --steps 2 --members threads --peer none
 grep -q "Cohort's calls went through the host, not NCCL" "$scratch/out" || fail "no note: $(cat "$scratch/out")"
 
 # ends STATUS ADVICE ARGUMENT...: in one line of the program's that contains ADVICE.

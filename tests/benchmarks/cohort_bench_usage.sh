@@ -36,7 +36,7 @@ refuses "moves no data" barrier --sizes 4
 refuses "combines nothing" scatter --op max
 refuses "choose heap or private" all-reduce --buffers stack
 refuses "choose mpi, nccl or none" all-reduce --peer ucc
-refuses "only a sweep with --device cuda" all-reduce --peer nccl
+refuses "only --device cuda has that" all-reduce --peer nccl
 refuses "only --members threads" all-reduce --threads 2
 refuses "write --model FILE" profile
 refuses "cannot be read" profile --model "$scratch/missing.csv"

@@ -113,6 +113,7 @@ TEST(CommandLine, GpusAreComparedWithNccl) {
   EXPECT_EQ(parse("all-reduce --device cuda --peer nccl").run.peer, Peer::kNccl);
   EXPECT_EQ(parse("all-reduce --device cuda --peer none").run.peer, Peer::kNone);
   EXPECT_EQ(parse("all-reduce --device cpu").run.peer, Peer::kMpi);
+  EXPECT_EQ(parse("profile --model m.csv --device cuda").run.peer, Peer::kNccl);
 }
 
 TEST(CommandLine, EveryOptionOfAProfileIsTaken) {
@@ -196,14 +197,13 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"broadcast --reproducible yes", "broadcast combines nothing"},
       {"all-reduce --huge-pages off --peer none", "leave it out"},
       {"all-reduce --peer ucc", "choose mpi, nccl or none"},
-      {"all-reduce --peer nccl", "only a sweep with --device cuda"},
+      {"all-reduce --peer nccl", "only --device cuda has that"},
       {"all-reduce --device cuda --peer mpi", "choose nccl or none"},
       {"all-reduce --device gpu", "choose cpu or cuda"},
       {"all-reduce --device cuda --buffers private", "in the memory of GPUs"},
       {"all-reduce --device cuda --huge-pages off", "in the memory of GPUs"},
       {"barrier --device cuda", "moves no data"},
-      {"profile --model m.csv --device cuda", "unrecognised option"},
-      {"profile --model m.csv --peer nccl", "only a sweep with --device cuda"},
+      {"profile --model m.csv --peer nccl", "only --device cuda has that"},
       {"all-reduce --members processes", "choose threads or ranks"},
       {"all-reduce --members threads --threads 0", "whole number"},
       {"all-reduce --threads 2", "only --members threads"},

@@ -44,19 +44,23 @@ struct OtherPlace final : OffHost {
     return {.input = std::as_writable_bytes(std::span(host_.input)),
             .output = std::as_writable_bytes(std::span(host_.output)),
             .call = [this] { there.output = there.input; },
-            .off_host = this};
+            .off_host = this,
+            .limit = CallLimit{.call = "a call", .seconds = 1}};
   }
 
   void bring() const override { there.input = host_.input; }
-  [[nodiscard]] std::uint64_t time(const std::function<void()>& call) const override {
+  [[nodiscard]] std::uint64_t time(const std::function<void()>& call,
+                                   const std::optional<CallLimit>& limit) const override {
     call();
     ++timed;
+    limited += limit && limit->call == "a call" ? 1 : 0;
     return 5000;
   }
   void fetch() const override { host_.output = there.output; }
 
   mutable Copier there;
   mutable int timed = 0;
+  mutable int limited = 0;  ///< of them, with the contender's limit
 
  private:
   Copier& host_;
@@ -122,6 +126,7 @@ TEST(Harness, TakesInputResultAndTimeOfCallsElsewhereFromThere) {
   EXPECT_THAT(measurements[0].single_us,
               testing::AllOf(testing::SizeIs(6), testing::Each(testing::DoubleEq(5))));
   EXPECT_EQ(place.timed, 1 + 100 + 6);
+  EXPECT_EQ(place.limited, place.timed);
   EXPECT_EQ(here.calls, place.timed);
 }
 

@@ -114,24 +114,26 @@ TEST(Reports, TellWhatShareOfTheMemorysSpeedWasReached) {
 }
 
 ProfileResult small_profile() {
-  return {.model = "tiny",
-          .tensors = 2,
-          .elements = 3,
-          .bytes = 12,
-          .dtype = "float32",
-          .buffers = "heap",
-          .members = 2,
-          .steps = 5,
-          .rows = {{.library = "cohort",
-                    .mode = "overlapped",
-                    .step_us = 120,
-                    .compute_us = 100,
-                    .exposed_us = 20,
-                    .hidden_us = 60,
-                    .hidden_share = 0.75,
-                    .ratio_to_per_tensor = 4,
-                    .wrong = 0},
-                   {.library = "mpi", .mode = "fused", .step_us = 80, .exposed_us = 80}}};
+  return {
+      .model = "tiny",
+      .tensors = 2,
+      .elements = 3,
+      .bytes = 12,
+      .dtype = "float32",
+      .buffers = "heap",
+      .members = 2,
+      .steps = 5,
+      .rows = {{.library = "cohort",
+                .mode = "overlapped",
+                .buffers = "heap",
+                .step_us = 120,
+                .compute_us = 100,
+                .exposed_us = 20,
+                .hidden_us = 60,
+                .hidden_share = 0.75,
+                .ratio_to_per_tensor = 4,
+                .wrong = 0},
+               {.library = "mpi", .mode = "fused", .buffers = "private", .step_us = 80, .exposed_us = 80}}};
 }
 
 std::string report(Format format, const ProfileResult& result) {

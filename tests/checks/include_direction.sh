@@ -26,7 +26,7 @@ BEGIN {
 
   # Folders that may include headers of a foreign library.
   home["MPI"] = "mpi/ benchmarks/ tests/mpi/"
-  home["CUDA"] = "src/cuda/ src/nccl/ benchmarks/ examples/ tests/cuda/ tests/nccl/ tests/stand_in/"
+  home["CUDA"] = "src/cuda/ src/nccl/ benchmarks/ examples/ tests/benchmarks/ tests/cuda/ tests/nccl/ tests/stand_in/"
   home["NCCL"] = "src/nccl/ benchmarks/ tests/nccl/ tests/stand_in/"
 }
 

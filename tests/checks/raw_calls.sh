@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every MPI, NCCL and CUDA function is called in one place, its checked wrapper. Names each
-# call elsewhere. Benchmarks call the peers themselves, and a module's tests may too.
+# call elsewhere. Benchmarks call the peers themselves, a module's tests may too, and examples
+# call CUDA where that is the program's own part.
 #
 #   tests/checks/raw_calls.sh [ROOT]
 set -euo pipefail
@@ -10,8 +11,8 @@ enter_root "$@"
 
 mapfile -t files < <(sources include src mpi launch examples tests)
 awk '
-function look_for(names, wrapper, tests,    call) {
-  if (FILENAME ~ "^" wrapper "\\.(h|cpp)$" || FILENAME ~ "^tests/(" tests ")/") return
+function look_for(names, wrapper, users,    call) {
+  if (FILENAME ~ "^" wrapper "\\.(h|cpp)$" || FILENAME ~ "^(" users ")/") return
   if (!match(code, "(^|[^A-Za-z0-9_])" names "[A-Za-z0-9_]*[ \t]*\\(")) return
   call = substr(code, RSTART, RLENGTH)
   gsub(/[^A-Za-z0-9_]/, "", call)
@@ -30,9 +31,9 @@ FNR == 1 { in_comment = 0 }
   if (in_comment && !sub(/^.*\*\//, "", code)) next
   in_comment = sub(/\/\*.*/, "", code)
 
-  look_for("P?MPI_(T_)?[A-Z]?[a-z]", "mpi/calls", "mpi")
-  look_for("p?nccl[A-Z]", "src/nccl/calls", "nccl|stand_in")
-  look_for("cu(da)?[A-Z][a-z]", "src/cuda/calls", "cuda|nccl|stand_in")
+  look_for("P?MPI_(T_)?[A-Z]?[a-z]", "mpi/calls", "tests/mpi")
+  look_for("p?nccl[A-Z]", "src/nccl/calls", "tests/(nccl|stand_in)")
+  look_for("cu(da)?[A-Z][a-z]", "src/cuda/calls", "examples|tests/(benchmarks|cuda|nccl|stand_in)")
 }
 
 END { exit bad }

@@ -39,6 +39,11 @@ Introduction introduce() {
   return own;
 }
 
+bool is_lost(int rank) {
+  const char* const lost = std::getenv("NCCL_STAND_IN_LOST");
+  return lost != nullptr && lost == std::to_string(rank);
+}
+
 /// What runs on a stream, and once more in each launch of a graph.
 struct Kernel {
   std::shared_ptr<State> state;
@@ -209,7 +214,9 @@ void ncclComm::put_on_stream(Launch launch) {
     std::unique_ptr<Kernel> kernel;
     int fault;
   };
-  auto started = std::make_unique<Started>(Started{std::move(kernel), take_launch_fault(*state)});
+  const int fault = blocking && is_lost(state->arena->rank()) ? static_cast<int>(NcclFault::kNeverTakesPart)
+                                                              : take_launch_fault(*state);
+  auto started = std::make_unique<Started>(Started{std::move(kernel), fault});
   static_cast<void>(cudaLaunchHostFunc(
       launch.stream,
       [](void* data) {

@@ -4,6 +4,7 @@
 // notices what, and nothing about NCCL itself. COHORT_NCCL_LIBRARY names it; it is never installed.
 //
 //   NCCL_STAND_IN_VERSION   the NCCL_VERSION_CODE that it claims; unset: that of its header
+//   NCCL_STAND_IN_LOST      a rank whose launches reach nobody, on communicators that block
 //   NCCL_WIN_ENABLE         0: it has no windows, as NCCL's
 #pragma once
 
