@@ -7,9 +7,11 @@
 //   async       every all-reduce started when its tensor is ready, then waited for; no computing
 //   overlapped  the same between the pieces of the backward pass, each as long as its tensor's
 //               share of the elements
+//   buckets     the same with GradientBuckets
 //
-// The peer, MPI, is called per tensor and over one fused buffer. What communication adds to the
-// step is exposed, what it takes without computing less that is hidden.
+// The peer is called per tensor and over one fused buffer. What communication adds to the step is
+// exposed, what it takes without computing less that is hidden. On GPUs a step is timed there, and
+// computing is kernels.
 #pragma once
 
 #include "member.h"

@@ -5,6 +5,8 @@
 
 #include <Eigen/Dense>
 
+#include "initial_weights.h"
+
 namespace digits {
 namespace {
 
@@ -20,17 +22,6 @@ Eigen::Map<Matrix> as_matrix(const Tensor& tensor) {
 
 Eigen::Map<Row> as_row(const Tensor& tensor) {
   return {tensor.span<float>().data(), static_cast<Eigen::Index>(tensor.elements())};
-}
-
-/// Uniform with the variance that keeps signals at their size [Glorot, Bengio 2010].
-Tensor initial_weights(std::int64_t inputs, std::int64_t outputs, std::mt19937_64& random) {
-  const double limit = std::sqrt(6.0 / static_cast<double>(inputs + outputs));
-  Tensor weights = Tensor::uninitialized({inputs, outputs}, DType::kFloat32);
-  for (float& weight : weights.span<float>()) {
-    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-    weight = static_cast<float>((2 * unit - 1) * limit);
-  }
-  return weights;
 }
 
 struct Forward {

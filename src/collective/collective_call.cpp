@@ -133,7 +133,7 @@ CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
   result.root = call.root;
   result.layout = call.layout;
   result.priority = call.priority;
-  result.device = call.device;
+  result.device = call.device.kind();
   result.captured = call.captured;
   result.op = has_op(call.kind) ? static_cast<std::uint8_t>(call.op) : std::uint8_t{0};
   if (!call.counts.empty()) {

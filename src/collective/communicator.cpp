@@ -39,7 +39,7 @@ CollectiveCall make_call(CollectiveKind kind, const Tensor& input, const Tensor&
   call.input = input.data();
   call.output = output.data();
   call.buffers = {&input.buffer(), &output.buffer()};
-  call.device = input.device().kind();
+  call.device = input.device();
   return call;
 }
 
@@ -290,7 +290,7 @@ CollectiveCall Communicator::in_force(CollectiveCall call) const {
 }
 
 void Communicator::require_place(const CollectiveCall& call) const {
-  if (takes(call.device)) return;
+  if (takes(call.device.kind())) return;
   throw InvalidArgument(
       "{}: this communicator ({}) moves CPU tensors; copy them with to(cpu), or make a communicator of the "
       "members' GPUs",
@@ -298,7 +298,7 @@ void Communicator::require_place(const CollectiveCall& call) const {
 }
 
 void Communicator::run(const CollectiveCall& call) {
-  if (call.device != DeviceKind::kCpu) require_place(call);
+  if (!is_cpu(call.device)) require_place(call);
   if (checks_ == nullptr && calls_are_plain_)
     carry_out(call);
   else if (checks_ == nullptr)
@@ -308,10 +308,10 @@ void Communicator::run(const CollectiveCall& call) {
 }
 
 Work Communicator::start(const CollectiveCall& call) {
-  if (call.device != DeviceKind::kCpu) require_place(call);
+  if (!is_cpu(call.device)) require_place(call);
   const CollectiveCall effective = calls_are_plain_ ? call : in_force(call);
   // What lies on a GPU cannot be looked at from here.
-  if (checks_ == nullptr || call.device != DeviceKind::kCpu) return begin(effective);
+  if (checks_ == nullptr || !is_cpu(call.device)) return begin(effective);
   return checks_->start(effective, [this](const CollectiveCall& copy) { return begin(copy); });
 }
 

@@ -57,8 +57,8 @@ class StagedCommunicator::Staging {
 /// overlap there, they do so here.
 class StagedCommunicator::Passage {
  public:
-  Passage(std::shared_ptr<Staging> staging, Device device, const CollectiveCall& call, int rank, int size)
-      : staging_(std::move(staging)), device_(device), call_(call) {
+  Passage(std::shared_ptr<Staging> staging, const CollectiveCall& call, int rank, int size)
+      : staging_(std::move(staging)), device_(call.device), call_(call) {
     const std::size_t input = input_bytes(call, rank, size);
     const std::size_t output = output_bytes(call, rank, size);
     const bool root = rank == call.root;
@@ -77,7 +77,7 @@ class StagedCommunicator::Passage {
     CollectiveCall staged = call_.get();
     staged.input = call_->input == nullptr ? nullptr : input_;
     staged.output = call_->output == nullptr ? nullptr : output_;
-    staged.device = DeviceKind::kCpu;
+    staged.device = Device();
     staged.buffers = {&block_, &block_};
     return staged;
   }
@@ -161,24 +161,26 @@ class StagedCommunicator::PassageWork final : public Work::State {
 StagedCommunicator::StagedCommunicator(std::unique_ptr<Communicator> seat, Device device)
     : Communicator(seat->rank(), {seat->members().begin(), seat->members().end()}, seat->options()),
       seat_(std::move(seat)),
-      device_(device),
-      staging_(std::make_shared<Staging>(device)) {}
+      device_(device) {}
 
 StagedCommunicator::~StagedCommunicator() = default;
 
 StagedCommunicator::Passage StagedCommunicator::passage(const CollectiveCall& call) {
-  return {staging_, device_, call, rank(), size()};
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Staging>& staging = staging_[call.device];
+  if (staging == nullptr) staging = std::make_shared<Staging>(call.device);
+  return {staging, call, rank(), size()};
 }
 
 Work StagedCommunicator::begin(const CollectiveCall& call) {
-  if (call.device == DeviceKind::kCpu) return seat_->start_checked(call);
+  if (is_cpu(call.device)) return seat_->start_checked(call);
   Passage through = passage(call);
   Work work = seat_->start_checked(through.enter());
   return Work(std::make_shared<PassageWork>(std::move(through), std::move(work)));
 }
 
 void StagedCommunicator::carry_out(const CollectiveCall& call) {
-  if (call.device == DeviceKind::kCpu) return seat_->run_checked(call);
+  if (is_cpu(call.device)) return seat_->run_checked(call);
   Passage through = passage(call);
   seat_->run_checked(through.enter());
   through.leave();

@@ -3,7 +3,9 @@
 // is kept from call to call, so a step like the one before asks for none.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include <cohort/collective/communicator.h>
 
@@ -36,7 +38,10 @@ class StagedCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> seat_;
   Device device_;
-  std::shared_ptr<Staging> staging_;
+  std::mutex mutex_;
+  /// By the device of a call: usually the member's own, but a replica with several of them has tensors on
+  /// all.
+  std::map<Device, std::shared_ptr<Staging>> staging_;
 };
 
 }  // namespace cohort

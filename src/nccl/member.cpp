@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
+#include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 #include <cohort/cuda/event.h>
 
@@ -33,9 +34,14 @@ bool is_message(const CollectiveCall& call) {
   return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive;
 }
 
+/// A replica that owns several GPUs is a member with the first of them; NCCL takes what is on that one.
+bool is_elsewhere(const CollectiveCall& call, Device own) {
+  return call.device.kind() == DeviceKind::kCuda && call.device != own;
+}
+
 /// Whether the call itself is the host's, and not only the agreement on it.
-bool is_of_the_host(const CollectiveCall& call) {
-  return call.device == DeviceKind::kCpu || !can_carry(call);
+bool is_of_the_host(const CollectiveCall& call, Device own) {
+  return call.device.kind() == DeviceKind::kCpu || is_elsewhere(call, own) || !can_carry(call);
 }
 
 bool moves_something(const CollectiveCall& call) {
@@ -131,7 +137,7 @@ bool Member::nothing_is_queued() {
 }
 
 void Member::require_capturable(const CollectiveCall& call) const {
-  if (!cuda::is_captured(parts_.device) || (!is_message(call) && !is_of_the_host(call))) return;
+  if (!cuda::is_captured(parts_.device) || (!is_message(call) && !is_of_the_host(call, parts_.device))) return;
   throw WrongContext(
       "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
       "call outside",
@@ -142,7 +148,7 @@ std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
   CollectiveCall own = call;
   own.captured = cuda::is_captured(parts_.device);
   auto operation = std::make_shared<Operation>(own, events_);
-  if (!is_of_the_host(call)) operation->ready.record(cuda::compute_stream(parts_.device));
+  if (!is_of_the_host(call, parts_.device)) operation->ready.record(cuda::compute_stream(parts_.device));
   const std::lock_guard lock(mutex_);
   if (failure_) throw_failure();
   if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
@@ -156,7 +162,7 @@ std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
 void Member::run(const CollectiveCall& call) {
   require_capturable(call);
   if (is_message(call) || !nothing_is_queued()) return start(call).wait();
-  if (is_of_the_host(call)) {
+  if (is_of_the_host(call, parts_.device)) {
     require_usable();
     return run_on_host(call);
   }
@@ -218,7 +224,10 @@ void Member::tend() {
 void Member::run_on_host(const CollectiveCall& call) {
   const std::lock_guard lock(on_host_);
   ++calls_;
-  parts_.control->run_checked(call);
+  CollectiveCall exact = call;
+  // So that members whose tensors take different ways notice.
+  if (is_elsewhere(call, parts_.device)) exact.layout = Fingerprint().add(call.layout).add(1).value();
+  parts_.control->run_checked(exact);
 }
 
 void Member::agree(Operation& operation) {
@@ -235,7 +244,7 @@ void Member::launch(Operation& operation) {
     if (operation.state == Operation::State::kFailed) return;
   }
   try {
-    if (is_of_the_host(call)) {
+    if (is_of_the_host(call, parts_.device)) {
       run_on_host(call);
     } else {
       agree(operation);

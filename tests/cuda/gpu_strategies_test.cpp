@@ -283,6 +283,44 @@ TEST(GpuLogicalDevices, SplitTensorsAmongTheGpusOfAReplica) {
   EXPECT_TRUE(bitwise_equal(concatenate(parts, 1), whole));
 }
 
+/// A layer on each of a replica's two devices.
+std::vector<Tensor> trained_in_pairs(const LogicalDeviceStrategy& strategy) {
+  const auto scope = strategy.scope();
+  std::vector<Variable> layers;
+  for (const int device : {0, 1}) {
+    const auto there = strategy.logical_device(device);
+    layers.emplace_back(VariableOptions{.shape = {50}});
+  }
+  Momentum optimizer({.learning_rate = 0.1});
+  for (int step = 0; step < 5; ++step) {
+    strategy.run([&](const ReplicaContext& replica) {
+      std::vector<GradientAndVariable> gradients;
+      for (const Variable& layer : layers) {
+        const int seed = step * 16 + replica.replica_id_in_sync_group();
+        gradients.push_back({noise({50}, DType::kFloat32, seed, layer.read().device()), layer});
+      }
+      optimizer.apply_gradients(gradients);
+    });
+  }
+  std::vector<Tensor> outcomes;
+  for (const Variable& layer : layers) {
+    for (const Tensor& component : layer.components()) outcomes.push_back(component);
+  }
+  return on_host(outcomes);
+}
+
+TEST(GpuLogicalDevices, TrainOnEachGpuOfEachReplica) {
+  if (gpus() < 4) GTEST_SKIP() << "needs 4 GPUs";
+  const auto in_pairs = [](std::vector<Device> devices) {
+    return LogicalDeviceStrategy(DeviceAssignment({{devices[0], devices[1]}, {devices[2], devices[3]}}),
+                                 kPatient);
+  };
+  const std::vector<Tensor> there = trained_in_pairs(in_pairs(gpu_devices()));
+  const std::vector<Tensor> here = trained_in_pairs(in_pairs(cpu_devices(4)));
+  for (std::size_t i = 0; i < here.size(); ++i)
+    EXPECT_TRUE(bitwise_equal(there[i], here[i])) << i << here[i] << there[i];
+}
+
 /// A step whose tensors stay where they are.
 template <class Step>
 std::uint64_t calls_after_first_steps(std::initializer_list<const char*> functions, Step step) {

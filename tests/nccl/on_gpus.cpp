@@ -40,7 +40,7 @@ class OnGpu::Moved {
  public:
   Moved(const CollectiveCall& call, const OnGpu& own) : call_(call) {
     if (call.kind == CollectiveKind::kBarrier) return;
-    call_.device = DeviceKind::kCuda;
+    call_.device = own.device_;
     const std::size_t input = input_bytes(call, own.rank(), own.size());
     const std::size_t output = output_bytes(call, own.rank(), own.size());
     const auto within = [](const std::byte* inner, const std::byte* outer, std::size_t bytes) {

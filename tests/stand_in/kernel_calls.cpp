@@ -8,31 +8,51 @@
 #include <string>
 
 #include "../../src/cuda/kernel_bodies.h"
+#include "program_kernels.h"
 #include "stand_in.h"
+
+extern "C" [[gnu::weak]] gpu_stand_in::HostKernel gpu_stand_in_kernel_of_program(const char* name);
 
 namespace gpu_stand_in {
 namespace {
-
-/// A kernel with its only argument copied, as the real launch copies it.
-using Preparation = std::function<void()> (*)(const void* argument);
 
 template <class Body>
 std::function<void()> prepared(const void* argument) {
   return [body = *static_cast<const Body*>(argument)] { body.run(0, 1); };
 }
 
-Preparation preparation_of(const std::string& kernel) {
+HostKernel host_kernel_of(const std::string& kernel) {
 #define GPU_STAND_IN_BODY(Body) {"cohort_kernel_" #Body, prepared<cohort::cuda::Body>},
-  static const std::map<std::string, Preparation> all{COHORT_CUDA_BODIES(GPU_STAND_IN_BODY)};
+  static const std::map<std::string, HostKernel> all{COHORT_CUDA_BODIES(GPU_STAND_IN_BODY)};
 #undef GPU_STAND_IN_BODY
   const auto found = all.find(kernel);
-  return found == all.end() ? nullptr : found->second;
+  if (found != all.end()) return found->second;
+  return gpu_stand_in_kernel_of_program == nullptr ? nullptr : gpu_stand_in_kernel_of_program(kernel.c_str());
 }
 
 /// By the address that stands for the kernel on the host. Filled before main.
-std::map<const void*, Preparation>& kernels() {
-  static auto& instance = *new std::map<const void*, Preparation>;
+std::map<const void*, HostKernel>& kernels() {
+  static auto& instance = *new std::map<const void*, HostKernel>;
   return instance;
+}
+
+/// What stands between <<< and >>>, from there to the launch.
+struct Configuration {
+  dim3 blocks;
+  dim3 threads;
+  std::size_t shared_bytes = 0;
+  cudaStream_t stream = nullptr;
+};
+thread_local Configuration pushed;
+
+cudaError_t launch(const void* function, dim3 blocks, dim3 threads, void** arguments, cudaStream_t stream) {
+  count_call("cudaLaunchKernel");
+  const auto kernel = kernels().find(function);
+  if (kernel == kernels().end() || kernel->second == nullptr) return report(cudaErrorInvalidDeviceFunction);
+  if (blocks.x == 0 || threads.x == 0 || threads.x > 1024) return report(cudaErrorInvalidConfiguration);
+  const std::shared_ptr<LateQueue> queue = queue_of(stream);
+  if (queue->device() != current_device()) return report(cudaErrorInvalidResourceHandle);
+  return submit(queue, kernel->second(arguments[0]));
 }
 
 }  // namespace
@@ -58,26 +78,34 @@ char __cudaInitModule(void**) { return 0; }
 
 void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*, void*,
                             void*, void*, int*) {
-  kernels()[host_function] = preparation_of(name);
+  kernels()[host_function] = host_kernel_of(name);
 }
 
-unsigned __cudaPushCallConfiguration(dim3, dim3, std::size_t, void*) { return 0; }
-cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, std::size_t*, void*) { return cudaErrorNotSupported; }
-cudaError_t __cudaGetKernel(cudaKernel_t*, const void*) { return cudaErrorNotSupported; }
-cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cudaStream_t) {
-  return cudaErrorNotSupported;
+unsigned __cudaPushCallConfiguration(dim3 blocks, dim3 threads, std::size_t shared_bytes, void* stream) {
+  pushed = {blocks, threads, shared_bytes, static_cast<cudaStream_t>(stream)};
+  return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* blocks, dim3* threads, std::size_t* shared_bytes, void* stream) {
+  *blocks = pushed.blocks;
+  *threads = pushed.threads;
+  *shared_bytes = pushed.shared_bytes;
+  *static_cast<cudaStream_t*>(stream) = pushed.stream;
+  return cudaSuccess;
+}
+// A kernel's handle is the address that stands for it.
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
+  return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 blocks, dim3 threads, void** arguments, std::size_t,
+                               cudaStream_t stream) {
+  return launch(kernel, blocks, threads, arguments, stream);
 }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 cudaError_t cudaLaunchKernel(const void* function, dim3 blocks, dim3 threads, void** arguments, std::size_t,
                              cudaStream_t stream) {
-  count_call("cudaLaunchKernel");
-  const auto kernel = kernels().find(function);
-  if (kernel == kernels().end() || kernel->second == nullptr) return report(cudaErrorInvalidDeviceFunction);
-  if (blocks.x == 0 || threads.x == 0 || threads.x > 1024) return report(cudaErrorInvalidConfiguration);
-  const std::shared_ptr<LateQueue> queue = queue_of(stream);
-  if (queue->device() != current_device()) return report(cudaErrorInvalidResourceHandle);
-  return submit(queue, kernel->second(arguments[0]));
+  return launch(function, blocks, threads, arguments, stream);
 }
 
 }  // extern "C"

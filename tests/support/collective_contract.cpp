@@ -486,7 +486,7 @@ CollectiveCall call_on_gpus(std::size_t elements) {
   call.kind = CollectiveKind::kAllReduce;
   call.dtype = DType::kFloat32;
   call.elements = elements;
-  call.device = DeviceKind::kCuda;
+  call.device = Device(DeviceKind::kCuda, 0);
   return call;
 }
 

@@ -17,6 +17,7 @@
 #include <cohort/collective/communication_options.h>
 #include <cohort/collective/reduce_op.h>
 #include <cohort/device/allocator.h>
+#include <cohort/device/device.h>
 
 namespace cohort {
 
@@ -67,8 +68,8 @@ struct CollectiveCall {
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
   std::byte* output = nullptr;       ///< null where this member gets no result
 
-  /// Where the data lies; members must agree on it.
-  DeviceKind device = DeviceKind::kCpu;
+  /// Where the data lies; members must agree on its kind.
+  Device device = {};
 
   /// Whether it becomes part of a graph instead of running now; members must agree on that, too.
   bool captured = false;
