@@ -1,9 +1,11 @@
 #include <cohort/launch/slurm_cluster_resolver.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -96,6 +98,49 @@ int gpus_of_task(int on_node, int tasks, const SlurmOptions& options) {
   return of_task;
 }
 
+/// What `--gpus-per-task` asked for: `2`, or `volta:3,kepler:1`. What is neither says nothing.
+std::optional<int> gpus_per_task_of_slurm(const Environment& variables) {
+  const auto found = variables.find("SLURM_GPUS_PER_TASK");
+  if (found == variables.end()) return std::nullopt;
+  int sum = 0;
+  std::istringstream list(found->second);
+  for (std::string entry; std::getline(list, entry, ',');) {
+    const char* const end = entry.data() + entry.size();
+    int count = 0;
+    const auto [stopped, status] = std::from_chars(entry.data() + entry.rfind(':') + 1, end, count);
+    if (status != std::errc() || stopped != end || count < 0 || count > kMostGpusOnNode) return std::nullopt;
+    sum += count;
+  }
+  return sum;
+}
+
+/// Whether Slurm has left each task its own already: as many as a task should have, or fewer than the step
+/// has on this node.
+bool are_the_tasks_own(const std::vector<std::string>& listed, const Environment& variables) {
+  const auto count = static_cast<int>(listed.size());
+  if (gpus_per_task_of_slurm(variables) == count) return true;
+  Environment of_slurm = variables;
+  of_slurm.erase("CUDA_VISIBLE_DEVICES");
+  return count > 0 && count < visible_gpus(of_slurm).value_or(0);
+}
+
+/// As CUDA_VISIBLE_DEVICES has them: its own entries, or numbers where it is not set. SLURM_STEP_GPUS and
+/// SLURM_JOB_GPUS have other numbers, those of the node, which mean nothing to a task that sees a part of it.
+std::vector<std::string> own_gpus(const SlurmOptions& options, const Environment& variables,
+                                  int tasks_on_host, int number_on_host) {
+  const std::vector<std::string> listed = listed_gpus(variables).value_or(std::vector<std::string>());
+  const bool is_told = options.gpus_per_node || options.gpus_per_task;
+  if (!is_told && are_the_tasks_own(listed, variables)) return listed;
+  const int on_node = options.gpus_per_node.value_or(visible_gpus(variables).value_or(0));
+  const int of_task = gpus_of_task(on_node, tasks_on_host, options);
+  std::vector<std::string> own;
+  for (int gpu = number_on_host * of_task; gpu < (number_on_host + 1) * of_task; ++gpu) {
+    const auto index = static_cast<std::size_t>(gpu);
+    own.push_back(index < listed.size() ? listed[index] : fmt::format("{}", gpu));
+  }
+  return own;
+}
+
 using Jobs = std::map<std::string, int, std::less<>>;
 
 /// Deals the slots to the jobs; `own` becomes the task of rank `rank`.
@@ -131,15 +176,12 @@ SlurmClusterResolver::SlurmClusterResolver(SlurmOptions options, const Environme
   if (rank >= tasks)
     throw InvalidArgument("SLURM_PROCID is {}, but the job step has tasks 0 to {}", rank, tasks - 1);
 
-  const int tasks_on_host = most_tasks_on_a_host(slots);
-  const int gpus = options_.gpus_per_node ? *options_.gpus_per_node : visible_gpus(variables).value_or(0);
-  gpus_per_task_ = gpus_of_task(gpus, tasks_on_host, options_);
-  std::vector<int> own_gpus(static_cast<std::size_t>(gpus_per_task_));
-  std::iota(own_gpus.begin(), own_gpus.end(),
-            slots[static_cast<std::size_t>(rank)].number_on_host * gpus_per_task_);
-  own_gpus_ = fmt::format("{}", fmt::join(own_gpus, ","));
+  const std::vector<std::string> gpus = own_gpus(options_, variables, most_tasks_on_a_host(slots),
+                                                 slots[static_cast<std::size_t>(rank)].number_on_host);
+  gpus_per_task_ = static_cast<int>(gpus.size());
+  own_gpus_ = fmt::format("{}", fmt::join(gpus, ","));
   spec_ = deal(slots, jobs, options_, rank, task_);
-  if (options_.auto_set_gpu && gpus > 0) ::setenv("CUDA_VISIBLE_DEVICES", own_gpus_.c_str(), 1);
+  if (options_.auto_set_gpu && !gpus.empty()) ::setenv("CUDA_VISIBLE_DEVICES", own_gpus_.c_str(), 1);
 }
 
 }  // namespace cohort

@@ -25,18 +25,24 @@ bool is_gpu(std::string_view entry) {
 
 }  // namespace
 
-std::optional<int> visible_gpus(const Environment& variables) {
+std::optional<std::vector<std::string>> listed_gpus(const Environment& variables) {
   const auto found = variables.find("CUDA_VISIBLE_DEVICES");
-  if (found == variables.end()) return number_of_slurm(variables);
+  if (found == variables.end()) return std::nullopt;
   const std::string_view list = found->second;
-  int count = 0;
+  std::vector<std::string> gpus;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
-    if (!is_gpu(list.substr(begin, end - begin))) break;
-    ++count;
+    const std::string_view entry = list.substr(begin, end - begin);
+    if (!is_gpu(entry)) break;
+    gpus.emplace_back(entry);
     begin = end + 1;
   }
-  return count;
+  return gpus;
+}
+
+std::optional<int> visible_gpus(const Environment& variables) {
+  const auto listed = listed_gpus(variables);
+  return listed ? static_cast<int>(listed->size()) : number_of_slurm(variables);
 }
 
 }  // namespace cohort

@@ -58,6 +58,50 @@ TEST(SlurmClusterResolver, SharesANodesGpusAmongItsTasks) {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
+/// Those of a task whose environment has these beside the variables of `step`.
+std::string own_gpus(const char* rank, const Environment& variables, const SlurmOptions& options = {}) {
+  Environment all = step(rank);
+  all.insert(variables.begin(), variables.end());
+  SlurmOptions alone = options;
+  alone.auto_set_gpu = false;
+  return SlurmClusterResolver(alone, all).own_gpus();
+}
+
+TEST(SlurmClusterResolver, TakesGpusFromTheList) {
+  EXPECT_EQ(own_gpus("1", {{"CUDA_VISIBLE_DEVICES", "4,5,6,7"}}), "6,7");
+  EXPECT_EQ(own_gpus("0", {{"CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b"}}), "GPU-a");
+  EXPECT_EQ(own_gpus("1", {{"SLURM_GPUS_ON_NODE", "4"}}), "2,3");
+}
+
+TEST(SlurmClusterResolver, LeavesWhatSlurmGaveToTheTask) {
+  const Environment per_task{
+      {"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_GPUS_ON_NODE", "2"}, {"CUDA_VISIBLE_DEVICES", "1"}};
+  EXPECT_EQ(own_gpus("1", per_task), "1");
+  EXPECT_EQ(own_gpus("1", per_task, {.gpus_per_node = 4}), "2,3");
+  // The only task of a node, in a step with two on another.
+  EXPECT_EQ(own_gpus("2", {{"SLURM_GPUS_PER_TASK", "volta:1,kepler:1"},
+                           {"SLURM_GPUS_ON_NODE", "2"},
+                           {"CUDA_VISIBLE_DEVICES", "0,1"}}),
+            "0,1");
+  // --gpu-bind alone
+  EXPECT_EQ(own_gpus("0", {{"SLURM_GPUS_ON_NODE", "4"}, {"CUDA_VISIBLE_DEVICES", "3"}}), "3");
+  // --gpu-bind=none
+  EXPECT_EQ(
+      own_gpus("1",
+               {{"SLURM_GPUS_PER_TASK", "1"}, {"SLURM_GPUS_ON_NODE", "2"}, {"CUDA_VISIBLE_DEVICES", "0,1"}}),
+      "1");
+  EXPECT_EQ(own_gpus("1", {{"SLURM_GPUS_PER_TASK", "many"}, {"CUDA_VISIBLE_DEVICES", "0,1"}}), "1");
+}
+
+TEST(SlurmClusterResolver, TakesNoGpuFromTasksThatShareOne) {
+  Environment variables = step("1");
+  variables["CUDA_VISIBLE_DEVICES"] = "0";
+  ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
+  EXPECT_EQ(SlurmClusterResolver({}, variables).num_accelerators().at("GPU"), 0);
+  EXPECT_STREQ(std::getenv("CUDA_VISIBLE_DEVICES"), "0");
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 TEST(SlurmClusterResolver, DoesWithoutGpus) {
   EXPECT_EQ(SlurmClusterResolver({}, step("0")).num_accelerators().at("GPU"), 0);
   EXPECT_EQ(std::getenv("CUDA_VISIBLE_DEVICES"), nullptr);

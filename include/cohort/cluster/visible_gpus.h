@@ -2,14 +2,20 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <cohort/base/environment.h>
 
 namespace cohort {
 
-/// As many as CUDA_VISIBLE_DEVICES lists, which counts up to the first entry that is neither a number nor a
-/// GPU's identifier, or as SLURM_GPUS_ON_NODE says; nothing where neither is set, or
-/// the latter is no number.
+/// The entries of CUDA_VISIBLE_DEVICES, which counts up to the first that is neither a number nor a GPU's
+/// identifier; nothing where it is not set.
+[[nodiscard]] std::optional<std::vector<std::string>> listed_gpus(
+    const Environment& variables = process_environment());
+
+/// As many as are listed, or as SLURM_GPUS_ON_NODE says; nothing where neither is set, or the latter is no
+/// number.
 [[nodiscard]] std::optional<int> visible_gpus(const Environment& variables = process_environment());
 
 }  // namespace cohort

@@ -23,7 +23,9 @@ struct SlurmOptions {
   std::optional<int> gpus_per_task = {};   ///< unset: gpus_per_node shared by a node's tasks
   std::optional<int> tasks_per_node = {};  ///< unset: SLURM_STEP_TASKS_PER_NODE
 
-  /// On nodes with GPUs, leave only the task's own in CUDA_VISIBLE_DEVICES: before anything uses CUDA.
+  /// On nodes with GPUs for every task, leave only the task's own in CUDA_VISIBLE_DEVICES: before anything
+  /// uses CUDA. Where Slurm has done so already (`--gpus-per-task`, `--gpu-bind`) that stays, unless the
+  /// options above say otherwise.
   bool auto_set_gpu = true;
   std::string rpc_layer = "grpc";
   Bootstrap* bootstrap = nullptr;  ///< an mpi::Session: hosts and ranks are then MPI's
@@ -45,7 +47,7 @@ class SlurmClusterResolver final : public ClusterResolver {
   }
   [[nodiscard]] Bootstrap* bootstrap() const override { return options_.bootstrap; }
 
-  /// The numbers of this task's GPUs on its node, as CUDA_VISIBLE_DEVICES has them: `2,3`.
+  /// This task's GPUs, as CUDA_VISIBLE_DEVICES has them: `2,3`.
   [[nodiscard]] const std::string& own_gpus() const noexcept { return own_gpus_; }
 
  private:
