@@ -126,8 +126,8 @@ bool are_the_tasks_own(const std::vector<std::string>& listed, const Environment
 
 /// As CUDA_VISIBLE_DEVICES has them: its own entries, or numbers where it is not set. SLURM_STEP_GPUS and
 /// SLURM_JOB_GPUS have other numbers, those of the node, which mean nothing to a task that sees a part of it.
-std::vector<std::string> own_gpus(const SlurmOptions& options, const Environment& variables,
-                                  int tasks_on_host, int number_on_host) {
+std::vector<std::string> gpus_of_this_task(const SlurmOptions& options, const Environment& variables,
+                                           int tasks_on_host, int number_on_host) {
   const std::vector<std::string> listed = listed_gpus(variables).value_or(std::vector<std::string>());
   const bool is_told = options.gpus_per_node || options.gpus_per_task;
   if (!is_told && are_the_tasks_own(listed, variables)) return listed;
@@ -176,8 +176,8 @@ SlurmClusterResolver::SlurmClusterResolver(SlurmOptions options, const Environme
   if (rank >= tasks)
     throw InvalidArgument("SLURM_PROCID is {}, but the job step has tasks 0 to {}", rank, tasks - 1);
 
-  const std::vector<std::string> gpus = own_gpus(options_, variables, most_tasks_on_a_host(slots),
-                                                 slots[static_cast<std::size_t>(rank)].number_on_host);
+  const std::vector<std::string> gpus = gpus_of_this_task(
+      options_, variables, most_tasks_on_a_host(slots), slots[static_cast<std::size_t>(rank)].number_on_host);
   gpus_per_task_ = static_cast<int>(gpus.size());
   own_gpus_ = fmt::format("{}", fmt::join(gpus, ","));
   spec_ = deal(slots, jobs, options_, rank, task_);

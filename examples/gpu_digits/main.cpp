@@ -69,13 +69,11 @@ Strategy make_strategy(const std::string& name, mpi::Session& session) {
 }
 
 /// What the replicas have added to `score`, for each of the images: the loss, and the share that was right.
-std::pair<double, double> mean_score(const Variable& score, const Dataset<Batch>& batches) {
-  std::int64_t images = 0;
-  for (const Batch& batch : batches) images += batch.labels.shape()[0];
-  const Tensor sums = score.read().on_host().cast(DType::kFloat64);
+std::pair<double, double> mean_score(const Variable& score, const Batch& images) {
+  const auto count = static_cast<double>(images.labels.elements());
+  const Tensor sums = score.read().on_host();
   score.assign(Tensor::zeros({2}, DType::kFloat32));
-  return {sums.span<double>()[0] / static_cast<double>(images),
-          sums.span<double>()[1] / static_cast<double>(images)};
+  return {sums.row(0).item<double>() / count, sums.row(1).item<double>() / count};
 }
 
 void train(const Options& options, const Strategy& strategy, const LogicalDeviceStrategy* pairs,
@@ -94,7 +92,10 @@ void train(const Options& options, const Strategy& strategy, const LogicalDevice
     const auto last = pairs->logical_device(pairs->device_assignment().logical_devices_per_replica() - 1);
     return make_output();
   };
-  const Mlp model(hidden, pairs != nullptr ? on_last_device() : make_output(), cuda::devices());
+  const auto replicas = strategy.extended().worker_devices();
+  const std::vector<Device> gpus =
+      pairs != nullptr ? cuda::devices() : std::vector(replicas.begin(), replicas.end());
+  const Mlp model(hidden, pairs != nullptr ? on_last_device() : make_output(), gpus);
   const Variable score({.shape = {2},
                         .name = "score",
                         .synchronization = VariableSynchronization::kOnRead,
@@ -112,12 +113,12 @@ void train(const Options& options, const Strategy& strategy, const LogicalDevice
 
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
     for (const auto& batch : strategy.distribute_dataset(batches)) strategy.run(train_step, batch);
-    const auto [loss, accuracy] = mean_score(score, batches);
+    const auto [loss, accuracy] = mean_score(score, digits.train);
     if (is_chief)
       fmt::print("epoch {:>3}/{}  loss {:.6f}  accuracy {:.4f}\n", epoch, options.epochs, loss, accuracy);
   }
   for (const auto& batch : strategy.distribute_dataset(test_batches)) strategy.run(test_step, batch);
-  const double accuracy = mean_score(score, test_batches).second;
+  const double accuracy = mean_score(score, digits.test).second;
   if (is_chief) {
     fmt::print("{}: {} replicas, test accuracy {:.4f}\n", options.strategy, strategy.num_replicas_in_sync(),
                accuracy);
