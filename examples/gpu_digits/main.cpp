@@ -1,6 +1,6 @@
 // Trains the network of the digits example on GPUs, under the strategy named on the command line: cuBLAS
-// and kernels of the program's own on Cohort's streams. The host waits for the GPUs at the end of
-// an epoch, when it reads what the replicas have added up.
+// and kernels of the program's own on Cohort's streams. It reads nothing from the GPUs before the end of an
+// epoch: what the replicas have added up.
 //
 //   gpu_digits --strategy mirrored                  all GPUs of this process
 //   mpirun -n 4 gpu_digits                          each worker's GPUs: multi_worker_mirrored
@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <map>
-#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <boost/program_options.hpp>
 #include <fmt/format.h>

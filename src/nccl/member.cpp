@@ -137,7 +137,8 @@ bool Member::nothing_is_queued() {
 }
 
 void Member::require_capturable(const CollectiveCall& call) const {
-  if (!cuda::is_captured(parts_.device) || (!is_message(call) && !is_of_the_host(call, parts_.device))) return;
+  if (!cuda::is_captured(parts_.device) || (!is_message(call) && !is_of_the_host(call, parts_.device)))
+    return;
   throw WrongContext(
       "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
       "call outside",

@@ -214,8 +214,8 @@ void ncclComm::put_on_stream(Launch launch) {
     std::unique_ptr<Kernel> kernel;
     int fault;
   };
-  const bool lost = blocking && is_lost(state->arena->rank());
-  const int fault = lost ? static_cast<int>(NcclFault::kNeverTakesPart) : take_launch_fault(*state);
+  const int fault = blocking && is_lost(state->arena->rank()) ? static_cast<int>(NcclFault::kNeverTakesPart)
+                                                              : take_launch_fault(*state);
   auto started = std::make_unique<Started>(Started{std::move(kernel), fault});
   static_cast<void>(cudaLaunchHostFunc(
       launch.stream,
