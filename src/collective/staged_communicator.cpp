@@ -36,7 +36,7 @@ class StagedCommunicator::Staging {
         return block;
       }
     }
-    return runtime_.allocate_staging(std::bit_ceil(bytes));
+    return runtime_.allocate_staging(std::bit_ceil(bytes), device_);
   }
 
   void give_back(std::shared_ptr<const Buffer> block) {

@@ -27,7 +27,9 @@ Slot& slot_of(Device device) {
 void release(std::byte* memory, Device device) {
   Slot& slot = slot_of(device);
   const std::shared_lock lock(slot.mutex);
-  if (slot.current == nullptr) return calls::free_async(memory, compute_stream(device).handle());
+  if (slot.current == nullptr) {
+    return release_on(device, [&] { calls::free_async(memory, compute_stream(device).handle()); });
+  }
   slot.current->keep(std::shared_ptr<const std::byte>(
       memory, [memory, device](const std::byte* /*memory*/) { release(memory, device); }));
 }
@@ -52,6 +54,7 @@ std::shared_ptr<Capture> Capture::begin(Device device) {
   const std::unique_lock lock(slot.mutex);
   if (slot.current != nullptr)
     throw WrongContext("a graph is being captured on {} already", to_string(device));
+  const CurrentDevice current(device);
   capture->earlier_.record(stream);
   calls::begin_capture(stream.handle());
   slot.current = capture;

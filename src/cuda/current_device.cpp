@@ -6,9 +6,11 @@
 
 namespace cohort::cuda {
 
-CurrentDevice::CurrentDevice(Device device) : before_(enter(device)) {}
+CurrentDevice::CurrentDevice(Device device) : device_(device), before_(enter(device)) {}
 
-CurrentDevice::~CurrentDevice() { leave(before_); }
+CurrentDevice::~CurrentDevice() {
+  if (before_ != device_.index()) leave(before_);
+}
 
 int CurrentDevice::enter(Device device) {
   require_device(device);
@@ -18,8 +20,7 @@ int CurrentDevice::enter(Device device) {
 }
 
 void CurrentDevice::leave(int before) noexcept {
-  // A thread starts with GPU 0. Where each process has a GPU of its own, going back there would give GPU 0
-  // a context of every process, some hundred MB each.
+  // A thread starts with GPU 0, perhaps another process's: going back there would give it a context.
   if (calls::has_context(before)) calls::restore_device(before);
 }
 

@@ -15,7 +15,7 @@ Event::Event(Device device, Purpose purpose) : device_(device) {
 }
 
 Event::~Event() {
-  if (handle_ != nullptr) calls::destroy_event(handle_);
+  if (handle_ != nullptr) release_on(device_, [this] { calls::destroy_event(handle_); });
 }
 
 void Event::record(const Stream& stream) const {
@@ -24,7 +24,10 @@ void Event::record(const Stream& stream) const {
   calls::record(handle_, stream.handle());
 }
 
-bool Event::done() const { return calls::is_done(handle_); }
+bool Event::done() const {
+  const CurrentDevice current(device_);
+  return calls::is_done(handle_);
+}
 
 void Event::synchronize() const {
   wait_on_host(device_, [this] { return done(); });
@@ -32,6 +35,7 @@ void Event::synchronize() const {
 
 double Event::microseconds_since(const Event& start) const {
   constexpr double kMicrosecondsPerMillisecond = 1000;
+  const CurrentDevice current(device_);
   return kMicrosecondsPerMillisecond * calls::elapsed_milliseconds(start.handle_, handle_);
 }
 

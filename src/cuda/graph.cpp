@@ -23,7 +23,7 @@ class Graph::State {
 
   ~State() {
     compute_stream(device_).drain();
-    calls::destroy_graph(executable_);
+    release_on(device_, [this] { calls::destroy_graph(executable_); });
   }
 
   State(const State&) = delete;

@@ -95,6 +95,7 @@ void copy_between(const BlockCopy& copy) {
   const Stream& target = compute_stream(copy.to_device);
   open_memory(copy.from_device, copy.to_device);
   order(source, target);
+  const CurrentDevice current(copy.to_device);
   for (std::size_t block = 0; block < copy.count; ++block) {
     calls::memcpy_peer_async(copy.to + block * copy.to_pitch, copy.to_device.index(),
                              copy.from + block * copy.from_pitch, copy.from_device.index(), copy.width,
@@ -117,7 +118,8 @@ std::shared_ptr<const Buffer> Runtime::allocate(std::size_t bytes, Device device
   return allocate_from_pool(bytes, device);
 }
 
-std::shared_ptr<const Buffer> Runtime::allocate_staging(std::size_t bytes) {
+std::shared_ptr<const Buffer> Runtime::allocate_staging(std::size_t bytes, Device device) {
+  const CurrentDevice current(device);
   std::shared_ptr<const Buffer> block = cohort::allocate(std::max(bytes, kSmallestStaging), Device());
   if (!calls::host_register(block->data(), block->bytes())) {
     log::debug("cannot pin {} bytes of host memory; copies to and from GPUs are slower", block->bytes());
@@ -125,8 +127,8 @@ std::shared_ptr<const Buffer> Runtime::allocate_staging(std::size_t bytes) {
   }
   const Buffer& pinned = *block;
   return {new Buffer(pinned.data(), pinned.bytes(), pinned.device(), nullptr),
-          [block = std::move(block)](const Buffer* buffer) {
-            calls::host_unregister(buffer->data());
+          [block = std::move(block), device](const Buffer* buffer) {
+            release_on(device, [buffer] { calls::host_unregister(buffer->data()); });
             delete buffer;
           }};
 }
@@ -159,6 +161,7 @@ void Runtime::copy_each(std::span<const Tensor> from, std::span<const Tensor> to
 
 void Runtime::copy_staged(const BlockCopy& copy) {
   require_copy_now(copy);
+  const CurrentDevice current(gpu_of(copy));
   calls::memcpy_async(copy.to, copy.from, copy.width, compute_stream(gpu_of(copy)).handle());
 }
 

@@ -18,7 +18,7 @@ class Runtime final : public DeviceRuntime {
   [[nodiscard]] std::string identity(Device device) const override;
 
   [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) override;
-  [[nodiscard]] std::shared_ptr<const Buffer> allocate_staging(std::size_t bytes) override;
+  [[nodiscard]] std::shared_ptr<const Buffer> allocate_staging(std::size_t bytes, Device device) override;
 
   void copy(const BlockCopy& copy) override;
   void copy_each(std::span<const Tensor> from, std::span<const Tensor> to) override;

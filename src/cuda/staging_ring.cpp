@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <cohort/cuda/current_device.h>
+
 #include "calls.h"
 
 namespace cohort::cuda {
@@ -61,6 +63,7 @@ std::byte* StagingRing::take(std::size_t bytes) {
 }
 
 void StagingRing::upload(const BlockCopy& copy) {
+  const CurrentDevice current(stream_.device());
   const std::lock_guard lock(mutex_);
   for_each_piece(copy, [this](const BlockCopy& piece) {
     std::byte* const room = take(piece.width * piece.count);
@@ -72,6 +75,7 @@ void StagingRing::upload(const BlockCopy& copy) {
 }
 
 void StagingRing::download(const BlockCopy& copy) {
+  const CurrentDevice current(stream_.device());
   const std::lock_guard lock(mutex_);
   // The GPU copies the next piece while the host copies the one before.
   BlockCopy pending;

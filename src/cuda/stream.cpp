@@ -53,12 +53,18 @@ Stream::Stream(Device device, Priority priority) : device_(device) {
 }
 
 Stream::~Stream() {
-  if (handle_ != nullptr) calls::destroy_stream(handle_);
+  if (handle_ != nullptr) release_on(device_, [this] { calls::destroy_stream(handle_); });
 }
 
-void Stream::wait(const Event& event) const { calls::wait_event(handle_, event.handle()); }
+void Stream::wait(const Event& event) const {
+  const CurrentDevice current(device_);
+  calls::wait_event(handle_, event.handle());
+}
 
-bool Stream::idle() const { return calls::is_idle(handle_); }
+bool Stream::idle() const {
+  const CurrentDevice current(device_);
+  return calls::is_idle(handle_);
+}
 
 void Stream::synchronize() const {
   const Event& now = mark(device_);

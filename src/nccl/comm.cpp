@@ -73,7 +73,8 @@ void* Comm::register_memory(void* data, std::size_t bytes) {
 
 void Comm::deregister(void* registration) noexcept {
   const std::lock_guard lock(mutex_);
-  if (comm_ != nullptr) calls::deregister(comm_, registration);
+  if (comm_ == nullptr) return;
+  cuda::release_on(device_, [&] { calls::deregister(comm_, registration); });
 }
 
 calls::Window Comm::open_window(void* data, std::size_t bytes, const Deadline& deadline, const Look& look) {
@@ -90,7 +91,8 @@ calls::Window Comm::open_window(void* data, std::size_t bytes, const Deadline& d
 
 void Comm::close_window(calls::Window window) noexcept {
   const std::lock_guard lock(mutex_);
-  if (comm_ != nullptr) calls::close_window(comm_, window);
+  if (comm_ == nullptr) return;
+  cuda::release_on(device_, [&] { calls::close_window(comm_, window); });
 }
 
 bool Comm::is_settled() {

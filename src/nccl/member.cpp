@@ -10,6 +10,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
+#include <cohort/cuda/current_device.h>
 #include <cohort/cuda/event.h>
 
 #include "captured.h"
@@ -187,6 +188,7 @@ Work Member::start(const CollectiveCall& call) {
 
 void Member::serve() {
   serves_a_member = true;
+  const cuda::CurrentDevice current(parts_.device);
   std::unique_lock lock(mutex_);
   while (true) {
     const auto has_work = [this] { return ending_ || !queue_.empty(); };

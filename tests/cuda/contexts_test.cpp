@@ -1,5 +1,6 @@
 // In a program of its own, for what a process has used stays used.
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -7,6 +8,8 @@
 #include <cohort/cuda/devices.h>
 #include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor.h>
+#include <cohort/strategy/mirrored_strategy.h>
+#include <cohort/train/sgd.h>
 
 #include "calls.h"
 
@@ -23,8 +26,21 @@ TEST(Contexts, AreNotMadeOnGpusThatNobodyUses) {
     const EnteredDevice entered(last);
     EXPECT_EQ(calls::current_device(), last.index());
   };
+  const auto train = [] {
+    std::vector<Device> others = devices();
+    others.erase(others.begin());
+    const MirroredStrategy strategy(others);
+    const auto scope = strategy.scope();
+    const Variable weights({.initial_value = Tensor::full({8}, DType::kFloat32, 1)});
+    Sgd optimizer({.learning_rate = 1});
+    strategy.run([&] { optimizer.apply_gradients({{weights.read().clone(), weights}}); });
+    EXPECT_THAT(weights.read().to(Device()).span<float>(),
+                ::testing::Each(1 - strategy.num_replicas_in_sync()));
+  };
   use();
   std::thread(use).join();
+  train();
+  std::thread(train).join();
   EXPECT_TRUE(calls::has_context(last.index()));
   EXPECT_FALSE(calls::has_context(0));
 

@@ -66,6 +66,7 @@ std::vector<int> find_visible() {
 }  // namespace
 
 void count_call(std::string_view function) {
+  give_context(chosen_device);  // as CUDA may, whatever the handles that the function takes
   const std::lock_guard lock(counts().mutex);
   const auto known = counts().calls.find(function);
   if (known == counts().calls.end())

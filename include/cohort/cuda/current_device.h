@@ -1,7 +1,11 @@
 // CUDA's current device is a property of the thread: what it makes, and the kernels that it
 // starts, belong to that GPU. A CurrentDevice changes it for a scope.
+//
+// Whatever is done with a GPU's handles is done while it is current: CUDA may give the current device a
+// context, in some hundred MB of its memory, and each process of a node would take them of GPU 0.
 #pragma once
 
+#include <cohort/base/error.h>
 #include <cohort/device/device.h>
 
 namespace cohort::cuda {
@@ -22,7 +26,19 @@ class [[nodiscard]] CurrentDevice {
   static void leave(int before) noexcept;
 
  private:
+  Device device_;
   int before_;
 };
+
+/// Calls `release` with the device current; not at all where CUDA has gone before, at the end of a process.
+template <class Release>
+void release_on(Device device, const Release& release) noexcept {
+  try {
+    const CurrentDevice current(device);
+    release();
+  } catch (const Error&) {
+    // What it would give back has gone with CUDA.
+  }
+}
 
 }  // namespace cohort::cuda

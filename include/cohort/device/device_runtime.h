@@ -49,9 +49,9 @@ class DeviceRuntime {
   /// As the function of this name in allocator.h.
   [[nodiscard]] virtual std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) = 0;
 
-  /// CPU memory for what is on its way to or from devices; collectives among processes of a node work on
+  /// CPU memory for what is on its way to or from `device`; collectives among processes of a node work on
   /// it in place. Meant to be kept: it is dear to make.
-  [[nodiscard]] virtual std::shared_ptr<const Buffer> allocate_staging(std::size_t bytes) = 0;
+  [[nodiscard]] virtual std::shared_ptr<const Buffer> allocate_staging(std::size_t bytes, Device device) = 0;
 
   virtual void copy(const BlockCopy& copy) = 0;
 
