@@ -128,7 +128,7 @@ bool are_the_tasks_own(const std::vector<std::string>& listed, const Environment
 /// SLURM_JOB_GPUS have other numbers, those of the node, which mean nothing to a task that sees a part of it.
 std::vector<std::string> gpus_of_this_task(const SlurmOptions& options, const Environment& variables,
                                            int tasks_on_host, int number_on_host) {
-  const std::vector<std::string> listed = listed_gpus(variables).value_or(std::vector<std::string>());
+  std::vector<std::string> listed = listed_gpus(variables).value_or(std::vector<std::string>());
   const bool is_told = options.gpus_per_node || options.gpus_per_task;
   if (!is_told && are_the_tasks_own(listed, variables)) return listed;
   const int on_node = options.gpus_per_node.value_or(visible_gpus(variables).value_or(0));
