@@ -97,6 +97,7 @@ Member::~Member() {
     parts_.comm->finalize(Deadline::after(kTimeToFinalize));
   } catch (const Error& error) {
     log::warning("{}: NCCL's communicator was ended by force: {}", who(), error.what());
+    parts_.comm->abort();  // before the memory goes that it may still use
   }
 }
 
