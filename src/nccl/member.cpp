@@ -282,8 +282,8 @@ void Member::wait(Operation& operation) {
     if (operation.state == Operation::State::kEnded) return;
     if (operation.state == Operation::State::kLaunched) {
       operation.relied_on = true;
-      // It is no part of the graph, whose launches come after it.
-      if (cuda::is_captured(parts_.device)) return;
+      // It is no part of the graph, whose launches come after it, as what else is queued then.
+      if (cuda::is_captured(parts_.device)) return cuda::wait_after_capture(operation.done);
     }
   }
   cuda::compute_stream(parts_.device).wait(operation.done);

@@ -197,6 +197,34 @@ TEST_P(NcclGraphs, TakeInWhatNobodyHasWaitedFor) {
       kPatient);
 }
 
+TEST_P(NcclGraphs, LeaveWhatWasWaitedForInTheirCaptureWaitedFor) {
+  std::barrier all_are_here(members());
+  std::atomic<bool> busy = true;
+  for_each_seat_of_gpus(
+      members(),
+      [&](Communicator& communicator) {
+        const Device gpu = gpu_of(communicator);
+        const Tensor sum = filled(gpu, 1);
+        const Tensor read = filled(gpu, 0);
+        communicator.all_reduce(sum, ReduceOp::kMax);  // connects, for which NCCL may wait for the GPU
+        synchronize(gpu);
+        const auto compute = [](void* flag) {
+          while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+        };
+        // The others' collective waits for this GPU.
+        if (communicator.rank() == 0) {
+          EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
+        }
+        Work before = communicator.all_reduce_async(sum, ReduceOp::kSum);
+        const cuda::Graph never_launched = cuda::capture(gpu, [&] { before.wait(); });
+        read.copy_from(sum);
+        all_are_here.arrive_and_wait();
+        busy = false;
+        EXPECT_THAT(values(read), Each(communicator.size()));
+      },
+      kPatient);
+}
+
 TEST_P(NcclGraphs, OutliveTheirCommunicator) {
   auto seats = make_gpu_communicators(members(), kPatient);
   std::vector<std::thread> threads;
