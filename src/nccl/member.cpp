@@ -138,12 +138,13 @@ bool Member::nothing_is_queued() {
 }
 
 void Member::require_capturable(const CollectiveCall& call) const {
-  if (!cuda::is_captured(parts_.device) || (!is_message(call) && !is_of_the_host(call, parts_.device)))
-    return;
+  const bool is_copied_elsewhere = is_elsewhere(call, parts_.device) && cuda::is_captured(call.device);
+  const Device captured = is_copied_elsewhere ? call.device : parts_.device;
+  if (!cuda::is_captured(captured) || (!is_message(call) && !is_of_the_host(call, parts_.device))) return;
   throw WrongContext(
       "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
       "call outside",
-      describe(call), to_string(parts_.device));
+      describe(call), to_string(captured));
 }
 
 std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
@@ -472,7 +473,7 @@ std::shared_ptr<const Buffer> Member::allocate(std::size_t bytes) {
   try {
     memory = registry_.allocate(
         bytes, {.least = [this](auto& numbers, auto about) { exchange_least(numbers, about); },
-                .deadline = Deadline::after(timeout({})),
+                .timeout = timeout({}),
                 .look = [this] { look_around(); }});
   } catch (const std::exception&) {
     fail_by_exception();

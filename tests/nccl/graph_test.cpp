@@ -270,6 +270,22 @@ TEST_P(NcclGraphs, HoldNothingThatGoesByTheHost) {
       kPatient);
 }
 
+TEST(NcclGraphsOfFurtherGpus, HoldNothingThatGoesByTheHost) {
+  if (gpus() < 2) GTEST_SKIP() << "needs 2 GPUs";
+  for_each_seat_of_gpus(
+      1,
+      [](Communicator& communicator) {
+        const Device further(DeviceKind::kCuda, 1);
+        const Tensor tensor = filled(further, 1);
+        const auto call = [&] { communicator.all_reduce_async(tensor, ReduceOp::kSum).wait(); };
+        EXPECT_THAT(
+            message_of(ErrorCode::kWrongContext, [&] { static_cast<void>(cuda::capture(further, call)); }),
+            AllOf(HasSubstr("goes by the host"), HasSubstr("captured on cuda:1")));
+        EXPECT_NO_THROW(call());
+      },
+      kPatient);
+}
+
 INSTANTIATE_TEST_SUITE_P(Members, NcclGraphs, ::testing::Values(1, 2, 3, 4));
 
 constexpr int kMembers = 3;
