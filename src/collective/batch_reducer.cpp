@@ -1,7 +1,6 @@
 #include <cohort/collective/batch_reducer.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -59,11 +58,16 @@ void copy_out(const Copy& copy, std::span<const Tensor> tensors, const Pack& pac
   for (std::size_t j = 0; j < pack.size(); ++j) tensors[pack[j]].copy_from(copy.pieces[j]);
 }
 
-/// What make_packs says of the tensors of each device, for a pack is in one place.
+/// What make_packs says of the tensors of each device, for a pack is in one place. Devices come in the order
+/// of the list, in which members agree: their numbers are each member's own.
 std::vector<Pack> packs_by_device(std::span<const TensorSpec> specs, std::span<const Device> devices,
                                   std::size_t bytes_per_pack, const CommunicationCost& cost) {
-  std::map<Device, Pack> by_device;
-  for (std::size_t i = 0; i < specs.size(); ++i) by_device[devices[i]].push_back(i);
+  std::vector<std::pair<Device, Pack>> by_device;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    auto place = std::ranges::find(by_device, devices[i], &std::pair<Device, Pack>::first);
+    if (place == by_device.end()) place = by_device.insert(place, {devices[i], {}});
+    place->second.push_back(i);
+  }
   std::vector<Pack> packs;
   for (const auto& [device, there] : by_device) {
     std::vector<TensorSpec> own;

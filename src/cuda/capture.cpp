@@ -1,6 +1,7 @@
 #include "capture.h"
 
 #include <algorithm>
+#include <optional>
 #include <shared_mutex>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace {
 struct Slot {
   std::shared_mutex mutex;
   std::shared_ptr<Capture> current;
+  std::optional<Stream> memory_stream;  ///< of one capture after the other
 };
 
 /// Never destroyed: static tensors release their memory late.
@@ -36,11 +38,13 @@ void release(std::byte* memory, Device device) {
 
 }  // namespace
 
-Capture::Capture(Device device) : device_(device), memory_stream_(device), earlier_(device) {}
+Capture::Capture(Device device, const Stream& memory_stream)
+    : device_(device), memory_stream_(memory_stream), earlier_(device) {}
 
 Capture::~Capture() {
   try {
-    // From here on the compute stream uses the memory, and takes it back.
+    // From here on the compute stream uses the memory, and takes it back; it follows what was waited for,
+    // too.
     order(memory_stream_, compute_stream(device_));
   } catch (const Error&) {
     // A device that has failed uses nothing any more.
@@ -50,11 +54,11 @@ Capture::~Capture() {
 std::shared_ptr<Capture> Capture::begin(Device device) {
   Slot& slot = slot_of(device);
   const Stream& stream = compute_stream(device);
-  auto capture = std::make_shared<Capture>(device);
   const std::unique_lock lock(slot.mutex);
   if (slot.current != nullptr)
     throw WrongContext("a graph is being captured on {} already", to_string(device));
-  const CurrentDevice current(device);
+  if (!slot.memory_stream) slot.memory_stream.emplace(device);
+  auto capture = std::make_shared<Capture>(device, *slot.memory_stream);
   capture->earlier_.record(stream);
   calls::begin_capture(stream.handle());
   slot.current = capture;
@@ -104,6 +108,12 @@ void take_part(Device device, std::shared_ptr<GraphPart> part) {
   const std::shared_ptr<Capture> capture = Capture::of(device);
   COHORT_CHECK(capture != nullptr);
   capture->add(std::move(part));
+}
+
+void wait_after_capture(const Event& event) {
+  const std::shared_ptr<Capture> capture = Capture::of(event.device());
+  COHORT_CHECK(capture != nullptr);
+  capture->memory_stream().wait(event);
 }
 
 void require_not_captured(Device device, std::string_view what) {

@@ -25,7 +25,7 @@ class Capture {
   /// The one that the GPU is in, or null.
   [[nodiscard]] static std::shared_ptr<Capture> of(Device device);
 
-  explicit Capture(Device device);
+  Capture(Device device, const Stream& memory_stream);
   ~Capture();  ///< of one that has not ended throws away what it holds
 
   Capture(const Capture&) = delete;
@@ -40,14 +40,14 @@ class Capture {
   [[nodiscard]] Device device() const noexcept { return device_; }
   /// Marks what was queued on the compute stream before.
   [[nodiscard]] const Event& earlier() const noexcept { return earlier_; }
-  /// Where memory comes from meanwhile.
+  /// Where memory comes from meanwhile; the compute stream goes on behind it in the end.
   [[nodiscard]] const Stream& memory_stream() const noexcept { return memory_stream_; }
   [[nodiscard]] const std::vector<std::shared_ptr<GraphPart>>& parts() const noexcept { return parts_; }
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_memory() noexcept { return std::move(memory_); }
 
  private:
   Device device_;
-  Stream memory_stream_;
+  const Stream& memory_stream_;
   Event earlier_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<GraphPart>> parts_;

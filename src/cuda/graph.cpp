@@ -84,8 +84,8 @@ cudaGraph_t record(Capture& capture, const std::function<void()>& step) {
 }  // namespace
 
 Graph capture(Device device, const std::function<void()>& step) {
-  const std::shared_ptr<Capture> capture = Capture::begin(device);
   const CurrentDevice current(device);
+  const std::shared_ptr<Capture> capture = Capture::begin(device);
   cudaGraph_t graph = record(*capture, step);
   cudaGraphExec_t executable = nullptr;
   std::exception_ptr error;

@@ -98,6 +98,7 @@ Member::~Member() {
     parts_.comm->finalize(Deadline::after(kTimeToFinalize));
   } catch (const Error& error) {
     log::warning("{}: NCCL's communicator was ended by force: {}", who(), error.what());
+    parts_.comm->abort();  // before the memory goes that it may still use
   }
 }
 
@@ -138,12 +139,13 @@ bool Member::nothing_is_queued() {
 }
 
 void Member::require_capturable(const CollectiveCall& call) const {
-  if (!cuda::is_captured(parts_.device) || (!is_message(call) && !is_of_the_host(call, parts_.device)))
-    return;
+  const bool is_copied_elsewhere = is_elsewhere(call, parts_.device) && cuda::is_captured(call.device);
+  const Device captured = is_copied_elsewhere ? call.device : parts_.device;
+  if (!cuda::is_captured(captured) || (!is_message(call) && !is_of_the_host(call, parts_.device))) return;
   throw WrongContext(
       "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
       "call outside",
-      describe(call), to_string(parts_.device));
+      describe(call), to_string(captured));
 }
 
 std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
@@ -283,8 +285,8 @@ void Member::wait(Operation& operation) {
     if (operation.state == Operation::State::kEnded) return;
     if (operation.state == Operation::State::kLaunched) {
       operation.relied_on = true;
-      // It is no part of the graph, whose launches come after it.
-      if (cuda::is_captured(parts_.device)) return;
+      // It is no part of the graph, whose launches come after it, as what else is queued then.
+      if (cuda::is_captured(parts_.device)) return cuda::wait_after_capture(operation.done);
     }
   }
   cuda::compute_stream(parts_.device).wait(operation.done);
@@ -473,7 +475,7 @@ std::shared_ptr<const Buffer> Member::allocate(std::size_t bytes) {
   try {
     memory = registry_.allocate(
         bytes, {.least = [this](auto& numbers, auto about) { exchange_least(numbers, about); },
-                .deadline = Deadline::after(timeout({})),
+                .timeout = timeout({}),
                 .look = [this] { look_around(); }});
   } catch (const std::exception&) {
     fail_by_exception();

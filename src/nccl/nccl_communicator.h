@@ -45,11 +45,20 @@ class NcclCommunicator final : public Communicator {
   void carry_out(const CollectiveCall& call) override { member_->run(placed(call)); }
 
   /// NCCL does not survive a call whose tensor is in registered memory on some members only, or elsewhere in
-  /// it. Where members' tensors are alike, they agree on the place as well.
+  /// it, so members agree on the place as well. A block may be the member's own one of the whole, and then is
+  /// elsewhere on each.
   [[nodiscard]] CollectiveCall placed(CollectiveCall call) const {
-    if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kBroadcast) return call;
-    const std::uint64_t input = member_->registry().place_of(call.input);
-    const std::uint64_t output = member_->registry().place_of(call.output);
+    std::uint64_t input = member_->registry().place_of(call.input);
+    std::uint64_t output = member_->registry().place_of(call.output);
+    switch (call.kind) {
+      case CollectiveKind::kAllReduce:
+      case CollectiveKind::kBroadcast:
+      case CollectiveKind::kAllToAll: break;
+      case CollectiveKind::kReduce: output = 0; break;  // the root's alone
+      case CollectiveKind::kAllGather: input = input != 0 ? 1 : 0; break;
+      case CollectiveKind::kReduceScatter: output = output != 0 ? 1 : 0; break;
+      default: return call;  // no collective of NCCL's
+    }
     if (input != 0 || output != 0)
       call.layout = Fingerprint().add(call.layout).add(input).add(output).value();
     return call;

@@ -79,7 +79,8 @@ void Registry::give_back(std::span<const std::uint8_t> is_unused) {
 
 /// Null on all members where one has got none.
 calls::Window Registry::open_window(const Memory& memory, const Exchange& exchange) {
-  calls::Window window = comm_.open_window(memory.data(), memory.bytes(), exchange.deadline, exchange.look);
+  calls::Window window =
+      comm_.open_window(memory.data(), memory.bytes(), Deadline::after(exchange.timeout), exchange.look);
   std::vector<std::uint8_t> all_have_one{window != nullptr ? std::uint8_t{1} : std::uint8_t{0}};
   exchange.least(all_have_one, 0);
   if (window == nullptr || all_have_one.front() == 1) return window;

@@ -8,6 +8,7 @@
 // made, and all with the communicator, which tensors may outlive. Used by who begins a member's calls.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,7 +27,7 @@ class Registry {
   /// member where it is the least; `about` is what they must agree on.
   struct Exchange {
     std::function<void(std::vector<std::uint8_t>& numbers, std::uint64_t about)> least;
-    Deadline deadline;
+    std::chrono::duration<double> timeout;  ///< of a window, once all members have come
     Comm::Look look;
   };
 

@@ -1,6 +1,8 @@
 // Which tensors share a collective, and what packed collectives do over threads.
 #include <cohort/collective/packing.h>
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "members.h"
@@ -87,6 +89,13 @@ INSTANTIATE_TEST_SUITE_P(Members, Packing, ::testing::Values(1, 2, 3, 4, 7));
 
 TEST_P(Packing, AgreesOnTheCost) { for_each_member(GetParam(), check_cost); }
 TEST_P(Packing, ReducesBatchesLikeTensorsOneByOne) { for_each_member(GetParam(), check_batches); }
+TEST_P(Packing, TakesDevicesInTheOrderOfTheList) {
+  for_each_member(GetParam(), [](Communicator& communicator) {
+    std::vector<Device> devices{{DeviceKind::kCpu, 0}, {DeviceKind::kCpu, 1}};
+    if (communicator.rank() % 2 == 1) std::ranges::reverse(devices);
+    check_batches_on_several_devices(communicator, devices);
+  });
+}
 TEST_P(Packing, NoticesBatchesThatDiffer) { for_each_member(GetParam(), check_batch_mismatch); }
 TEST_P(Packing, ReducesBucketsLikeTensorsOneByOne) { for_each_member(GetParam(), check_buckets); }
 TEST_P(Packing, RefusesWrongAnnouncements) { for_each_member(GetParam(), check_bucket_arguments); }

@@ -190,6 +190,19 @@ TEST_F(NcclFaults, OfAWindowEndTheCommunicatorOnAllMembers) {
   EXPECT_THAT(texts.only(), HasSubstr("a fault was injected into the window"));
 }
 
+TEST_F(NcclFaults, AtTheEndOfACommunicatorAreOverBeforeItsMemoryGoes) {
+  auto seats = make_gpu_communicators(kMembers);
+  call_for_each(seats, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    Tensor tensor = communicator.allocate({10}, DType::kFloat32);
+    inject(rank, NcclFault::kAsyncError);
+    // NCCL fails when it is asked to finalize, for nobody waits for this call before.
+    const Work work = communicator.all_reduce_async(tensor, ReduceOp::kSum);
+    tensor = Tensor();
+    seats[static_cast<std::size_t>(rank)].reset();
+  });
+}
+
 TEST_F(NcclFaults, EndCallsInFlightAsWell) {
   Texts texts;
   for_each_gpu_member(kMembers, [&](Communicator& communicator) {

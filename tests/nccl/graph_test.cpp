@@ -197,6 +197,34 @@ TEST_P(NcclGraphs, TakeInWhatNobodyHasWaitedFor) {
       kPatient);
 }
 
+TEST_P(NcclGraphs, LeaveWhatWasWaitedForInTheirCaptureWaitedFor) {
+  std::barrier all_are_here(members());
+  std::atomic<bool> busy = true;
+  for_each_seat_of_gpus(
+      members(),
+      [&](Communicator& communicator) {
+        const Device gpu = gpu_of(communicator);
+        const Tensor sum = filled(gpu, 1);
+        const Tensor read = filled(gpu, 0);
+        communicator.all_reduce(sum, ReduceOp::kMax);  // connects, for which NCCL may wait for the GPU
+        synchronize(gpu);
+        const auto compute = [](void* flag) {
+          while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+        };
+        // The others' collective waits for this GPU.
+        if (communicator.rank() == 0) {
+          EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
+        }
+        Work before = communicator.all_reduce_async(sum, ReduceOp::kSum);
+        const cuda::Graph never_launched = cuda::capture(gpu, [&] { before.wait(); });
+        read.copy_from(sum);
+        all_are_here.arrive_and_wait();
+        busy = false;
+        EXPECT_THAT(values(read), Each(communicator.size()));
+      },
+      kPatient);
+}
+
 TEST_P(NcclGraphs, OutliveTheirCommunicator) {
   auto seats = make_gpu_communicators(members(), kPatient);
   std::vector<std::thread> threads;
@@ -238,6 +266,22 @@ TEST_P(NcclGraphs, HoldNothingThatGoesByTheHost) {
           EXPECT_FALSE(cuda::is_captured(gpu));
         }
         EXPECT_NO_THROW(communicator.barrier());
+      },
+      kPatient);
+}
+
+TEST(NcclGraphsOfFurtherGpus, HoldNothingThatGoesByTheHost) {
+  if (gpus() < 2) GTEST_SKIP() << "needs 2 GPUs";
+  for_each_seat_of_gpus(
+      1,
+      [](Communicator& communicator) {
+        const Device further(DeviceKind::kCuda, 1);
+        const Tensor tensor = filled(further, 1);
+        const auto call = [&] { communicator.all_reduce_async(tensor, ReduceOp::kSum).wait(); };
+        EXPECT_THAT(
+            message_of(ErrorCode::kWrongContext, [&] { static_cast<void>(cuda::capture(further, call)); }),
+            AllOf(HasSubstr("goes by the host"), HasSubstr("captured on cuda:1")));
+        EXPECT_NO_THROW(call());
       },
       kPatient);
 }

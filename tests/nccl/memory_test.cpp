@@ -159,6 +159,38 @@ TEST_F(NcclMemory, WhereOthersHaveOtherMemoryIsRefused) {
   });
 }
 
+TEST_F(NcclMemory, WhereOthersHaveOtherMemoryIsRefusedByEachCollective) {
+  const auto expect_refusal = [](const auto& call) {
+    call_for_each(make_gpu_communicators(kMembers), [&](Communicator& communicator) {
+      const Tensor whole = communicator.allocate({kMembers * 10}, DType::kFloat32);
+      const Tensor other = communicator.rank() == 0 ? whole : made_alone(communicator, kMembers * 10);
+      const Tensor block = made_alone(communicator, 10);
+      EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { call(communicator, other, block); }),
+                  AllOf(HasSubstr("members disagree"), HasSubstr("layout")));
+    });
+  };
+  expect_refusal([](auto& members, auto& whole, auto& block) { members.all_gather(block, whole); });
+  expect_refusal(
+      [](auto& members, auto& whole, auto& block) { members.reduce_scatter(whole, block, ReduceOp::kSum); });
+  expect_refusal([](auto& members, auto& whole, auto&) { members.broadcast(whole, 0); });
+  expect_refusal([](auto& members, auto& whole, auto&) { members.reduce(whole, whole, ReduceOp::kSum, 0); });
+  expect_refusal([](auto& members, auto& whole, auto&) {
+    members.all_to_all(whole, made_alone(members, kMembers * 10));
+  });
+}
+
+TEST_F(NcclMemory, MayHoldEachMembersOwnBlock) {
+  call_for_each(make_gpu_communicators(kMembers), [](Communicator& communicator) {
+    const Tensor whole = communicator.allocate({kMembers * 10}, DType::kFloat32);
+    const Tensor own = whole.rows(communicator.rank() * 10, (communicator.rank() + 1) * 10);
+    own.fill(4);
+    communicator.all_gather(own, whole);
+    EXPECT_THAT(whole.on_host().span<float>(), Each(4.0F));
+    communicator.reduce_scatter(whole, own, ReduceOp::kSum);
+    EXPECT_THAT(own.on_host().span<float>(), Each(4.0F * kMembers));
+  });
+}
+
 TEST_F(NcclMemory, WhereOthersHaveAnotherPartOfItIsRefused) {
   call_for_each(make_gpu_communicators(kMembers), [](Communicator& communicator) {
     const Tensor tensor = communicator.allocate({1000}, DType::kFloat32);

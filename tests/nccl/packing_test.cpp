@@ -1,4 +1,6 @@
 // Packed all-reduces of GPUs: by NCCL, from memory that it knows, and through the host.
+#include <array>
+
 #include <gmock/gmock.h>
 
 #include <cohort/collective/batch_reducer.h>
@@ -27,6 +29,17 @@ void on_both_ways(Check check) {
 
 TEST(GpuPacking, AgreesOnTheCost) { on_both_ways(check_cost); }
 TEST(GpuPacking, ReducesBatchesLikeTensorsOneByOne) { on_both_ways(check_batches); }
+TEST(GpuPacking, TakesDevicesInTheOrderOfTheList) {
+  if (gpus() < 2) GTEST_SKIP() << "needs 2 GPUs";
+  const auto check = [](Communicator& communicator) {
+    // Its own first, as a replica that has both.
+    const Device own = communicator.device();
+    check_batches_on_several_devices(communicator,
+                                     std::array{own, Device(DeviceKind::kCuda, 1 - own.index())});
+  };
+  for_each_seat_of_gpus(2, check);
+  call_for_each(make_staged_communicators(make_thread_communicators(2), first_gpus(2)), check);
+}
 TEST(GpuPacking, NoticesBatchesThatDiffer) { on_both_ways(check_batch_mismatch); }
 TEST(GpuPacking, ReducesBucketsLikeTensorsOneByOne) { on_both_ways(check_buckets); }
 TEST(GpuPacking, RefusesWrongAnnouncements) { on_both_ways(check_bucket_arguments); }

@@ -20,6 +20,7 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 /// Of packs and buckets: chosen by cost, one byte, a few tensors, everything in one.
@@ -158,6 +159,18 @@ void check_batches(Communicator& communicator) {
   const Tensor wrong[] = {Tensor::zeros({3}, DType::kFloat32), Tensor::zeros({3}, DType::kInt32)};
   EXPECT_THROW(reducer.all_reduce(communicator, wrong, ReduceOp::kMean), InvalidArgument);
   communicator.barrier();  // nothing was sent
+}
+
+void check_batches_on_several_devices(Communicator& communicator, std::span<const Device> devices) {
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    parts.push_back(Tensor::full({10}, DType::kFloat32, static_cast<double>(i + 1), devices[i]));
+  BatchReducer().all_reduce(communicator, parts, ReduceOp::kSum);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Tensor sum = parts[i].on_host();
+    EXPECT_THAT(sum.span<float>(), Each(static_cast<float>(i + 1) * static_cast<float>(communicator.size())))
+        << "on " << to_string(devices[i]);
+  }
 }
 
 void check_batch_mismatch(Communicator& communicator) {

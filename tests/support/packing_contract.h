@@ -3,6 +3,8 @@
 // GoogleTest what it finds wrong.
 #pragma once
 
+#include <span>
+
 #include <cohort/collective/communicator.h>
 
 namespace cohort::testing {
@@ -13,6 +15,9 @@ void check_cost(Communicator& communicator);
 /// BatchReducer: lists of mixed dtypes, lengths and emptiness, for limits from one byte to more than
 /// everything, in place and into new tensors: the bits of an all-reduce per tensor.
 void check_batches(Communicator& communicator);
+
+/// A list with one tensor on each of the member's `devices`, which may be numbered otherwise on others.
+void check_batches_on_several_devices(Communicator& communicator, std::span<const Device> devices);
 
 /// Lists of as many elements in other shapes are a mismatch. Leaves a communicator of several members
 /// unusable.

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include <cohort/cuda/event.h>
 #include <cohort/device/device.h>
 
 namespace cohort::cuda {
@@ -27,5 +28,9 @@ class GraphPart {
 
 /// Adds to the capture that the GPU is in.
 void take_part(Device device, std::shared_ptr<GraphPart> part);
+
+/// The compute stream goes on behind `event`, which is no part of the capture that the GPU is in, when that
+/// has ended.
+void wait_after_capture(const Event& event);
 
 }  // namespace cohort::cuda
