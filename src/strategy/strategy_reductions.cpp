@@ -33,15 +33,6 @@ LeafList copies_of(const LeafList& leaves) {
   return copies;
 }
 
-/// One value's result by destination, from the results of its leaves.
-std::vector<LeafList> by_destination(std::span<const Components> leaves, std::size_t destinations) {
-  std::vector<LeafList> result(destinations);
-  for (const Components& leaf : leaves) {
-    for (std::size_t i = 0; i < destinations; ++i) result[i].push_back(leaf[i]);
-  }
-  return result;
-}
-
 /// Each leaf's components one after the other, dense.
 std::vector<Tensor> concatenated_leaves(const StructureReduction& value, int axis) {
   std::vector<Tensor> results;
@@ -54,11 +45,6 @@ std::vector<Tensor> concatenated_leaves(const StructureReduction& value, int axi
     results.push_back(concatenate(parts, axis));
   }
   return results;
-}
-
-/// Whether nothing of a value is reduced, leaf by leaf: then its components are the result, where they are.
-bool is_kept(const std::vector<bool>& reduced) {
-  return !reduced.empty() && std::ranges::find(reduced, true) == reduced.end();
 }
 
 }  // namespace
@@ -116,39 +102,38 @@ bool StrategyExtended::contributes(ReduceOp op, Contributions leaf) const {
       layout_.name, num_replicas_in_sync());
 }
 
-/// Which leaves of a value that can be reduced go to the cross-device operations.
-std::vector<bool> StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& value) const {
+/// Whether nothing of a value is reduced, leaf by leaf: then its components are the result, where they are.
+bool StrategyExtended::is_kept(ReduceOp op, const StructureReduction& value) const {
+  const auto stays = [&](Contributions leaf) { return !contributes(op, leaf); };
+  return !value.contributions.empty() && std::ranges::all_of(value.contributions, stays);
+}
+
+void StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& value) const {
   require_own(value);
-  std::vector<bool> reduced;
-  reduced.reserve(value.contributions.size());
-  for (const Contributions leaf : value.contributions) reduced.push_back(contributes(op, leaf));
   require_one_form(value);
-  for (std::size_t leaf = 0; leaf < reduced.size(); ++leaf) {
-    if (!reduced[leaf]) continue;
+  for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf) {
+    if (!contributes(op, value.contributions[leaf])) continue;
     require_alike_leaf(value, leaf);
     // The operations check for themselves, which is soon enough where no other worker waits.
     if (workers() == 1) continue;
     for (const LeafList& leaves : value.components) require_defined(op, leaves[leaf]);
   }
-  return reduced;
 }
 
 std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
                                                             std::span<const StructureReduction> values,
                                                             const CommunicationOptions& options) {
-  const std::vector<std::vector<bool>> reduced = prepared_or_told([&] {
+  prepared_or_told([&] {
     options.validate();
-    std::vector<std::vector<bool>> of_values;
-    of_values.reserve(values.size());
-    for (const StructureReduction& value : values) of_values.push_back(require_reducible(op, value));
-    return of_values;
+    for (const StructureReduction& value : values) require_reducible(op, value);
   });
   std::vector<ReduceRequest> requests;
   Fingerprint structures;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!is_kept(reduced[i])) structures.add(values[i].fingerprints.front());
-    for (std::size_t leaf = 0; leaf < reduced[i].size(); ++leaf)
-      if (reduced[i][leaf]) requests.push_back({components_of_leaf(values[i], leaf), values[i].destinations});
+  for (const StructureReduction& value : values) {
+    if (!is_kept(op, value)) structures.add(value.fingerprints.front());
+    for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf)
+      if (contributes(op, value.contributions[leaf]))
+        requests.push_back({components_of_leaf(value, leaf), value.destinations});
   }
 
   // Among threads of one process nobody can differ, and threads outside any scope share the default strategy.
@@ -161,19 +146,22 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
 
   std::vector<std::vector<LeafList>> results;
   auto next = leaves.begin();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (is_kept(reduced[i])) {
-      results.emplace_back();
-      for (const LeafList& component : values[i].components) results.back().push_back(copies_of(component));
+  for (const StructureReduction& value : values) {
+    std::vector<LeafList>& result = results.emplace_back();
+    if (is_kept(op, value)) {
+      for (const LeafList& component : value.components) result.push_back(copies_of(component));
       continue;
     }
-    std::vector<Components> of_value;
-    of_value.reserve(reduced[i].size());
-    for (std::size_t leaf = 0; leaf < reduced[i].size(); ++leaf)
-      of_value.push_back(reduced[i][leaf] ? *next++
-                                          : cross_device_ops_->broadcast(values[i].components.front()[leaf],
-                                                                         values[i].destinations));
-    results.push_back(by_destination(of_value, values[i].destinations.devices().size()));
+    result.resize(value.destinations.devices().size());
+    const auto add = [&result](const Components& by_destination) {
+      for (std::size_t i = 0; i < result.size(); ++i) result[i].push_back(by_destination[i]);
+    };
+    for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf) {
+      if (contributes(op, value.contributions[leaf]))
+        add(*next++);
+      else
+        add(cross_device_ops_->broadcast(value.components.front()[leaf], value.destinations));
+    }
   }
   return results;
 }

@@ -37,7 +37,6 @@ Tensor averaged(const Tensor& average, const Tensor& value, double decay) {
 }  // namespace
 
 void assign_moving_average(const Variable& variable, const Tensor& value, double decay) {
-  require_fit(variable, value, decay);
   const auto follow = [decay](const Variable& followed, const Tensor& mean) {
     followed.assign(averaged(followed.read(), mean, decay));
   };
@@ -46,12 +45,15 @@ void assign_moving_average(const Variable& variable, const Tensor& value, double
   // alone.
   if (context == ContextKind::kReplica) {
     const ReplicaContext& replica = *get_replica_context();
+    replica.made_or_told([&] { require_fit(variable, value, decay); });
     replica.strategy().extended().update(variable, follow, replica.all_reduce(ReduceOp::kMean, value));
-  } else if (context == ContextKind::kCrossReplica && variable.state()->owner() != nullptr) {
-    get_strategy().extended().update(variable, follow, value);
-  } else {
-    follow(variable, value);
+    return;
   }
+  require_fit(variable, value, decay);
+  if (context == ContextKind::kCrossReplica && variable.state()->owner() != nullptr)
+    get_strategy().extended().update(variable, follow, value);
+  else
+    follow(variable, value);
 }
 
 }  // namespace cohort

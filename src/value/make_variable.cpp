@@ -128,8 +128,8 @@ std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOpti
   const Tensor initial = initial_value(options);
   const bool mirrored = owner.variable_placement() == VariablePlacement::kMirrored;
   if (mirrored) require_mirrorable(options, initial.dtype(), owner);
-  std::vector<Tensor> components =
-      copies_of(chiefs_value(owner, options, initial), devices_for(options, owner));
+  const std::vector<Device> devices = devices_for(options, owner);  // before others take this one's part
+  std::vector<Tensor> components = copies_of(chiefs_value(owner, options, initial), devices);
   auto variable = mirrored ? make_mirrored(options, owner, std::move(components))
                            : make_single_copy(options, owner, std::move(components));
   owner.adopt(variable);

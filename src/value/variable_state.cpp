@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 
 #include <cohort/value/device_scope.h>
 
@@ -11,10 +12,14 @@
 namespace cohort {
 namespace {
 
-/// The tensor, or a copy of one that is among `components`: a change would change it, too, before it has been
-/// used to the end.
+/// The tensor, or a copy of one that shares memory with any of `components`: a change would change it, too,
+/// before it has been used to the end. It may be another tensor over that memory, as other libraries make.
 Tensor apart_from(std::span<const Tensor> components, const Tensor& tensor) {
-  const auto is_shared = [&](const Tensor& component) { return component.buffer() == tensor.buffer(); };
+  const std::less<const std::byte*> before;
+  const auto is_shared = [&](const Tensor& component) {
+    return before(component.data(), tensor.data() + tensor.bytes()) &&
+           before(tensor.data(), component.data() + component.bytes());
+  };
   return std::ranges::any_of(components, is_shared) ? tensor.clone() : tensor;
 }
 

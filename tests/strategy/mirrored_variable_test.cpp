@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::ThrowsMessage;
@@ -235,6 +236,15 @@ TEST_P(MirroredVariable, MayBeAssignedItsOwnComponent) {
   const Variable variable = variable_in(strategy_, {.initial_value = Tensor::scalar(3.0f)});
   variable.assign_add(variable.components()[0]);
   EXPECT_THAT(components(variable), Each(6));
+}
+
+TEST_P(MirroredVariable, MayBeAssignedATensorOverTheMemoryOfItsOwnComponent) {
+  const Variable variable = variable_in(strategy_, {.initial_value = Tensor::from({1.0, 2.0})});
+  const Tensor over = Tensor::wrap(variable.components()[0].span<double>(), {2});
+  variable.assign_add(over);
+  for (int id = 0; id < replicas(); ++id) EXPECT_THAT(component(variable, id), ElementsAre(2, 4));
+  variable.scatter_add({over, Tensor::from({1, 1}), {2}});
+  for (int id = 0; id < replicas(); ++id) EXPECT_THAT(component(variable, id), ElementsAre(2, 10));
 }
 
 TEST_P(MirroredVariable, IsNotAPlainVariableThatReplicasWouldRaceFor) {

@@ -2,6 +2,7 @@
 #include <cohort/train/moving_average.h>
 
 #include <limits>
+#include <string>
 
 #include <gmock/gmock.h>
 
@@ -73,6 +74,19 @@ TEST_P(MovingAverage, OutsideReplicasFollowsInEachPartOfAnOnReadVariable) {
     assign_moving_average(average, Tensor::scalar(2.0), 0.5);
     for (int id = 0; id < replicas(); ++id) EXPECT_THAT(component(average, id), ElementsAre(4 * id + 1));
   }
+}
+
+TEST_P(MovingAverage, ThatAReplicaCannotMakeEndsAll) {
+  const int last = replicas() - 1;
+  const Variable average = variable_in(strategy_, {.initial_value = Tensor::scalar(8.0)});
+  strategy_.run([&](ReplicaContext& replica) {
+    if (replica.replica_id_in_sync_group() == last) {
+      EXPECT_THROW(assign_moving_average(average, Tensor::from({1.0, 2.0}), 0.5), InvalidArgument);
+    } else {
+      EXPECT_THAT([&] { assign_moving_average(average, Tensor::scalar(1.0), 0.5); },
+                  ThrowsMessage<Aborted>(HasSubstr("replica " + std::to_string(last) + " failed first")));
+    }
+  });
 }
 
 TEST(MovingAverageArguments, MustFit) {

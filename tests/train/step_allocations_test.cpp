@@ -1,5 +1,5 @@
-// After the first one a training step asks for no memory: every `new` of this program is
-// counted, on all threads.
+// After the first one a training step asks for no memory, and a reduction outside replicas for
+// little: every `new` of this program is counted, on all threads.
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/one_device_strategy.h>
@@ -79,6 +79,14 @@ TEST_P(StepAllocations, NoneForReadingVariables) {
               });
             }),
             0U);
+}
+
+// Lists of what is reduced, and the result; docs/benchmarks.md has what that costs.
+TEST_P(StepAllocations, FewForAReductionOfATensor) {
+  const auto ones = per_replica(strategy_, [](int) { return Tensor::scalar(1.0F); });
+  const std::size_t asked = after_first_step([&] { static_cast<void>(strategy_.reduce("sum", ones)); });
+  const int few = replicas() == 1 ? 18 : 22 + replicas();
+  EXPECT_LE(asked, 10 * static_cast<std::size_t>(few));
 }
 
 }  // namespace

@@ -255,8 +255,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void take_seats(std::vector<std::unique_ptr<Communicator>> seats);
   [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
   void require_chosen(const char* what) const;
-  [[nodiscard]] std::vector<bool> require_reducible(ReduceOp op, const StructureReduction& value) const;
+  void require_reducible(ReduceOp op, const StructureReduction& value) const;
   [[nodiscard]] bool contributes(ReduceOp op, Contributions leaf) const;
+  [[nodiscard]] bool is_kept(ReduceOp op, const StructureReduction& value) const;
   void require_own(const StructureReduction& value) const;
   void require_one_form(const StructureReduction& value) const;
   void require_alike_leaf(const StructureReduction& value, std::size_t leaf) const;

@@ -118,6 +118,8 @@ template <class Value, class Components>
                                                      const Components& components,
                                                      const Destinations& destinations) {
   StructureReduction reduction{{}, {}, {}, destinations};
+  reduction.components.reserve(components.size());
+  reduction.fingerprints.reserve(components.size());
   for (const auto& component : components) {
     reduction.components.push_back(leaves_for(op, component));
     reduction.fingerprints.push_back(structure_fingerprint(component));

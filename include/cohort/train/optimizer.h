@@ -45,7 +45,8 @@ class Optimizer {
   /// Called inside `run` (or outside any scope), with the same variables on every replica.
   /// @throws WrongContext in cross-replica context; InvalidArgument when a gradient does not have its
   /// variable's shape and dtype, or the variable is not floating, naming it, and where gradients are summed
-  /// that are of other variables than the other replicas', or in another order; what all_reduce throws.
+  /// that are of other variables than the other replicas', or in another order (variables of no strategy are
+  /// not told apart); what all_reduce throws.
   void apply_gradients(const std::vector<GradientAndVariable>& gradients,
                        GradientAggregation aggregation = GradientAggregation::kSum);
 
