@@ -149,11 +149,18 @@ BatchReducer::Plan& BatchReducer::plan_for(Communicator& communicator, std::span
     plan->devices.push_back(tensor.device());
   }
   plan->bytes_per_pack = bytes_per_pack;
-  plan->layout = layout_of(plan->specs);
   // A cost that decides nothing need not be known.
   const bool cost_matters = tensors.size() > 1 && bytes_per_pack == 0;
   const CommunicationCost cost = cost_ ? *cost_ : cost_matters ? communicator.cost() : CommunicationCost{};
   plan->packs = packs_by_device(plan->specs, plan->devices, bytes_per_pack, cost);
+  // Members whose tensors are spread over their devices in different ways pack them in different ways.
+  Fingerprint layout;
+  layout.add(layout_of(plan->specs));
+  for (const Pack& pack : plan->packs) {
+    layout.add(pack.size());
+    for (const std::size_t index : pack) layout.add(index);
+  }
+  plan->layout = layout.value();
   if (plans_.size() == kPlansKept) plans_.pop_back();
   plans_.insert(plans_.begin(), std::move(plan));
   return *plans_.front();

@@ -19,11 +19,14 @@ class Member::Captured final : public cuda::GraphPart {
   void prepare_launch() override { launch_ = member_->prepare_launch(*this); }
   void launched() override { member_->launched(std::move(launch_)); }
 
+ private:
+  std::shared_ptr<Member> member_;  // first, for operations give their events back to it
+
+ public:
   using Calls = std::vector<std::shared_ptr<Operation>>;
   const std::shared_ptr<Calls> calls = std::make_shared<Calls>();  ///< which own their tensors' memory
 
  private:
-  std::shared_ptr<Member> member_;
   std::shared_ptr<Operation> launch_;  ///< that is being made
 };
 

@@ -340,7 +340,10 @@ void Member::require_in_time(Operation& operation) {
   if (!is_late_itself && waited < allowed + kTimeToOwnUp) return;
   // Nobody has asked before whether all members have launched the graph. Those who have come here.
   const bool is_launch = operation.launches != nullptr;
-  if (!is_late_itself && is_launch) agree(operation);
+  if (!is_late_itself && is_launch) {
+    if (!serves_a_member) return;  // for one thread to ask
+    agree(operation);
+  }
   const std::string name = fmt::format("{} #{}", to_string(call.kind), operation.number);
   const std::string where =
       is_late_itself ? fmt::format("the GPU of {} still computes what was queued before the call", who())
