@@ -5,7 +5,8 @@
 // context, in some hundred MB of its memory, and each process of a node would take them of GPU 0.
 #pragma once
 
-#include <cohort/base/error.h>
+#include <exception>
+
 #include <cohort/device/device.h>
 
 namespace cohort::cuda {
@@ -36,7 +37,7 @@ void release_on(Device device, const Release& release) noexcept {
   try {
     const CurrentDevice current(device);
     release();
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // What it would give back has gone with CUDA.
   }
 }
