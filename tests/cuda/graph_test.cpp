@@ -203,7 +203,7 @@ TEST(Graphs, RefuseWhatTheyCannotHold) {
       {"is being captured on", [] { static_cast<void>(cuda::capture(gpu(), [] {})); }},
   };
   for (const auto& [text, misuse] : cases) {
-    const std::string message = message_of(ErrorCode::kWrongContext, [&] {
+    const std::string message = message_of(ErrorCode::kWrongContext, [&misuse = misuse] {
       static_cast<void>(cuda::capture(gpu(), [&] {
         const Tensor passing = filled(3);
         misuse();
@@ -284,7 +284,7 @@ TEST(Graphs, SayWhatCudaSaysOfCallsThatEndTheCapture) {
   };
   for (const auto& [text, call] : cases) {
     const std::string message =
-        message_of(ErrorCode::kInternal, [&] { static_cast<void>(cuda::capture(gpu(), call)); });
+        message_of(ErrorCode::kInternal, [&call = call] { static_cast<void>(cuda::capture(gpu(), call)); });
     EXPECT_THAT(message, HasSubstr(text));
     static_cast<void>(cudaGetLastError());
     expect_free();

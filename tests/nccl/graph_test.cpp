@@ -228,6 +228,7 @@ TEST_P(NcclGraphs, LeaveWhatWasWaitedForInTheirCaptureWaitedFor) {
 TEST_P(NcclGraphs, OutliveTheirCommunicator) {
   auto seats = make_gpu_communicators(members(), kPatient);
   std::vector<std::thread> threads;
+  threads.reserve(seats.size());
   for (auto& seat : seats) {
     threads.emplace_back([&seat] {
       const Device gpu = gpu_of(*seat);
@@ -260,9 +261,9 @@ TEST_P(NcclGraphs, HoldNothingThatGoesByTheHost) {
             communicator.send(here, (communicator.rank() + 1) % communicator.size());
           });
         for (const auto& [text, call] : cases) {
-          EXPECT_THAT(
-              message_of(ErrorCode::kWrongContext, [&] { static_cast<void>(cuda::capture(gpu, call)); }),
-              AllOf(HasSubstr(text), HasSubstr("goes by the host")));
+          EXPECT_THAT(message_of(ErrorCode::kWrongContext,
+                                 [&, &call = call] { static_cast<void>(cuda::capture(gpu, call)); }),
+                      AllOf(HasSubstr(text), HasSubstr("goes by the host")));
           EXPECT_FALSE(cuda::is_captured(gpu));
         }
         EXPECT_NO_THROW(communicator.barrier());

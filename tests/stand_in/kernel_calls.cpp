@@ -11,8 +11,6 @@
 #include "program_kernels.h"
 #include "stand_in.h"
 
-extern "C" [[gnu::weak]] gpu_stand_in::HostKernel gpu_stand_in_kernel_of_program(const char* name);
-
 namespace gpu_stand_in {
 namespace {
 

@@ -11,5 +11,6 @@ using HostKernel = std::function<void()> (*)(const void* argument);
 
 }  // namespace gpu_stand_in
 
-/// The kernel of this name, as the CUDA compiler writes it; null for one that it does not know.
-extern "C" gpu_stand_in::HostKernel gpu_stand_in_kernel_of_program(const char* name);
+/// The kernel of this name, as the CUDA compiler writes it; null for one that it does not know. Weak, for
+/// most programs have no such library.
+extern "C" [[gnu::weak]] gpu_stand_in::HostKernel gpu_stand_in_kernel_of_program(const char* name);
