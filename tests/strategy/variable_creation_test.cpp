@@ -142,6 +142,7 @@ TEST_P(VariableCreation, GoesToTheDevicesOfTheVariableItIsColocatedWith) {
 
 TEST_P(VariableCreation, IsColocatedInsideReplicasToo) {
   std::vector<Device> devices;
+  devices.reserve(static_cast<std::size_t>(replicas()));
   for (int id = 0; id < replicas(); ++id) devices.push_back(Device::cpu(20 + id));
   const Variable weights = variable_in(strategy_, {.devices = devices});
   const auto made = strategy_.run([&] {
