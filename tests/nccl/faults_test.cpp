@@ -1,8 +1,6 @@
 // What goes wrong on one GPU, or in NCCL itself, ends in one error on all members, in time.
 #include <atomic>
 #include <chrono>
-#include <mutex>
-#include <set>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -13,6 +11,7 @@
 
 #include "gpu_members.h"
 #include "nccl_faults.h"
+#include "texts.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -30,23 +29,6 @@ class NcclFaults : public ::testing::Test {
     if (static_cast<int>(cuda::devices().size()) < kMembers) GTEST_SKIP() << "needs " << kMembers << " GPUs";
     if (find_injection() == nullptr) GTEST_SKIP() << "only the stand-in fails when it is told to";
   }
-};
-
-/// What the members' calls threw, which has to be the same everywhere.
-class Texts {
- public:
-  void add(std::string text) {
-    const std::lock_guard lock(mutex_);
-    texts_.insert(std::move(text));
-  }
-  [[nodiscard]] std::string only() const {
-    EXPECT_EQ(texts_.size(), 1u) << ::testing::PrintToString(texts_);
-    return texts_.empty() ? "" : *texts_.begin();
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<std::string> texts_;
 };
 
 void all_reduce(Communicator& communicator) {

@@ -3,9 +3,7 @@
 
 #include <atomic>
 #include <barrier>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -20,6 +18,7 @@
 #include "../cuda/calls_counted.h"
 #include "gpu_members.h"
 #include "nccl_faults.h"
+#include "texts.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -45,23 +44,6 @@ std::vector<float> values(const Tensor& tensor) {
   const auto span = here.span<float>();
   return {span.begin(), span.end()};
 }
-
-/// What the members' calls threw, which has to be the same everywhere.
-class Texts {
- public:
-  void add(std::string text) {
-    const std::lock_guard lock(mutex_);
-    texts_.insert(std::move(text));
-  }
-  [[nodiscard]] std::string only() const {
-    EXPECT_EQ(texts_.size(), 1u) << ::testing::PrintToString(texts_);
-    return texts_.empty() ? "" : *texts_.begin();
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<std::string> texts_;
-};
 
 class NcclGraphs : public ::testing::TestWithParam<int> {
  protected:
