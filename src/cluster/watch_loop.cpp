@@ -276,8 +276,7 @@ void Loop::interrupted_by(int signal) {
                            signal_name(signal)));
   }
   // Open MPI's launcher sends SIGKILL to all as soon as the first process has ended after its
-  // SIGTERM. A moment later, all have had the time to speak: 100 ms were
-  // sometimes too short on busy cores.
+  // SIGTERM. A moment later, all have had the time to speak; 100 ms were too short on busy cores.
   constexpr auto kTimeToSpeak = std::chrono::milliseconds(400);
   end_at_ = Clock::now() + kTimeToSpeak;
 }
