@@ -12,7 +12,8 @@
 namespace cohort::cuda {
 namespace {
 
-/// The lock keeps a capture from beginning or ending between a look at it and the call that depends on it.
+/// The lock keeps a capture from beginning or ending between a look at it and the release that depends on
+/// it. Calls need none: while a GPU is captured, no other thread uses it.
 struct Slot {
   std::shared_mutex mutex;
   std::shared_ptr<Capture> current;

@@ -19,7 +19,7 @@ void Member::add_captured(std::shared_ptr<Operation> operation) {
   captured->calls->push_back(std::move(operation));
 }
 
-/// What this thread has started, and others launch.
+/// What this thread has started, and others launch, each by its own deadline: then all that is queued fails.
 void Member::wait_until_all_are_launched() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.empty(); });

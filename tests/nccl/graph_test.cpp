@@ -45,6 +45,14 @@ std::vector<float> values(const Tensor& tensor) {
   return {span.begin(), span.end()};
 }
 
+/// The GPU computes until `busy` is false.
+void keep_busy(Device gpu, std::atomic<bool>& busy) {
+  const auto compute = [](void* flag) {
+    while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+  };
+  EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
+}
+
 class NcclGraphs : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
@@ -155,11 +163,7 @@ TEST_P(NcclGraphs, TakeInWhatNobodyHasWaitedFor) {
         const Tensor sum = filled(gpu_of(communicator), 1);
         communicator.all_reduce(sum, ReduceOp::kMax);  // connects, for which NCCL may wait for the GPU
         synchronize(gpu_of(communicator));
-        const auto compute = [](void* flag) {
-          while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-        };
-        EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu_of(communicator)).handle(), compute, &busy),
-                  cudaSuccess);
+        keep_busy(gpu_of(communicator), busy);
         const Tensor read = filled(gpu_of(communicator), 0);
         Work before = communicator.all_reduce_async(sum, ReduceOp::kSum);
         std::optional<Work> within;
@@ -190,13 +194,8 @@ TEST_P(NcclGraphs, LeaveWhatWasWaitedForInTheirCaptureWaitedFor) {
         const Tensor read = filled(gpu, 0);
         communicator.all_reduce(sum, ReduceOp::kMax);  // connects, for which NCCL may wait for the GPU
         synchronize(gpu);
-        const auto compute = [](void* flag) {
-          while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-        };
         // The others' collective waits for this GPU.
-        if (communicator.rank() == 0) {
-          EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
-        }
+        if (communicator.rank() == 0) keep_busy(gpu, busy);
         Work before = communicator.all_reduce_async(sum, ReduceOp::kSum);
         const cuda::Graph never_launched = cuda::capture(gpu, [&] { before.wait(); });
         read.copy_from(sum);
@@ -368,13 +367,7 @@ TEST_F(NcclGraphFaults, NameWhoseGpuIsBusyElsewhere) {
   const std::string text = failure_of_second(
       ErrorCode::kDeadlineExceeded, kImpatient,
       [](Communicator& communicator, cuda::Graph& graph) {
-        const auto compute = [](void*) {
-          while (busy) std::this_thread::yield();
-        };
-        if (communicator.rank() == 1) {
-          EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu_of(communicator)).handle(), compute, nullptr),
-                    cudaSuccess);
-        }
+        if (communicator.rank() == 1) keep_busy(gpu_of(communicator), busy);
         graph.launch();
       },
       [] { busy = false; });
