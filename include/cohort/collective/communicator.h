@@ -146,15 +146,16 @@ class Communicator {
   /// gets null. Collective over all members, and blocking. A group keeps this communicator's options and
   /// nothing else of it: both are used, fail and go independently of each other. But over several nodes, a
   /// member splits a communicator and the groups that descend from it one after the other.
-  /// @throws as any collective; Unavailable on the whole group when a member has no memory for its seat, or
-  /// when one of several nodes has members that are in 511 such groups already, or as many as MPI's tags can
-  /// tell apart; WrongContext when the member makes another such group at the same time.
+  /// @throws as any collective; Unavailable on the whole group when a member has no memory for its control
+  /// block, or when one of several nodes has members that are in 511 such groups already, or as many as MPI's
+  /// tags can tell apart; WrongContext when the member makes another such group at the same time.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
 
   /// What a member wants the others of its group to know.
   struct Brought {
-    std::array<std::uint64_t, 2> seat{};  ///< where it is to be found on its node; twice 0 when nowhere
-    GroupOffer group;                     ///< what it has for the name of a group over several nodes
+    std::array<std::uint64_t, 2>
+        control_block{};  ///< where it is to be found on its node; twice 0 when nowhere
+    GroupOffer group;     ///< what it has for the name of a group over several nodes
   };
 
   /// A member of a group that is being split off.

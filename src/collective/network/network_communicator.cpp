@@ -12,7 +12,7 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
   const auto group = std::make_shared<node::NodeGroup>(options.node);
   std::vector<std::unique_ptr<Communicator>> seats;
   for (int i = 0; i < options.node.members; ++i) {
-    const int seat = group->first_own_seat() + i;
+    const int seat = group->first_own_local_rank() + i;
     const int rank = group->rank_of(seat);
     auto member = std::make_shared<node::Member>(group, seat);
     member->set_outside(std::make_shared<network::Bridge>(*member, options.transport(rank),

@@ -39,7 +39,7 @@ struct Site {
   [[nodiscard]] std::size_t parts_per_segment() const noexcept {
     return topology.all_alone() ? 1 : kPartsPerMeeting;
   }
-  [[nodiscard]] int seat_of(int rank) const noexcept { return topology.number_of(rank); }
+  [[nodiscard]] int local_rank_of(int rank) const noexcept { return topology.number_of(rank); }
 
   /// Whether the members must be combined from the first rank to the last, and not node by node. The sum
   /// of two is the same either way, unless a mean of it is rounded twice.

@@ -93,7 +93,7 @@ Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
     if (opens) {
       if (at_root) {
         Steps spreading = beside(crew, spread_on_node(site, call.dtype, data, segments.elements(segment),
-                                                      site.seat_of(call.root)));
+                                                      site.local_rank_of(call.root)));
         co_await finished(spreading);
       }
       if (site.has_lane()) {
@@ -154,7 +154,7 @@ Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
       const int agent = topology.agent_of(member, topology.own_node());
       std::byte* const data = call.output + place_of(call, member).offset;
       Steps spreading =
-          beside(crew, spread_on_node(site, call.dtype, data, block.elements, site.seat_of(agent)));
+          beside(crew, spread_on_node(site, call.dtype, data, block.elements, site.local_rank_of(agent)));
       co_await finished(spreading);
     }
   }
@@ -179,7 +179,7 @@ Steps two_level_gather(Site& site, const CollectiveCall& call) {
   const bool near_root = topology.node_of(call.root) == topology.own_node();
   if (near_root && has_node_part(site)) {
     CollectiveCall part = call;
-    part.root = site.seat_of(call.root);
+    part.root = site.local_rank_of(call.root);
     if (part.output != nullptr) part.output += place_of(call, topology.neighbours().front()).offset;
     Steps gathering = beside(crew, on_node(site, part));
     co_await finished(gathering);
@@ -207,7 +207,7 @@ Steps two_level_scatter(Site& site, const CollectiveCall& call) {
   const bool near_root = topology.node_of(call.root) == topology.own_node();
   if (near_root && has_node_part(site)) {
     CollectiveCall part = call;
-    part.root = site.seat_of(call.root);
+    part.root = site.local_rank_of(call.root);
     if (part.input != nullptr) part.input += place_of(call, topology.neighbours().front()).offset;
     Steps scattering = beside(crew, on_node(site, part));
     co_await finished(scattering);

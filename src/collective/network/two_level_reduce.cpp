@@ -222,7 +222,7 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
         gathering.elements = elements;
         gathering.input = room.data();
         gathering.output = call.output == nullptr ? nullptr : call.output + begin * size;
-        gathering.root = site.seat_of(call.root);
+        gathering.root = site.local_rank_of(call.root);
         Steps gather = beside(crew, on_node(site, gathering, counts));
         co_await finished(gather);
       }

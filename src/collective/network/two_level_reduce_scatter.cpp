@@ -45,7 +45,7 @@ class Segment {
     part.kind = in_rank_order_ ? CollectiveKind::kGather : CollectiveKind::kReduce;
     part.op = op_;
     part.elements = elements_;
-    part.root = site_.seat_of(agent);
+    part.root = site_.local_rank_of(agent);
     part.input =
         call_.input + (static_cast<std::size_t>(member) * call_.elements + begin_) * size_of(call_.dtype);
     part.output = nullptr;

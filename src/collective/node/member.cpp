@@ -114,9 +114,10 @@ GroupOffer Member::group_offer() const {
   return outside_ == nullptr ? GroupOffer() : outside_->group_offer();
 }
 
-std::shared_ptr<Member> Member::split(std::span<const Communicator::Recruit> recruits, NewSeat seat) {
-  const auto group = std::make_shared<NodeGroup>(this->group(), recruits, rank(), std::move(seat));
-  auto member = std::make_shared<Member>(group, group->first_own_seat());
+std::shared_ptr<Member> Member::split(std::span<const Communicator::Recruit> recruits,
+                                      NewControlBlock block) {
+  const auto group = std::make_shared<NodeGroup>(this->group(), recruits, rank(), std::move(block));
+  auto member = std::make_shared<Member>(group, group->first_own_local_rank());
   if (outside_ == nullptr) return member;
   std::vector<int> ranks;
   ranks.reserve(recruits.size());
@@ -311,7 +312,7 @@ bool Member::may_look_for_parcel(const Operation& operation) const {
 std::string Member::who() const { return group().who(rank()); }
 
 bool Member::goes_outside(const CollectiveCall& message) const {
-  return outside_ != nullptr && !group().seat_of(message.root);
+  return outside_ != nullptr && !group().local_rank_of(message.root);
 }
 
 Steps Member::steps_of(const Operation& operation) {

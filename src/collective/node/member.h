@@ -49,7 +49,8 @@ class Member : public std::enable_shared_from_this<Member> {
   /// What this member has for the name of a group over several nodes.
   [[nodiscard]] GroupOffer group_offer() const;
   /// This member in a group of the recruits, of whom it is one. All of them make it.
-  [[nodiscard]] std::shared_ptr<Member> split(std::span<const Communicator::Recruit> recruits, NewSeat seat);
+  [[nodiscard]] std::shared_ptr<Member> split(std::span<const Communicator::Recruit> recruits,
+                                              NewControlBlock block);
 
   /// Any thread may call it.
   void abort(const Error& error);

@@ -31,15 +31,15 @@ class MemberCommunicator final : public Communicator {
   [[nodiscard]] std::string_view last_choice() const noexcept override { return member_->last_choice(); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return member_->tuning(); }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
-    std::optional<NewSeat> seat;
+    std::optional<NewControlBlock> block;
     Brought brought;
     if (color) {
-      seat.emplace(member_->group().is_one_process());
-      brought = {seat->location(), member_->group_offer()};
+      block.emplace(member_->group().is_one_process());
+      brought = {block->location(), member_->group_offer()};
     }
     const std::vector<Recruit> recruits = recruit(color, key, brought);
-    if (!seat) return nullptr;
-    return std::make_unique<MemberCommunicator>(member_->split(recruits, std::move(*seat)), options());
+    if (!block) return nullptr;
+    return std::make_unique<MemberCommunicator>(member_->split(recruits, std::move(*block)), options());
   }
   void abort(const Error& error) override { member_->abort(error); }
   [[nodiscard]] std::optional<Error> failure() override { return member_->failure(); }

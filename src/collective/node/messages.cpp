@@ -16,14 +16,16 @@ namespace {
 constexpr std::size_t kEagerBytes = std::size_t{64} << 10;
 
 /// One of the first parcels, which every member has.
-bool lies_in(const SeatMemory& seat, const Parcel& parcel) {
+bool lies_in(const ControlBlock& block, const Parcel& parcel) {
   const std::less<const Parcel*> before;
-  return !before(&parcel, seat.parcels.data()) && before(&parcel, seat.parcels.data() + kParcels);
+  return !before(&parcel, block.parcels.data()) && before(&parcel, block.parcels.data() + kParcels);
 }
 
 }  // namespace
 
-int Mailbox::seat_of(const CollectiveCall& call) const { return *seat_.group().seat_of(call.root); }
+int Mailbox::local_rank_of(const CollectiveCall& call) const {
+  return *seat_.group().local_rank_of(call.root);
+}
 
 Mailbox::Mailbox(Seat& seat) : seat_(seat), last_link_(&own().more_parcels) {
   for (Parcel& parcel : own().parcels) sendings_.push_back({&parcel, nullptr});
@@ -81,7 +83,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
     copy_bytes(sending->contents->data(), call.input, bytes);
   }
   const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data, bytes);
-  parcel.to.store(seat_of(call), std::memory_order_relaxed);
+  parcel.to.store(local_rank_of(call), std::memory_order_relaxed);
   parcel.tag.store(call.tag, std::memory_order_relaxed);
   parcel.dtype = call.dtype;
   parcel.elements = call.elements;
@@ -109,8 +111,8 @@ Parcel* Mailbox::find_for(const CollectiveCall& call) const {
       if (first == nullptr || parcel.number < first->number) first = &parcel;
     }
   };
-  const int from = seat_of(call);
-  SeatMemory& sender = seat_.group().seat(from);
+  const int from = local_rank_of(call);
+  ControlBlock& sender = seat_.group().control_block(from);
   look_through(sender.parcels);
   for (MoreParcels* more = follow(from, sender.more_parcels); more != nullptr;
        more = follow(from, more->more)) {
@@ -150,7 +152,7 @@ void Mailbox::fetch(const CollectiveCall& call, const Parcel& parcel) const {
   const std::size_t bytes = call.elements * size_of(call.dtype);
   if (bytes == 0) return;
   const NodeMemory& memory = seat_.group().memory();
-  const int worker = seat_.group().worker_of(seat_of(call));
+  const int worker = seat_.group().worker_of(local_rank_of(call));
   const auto* address =
       reinterpret_cast<const std::byte*>(parcel.address);  // NOLINT(performance-no-int-to-ptr)
   if (parcel.in_heap) {
@@ -168,7 +170,7 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (const std::optional<Error> fault = group.fault()) seat_.fail(*fault);
   const std::chrono::duration<double> timeout = group.timeout(call);
   const bool late = timeout.count() > 0 && waiting.waited() >= timeout;
-  const bool left = group.seat(seat_of(call)).left.load(std::memory_order_acquire);
+  const bool left = group.control_block(local_rank_of(call)).left.load(std::memory_order_acquire);
   if (!late && !left) return;
   if (call.kind == CollectiveKind::kReceive) {
     if (find_for(call) != nullptr) return;

@@ -31,8 +31,8 @@ class Mailbox {
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_contents();
 
  private:
-  [[nodiscard]] SeatMemory& own() const noexcept { return seat_.group().seat(seat_.place().rank); }
-  [[nodiscard]] int seat_of(const CollectiveCall& call) const;
+  [[nodiscard]] ControlBlock& own() const noexcept { return seat_.group().control_block(seat_.place().rank); }
+  [[nodiscard]] int local_rank_of(const CollectiveCall& call) const;
 
   /// A parcel of this member, and the copy of its contents if there is one.
   struct Sending {

@@ -9,7 +9,8 @@ std::vector<std::unique_ptr<Communicator>> make_node_communicators(const NodeGro
   seats.reserve(static_cast<std::size_t>(options.members));
   for (int member = 0; member < options.members; ++member)
     seats.push_back(std::make_unique<node::MemberCommunicator>(
-        std::make_shared<node::Member>(group, group->first_own_seat() + member), options.communication));
+        std::make_shared<node::Member>(group, group->first_own_local_rank() + member),
+        options.communication));
   return seats;
 }
 

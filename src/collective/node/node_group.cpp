@@ -22,18 +22,18 @@ namespace cohort::node {
 namespace {
 
 /// Seats that their members have left, while others may still look at them.
-class DepartedSeats {
+class DepartedControlBlocks {
  public:
-  static DepartedSeats& of_this_process() {
-    static auto* const seats =
-        new DepartedSeats;  // other threads may still leave while statics are destroyed
-    return *seats;
+  static DepartedControlBlocks& of_this_process() {
+    static auto* const blocks =
+        new DepartedControlBlocks;  // other threads may still leave while statics are destroyed
+    return *blocks;
   }
 
-  void add(const SeatMemory& memory, int others, std::vector<std::shared_ptr<const void>> blocks) {
+  void add(const ControlBlock& memory, int others, std::vector<std::shared_ptr<const void>> blocks) {
     {
       const std::lock_guard lock(mutex_);
-      seats_.push_back({&memory, others, std::move(blocks)});
+      entries_.push_back({&memory, others, std::move(blocks)});
     }
     sweep();
   }
@@ -44,42 +44,42 @@ class DepartedSeats {
   }
 
   void sweep() {
-    std::list<Seat> forsaken;  // what users' memory does at its end, it does without the lock
+    std::list<Entry> forsaken;  // what users' memory does at its end, it does without the lock
     const std::lock_guard lock(mutex_);
-    for (auto seat = seats_.begin(); seat != seats_.end();) {
-      const auto next = std::next(seat);
-      if (seat->memory->departures.load(std::memory_order_acquire) == seat->others)
-        forsaken.splice(forsaken.end(), seats_, seat);
-      seat = next;
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      const auto next = std::next(entry);
+      if (entry->memory->departures.load(std::memory_order_acquire) == entry->others)
+        forsaken.splice(forsaken.end(), entries_, entry);
+      entry = next;
     }
   }
 
  private:
-  struct Seat {
-    const SeatMemory* memory;
+  struct Entry {
+    const ControlBlock* memory;
     int others;
     std::vector<std::shared_ptr<const void>> blocks;  ///< what is kept until the others have departed
   };
 
   std::mutex mutex_;
-  std::list<Seat> seats_;
+  std::list<Entry> entries_;
   std::vector<std::shared_ptr<const void>> kept_;
 };
 
-/// The block is aligned by hand: the heap promises cache lines, a seat wants pages.
-SeatMemory* place_seat(const Buffer& block) {
+/// The block is aligned by hand: the heap promises cache lines, a control block needs pages.
+ControlBlock* make_control_block(const Buffer& block) {
   void* data = block.data();
   std::size_t room = block.bytes();
-  void* aligned = std::align(alignof(SeatMemory), sizeof(SeatMemory), data, room);
+  void* aligned = std::align(alignof(ControlBlock), sizeof(ControlBlock), data, room);
   COHORT_CHECK(aligned != nullptr);
-  return new (aligned) SeatMemory;
+  return new (aligned) ControlBlock;
 }
 
-/// Where the seat lies in this process's heap.
-std::optional<std::uint64_t> offset_of(const SeatMemory& seat) {
+/// Where the control block lies in this process's heap.
+std::optional<std::uint64_t> offset_of(const ControlBlock& block) {
   const NodeHeap* heap = NodeHeap::of_this_process();
   return heap == nullptr ? std::nullopt
-                         : heap->offset_of(reinterpret_cast<const std::byte*>(&seat), sizeof seat);
+                         : heap->offset_of(reinterpret_cast<const std::byte*>(&block), sizeof block);
 }
 
 std::string host_name() {
@@ -124,15 +124,16 @@ void write_text(std::array<char, kSize>& to, std::string_view text) {
 
 }  // namespace
 
-NewSeat::NewSeat(bool within_process)
-    : block_(allocate(sizeof(SeatMemory) + alignof(SeatMemory), Device())), memory_(place_seat(*block_)) {
-  DepartedSeats::of_this_process().sweep();
+NewControlBlock::NewControlBlock(bool within_process)
+    : block_(allocate(sizeof(ControlBlock) + alignof(ControlBlock), Device())),
+      memory_(make_control_block(*block_)) {
+  DepartedControlBlocks::of_this_process().sweep();
   const std::optional<std::uint64_t> offset = offset_of(*memory_);
   if (offset || within_process)
     location_ = {reinterpret_cast<std::uintptr_t>(memory_), offset ? *offset + 1 : 0};
 }
 
-NewSeat::~NewSeat() {
+NewControlBlock::~NewControlBlock() {
   if (block_ == nullptr) return;
   memory_->left.store(true, std::memory_order_release);
   NodeGroup::keep_for_ever(std::move(block_));
@@ -145,26 +146,26 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
       timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
       reproducible_(options.communication.reproducible),
       fault_(options.fault) {
-  DepartedSeats::of_this_process().sweep();
+  DepartedControlBlocks::of_this_process().sweep();
 
-  std::vector<SeatMemory*> own_seats;
+  std::vector<ControlBlock*> own_blocks;
   for (int i = 0; i < options.members; ++i) {
-    own_blocks_.push_back(allocate(sizeof(SeatMemory) + alignof(SeatMemory), Device()));
-    own_seats.push_back(place_seat(*own_blocks_.back()));
+    own_buffers_.push_back(allocate(sizeof(ControlBlock) + alignof(ControlBlock), Device()));
+    own_blocks.push_back(make_control_block(*own_buffers_.back()));
   }
   if (options.workers.empty()) {
-    members_.assign(own_seats.size(), MemberInfo{0, host_name()});
-    add_seats(own_seats, memory_->worker(), 0);
+    members_.assign(own_blocks.size(), MemberInfo{0, host_name()});
+    add_blocks(own_blocks, memory_->worker(), 0);
   } else {
     for (const WorkerInfo& worker : options.workers)
-      members_.insert(members_.end(), own_seats.size(), MemberInfo{worker.rank, worker.host});
-    take_seats(options, own_seats);
+      members_.insert(members_.end(), own_blocks.size(), MemberInfo{worker.rank, worker.host});
+    gather_blocks(options, own_blocks);
   }
   judge_waiting();
 }
 
 NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::Recruit> recruits, int own_rank,
-                     NewSeat own_seat)
+                     NewControlBlock own_block)
     : process_(parent.process_),
       memory_(parent.memory_),
       selection_(parent.selection_),
@@ -173,19 +174,19 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::Recr
       fault_(parent.fault_) {
   for (const Communicator::Recruit& recruit : recruits) {
     const MemberInfo& info = parent.members_[static_cast<std::size_t>(recruit.rank)];
-    if (recruit.brought.seat == std::array<std::uint64_t, 2>{}) {
+    if (recruit.brought.control_block == std::array<std::uint64_t, 2>{}) {
       throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
-                        describe(recruit.rank, info), sizeof(SeatMemory) / 1024);
+                        describe(recruit.rank, info), sizeof(ControlBlock) / 1024);
     }
     const auto rank = static_cast<int>(members_.size());
     members_.push_back(info);
-    const std::optional<int> seat = parent.seat_of(recruit.rank);
-    if (!seat) continue;
+    const std::optional<int> local_rank = parent.local_rank_of(recruit.rank);
+    if (!local_rank) continue;
     if (recruit.rank == own_rank) first_own_ = size();
-    SeatMemory* const memory = find_seat(recruit, parent.worker_of(*seat));
-    add_seats({&memory, 1}, parent.worker_of(*seat), rank);
+    ControlBlock* const memory = find_block(recruit, parent.worker_of(*local_rank));
+    add_blocks({&memory, 1}, parent.worker_of(*local_rank), rank);
   }
-  own_blocks_.push_back(own_seat.take());
+  own_buffers_.push_back(own_block.take());
   judge_waiting();
   crowded_ = crowded_ || parent.crowded_;  // whose other members go on beside the group
 }
@@ -194,75 +195,75 @@ void NodeGroup::judge_waiting() {
   one_process_ =
       std::ranges::all_of(workers_, [this](int worker) { return memory_->is_this_process(worker); });
   // Who waits for another node waits for long, and its neighbours may have the work.
-  const bool waits_for_others = members_.size() > seats_.size() && size() > 1;
+  const bool waits_for_others = members_.size() > blocks_.size() && size() > 1;
   crowded_ = waits_for_others || size() > memory_->cores();
 }
 
-SeatMemory* NodeGroup::find_seat(const Communicator::Recruit& recruit, int worker) const noexcept {
-  const auto [address, offset] = recruit.brought.seat;
+ControlBlock* NodeGroup::find_block(const Communicator::Recruit& recruit, int worker) const noexcept {
+  const auto [address, offset] = recruit.brought.control_block;
   if (!memory_->is_this_process(worker))
-    return reinterpret_cast<SeatMemory*>(memory_->address(worker, offset - 1));
-  return reinterpret_cast<SeatMemory*>(address);  // NOLINT(performance-no-int-to-ptr): came from a pointer
+    return reinterpret_cast<ControlBlock*>(memory_->address(worker, offset - 1));
+  return reinterpret_cast<ControlBlock*>(address);  // NOLINT(performance-no-int-to-ptr): came from a pointer
 }
 
-void NodeGroup::take_seats(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats) {
+void NodeGroup::gather_blocks(const NodeGroupOptions& options, std::span<ControlBlock* const> own_blocks) {
   const int node = options.workers[static_cast<std::size_t>(options.rank)].node;
   const auto is_neighbour = [&](const WorkerInfo& worker) { return worker.node == node; };
   const bool alone = std::ranges::count_if(options.workers, is_neighbour) == 1;
-  const std::vector<std::string> blobs = exchange_offsets(options, own_seats, alone);
+  const std::vector<std::string> blobs = exchange_offsets(options, own_blocks, alone);
   for (const WorkerInfo& worker : options.workers) {
     if (!is_neighbour(worker)) continue;
     const int first_rank = worker.rank * options.members;
     if (worker.rank == options.rank) {
       first_own_ = size();
-      add_seats(own_seats, memory_->worker(), first_rank);
+      add_blocks(own_blocks, memory_->worker(), first_rank);
       continue;
     }
-    std::vector<SeatMemory*> seats;
+    std::vector<ControlBlock*> blocks;
     for (const std::uint64_t offset : parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]))
-      seats.push_back(reinterpret_cast<SeatMemory*>(memory_->address(worker.rank, offset)));
-    add_seats(seats, worker.rank, first_rank);
+      blocks.push_back(reinterpret_cast<ControlBlock*>(memory_->address(worker.rank, offset)));
+    add_blocks(blocks, worker.rank, first_rank);
   }
 }
 
-void NodeGroup::add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank) {
-  for (SeatMemory* const seat : seats) {
-    seats_.push_back(seat);
+void NodeGroup::add_blocks(std::span<ControlBlock* const> blocks, int worker, int first_rank) {
+  for (ControlBlock* const block : blocks) {
+    blocks_.push_back(block);
     for (std::size_t priority = 0; priority < kPriorities; ++priority)
-      tracks_[priority].push_back(&seat->tracks[priority]);
+      tracks_[priority].push_back(&block->tracks[priority]);
     workers_.push_back(worker);
     ranks_.push_back(first_rank++);
   }
 }
 
 std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& options,
-                                                     std::span<SeatMemory* const> own_seats, bool alone) {
+                                                     std::span<ControlBlock* const> own_blocks, bool alone) {
   std::vector<std::uint64_t> offsets;
-  for (const SeatMemory* seat : own_seats) {
-    const std::optional<std::uint64_t> offset = offset_of(*seat);
+  for (const ControlBlock* block : own_blocks) {
+    const std::optional<std::uint64_t> offset = offset_of(*block);
     if (offset || alone) offsets.push_back(offset.value_or(0));
   }
   if (options.workers.size() == 1 || !options.exchange) return {};
   // Who lacks room says so by an empty list: alone it must not give up, for the others would wait for it.
-  if (offsets.size() < own_seats.size()) offsets.clear();
+  if (offsets.size() < own_blocks.size()) offsets.clear();
   std::vector<std::string> blobs = options.exchange(
       {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(std::uint64_t)});
   for (const WorkerInfo& worker : options.workers) {
     const std::vector<std::uint64_t> theirs = parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]);
     if (theirs.empty()) {
       throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
-                        describe(worker), sizeof(SeatMemory) / 1024);
+                        describe(worker), sizeof(ControlBlock) / 1024);
     }
-    if (theirs.size() != own_seats.size()) {
+    if (theirs.size() != own_blocks.size()) {
       throw InvalidArgument(
           "{} makes a communicator with {} members, this worker one with {}; the numbers must agree",
-          describe(worker), theirs.size(), own_seats.size());
+          describe(worker), theirs.size(), own_blocks.size());
     }
   }
   return blobs;
 }
 
-std::optional<int> NodeGroup::seat_of(int rank) const noexcept {
+std::optional<int> NodeGroup::local_rank_of(int rank) const noexcept {
   const auto found = std::ranges::lower_bound(ranks_, rank);
   if (found == ranks_.end() || *found != rank) return std::nullopt;
   return static_cast<int>(found - ranks_.begin());
@@ -275,7 +276,7 @@ bool NodeGroup::fixes_order_of(const CollectiveCall& call) const noexcept {
 }
 
 void NodeGroup::keep_for_ever(std::shared_ptr<const void> memory) {
-  DepartedSeats::of_this_process().keep_for_ever(std::move(memory));
+  DepartedControlBlocks::of_this_process().keep_for_ever(std::move(memory));
 }
 
 std::optional<Error> NodeGroup::fault() const {
@@ -315,12 +316,12 @@ Error NodeGroup::failure() const {
 bool NodeGroup::is_of_this_process() const noexcept { return process_ == ::getpid(); }
 
 void NodeGroup::leave(int member, std::vector<std::shared_ptr<const void>> held) {
-  seat(member).left.store(true, std::memory_order_release);
+  control_block(member).left.store(true, std::memory_order_release);
   for (int other = 0; other < size(); ++other) {
-    if (other != member) seat(other).departures.fetch_add(1, std::memory_order_acq_rel);
+    if (other != member) control_block(other).departures.fetch_add(1, std::memory_order_acq_rel);
   }
-  held.push_back(std::move(own_blocks_[static_cast<std::size_t>(member - first_own_)]));
-  DepartedSeats::of_this_process().add(seat(member), size() - 1, std::move(held));
+  held.push_back(std::move(own_buffers_[static_cast<std::size_t>(member - first_own_)]));
+  DepartedControlBlocks::of_this_process().add(control_block(member), size() - 1, std::move(held));
 }
 
 }  // namespace cohort::node

@@ -1,10 +1,10 @@
-// What the members of one communicator on one node share: each other's seats, who they
+// What the members of one communicator on one node share: each other's control blocks, who they
 // are, the first error. Made once per process and communicator, and co-owned by all of
 // this process's members; in a group that was split off, each member makes its own. The communicator may have
-// members on other nodes: seats are numbered within the node, ranks within the communicator.
+// members on other nodes: local ranks are counted within the node, ranks within the communicator.
 //
-// The seats of this process are blocks of its heap. A member that leaves tells each
-// other seat; a seat is given back to the heap once all others have left it alone.
+// The control blocks of this process are blocks of its heap. A member that leaves tells each
+// other; a control block is given back to the heap once all others have left it alone.
 #pragma once
 
 #include <array>
@@ -20,21 +20,21 @@
 #include <cohort/device/node_memory.h>
 
 #include "../selection.h"
-#include "seat_memory.h"
+#include "control_block.h"
 
 namespace cohort::node {
 
-/// The seat that a member brings to a group which is being split off. Where nothing comes of that, it is
-/// kept for ever, as one that has been left: others may have come further, and look at it.
-class NewSeat {
+/// The control block that a member brings to a group which is being split off. Where nothing comes of that,
+/// it is kept for ever, as one that has been left: others may have come further, and look at it.
+class NewControlBlock {
  public:
   /// `within_process`: only members of this process will look at it.
-  explicit NewSeat(bool within_process);
-  NewSeat(NewSeat&&) noexcept = default;
-  NewSeat& operator=(NewSeat&&) = delete;
-  NewSeat(const NewSeat&) = delete;
-  NewSeat& operator=(const NewSeat&) = delete;
-  ~NewSeat();
+  explicit NewControlBlock(bool within_process);
+  NewControlBlock(NewControlBlock&&) noexcept = default;
+  NewControlBlock& operator=(NewControlBlock&&) = delete;
+  NewControlBlock(const NewControlBlock&) = delete;
+  NewControlBlock& operator=(const NewControlBlock&) = delete;
+  ~NewControlBlock();
 
   /// For the others: its address in this process, and its offset in the heap plus 1; twice 0 when they
   /// could not reach it.
@@ -44,7 +44,7 @@ class NewSeat {
 
  private:
   std::shared_ptr<const Buffer> block_;
-  SeatMemory* memory_;
+  ControlBlock* memory_;
   std::array<std::uint64_t, 2> location_{};
 };
 
@@ -53,15 +53,15 @@ class NodeGroup {
   /// Collective over the workers of `options.exchange`.
   explicit NodeGroup(const NodeGroupOptions& options);
   /// A group of members of `parent`, as one of them sees it.
-  /// @throws Unavailable, on each of them, when the seat of one cannot be reached.
+  /// @throws Unavailable, on each of them, when the control block of one cannot be reached.
   NodeGroup(const NodeGroup& parent, std::span<const Communicator::Recruit> recruits, int own_rank,
-            NewSeat own_seat);
+            NewControlBlock own_block);
   ~NodeGroup();
 
   NodeGroup(const NodeGroup&) = delete;
   NodeGroup& operator=(const NodeGroup&) = delete;
 
-  [[nodiscard]] int size() const noexcept { return static_cast<int>(seats_.size()); }
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(blocks_.size()); }
 
   /// All members of the communicator, by rank.
   [[nodiscard]] const std::vector<MemberInfo>& members() const noexcept { return members_; }
@@ -72,21 +72,23 @@ class NodeGroup {
     return members_[static_cast<std::size_t>(rank)].host;
   }
 
-  [[nodiscard]] int rank_of(int seat) const noexcept { return ranks_[static_cast<std::size_t>(seat)]; }
-  /// The seat of a member of this node; nothing for those of other nodes.
-  [[nodiscard]] std::optional<int> seat_of(int rank) const noexcept;
+  [[nodiscard]] int rank_of(int local_rank) const noexcept {
+    return ranks_[static_cast<std::size_t>(local_rank)];
+  }
+  /// The local rank of a member of this node; nothing for those of other nodes.
+  [[nodiscard]] std::optional<int> local_rank_of(int rank) const noexcept;
 
-  [[nodiscard]] SeatMemory& seat(int member) const noexcept {
-    return *seats_[static_cast<std::size_t>(member)];
+  [[nodiscard]] ControlBlock& control_block(int member) const noexcept {
+    return *blocks_[static_cast<std::size_t>(member)];
   }
 
-  /// What the members use for calls of one priority, by seat.
+  /// What the members use for calls of one priority, by local rank.
   [[nodiscard]] std::span<TrackMemory* const> tracks(Priority priority) const noexcept {
     return tracks_[static_cast<std::size_t>(priority)];
   }
 
-  /// The seat of the first of this process's members.
-  [[nodiscard]] int first_own_seat() const noexcept { return first_own_; }
+  /// The local rank of the first of this process's members.
+  [[nodiscard]] int first_own_local_rank() const noexcept { return first_own_; }
 
   /// What algorithms are chosen from, the same on all members.
   [[nodiscard]] const Selection& selection() const noexcept { return selection_; }
@@ -128,7 +130,7 @@ class NodeGroup {
   /// The group's failure. Only after `failed()`.
   [[nodiscard]] Error failure() const;
 
-  /// False in a forked child, which has a copy of this object and no access to the seats.
+  /// False in a forked child, which has a copy of this object and no access to the control blocks.
   [[nodiscard]] bool is_of_this_process() const noexcept;
 
   /// Keeps memory that transfers between nodes may still read or write, which nobody can tell.
@@ -139,22 +141,22 @@ class NodeGroup {
   void leave(int member, std::vector<std::shared_ptr<const void>> held);
 
  private:
-  void take_seats(const NodeGroupOptions& options, std::span<SeatMemory* const> own_seats);
-  void add_seats(std::span<SeatMemory* const> seats, int worker, int first_rank);
+  void gather_blocks(const NodeGroupOptions& options, std::span<ControlBlock* const> own_blocks);
+  void add_blocks(std::span<ControlBlock* const> blocks, int worker, int first_rank);
   std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
-                                            std::span<SeatMemory* const> own_seats, bool alone);
-  [[nodiscard]] SeatMemory* find_seat(const Communicator::Recruit& recruit, int worker) const noexcept;
+                                            std::span<ControlBlock* const> own_blocks, bool alone);
+  [[nodiscard]] ControlBlock* find_block(const Communicator::Recruit& recruit, int worker) const noexcept;
   void judge_waiting();
-  [[nodiscard]] FailureRecord& record() const noexcept { return seats_.front()->failure; }
+  [[nodiscard]] FailureRecord& record() const noexcept { return blocks_.front()->failure; }
 
   const std::int64_t process_;
   std::shared_ptr<const NodeMemory> memory_;
   Selection selection_;
-  std::vector<std::shared_ptr<const Buffer>> own_blocks_;  ///< the seats of this process's members
-  std::vector<SeatMemory*> seats_;
-  std::array<std::vector<TrackMemory*>, kPriorities> tracks_;  ///< of the seats, by priority
-  std::vector<int> workers_;                                   ///< by seat
-  std::vector<int> ranks_;                                     ///< by seat
+  std::vector<std::shared_ptr<const Buffer>> own_buffers_;  ///< the control blocks of this process's members
+  std::vector<ControlBlock*> blocks_;
+  std::array<std::vector<TrackMemory*>, kPriorities> tracks_;  ///< of the control blocks, by priority
+  std::vector<int> workers_;                                   ///< by local rank
+  std::vector<int> ranks_;                                     ///< by local rank
   std::vector<MemberInfo> members_;
   int first_own_ = 0;
   bool one_process_ = false;

@@ -63,7 +63,7 @@ Seat::Seat(std::shared_ptr<NodeGroup> group, int seat, Priority priority)
       priority_(priority),
       tracks_(group_->tracks(priority).data()),
       own_(*tracks_[seat]),
-      group_failure_(group_->seat(0).failure.state),
+      group_failure_(group_->control_block(0).failure.state),
       pointers_(static_cast<std::size_t>(group_->size())),
       more_pointers_(static_cast<std::size_t>(group_->size())) {}
 
@@ -254,7 +254,7 @@ Error Seat::cause_of(const CollectiveCall& call, const Error& error) const {
 void Seat::require_nobody_left(const CollectiveCall& call) {
   std::vector<int> left;
   for (int member = 0; member < place_.size; ++member) {
-    if (group_->seat(member).left.load(std::memory_order_acquire)) left.push_back(member);
+    if (group_->control_block(member).left.load(std::memory_order_acquire)) left.push_back(member);
   }
   if (left.empty()) return;
   // What they did before they left counts: look for who is missing now that all of it can be seen.

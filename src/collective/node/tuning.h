@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "seat_memory.h"
+#include "control_block.h"
 
 namespace cohort::node {
 

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "seat_memory.h"
+#include "control_block.h"
 
 namespace cohort::node {
 

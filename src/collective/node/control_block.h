@@ -116,7 +116,7 @@ struct TrackMemory {
   alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
 };
 
-struct SeatMemory {
+struct ControlBlock {
   /// This member takes part no more.
   alignas(kApart) std::atomic<bool> left{false};
   /// Counted by the others: those who will not look at this seat any more.
