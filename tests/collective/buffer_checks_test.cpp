@@ -33,10 +33,11 @@ TEST_P(BufferChecks, LetManyBeInFlight) { for_each_member(GetParam(), check_asyn
 TEST_P(BufferChecks, LeaveMismatchesToTheCommunicator) { for_each_member(GetParam(), check_mismatch); }
 
 TEST_P(BufferChecks, FinishDroppedWorks) {
-  auto seats = make_thread_communicators(GetParam());
+  auto communicators = make_thread_communicators(GetParam());
   std::vector<std::thread> threads;
-  threads.reserve(seats.size());
-  for (auto& seat : seats) threads.emplace_back([&seat] { check_dropped_works(std::move(seat)); });
+  threads.reserve(communicators.size());
+  for (auto& communicator : communicators)
+    threads.emplace_back([&communicator] { check_dropped_works(std::move(communicator)); });
   for (std::thread& thread : threads) thread.join();
 }
 

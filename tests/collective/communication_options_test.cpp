@@ -60,8 +60,8 @@ TEST(CommunicationOptions, RefuseNegativeNumbers) {
 }
 
 TEST(CommunicationScope, LastUntilTheirScopeEnds) {
-  const auto seats = make_thread_communicators(1, {.timeout_seconds = 5});
-  Communicator& communicator = *seats.front();
+  const auto communicators = make_thread_communicators(1, {.timeout_seconds = 5});
+  Communicator& communicator = *communicators.front();
   {
     const CommunicationScope ring(communicator, {.implementation = Implementation::kRing});
     const CommunicationScope patient(communicator, {.timeout_seconds = 0});

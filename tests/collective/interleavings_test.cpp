@@ -15,16 +15,17 @@ class ThreadInterleavings : public ::testing::TestWithParam<int> {
   static void run_seeds(WaitOrder order) {
     const int members = GetParam();
     for (unsigned seed = 1; seed <= 5; ++seed) {
-      std::vector<std::vector<std::unique_ptr<Communicator>>> seats(static_cast<std::size_t>(members));
+      std::vector<std::vector<std::unique_ptr<Communicator>>> communicators(
+          static_cast<std::size_t>(members));
       for (int i = 0; i < 3; ++i) {
         auto communicators = make_thread_communicators(members, {});
-        for (std::size_t member = 0; member < seats.size(); ++member) {
-          seats[member].push_back(std::move(communicators[member]));
+        for (std::size_t member = 0; member < communicators.size(); ++member) {
+          communicators[member].push_back(std::move(communicators[member]));
         }
       }
       std::vector<std::thread> threads;
-      threads.reserve(seats.size());
-      for (auto& own : seats) {
+      threads.reserve(communicators.size());
+      for (auto& own : communicators) {
         threads.emplace_back([&own, seed, order] {
           add_groups(own);
           check_interleaved(own, seed, order);

@@ -30,7 +30,7 @@ namespace cohort {
 namespace {
 
 TEST(NoProgressThread, CallsMoveOnInThoseWhoWait) {
-  const auto seats = make_thread_communicators(2, {.timeout_seconds = 30});
+  const auto communicators = make_thread_communicators(2, {.timeout_seconds = 30});
   std::latch both_run(2);
   std::latch none_left(1);
   const auto take_part = [&](Communicator& communicator) {
@@ -45,8 +45,8 @@ TEST(NoProgressThread, CallsMoveOnInThoseWhoWait) {
       EXPECT_EQ(tensor.span<float>().back(), 3);
     }
   };
-  std::thread first([&] { take_part(*seats[0]); });
-  std::thread second([&] { take_part(*seats[1]); });
+  std::thread first([&] { take_part(*communicators[0]); });
+  std::thread second([&] { take_part(*communicators[1]); });
   both_run.wait();
   no_thread_left = true;
   ::testing::internal::CaptureStderr();

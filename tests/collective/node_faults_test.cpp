@@ -170,17 +170,17 @@ TEST(Mismatch, OfAsynchronousCallsEndsAllThatFollow) {
 
 TEST(Abort, ByAnotherThreadEndsEveryPhase) {
   for (const std::int64_t elements : {1, 1000, 1'000'000}) {
-    const auto seats = make_thread_communicators(3, {.timeout_seconds = 20});
+    const auto communicators = make_thread_communicators(3, {.timeout_seconds = 20});
     std::vector<std::thread> members;
     for (const int rank : {0, 1}) {
       members.emplace_back([&, rank] {
-        Communicator& communicator = *seats[static_cast<std::size_t>(rank)];
+        Communicator& communicator = *communicators[static_cast<std::size_t>(rank)];
         const std::string text = message_of(
             ErrorCode::kAborted, [&] { communicator.all_reduce(floats(elements), ReduceOp::kSum); });
         EXPECT_EQ(text, "the user has had enough");
       });
     }
-    seats[2]->abort(Aborted("the user has had enough"));
+    communicators[2]->abort(Aborted("the user has had enough"));
     for (std::thread& member : members) member.join();
   }
 }
@@ -218,8 +218,8 @@ TEST(Work, MayBeWaitedForByTwoThreads) {
 TEST(Work, OutlivesItsCommunicatorAndFailsLikeIt) {
   std::vector<Work> works;
   {
-    const auto seats = make_thread_communicators(2, {.timeout_seconds = 20});
-    works.push_back(seats[0]->all_reduce_async(floats(100), ReduceOp::kSum));
+    const auto communicators = make_thread_communicators(2, {.timeout_seconds = 20});
+    works.push_back(communicators[0]->all_reduce_async(floats(100), ReduceOp::kSum));
   }
   EXPECT_THAT(message_of(ErrorCode::kAborted, [&] { works[0].wait(); }), HasSubstr("member 1 "));
 }
@@ -255,10 +255,11 @@ TEST(Engine, AnExceptionOfAnotherKindEndsTheCallsOnly) {
   NodeGroupOptions options;
   options.members = 2;
   options.fault = []() -> const Error* { throw std::runtime_error("the watch is out of order"); };
-  const auto seats = make_node_communicators(options);
-  Work work = seats[0]->barrier_async();
+  const auto communicators = make_node_communicators(options);
+  Work work = communicators[0]->barrier_async();
   EXPECT_THAT(message_of(ErrorCode::kInternal, [&] { work.wait(); }), HasSubstr("the watch is out of order"));
-  EXPECT_THAT(message_of(ErrorCode::kInternal, [&] { seats[1]->barrier(); }), HasSubstr("out of order"));
+  EXPECT_THAT(message_of(ErrorCode::kInternal, [&] { communicators[1]->barrier(); }),
+              HasSubstr("out of order"));
 }
 
 TEST(Engine, GivesBackTheMemoryOfFailedCalls) {
@@ -285,17 +286,17 @@ TEST(Engine, GivesBackTheMemoryOfFailedCalls) {
 }
 
 TEST(Engine, KeepsWrappedMemoryOfFailedCallsWhileOthersMayWriteToIt) {
-  auto seats = make_thread_communicators(2, {.timeout_seconds = 0.1});
+  auto communicators = make_thread_communicators(2, {.timeout_seconds = 0.1});
   std::vector<std::weak_ptr<void>> owners;
   const auto wrapped = [&] {
     const auto values = std::make_shared<std::vector<float>>(300'000);
     owners.push_back(values);
     return Tensor::wrap(std::span<float>(*values), {300'000}, values);
   };
-  EXPECT_THROW(seats[0]->all_reduce(wrapped(), wrapped(), ReduceOp::kSum), DeadlineExceeded);
+  EXPECT_THROW(communicators[0]->all_reduce(wrapped(), wrapped(), ReduceOp::kSum), DeadlineExceeded);
   // The other member would find these addresses, if it came now.
   for (const std::weak_ptr<void>& owner : owners) EXPECT_FALSE(owner.expired());
-  seats.clear();
+  communicators.clear();
   for (const std::weak_ptr<void>& owner : owners) EXPECT_TRUE(owner.expired());
 }
 
@@ -319,15 +320,15 @@ TEST(Engine, AForkedChildMayDropItsCopiesAndEnd) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "a child has not the threads that hold some of its memory, which looks like a leak";
 #endif
-  auto seats = make_thread_communicators(2, {.timeout_seconds = 20});
+  auto communicators = make_thread_communicators(2, {.timeout_seconds = 20});
   const Tensor tensor = floats(10);
-  std::optional<Work> work = seats[0]->all_reduce_async(tensor, ReduceOp::kSum);
+  std::optional<Work> work = communicators[0]->all_reduce_async(tensor, ReduceOp::kSum);
   const auto drop_all = [&] {
-    seats.clear();
+    communicators.clear();
     work.reset();
   };
   EXPECT_EQ(status_of_child(drop_all), 0);
-  seats[1]->all_reduce(tensor, ReduceOp::kSum);  // and here all is as before
+  communicators[1]->all_reduce(tensor, ReduceOp::kSum);  // and here all is as before
   work->wait();
 }
 
@@ -336,7 +337,7 @@ TEST(Engine, AThousandCommunicatorsAtOnceAndInTurns) {
   std::vector<std::vector<std::unique_ptr<Communicator>>> all;
   all.reserve(kCommunicators);
   for (int i = 0; i < kCommunicators; ++i) all.push_back(make_thread_communicators(1));
-  for (const auto& seats : all) seats[0]->barrier();
+  for (const auto& communicators : all) communicators[0]->barrier();
   all.clear();
   const NodeHeap* heap = NodeHeap::of_this_process();
   const std::size_t growths = heap == nullptr ? 0 : heap->statistics().growths;

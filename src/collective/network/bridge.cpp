@@ -11,8 +11,8 @@ Bridge::Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topol
       transport_(std::move(transport)),
       inquest_(*transport_, topology_, member.group().members()),
       messages_(wires_.front(), topology_.rank(), member.group().members(), generation),
-      links_{Link(member.seat(Priority::kNormal), wires_.front(), inquest_, topology_),
-             Link(member.seat(Priority::kUrgent), wires_.back(), inquest_, topology_)} {}
+      links_{Link(member.endpoint(Priority::kNormal), wires_.front(), inquest_, topology_),
+             Link(member.endpoint(Priority::kUrgent), wires_.back(), inquest_, topology_)} {}
 
 std::optional<Error> Bridge::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
   const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;

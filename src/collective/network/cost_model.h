@@ -21,7 +21,7 @@ inline constexpr CostConstants kBuiltInConstants{
 [[nodiscard]] CostConstants constants_of(const TuningTable& tuning) noexcept;
 
 /// Most bytes of all contributions of all members together that ride on the roll call: where nodes have
-/// several members, a slot of a seat holds them; elsewhere, copying costs more than a round trip beyond.
+/// several members, a member's slot holds them; elsewhere, copying costs more than a round trip beyond.
 inline constexpr std::size_t kRidingBytesOnNodes = std::size_t{8} << 10;
 inline constexpr std::size_t kRidingBytes = std::size_t{64} << 10;
 

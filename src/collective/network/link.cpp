@@ -35,11 +35,11 @@ std::vector<int> lane_of(const Topology& topology) {
 
 }  // namespace
 
-Link::Link(node::Seat& seat, Wire& wire, Inquest& inquest, const Topology& topology)
-    : seat_(seat),
+Link::Link(node::Endpoint& endpoint, Wire& wire, Inquest& inquest, const Topology& topology)
+    : endpoint_(endpoint),
       topology_(topology),
       inquest_(inquest),
-      site_{seat_, wire, topology_, constants_, lane_of(topology_)},
+      site_{endpoint_, wire, topology_, constants_, lane_of(topology_)},
       peers_(site_),
       leaders_(leaders_of(topology_)),
       roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kRidingBytes),
@@ -51,7 +51,7 @@ bool Link::rides(const CollectiveCall& call) const {
 }
 
 Steps Link::carry_out(const CollectiveCall& call) {
-  seat_.begin_parts(call);
+  endpoint_.begin_parts(call);
   if (!tuning_ && !rides(call)) {
     Steps tuning = agree_on_tuning(call);
     co_await finished(tuning);
@@ -59,7 +59,7 @@ Steps Link::carry_out(const CollectiveCall& call) {
   const Selection::Choice choice = registered_choice(call);
   Steps body = choice.algorithm != nullptr ? carry_out_registered(call, choice) : exchange(call);
   co_await finished(body);
-  seat_.end_parts();
+  endpoint_.end_parts();
 }
 
 Steps Link::exchange(const CollectiveCall& call) {
@@ -74,8 +74,8 @@ Steps Link::ride(const CollectiveCall& call) {
   Steps agreement = agree(call);
   co_await finished(agreement);
   collect_result(call);
-  seat_.algorithm = "roll_call";
-  seat_.reason = ChoiceReason::kSize;
+  endpoint_.algorithm = "roll_call";
+  endpoint_.reason = ChoiceReason::kSize;
 }
 
 Steps Link::agree_and_move(const CollectiveCall& call) {
@@ -83,7 +83,7 @@ Steps Link::agree_and_move(const CollectiveCall& call) {
   co_await finished(agreement);
   Steps movement = carry_out_large(call);
   co_await finished(movement);
-  seat_.reason = reason(call.kind);
+  endpoint_.reason = reason(call.kind);
 }
 
 /// The first parts are on their way together with the roll call, and are reduced after it.
@@ -97,7 +97,7 @@ Steps Link::all_reduce_while_agreeing(const CollectiveCall& call) {
   site_.agreed = true;
   Steps rest = all_done(crew);
   co_await finished(rest);
-  seat_.reason = reason(call.kind);
+  endpoint_.reason = reason(call.kind);
 }
 
 /// By an algorithm that the program has registered.
@@ -107,15 +107,15 @@ Steps Link::carry_out_registered(const CollectiveCall& call, const Selection::Ch
   co_await finished(agreement);
   Steps steps = choice.algorithm->carry_out(peers_, call);
   co_await finished(steps);
-  seat_.algorithm = choice.algorithm->name();
-  seat_.reason = choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier);
+  endpoint_.algorithm = choice.algorithm->name();
+  endpoint_.reason = choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier);
 }
 
 Selection::Choice Link::registered_choice(const CollectiveCall& call) const {
-  const Selection& selection = seat_.group().selection();
+  const Selection& selection = endpoint_.group().selection();
   // There are no tags for their messages beside those of urgent calls.
   if (!selection.has_registered() || call.priority != Priority::kNormal || rides(call) ||
-      seat_.group().fixes_order_of(call)) {
+      endpoint_.group().fixes_order_of(call)) {
     return {};
   }
   const CallShape shape{.kind = call.kind,
@@ -130,7 +130,7 @@ Selection::Choice Link::registered_choice(const CollectiveCall& call) const {
 }
 
 ChoiceReason Link::reason(CollectiveKind kind) const {
-  const std::optional<BuiltInAlgorithm> forced = seat_.group().selection().forced(kind);
+  const std::optional<BuiltInAlgorithm> forced = endpoint_.group().selection().forced(kind);
   if (forced && *forced >= BuiltInAlgorithm::kRecursiveDoubling) return ChoiceReason::kForced;
   if (!tuning_) return ChoiceReason::kModel;
   const std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
@@ -196,41 +196,41 @@ Steps Link::small_part(CollectiveKind kind, DType dtype, std::byte* data, std::s
 }
 
 Steps Link::agree(const CollectiveCall& call) {
-  const node::CallPlan& plan = seat_.plan(call);
+  const node::CallPlan& plan = endpoint_.plan(call);
   kernel_ = plan.kernel;
-  seat_.open(plan);
+  endpoint_.open(plan);
   contribute(call, !plan.says_details);
-  seat_.announce();
-  co_await until([&] { return seat_.all_announced(); });
+  endpoint_.announce();
+  co_await until([&] { return endpoint_.all_announced(); });
   if (topology_.is_leader()) {
     Steps roll_call = hold_roll_call(call);
     co_await finished(roll_call);
-  } else if (seat_.disagreement()) {
+  } else if (endpoint_.disagreement()) {
     Steps lesson = learn_disagreement(call);
     co_await finished(lesson);
   }
   if (site_.alone_on_node()) co_return;
   // The leader's second announcement says that all nodes agree, and where the contributions are.
-  seat_.open(seat_.plan(call));
+  endpoint_.open(endpoint_.plan(call));
   publish_contributions();
-  seat_.announce();
-  co_await until([&] { return seat_.all_announced(); });
+  endpoint_.announce();
+  co_await until([&] { return endpoint_.all_announced(); });
 }
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
 Steps Link::learn_disagreement(const CollectiveCall& call) {
-  node::Seat::Signatures signatures;
-  Steps description = seat_.collect_signatures(call, signatures);
+  node::Endpoint::Signatures signatures;
+  Steps description = endpoint_.collect_signatures(call, signatures);
   co_await finished(description);
-  co_await until([&] { return seat_.group().failed(); });
-  seat_.fail(seat_.group().failure());
+  co_await until([&] { return endpoint_.group().failed(); });
+  endpoint_.fail(endpoint_.group().failure());
 }
 
 Steps Link::hold_roll_call(const CollectiveCall& call) {
-  NodeCalls own{.signature = signature(call, seat_.number())};
-  if (seat_.disagreement()) {
-    node::Seat::Signatures signatures;
-    Steps collection = seat_.collect_signatures(call, signatures);
+  NodeCalls own{.signature = signature(call, endpoint_.number())};
+  if (endpoint_.disagreement()) {
+    node::Endpoint::Signatures signatures;
+    Steps collection = endpoint_.collect_signatures(call, signatures);
     co_await finished(collection);
     own.by_member = std::move(signatures.calls);
     own.ranks = std::move(signatures.ranks);
@@ -242,8 +242,8 @@ Steps Link::hold_roll_call(const CollectiveCall& call) {
   co_await finished(exchange);
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
-  if (const std::optional<Error> error = inquest_.listen(true)) seat_.fail(*error);
-  seat_.fail(roll_call_.disagreement(seat_.name_of(call), seat_.group().members()));
+  if (const std::optional<Error> error = inquest_.listen(true)) endpoint_.fail(*error);
+  endpoint_.fail(roll_call_.disagreement(endpoint_.name_of(call), endpoint_.group().members()));
 }
 
 Steps Link::carry_out_large(const CollectiveCall& call) {
@@ -269,28 +269,29 @@ Steps Link::carry_out_large(const CollectiveCall& call) {
 
 void Link::contribute(const CollectiveCall& call, bool line_is_free) {
   in_line_ = riding_bytes_ == 0 || (riding_bytes_ <= node::kPayloadBytes && line_is_free);
-  if (!in_line_) slot_ = seat_.next_slot();
+  if (!in_line_) slot_ = endpoint_.next_slot();
   if (riding_bytes_ == 0) return;
   const node::Place place{topology_.rank(), topology_.members()};
   std::byte* const to =
-      in_line_ ? seat_.payload_of(seat_.place().rank) : seat_.slot(seat_.place().rank, slot_);
+      in_line_ ? endpoint_.payload_of(endpoint_.place().rank) : endpoint_.slot(endpoint_.place().rank, slot_);
   node::contribute(call, place, {0, node::block_elements(call)}, to);
 }
 
-const std::byte* Link::contribution_of(int seat) const noexcept {
-  return in_line_ ? seat_.payload_of(seat) : seat_.slot(seat, slot_);
+const std::byte* Link::contribution_of(int local_rank) const noexcept {
+  return in_line_ ? endpoint_.payload_of(local_rank) : endpoint_.slot(local_rank, slot_);
 }
 
 void Link::put_contributions(std::byte* to) const {
-  for (int seat = 0; riding_bytes_ > 0 && seat < site_.neighbours(); ++seat, to += riding_bytes_)
-    std::memcpy(to, contribution_of(seat), riding_bytes_);
+  for (int local_rank = 0; riding_bytes_ > 0 && local_rank < site_.neighbours();
+       ++local_rank, to += riding_bytes_)
+    std::memcpy(to, contribution_of(local_rank), riding_bytes_);
 }
 
 void Link::publish_contributions() {
   if (riding_bytes_ == 0) return;
-  slot_ = seat_.next_slot();
+  slot_ = endpoint_.next_slot();
   if (!topology_.is_leader()) return;
-  std::byte* const slot = seat_.slot(0, slot_);
+  std::byte* const slot = endpoint_.slot(0, slot_);
   for (int node = 0; node < topology_.nodes(); ++node) {
     const std::byte* from = roll_call_.payload_of(node).data();
     for (const int rank : topology_.members_of(node)) {
@@ -310,7 +311,7 @@ void Link::collect_result(const CollectiveCall& call) {
       const auto place = static_cast<std::size_t>(rank);
       const auto number = static_cast<std::size_t>(topology_.number_of(rank));
       cells_[place] = topology_.is_leader() ? from + number * riding_bytes_
-                                            : seat_.slot(0, slot_) + place * riding_bytes_;
+                                            : endpoint_.slot(0, slot_) + place * riding_bytes_;
     }
   }
   node::collect(call, kernel_, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)},
@@ -318,13 +319,13 @@ void Link::collect_result(const CollectiveCall& call) {
 }
 
 std::optional<Error> Link::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
-  const std::chrono::duration<double> timeout = seat_.group().timeout(call);
+  const std::chrono::duration<double> timeout = endpoint_.group().timeout(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
-    return inquest_.conclude(call, seat_.number(), timeout);
+    return inquest_.conclude(call, endpoint_.number(), timeout);
   inquest_.drop(call.priority);
   // The leaders of the other nodes may wait for this one in a call of another priority.
   if (!topology_.is_leader()) return std::nullopt;
-  return inquest_.compare_priorities(signature(call, seat_.number()), waiting.waited());
+  return inquest_.compare_priorities(signature(call, endpoint_.number()), waiting.waited());
 }
 
 }  // namespace cohort::network

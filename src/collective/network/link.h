@@ -9,7 +9,7 @@
 
 #include <cohort/collective/communicator.h>
 
-#include "../node/seat.h"
+#include "../node/endpoint.h"
 #include "inquest.h"
 #include "network_peers.h"
 #include "roll_call.h"
@@ -20,7 +20,7 @@ namespace cohort::network {
 class Link {
  public:
   /// Borrows all of it.
-  Link(node::Seat& seat, Wire& wire, Inquest& inquest, const Topology& topology);
+  Link(node::Endpoint& endpoint, Wire& wire, Inquest& inquest, const Topology& topology);
 
   /// A whole collective, with its parts on this node. `call` must outlive it.
   [[nodiscard]] Steps carry_out(const CollectiveCall& call);
@@ -51,9 +51,9 @@ class Link {
   void put_contributions(std::byte* to) const;
   void publish_contributions();
   void collect_result(const CollectiveCall& call);
-  [[nodiscard]] const std::byte* contribution_of(int seat) const noexcept;
+  [[nodiscard]] const std::byte* contribution_of(int local_rank) const noexcept;
 
-  node::Seat& seat_;
+  node::Endpoint& endpoint_;
   const Topology& topology_;
   std::optional<TuningTable> tuning_;  ///< the same on all members; none before the first large call
   CostConstants constants_ = kBuiltInConstants;

@@ -10,17 +10,17 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
     node_of.insert(node_of.end(), static_cast<std::size_t>(options.node.members), worker.node);
 
   const auto group = std::make_shared<node::NodeGroup>(options.node);
-  std::vector<std::unique_ptr<Communicator>> seats;
+  std::vector<std::unique_ptr<Communicator>> communicators;
   for (int i = 0; i < options.node.members; ++i) {
-    const int seat = group->first_own_local_rank() + i;
-    const int rank = group->rank_of(seat);
-    auto member = std::make_shared<node::Member>(group, seat);
+    const int local_rank = group->first_own_local_rank() + i;
+    const int rank = group->rank_of(local_rank);
+    auto member = std::make_shared<node::Member>(group, local_rank);
     member->set_outside(std::make_shared<network::Bridge>(*member, options.transport(rank),
                                                           network::Topology(node_of, rank)));
-    seats.push_back(
+    communicators.push_back(
         std::make_unique<node::MemberCommunicator>(std::move(member), options.node.communication));
   }
-  return seats;
+  return communicators;
 }
 
 }  // namespace cohort

@@ -12,7 +12,7 @@ int NetworkPeers::tag_of_turn(int other, int tag) const {
   constexpr int kFirstTag = 8192;
   constexpr int kTurns = 4;
   static_assert(kFirstTag + kTurns * (kLargestTag + 1) <= kFirstUrgentTag);
-  return kFirstTag + static_cast<int>(site_.seat.number() % kTurns) * (kLargestTag + 1) + tag;
+  return kFirstTag + static_cast<int>(site_.endpoint.number() % kTurns) * (kLargestTag + 1) + tag;
 }
 
 Steps NetworkPeers::send(int to, std::span<const std::byte> data, int tag) {

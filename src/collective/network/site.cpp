@@ -10,7 +10,8 @@
 namespace cohort::network {
 
 AllReduceAlgorithm Site::all_reduce_algorithm(std::size_t lane_bytes) const {
-  switch (seat.group().selection().forced(CollectiveKind::kAllReduce).value_or(BuiltInAlgorithm::kPieces)) {
+  switch (
+      endpoint.group().selection().forced(CollectiveKind::kAllReduce).value_or(BuiltInAlgorithm::kPieces)) {
     case BuiltInAlgorithm::kRecursiveDoubling: return AllReduceAlgorithm::kRecursiveDoubling;
     case BuiltInAlgorithm::kHalvingDoubling: return AllReduceAlgorithm::kHalvingDoubling;
     case BuiltInAlgorithm::kRing: return AllReduceAlgorithm::kRing;
@@ -19,7 +20,8 @@ AllReduceAlgorithm Site::all_reduce_algorithm(std::size_t lane_bytes) const {
 }
 
 BroadcastAlgorithm Site::broadcast_algorithm(std::size_t lane_bytes) const {
-  switch (seat.group().selection().forced(CollectiveKind::kBroadcast).value_or(BuiltInAlgorithm::kPieces)) {
+  switch (
+      endpoint.group().selection().forced(CollectiveKind::kBroadcast).value_or(BuiltInAlgorithm::kPieces)) {
     case BuiltInAlgorithm::kBinomial: return BroadcastAlgorithm::kBinomial;
     case BuiltInAlgorithm::kScatterAllGather: return BroadcastAlgorithm::kScatterAllGather;
     default: return choose_broadcast(lane_bytes, topology.nodes(), constants);
@@ -35,16 +37,16 @@ Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts) 
       copy_bytes(part.output, part.input, part.elements * size_of(part.dtype));
     co_return;
   }
-  Steps steps = node::carry_out(site.seat, part);
+  Steps steps = node::carry_out(site.endpoint, part);
   co_await finished(steps);
 }
 
-Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements, int seat) {
+Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements, int local_rank) {
   CollectiveCall part;
   part.kind = CollectiveKind::kBroadcast;
   part.dtype = dtype;
   part.elements = elements;
-  part.root = seat;
+  part.root = local_rank;
   part.input = part.output = data;
   return on_node(site, part);
 }
@@ -58,8 +60,8 @@ std::vector<std::size_t> lane_counts(const Site& site, std::size_t elements) {
 }
 
 std::size_t own_share(const Site& site, const std::vector<std::size_t>& counts) {
-  const auto seat = static_cast<std::ptrdiff_t>(site.seat.place().rank);
-  return std::accumulate(counts.begin(), counts.begin() + seat, std::size_t{0});
+  const auto endpoint = static_cast<std::ptrdiff_t>(site.endpoint.place().rank);
+  return std::accumulate(counts.begin(), counts.begin() + local_rank, std::size_t{0});
 }
 
 Segments segments_of(const Site& site, const CollectiveCall& call, std::size_t share_bytes) {

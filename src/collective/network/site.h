@@ -1,8 +1,8 @@
-// Where a collective over several nodes takes place: this member's seat on its node, its
+// Where a collective over several nodes takes place: this member's endpoint on its node, its
 // wire to the others, and who is where. What the algorithms of two levels work with.
 //
 // On its node a member takes part in collectives of the node's engine, which are parts
-// of the larger one: they count seats, not ranks.
+// of the larger one: they count local ranks.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/steps.h>
 
-#include "../node/seat.h"
+#include "../node/endpoint.h"
 #include "cost_model.h"
 #include "lane.h"
 #include "segments.h"
@@ -20,7 +20,7 @@
 namespace cohort::network {
 
 struct Site {
-  node::Seat& seat;
+  node::Endpoint& endpoint;
   Wire& wire;
   const Topology& topology;
   const CostConstants& constants;
@@ -33,7 +33,7 @@ struct Site {
   /// All members are known to have called the same. What is received before changes no result yet.
   bool agreed = true;
 
-  [[nodiscard]] int neighbours() const noexcept { return seat.place().size; }
+  [[nodiscard]] int neighbours() const noexcept { return endpoint.place().size; }
   [[nodiscard]] bool alone_on_node() const noexcept { return neighbours() == 1; }
   /// Where no node has several members, segments need no meeting on the node, and are one part each.
   [[nodiscard]] std::size_t parts_per_segment() const noexcept {
@@ -44,7 +44,7 @@ struct Site {
   /// Whether the members must be combined from the first rank to the last, and not node by node. The sum
   /// of two is the same either way, unless a mean of it is rounded twice.
   [[nodiscard]] bool keeps_rank_order(const CollectiveCall& call) const noexcept {
-    return seat.group().fixes_order_of(call) && (topology.members() > 2 || is_half(call.dtype));
+    return endpoint.group().fixes_order_of(call) && (topology.members() > 2 || is_half(call.dtype));
   }
 
   /// What carries a lane's share of that many bytes: what COHORT_ALGORITHM names, or the model's choice.
@@ -59,13 +59,14 @@ inline constexpr int kFirstUrgentTag = 28'000;
 [[nodiscard]] inline int tag_of_part(std::size_t part) noexcept { return 1 + static_cast<int>(part % 4096); }
 
 /// A collective among the members of this node, as part of a larger one; `counts` is empty or has the
-/// elements of each seat's block.
+/// elements of each member's block, by local rank.
 [[nodiscard]] Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts = {});
 
-/// The node's members get what the one at `seat` has: at `data` on each of them.
-[[nodiscard]] Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements, int seat);
+/// The node's members get what the one with `local_rank` has: at `data` on each of them.
+[[nodiscard]] Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements,
+                                   int local_rank);
 
-/// The elements of the lanes' shares of `elements`, by seat; members without a lane have none.
+/// The elements of the lanes' shares of `elements`, by local rank; members without a lane have none.
 [[nodiscard]] std::vector<std::size_t> lane_counts(const Site& site, std::size_t elements);
 
 /// Where this member's share begins, by those counts.

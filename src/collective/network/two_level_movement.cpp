@@ -87,7 +87,7 @@ Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
     const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
     const std::size_t segment = opens ? opened : closed;
     const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
-    const std::size_t own = counts[static_cast<std::size_t>(site.seat.place().rank)];
+    const std::size_t own = counts[static_cast<std::size_t>(site.endpoint.place().rank)];
     std::byte* const data = call.output + segments.begin(segment) * size;
     std::byte* const share = data + own_share(site, counts) * size;
     if (opens) {
@@ -118,7 +118,7 @@ Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
       ++closed;
     }
   }
-  site.seat.algorithm = to_string(algorithm);
+  site.endpoint.algorithm = to_string(algorithm);
 }
 
 Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
@@ -160,7 +160,7 @@ Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  site.seat.algorithm = "two_level_pairwise";
+  site.endpoint.algorithm = "two_level_pairwise";
 }
 
 Steps two_level_gather(Site& site, const CollectiveCall& call) {
@@ -189,7 +189,7 @@ Steps two_level_gather(Site& site, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  site.seat.algorithm = "two_level_pairwise";
+  site.endpoint.algorithm = "two_level_pairwise";
 }
 
 Steps two_level_scatter(Site& site, const CollectiveCall& call) {
@@ -217,7 +217,7 @@ Steps two_level_scatter(Site& site, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  site.seat.algorithm = "two_level_pairwise";
+  site.endpoint.algorithm = "two_level_pairwise";
 }
 
 Steps two_level_all_to_all(Site& site, const CollectiveCall& call) {
@@ -245,7 +245,7 @@ Steps two_level_all_to_all(Site& site, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  site.seat.algorithm = "two_level_pairwise";
+  site.endpoint.algorithm = "two_level_pairwise";
 }
 
 }  // namespace cohort::network

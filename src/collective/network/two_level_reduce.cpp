@@ -32,7 +32,7 @@ Steps bring_to_lanes(Site& site, const CollectiveCall& call, std::size_t begin,
   part.op = lane_arithmetic(call).op;
   part.input = call.input + begin * size_of(call.dtype);
   part.output = output;
-  part.elements = counts[static_cast<std::size_t>(site.seat.place().rank)];
+  part.elements = counts[static_cast<std::size_t>(site.endpoint.place().rank)];
   return on_node(site, part, std::move(counts));
 }
 
@@ -138,7 +138,7 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
     const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
     const std::size_t begin = segments.begin(segment);
     const std::size_t share = begin + own_share(site, counts);
-    const std::size_t elements = counts[static_cast<std::size_t>(site.seat.place().rank)];
+    const std::size_t elements = counts[static_cast<std::size_t>(site.endpoint.place().rank)];
     std::byte* const output = call.output + share * size;
     if (opens) {
       const std::byte* input = call.input + share * size;
@@ -172,7 +172,7 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
       ++closed;
     }
   }
-  site.seat.algorithm = to_string(algorithm);
+  site.endpoint.algorithm = to_string(algorithm);
 }
 
 Steps two_level_reduce(Site& site, const CollectiveCall& call) {
@@ -193,7 +193,7 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
     const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
     const std::size_t segment = opens ? opened : closed;
     const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
-    const std::size_t elements = counts[static_cast<std::size_t>(site.seat.place().rank)];
+    const std::size_t elements = counts[static_cast<std::size_t>(site.endpoint.place().rank)];
     const std::size_t begin = segments.begin(segment);
     Wire::Room& room = rooms[segment % kPartsInFlight];
     if (opens) {
@@ -229,7 +229,8 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
       ++closed;
     }
   }
-  site.seat.algorithm = to_string(in_rank_order ? AllReduceAlgorithm::kRankOrder : AllReduceAlgorithm::kRing);
+  site.endpoint.algorithm =
+      to_string(in_rank_order ? AllReduceAlgorithm::kRankOrder : AllReduceAlgorithm::kRing);
 }
 
 }  // namespace cohort::network

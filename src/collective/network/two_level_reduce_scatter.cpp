@@ -141,7 +141,7 @@ Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call) {
     co_await finished(rest);
     segment.combine();
   }
-  site.seat.algorithm = "two_level_pairwise";
+  site.endpoint.algorithm = "two_level_pairwise";
 }
 
 }  // namespace cohort::network

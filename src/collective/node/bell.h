@@ -1,5 +1,5 @@
 // How a member that has waited for long sleeps until the one that it waits for has done
-// more. The bell lies in the seat of that one, who rings it with everything that it does:
+// more. The bell lies in the control block of that one, who rings it with everything that it does:
 // that costs a read of a line that hardly ever changes, as long as nobody sleeps.
 //
 // Nothing orders the ring and the falling asleep, which would cost every ring a fence. A

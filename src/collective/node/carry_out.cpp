@@ -11,81 +11,82 @@
 namespace cohort::node {
 namespace {
 
-Steps carry_out_small(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
-  SlotCall slot(seat, call, plan);
-  co_await until([&] { return seat.all_announced(); });
-  if (seat.disagreement()) {
-    Steps explanation = seat.explain_disagreement(call);
+Steps carry_out_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+  SlotCall slot(endpoint, call, plan);
+  co_await until([&] { return endpoint.all_announced(); });
+  if (endpoint.disagreement()) {
+    Steps explanation = endpoint.explain_disagreement(call);
     co_await finished(explanation);
   }
   slot.finish();
 }
 
 /// Whether this member's own buffers settle that the call goes in pieces, whatever the others have.
-bool goes_in_pieces(const Seat& seat, const CollectiveCall& call, const BufferAddresses& own,
+bool goes_in_pieces(const Endpoint& endpoint, const CollectiveCall& call, const BufferAddresses& own,
                     const WayChoice& choice, std::size_t bytes) {
   const bool private_to_process =
-      !seat.group().is_one_process() && (!own.input_in_heap || !own.output_in_heap);
-  const Reach best = seat.group().memory().has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
+      !endpoint.group().is_one_process() && (!own.input_in_heap || !own.output_in_heap);
+  const Reach best = endpoint.group().memory().has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
   return private_to_process && own.input != 0 && own.output != 0 &&
          choice.way(call.kind, best, false, bytes) == Way::kPieces;
 }
 
-Steps exchange(Seat& seat, const CollectiveCall& call, const CallPlan plan, const WayChoice choice) {
-  seat.open(plan);
-  const BufferAddresses own = addresses_of(call, seat.place());
-  std::memcpy(seat.payload_of(seat.place().rank) + sizeof(CallDetails), &own, sizeof own);
-  seat.announce();
+Steps exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan, const WayChoice choice) {
+  endpoint.open(plan);
+  const BufferAddresses own = addresses_of(call, endpoint.place());
+  std::memcpy(endpoint.payload_of(endpoint.place().rank) + sizeof(CallDetails), &own, sizeof own);
+  endpoint.announce();
   Steps exchange;
-  if (goes_in_pieces(seat, call, own, choice, plan.bytes)) {
+  if (goes_in_pieces(endpoint, call, own, choice, plan.bytes)) {
     // The first pieces are on their way while the announcements are.
-    exchange = exchange_in_pieces(seat, call, plan.kernel);
+    exchange = exchange_in_pieces(endpoint, call, plan.kernel);
     exchange.resume();
   }
-  co_await until([&] { return seat.all_announced(); });
-  if (seat.disagreement()) {
-    Steps explanation = seat.explain_disagreement(call);
+  co_await until([&] { return endpoint.all_announced(); });
+  if (endpoint.disagreement()) {
+    Steps explanation = endpoint.explain_disagreement(call);
     co_await finished(explanation);
   }
-  const Reach reach = reach_of_buffers(seat);
-  const bool in_place = all_in_place(seat);
+  const Reach reach = reach_of_buffers(endpoint);
+  const bool in_place = all_in_place(endpoint);
   const Way way = choice.way(call.kind, reach, in_place, plan.bytes);
-  seat.algorithm = to_string(way);
-  seat.reason = choice.reason(call.kind, reach, in_place);
+  endpoint.algorithm = to_string(way);
+  endpoint.reason = choice.reason(call.kind, reach, in_place);
   if (!exchange.started()) {
-    exchange = way == Way::kPieces ? exchange_in_pieces(seat, call, plan.kernel)
-                                   : exchange_directly(seat, call, plan.kernel, in_place);
+    exchange = way == Way::kPieces ? exchange_in_pieces(endpoint, call, plan.kernel)
+                                   : exchange_directly(endpoint, call, plan.kernel, in_place);
   }
   co_await finished(exchange);
 }
 
 /// All members are found to have called the same; nothing moves yet.
-Steps agree(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
-  seat.open(plan);
-  seat.announce();
-  co_await until([&] { return seat.all_announced(); });
-  if (seat.disagreement()) {
-    Steps explanation = seat.explain_disagreement(call);
+Steps agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+  endpoint.open(plan);
+  endpoint.announce();
+  co_await until([&] { return endpoint.all_announced(); });
+  if (endpoint.disagreement()) {
+    Steps explanation = endpoint.explain_disagreement(call);
     co_await finished(explanation);
   }
 }
 
 /// Before the first call that is too large for a slot, the members agree on the table that decides about it.
-Steps carry_out_first_large(Seat& seat, const CollectiveCall& call, const CallPlan plan) {
-  const bool is_whole = !seat.in_parts();
-  if (is_whole) seat.begin_parts(call);
-  Steps agreement = agree(seat, call, plan);
+Steps carry_out_first_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+  const bool is_whole = !endpoint.in_parts();
+  if (is_whole) endpoint.begin_parts(call);
+  Steps agreement = agree(endpoint, call, plan);
   co_await finished(agreement);
-  Steps tuning = agree_on_tuning(seat);
+  Steps tuning = agree_on_tuning(endpoint);
   co_await finished(tuning);
-  Steps exchange = carry_out(seat, call);
+  Steps exchange = carry_out(endpoint, call);
   co_await finished(exchange);
-  if (is_whole) seat.end_parts();
+  if (is_whole) endpoint.end_parts();
 }
 
 /// A way that COHORT_ALGORITHM names for such calls.
-std::optional<Way> wanted_way(const Seat& seat, const CollectiveCall& call) {
-  const std::optional<BuiltInAlgorithm> forced = seat.group().selection().forced(seat.kind_of_whole(call));
+std::optional<Way> wanted_way(const Endpoint& endpoint, const CollectiveCall& call) {
+  const std::optional<BuiltInAlgorithm> forced =
+      endpoint.group().selection().forced(endpoint.kind_of_whole(call));
   if (forced == BuiltInAlgorithm::kPieces) return Way::kPieces;
   if (forced == BuiltInAlgorithm::kDirect) return Way::kDirect;
   if (forced == BuiltInAlgorithm::kSingleCopy) return Way::kSingleCopy;
@@ -93,26 +94,27 @@ std::optional<Way> wanted_way(const Seat& seat, const CollectiveCall& call) {
 }
 
 /// By an algorithm that the program has registered.
-Steps carry_out_registered(Seat& seat, const CollectiveCall& call, const CallPlan plan,
+Steps carry_out_registered(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
                            const Selection::Choice choice) {
-  Steps agreement = agree(seat, call, plan);
+  Steps agreement = agree(endpoint, call, plan);
   co_await finished(agreement);
-  seat.algorithm = choice.algorithm->name();
-  seat.reason = choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel;
+  endpoint.algorithm = choice.algorithm->name();
+  endpoint.reason = choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel;
   // Whoever waits in the middle of it can tell who has not come to its end.
-  seat.await_next_shares();
-  Steps steps = choice.algorithm->carry_out(seat.peers(), call);
+  endpoint.await_next_shares();
+  Steps steps = choice.algorithm->carry_out(endpoint.peers(), call);
   co_await finished(steps);
-  seat.raise_shares();
-  co_await until([&] { return seat.all_have_shares(); });
+  endpoint.raise_shares();
+  co_await until([&] { return endpoint.all_have_shares(); });
 }
 
-Selection::Choice registered_choice(const Seat& seat, const CollectiveCall& call, const CallPlan& plan) {
-  const Selection& selection = seat.group().selection();
+Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCall& call,
+                                    const CallPlan& plan) {
+  const Selection& selection = endpoint.group().selection();
   // Parts of calls over several nodes are no concern of a program's.
   // And urgent calls would meet the messages of normal ones.
-  if (!selection.has_registered() || seat.reaches_outside() || call.priority != Priority::kNormal ||
-      seat.group().fixes_order_of(call))
+  if (!selection.has_registered() || endpoint.reaches_outside() || call.priority != Priority::kNormal ||
+      endpoint.group().fixes_order_of(call))
     return {};
   const CallShape shape{.kind = call.kind,
                         .dtype = call.dtype,
@@ -120,37 +122,38 @@ Selection::Choice registered_choice(const Seat& seat, const CollectiveCall& call
                         .elements = plan.elements,
                         .bytes = plan.bytes,
                         .uneven = !call.counts.empty(),
-                        .members = seat.place().size,
+                        .members = endpoint.place().size,
                         .nodes = 1};
   return selection.choose(shape, kNodeConstants, built_in_seconds);
 }
 
-Steps carry_out_large(Seat& seat, const CollectiveCall& call, const CallPlan& plan) {
-  if (const Selection::Choice choice = registered_choice(seat, call, plan); choice.algorithm != nullptr)
-    return carry_out_registered(seat, call, plan, choice);
-  if (!seat.tuning) return carry_out_first_large(seat, call, plan);
-  return exchange(seat, call, plan, {*seat.tuning, wanted_way(seat, call)});
+Steps carry_out_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
+  if (const Selection::Choice choice = registered_choice(endpoint, call, plan); choice.algorithm != nullptr)
+    return carry_out_registered(endpoint, call, plan, choice);
+  if (!endpoint.tuning) return carry_out_first_large(endpoint, call, plan);
+  return exchange(endpoint, call, plan, {*endpoint.tuning, wanted_way(endpoint, call)});
 }
 
 }  // namespace
 
-Steps carry_out(Seat& seat, const CollectiveCall& call) {
-  const CallPlan& plan = seat.plan(call);
-  return fits_slot(plan.bytes) ? carry_out_small(seat, call, plan) : carry_out_large(seat, call, plan);
+Steps carry_out(Endpoint& endpoint, const CollectiveCall& call) {
+  const CallPlan& plan = endpoint.plan(call);
+  return fits_slot(plan.bytes) ? carry_out_small(endpoint, call, plan)
+                               : carry_out_large(endpoint, call, plan);
 }
 
-void carry_out_now(Seat& seat, const CollectiveCall& call) {
-  const CallPlan& plan = seat.plan(call);
-  if (!fits_slot(plan.bytes)) return seat.drive(call, carry_out_large(seat, call, plan));
-  SlotCall slot(seat, call, plan);
-  seat.wait_for(call, [&] { return seat.all_announced(); });
-  if (seat.disagreement()) seat.drive(call, seat.explain_disagreement(call));
+void carry_out_now(Endpoint& endpoint, const CollectiveCall& call) {
+  const CallPlan& plan = endpoint.plan(call);
+  if (!fits_slot(plan.bytes)) return endpoint.drive(call, carry_out_large(endpoint, call, plan));
+  SlotCall slot(endpoint, call, plan);
+  endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
+  if (endpoint.disagreement()) endpoint.drive(call, endpoint.explain_disagreement(call));
   slot.finish();
 }
 
-Steps carry_out_by(Seat& seat, const CollectiveCall& call, Way way) {
+Steps carry_out_by(Endpoint& endpoint, const CollectiveCall& call, Way way) {
   static const TuningTable built_in;
-  return exchange(seat, call, seat.plan(call), {built_in, way});
+  return exchange(endpoint, call, endpoint.plan(call), {built_in, way});
 }
 
 }  // namespace cohort::node

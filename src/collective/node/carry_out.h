@@ -4,18 +4,18 @@
 
 #include <cohort/collective/steps.h>
 
-#include "seat.h"
+#include "endpoint.h"
 #include "way_choice.h"
 
 namespace cohort::node {
 
 /// The whole collective of one member. `call` must outlive it.
-Steps carry_out(Seat& seat, const CollectiveCall& call);
+Steps carry_out(Endpoint& endpoint, const CollectiveCall& call);
 
 /// The same for who waits at once: small calls without the detour of being resumable.
-void carry_out_now(Seat& seat, const CollectiveCall& call);
+void carry_out_now(Endpoint& endpoint, const CollectiveCall& call);
 
 /// A collective that goes this way whatever its size, where the members' buffers allow it.
-Steps carry_out_by(Seat& seat, const CollectiveCall& call, Way way);
+Steps carry_out_by(Endpoint& endpoint, const CollectiveCall& call, Way way);
 
 }  // namespace cohort::node

@@ -1,4 +1,4 @@
-// A member's seat as the other members of its node see it: a block of its process's
+// A member's control block as the other members of its node see it: a block of its process's
 // heap with the flags that it raises and the cells that it fills. Only its owner writes
 // here, but for what is said below.
 //
@@ -54,7 +54,7 @@ struct BufferAddresses {
 };
 static_assert(sizeof(CallDetails) + sizeof(BufferAddresses) <= kPayloadBytes);
 
-/// A message on its way, in the seat of its sender.
+/// A message on its way, in the control block of its sender.
 struct alignas(64) Parcel {
   enum class State : std::uint32_t { kFree, kPosted, kBeingTaken, kTaken };
   std::atomic<State> state{State::kFree};  ///< posted by the sender, taken by the receiver
@@ -80,7 +80,7 @@ struct MoreParcels {
   ParcelLink more{0};
 };
 
-/// The first error of the group, on which all members agree; in the seat of member 0.
+/// The first error of the group, on which all members agree; in the control block of member 0.
 struct FailureRecord {
   enum class State : std::uint32_t { kNone, kBeingWritten, kWritten };
   std::atomic<State> state{State::kNone};
@@ -119,7 +119,7 @@ struct TrackMemory {
 struct ControlBlock {
   /// This member takes part no more.
   alignas(kApart) std::atomic<bool> left{false};
-  /// Counted by the others: those who will not look at this seat any more.
+  /// Counted by the others: those who will not look at this control block any more.
   std::atomic<int> departures{0};
 
   alignas(kApart) FailureRecord failure;

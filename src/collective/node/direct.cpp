@@ -13,17 +13,17 @@
 namespace cohort::node {
 namespace {
 
-BufferAddresses addresses_in(const Seat& seat, int member) noexcept {
+BufferAddresses addresses_in(const Endpoint& endpoint, int member) noexcept {
   BufferAddresses addresses;
-  std::memcpy(&addresses, seat.payload_of(member) + sizeof(CallDetails), sizeof addresses);
+  std::memcpy(&addresses, endpoint.payload_of(member) + sizeof(CallDetails), sizeof addresses);
   return addresses;
 }
 
 /// One member's buffer. Ranges of it are seen or written, whichever way there is.
 class RemoteBuffer {
  public:
-  RemoteBuffer(const Seat& seat, int member, std::uint64_t address, bool in_heap)
-      : memory_(seat.group().memory()), worker_(seat.group().worker_of(member)), private_(address) {
+  RemoteBuffer(const Endpoint& endpoint, int member, std::uint64_t address, bool in_heap)
+      : memory_(endpoint.group().memory()), worker_(endpoint.group().worker_of(member)), private_(address) {
     const bool own_process = memory_.is_this_process(worker_);
     if (in_heap) {
       data_ = memory_.address(worker_, address);
@@ -98,19 +98,19 @@ struct Targets {
 /// One direct collective, as one member carries out its share of it.
 class DirectExchange {
  public:
-  DirectExchange(Seat& seat, const CollectiveCall& call, ReductionKernel kernel, bool in_place)
-      : seat_(seat),
+  DirectExchange(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel, bool in_place)
+      : endpoint_(endpoint),
         call_(call),
         kernel_(kernel),
-        place_(seat.place()),
+        place_(endpoint.place()),
         in_place_(in_place),
-        buffers_(seat.lists()) {
+        buffers_(endpoint.lists()) {
     buffers_.reserve(static_cast<std::size_t>(place_.size));
     bool all_addressed = true;
     for (int member = 0; member < place_.size; ++member) {
-      const BufferAddresses addresses = addresses_in(seat, member);
-      buffers_.push_back({{seat, member, addresses.input, addresses.input_in_heap},
-                          {seat, member, addresses.output, addresses.output_in_heap}});
+      const BufferAddresses addresses = addresses_in(endpoint, member);
+      buffers_.push_back({{endpoint, member, addresses.input, addresses.input_in_heap},
+                          {endpoint, member, addresses.output, addresses.output_in_heap}});
       for (const RemoteBuffer* buffer : {&buffers_.back().input, &buffers_.back().output})
         all_addressed &= buffer->addressed() || !buffer->exists();
     }
@@ -188,8 +188,8 @@ class DirectExchange {
 
   /// Reduces a share of all members' inputs, which begins at `offset` of each, to the targets' outputs.
   void reduce(const Share& share, std::size_t offset, const Targets& targets) const {
-    const std::span<const std::byte*> sources = seat_.pointers();
-    const std::span<std::byte*> results = seat_.more_pointers();
+    const std::span<const std::byte*> sources = endpoint_.pointers();
+    const std::span<std::byte*> results = endpoint_.more_pointers();
     const std::size_t end = share.begin + share.bytes;
     for (std::size_t begin = share.begin; begin < end; begin += block_bytes_) {
       const std::size_t bytes = std::min(block_bytes_, end - begin);
@@ -269,7 +269,7 @@ class DirectExchange {
     }
   }
 
-  Seat& seat_;
+  Endpoint& endpoint_;
   const CollectiveCall& call_;
   ReductionKernel kernel_;
   const Place& place_;
@@ -296,35 +296,36 @@ BufferAddresses addresses_of(const CollectiveCall& call, const Place& place) noe
   return addresses;
 }
 
-Reach reach_of_buffers(const Seat& seat) noexcept {
-  const NodeMemory& memory = seat.group().memory();
+Reach reach_of_buffers(const Endpoint& endpoint) noexcept {
+  const NodeMemory& memory = endpoint.group().memory();
   bool addressed = true;
-  for (int member = 0; member < seat.place().size; ++member) {
-    const BufferAddresses addresses = addresses_in(seat, member);
+  for (int member = 0; member < endpoint.place().size; ++member) {
+    const BufferAddresses addresses = addresses_in(endpoint, member);
     addressed &= addresses.input_in_heap || addresses.input == 0;
     addressed &= addresses.output_in_heap || addresses.output == 0;
   }
-  if (addressed || seat.group().is_one_process()) return Reach::kAddressed;
+  if (addressed || endpoint.group().is_one_process()) return Reach::kAddressed;
   return memory.has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
 }
 
-bool all_in_place(const Seat& seat) noexcept {
-  for (int member = 0; member < seat.place().size; ++member) {
-    const BufferAddresses addresses = addresses_in(seat, member);
+bool all_in_place(const Endpoint& endpoint) noexcept {
+  for (int member = 0; member < endpoint.place().size; ++member) {
+    const BufferAddresses addresses = addresses_in(endpoint, member);
     if (addresses.input != addresses.output) return false;
   }
   return true;
 }
 
-Steps exchange_directly(Seat& seat, const CollectiveCall& call, ReductionKernel kernel, bool in_place) {
-  const DirectExchange exchange(seat, call, kernel, in_place);
+Steps exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,
+                        bool in_place) {
+  const DirectExchange exchange(endpoint, call, kernel, in_place);
   const Share whole = exchange.whole();
   for (std::size_t done = 0; done < whole.bytes; done += kBytesBetweenRests) {
     if (done > 0) co_await rest();
     exchange.work({whole.begin + done, std::min(kBytesBetweenRests, whole.bytes - done)});
   }
-  seat.raise_shares();
-  co_await until([&seat] { return seat.all_have_shares(); });
+  endpoint.raise_shares();
+  co_await until([&endpoint] { return endpoint.all_have_shares(); });
 }
 
 }  // namespace cohort::node

@@ -12,7 +12,7 @@
 
 #include <cohort/collective/steps.h>
 
-#include "seat.h"
+#include "endpoint.h"
 
 namespace cohort::node {
 
@@ -25,12 +25,13 @@ enum class Reach {
   kSingleCopy,  ///< some through the kernel
   kNone,        ///< some not at all
 };
-[[nodiscard]] Reach reach_of_buffers(const Seat& seat) noexcept;
+[[nodiscard]] Reach reach_of_buffers(const Endpoint& endpoint) noexcept;
 
 /// Whether every member's output is its input.
-[[nodiscard]] bool all_in_place(const Seat& seat) noexcept;
+[[nodiscard]] bool all_in_place(const Endpoint& endpoint) noexcept;
 
 /// The collective itself, once all have announced where their buffers are.
-Steps exchange_directly(Seat& seat, const CollectiveCall& call, ReductionKernel kernel, bool in_place);
+Steps exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,
+                        bool in_place);
 
 }  // namespace cohort::node

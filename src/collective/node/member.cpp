@@ -88,11 +88,12 @@ class Member::InFlight final : public Work::State {
   std::shared_ptr<Operation> operation_;
 };
 
-Member::Member(const std::shared_ptr<NodeGroup>& group, int seat)
-    : seats_{Seat(group, seat, Priority::kNormal), Seat(group, seat, Priority::kUrgent)},
-      mailbox_(seats_.front()),
-      peers_(seats_.front(), mailbox_) {
-  seats_.front().set_peers(peers_);
+Member::Member(const std::shared_ptr<NodeGroup>& group, int local_rank)
+    : endpoints_{Endpoint(group, local_rank, Priority::kNormal),
+                 Endpoint(group, local_rank, Priority::kUrgent)},
+      mailbox_(endpoints_.front()),
+      peers_(endpoints_.front(), mailbox_) {
+  endpoints_.front().set_peers(peers_);
 }
 
 Member::~Member() {
@@ -107,7 +108,7 @@ Member::~Member() {
 
 void Member::set_outside(std::shared_ptr<Outside> outside) {
   outside_ = std::move(outside);
-  for (Seat& seat : seats_) seat.set_outside(outside_.get());
+  for (Endpoint& endpoint : endpoints_) endpoint.set_outside(outside_.get());
 }
 
 GroupOffer Member::group_offer() const {
@@ -133,7 +134,7 @@ std::shared_ptr<Member> Member::split(std::span<const Communicator::Recruit> rec
 
 std::vector<TuningFigure> Member::tuning() const {
   std::vector<TuningFigure> figures;
-  if (const std::optional<TuningTable>& table = seats_.front().tuning) {
+  if (const std::optional<TuningTable>& table = endpoints_.front().tuning) {
     figures = fixed_node_figures();
     std::ranges::copy(table->figures(TuningScope::kNode), std::back_inserter(figures));
   }
@@ -152,7 +153,7 @@ std::optional<Error> Member::failure() {
   std::optional<Error> found = group().fault();
   if (!found && outside_ != nullptr) found = outside_->listen();
   if (!found) return std::nullopt;
-  return seats_.front().set_failure(*found);
+  return endpoints_.front().set_failure(*found);
 }
 
 void Member::close() {
@@ -189,20 +190,20 @@ std::shared_ptr<Member::Operation> Member::find_dropped() {
 
 void Member::run(const CollectiveCall& call) {
   if (is_message(call)) return start(call).wait();
-  Seat& seat = this->seat(call.priority);
-  latest_ = &seat;
+  Endpoint& endpoint = this->endpoint(call.priority);
+  latest_ = &endpoint;
   if (!idle()) return start(call).wait();  // calls in flight come first
-  const bool failed_before = seat.failure().has_value();
-  seat.set_number(calls_++);
+  const bool failed_before = endpoint.failure().has_value();
+  endpoint.set_number(calls_++);
   try {
     if (outside_ != nullptr)
-      seat.drive(call, outside_->carry_out(call));
+      endpoint.drive(call, outside_->carry_out(call));
     else
-      carry_out_now(seat, call);
+      carry_out_now(endpoint, call);
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
-    seat.fail(seat.cause_of(call, error));
+    endpoint.fail(endpoint.cause_of(call, error));
   }
 }
 
@@ -215,13 +216,14 @@ void Member::keep_memory_of(const CollectiveCall& call) {
 
 Work Member::start(const CollectiveCall& call) {
   auto operation = std::make_shared<Operation>(call, group().crowded());
-  Seat& seat = this->seat(call.priority);
+  Endpoint& endpoint = this->endpoint(call.priority);
   bool first = false;
   {
     starters_.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard lock(driving_);
     starters_.fetch_sub(1, std::memory_order_relaxed);
-    if (seat.failure() || group().failed()) seat.fail(seat.failure() ? *seat.failure() : group().failure());
+    if (endpoint.failure() || group().failed())
+      endpoint.fail(endpoint.failure() ? *endpoint.failure() : group().failure());
     if (is_message(call)) {
       messages_.push_back(operation);
     } else {
@@ -318,8 +320,8 @@ bool Member::goes_outside(const CollectiveCall& message) const {
 Steps Member::steps_of(const Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   if (!is_message(call)) {
-    seat(call.priority).set_number(operation.number);
-    return outside_ != nullptr ? outside_->carry_out(call) : carry_out(seat(call.priority), call);
+    endpoint(call.priority).set_number(operation.number);
+    return outside_ != nullptr ? outside_->carry_out(call) : carry_out(endpoint(call.priority), call);
   }
   const bool sends = call.kind == CollectiveKind::kSend;
   if (goes_outside(call)) return sends ? outside_->send(call) : outside_->receive(call);
@@ -328,10 +330,10 @@ Steps Member::steps_of(const Operation& operation) {
 
 void Member::look_around_for_message(const CollectiveCall& call, const Waiting& waiting) {
   if (!goes_outside(call)) return mailbox_.look_around(call, waiting);
-  Seat& seat = seats_.front();
-  if (group().failed()) seat.fail(group().failure());
-  if (const std::optional<Error> fault = group().fault()) seat.fail(*fault);
-  if (const std::optional<Error> error = outside_->look_around(call, waiting)) seat.fail(*error);
+  Endpoint& endpoint = endpoints_.front();
+  if (group().failed()) endpoint.fail(group().failure());
+  if (const std::optional<Error> fault = group().fault()) endpoint.fail(*fault);
+  if (const std::optional<Error> error = outside_->look_around(call, waiting)) endpoint.fail(*error);
   const std::chrono::duration<double> timeout = group().timeout(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   outside_->withdraw(call);
@@ -343,7 +345,7 @@ void Member::look_around_for_message(const CollectiveCall& call, const Waiting& 
 
 bool Member::advance(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
-  Seat& seat = this->seat(call.priority);
+  Endpoint& endpoint = this->endpoint(call.priority);
   bool moved = false;
   try {
     if (!operation.steps.started()) operation.steps = steps_of(operation);
@@ -362,16 +364,16 @@ bool Member::advance(Operation& operation) {
       if (is_message(call))
         look_around_for_message(call, operation.waiting);
       else
-        seat.look_around(call, operation.waiting);
+        endpoint.look_around(call, operation.waiting);
     }
     return moved;
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
-    if (is_message(call) && !seat.failure()) {
+    if (is_message(call) && !endpoint.failure()) {
       operation.error = error;
       operation.finish();
     } else {
-      fail_all(seat.set_failure(seat.cause_of(call, error)));
+      fail_all(endpoint.set_failure(endpoint.cause_of(call, error)));
     }
   }
   return true;

@@ -1,4 +1,4 @@
-// A member at work: its seat, its mailbox, and the calls that it has started and not
+// A member at work: its endpoints, its mailbox, and the calls that it has started and not
 // finished. Collectives of one priority go one after the other, in the order in which they
 // were started, the urgent ones at each rest of a normal one; messages move on beside them. The communicator
 // and each Work co-own it.
@@ -18,27 +18,29 @@
 
 #include <cohort/collective/work.h>
 
+#include "endpoint.h"
 #include "messages.h"
 #include "node_peers.h"
-#include "seat.h"
 
 namespace cohort::node {
 
 class Member : public std::enable_shared_from_this<Member> {
  public:
-  Member(const std::shared_ptr<NodeGroup>& group, int seat);
+  Member(const std::shared_ptr<NodeGroup>& group, int local_rank);
   ~Member();
 
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
-  /// This member's communicator reaches beyond the node. Before the first call; `outside` uses `seat`.
+  /// This member's communicator reaches beyond the node. Before the first call; `outside` uses `endpoint`.
   void set_outside(std::shared_ptr<Outside> outside);
-  [[nodiscard]] Seat& seat(Priority priority) noexcept { return seats_[static_cast<std::size_t>(priority)]; }
+  [[nodiscard]] Endpoint& endpoint(Priority priority) noexcept {
+    return endpoints_[static_cast<std::size_t>(priority)];
+  }
 
   [[nodiscard]] bool reaches_other_nodes() const noexcept { return outside_ != nullptr; }
 
-  [[nodiscard]] NodeGroup& group() const noexcept { return seats_.front().group(); }
+  [[nodiscard]] NodeGroup& group() const noexcept { return endpoints_.front().group(); }
   [[nodiscard]] int rank() const noexcept { return group().rank_of(place().rank); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept { return latest_->algorithm; }
   [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(latest_->reason); }
@@ -76,7 +78,7 @@ class Member : public std::enable_shared_from_this<Member> {
 
   using Collectives = std::deque<std::shared_ptr<Operation>>;
 
-  [[nodiscard]] const Place& place() const noexcept { return seats_.front().place(); }
+  [[nodiscard]] const Place& place() const noexcept { return endpoints_.front().place(); }
   void wait(const Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_dropped();
   bool advance();
@@ -94,10 +96,10 @@ class Member : public std::enable_shared_from_this<Member> {
 
   std::mutex driving_;
   std::shared_ptr<Outside> outside_;
-  std::array<Seat, kPriorities> seats_;               ///< by priority
+  std::array<Endpoint, kPriorities> endpoints_;       ///< by priority
   std::array<Collectives, kPriorities> collectives_;  ///< by priority
   std::uint64_t calls_ = 0;                           ///< collectives of all priorities
-  const Seat* latest_ = &seats_.front();              ///< of the latest blocking collective
+  const Endpoint* latest_ = &endpoints_.front();      ///< of the latest blocking collective
   Mailbox mailbox_;
   NodePeers peers_;
   std::list<std::shared_ptr<Operation>> messages_;

@@ -24,10 +24,10 @@ bool lies_in(const ControlBlock& block, const Parcel& parcel) {
 }  // namespace
 
 int Mailbox::local_rank_of(const CollectiveCall& call) const {
-  return *seat_.group().local_rank_of(call.root);
+  return *endpoint_.group().local_rank_of(call.root);
 }
 
-Mailbox::Mailbox(Seat& seat) : seat_(seat), last_link_(&own().more_parcels) {
+Mailbox::Mailbox(Endpoint& endpoint) : endpoint_(endpoint), last_link_(&own().more_parcels) {
   for (Parcel& parcel : own().parcels) sendings_.push_back({&parcel, nullptr});
 }
 
@@ -44,7 +44,7 @@ Mailbox::Sending* Mailbox::add_parcels() {
   const std::shared_ptr<const Buffer> block = allocate(sizeof(MoreParcels), Device());
   const NodeHeap* heap = NodeHeap::of_this_process();
   const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(block->data(), block->bytes());
-  const bool one_process = seat_.group().is_one_process();
+  const bool one_process = endpoint_.group().is_one_process();
   if (!one_process && !offset) return nullptr;  // out of the others' reach: wait for a free one
   auto* more = new (block->data()) MoreParcels;
   const std::size_t first = sendings_.size();
@@ -59,7 +59,7 @@ Mailbox::Sending* Mailbox::add_parcels() {
 MoreParcels* Mailbox::follow(int member, const ParcelLink& link) const {
   const std::uint64_t address = link.load(std::memory_order_acquire);
   if (address == 0) return nullptr;
-  const NodeGroup& group = seat_.group();
+  const NodeGroup& group = endpoint_.group();
   if (!group.is_one_process())
     return reinterpret_cast<MoreParcels*>(group.memory().address(group.worker_of(member), address - 1));
   return reinterpret_cast<MoreParcels*>(address - 1);  // NOLINT(performance-no-int-to-ptr)
@@ -70,7 +70,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
   co_await until([&] { return (sending = find_free()) != nullptr; });
   Parcel& parcel = *sending->parcel;
   const std::size_t bytes = call.elements * size_of(call.dtype);
-  const NodeGroup& group = seat_.group();
+  const NodeGroup& group = endpoint_.group();
   const NodeHeap* heap = NodeHeap::of_this_process();
   const std::byte* data = call.input;
   const bool reachable = (heap != nullptr && heap->offset_of(data, bytes)) || group.is_one_process() ||
@@ -98,7 +98,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
 }
 
 bool Mailbox::is_for(const Parcel& parcel, const CollectiveCall& receive) const noexcept {
-  return parcel.to.load(std::memory_order_relaxed) == seat_.place().rank &&
+  return parcel.to.load(std::memory_order_relaxed) == endpoint_.place().rank &&
          parcel.tag.load(std::memory_order_relaxed) == receive.tag;
 }
 
@@ -112,7 +112,7 @@ Parcel* Mailbox::find_for(const CollectiveCall& call) const {
     }
   };
   const int from = local_rank_of(call);
-  ControlBlock& sender = seat_.group().control_block(from);
+  ControlBlock& sender = endpoint_.group().control_block(from);
   look_through(sender.parcels);
   for (MoreParcels* more = follow(from, sender.more_parcels); more != nullptr;
        more = follow(from, more->more)) {
@@ -141,18 +141,18 @@ Steps Mailbox::receive(const CollectiveCall& call) {
   parcel->state.store(Parcel::State::kTaken, std::memory_order_release);
   if (fits) co_return;
   throw InvalidArgument(
-      ErrorOrigin{"receive", call.root, seat_.group().host_of(call.root)},
+      ErrorOrigin{"receive", call.root, endpoint_.group().host_of(call.root)},
       fmt::format(
           "receive: {} sent {} with tag {}, but member {} receives {}[{}]: dtype and elements must agree",
-          seat_.group().who(call.root), sent, call.tag, seat_.group().rank_of(seat_.place().rank),
+          endpoint_.group().who(call.root), sent, call.tag, endpoint_.group().rank_of(endpoint_.place().rank),
           to_string(call.dtype), call.elements));
 }
 
 void Mailbox::fetch(const CollectiveCall& call, const Parcel& parcel) const {
   const std::size_t bytes = call.elements * size_of(call.dtype);
   if (bytes == 0) return;
-  const NodeMemory& memory = seat_.group().memory();
-  const int worker = seat_.group().worker_of(local_rank_of(call));
+  const NodeMemory& memory = endpoint_.group().memory();
+  const int worker = endpoint_.group().worker_of(local_rank_of(call));
   const auto* address =
       reinterpret_cast<const std::byte*>(parcel.address);  // NOLINT(performance-no-int-to-ptr)
   if (parcel.in_heap) {
@@ -165,9 +165,9 @@ void Mailbox::fetch(const CollectiveCall& call, const Parcel& parcel) const {
 }
 
 void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
-  NodeGroup& group = seat_.group();
-  if (group.failed()) seat_.fail(group.failure());
-  if (const std::optional<Error> fault = group.fault()) seat_.fail(*fault);
+  NodeGroup& group = endpoint_.group();
+  if (group.failed()) endpoint_.fail(group.failure());
+  if (const std::optional<Error> fault = group.fault()) endpoint_.fail(*fault);
   const std::chrono::duration<double> timeout = group.timeout(call);
   const bool late = timeout.count() > 0 && waiting.waited() >= timeout;
   const bool left = group.control_block(local_rank_of(call)).left.load(std::memory_order_acquire);

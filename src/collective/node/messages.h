@@ -1,4 +1,4 @@
-// Send and receive between two members. The sender posts a parcel in its own seat; the
+// Send and receive between two members. The sender posts a parcel in its own control block; the
 // receiver finds it there, copies the contents itself and marks it as taken. Short ones
 // are copied on sending, so that the sender need not wait.
 //
@@ -12,13 +12,13 @@
 
 #include <cohort/collective/steps.h>
 
-#include "seat.h"
+#include "endpoint.h"
 
 namespace cohort::node {
 
 class Mailbox {
  public:
-  explicit Mailbox(Seat& seat);
+  explicit Mailbox(Endpoint& endpoint);
 
   /// `call` must outlive them. Sends are posted in the order in which they are resumed.
   Steps send(const CollectiveCall& call);
@@ -31,7 +31,9 @@ class Mailbox {
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_contents();
 
  private:
-  [[nodiscard]] ControlBlock& own() const noexcept { return seat_.group().control_block(seat_.place().rank); }
+  [[nodiscard]] ControlBlock& own() const noexcept {
+    return endpoint_.group().control_block(endpoint_.place().rank);
+  }
   [[nodiscard]] int local_rank_of(const CollectiveCall& call) const;
 
   /// A parcel of this member, and the copy of its contents if there is one.
@@ -48,9 +50,9 @@ class Mailbox {
   [[nodiscard]] Parcel* take_for(const CollectiveCall& call) const;
   void fetch(const CollectiveCall& call, const Parcel& parcel) const;
 
-  Seat& seat_;
+  Endpoint& endpoint_;
   std::uint64_t number_ = 0;
-  std::deque<Sending> sendings_;  ///< a place for each parcel; the first kParcels lie in the seat
+  std::deque<Sending> sendings_;  ///< a place for each parcel; the first kParcels lie in the control block
   std::vector<std::shared_ptr<const Buffer>> more_parcels_;
   ParcelLink* last_link_;
   std::map<const CollectiveCall*, Parcel*> posted_;  ///< sends that wait for their receiver

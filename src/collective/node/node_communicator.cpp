@@ -5,13 +5,13 @@
 namespace cohort {
 std::vector<std::unique_ptr<Communicator>> make_node_communicators(const NodeGroupOptions& options) {
   const auto group = std::make_shared<node::NodeGroup>(options);
-  std::vector<std::unique_ptr<Communicator>> seats;
-  seats.reserve(static_cast<std::size_t>(options.members));
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  communicators.reserve(static_cast<std::size_t>(options.members));
   for (int member = 0; member < options.members; ++member)
-    seats.push_back(std::make_unique<node::MemberCommunicator>(
+    communicators.push_back(std::make_unique<node::MemberCommunicator>(
         std::make_shared<node::Member>(group, group->first_own_local_rank() + member),
         options.communication));
-  return seats;
+  return communicators;
 }
 
 }  // namespace cohort

@@ -12,8 +12,8 @@ CollectiveCall NodePeers::message(CollectiveKind kind, int other, std::size_t by
   constexpr std::uint64_t kTurns = 1 << 14;
   CollectiveCall message;
   message.kind = kind;
-  message.root = seat_.group().rank_of(other);
-  message.tag = kFirstTag + static_cast<int>(seat_.number() % kTurns) * (kLargestTag + 1) + tag;
+  message.root = endpoint_.group().rank_of(other);
+  message.tag = kFirstTag + static_cast<int>(endpoint_.number() % kTurns) * (kLargestTag + 1) + tag;
   message.elements = bytes;
   return message;
 }

@@ -5,17 +5,17 @@
 #include <cohort/collective/algorithm.h>
 
 #include "../room_pool.h"
+#include "endpoint.h"
 #include "messages.h"
-#include "seat.h"
 
 namespace cohort::node {
 
 class NodePeers final : public Peers {
  public:
-  NodePeers(Seat& seat, Mailbox& mailbox) : seat_(seat), mailbox_(mailbox) {}
+  NodePeers(Endpoint& endpoint, Mailbox& mailbox) : endpoint_(endpoint), mailbox_(mailbox) {}
 
-  [[nodiscard]] int rank() const noexcept override { return seat_.place().rank; }
-  [[nodiscard]] int size() const noexcept override { return seat_.place().size; }
+  [[nodiscard]] int rank() const noexcept override { return endpoint_.place().rank; }
+  [[nodiscard]] int size() const noexcept override { return endpoint_.place().size; }
   [[nodiscard]] int node_of(int /*member*/) const noexcept override { return 0; }
   [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
   [[nodiscard]] Steps receive(int from, std::span<std::byte> room, int tag) override;
@@ -28,7 +28,7 @@ class NodePeers final : public Peers {
  private:
   [[nodiscard]] CollectiveCall message(CollectiveKind kind, int other, std::size_t bytes, int tag) const;
 
-  Seat& seat_;
+  Endpoint& endpoint_;
   Mailbox& mailbox_;
   RoomPool rooms_;
 };

@@ -44,7 +44,7 @@ void read_all(std::span<const std::byte> bytes) {
 }
 
 /// A small collective among the members of the node.
-Steps small_part(Seat& seat, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
+Steps small_part(Endpoint& endpoint, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
                  std::size_t elements) {
   CollectiveCall part;
   part.kind = kind;
@@ -52,7 +52,7 @@ Steps small_part(Seat& seat, CollectiveKind kind, DType dtype, ReduceOp op, std:
   part.op = op;
   part.elements = elements;
   part.input = part.output = data;
-  Steps steps = carry_out(seat, part);
+  Steps steps = carry_out(endpoint, part);
   co_await finished(steps);
 }
 
@@ -93,7 +93,7 @@ struct Round {
 
 class Probe {
  public:
-  explicit Probe(Seat& seat) : seat_(seat) {}
+  explicit Probe(Endpoint& endpoint) : endpoint_(endpoint) {}
   /// After a failure in the middle of a comparison, others may still read and write its buffers.
   ~Probe() {
     for (std::shared_ptr<const void>& buffer : buffers_) NodeGroup::keep_for_ever(std::move(buffer));
@@ -103,7 +103,7 @@ class Probe {
 
   Steps run(TuningTable& table) {
     for (const Crossover& crossover : kCrossovers) {
-      const bool exists = crossover.in_heap || !seat_.group().is_one_process();
+      const bool exists = crossover.in_heap || !endpoint_.group().is_one_process();
       if (!exists || spent_) continue;
       Steps search = find(crossover, table);
       co_await finished(search);
@@ -137,7 +137,7 @@ class Probe {
   Steps compare(const Crossover& crossover, std::size_t bytes, Way incumbent, Way challenger, bool& wins) {
     const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
     const std::size_t blocks =
-        crossover.kind == CollectiveKind::kAllGather ? static_cast<std::size_t>(seat_.place().size) : 1;
+        crossover.kind == CollectiveKind::kAllGather ? static_cast<std::size_t>(endpoint_.place().size) : 1;
     std::byte* const input = make_buffer(elements * sizeof(float), crossover.in_heap);
     CollectiveCall call;
     call.kind = crossover.kind;
@@ -158,10 +158,10 @@ class Probe {
                                first ? times.incumbent : times.challenger);
         co_await finished(step);
         // All members see alike whether their buffers allow this way.
-        wins = wins && seat_.algorithm == to_string(first ? incumbent : challenger);
+        wins = wins && endpoint_.algorithm == to_string(first ? incumbent : challenger);
       }
       times.since_start = seconds_since(start_);
-      Steps agreement = small_part(seat_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
+      Steps agreement = small_part(endpoint_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
                                    reinterpret_cast<std::byte*>(&times), sizeof times / sizeof(double));
       co_await finished(agreement);
       spent_ = times.since_start > std::chrono::duration<double>(kProbeBudget).count();
@@ -187,11 +187,11 @@ class Probe {
   Steps take_step(const CollectiveCall& call, std::byte* input, Way way, std::size_t blocks, int round,
                   Seconds& seconds) {
     const std::size_t bytes = call.elements * size_of(call.dtype);
-    const bool brings_data = call.kind != CollectiveKind::kBroadcast || seat_.place().rank == call.root;
+    const bool brings_data = call.kind != CollectiveKind::kBroadcast || endpoint_.place().rank == call.root;
     const Clock::time_point start = Clock::now();
     if (brings_data) std::memset(input, round, bytes);
     const Clock::time_point called = Clock::now();
-    Steps exchange = carry_out_by(seat_, call, way);
+    Steps exchange = carry_out_by(endpoint_, call, way);
     co_await finished(exchange);
     seconds.of_call = seconds_since(called);
     read_all({call.output, blocks * bytes});
@@ -199,11 +199,11 @@ class Probe {
   }
 
   [[nodiscard]] std::size_t largest(const Crossover& crossover) const {
-    const int copies = crossover.kind == CollectiveKind::kAllGather ? seat_.place().size : 1;
+    const int copies = crossover.kind == CollectiveKind::kAllGather ? endpoint_.place().size : 1;
     return kLargestBuffer / static_cast<std::size_t>(copies);
   }
 
-  Seat& seat_;
+  Endpoint& endpoint_;
   Clock::time_point start_ = Clock::now();
   std::vector<std::shared_ptr<const void>> buffers_;  ///< of the comparison
   bool spent_ = false;                                ///< the time for probing; all members know alike
@@ -224,35 +224,35 @@ std::string shape_of(const NodeGroup& group) {
 
 }  // namespace
 
-Steps agree_on_tuning(Seat& seat) {
+Steps agree_on_tuning(Endpoint& endpoint) {
   struct Word {
     TuningTable table;
     bool known = false;
   };
-  if (seat.place().size == 1) {
-    seat.tuning.emplace();
+  if (endpoint.place().size == 1) {
+    endpoint.tuning.emplace();
     co_return;
   }
   Word word;
-  const std::string shape = shape_of(seat.group());
+  const std::string shape = shape_of(endpoint.group());
   TuningStore& store = TuningStore::of_this_process();
-  if (seat.place().rank == 0) {
+  if (endpoint.place().rank == 0) {
     if (const std::optional<TuningTable> table = store.find(TuningScope::kNode, shape))
       word = {*table, true};
-    else if (seat.group().size() > seat.group().memory().cores())
+    else if (endpoint.group().size() > endpoint.group().memory().cores())
       word.known = true;  // members that take turns on the cores would time the scheduler, for long
   }
-  Steps publication = small_part(seat, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
+  Steps publication = small_part(endpoint, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
                                  reinterpret_cast<std::byte*>(&word), sizeof word);
   co_await finished(publication);
   if (!word.known) {
-    Probe probe(seat);
+    Probe probe(endpoint);
     Steps probing = probe.run(word.table);
     co_await finished(probing);
-    if (seat.place().rank == 0) store.save(TuningScope::kNode, shape, word.table);
+    if (endpoint.place().rank == 0) store.save(TuningScope::kNode, shape, word.table);
   }
   store.keep(shape, word.table);
-  seat.tuning = word.table;
+  endpoint.tuning = word.table;
 }
 
 }  // namespace cohort::node

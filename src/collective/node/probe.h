@@ -6,16 +6,16 @@
 
 #include <cohort/collective/steps.h>
 
-#include "seat.h"
+#include "endpoint.h"
 
 namespace cohort::node {
 
 /// How long a probe may take; what is not found out by then keeps its built-in value.
 inline constexpr std::chrono::milliseconds kProbeBudget{25};
 
-/// Makes the seat's tuning table, the same on all members: member 0's if it knows one for groups of this
+/// Makes the endpoint's tuning table, the same on all members: member 0's if it knows one for groups of this
 /// shape, what is built in where members outnumber cores, and otherwise what a probe finds. All members are
 /// in the same call, of which this is a part.
-[[nodiscard]] Steps agree_on_tuning(Seat& seat);
+[[nodiscard]] Steps agree_on_tuning(Endpoint& endpoint);
 
 }  // namespace cohort::node

@@ -5,7 +5,7 @@
 
 #include <cohort/collective/steps.h>
 
-#include "seat.h"
+#include "endpoint.h"
 
 namespace cohort::node {
 
@@ -18,7 +18,7 @@ namespace cohort::node {
 class SlotCall {
  public:
   /// Opens the collective, contributes and announces it.
-  SlotCall(Seat& seat, const CollectiveCall& call, const CallPlan& plan);
+  SlotCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan);
 
   /// Makes the result. After all have announced the same call.
   void finish();
@@ -26,7 +26,7 @@ class SlotCall {
  private:
   [[nodiscard]] std::byte* cell_of(int member) const noexcept;
 
-  Seat& seat_;
+  Endpoint& endpoint_;
   const CollectiveCall& call_;
   const CallPlan plan_;
   bool in_line_;
@@ -35,6 +35,6 @@ class SlotCall {
 
 /// A long call in pieces. Cost per member and piece: one copy in, one pass over all members' pieces.
 /// Writing runs one piece ahead of reading, so that both ends of the crossing work at once.
-Steps exchange_in_pieces(Seat& seat, const CollectiveCall& call, ReductionKernel kernel);
+Steps exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel);
 
 }  // namespace cohort::node

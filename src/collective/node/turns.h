@@ -1,4 +1,4 @@
-// Which line, slot and cell a member uses when: the rules by which memory of the seats is
+// Which line, slot and cell a member uses when: the rules by which memory of the control blocks is
 // written again without asking whether all have read it. tests/collective/turns_test.cpp
 // tries them in every order of steps.
 //
@@ -19,7 +19,7 @@
 
 namespace cohort::node {
 
-/// A line, slot or cell: the `index`-th in the seat of `holder`.
+/// A line, slot or cell: the `index`-th in the control block of `holder`.
 struct Spot {
   int holder = 0;
   std::size_t index = 0;

@@ -1,4 +1,4 @@
-#include "seat.h"
+#include "endpoint.h"
 
 #include <algorithm>
 #include <chrono>
@@ -57,17 +57,17 @@ std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details
 
 }  // namespace
 
-Seat::Seat(std::shared_ptr<NodeGroup> group, int seat, Priority priority)
+Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority priority)
     : group_(std::move(group)),
-      place_{seat, group_->size()},
+      place_{local_rank, group_->size()},
       priority_(priority),
       tracks_(group_->tracks(priority).data()),
-      own_(*tracks_[seat]),
+      own_(*tracks_[local_rank]),
       group_failure_(group_->control_block(0).failure.state),
       pointers_(static_cast<std::size_t>(group_->size())),
       more_pointers_(static_cast<std::size_t>(group_->size())) {}
 
-void Seat::make_plan(const CollectiveCall& call) {
+void Endpoint::make_plan(const CollectiveCall& call) {
   // Calls with counts are planned each time: no member is -1, so this key fits no call.
   planned_ = call.counts.empty()
                  ? PlanKey{call.elements, call.layout, call.root, call.kind, call.dtype, call.op}
@@ -85,14 +85,14 @@ void Seat::make_plan(const CollectiveCall& call) {
            reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr};
 }
 
-void Seat::fail_again() { fail(failure_ ? *failure_ : group_->failure()); }
+void Endpoint::fail_again() { fail(failure_ ? *failure_ : group_->failure()); }
 
-bool Seat::announced(int member) const noexcept {
+bool Endpoint::announced(int member) const noexcept {
   const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
   return word >> 32 == (sequence_ & 0xffffffffu);
 }
 
-bool Seat::details_differ() const noexcept {
+bool Endpoint::details_differ() const noexcept {
   // Equal words that are not exact, or too long for the line: so all of the payloads begin with details.
   for (int member = 0; member < place_.size; ++member) {
     if (std::memcmp(payload_of(member), payload_of(place_.rank), sizeof(CallDetails)) != 0) return true;
@@ -101,7 +101,7 @@ bool Seat::details_differ() const noexcept {
 }
 
 // Announcements are waited for one member after the other; a difference is one whoever is still missing.
-void Seat::notice_difference() noexcept {
+void Endpoint::notice_difference() noexcept {
   if (awaited_ != Awaited::kAnnouncements) return;
   for (int member = next_to_check_; member < place_.size; ++member) {
     const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
@@ -113,20 +113,20 @@ void Seat::notice_difference() noexcept {
   }
 }
 
-const TrackMemory& Seat::other_track(int member) const noexcept {
+const TrackMemory& Endpoint::other_track(int member) const noexcept {
   const Priority other = priority_ == Priority::kNormal ? Priority::kUrgent : Priority::kNormal;
   return *group_->tracks(other)[static_cast<std::size_t>(member)];
 }
 
 /// What a member has called instead, or nothing if it has not said so.
-const TrackMemory* Seat::find_description(int member) const noexcept {
+const TrackMemory* Endpoint::find_description(int member) const noexcept {
   const TrackMemory& same = peer(member);
   if (same.described.load(std::memory_order_acquire) == sequence_) return &same;
   const TrackMemory& other = other_track(member);
   return other.explained_number.load(std::memory_order_acquire) == number_ + 1 ? &other : nullptr;
 }
 
-Steps Seat::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
+Steps Endpoint::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
   describe_call(call);
   own_.explained_number.store(number_ + 1, std::memory_order_release);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
@@ -144,7 +144,7 @@ Steps Seat::collect_signatures(const CollectiveCall& call, Signatures& signature
   }
 }
 
-Steps Seat::explain_disagreement(const CollectiveCall& call) {
+Steps Endpoint::explain_disagreement(const CollectiveCall& call) {
   Signatures signatures;
   Steps collection = collect_signatures(call, signatures);
   co_await finished(collection);
@@ -157,7 +157,7 @@ Steps Seat::explain_disagreement(const CollectiveCall& call) {
                                     name_of(call)))));
 }
 
-bool Seat::all_have_pieces(std::uint64_t pieces) noexcept {
+bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   await(Awaited::kPieces, pieces);
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     if (peer(next_to_check_).pieces.load(std::memory_order_acquire) < pieces) return false;
@@ -165,7 +165,7 @@ bool Seat::all_have_pieces(std::uint64_t pieces) noexcept {
   return true;
 }
 
-bool Seat::all_have_shares() noexcept {
+bool Endpoint::all_have_shares() noexcept {
   await(Awaited::kShares, shares_);
   for (; next_to_check_ < place_.size; ++next_to_check_) {
     if (peer(next_to_check_).shares.load(std::memory_order_acquire) < shares_) return false;
@@ -173,12 +173,12 @@ bool Seat::all_have_shares() noexcept {
   return true;
 }
 
-std::byte* Seat::cell(int member, std::uint64_t piece) const noexcept {
+std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
   const Spot spot = cell_of(member, piece, place_.size);
   return peer(spot.holder).cells[spot.index].data();
 }
 
-void Seat::drive(const CollectiveCall& call, Steps steps) {
+void Endpoint::drive(const CollectiveCall& call, Steps steps) {
   while (true) {
     steps.resume();
     if (steps.done()) return;
@@ -186,18 +186,18 @@ void Seat::drive(const CollectiveCall& call, Steps steps) {
   }
 }
 
-std::string Seat::name_of(const CollectiveCall& call) const {
+std::string Endpoint::name_of(const CollectiveCall& call) const {
   return fmt::format("{} #{}", to_string(whole(call).kind), number());
 }
 
-void Seat::describe_call(const CollectiveCall& call) {
+void Endpoint::describe_call(const CollectiveCall& call) {
   if (own_.described.load(std::memory_order_relaxed) == sequence_) return;
   own_.signature = signature(whole(call), number());
   own_.described.store(sequence_, std::memory_order_release);
   own_.described_number.store(number_ + 1, std::memory_order_release);
 }
 
-std::vector<int> Seat::missing_members() const {
+std::vector<int> Endpoint::missing_members() const {
   std::vector<int> missing;
   for (int member = 0; member < place_.size; ++member) {
     const TrackMemory& track = peer(member);
@@ -210,7 +210,7 @@ std::vector<int> Seat::missing_members() const {
   return missing;
 }
 
-void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
+void Endpoint::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (group_->failed()) fail(group_->failure());
   if (const std::optional<Error> fault = group_->fault()) fail(in_call(call, *fault));
   if (outside_ != nullptr) {
@@ -223,7 +223,7 @@ void Seat::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (outside_ == nullptr) require_nobody_late(call, waiting);
 }
 
-void Seat::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
+void Endpoint::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
   const std::chrono::duration<double> timeout = group_->timeout(whole(call));
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   const std::vector<int> missing = missing_members();
@@ -233,13 +233,13 @@ void Seat::require_nobody_late(const CollectiveCall& call, const Waiting& waitin
       explain_missing(whole(call), number(), missing, group_->members(), waiting.waited().count())));
 }
 
-Error Seat::in_call(const CollectiveCall& call, const Error& error) const {
+Error Endpoint::in_call(const CollectiveCall& call, const Error& error) const {
   ErrorOrigin origin = error.origin();
   origin.call = name_of(call);
   return {error.code(), fmt::format("{}: {}", name_of(call), error.what()), std::move(origin)};
 }
 
-Error Seat::cause_of(const CollectiveCall& call, const Error& error) const {
+Error Endpoint::cause_of(const CollectiveCall& call, const Error& error) const {
   if (failure_) return *failure_;
   // Who copies from a process that has just ended learns it before those who watch processes do.
   const Deadline deadline = Deadline::after(kTimeToNotice);
@@ -251,7 +251,7 @@ Error Seat::cause_of(const CollectiveCall& call, const Error& error) const {
   return error.origin().call.empty() ? in_call(call, error) : error;
 }
 
-void Seat::require_nobody_left(const CollectiveCall& call) {
+void Endpoint::require_nobody_left(const CollectiveCall& call) {
   std::vector<int> left;
   for (int member = 0; member < place_.size; ++member) {
     if (group_->control_block(member).left.load(std::memory_order_acquire)) left.push_back(member);
@@ -278,7 +278,7 @@ void Seat::require_nobody_left(const CollectiveCall& call) {
                   name_of(call), describe(whole(call)), fmt::join(names, ", "))));
 }
 
-const Error& Seat::set_failure(const Error& error) {
+const Error& Endpoint::set_failure(const Error& error) {
   if (failure_) return *failure_;
   const bool first = group_->fail(error);
   failure_ = group_->failure();
@@ -286,7 +286,7 @@ const Error& Seat::set_failure(const Error& error) {
   return *failure_;
 }
 
-void Seat::fail(const Error& error) {
+void Endpoint::fail(const Error& error) {
   set_failure(error);
   throw_error(failure_->code(), failure_->what(), failure_->origin());
 }

@@ -2,7 +2,7 @@
 // for the others, notices who differs, is missing or gone, and makes that the error of
 // the whole group.
 //
-// One thread at a time drives a seat.
+// One thread at a time drives a endpoint.
 #pragma once
 
 #include <algorithm>
@@ -40,12 +40,12 @@ struct CallPlan {
   ReductionKernel kernel = nullptr;  ///< of the kinds that reduce
 };
 
-class Seat {
+class Endpoint {
  public:
-  Seat(std::shared_ptr<NodeGroup> group, int seat, Priority priority);
+  Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority priority);
 
-  Seat(const Seat&) = delete;
-  Seat& operator=(const Seat&) = delete;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
 
   [[nodiscard]] NodeGroup& group() const noexcept { return *group_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
@@ -255,7 +255,7 @@ class Seat {
   std::shared_ptr<NodeGroup> group_;
   Place place_;
   Priority priority_;
-  TrackMemory* const* tracks_;  ///< the group's for this priority, by seat
+  TrackMemory* const* tracks_;  ///< the group's for this priority, by local rank
   TrackMemory& own_;
   const std::atomic<FailureRecord::State>& group_failure_;
   Outside* outside_ = nullptr;
