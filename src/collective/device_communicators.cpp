@@ -14,12 +14,12 @@ DeviceCollectives* linked_device_collectives() noexcept {
 }
 
 std::vector<std::unique_ptr<Communicator>> make_staged_communicators(
-    std::vector<std::unique_ptr<Communicator>> seats, std::span<const Device> devices) {
-  COHORT_CHECK(seats.size() == devices.size());
+    std::vector<std::unique_ptr<Communicator>> hosts, std::span<const Device> devices) {
+  COHORT_CHECK(hosts.size() == devices.size());
   std::vector<std::unique_ptr<Communicator>> staged;
-  staged.reserve(seats.size());
-  for (std::size_t i = 0; i < seats.size(); ++i)
-    staged.push_back(std::make_unique<StagedCommunicator>(std::move(seats[i]), devices[i]));
+  staged.reserve(hosts.size());
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    staged.push_back(std::make_unique<StagedCommunicator>(std::move(hosts[i]), devices[i]));
   return staged;
 }
 

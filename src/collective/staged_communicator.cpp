@@ -158,9 +158,9 @@ class StagedCommunicator::PassageWork final : public Work::State {
   Work work_;
 };
 
-StagedCommunicator::StagedCommunicator(std::unique_ptr<Communicator> seat, Device device)
-    : Communicator(seat->rank(), {seat->members().begin(), seat->members().end()}, seat->options()),
-      seat_(std::move(seat)),
+StagedCommunicator::StagedCommunicator(std::unique_ptr<Communicator> host, Device device)
+    : Communicator(host->rank(), {host->members().begin(), host->members().end()}, host->options()),
+      host_(std::move(host)),
       device_(device) {}
 
 StagedCommunicator::~StagedCommunicator() = default;
@@ -173,23 +173,23 @@ StagedCommunicator::Passage StagedCommunicator::passage(const CollectiveCall& ca
 }
 
 Work StagedCommunicator::begin(const CollectiveCall& call) {
-  if (is_cpu(call.device)) return seat_->start_checked(call);
+  if (is_cpu(call.device)) return host_->start_checked(call);
   Passage through = passage(call);
-  Work work = seat_->start_checked(through.enter());
+  Work work = host_->start_checked(through.enter());
   return Work(std::make_shared<PassageWork>(std::move(through), std::move(work)));
 }
 
 void StagedCommunicator::carry_out(const CollectiveCall& call) {
-  if (is_cpu(call.device)) return seat_->run_checked(call);
+  if (is_cpu(call.device)) return host_->run_checked(call);
   Passage through = passage(call);
-  seat_->run_checked(through.enter());
+  host_->run_checked(through.enter());
   through.leave();
 }
 
 std::unique_ptr<Communicator> StagedCommunicator::split(std::optional<int> color, int key) {
-  std::unique_ptr<Communicator> seat = seat_->split(color, key);
-  if (seat == nullptr) return nullptr;
-  return std::make_unique<StagedCommunicator>(std::move(seat), device_);
+  std::unique_ptr<Communicator> group = host_->split(color, key);
+  if (group == nullptr) return nullptr;
+  return std::make_unique<StagedCommunicator>(std::move(group), device_);
 }
 
 }  // namespace cohort

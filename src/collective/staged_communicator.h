@@ -1,5 +1,5 @@
-// A seat for tensors on a GPU that goes through the host: what a call reads is copied to staging
-// memory, the host's seat makes the call there, and what it wrote is copied back. The memory
+// A communicator for tensors on a GPU that goes through the host: what a call reads is copied to staging
+// memory, the host's communicator makes the call there, and what it wrote is copied back. The memory
 // is kept from call to call, so a step like the one before asks for none.
 #pragma once
 
@@ -13,18 +13,18 @@ namespace cohort {
 
 class StagedCommunicator final : public Communicator {
  public:
-  StagedCommunicator(std::unique_ptr<Communicator> seat, Device device);
+  StagedCommunicator(std::unique_ptr<Communicator> host, Device device);
   ~StagedCommunicator() override;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "staged"; }
   [[nodiscard]] Device device() const noexcept override { return device_; }
-  [[nodiscard]] std::string_view last_algorithm() const noexcept override { return seat_->last_algorithm(); }
-  [[nodiscard]] std::string_view last_choice() const noexcept override { return seat_->last_choice(); }
-  [[nodiscard]] std::vector<TuningFigure> tuning() const override { return seat_->tuning(); }
+  [[nodiscard]] std::string_view last_algorithm() const noexcept override { return host_->last_algorithm(); }
+  [[nodiscard]] std::string_view last_choice() const noexcept override { return host_->last_choice(); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const override { return host_->tuning(); }
 
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override;
-  void abort(const Error& error) override { seat_->abort(error); }
-  [[nodiscard]] std::optional<Error> failure() override { return seat_->failure(); }
+  void abort(const Error& error) override { host_->abort(error); }
+  [[nodiscard]] std::optional<Error> failure() override { return host_->failure(); }
 
  private:
   class Staging;
@@ -36,7 +36,7 @@ class StagedCommunicator final : public Communicator {
   void carry_out(const CollectiveCall& call) override;
   [[nodiscard]] Passage passage(const CollectiveCall& call);
 
-  std::unique_ptr<Communicator> seat_;
+  std::unique_ptr<Communicator> host_;
   Device device_;
   std::mutex mutex_;
   /// By the device of a call: usually the member's own, but a replica with several of them has tensors on

@@ -54,10 +54,10 @@ class Connection {
   }
 
  private:
-  [[nodiscard]] std::unique_ptr<Communicator> through_host(std::unique_ptr<Communicator> seat) const {
-    std::vector<std::unique_ptr<Communicator>> seats;
-    seats.push_back(std::move(seat));
-    return std::move(make_staged_communicators(std::move(seats), {&device_, 1}).front());
+  [[nodiscard]] std::unique_ptr<Communicator> through_host(std::unique_ptr<Communicator> host) const {
+    std::vector<std::unique_ptr<Communicator>> hosts;
+    hosts.push_back(std::move(host));
+    return std::move(make_staged_communicators(std::move(hosts), {&device_, 1}).front());
   }
 
   [[nodiscard]] std::unique_ptr<Comm> connect(const ncclUniqueId& group, Communicator& control) const {
@@ -92,17 +92,17 @@ class Connection {
 std::vector<std::unique_ptr<Communicator>> make_communicators(
     std::span<const std::unique_ptr<Communicator>> hosts, std::span<const Device> devices) {
   if (hosts.empty() || hosts.size() != devices.size()) {
-    throw InvalidArgument("{} seats for {} GPUs; give each GPU a seat of its own", hosts.size(),
-                          devices.size());
+    throw InvalidArgument("{} communicators for {} GPUs; give each GPU a communicator of its own",
+                          hosts.size(), devices.size());
   }
   if (hosts.front()->options().reproducible) {
     throw Unavailable("reproducible = true was asked for, and NCCL keeps no order of summation");
   }
-  std::vector<std::unique_ptr<Communicator>> seats(hosts.size());
+  std::vector<std::unique_ptr<Communicator>> communicators(hosts.size());
   std::vector<std::exception_ptr> errors(hosts.size());
   const auto connect = [&](std::size_t index) {
     try {
-      seats[index] = Connection(*hosts[index], devices[index]).make();
+      communicators[index] = Connection(*hosts[index], devices[index]).make();
     } catch (...) {
       errors[index] = std::current_exception();
     }
@@ -115,7 +115,7 @@ std::vector<std::unique_ptr<Communicator>> make_communicators(
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
   }
-  return seats;
+  return communicators;
 }
 
 }  // namespace cohort::nccl

@@ -23,9 +23,9 @@ class NcclCollectives final : public DeviceCollectives {
   }
 
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> connect(
-      std::vector<std::unique_ptr<Communicator>>& seats, std::span<const Device> devices) override {
-    std::vector<std::unique_ptr<Communicator>> communicators = make_communicators(seats, devices);
-    seats.clear();  // each has one of its own
+      std::vector<std::unique_ptr<Communicator>>& hosts, std::span<const Device> devices) override {
+    std::vector<std::unique_ptr<Communicator>> communicators = make_communicators(hosts, devices);
+    hosts.clear();  // each has one of its own
     return communicators;
   }
 };

@@ -173,15 +173,15 @@ TEST_F(NcclFaults, OfAWindowEndTheCommunicatorOnAllMembers) {
 }
 
 TEST_F(NcclFaults, AtTheEndOfACommunicatorAreOverBeforeItsMemoryGoes) {
-  auto seats = make_gpu_communicators(kMembers);
-  call_for_each(seats, [&](Communicator& communicator) {
+  auto communicators = make_gpu_communicators(kMembers);
+  call_for_each(communicators, [&](Communicator& communicator) {
     const int rank = communicator.rank();
     Tensor tensor = communicator.allocate({10}, DType::kFloat32);
     inject(rank, NcclFault::kAsyncError);
     // NCCL fails when it is asked to finalize, for nobody waits for this call before.
     const Work work = communicator.all_reduce_async(tensor, ReduceOp::kSum);
     tensor = Tensor();
-    seats[static_cast<std::size_t>(rank)].reset();
+    communicators[static_cast<std::size_t>(rank)].reset();
   });
 }
 
@@ -210,18 +210,19 @@ TEST_F(NcclFaults, AbortReleasesThoseWhoWait) {
 }
 
 TEST_F(NcclFaults, AMemberThatLeavesByAnExceptionEndsTheCallsOfTheOthers) {
-  auto seats = make_gpu_communicators(kMembers);
+  auto communicators = make_gpu_communicators(kMembers);
   const std::vector<Device> devices = first_gpus(kMembers);
   Texts texts;
   std::vector<std::thread> threads;
-  for (std::size_t index = 0; index < seats.size(); ++index) {
+  for (std::size_t index = 0; index < communicators.size(); ++index) {
     threads.emplace_back([&, index] {
       try {
-        const std::unique_ptr<Communicator> seat = on_gpu(std::move(seats[index]), devices[index]);
-        Work work = seat->all_reduce_async(Tensor::full({10}, DType::kFloat32, 1), ReduceOp::kSum);
+        const std::unique_ptr<Communicator> communicator =
+            on_gpu(std::move(communicators[index]), devices[index]);
+        Work work = communicator->all_reduce_async(Tensor::full({10}, DType::kFloat32, 1), ReduceOp::kSum);
         work.wait();
         if (index == 2) throw std::runtime_error("something else went wrong");
-        texts.add(message_of(ErrorCode::kAborted, [&] { all_reduce(*seat); }));
+        texts.add(message_of(ErrorCode::kAborted, [&] { all_reduce(*communicator); }));
       } catch (const std::runtime_error& error) {
         EXPECT_STREQ(error.what(), "something else went wrong");
       }
@@ -232,15 +233,15 @@ TEST_F(NcclFaults, AMemberThatLeavesByAnExceptionEndsTheCallsOfTheOthers) {
 }
 
 TEST_F(NcclFaults, AWorkOutlivesItsCommunicator) {
-  auto seats = make_gpu_communicators(kMembers);
+  auto communicators = make_gpu_communicators(kMembers);
   const std::vector<Device> devices = first_gpus(kMembers);
   std::vector<std::thread> threads;
-  for (std::size_t index = 0; index < seats.size(); ++index) {
+  for (std::size_t index = 0; index < communicators.size(); ++index) {
     threads.emplace_back([&, index] {
       const Tensor tensor = Tensor::full({1000}, DType::kFloat32, 1);
-      std::unique_ptr<Communicator> seat = on_gpu(std::move(seats[index]), devices[index]);
-      Work work = seat->all_reduce_async(tensor, ReduceOp::kSum);
-      seat.reset();
+      std::unique_ptr<Communicator> communicator = on_gpu(std::move(communicators[index]), devices[index]);
+      Work work = communicator->all_reduce_async(tensor, ReduceOp::kSum);
+      communicator.reset();
       work.wait();
       EXPECT_EQ(tensor.span<float>().back(), kMembers);
     });

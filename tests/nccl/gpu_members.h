@@ -26,11 +26,12 @@ inline std::vector<std::unique_ptr<Communicator>> make_gpu_communicators(
   return nccl::make_communicators(hosts, first_gpus(members));
 }
 
-inline void call_for_each(std::span<const std::unique_ptr<Communicator>> seats,
+inline void call_for_each(std::span<const std::unique_ptr<Communicator>> communicators,
                           const std::function<void(Communicator&)>& function) {
   std::vector<std::thread> threads;
-  threads.reserve(seats.size());
-  for (const auto& seat : seats) threads.emplace_back([&function, &seat] { function(*seat); });
+  threads.reserve(communicators.size());
+  for (const auto& communicator : communicators)
+    threads.emplace_back([&function, &communicator] { function(*communicator); });
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -38,10 +39,10 @@ inline void call_for_each(std::span<const std::unique_ptr<Communicator>> seats,
 inline void for_each_gpu_member(int members, const std::function<void(Communicator&)>& function,
                                 const CommunicationOptions& options = {}) {
   const std::vector<Device> devices = first_gpus(members);
-  auto seats = make_gpu_communicators(members, options);
-  for (std::size_t index = 0; index < seats.size(); ++index)
-    seats[index] = on_gpu(std::move(seats[index]), devices[index]);
-  call_for_each(seats, function);
+  auto communicators = make_gpu_communicators(members, options);
+  for (std::size_t index = 0; index < communicators.size(); ++index)
+    communicators[index] = on_gpu(std::move(communicators[index]), devices[index]);
+  call_for_each(communicators, function);
 }
 
 /// The function's tensors stay where they are.

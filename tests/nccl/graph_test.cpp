@@ -207,16 +207,16 @@ TEST_P(NcclGraphs, LeaveWhatWasWaitedForInTheirCaptureWaitedFor) {
 }
 
 TEST_P(NcclGraphs, OutliveTheirCommunicator) {
-  auto seats = make_gpu_communicators(members(), kPatient);
+  auto communicators = make_gpu_communicators(members(), kPatient);
   std::vector<std::thread> threads;
-  threads.reserve(seats.size());
-  for (auto& seat : seats) {
-    threads.emplace_back([&seat] {
-      const Device gpu = gpu_of(*seat);
-      const int size = seat->size();
+  threads.reserve(communicators.size());
+  for (auto& communicator : communicators) {
+    threads.emplace_back([&communicator] {
+      const Device gpu = gpu_of(*communicator);
+      const int size = communicator->size();
       const Tensor sum = filled(gpu, 1);
-      cuda::Graph graph = cuda::capture(gpu, [&] { seat->all_reduce(sum, ReduceOp::kSum); });
-      seat.reset();
+      cuda::Graph graph = cuda::capture(gpu, [&] { communicator->all_reduce(sum, ReduceOp::kSum); });
+      communicator.reset();
       graph.launch();
       EXPECT_THAT(values(sum), Each(size));
     });

@@ -51,24 +51,24 @@ TEST_F(NcclMemory, IsMemoryAsAnyOther) {
 }
 
 TEST_F(NcclMemory, TakesPartInCollectivesRegistered) {
-  auto seats = make_gpu_communicators(kMembers);
-  call_for_each(seats, [](Communicator& communicator) {
+  auto communicators = make_gpu_communicators(kMembers);
+  call_for_each(communicators, [](Communicator& communicator) {
     const Tensor tensor = communicator.allocate({1000}, DType::kFloat32);
     expect_sum(communicator, tensor);
     expect_sum(communicator, tensor.rows(10, 500));
     expect_sum(communicator, made_alone(communicator, 10));
   });
   expect_registered(kMembers);
-  call_for_each(seats, [&](Communicator& communicator) {
-    seats[static_cast<std::size_t>(communicator.rank())].reset();
+  call_for_each(communicators, [&](Communicator& communicator) {
+    communicators[static_cast<std::size_t>(communicator.rank())].reset();
   });
   expect_registered(0);
 }
 
 TEST_F(NcclMemory, IsGivenBackWhenTheNextIsMade) {
-  const auto seats = make_gpu_communicators(kMembers);
+  const auto communicators = make_gpu_communicators(kMembers);
   for (int i = 0; i < 10; ++i) {
-    call_for_each(seats, [](Communicator& communicator) {
+    call_for_each(communicators, [](Communicator& communicator) {
       expect_sum(communicator, communicator.allocate({1000}, DType::kFloat32));
     });
     expect_registered(kMembers);
@@ -76,10 +76,10 @@ TEST_F(NcclMemory, IsGivenBackWhenTheNextIsMade) {
 }
 
 TEST_F(NcclMemory, StaysWithAllAsLongAsOneMemberHasIt) {
-  const auto seats = make_gpu_communicators(kMembers);
+  const auto communicators = make_gpu_communicators(kMembers);
   std::vector<Tensor> kept(kMembers);
   const auto make = [&](bool all_keep_it) {
-    call_for_each(seats, [&](Communicator& communicator) {
+    call_for_each(communicators, [&](Communicator& communicator) {
       const Tensor tensor = communicator.allocate({10}, DType::kFloat32);
       expect_sum(communicator, tensor);
       if (all_keep_it || communicator.rank() == 1)
@@ -116,12 +116,12 @@ TEST_F(NcclMemory, IsGivenBackWhenCallsWithItHaveEnded) {
 }
 
 TEST_F(NcclMemory, MayOutliveItsCommunicator) {
-  auto seats = make_gpu_communicators(kMembers);
+  auto communicators = make_gpu_communicators(kMembers);
   std::vector<Tensor> tensors(kMembers);
-  call_for_each(seats, [&](Communicator& communicator) {
+  call_for_each(communicators, [&](Communicator& communicator) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     tensors[rank] = communicator.allocate({10}, DType::kFloat32);
-    seats[rank].reset();
+    communicators[rank].reset();
   });
   expect_registered(0);
   for (const Tensor& tensor : tensors) {
@@ -202,9 +202,9 @@ TEST_F(NcclMemory, WhereOthersHaveAnotherPartOfItIsRefused) {
 }
 
 TEST_F(NcclMemory, MembersThatDoNotAskForItAreNamed) {
-  const auto seats = make_gpu_communicators(kMembers, {.timeout_seconds = 0.2});
+  const auto communicators = make_gpu_communicators(kMembers, {.timeout_seconds = 0.2});
   EXPECT_THAT(message_of(ErrorCode::kDeadlineExceeded,
-                         [&] { static_cast<void>(seats[0]->allocate({10}, DType::kFloat32)); }),
+                         [&] { static_cast<void>(communicators[0]->allocate({10}, DType::kFloat32)); }),
               HasSubstr("missing: member 1"));
 }
 

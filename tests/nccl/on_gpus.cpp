@@ -11,18 +11,18 @@ Tensor bytes_at(const std::byte* data, std::size_t bytes) {
 
 class OnGpu final : public Communicator {
  public:
-  OnGpu(std::unique_ptr<Communicator> seat, Device device)
-      : Communicator(seat->rank(), {seat->members().begin(), seat->members().end()}, seat->options()),
-        seat_(std::move(seat)),
+  OnGpu(std::unique_ptr<Communicator> host, Device device)
+      : Communicator(host->rank(), {host->members().begin(), host->members().end()}, host->options()),
+        host_(std::move(host)),
         device_(device) {}
 
-  [[nodiscard]] std::string_view name() const noexcept override { return seat_->name(); }
+  [[nodiscard]] std::string_view name() const noexcept override { return host_->name(); }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
-    std::unique_ptr<Communicator> group = seat_->split(color, key);
+    std::unique_ptr<Communicator> group = host_->split(color, key);
     return group == nullptr ? nullptr : on_gpu(std::move(group), device_);
   }
-  void abort(const Error& error) override { seat_->abort(error); }
-  [[nodiscard]] std::optional<Error> failure() override { return seat_->failure(); }
+  void abort(const Error& error) override { host_->abort(error); }
+  [[nodiscard]] std::optional<Error> failure() override { return host_->failure(); }
 
  private:
   /// A call on the GPU's copies of its tensors.
@@ -32,7 +32,7 @@ class OnGpu final : public Communicator {
   Work begin(const CollectiveCall& call) override;
   void carry_out(const CollectiveCall& call) override;
 
-  std::unique_ptr<Communicator> seat_;
+  std::unique_ptr<Communicator> host_;
   Device device_;
 };
 
@@ -85,8 +85,8 @@ class OnGpu::Moved {
 
 class OnGpu::InFlight final : public Work::State {
  public:
-  InFlight(Communicator& seat, std::unique_ptr<const Moved> moved, const CollectiveCall& call)
-      : call_(call), moved_(std::move(moved)), work_(seat.start_checked(moved_->call())) {}
+  InFlight(Communicator& host, std::unique_ptr<const Moved> moved, const CollectiveCall& call)
+      : call_(call), moved_(std::move(moved)), work_(host.start_checked(moved_->call())) {}
 
   void wait() override {
     work_.wait();
@@ -109,19 +109,19 @@ class OnGpu::InFlight final : public Work::State {
 };
 
 Work OnGpu::begin(const CollectiveCall& call) {
-  return Work(std::make_shared<InFlight>(*seat_, std::make_unique<const Moved>(call, *this), call));
+  return Work(std::make_shared<InFlight>(*host_, std::make_unique<const Moved>(call, *this), call));
 }
 
 void OnGpu::carry_out(const CollectiveCall& call) {
   const Moved moved(call, *this);
-  seat_->run_checked(moved.call());
+  host_->run_checked(moved.call());
   moved.give_back();
 }
 
 }  // namespace
 
-std::unique_ptr<Communicator> on_gpu(std::unique_ptr<Communicator> seat, Device device) {
-  return std::make_unique<OnGpu>(std::move(seat), device);
+std::unique_ptr<Communicator> on_gpu(std::unique_ptr<Communicator> host, Device device) {
+  return std::make_unique<OnGpu>(std::move(host), device);
 }
 
 }  // namespace cohort::testing

@@ -9,7 +9,7 @@
 
 namespace cohort::testing {
 
-/// Takes `seat` along; its calls are those of a program with tensors on `device`.
-[[nodiscard]] std::unique_ptr<Communicator> on_gpu(std::unique_ptr<Communicator> seat, Device device);
+/// Takes `host` along; its calls are those of a program with tensors on `device`.
+[[nodiscard]] std::unique_ptr<Communicator> on_gpu(std::unique_ptr<Communicator> host, Device device);
 
 }  // namespace cohort::testing

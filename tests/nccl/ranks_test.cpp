@@ -20,13 +20,13 @@ using testing::session;
 
 Device own_gpu() { return {DeviceKind::kCuda, session().self().local_rank}; }
 
-std::unique_ptr<Communicator> make_seat(const CommunicationOptions& options, Device device) {
+std::unique_ptr<Communicator> make_own_communicator(const CommunicationOptions& options, Device device) {
   const std::vector<std::unique_ptr<Communicator>> hosts = session().make_communicators(options, 1);
   return std::move(nccl::make_communicators(hosts, {&device, 1}).front());
 }
 
 std::unique_ptr<Communicator> make_communicator(double timeout_seconds = 30) {
-  return testing::on_gpu(make_seat({.timeout_seconds = timeout_seconds}, own_gpu()), own_gpu());
+  return testing::on_gpu(make_own_communicator({.timeout_seconds = timeout_seconds}, own_gpu()), own_gpu());
 }
 
 TEST(NcclOverRanks, KnowsItsMembers) {
@@ -50,16 +50,18 @@ TEST(NcclOverRanks, NamesTheMissingMember) {
 TEST(NcclOverRanks, Splits) { testing::check_split(*make_communicator()); }
 
 TEST(NcclOverRanks, Packs) {
-  const std::unique_ptr<Communicator> seat = make_seat({.timeout_seconds = 30}, own_gpu());
-  testing::check_cost(*seat);
-  testing::check_batches(*seat);
-  testing::check_buckets(*seat);
+  const std::unique_ptr<Communicator> communicator =
+      make_own_communicator({.timeout_seconds = 30}, own_gpu());
+  testing::check_cost(*communicator);
+  testing::check_batches(*communicator);
+  testing::check_buckets(*communicator);
 }
 
 TEST(NcclOverRanks, RefusesToShareAGpu) {
   if (session().size() == 1) GTEST_SKIP();
-  const std::string text = testing::message_of(
-      ErrorCode::kUnavailable, [] { static_cast<void>(make_seat({}, Device(DeviceKind::kCuda, 0))); });
+  const std::string text = testing::message_of(ErrorCode::kUnavailable, [] {
+    static_cast<void>(make_own_communicator({}, Device(DeviceKind::kCuda, 0)));
+  });
   EXPECT_THAT(text, ::testing::HasSubstr("member 0 (worker 0, host"));
   EXPECT_THAT(text, ::testing::HasSubstr("and member 1 (worker 1, host"));
   EXPECT_THAT(text, ::testing::HasSubstr("share a GPU"));

@@ -94,7 +94,7 @@ TEST_F(NcclStrategies, KeepPacksInRegisteredMemory) {
   };
   for (int i = 0; i < 3; ++i) step(false);
   expect_registered(gpus());
-  // The others' seats are of no more use then; with the new ones everything is made anew.
+  // The others' communicators are of no more use then; with the new ones everything is made anew.
   EXPECT_THROW(step(true), std::runtime_error);
   step(false);
   expect_registered(gpus());

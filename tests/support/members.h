@@ -11,10 +11,11 @@ namespace cohort::testing {
 
 inline void for_each_member(int members, const std::function<void(Communicator&)>& function,
                             const CommunicationOptions& options = {}) {
-  const auto seats = make_thread_communicators(members, options);
+  const auto communicators = make_thread_communicators(members, options);
   std::vector<std::thread> threads;
-  threads.reserve(seats.size());
-  for (const auto& seat : seats) threads.emplace_back([&function, &seat] { function(*seat); });
+  threads.reserve(communicators.size());
+  for (const auto& communicator : communicators)
+    threads.emplace_back([&function, &communicator] { function(*communicator); });
   for (std::thread& thread : threads) thread.join();
 }
 

@@ -37,14 +37,16 @@ inline void for_each_member(const Layout& layout, const std::function<void(Commu
   for (int node = 0; node < layout.nodes; ++node)
     group.node.workers.push_back({.rank = node, .node = node, .local_rank = 0, .host = "here", .pid = 0});
 
-  std::vector<std::unique_ptr<Communicator>> seats;
+  std::vector<std::unique_ptr<Communicator>> communicators;
   for (int node = 0; node < layout.nodes; ++node) {
     group.node.rank = node;
-    for (auto& seat : make_network_communicators(group)) seats.push_back(std::move(seat));
+    for (auto& communicator : make_network_communicators(group))
+      communicators.push_back(std::move(communicator));
   }
   std::vector<std::thread> threads;
-  threads.reserve(seats.size());
-  for (const auto& seat : seats) threads.emplace_back([&function, &seat] { function(*seat); });
+  threads.reserve(communicators.size());
+  for (const auto& communicator : communicators)
+    threads.emplace_back([&function, &communicator] { function(*communicator); });
   for (std::thread& thread : threads) thread.join();
 }
 

@@ -36,12 +36,13 @@ class Meeting {
   std::barrier<> barrier_;
 };
 
-/// Each seat to a thread of its own.
-void run_members(std::span<const std::unique_ptr<Communicator>> seats,
+/// Each communicator to a thread of its own.
+void run_members(std::span<const std::unique_ptr<Communicator>> communicators,
                  const std::function<void(Communicator&)>& function) {
   std::vector<std::thread> threads;
-  threads.reserve(seats.size());
-  for (const auto& seat : seats) threads.emplace_back([&function, &seat] { function(*seat); });
+  threads.reserve(communicators.size());
+  for (const auto& communicator : communicators)
+    threads.emplace_back([&function, &communicator] { function(*communicator); });
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -72,8 +73,9 @@ void for_each_member(const Placement& placement, const std::function<void(Commun
     own.node.exchange = [&meeting, rank](std::string_view blob) { return meeting.exchange(rank, blob); };
     own.node.memory = NodeMemory::connect(rank, own.node.workers, own.node.exchange);
     ASSERT_TRUE(own.node.memory->shared()) << "workers of one node cannot meet";
-    const auto seats = on_one_node ? make_node_communicators(own.node) : make_network_communicators(own);
-    run_members(seats, function);
+    const auto communicators =
+        on_one_node ? make_node_communicators(own.node) : make_network_communicators(own);
+    run_members(communicators, function);
   };
   std::vector<std::thread> threads;
   threads.reserve(workers);

@@ -39,7 +39,7 @@ class Bootstrap {
   [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(
       const CommunicationOptions& options) = 0;
 
-  /// A communicator with several members on each worker, numbered worker by worker. One seat per
+  /// A communicator with several members on each worker, numbered worker by worker. One communicator per
   /// member of this worker; hand each to a thread of its own.
   /// @throws InvalidArgument naming the worker whose number of members, or whose options, differ.
   [[nodiscard]] virtual std::vector<std::unique_ptr<Communicator>> make_communicators(

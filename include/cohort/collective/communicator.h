@@ -1,10 +1,10 @@
-// A Communicator is one member's seat among all members of a group: `rank()` of
+// A Communicator is one member's handle on a group of members: `rank()` of
 // `size()`. Members are threads or processes; the interface does not say which.
 //
 // All members make the same collective calls in the same order. Calls that differ, and
 // members that do not arrive before the deadline, end in the same Error on every member,
 // which names them; afterwards the communicator is unusable and repeats that Error.
-// A seat is used by one thread at a time. Where a function takes an input and an
+// A communicator is used by one thread at a time. Where a function takes an input and an
 // output, they may be the same memory as described, and must not overlap otherwise.
 //
 // Urgent calls overtake normal ones; see CallOptions. `split` makes communicators among some of the
@@ -219,7 +219,7 @@ class Communicator {
   bool calls_are_plain_ = true;  ///< nothing of the above is to be said of each call
 };
 
-/// While it lives, the calls of one seat follow `options` where these say something.
+/// While it lives, the calls of one communicator follow `options` where these say something.
 class [[nodiscard]] CommunicationScope {
  public:
   /// `purpose` is a fingerprint of what the calls are made for, on which members must agree as well.

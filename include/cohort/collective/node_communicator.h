@@ -26,7 +26,7 @@ struct NodeGroupOptions {
   CommunicationOptions communication;
 };
 
-/// Collective over the workers. One seat per member of this process; hand each to its own thread.
+/// Collective over the workers. One communicator per member of this process; hand each to its own thread.
 /// Members are numbered worker by worker.
 /// @throws InvalidArgument for less than one member or a wrong time-out, Unimplemented for more than 4096
 /// members on one node.

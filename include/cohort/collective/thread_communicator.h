@@ -10,7 +10,8 @@
 
 namespace cohort {
 
-/// One seat per member, by rank; hand each to its own thread. The group ends with its last seat.
+/// One communicator per member, by rank; hand each to its own thread. The group ends with its last
+/// communicator.
 /// @throws InvalidArgument for less than one member.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_thread_communicators(
     int members, const CommunicationOptions& options = {});

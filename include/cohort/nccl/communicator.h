@@ -22,7 +22,7 @@
 
 namespace cohort::nccl {
 
-/// Members for the GPUs `devices` of this process. `hosts` are their seats in a communicator of the CPU
+/// Members for the GPUs `devices` of this process. `hosts` are their members of a communicator of the CPU
 /// with the same members, one per device; they are used until this returns, and give the ranks and the
 /// options. Collective over all members.
 /// @throws Unavailable on all members alike when NCCL cannot carry them, with the reason: it is missing or
