@@ -92,7 +92,7 @@ struct FailureRecord {
 };
 
 /// The flags and cells through which a member's calls of one priority go.
-struct TrackMemory {
+struct PriorityBlock {
   /// Used in turns: the line of call k is written again in call k + 2, which no member reaches before
   /// all have read it.
   std::array<Line, 2> lines;
@@ -108,7 +108,7 @@ struct TrackMemory {
   alignas(kApart) std::atomic<std::uint64_t> described{0};
   CallSignature signature;
   /// The described call among those of all priorities, counted from 1: who has the same number on
-  /// another track disagrees. `explained` is set once nothing but an explanation can follow.
+  /// another block disagrees. `explained` is set once nothing but an explanation can follow.
   std::atomic<std::uint64_t> described_number{0};
   std::atomic<std::uint64_t> explained_number{0};
 
@@ -126,7 +126,7 @@ struct ControlBlock {
   alignas(kApart) std::array<Parcel, kParcels> parcels;
   ParcelLink more_parcels{0};
 
-  std::array<TrackMemory, kPriorities> tracks;  ///< by priority
+  std::array<PriorityBlock, kPriorities> priority_blocks;  ///< by priority
 };
 
 }  // namespace cohort::node

@@ -61,8 +61,8 @@ Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority pr
     : group_(std::move(group)),
       place_{local_rank, group_->size()},
       priority_(priority),
-      tracks_(group_->tracks(priority).data()),
-      own_(*tracks_[local_rank]),
+      priority_blocks_(group_->priority_blocks(priority).data()),
+      own_(*priority_blocks_[local_rank]),
       group_failure_(group_->control_block(0).failure.state),
       pointers_(static_cast<std::size_t>(group_->size())),
       more_pointers_(static_cast<std::size_t>(group_->size())) {}
@@ -106,23 +106,23 @@ void Endpoint::notice_difference() noexcept {
   for (int member = next_to_check_; member < place_.size; ++member) {
     const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
     if (word >> 32 == word_ >> 32 && word != word_) next_to_check_ = member;
-    if (other_track(member).described_number.load(std::memory_order_acquire) == number_ + 1) {
+    if (other_priority(member).described_number.load(std::memory_order_acquire) == number_ + 1) {
       disagreement_ = true;
       next_to_check_ = place_.size;
     }
   }
 }
 
-const TrackMemory& Endpoint::other_track(int member) const noexcept {
+const PriorityBlock& Endpoint::other_priority(int member) const noexcept {
   const Priority other = priority_ == Priority::kNormal ? Priority::kUrgent : Priority::kNormal;
-  return *group_->tracks(other)[static_cast<std::size_t>(member)];
+  return *group_->priority_blocks(other)[static_cast<std::size_t>(member)];
 }
 
 /// What a member has called instead, or nothing if it has not said so.
-const TrackMemory* Endpoint::find_description(int member) const noexcept {
-  const TrackMemory& same = peer(member);
+const PriorityBlock* Endpoint::find_description(int member) const noexcept {
+  const PriorityBlock& same = peer(member);
   if (same.described.load(std::memory_order_acquire) == sequence_) return &same;
-  const TrackMemory& other = other_track(member);
+  const PriorityBlock& other = other_priority(member);
   return other.explained_number.load(std::memory_order_acquire) == number_ + 1 ? &other : nullptr;
 }
 
@@ -137,7 +137,7 @@ Steps Endpoint::collect_signatures(const CollectiveCall& call, Signatures& signa
     return true;
   });
   for (int member = 0; member < place_.size; ++member) {
-    const TrackMemory* const description = find_description(member);
+    const PriorityBlock* const description = find_description(member);
     if (description == nullptr) continue;
     signatures.calls.push_back(description->signature);
     signatures.ranks.push_back(group_->rank_of(member));
@@ -200,11 +200,11 @@ void Endpoint::describe_call(const CollectiveCall& call) {
 std::vector<int> Endpoint::missing_members() const {
   std::vector<int> missing;
   for (int member = 0; member < place_.size; ++member) {
-    const TrackMemory& track = peer(member);
+    const PriorityBlock& block = peer(member);
     const bool arrived = awaited_ == Awaited::kAnnouncements ? announced(member)
                          : awaited_ == Awaited::kPieces
-                             ? track.pieces.load(std::memory_order_acquire) >= awaited_count_
-                             : track.shares.load(std::memory_order_acquire) >= awaited_count_;
+                             ? block.pieces.load(std::memory_order_acquire) >= awaited_count_
+                             : block.shares.load(std::memory_order_acquire) >= awaited_count_;
     if (!arrived) missing.push_back(member);
   }
   return missing;

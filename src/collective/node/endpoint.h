@@ -49,7 +49,7 @@ class Endpoint {
 
   [[nodiscard]] NodeGroup& group() const noexcept { return *group_; }
   [[nodiscard]] const Place& place() const noexcept { return place_; }
-  [[nodiscard]] TrackMemory& peer(int member) const noexcept { return *tracks_[member]; }
+  [[nodiscard]] PriorityBlock& peer(int member) const noexcept { return *priority_blocks_[member]; }
 
   /// Set once, by a member of a communicator over several nodes.
   void set_outside(Outside* outside) noexcept { outside_ = outside; }
@@ -239,8 +239,8 @@ class Endpoint {
     std::memcpy(payload_of(place_.rank), &details, sizeof details);
   }
   [[nodiscard]] bool announced(int member) const noexcept;
-  [[nodiscard]] const TrackMemory* find_description(int member) const noexcept;
-  [[nodiscard]] const TrackMemory& other_track(int member) const noexcept;
+  [[nodiscard]] const PriorityBlock* find_description(int member) const noexcept;
+  [[nodiscard]] const PriorityBlock& other_priority(int member) const noexcept;
   [[nodiscard]] bool details_differ() const noexcept;
   void notice_difference() noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
@@ -255,8 +255,8 @@ class Endpoint {
   std::shared_ptr<NodeGroup> group_;
   Place place_;
   Priority priority_;
-  TrackMemory* const* tracks_;  ///< the group's for this priority, by local rank
-  TrackMemory& own_;
+  PriorityBlock* const* priority_blocks_;  ///< the group's for this priority, by local rank
+  PriorityBlock& own_;
   const std::atomic<FailureRecord::State>& group_failure_;
   Outside* outside_ = nullptr;
   Peers* peers_ = nullptr;

@@ -230,7 +230,7 @@ void NodeGroup::add_blocks(std::span<ControlBlock* const> blocks, int worker, in
   for (ControlBlock* const block : blocks) {
     blocks_.push_back(block);
     for (std::size_t priority = 0; priority < kPriorities; ++priority)
-      tracks_[priority].push_back(&block->tracks[priority]);
+      priority_blocks_[priority].push_back(&block->priority_blocks[priority]);
     workers_.push_back(worker);
     ranks_.push_back(first_rank++);
   }

@@ -83,8 +83,8 @@ class NodeGroup {
   }
 
   /// What the members use for calls of one priority, by local rank.
-  [[nodiscard]] std::span<TrackMemory* const> tracks(Priority priority) const noexcept {
-    return tracks_[static_cast<std::size_t>(priority)];
+  [[nodiscard]] std::span<PriorityBlock* const> priority_blocks(Priority priority) const noexcept {
+    return priority_blocks_[static_cast<std::size_t>(priority)];
   }
 
   /// The local rank of the first of this process's members.
@@ -154,9 +154,10 @@ class NodeGroup {
   Selection selection_;
   std::vector<std::shared_ptr<const Buffer>> own_buffers_;  ///< the control blocks of this process's members
   std::vector<ControlBlock*> blocks_;
-  std::array<std::vector<TrackMemory*>, kPriorities> tracks_;  ///< of the control blocks, by priority
-  std::vector<int> workers_;                                   ///< by local rank
-  std::vector<int> ranks_;                                     ///< by local rank
+  std::array<std::vector<PriorityBlock*>, kPriorities>
+      priority_blocks_;       ///< of the control blocks, by priority
+  std::vector<int> workers_;  ///< by local rank
+  std::vector<int> ranks_;    ///< by local rank
   std::vector<MemberInfo> members_;
   int first_own_ = 0;
   bool one_process_ = false;
