@@ -174,8 +174,8 @@ bool Endpoint::all_have_shares() noexcept {
 }
 
 std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
-  const Spot spot = cell_of(member, piece, place_.size);
-  return peer(spot.holder).cells[spot.index].data();
+  const CellLocation location = cell_of(member, piece, place_.size);
+  return peer(location.owner).cells[location.index].data();
 }
 
 void Endpoint::drive(const CollectiveCall& call, Steps steps) {

@@ -18,13 +18,13 @@
 
 #include <cohort/collective/steps.h>
 
+#include "cell_rotation.h"
 #include "collective/choice_reason.h"
 #include "collective/prefetch.h"
 #include "collective/tuning_table.h"
 #include "contribution.h"
 #include "node_group.h"
 #include "outside.h"
-#include "turns.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -157,8 +157,8 @@ class Endpoint {
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
-    const Spot spot = slot_of(member, number, place_.size);
-    return peer(spot.holder).slots[spot.index].data();
+    const CellLocation location = slot_of(member, number, place_.size);
+    return peer(location.owner).slots[location.index].data();
   }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
   [[nodiscard]] std::uint64_t next_slot() noexcept { return slots_++; }

@@ -1,5 +1,5 @@
 // Which line, slot and cell a member uses when: the rules by which memory of the control blocks is
-// written again without asking whether all have read it. tests/collective/turns_test.cpp
+// written again without asking whether all have read it. tests/collective/cell_rotation_test.cpp
 // tries them in every order of steps.
 //
 // With two members the cells of a pair change hands: who reads a cell fetches its lines for
@@ -19,9 +19,9 @@
 
 namespace cohort::node {
 
-/// A line, slot or cell: the `index`-th in the control block of `holder`.
-struct Spot {
-  int holder = 0;
+/// A line, slot or cell: the `index`-th in the control block of `owner`.
+struct CellLocation {
+  int owner = 0;
   std::size_t index = 0;
 };
 
@@ -29,14 +29,14 @@ struct Spot {
 [[nodiscard]] constexpr std::size_t line_of(std::uint64_t sequence) noexcept { return sequence % 2; }
 
 /// Where `member` puts what it contributes to the call that is the `number`-th to go through slots.
-[[nodiscard]] constexpr Spot slot_of(int member, std::uint64_t number, int members) noexcept {
+[[nodiscard]] constexpr CellLocation slot_of(int member, std::uint64_t number, int members) noexcept {
   if (members == 2) return {static_cast<int>((static_cast<std::uint64_t>(member) + number) % 2), 0};
   return {member, number % 2};
 }
 
 /// Where `member` puts its `piece`-th piece since the beginning.
-[[nodiscard]] constexpr Spot cell_of(int member, std::uint64_t piece, int members,
-                                     std::size_t cells = kCells) noexcept {
+[[nodiscard]] constexpr CellLocation cell_of(int member, std::uint64_t piece, int members,
+                                             std::size_t cells = kCells) noexcept {
   const std::uint64_t turn = piece / cells;
   if (members == 2) return {static_cast<int>((static_cast<std::uint64_t>(member) + turn) % 2), piece % cells};
   return {member, piece % cells};

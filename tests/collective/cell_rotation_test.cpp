@@ -1,7 +1,7 @@
 // Every order in which the steps of two and three members can interleave, for sequences of
 // calls of all forms: no member reads a line, slot or cell that another has begun to write
 // again, and none waits for ever. Fewer lines or cells are found to be too few.
-#include "collective/node/turns.h"
+#include "collective/node/cell_rotation.h"
 
 #include <algorithm>
 #include <array>
@@ -49,8 +49,12 @@ class Layout {
   explicit Layout(int members) : members_(static_cast<std::size_t>(members)) {}
   [[nodiscard]] std::size_t word(std::size_t line) const { return line * members_; }
   [[nodiscard]] std::size_t payload(int member, std::size_t line) const { return at(2 + line, member); }
-  [[nodiscard]] std::size_t slot(const Spot& spot) const { return at(4 + spot.index, spot.holder); }
-  [[nodiscard]] std::size_t cell(const Spot& spot) const { return at(6 + spot.index, spot.holder); }
+  [[nodiscard]] std::size_t slot(const CellLocation& location) const {
+    return at(4 + location.index, location.owner);
+  }
+  [[nodiscard]] std::size_t cell(const CellLocation& location) const {
+    return at(6 + location.index, location.owner);
+  }
   [[nodiscard]] std::size_t pieces() const { return (6 + kCells) * members_; }
   [[nodiscard]] std::size_t shares() const { return (7 + kCells) * members_; }
   [[nodiscard]] std::size_t size() const { return (8 + kCells) * members_; }
