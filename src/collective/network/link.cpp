@@ -27,9 +27,9 @@ std::vector<int> leaders_of(const Topology& topology) {
 
 std::vector<int> lane_of(const Topology& topology) {
   std::vector<int> ranks;
-  if (topology.own_number() >= topology.lanes()) return ranks;
+  if (topology.own_local_rank() >= topology.lanes()) return ranks;
   for (int node = 0; node < topology.nodes(); ++node)
-    ranks.push_back(topology.members_of(node)[static_cast<std::size_t>(topology.own_number())]);
+    ranks.push_back(topology.members_of(node)[static_cast<std::size_t>(topology.own_local_rank())]);
   return ranks;
 }
 
@@ -235,7 +235,7 @@ Steps Link::hold_roll_call(const CollectiveCall& call) {
     own.by_member = std::move(signatures.calls);
     own.ranks = std::move(signatures.ranks);
   }
-  const std::size_t neighbours = own.ranks.empty() ? topology_.neighbours().size() : 0;
+  const std::size_t neighbours = own.ranks.empty() ? topology_.local_members().size() : 0;
   std::byte* const payload = roll_call_.answer(own, neighbours * riding_bytes_);
   if (neighbours > 0) put_contributions(payload);
   Steps exchange = roll_call_.carry_out();
@@ -271,10 +271,10 @@ void Link::contribute(const CollectiveCall& call, bool line_is_free) {
   in_line_ = riding_bytes_ == 0 || (riding_bytes_ <= node::kPayloadBytes && line_is_free);
   if (!in_line_) slot_ = endpoint_.next_slot();
   if (riding_bytes_ == 0) return;
-  const node::Place place{topology_.rank(), topology_.members()};
-  std::byte* const to =
-      in_line_ ? endpoint_.payload_of(endpoint_.place().rank) : endpoint_.slot(endpoint_.place().rank, slot_);
-  node::contribute(call, place, {0, node::block_elements(call)}, to);
+  const node::Position position{topology_.rank(), topology_.members()};
+  std::byte* const to = in_line_ ? endpoint_.payload_of(endpoint_.position().rank)
+                                 : endpoint_.slot(endpoint_.position().rank, slot_);
+  node::contribute(call, position, {0, node::block_elements(call)}, to);
 }
 
 const std::byte* Link::contribution_of(int local_rank) const noexcept {
@@ -282,7 +282,7 @@ const std::byte* Link::contribution_of(int local_rank) const noexcept {
 }
 
 void Link::put_contributions(std::byte* to) const {
-  for (int local_rank = 0; riding_bytes_ > 0 && local_rank < site_.neighbours();
+  for (int local_rank = 0; riding_bytes_ > 0 && local_rank < site_.local_size();
        ++local_rank, to += riding_bytes_)
     std::memcpy(to, contribution_of(local_rank), riding_bytes_);
 }
@@ -308,10 +308,10 @@ void Link::collect_result(const CollectiveCall& call) {
   for (int node = 0; node < topology_.nodes(); ++node) {
     const std::byte* from = topology_.is_leader() ? roll_call_.payload_of(node).data() : nullptr;
     for (const int rank : topology_.members_of(node)) {
-      const auto place = static_cast<std::size_t>(rank);
-      const auto number = static_cast<std::size_t>(topology_.number_of(rank));
-      cells_[place] = topology_.is_leader() ? from + number * riding_bytes_
-                                            : endpoint_.slot(0, slot_) + place * riding_bytes_;
+      const auto index = static_cast<std::size_t>(rank);
+      const auto number = static_cast<std::size_t>(topology_.local_rank_of(rank));
+      cells_[index] = topology_.is_leader() ? from + number * riding_bytes_
+                                            : endpoint_.slot(0, slot_) + index * riding_bytes_;
     }
   }
   node::collect(call, kernel_, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)},

@@ -18,13 +18,13 @@ Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, 
   for (int step = 0; step < lane.size(); ++step) {
     const int node = lane.around(-step);
     for (const int rank : topology.members_of(node)) {
-      const auto place = static_cast<std::size_t>(rank);
+      const auto index = static_cast<std::size_t>(rank);
       if (step == 0) {
-        contributions[place] = own_block + static_cast<std::size_t>(topology.number_of(rank)) * stride;
+        contributions[index] = own_block + static_cast<std::size_t>(topology.local_rank_of(rank)) * stride;
         continue;
       }
-      std::byte* const to = room.data() + place * own_bytes;
-      contributions[place] = to;
+      std::byte* const to = room.data() + index * own_bytes;
+      contributions[index] = to;
       transfers.push_back(lane.receive(node, part.tag, to, own_bytes));
     }
   }

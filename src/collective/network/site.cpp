@@ -53,14 +53,14 @@ Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t eleme
 
 std::vector<std::size_t> lane_counts(const Site& site, std::size_t elements) {
   const Blocks shares(elements, site.topology.lanes());
-  std::vector<std::size_t> counts(static_cast<std::size_t>(site.neighbours()));
+  std::vector<std::size_t> counts(static_cast<std::size_t>(site.local_size()));
   for (int lane = 0; lane < site.topology.lanes(); ++lane)
     counts[static_cast<std::size_t>(lane)] = shares.elements(lane);
   return counts;
 }
 
 std::size_t own_share(const Site& site, const std::vector<std::size_t>& counts) {
-  const auto endpoint = static_cast<std::ptrdiff_t>(site.endpoint.place().rank);
+  const auto local_rank = static_cast<std::ptrdiff_t>(site.endpoint.position().rank);
   return std::accumulate(counts.begin(), counts.begin() + local_rank, std::size_t{0});
 }
 

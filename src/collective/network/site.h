@@ -33,13 +33,13 @@ struct Site {
   /// All members are known to have called the same. What is received before changes no result yet.
   bool agreed = true;
 
-  [[nodiscard]] int neighbours() const noexcept { return endpoint.place().size; }
-  [[nodiscard]] bool alone_on_node() const noexcept { return neighbours() == 1; }
+  [[nodiscard]] int local_size() const noexcept { return endpoint.position().size; }
+  [[nodiscard]] bool alone_on_node() const noexcept { return local_size() == 1; }
   /// Where no node has several members, segments need no meeting on the node, and are one part each.
   [[nodiscard]] std::size_t parts_per_segment() const noexcept {
     return topology.all_alone() ? 1 : kPartsPerMeeting;
   }
-  [[nodiscard]] int local_rank_of(int rank) const noexcept { return topology.number_of(rank); }
+  [[nodiscard]] int local_rank_of(int rank) const noexcept { return topology.local_rank_of(rank); }
 
   /// Whether the members must be combined from the first rank to the last, and not node by node. The sum
   /// of two is the same either way, unless a mean of it is rounded twice.

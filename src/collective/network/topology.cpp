@@ -9,8 +9,8 @@ Topology::Topology(const std::vector<int>& node_of, int rank)
   ranks_.resize(static_cast<std::size_t>(*std::ranges::max_element(node_of)) + 1);
   for (const int node : node_of) {
     std::vector<int>& members = ranks_[static_cast<std::size_t>(node)];
-    const auto next = static_cast<int>(place_of_.size());
-    place_of_.push_back({node, static_cast<int>(members.size())});
+    const auto next = static_cast<int>(node_ranks_.size());
+    node_ranks_.push_back({node, static_cast<int>(members.size())});
     members.push_back(next);
   }
   const auto by_size = [](const auto& a, const auto& b) { return a.size() < b.size(); };

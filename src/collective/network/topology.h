@@ -12,7 +12,7 @@ class Topology {
   /// `node_of[r]` is the node of member r; nodes are numbered from 0, and `rank` is this member.
   Topology(const std::vector<int>& node_of, int rank);
 
-  [[nodiscard]] int members() const noexcept { return static_cast<int>(place_of_.size()); }
+  [[nodiscard]] int members() const noexcept { return static_cast<int>(node_ranks_.size()); }
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
   [[nodiscard]] int lanes() const noexcept { return lanes_; }
@@ -28,39 +28,39 @@ class Topology {
   }
   [[nodiscard]] int members_on(int node) const noexcept { return static_cast<int>(members_of(node).size()); }
 
-  [[nodiscard]] int node_of(int rank) const noexcept { return place(rank).node; }
-  /// The number of a member within its node.
-  [[nodiscard]] int number_of(int rank) const noexcept { return place(rank).number; }
+  [[nodiscard]] int node_of(int rank) const noexcept { return node_rank(rank).node; }
+  /// The rank of a member among those of its node.
+  [[nodiscard]] int local_rank_of(int rank) const noexcept { return node_rank(rank).local_rank; }
 
   [[nodiscard]] int own_node() const noexcept { return node_of(rank_); }
-  [[nodiscard]] int own_number() const noexcept { return number_of(rank_); }
-  [[nodiscard]] const std::vector<int>& neighbours() const noexcept { return members_of(own_node()); }
-  [[nodiscard]] bool is_leader() const noexcept { return own_number() == 0; }
+  [[nodiscard]] int own_local_rank() const noexcept { return local_rank_of(rank_); }
+  [[nodiscard]] const std::vector<int>& local_members() const noexcept { return members_of(own_node()); }
+  [[nodiscard]] bool is_leader() const noexcept { return own_local_rank() == 0; }
 
   /// Who on `node` acts for a member of another node: members of equal number, as far as there are.
   [[nodiscard]] int agent_of(int rank, int node) const noexcept {
-    return members_of(node)[static_cast<std::size_t>(number_of(rank) % members_on(node))];
+    return members_of(node)[static_cast<std::size_t>(local_rank_of(rank) % members_on(node))];
   }
 
   /// Whether the ranks of this node's members follow each other.
-  [[nodiscard]] bool neighbours_are_consecutive() const noexcept {
-    return neighbours().back() - neighbours().front() + 1 == static_cast<int>(neighbours().size());
+  [[nodiscard]] bool local_ranks_are_consecutive() const noexcept {
+    return local_members().back() - local_members().front() + 1 == static_cast<int>(local_members().size());
   }
 
  private:
-  struct Place {
+  struct NodeRank {
     int node = 0;
-    int number = 0;
+    int local_rank = 0;
   };
-  [[nodiscard]] const Place& place(int rank) const noexcept {
-    return place_of_[static_cast<std::size_t>(rank)];
+  [[nodiscard]] const NodeRank& node_rank(int rank) const noexcept {
+    return node_ranks_[static_cast<std::size_t>(rank)];
   }
 
   int rank_;
   int lanes_ = 1;
   int most_members_ = 1;
   bool ranks_follow_nodes_;
-  std::vector<Place> place_of_;
+  std::vector<NodeRank> node_ranks_;
   std::vector<std::vector<int>> ranks_;
 };
 

@@ -15,13 +15,13 @@ namespace {
 
 constexpr int kTag = 1;
 
-/// The place of a member's block in a buffer of all blocks.
-struct Place {
+/// Where a member's block lies in a buffer of all blocks.
+struct BlockRange {
   std::size_t offset;
   std::size_t bytes;
 };
 
-Place place_of(const CollectiveCall& call, int rank) {
+BlockRange range_of(const CollectiveCall& call, int rank) {
   const node::Block block = node::block_of(call, rank);
   return {block.begin * size_of(call.dtype), block.elements * size_of(call.dtype)};
 }
@@ -44,7 +44,7 @@ std::vector<int> nodes_before(const Topology& topology) {
 
 /// Whether the node's engine can see the blocks of its members as one after the other.
 bool has_node_part(const Site& site) {
-  return !site.alone_on_node() && site.topology.neighbours_are_consecutive();
+  return !site.alone_on_node() && site.topology.local_ranks_are_consecutive();
 }
 
 /// Members that exchange blocks with this one through the transport, other nodes' first.
@@ -54,7 +54,7 @@ std::vector<int> remote_members(const Site& site, const std::vector<int>& nodes)
     for (const int member : site.topology.members_of(node)) members.push_back(member);
   }
   if (has_node_part(site)) return members;
-  for (const int member : site.topology.neighbours()) {
+  for (const int member : site.topology.local_members()) {
     if (member != site.topology.rank()) members.push_back(member);
   }
   return members;
@@ -87,7 +87,7 @@ Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
     const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
     const std::size_t segment = opens ? opened : closed;
     const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
-    const std::size_t own = counts[static_cast<std::size_t>(site.endpoint.place().rank)];
+    const std::size_t own = counts[static_cast<std::size_t>(site.endpoint.position().rank)];
     std::byte* const data = call.output + segments.begin(segment) * size;
     std::byte* const share = data + own_share(site, counts) * size;
     if (opens) {
@@ -124,7 +124,7 @@ Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
 Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
   const Topology& topology = site.topology;
   const int rank = topology.rank();
-  const Place own = place_of(call, rank);
+  const BlockRange own = range_of(call, rank);
   copy_block(call.input, call.output + own.offset, own.bytes);
 
   Crew crew;
@@ -136,9 +136,9 @@ Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
   for (const int node : nodes_before(topology)) {
     for (const int member : topology.members_of(node)) {
       if (topology.agent_of(member, topology.own_node()) != rank) continue;
-      const Place place = place_of(call, member);
+      const BlockRange range = range_of(call, member);
       arrivals[member] =
-          crew.add(stream_from(site.wire, member, kTag, call.output + place.offset, place.bytes));
+          crew.add(stream_from(site.wire, member, kTag, call.output + range.offset, range.bytes));
     }
   }
 
@@ -152,7 +152,7 @@ Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
       }
       const node::Block block = node::block_of(call, member);
       const int agent = topology.agent_of(member, topology.own_node());
-      std::byte* const data = call.output + place_of(call, member).offset;
+      std::byte* const data = call.output + range_of(call, member).offset;
       Steps spreading =
           beside(crew, spread_on_node(site, call.dtype, data, block.elements, site.local_rank_of(agent)));
       co_await finished(spreading);
@@ -168,19 +168,19 @@ Steps two_level_gather(Site& site, const CollectiveCall& call) {
   const int rank = topology.rank();
   Crew crew;
   if (rank == call.root) {
-    const Place own = place_of(call, rank);
+    const BlockRange own = range_of(call, rank);
     copy_block(call.input, call.output + own.offset, own.bytes);
     for (const int member : remote_members(site, nodes_before(topology))) {
-      const Place place = place_of(call, member);
+      const BlockRange range = range_of(call, member);
       static_cast<void>(
-          crew.add(stream_from(site.wire, member, kTag, call.output + place.offset, place.bytes)));
+          crew.add(stream_from(site.wire, member, kTag, call.output + range.offset, range.bytes)));
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
   if (near_root && has_node_part(site)) {
     CollectiveCall part = call;
     part.root = site.local_rank_of(call.root);
-    if (part.output != nullptr) part.output += place_of(call, topology.neighbours().front()).offset;
+    if (part.output != nullptr) part.output += range_of(call, topology.local_members().front()).offset;
     Steps gathering = beside(crew, on_node(site, part));
     co_await finished(gathering);
   } else if (rank != call.root) {
@@ -197,18 +197,18 @@ Steps two_level_scatter(Site& site, const CollectiveCall& call) {
   const int rank = topology.rank();
   Crew crew;
   if (rank == call.root) {
-    const Place own = place_of(call, rank);
+    const BlockRange own = range_of(call, rank);
     copy_block(call.input + own.offset, call.output, own.bytes);
     for (const int member : remote_members(site, nodes_behind(topology))) {
-      const Place place = place_of(call, member);
-      static_cast<void>(crew.add(stream_to(site.wire, member, kTag, call.input + place.offset, place.bytes)));
+      const BlockRange range = range_of(call, member);
+      static_cast<void>(crew.add(stream_to(site.wire, member, kTag, call.input + range.offset, range.bytes)));
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
   if (near_root && has_node_part(site)) {
     CollectiveCall part = call;
     part.root = site.local_rank_of(call.root);
-    if (part.input != nullptr) part.input += place_of(call, topology.neighbours().front()).offset;
+    if (part.input != nullptr) part.input += range_of(call, topology.local_members().front()).offset;
     Steps scattering = beside(crew, on_node(site, part));
     co_await finished(scattering);
   } else if (rank != call.root) {
@@ -224,23 +224,23 @@ Steps two_level_all_to_all(Site& site, const CollectiveCall& call) {
   const Topology& topology = site.topology;
   Crew crew;
   for (const int member : remote_members(site, nodes_before(topology))) {
-    const Place place = place_of(call, member);
+    const BlockRange range = range_of(call, member);
     static_cast<void>(
-        crew.add(stream_from(site.wire, member, kTag, call.output + place.offset, place.bytes)));
+        crew.add(stream_from(site.wire, member, kTag, call.output + range.offset, range.bytes)));
   }
   for (const int member : remote_members(site, nodes_behind(topology))) {
-    const Place place = place_of(call, member);
-    static_cast<void>(crew.add(stream_to(site.wire, member, kTag, call.input + place.offset, place.bytes)));
+    const BlockRange range = range_of(call, member);
+    static_cast<void>(crew.add(stream_to(site.wire, member, kTag, call.input + range.offset, range.bytes)));
   }
   if (has_node_part(site)) {
     CollectiveCall part = call;
-    const std::size_t first = place_of(call, topology.neighbours().front()).offset;
+    const std::size_t first = range_of(call, topology.local_members().front()).offset;
     part.input += first;
     part.output += first;
     Steps exchange = beside(crew, on_node(site, part));
     co_await finished(exchange);
   } else {
-    const Place own = place_of(call, topology.rank());
+    const BlockRange own = range_of(call, topology.rank());
     copy_block(call.input + own.offset, call.output + own.offset, own.bytes);
   }
   Steps rest = all_done(crew);

@@ -32,7 +32,7 @@ Steps bring_to_lanes(Site& site, const CollectiveCall& call, std::size_t begin,
   part.op = lane_arithmetic(call).op;
   part.input = call.input + begin * size_of(call.dtype);
   part.output = output;
-  part.elements = counts[static_cast<std::size_t>(site.endpoint.place().rank)];
+  part.elements = counts[static_cast<std::size_t>(site.endpoint.position().rank)];
   return on_node(site, part, std::move(counts));
 }
 
@@ -129,7 +129,7 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t in_flight = kPartsInFlight / parts;
   Crew crew;
   const std::size_t contributed_bytes =
-      static_cast<std::size_t>(site.neighbours()) * largest_share(site, segments) * size;
+      static_cast<std::size_t>(site.local_size()) * largest_share(site, segments) * size;
   std::vector<Wire::Room> rooms(in_flight);  // for the contributions of the node
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
@@ -138,7 +138,7 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
     const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
     const std::size_t begin = segments.begin(segment);
     const std::size_t share = begin + own_share(site, counts);
-    const std::size_t elements = counts[static_cast<std::size_t>(site.endpoint.place().rank)];
+    const std::size_t elements = counts[static_cast<std::size_t>(site.endpoint.position().rank)];
     std::byte* const output = call.output + share * size;
     if (opens) {
       const std::byte* input = call.input + share * size;
@@ -185,7 +185,7 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
   const std::size_t share_bytes = largest_share(site, segments) * size;
   // Contributions of the node lie behind the place of the result.
   const std::size_t room_bytes =
-      share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + site.neighbours() : 1);
+      share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + site.local_size() : 1);
   Crew crew;
   std::vector<Wire::Room> rooms(kPartsInFlight);
   std::size_t opened = 0;
@@ -193,7 +193,7 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
     const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
     const std::size_t segment = opens ? opened : closed;
     const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
-    const std::size_t elements = counts[static_cast<std::size_t>(site.endpoint.place().rank)];
+    const std::size_t elements = counts[static_cast<std::size_t>(site.endpoint.position().rank)];
     const std::size_t begin = segments.begin(segment);
     Wire::Room& room = rooms[segment % kPartsInFlight];
     if (opens) {

@@ -89,7 +89,7 @@ class Segment {
     for (int rank = 0; rank < site_.topology.members(); ++rank) {
       const Wire::Room& room = brought_[static_cast<std::size_t>(site_.topology.node_of(rank))];
       contributions.push_back(room.data() +
-                              static_cast<std::size_t>(site_.topology.number_of(rank)) * bytes_);
+                              static_cast<std::size_t>(site_.topology.local_rank_of(rank)) * bytes_);
     }
     return contributions;
   }

@@ -33,8 +33,8 @@ bool goes_in_pieces(const Endpoint& endpoint, const CollectiveCall& call, const 
 
 Steps exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan, const WayChoice choice) {
   endpoint.open(plan);
-  const BufferAddresses own = addresses_of(call, endpoint.place());
-  std::memcpy(endpoint.payload_of(endpoint.place().rank) + sizeof(CallDetails), &own, sizeof own);
+  const BufferAddresses own = addresses_of(call, endpoint.position());
+  std::memcpy(endpoint.payload_of(endpoint.position().rank) + sizeof(CallDetails), &own, sizeof own);
   endpoint.announce();
   Steps exchange;
   if (goes_in_pieces(endpoint, call, own, choice, plan.bytes)) {
@@ -122,7 +122,7 @@ Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCa
                         .elements = plan.elements,
                         .bytes = plan.bytes,
                         .uneven = !call.counts.empty(),
-                        .members = endpoint.place().size,
+                        .members = endpoint.position().size,
                         .nodes = 1};
   return selection.choose(shape, kNodeConstants, built_in_seconds);
 }

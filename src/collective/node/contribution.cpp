@@ -23,18 +23,18 @@ std::size_t within(const Range& range, std::size_t elements) {
   return std::min(range.elements, elements - std::min(range.begin, elements));
 }
 
-void reduce_cells(const CollectiveCall& call, ReductionKernel kernel, const Place& place, const Range& range,
-                  std::size_t cell_offset, const std::byte* own_input, std::span<const std::byte*> cells,
-                  bool take_over) {
+void reduce_cells(const CollectiveCall& call, ReductionKernel kernel, const Position& position,
+                  const Range& range, std::size_t cell_offset, const std::byte* own_input,
+                  std::span<const std::byte*> cells, bool take_over) {
   if (range.elements == 0) return;
   for (const std::byte*& cell : cells) cell += cell_offset;
-  cells[static_cast<std::size_t>(place.rank)] = own_input;
+  cells[static_cast<std::size_t>(position.rank)] = own_input;
   std::byte* const output = call.output + range.begin * size_of(call.dtype);
   ReductionHints hints;
   // Below, taking the lines over costs more than the next call gains.
   constexpr std::size_t kTakeOverBytes = 4096;
-  if (take_over && place.size == 2 && range.elements * size_of(call.dtype) >= kTakeOverBytes)
-    hints.take_over = 1 - place.rank;
+  if (take_over && position.size == 2 && range.elements * size_of(call.dtype) >= kTakeOverBytes)
+    hints.take_over = 1 - position.rank;
   kernel(cells, {&output, 1}, range.elements, hints);
 }
 
@@ -66,15 +66,15 @@ Block block_of(const CollectiveCall& call, int member) noexcept {
   return {begin, call.counts[index]};
 }
 
-void contribute(const CollectiveCall& call, const Place& place, const Range& range, std::byte* cell) {
+void contribute(const CollectiveCall& call, const Position& position, const Range& range, std::byte* cell) {
   if (call.kind == CollectiveKind::kAllReduce) {  // the most frequent kind, first
     const std::size_t size = size_of(call.dtype);
     return copy(cell, call.input + range.begin * size, range.elements * size);
   }
   const bool root_alone = call.kind == CollectiveKind::kBroadcast || call.kind == CollectiveKind::kScatter;
-  if (root_alone && place.rank != call.root) return;
+  if (root_alone && position.rank != call.root) return;
   const std::size_t size = size_of(call.dtype);
-  const std::size_t blocks = blocks_brought(call.kind, place.size);
+  const std::size_t blocks = blocks_brought(call.kind, position.size);
   if (blocks == 1) {
     copy(cell, call.input + range.begin * size, within(range, call.elements) * size);
     return;
@@ -86,30 +86,31 @@ void contribute(const CollectiveCall& call, const Place& place, const Range& ran
   }
 }
 
-void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& place, const Range& range,
+void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
              std::span<const std::byte*> cells, bool take_over) {
   const std::size_t size = size_of(call.dtype);
   if (call.kind == CollectiveKind::kAllReduce) {  // the most frequent kind, first
-    return reduce_cells(call, kernel, place, range, 0, call.input + range.begin * size, cells, take_over);
+    return reduce_cells(call, kernel, position, range, 0, call.input + range.begin * size, cells, take_over);
   }
-  const auto rank = static_cast<std::size_t>(place.rank);
+  const auto rank = static_cast<std::size_t>(position.rank);
   const auto root = static_cast<std::size_t>(call.root);
   const std::size_t own_block = rank * range.elements * size;  // within a cell of one block per member
   std::byte* const output = call.output + range.begin * size;
   switch (call.kind) {
     case CollectiveKind::kReduce:
       if (rank != root) return;
-      return reduce_cells(call, kernel, place, range, 0, call.input + range.begin * size, cells, take_over);
+      return reduce_cells(call, kernel, position, range, 0, call.input + range.begin * size, cells,
+                          take_over);
     case CollectiveKind::kReduceScatter: {
-      const Block block = block_of(call, place.rank);
-      return reduce_cells(call, kernel, place, {range.begin, within(range, block.elements)}, own_block,
+      const Block block = block_of(call, position.rank);
+      return reduce_cells(call, kernel, position, {range.begin, within(range, block.elements)}, own_block,
                           call.input + (block.begin + range.begin) * size, cells, take_over);
     }
     case CollectiveKind::kBroadcast:
       if (rank != root) copy(output, cells[root], range.elements * size);
       return;
     case CollectiveKind::kScatter: {
-      const Block block = block_of(call, place.rank);
+      const Block block = block_of(call, position.rank);
       copy(output, rank == root ? call.input + (block.begin + range.begin) * size : cells[root] + own_block,
            within(range, block.elements) * size);
       return;
@@ -127,7 +128,7 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& pl
       return;
     case CollectiveKind::kAllToAll:
       for (std::size_t member = 0; member < cells.size(); ++member) {
-        const Block block = block_of(call, place.rank);
+        const Block block = block_of(call, position.rank);
         const std::byte* from =
             member == rank ? call.input + (block.begin + range.begin) * size : cells[member] + own_block;
         copy(output + member * block.elements * size, from, within(range, block.elements) * size);

@@ -13,7 +13,7 @@
 
 namespace cohort::node {
 
-struct Place {
+struct Position {
   int rank = 0;
   int size = 1;
 };
@@ -45,12 +45,12 @@ struct Block {
 [[nodiscard]] Block block_of(const CollectiveCall& call, int member) noexcept;
 
 /// Writes this member's part of `range` to `cell`, if the kind wants one of this member.
-void contribute(const CollectiveCall& call, const Place& place, const Range& range, std::byte* cell);
+void contribute(const CollectiveCall& call, const Position& position, const Range& range, std::byte* cell);
 
 /// Makes this member's part of the result from all members' cells, by rank. The cell of this member
 /// itself is not read; the list is used up. `kernel` is for the kinds that reduce; `take_over` says that
 /// this member writes to the other one's cell next.
-void collect(const CollectiveCall& call, ReductionKernel kernel, const Place& place, const Range& range,
+void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
              std::span<const std::byte*> cells, bool take_over);
 
 }  // namespace cohort::node

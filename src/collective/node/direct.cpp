@@ -102,12 +102,12 @@ class DirectExchange {
       : endpoint_(endpoint),
         call_(call),
         kernel_(kernel),
-        place_(endpoint.place()),
+        position_(endpoint.position()),
         in_place_(in_place),
         buffers_(endpoint.lists()) {
-    buffers_.reserve(static_cast<std::size_t>(place_.size));
+    buffers_.reserve(static_cast<std::size_t>(position_.size));
     bool all_addressed = true;
-    for (int member = 0; member < place_.size; ++member) {
+    for (int member = 0; member < position_.size; ++member) {
       const BufferAddresses addresses = addresses_in(endpoint, member);
       buffers_.push_back({{endpoint, member, addresses.input, addresses.input_in_heap},
                           {endpoint, member, addresses.output, addresses.output_in_heap}});
@@ -124,9 +124,9 @@ class DirectExchange {
     const std::size_t bytes = call_.elements * size_of(call_.dtype);
     switch (call_.kind) {
       case CollectiveKind::kAllReduce:
-      case CollectiveKind::kReduce: return share_of(place_.rank, place_.size, bytes);
+      case CollectiveKind::kReduce: return share_of(position_.rank, position_.size, bytes);
       case CollectiveKind::kBroadcast:
-        return shares_broadcast() ? share_of(place_.rank, 2, bytes) : Share{0, bytes};
+        return shares_broadcast() ? share_of(position_.rank, 2, bytes) : Share{0, bytes};
       case CollectiveKind::kAllToAll: return {0, block_elements(call_) * size_of(call_.dtype)};
       default: return {0, own_block().bytes};
     }
@@ -137,25 +137,27 @@ class DirectExchange {
     const Share own = own_block();
     switch (call_.kind) {
       // This member's output first: its lines are the ones that go to the nearest cache.
-      case CollectiveKind::kAllReduce: return reduce(part, 0, {place_.rank, place_.size});
+      case CollectiveKind::kAllReduce: return reduce(part, 0, {position_.rank, position_.size});
       case CollectiveKind::kReduce: return reduce(part, 0, {call_.root, 1});
-      case CollectiveKind::kReduceScatter: return reduce(part, own.begin, {place_.rank, 1});
+      case CollectiveKind::kReduceScatter: return reduce(part, own.begin, {position_.rank, 1});
       case CollectiveKind::kBroadcast: return broadcast(part);
       case CollectiveKind::kSplit:
       case CollectiveKind::kAllGather:
         return for_each_other([&](int to) {
-          copy(input(place_.rank), part.begin, output(to), own.begin + part.begin, part.bytes);
+          copy(input(position_.rank), part.begin, output(to), own.begin + part.begin, part.bytes);
         });
       case CollectiveKind::kGather:
-        return copy(input(place_.rank), part.begin, output(call_.root), own.begin + part.begin, part.bytes);
+        return copy(input(position_.rank), part.begin, output(call_.root), own.begin + part.begin,
+                    part.bytes);
       case CollectiveKind::kScatter:
-        return copy(input(call_.root), own.begin + part.begin, output(place_.rank), part.begin, part.bytes);
+        return copy(input(call_.root), own.begin + part.begin, output(position_.rank), part.begin,
+                    part.bytes);
       case CollectiveKind::kAllToAll:
         return for_each_other([&](int to) {
           const Share theirs = bytes_of(block_of(call_, to));
           const std::size_t begin = std::min(part.begin, theirs.bytes);
-          copy(input(place_.rank), theirs.begin + begin, output(to),
-               static_cast<std::size_t>(place_.rank) * theirs.bytes + begin,
+          copy(input(position_.rank), theirs.begin + begin, output(to),
+               static_cast<std::size_t>(position_.rank) * theirs.bytes + begin,
                std::min(part.bytes, theirs.bytes - begin));
         });
       case CollectiveKind::kBarrier:
@@ -193,14 +195,14 @@ class DirectExchange {
     const std::size_t end = share.begin + share.bytes;
     for (std::size_t begin = share.begin; begin < end; begin += block_bytes_) {
       const std::size_t bytes = std::min(block_bytes_, end - begin);
-      for (int member = 0; member < place_.size; ++member)
+      for (int member = 0; member < position_.size; ++member)
         sources[static_cast<std::size_t>(member)] = input(member).see(offset + begin, bytes, room(member));
       // What cannot be written directly is written once, here, and copied from here.
       std::size_t addressed = 0;
       for_each(targets, [&](const RemoteBuffer& target) {
         if (target.addressed()) results[addressed++] = target.target(begin, nullptr);
       });
-      if (addressed == 0) results[addressed++] = room(place_.size);
+      if (addressed == 0) results[addressed++] = room(position_.size);
       kernel_(sources, results.first(addressed), bytes / size_of(call_.dtype), hints_);
       for_each(targets, [&](const RemoteBuffer& target) {
         if (!target.addressed()) target.put(begin, results.front(), bytes);
@@ -210,7 +212,8 @@ class DirectExchange {
 
   template <class Function>
   void for_each(const Targets& targets, Function function) const {
-    for (int step = 0; step < targets.count; ++step) function(output((targets.first + step) % place_.size));
+    for (int step = 0; step < targets.count; ++step)
+      function(output((targets.first + step) % position_.size));
   }
 
   /// In place, the hardware's own guesses are best at every size, unless converting the elements keeps
@@ -218,7 +221,7 @@ class DirectExchange {
   [[nodiscard]] ReductionHints hints_for(const Share& share) const noexcept {
     ReductionHints hints;
     if (in_place_ && !is_half(call_.dtype)) return hints;
-    const std::size_t whole = share.bytes * static_cast<std::size_t>(place_.size);
+    const std::size_t whole = share.bytes * static_cast<std::size_t>(position_.size);
     if (whole <= kLargestPrefetch) hints.prefetch_outputs_bytes = kPrefetchAhead;
     hints.stream = !in_place_ && whole >= kSmallestStream;
     hints.stream_others = !in_place_ && whole >= kSmallestStreamOthers;
@@ -229,24 +232,24 @@ class DirectExchange {
   /// around the same one.
   template <class Function>
   void for_each_other(Function function) const {
-    for (int step = 0; step < place_.size; ++step) function((place_.rank + step) % place_.size);
+    for (int step = 0; step < position_.size; ++step) function((position_.rank + step) % position_.size);
   }
 
   [[nodiscard]] Share own_block() const {
-    const Block block = block_of(call_, place_.rank);
+    const Block block = block_of(call_, position_.rank);
     return {block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
   }
 
   /// Both of two members copy a half.
   [[nodiscard]] bool shares_broadcast() const {
-    return place_.size == 2 && call_.elements * size_of(call_.dtype) >= kSmallestSharedBroadcast;
+    return position_.size == 2 && call_.elements * size_of(call_.dtype) >= kSmallestSharedBroadcast;
   }
 
   void broadcast(const Share& part) const {
-    const bool is_root = place_.rank == call_.root;
-    if (place_.size != 2) {
+    const bool is_root = position_.rank == call_.root;
+    if (position_.size != 2) {
       // Those who want the data are enough to saturate its source.
-      if (!is_root) copy(input(call_.root), part.begin, output(place_.rank), part.begin, part.bytes);
+      if (!is_root) copy(input(call_.root), part.begin, output(position_.rank), part.begin, part.bytes);
     } else if (shares_broadcast()) {
       // Past the caches: what was there is of no use any more.
       copy(input(call_.root), part.begin, output(1 - call_.root), part.begin, part.bytes, CopyHint::kStream);
@@ -272,7 +275,7 @@ class DirectExchange {
   Endpoint& endpoint_;
   const CollectiveCall& call_;
   ReductionKernel kernel_;
-  const Place& place_;
+  const Position& position_;
   bool in_place_;
   std::pmr::vector<Buffers> buffers_;
   ReductionHints hints_;
@@ -282,7 +285,7 @@ class DirectExchange {
 
 }  // namespace
 
-BufferAddresses addresses_of(const CollectiveCall& call, const Place& place) noexcept {
+BufferAddresses addresses_of(const CollectiveCall& call, const Position& position) noexcept {
   BufferAddresses addresses;
   const NodeHeap* heap = NodeHeap::of_this_process();
   const auto locate = [heap](const std::byte* data, std::size_t bytes, std::uint64_t& address,
@@ -291,15 +294,17 @@ BufferAddresses addresses_of(const CollectiveCall& call, const Place& place) noe
     address = offset.value_or(reinterpret_cast<std::uintptr_t>(data));
     in_heap = offset.has_value();
   };
-  locate(call.input, input_bytes(call, place.rank, place.size), addresses.input, addresses.input_in_heap);
-  locate(call.output, output_bytes(call, place.rank, place.size), addresses.output, addresses.output_in_heap);
+  locate(call.input, input_bytes(call, position.rank, position.size), addresses.input,
+         addresses.input_in_heap);
+  locate(call.output, output_bytes(call, position.rank, position.size), addresses.output,
+         addresses.output_in_heap);
   return addresses;
 }
 
 Reach reach_of_buffers(const Endpoint& endpoint) noexcept {
   const NodeMemory& memory = endpoint.group().memory();
   bool addressed = true;
-  for (int member = 0; member < endpoint.place().size; ++member) {
+  for (int member = 0; member < endpoint.position().size; ++member) {
     const BufferAddresses addresses = addresses_in(endpoint, member);
     addressed &= addresses.input_in_heap || addresses.input == 0;
     addressed &= addresses.output_in_heap || addresses.output == 0;
@@ -309,7 +314,7 @@ Reach reach_of_buffers(const Endpoint& endpoint) noexcept {
 }
 
 bool all_in_place(const Endpoint& endpoint) noexcept {
-  for (int member = 0; member < endpoint.place().size; ++member) {
+  for (int member = 0; member < endpoint.position().size; ++member) {
     const BufferAddresses addresses = addresses_in(endpoint, member);
     if (addresses.input != addresses.output) return false;
   }

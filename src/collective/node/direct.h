@@ -17,7 +17,7 @@
 namespace cohort::node {
 
 /// What this member tells the others about its buffers.
-[[nodiscard]] BufferAddresses addresses_of(const CollectiveCall& call, const Place& place) noexcept;
+[[nodiscard]] BufferAddresses addresses_of(const CollectiveCall& call, const Position& position) noexcept;
 
 /// How the members' buffers can be reached, judged from what all have told, so that all judge alike.
 enum class Reach {

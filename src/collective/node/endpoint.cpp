@@ -59,7 +59,7 @@ std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details
 
 Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority priority)
     : group_(std::move(group)),
-      place_{local_rank, group_->size()},
+      position_{local_rank, group_->size()},
       priority_(priority),
       priority_blocks_(group_->priority_blocks(priority).data()),
       own_(*priority_blocks_[local_rank]),
@@ -73,7 +73,7 @@ void Endpoint::make_plan(const CollectiveCall& call) {
                  ? PlanKey{call.elements, call.layout, call.root, call.kind, call.dtype, call.op}
                  : PlanKey{};
   const CallDetails details = details_of(call);
-  const std::size_t bytes = contributed_bytes(call, place_.size);
+  const std::size_t bytes = contributed_bytes(call, position_.size);
   // That urgent calls are at the same place among all calls is part of the agreement.
   const bool says_details = !is_exact(details) || priority_ == Priority::kUrgent;
   plan_ = {fingerprint(call, details),
@@ -94,8 +94,8 @@ bool Endpoint::announced(int member) const noexcept {
 
 bool Endpoint::details_differ() const noexcept {
   // Equal words that are not exact, or too long for the line: so all of the payloads begin with details.
-  for (int member = 0; member < place_.size; ++member) {
-    if (std::memcmp(payload_of(member), payload_of(place_.rank), sizeof(CallDetails)) != 0) return true;
+  for (int member = 0; member < position_.size; ++member) {
+    if (std::memcmp(payload_of(member), payload_of(position_.rank), sizeof(CallDetails)) != 0) return true;
   }
   return false;
 }
@@ -103,12 +103,12 @@ bool Endpoint::details_differ() const noexcept {
 // Announcements are waited for one member after the other; a difference is one whoever is still missing.
 void Endpoint::notice_difference() noexcept {
   if (awaited_ != Awaited::kAnnouncements) return;
-  for (int member = next_to_check_; member < place_.size; ++member) {
+  for (int member = next_to_check_; member < position_.size; ++member) {
     const std::uint64_t word = peer(member).lines[line_of(sequence_)].word.load(std::memory_order_acquire);
     if (word >> 32 == word_ >> 32 && word != word_) next_to_check_ = member;
     if (other_priority(member).described_number.load(std::memory_order_acquire) == number_ + 1) {
       disagreement_ = true;
-      next_to_check_ = place_.size;
+      next_to_check_ = position_.size;
     }
   }
 }
@@ -131,12 +131,12 @@ Steps Endpoint::collect_signatures(const CollectiveCall& call, Signatures& signa
   own_.explained_number.store(number_ + 1, std::memory_order_release);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
   co_await until([&] {
-    for (int member = 0; member < place_.size; ++member) {
+    for (int member = 0; member < position_.size; ++member) {
       if (find_description(member) == nullptr) return deadline.expired() || group_->failed();
     }
     return true;
   });
-  for (int member = 0; member < place_.size; ++member) {
+  for (int member = 0; member < position_.size; ++member) {
     const PriorityBlock* const description = find_description(member);
     if (description == nullptr) continue;
     signatures.calls.push_back(description->signature);
@@ -159,7 +159,7 @@ Steps Endpoint::explain_disagreement(const CollectiveCall& call) {
 
 bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   await(Awaited::kPieces, pieces);
-  for (; next_to_check_ < place_.size; ++next_to_check_) {
+  for (; next_to_check_ < position_.size; ++next_to_check_) {
     if (peer(next_to_check_).pieces.load(std::memory_order_acquire) < pieces) return false;
   }
   return true;
@@ -167,14 +167,14 @@ bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
 
 bool Endpoint::all_have_shares() noexcept {
   await(Awaited::kShares, shares_);
-  for (; next_to_check_ < place_.size; ++next_to_check_) {
+  for (; next_to_check_ < position_.size; ++next_to_check_) {
     if (peer(next_to_check_).shares.load(std::memory_order_acquire) < shares_) return false;
   }
   return true;
 }
 
 std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
-  const CellLocation location = cell_of(member, piece, place_.size);
+  const CellLocation location = cell_of(member, piece, position_.size);
   return peer(location.owner).cells[location.index].data();
 }
 
@@ -199,7 +199,7 @@ void Endpoint::describe_call(const CollectiveCall& call) {
 
 std::vector<int> Endpoint::missing_members() const {
   std::vector<int> missing;
-  for (int member = 0; member < place_.size; ++member) {
+  for (int member = 0; member < position_.size; ++member) {
     const PriorityBlock& block = peer(member);
     const bool arrived = awaited_ == Awaited::kAnnouncements ? announced(member)
                          : awaited_ == Awaited::kPieces
@@ -253,7 +253,7 @@ Error Endpoint::cause_of(const CollectiveCall& call, const Error& error) const {
 
 void Endpoint::require_nobody_left(const CollectiveCall& call) {
   std::vector<int> left;
-  for (int member = 0; member < place_.size; ++member) {
+  for (int member = 0; member < position_.size; ++member) {
     if (group_->control_block(member).left.load(std::memory_order_acquire)) left.push_back(member);
   }
   if (left.empty()) return;

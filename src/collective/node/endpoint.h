@@ -48,7 +48,7 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
 
   [[nodiscard]] NodeGroup& group() const noexcept { return *group_; }
-  [[nodiscard]] const Place& place() const noexcept { return place_; }
+  [[nodiscard]] const Position& position() const noexcept { return position_; }
   [[nodiscard]] PriorityBlock& peer(int member) const noexcept { return *priority_blocks_[member]; }
 
   /// Set once, by a member of a communicator over several nodes.
@@ -112,7 +112,7 @@ class Endpoint {
   [[nodiscard]] bool all_announced() noexcept {
     await(Awaited::kAnnouncements, sequence_);
     const std::size_t turn = line_of(sequence_);
-    for (; next_to_check_ < place_.size; ++next_to_check_) {
+    for (; next_to_check_ < position_.size; ++next_to_check_) {
       const std::uint64_t word = peer(next_to_check_).lines[turn].word.load(std::memory_order_acquire);
       if (word == word_) continue;
       if (word >> 32 != word_ >> 32) return false;
@@ -157,7 +157,7 @@ class Endpoint {
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
-    const CellLocation location = slot_of(member, number, place_.size);
+    const CellLocation location = slot_of(member, number, position_.size);
     return peer(location.owner).slots[location.index].data();
   }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
@@ -174,7 +174,7 @@ class Endpoint {
 
   template <class Condition>
   void wait_for(const CollectiveCall& call, Condition condition) {
-    if (place_.size == 1 && condition()) return;
+    if (position_.size == 1 && condition()) return;
     // Most waits end within these polls, and need neither the clock nor a plan.
     constexpr int kPollsAtOnce = 256;
     for (int poll = group_->crowded() ? kPollsAtOnce : 0; poll < kPollsAtOnce; ++poll) {
@@ -189,7 +189,7 @@ class Endpoint {
         continue;
       }
       // The first that has not done what is awaited; if it is something else, this is a nap as any other.
-      const Bell::Sleeper sleeper(peer(std::min(next_to_check_, place_.size - 1)).bell);
+      const Bell::Sleeper sleeper(peer(std::min(next_to_check_, position_.size - 1)).bell);
       if (condition()) return;
       sleeper.sleep(waiting.nap());
     } while (!condition());
@@ -236,7 +236,7 @@ class Endpoint {
   [[noreturn]] void fail_again();
   void say_details(CallDetails details) const noexcept {
     details.number = number_;
-    std::memcpy(payload_of(place_.rank), &details, sizeof details);
+    std::memcpy(payload_of(position_.rank), &details, sizeof details);
   }
   [[nodiscard]] bool announced(int member) const noexcept;
   [[nodiscard]] const PriorityBlock* find_description(int member) const noexcept;
@@ -253,7 +253,7 @@ class Endpoint {
   }
 
   std::shared_ptr<NodeGroup> group_;
-  Place place_;
+  Position position_;
   Priority priority_;
   PriorityBlock* const* priority_blocks_;  ///< the group's for this priority, by local rank
   PriorityBlock& own_;

@@ -103,7 +103,7 @@ Member::~Member() {
   std::ranges::move(peers_.take_rooms(), std::back_inserter(held));
   // Transfers may still be on their way.
   if (outside_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(outside_));
-  group().leave(place().rank, std::move(held));
+  group().leave(position().rank, std::move(held));
 }
 
 void Member::set_outside(std::shared_ptr<Outside> outside) {

@@ -41,7 +41,7 @@ class Member : public std::enable_shared_from_this<Member> {
   [[nodiscard]] bool reaches_other_nodes() const noexcept { return outside_ != nullptr; }
 
   [[nodiscard]] NodeGroup& group() const noexcept { return endpoints_.front().group(); }
-  [[nodiscard]] int rank() const noexcept { return group().rank_of(place().rank); }
+  [[nodiscard]] int rank() const noexcept { return group().rank_of(position().rank); }
   [[nodiscard]] std::string_view last_algorithm() const noexcept { return latest_->algorithm; }
   [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(latest_->reason); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const;
@@ -78,7 +78,7 @@ class Member : public std::enable_shared_from_this<Member> {
 
   using Collectives = std::deque<std::shared_ptr<Operation>>;
 
-  [[nodiscard]] const Place& place() const noexcept { return endpoints_.front().place(); }
+  [[nodiscard]] const Position& position() const noexcept { return endpoints_.front().position(); }
   void wait(const Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_dropped();
   bool advance();

@@ -98,7 +98,7 @@ Steps Mailbox::send(const CollectiveCall& call) {
 }
 
 bool Mailbox::is_for(const Parcel& parcel, const CollectiveCall& receive) const noexcept {
-  return parcel.to.load(std::memory_order_relaxed) == endpoint_.place().rank &&
+  return parcel.to.load(std::memory_order_relaxed) == endpoint_.position().rank &&
          parcel.tag.load(std::memory_order_relaxed) == receive.tag;
 }
 
@@ -144,8 +144,8 @@ Steps Mailbox::receive(const CollectiveCall& call) {
       ErrorOrigin{"receive", call.root, endpoint_.group().host_of(call.root)},
       fmt::format(
           "receive: {} sent {} with tag {}, but member {} receives {}[{}]: dtype and elements must agree",
-          endpoint_.group().who(call.root), sent, call.tag, endpoint_.group().rank_of(endpoint_.place().rank),
-          to_string(call.dtype), call.elements));
+          endpoint_.group().who(call.root), sent, call.tag,
+          endpoint_.group().rank_of(endpoint_.position().rank), to_string(call.dtype), call.elements));
 }
 
 void Mailbox::fetch(const CollectiveCall& call, const Parcel& parcel) const {

@@ -32,7 +32,7 @@ class Mailbox {
 
  private:
   [[nodiscard]] ControlBlock& own() const noexcept {
-    return endpoint_.group().control_block(endpoint_.place().rank);
+    return endpoint_.group().control_block(endpoint_.position().rank);
   }
   [[nodiscard]] int local_rank_of(const CollectiveCall& call) const;
 

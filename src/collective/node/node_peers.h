@@ -14,8 +14,8 @@ class NodePeers final : public Peers {
  public:
   NodePeers(Endpoint& endpoint, Mailbox& mailbox) : endpoint_(endpoint), mailbox_(mailbox) {}
 
-  [[nodiscard]] int rank() const noexcept override { return endpoint_.place().rank; }
-  [[nodiscard]] int size() const noexcept override { return endpoint_.place().size; }
+  [[nodiscard]] int rank() const noexcept override { return endpoint_.position().rank; }
+  [[nodiscard]] int size() const noexcept override { return endpoint_.position().size; }
   [[nodiscard]] int node_of(int /*member*/) const noexcept override { return 0; }
   [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
   [[nodiscard]] Steps receive(int from, std::span<std::byte> room, int tag) override;

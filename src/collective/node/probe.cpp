@@ -136,8 +136,9 @@ class Probe {
   /// Whether `challenger` is clearly faster at this size than what the table has.
   Steps compare(const Crossover& crossover, std::size_t bytes, Way incumbent, Way challenger, bool& wins) {
     const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
-    const std::size_t blocks =
-        crossover.kind == CollectiveKind::kAllGather ? static_cast<std::size_t>(endpoint_.place().size) : 1;
+    const std::size_t blocks = crossover.kind == CollectiveKind::kAllGather
+                                   ? static_cast<std::size_t>(endpoint_.position().size)
+                                   : 1;
     std::byte* const input = make_buffer(elements * sizeof(float), crossover.in_heap);
     CollectiveCall call;
     call.kind = crossover.kind;
@@ -187,7 +188,8 @@ class Probe {
   Steps take_step(const CollectiveCall& call, std::byte* input, Way way, std::size_t blocks, int round,
                   Seconds& seconds) {
     const std::size_t bytes = call.elements * size_of(call.dtype);
-    const bool brings_data = call.kind != CollectiveKind::kBroadcast || endpoint_.place().rank == call.root;
+    const bool brings_data =
+        call.kind != CollectiveKind::kBroadcast || endpoint_.position().rank == call.root;
     const Clock::time_point start = Clock::now();
     if (brings_data) std::memset(input, round, bytes);
     const Clock::time_point called = Clock::now();
@@ -199,7 +201,7 @@ class Probe {
   }
 
   [[nodiscard]] std::size_t largest(const Crossover& crossover) const {
-    const int copies = crossover.kind == CollectiveKind::kAllGather ? endpoint_.place().size : 1;
+    const int copies = crossover.kind == CollectiveKind::kAllGather ? endpoint_.position().size : 1;
     return kLargestBuffer / static_cast<std::size_t>(copies);
   }
 
@@ -229,14 +231,14 @@ Steps agree_on_tuning(Endpoint& endpoint) {
     TuningTable table;
     bool known = false;
   };
-  if (endpoint.place().size == 1) {
+  if (endpoint.position().size == 1) {
     endpoint.tuning.emplace();
     co_return;
   }
   Word word;
   const std::string shape = shape_of(endpoint.group());
   TuningStore& store = TuningStore::of_this_process();
-  if (endpoint.place().rank == 0) {
+  if (endpoint.position().rank == 0) {
     if (const std::optional<TuningTable> table = store.find(TuningScope::kNode, shape))
       word = {*table, true};
     else if (endpoint.group().size() > endpoint.group().memory().cores())
@@ -249,7 +251,7 @@ Steps agree_on_tuning(Endpoint& endpoint) {
     Probe probe(endpoint);
     Steps probing = probe.run(word.table);
     co_await finished(probing);
-    if (endpoint.place().rank == 0) store.save(TuningScope::kNode, shape, word.table);
+    if (endpoint.position().rank == 0) store.save(TuningScope::kNode, shape, word.table);
   }
   store.keep(shape, word.table);
   endpoint.tuning = word.table;

@@ -20,7 +20,7 @@ SlotCall::SlotCall(Endpoint& endpoint, const CollectiveCall& call, const CallPla
   endpoint_.reason = ChoiceReason::kSize;
   if (!in_line_) slot_ = endpoint_.next_slot();
   if (plan.bytes > 0)
-    contribute(call_, endpoint_.place(), {0, plan.elements}, cell_of(endpoint_.place().rank));
+    contribute(call_, endpoint_.position(), {0, plan.elements}, cell_of(endpoint_.position().rank));
   endpoint_.announce();
 }
 
@@ -31,19 +31,20 @@ std::byte* SlotCall::cell_of(int member) const noexcept {
 void SlotCall::finish() {
   if (plan_.bytes > 0) {
     const std::span<const std::byte*> cells = endpoint_.pointers();
-    for (int member = 0; member < endpoint_.place().size; ++member)
+    for (int member = 0; member < endpoint_.position().size; ++member)
       cells[static_cast<std::size_t>(member)] = cell_of(member);
-    collect(call_, plan_.kernel, endpoint_.place(), {0, plan_.elements}, cells, !in_line_);
+    collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, cells, !in_line_);
   }
   endpoint_.prepare_next_line();
 }
 
 Steps exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel) {
-  const Place& place = endpoint.place();
+  const Position& position = endpoint.position();
   const std::size_t elements = block_elements(call);
-  const std::size_t piece_elements =
-      std::max<std::size_t>(kPieceBytes / (blocks_brought(call.kind, place.size) * size_of(call.dtype)), 1);
-  COHORT_CHECK(piece_elements * blocks_brought(call.kind, place.size) * size_of(call.dtype) <= kPieceBytes);
+  const std::size_t piece_elements = std::max<std::size_t>(
+      kPieceBytes / (blocks_brought(call.kind, position.size) * size_of(call.dtype)), 1);
+  COHORT_CHECK(piece_elements * blocks_brought(call.kind, position.size) * size_of(call.dtype) <=
+               kPieceBytes);
   const std::size_t pieces = (elements + piece_elements - 1) / piece_elements;
   const std::uint64_t first = endpoint.next_pieces(pieces);
   const auto range = [&](std::size_t piece) {
@@ -52,7 +53,7 @@ Steps exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, Reducti
   };
   for (std::size_t step = 0; step <= pieces; ++step) {
     if (step < pieces) {
-      contribute(call, place, range(step), endpoint.cell(place.rank, first + step));
+      contribute(call, position, range(step), endpoint.cell(position.rank, first + step));
       endpoint.raise_pieces(first + step + 1);
     }
     if (step == 0) continue;
@@ -61,7 +62,7 @@ Steps exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, Reducti
     const std::span<const std::byte*> cells = endpoint.pointers();
     for (std::size_t member = 0; member < cells.size(); ++member)
       cells[member] = endpoint.cell(static_cast<int>(member), reading);
-    collect(call, kernel, place, range(step - 1), cells, true);
+    collect(call, kernel, position, range(step - 1), cells, true);
     if (step % kPiecesBetweenRests == 0) co_await rest();
   }
 }
