@@ -3,7 +3,7 @@
 #include <algorithm>
 
 namespace cohort::network {
-Bridge::Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topology topology,
+Bridge::Bridge(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport, Topology topology,
                std::uint64_t generation)
     : topology_(std::move(topology)),
       any_thread_(transport->any_thread()),
@@ -22,7 +22,7 @@ std::optional<Error> Bridge::look_around(const CollectiveCall& call, const node:
 }
 
 std::shared_ptr<node::Outside> Bridge::split(std::span<const int> ranks, const GroupOffer& offer,
-                                             node::Member& member) {
+                                             node::NodeCommunicatorImpl& member) {
   std::vector<int> numbers(static_cast<std::size_t>(topology_.nodes()), -1);  // of the group's nodes
   std::vector<int> node_of;
   int nodes = 0;

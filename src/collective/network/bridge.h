@@ -9,7 +9,7 @@
 
 #include <cohort/collective/transport.h>
 
-#include "../node/member.h"
+#include "../node/node_communicator_impl.h"
 #include "../node/outside.h"
 #include "inquest.h"
 #include "link.h"
@@ -20,7 +20,7 @@ namespace cohort::network {
 class Bridge final : public node::Outside {
  public:
   /// `generation` is that of its group.
-  Bridge(node::Member& member, std::unique_ptr<Transport> transport, Topology topology,
+  Bridge(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport, Topology topology,
          std::uint64_t generation = 0);
 
   [[nodiscard]] Steps carry_out(const CollectiveCall& call) override {
@@ -36,7 +36,7 @@ class Bridge final : public node::Outside {
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return links_.front().tuning(); }
   [[nodiscard]] GroupOffer group_offer() const override { return transport_->group_offer(); }
   [[nodiscard]] std::shared_ptr<node::Outside> split(std::span<const int> ranks, const GroupOffer& offer,
-                                                     node::Member& member) override;
+                                                     node::NodeCommunicatorImpl& member) override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 
  private:

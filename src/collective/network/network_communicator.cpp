@@ -1,6 +1,6 @@
 #include <cohort/collective/network_communicator.h>
 
-#include "../node/member_communicator.h"
+#include "../node/node_communicator.h"
 #include "bridge.h"
 
 namespace cohort {
@@ -14,11 +14,11 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
   for (int i = 0; i < options.node.members; ++i) {
     const int local_rank = group->first_own_local_rank() + i;
     const int rank = group->rank_of(local_rank);
-    auto member = std::make_shared<node::Member>(group, local_rank);
-    member->set_outside(std::make_shared<network::Bridge>(*member, options.transport(rank),
-                                                          network::Topology(node_of, rank)));
+    auto impl = std::make_shared<node::NodeCommunicatorImpl>(group, local_rank);
+    impl->set_outside(
+        std::make_shared<network::Bridge>(*impl, options.transport(rank), network::Topology(node_of, rank)));
     communicators.push_back(
-        std::make_unique<node::MemberCommunicator>(std::move(member), options.node.communication));
+        std::make_unique<node::NodeCommunicator>(std::move(impl), options.node.communication));
   }
   return communicators;
 }

@@ -18,7 +18,7 @@
 
 namespace cohort::node {
 
-class Member;
+class NodeCommunicatorImpl;
 
 class Outside {
  public:
@@ -58,7 +58,7 @@ class Outside {
   /// for its name; null when they are all on this node. Each of them makes its own.
   /// @throws Unavailable when they have no number in common.
   [[nodiscard]] virtual std::shared_ptr<Outside> split(std::span<const int> ranks, const GroupOffer& offer,
-                                                       Member& member) = 0;
+                                                       NodeCommunicatorImpl& member) = 0;
 
   /// Whether another thread than the one that made the communicator may move it on.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;

@@ -11,7 +11,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/log.h>
 
-#include "member.h"
+#include "node_communicator_impl.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -74,18 +74,18 @@ void Progress::end() {
   thread_.join();
 }
 
-void Progress::attend(std::shared_ptr<Member> member) {
+void Progress::attend(std::shared_ptr<NodeCommunicatorImpl> impl) {
   if (!has_thread()) return;
   {
     const std::lock_guard lock(mutex_);
-    arrivals_.push_back(std::move(member));
+    arrivals_.push_back(std::move(impl));
   }
   changed_.notify_one();
 }
 
 void Progress::serve() {
   ask_for_short_slices();
-  std::vector<std::shared_ptr<Member>> members;
+  std::vector<std::shared_ptr<NodeCommunicatorImpl>> members;
   Waiting waiting(true);
   while (true) {
     {
@@ -106,17 +106,17 @@ void Progress::serve() {
   }
 }
 
-void Progress::take_arrivals(std::vector<std::shared_ptr<Member>>& members) {
-  for (std::shared_ptr<Member>& arrival : arrivals_) {
+void Progress::take_arrivals(std::vector<std::shared_ptr<NodeCommunicatorImpl>>& members) {
+  for (std::shared_ptr<NodeCommunicatorImpl>& arrival : arrivals_) {
     // Who was idle for a moment only is here still.
     if (std::ranges::find(members, arrival) == members.end()) members.push_back(std::move(arrival));
   }
   arrivals_.clear();
 }
 
-bool Progress::advance(std::vector<std::shared_ptr<Member>>& members) {
+bool Progress::advance(std::vector<std::shared_ptr<NodeCommunicatorImpl>>& members) {
   bool moved = false;
-  for (const std::shared_ptr<Member>& member : members) {
+  for (const std::shared_ptr<NodeCommunicatorImpl>& member : members) {
     if (!member->is_waited_for()) moved |= member->try_advance();
   }
   return std::erase_if(members, [](const auto& member) { return member->idle(); }) > 0 || moved;

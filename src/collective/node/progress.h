@@ -14,14 +14,14 @@
 
 namespace cohort::node {
 
-class Member;
+class NodeCommunicatorImpl;
 
 class Progress {
  public:
   [[nodiscard]] static Progress& of_this_process();
 
   /// Drives `member` until nothing of it is in flight, and keeps it alive meanwhile.
-  void attend(std::shared_ptr<Member> member);
+  void attend(std::shared_ptr<NodeCommunicatorImpl> impl);
 
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -32,13 +32,13 @@ class Progress {
   [[nodiscard]] bool has_thread() const noexcept { return thread_.get_id() != std::thread::id(); }
   void end();
   void serve();
-  void take_arrivals(std::vector<std::shared_ptr<Member>>& members);
+  void take_arrivals(std::vector<std::shared_ptr<NodeCommunicatorImpl>>& members);
   /// True when something moved.
-  static bool advance(std::vector<std::shared_ptr<Member>>& members);
+  static bool advance(std::vector<std::shared_ptr<NodeCommunicatorImpl>>& members);
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<Member>> arrivals_;
+  std::vector<std::shared_ptr<NodeCommunicatorImpl>> arrivals_;
   bool ending_ = false;
   const std::int64_t process_;
   std::thread thread_;

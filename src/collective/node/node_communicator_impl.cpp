@@ -1,4 +1,4 @@
-#include "member.h"
+#include "node_communicator_impl.h"
 
 #include <sched.h>
 
@@ -46,7 +46,7 @@ RegisteredBlocks registered_blocks(const CollectiveCall& call) {
 
 }  // namespace
 
-struct Member::Operation {
+struct NodeCommunicatorImpl::Operation {
   Operation(const CollectiveCall& borrowed, bool crowded)
       : call(borrowed), registered(registered_blocks(borrowed)), waiting(crowded) {}
 
@@ -66,29 +66,29 @@ struct Member::Operation {
   std::atomic<bool> dropped{false};  ///< nobody holds its Work
 };
 
-class Member::InFlight final : public Work::State {
+class NodeCommunicatorImpl::InFlight final : public Work::State {
  public:
-  InFlight(std::shared_ptr<Member> member, std::shared_ptr<Operation> operation)
-      : member_(std::move(member)), operation_(std::move(operation)) {}
+  InFlight(std::shared_ptr<NodeCommunicatorImpl> impl, std::shared_ptr<Operation> operation)
+      : impl_(std::move(impl)), operation_(std::move(operation)) {}
   ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
 
-  void wait() override { member_->wait(*operation_); }
+  void wait() override { impl_->wait(*operation_); }
 
   [[nodiscard]] bool done() noexcept override {
     if (operation_->finished.load(std::memory_order_acquire)) return true;
     // Who asks in a loop would keep a core from those it waits for.
-    if (!member_->try_advance() && member_->group().crowded()) std::this_thread::yield();
+    if (!impl_->try_advance() && impl_->group().crowded()) std::this_thread::yield();
     return operation_->finished.load(std::memory_order_acquire);
   }
 
  private:
-  std::shared_ptr<Member> member_;
+  std::shared_ptr<NodeCommunicatorImpl> impl_;
   std::shared_ptr<Operation> operation_;
 };
 
-Member::Member(const std::shared_ptr<NodeGroup>& group, int local_rank)
+NodeCommunicatorImpl::NodeCommunicatorImpl(const std::shared_ptr<NodeGroup>& group, int local_rank)
     : endpoints_{Endpoint(group, local_rank, Priority::kNormal),
                  Endpoint(group, local_rank, Priority::kUrgent)},
       mailbox_(endpoints_.front()),
@@ -96,7 +96,7 @@ Member::Member(const std::shared_ptr<NodeGroup>& group, int local_rank)
   endpoints_.front().set_peers(peers_);
 }
 
-Member::~Member() {
+NodeCommunicatorImpl::~NodeCommunicatorImpl() {
   if (!group().is_of_this_process()) return;
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
   std::ranges::move(failed_, std::back_inserter(held));
@@ -106,20 +106,20 @@ Member::~Member() {
   group().leave(position().rank, std::move(held));
 }
 
-void Member::set_outside(std::shared_ptr<Outside> outside) {
+void NodeCommunicatorImpl::set_outside(std::shared_ptr<Outside> outside) {
   outside_ = std::move(outside);
   for (Endpoint& endpoint : endpoints_) endpoint.set_outside(outside_.get());
 }
 
-GroupOffer Member::group_offer() const {
+GroupOffer NodeCommunicatorImpl::group_offer() const {
   return outside_ == nullptr ? GroupOffer() : outside_->group_offer();
 }
 
-std::shared_ptr<Member> Member::split(std::span<const Communicator::Recruit> recruits,
-                                      NewControlBlock block) {
+std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(
+    std::span<const Communicator::Recruit> recruits, NewControlBlock block) {
   const auto group = std::make_shared<NodeGroup>(this->group(), recruits, rank(), std::move(block));
-  auto member = std::make_shared<Member>(group, group->first_own_local_rank());
-  if (outside_ == nullptr) return member;
+  auto impl = std::make_shared<NodeCommunicatorImpl>(group, group->first_own_local_rank());
+  if (outside_ == nullptr) return impl;
   std::vector<int> ranks;
   ranks.reserve(recruits.size());
   GroupOffer offer = recruits.front().brought.group;
@@ -127,12 +127,12 @@ std::shared_ptr<Member> Member::split(std::span<const Communicator::Recruit> rec
     ranks.push_back(recruit.rank);
     offer.combine(recruit.brought.group);
   }
-  if (std::shared_ptr<Outside> outside = outside_->split(ranks, offer, *member))
-    member->set_outside(std::move(outside));
-  return member;
+  if (std::shared_ptr<Outside> outside = outside_->split(ranks, offer, *impl))
+    impl->set_outside(std::move(outside));
+  return impl;
 }
 
-std::vector<TuningFigure> Member::tuning() const {
+std::vector<TuningFigure> NodeCommunicatorImpl::tuning() const {
   std::vector<TuningFigure> figures;
   if (const std::optional<TuningTable>& table = endpoints_.front().tuning) {
     figures = fixed_node_figures();
@@ -142,11 +142,11 @@ std::vector<TuningFigure> Member::tuning() const {
   return figures;
 }
 
-void Member::abort(const Error& error) {
+void NodeCommunicatorImpl::abort(const Error& error) {
   if (group().fail(error) && outside_ != nullptr) outside_->tell(error);
 }
 
-std::optional<Error> Member::failure() {
+std::optional<Error> NodeCommunicatorImpl::failure() {
   if (group().failed()) return group().failure();
   const std::unique_lock lock(driving_, std::try_to_lock);
   if (!lock) return std::nullopt;  // who drives finds out
@@ -156,7 +156,7 @@ std::optional<Error> Member::failure() {
   return endpoints_.front().set_failure(*found);
 }
 
-void Member::close() {
+void NodeCommunicatorImpl::close() {
   if (!group().is_of_this_process()) return;
   // On its node it is seen that a member has left; other nodes have to be told, in case of an error.
   if (idle() && (outside_ == nullptr || group().failed())) return;
@@ -176,7 +176,7 @@ void Member::close() {
   }
 }
 
-std::shared_ptr<Member::Operation> Member::find_dropped() {
+std::shared_ptr<NodeCommunicatorImpl::Operation> NodeCommunicatorImpl::find_dropped() {
   const std::lock_guard lock(driving_);
   const auto is_dropped = [](const auto& operation) {
     return operation->dropped.load(std::memory_order_relaxed);
@@ -188,7 +188,7 @@ std::shared_ptr<Member::Operation> Member::find_dropped() {
   return nullptr;
 }
 
-void Member::run(const CollectiveCall& call) {
+void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   if (is_message(call)) return start(call).wait();
   Endpoint& endpoint = this->endpoint(call.priority);
   latest_ = &endpoint;
@@ -207,14 +207,14 @@ void Member::run(const CollectiveCall& call) {
   }
 }
 
-void Member::keep_memory_of(const CollectiveCall& call) {
+void NodeCommunicatorImpl::keep_memory_of(const CollectiveCall& call) {
   for (const auto* buffer : call.buffers) {
     if (buffer != nullptr) failed_.push_back(*buffer);
   }
   std::ranges::move(registered_blocks(call), std::back_inserter(failed_));
 }
 
-Work Member::start(const CollectiveCall& call) {
+Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
   auto operation = std::make_shared<Operation>(call, group().crowded());
   Endpoint& endpoint = this->endpoint(call.priority);
   bool first = false;
@@ -239,7 +239,7 @@ Work Member::start(const CollectiveCall& call) {
   return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
 }
 
-void Member::wait(const Operation& operation) {
+void NodeCommunicatorImpl::wait(const Operation& operation) {
   waiters_.fetch_add(1, std::memory_order_relaxed);
   Waiting waiting(group().crowded());
   while (!operation.finished.load(std::memory_order_acquire)) {
@@ -262,13 +262,13 @@ void Member::wait(const Operation& operation) {
     throw_error(operation.error->code(), operation.error->what(), operation.error->origin());
 }
 
-bool Member::try_advance() {
+bool NodeCommunicatorImpl::try_advance() {
   if (starters_.load(std::memory_order_relaxed) > 0) return false;
   const std::unique_lock lock(driving_, std::try_to_lock);
   return lock && advance();
 }
 
-bool Member::advance(Collectives& collectives) {
+bool NodeCommunicatorImpl::advance(Collectives& collectives) {
   bool moved = false;
   while (!collectives.empty()) {
     const std::shared_ptr<Operation> operation = collectives.front();
@@ -280,7 +280,7 @@ bool Member::advance(Collectives& collectives) {
   return moved;
 }
 
-bool Member::advance() {
+bool NodeCommunicatorImpl::advance() {
   bool moved = advance(collectives_[static_cast<std::size_t>(Priority::kUrgent)]);
   moved |= advance(collectives_[static_cast<std::size_t>(Priority::kNormal)]);
   for (auto at = messages_.begin(); at != messages_.end();) {
@@ -299,7 +299,7 @@ bool Member::advance() {
   return moved;
 }
 
-bool Member::may_look_for_parcel(const Operation& operation) const {
+bool NodeCommunicatorImpl::may_look_for_parcel(const Operation& operation) const {
   // Messages with the same peer and tag keep their order: only the oldest of them goes on.
   for (const std::shared_ptr<Operation>& earlier : messages_) {
     if (earlier.get() == &operation) return true;
@@ -311,13 +311,13 @@ bool Member::may_look_for_parcel(const Operation& operation) const {
   return true;
 }
 
-std::string Member::who() const { return group().who(rank()); }
+std::string NodeCommunicatorImpl::who() const { return group().who(rank()); }
 
-bool Member::goes_outside(const CollectiveCall& message) const {
+bool NodeCommunicatorImpl::goes_outside(const CollectiveCall& message) const {
   return outside_ != nullptr && !group().local_rank_of(message.root);
 }
 
-Steps Member::steps_of(const Operation& operation) {
+Steps NodeCommunicatorImpl::steps_of(const Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   if (!is_message(call)) {
     endpoint(call.priority).set_number(operation.number);
@@ -328,7 +328,7 @@ Steps Member::steps_of(const Operation& operation) {
   return sends ? mailbox_.send(call) : mailbox_.receive(call);
 }
 
-void Member::look_around_for_message(const CollectiveCall& call, const Waiting& waiting) {
+void NodeCommunicatorImpl::look_around_for_message(const CollectiveCall& call, const Waiting& waiting) {
   if (!goes_outside(call)) return mailbox_.look_around(call, waiting);
   Endpoint& endpoint = endpoints_.front();
   if (group().failed()) endpoint.fail(group().failure());
@@ -343,7 +343,7 @@ void Member::look_around_for_message(const CollectiveCall& call, const Waiting& 
       explain_missing(call, 0, missing, group().members(), waiting.waited().count()));
 }
 
-bool Member::advance(Operation& operation) {
+bool NodeCommunicatorImpl::advance(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   Endpoint& endpoint = this->endpoint(call.priority);
   bool moved = false;
@@ -379,7 +379,7 @@ bool Member::advance(Operation& operation) {
   return true;
 }
 
-void Member::fail_all(const Error& error) {
+void NodeCommunicatorImpl::fail_all(const Error& error) {
   const auto fail = [&](const std::shared_ptr<Operation>& operation) {
     failed_.push_back(operation);
     operation->error = error;

@@ -24,13 +24,13 @@
 
 namespace cohort::node {
 
-class Member : public std::enable_shared_from_this<Member> {
+class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicatorImpl> {
  public:
-  Member(const std::shared_ptr<NodeGroup>& group, int local_rank);
-  ~Member();
+  NodeCommunicatorImpl(const std::shared_ptr<NodeGroup>& group, int local_rank);
+  ~NodeCommunicatorImpl();
 
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
+  NodeCommunicatorImpl(const NodeCommunicatorImpl&) = delete;
+  NodeCommunicatorImpl& operator=(const NodeCommunicatorImpl&) = delete;
 
   /// This member's communicator reaches beyond the node. Before the first call; `outside` uses `endpoint`.
   void set_outside(std::shared_ptr<Outside> outside);
@@ -51,8 +51,8 @@ class Member : public std::enable_shared_from_this<Member> {
   /// What this member has for the name of a group over several nodes.
   [[nodiscard]] GroupOffer group_offer() const;
   /// This member in a group of the recruits, of whom it is one. All of them make it.
-  [[nodiscard]] std::shared_ptr<Member> split(std::span<const Communicator::Recruit> recruits,
-                                              NewControlBlock block);
+  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(std::span<const Communicator::Recruit> recruits,
+                                                            NewControlBlock block);
 
   /// Any thread may call it.
   void abort(const Error& error);

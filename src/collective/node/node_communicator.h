@@ -1,0 +1,52 @@
+// A Communicator in front of its implementation: what node_communicator.h and network_communicator.h
+// hand out. Its Works may outlive it, for they co-own the member.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <cohort/collective/communicator.h>
+
+#include "node_communicator_impl.h"
+
+namespace cohort::node {
+
+class NodeCommunicator final : public Communicator {
+ public:
+  NodeCommunicator(std::shared_ptr<NodeCommunicatorImpl> impl, const CommunicationOptions& options)
+      : Communicator(member->rank(), member->group().members(), options), impl_(std::move(impl)) {}
+  ~NodeCommunicator() override { impl_->close(); }
+
+  NodeCommunicator(const NodeCommunicator&) = delete;
+  NodeCommunicator& operator=(const NodeCommunicator&) = delete;
+
+  [[nodiscard]] std::string_view name() const noexcept override {
+    return impl_->reaches_other_nodes() ? "network" : "node";
+  }
+  [[nodiscard]] std::string_view last_algorithm() const noexcept override { return impl_->last_algorithm(); }
+  [[nodiscard]] std::string_view last_choice() const noexcept override { return impl_->last_choice(); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const override { return impl_->tuning(); }
+  [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
+    std::optional<NewControlBlock> block;
+    Brought brought;
+    if (color) {
+      block.emplace(impl_->group().is_one_process());
+      brought = {block->location(), impl_->group_offer()};
+    }
+    const std::vector<Recruit> recruits = recruit(color, key, brought);
+    if (!block) return nullptr;
+    return std::make_unique<NodeCommunicator>(impl_->split(recruits, std::move(*block)), options());
+  }
+  void abort(const Error& error) override { impl_->abort(error); }
+  [[nodiscard]] std::optional<Error> failure() override { return impl_->failure(); }
+
+ private:
+  Work begin(const CollectiveCall& call) override { return impl_->start(call); }
+  void carry_out(const CollectiveCall& call) override { impl_->run(call); }
+
+  std::shared_ptr<NodeCommunicatorImpl> impl_;
+};
+
+}  // namespace cohort::node
