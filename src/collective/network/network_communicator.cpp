@@ -1,7 +1,7 @@
 #include <cohort/collective/network_communicator.h>
 
 #include "../node/node_communicator.h"
-#include "bridge.h"
+#include "inter_node_impl.h"
 
 namespace cohort {
 std::vector<std::unique_ptr<Communicator>> make_network_communicators(const NetworkGroupOptions& options) {
@@ -15,8 +15,8 @@ std::vector<std::unique_ptr<Communicator>> make_network_communicators(const Netw
     const int local_rank = group->first_own_local_rank() + i;
     const int rank = group->rank_of(local_rank);
     auto impl = std::make_shared<node::NodeCommunicatorImpl>(group, local_rank);
-    impl->set_outside(
-        std::make_shared<network::Bridge>(*impl, options.transport(rank), network::Topology(node_of, rank)));
+    impl->set_inter_node(std::make_shared<network::InterNodeImpl>(*impl, options.transport(rank),
+                                                                  network::Topology(node_of, rank)));
     communicators.push_back(
         std::make_unique<node::NodeCommunicator>(std::move(impl), options.node.communication));
   }

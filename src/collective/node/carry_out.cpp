@@ -113,7 +113,7 @@ Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCa
   const Selection& selection = endpoint.group().selection();
   // Parts of calls over several nodes are no concern of a program's.
   // And urgent calls would meet the messages of normal ones.
-  if (!selection.has_registered() || endpoint.reaches_outside() || call.priority != Priority::kNormal ||
+  if (!selection.has_registered() || endpoint.reaches_other_nodes() || call.priority != Priority::kNormal ||
       endpoint.group().fixes_order_of(call))
     return {};
   const CallShape shape{.kind = call.kind,

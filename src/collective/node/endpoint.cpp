@@ -213,14 +213,14 @@ std::vector<int> Endpoint::missing_members() const {
 void Endpoint::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (group_->failed()) fail(group_->failure());
   if (const std::optional<Error> fault = group_->fault()) fail(in_call(call, *fault));
-  if (outside_ != nullptr) {
-    if (const std::optional<Error> error = outside_->look_around(whole(call), waiting)) fail(*error);
+  if (inter_node_ != nullptr) {
+    if (const std::optional<Error> error = inter_node_->look_around(whole(call), waiting)) fail(*error);
   }
   describe_call(call);
   notice_difference();
   require_nobody_left(call);
   // Who is late may wait for other nodes, and then it takes more than one's own node to see who is missing.
-  if (outside_ == nullptr) require_nobody_late(call, waiting);
+  if (inter_node_ == nullptr) require_nobody_late(call, waiting);
 }
 
 void Endpoint::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
@@ -282,7 +282,7 @@ const Error& Endpoint::set_failure(const Error& error) {
   if (failure_) return *failure_;
   const bool first = group_->fail(error);
   failure_ = group_->failure();
-  if (first && outside_ != nullptr) outside_->tell(*failure_);
+  if (first && inter_node_ != nullptr) inter_node_->tell(*failure_);
   return *failure_;
 }
 

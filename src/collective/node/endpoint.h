@@ -23,8 +23,8 @@
 #include "collective/prefetch.h"
 #include "collective/tuning_table.h"
 #include "contribution.h"
+#include "inter_node.h"
 #include "node_group.h"
-#include "outside.h"
 #include "waiting.h"
 
 namespace cohort::node {
@@ -52,8 +52,8 @@ class Endpoint {
   [[nodiscard]] PriorityBlock& peer(int member) const noexcept { return *priority_blocks_[member]; }
 
   /// Set once, by a member of a communicator over several nodes.
-  void set_outside(Outside* outside) noexcept { outside_ = outside; }
-  [[nodiscard]] bool reaches_outside() const noexcept { return outside_ != nullptr; }
+  void set_inter_node(InterNode* inter_node) noexcept { inter_node_ = inter_node; }
+  [[nodiscard]] bool reaches_other_nodes() const noexcept { return inter_node_ != nullptr; }
 
   /// Set once: the members of the node for algorithms that programs have registered.
   void set_peers(Peers& peers) noexcept { peers_ = &peers; }
@@ -258,7 +258,7 @@ class Endpoint {
   PriorityBlock* const* priority_blocks_;  ///< the group's for this priority, by local rank
   PriorityBlock& own_;
   const std::atomic<FailureRecord::State>& group_failure_;
-  Outside* outside_ = nullptr;
+  InterNode* inter_node_ = nullptr;
   Peers* peers_ = nullptr;
 
   std::uint64_t number_ = 0;

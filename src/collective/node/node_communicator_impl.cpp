@@ -102,24 +102,24 @@ NodeCommunicatorImpl::~NodeCommunicatorImpl() {
   std::ranges::move(failed_, std::back_inserter(held));
   std::ranges::move(peers_.take_rooms(), std::back_inserter(held));
   // Transfers may still be on their way.
-  if (outside_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(outside_));
+  if (inter_node_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(inter_node_));
   group().leave(position().rank, std::move(held));
 }
 
-void NodeCommunicatorImpl::set_outside(std::shared_ptr<Outside> outside) {
-  outside_ = std::move(outside);
-  for (Endpoint& endpoint : endpoints_) endpoint.set_outside(outside_.get());
+void NodeCommunicatorImpl::set_inter_node(std::shared_ptr<InterNode> inter_node) {
+  inter_node_ = std::move(inter_node);
+  for (Endpoint& endpoint : endpoints_) endpoint.set_inter_node(inter_node_.get());
 }
 
 GroupOffer NodeCommunicatorImpl::group_offer() const {
-  return outside_ == nullptr ? GroupOffer() : outside_->group_offer();
+  return inter_node_ == nullptr ? GroupOffer() : inter_node_->group_offer();
 }
 
 std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(
     std::span<const Communicator::Recruit> recruits, NewControlBlock block) {
   const auto group = std::make_shared<NodeGroup>(this->group(), recruits, rank(), std::move(block));
   auto impl = std::make_shared<NodeCommunicatorImpl>(group, group->first_own_local_rank());
-  if (outside_ == nullptr) return impl;
+  if (inter_node_ == nullptr) return impl;
   std::vector<int> ranks;
   ranks.reserve(recruits.size());
   GroupOffer offer = recruits.front().brought.group;
@@ -127,8 +127,8 @@ std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(
     ranks.push_back(recruit.rank);
     offer.combine(recruit.brought.group);
   }
-  if (std::shared_ptr<Outside> outside = outside_->split(ranks, offer, *impl))
-    impl->set_outside(std::move(outside));
+  if (std::shared_ptr<InterNode> inter_node = inter_node_->split(ranks, offer, *impl))
+    impl->set_inter_node(std::move(inter_node));
   return impl;
 }
 
@@ -138,12 +138,12 @@ std::vector<TuningFigure> NodeCommunicatorImpl::tuning() const {
     figures = fixed_node_figures();
     std::ranges::copy(table->figures(TuningScope::kNode), std::back_inserter(figures));
   }
-  if (outside_ != nullptr) std::ranges::copy(outside_->tuning(), std::back_inserter(figures));
+  if (inter_node_ != nullptr) std::ranges::copy(inter_node_->tuning(), std::back_inserter(figures));
   return figures;
 }
 
 void NodeCommunicatorImpl::abort(const Error& error) {
-  if (group().fail(error) && outside_ != nullptr) outside_->tell(error);
+  if (group().fail(error) && inter_node_ != nullptr) inter_node_->tell(error);
 }
 
 std::optional<Error> NodeCommunicatorImpl::failure() {
@@ -151,7 +151,7 @@ std::optional<Error> NodeCommunicatorImpl::failure() {
   const std::unique_lock lock(driving_, std::try_to_lock);
   if (!lock) return std::nullopt;  // who drives finds out
   std::optional<Error> found = group().fault();
-  if (!found && outside_ != nullptr) found = outside_->listen();
+  if (!found && inter_node_ != nullptr) found = inter_node_->listen();
   if (!found) return std::nullopt;
   return endpoints_.front().set_failure(*found);
 }
@@ -159,7 +159,7 @@ std::optional<Error> NodeCommunicatorImpl::failure() {
 void NodeCommunicatorImpl::close() {
   if (!group().is_of_this_process()) return;
   // On its node it is seen that a member has left; other nodes have to be told, in case of an error.
-  if (idle() && (outside_ == nullptr || group().failed())) return;
+  if (idle() && (inter_node_ == nullptr || group().failed())) return;
   if (std::uncaught_exceptions() > 0) {
     // This member will not get to the calls that the others make, so waiting could be in vain.
     abort(Aborted(ErrorOrigin{"", rank(), group().host_of(rank())},
@@ -196,8 +196,8 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   const bool failed_before = endpoint.failure().has_value();
   endpoint.set_number(calls_++);
   try {
-    if (outside_ != nullptr)
-      endpoint.drive(call, outside_->carry_out(call));
+    if (inter_node_ != nullptr)
+      endpoint.drive(call, inter_node_->carry_out(call));
     else
       carry_out_now(endpoint, call);
   } catch (const std::exception&) {
@@ -234,7 +234,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
     // A message that can be posted at once is off before its sender looks away.
     if (is_message(call)) advance();
   }
-  const bool any_thread = outside_ == nullptr || outside_->any_thread_may_drive();
+  const bool any_thread = inter_node_ == nullptr || inter_node_->any_thread_may_drive();
   if (first && any_thread) Progress::of_this_process().attend(shared_from_this());
   return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
 }
@@ -292,7 +292,7 @@ bool NodeCommunicatorImpl::advance() {
       continue;
     }
     // The transport may still read what was not received, or write what comes late.
-    if (operation->error && goes_outside(operation->call.get())) NodeGroup::keep_for_ever(operation);
+    if (operation->error && goes_to_another_node(operation->call.get())) NodeGroup::keep_for_ever(operation);
     at = messages_.erase(at);
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
@@ -313,30 +313,30 @@ bool NodeCommunicatorImpl::may_look_for_parcel(const Operation& operation) const
 
 std::string NodeCommunicatorImpl::who() const { return group().who(rank()); }
 
-bool NodeCommunicatorImpl::goes_outside(const CollectiveCall& message) const {
-  return outside_ != nullptr && !group().local_rank_of(message.root);
+bool NodeCommunicatorImpl::goes_to_another_node(const CollectiveCall& message) const {
+  return inter_node_ != nullptr && !group().local_rank_of(message.root);
 }
 
 Steps NodeCommunicatorImpl::steps_of(const Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   if (!is_message(call)) {
     endpoint(call.priority).set_number(operation.number);
-    return outside_ != nullptr ? outside_->carry_out(call) : carry_out(endpoint(call.priority), call);
+    return inter_node_ != nullptr ? inter_node_->carry_out(call) : carry_out(endpoint(call.priority), call);
   }
   const bool sends = call.kind == CollectiveKind::kSend;
-  if (goes_outside(call)) return sends ? outside_->send(call) : outside_->receive(call);
+  if (goes_to_another_node(call)) return sends ? inter_node_->send(call) : inter_node_->receive(call);
   return sends ? mailbox_.send(call) : mailbox_.receive(call);
 }
 
 void NodeCommunicatorImpl::look_around_for_message(const CollectiveCall& call, const Waiting& waiting) {
-  if (!goes_outside(call)) return mailbox_.look_around(call, waiting);
+  if (!goes_to_another_node(call)) return mailbox_.look_around(call, waiting);
   Endpoint& endpoint = endpoints_.front();
   if (group().failed()) endpoint.fail(group().failure());
   if (const std::optional<Error> fault = group().fault()) endpoint.fail(*fault);
-  if (const std::optional<Error> error = outside_->look_around(call, waiting)) endpoint.fail(*error);
+  if (const std::optional<Error> error = inter_node_->look_around(call, waiting)) endpoint.fail(*error);
   const std::chrono::duration<double> timeout = group().timeout(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
-  outside_->withdraw(call);
+  inter_node_->withdraw(call);
   const int missing[] = {call.root};
   throw DeadlineExceeded(
       ErrorOrigin{std::string(to_string(call.kind)), call.root, group().host_of(call.root)},

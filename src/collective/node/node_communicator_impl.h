@@ -32,13 +32,13 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   NodeCommunicatorImpl(const NodeCommunicatorImpl&) = delete;
   NodeCommunicatorImpl& operator=(const NodeCommunicatorImpl&) = delete;
 
-  /// This member's communicator reaches beyond the node. Before the first call; `outside` uses `endpoint`.
-  void set_outside(std::shared_ptr<Outside> outside);
+  /// This member's communicator reaches beyond the node. Before the first call; `inter_node` uses `endpoint`.
+  void set_inter_node(std::shared_ptr<InterNode> inter_node);
   [[nodiscard]] Endpoint& endpoint(Priority priority) noexcept {
     return endpoints_[static_cast<std::size_t>(priority)];
   }
 
-  [[nodiscard]] bool reaches_other_nodes() const noexcept { return outside_ != nullptr; }
+  [[nodiscard]] bool reaches_other_nodes() const noexcept { return inter_node_ != nullptr; }
 
   [[nodiscard]] NodeGroup& group() const noexcept { return endpoints_.front().group(); }
   [[nodiscard]] int rank() const noexcept { return group().rank_of(position().rank); }
@@ -88,14 +88,14 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   [[nodiscard]] Steps steps_of(const Operation& operation);
   void look_around_for_message(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] std::string who() const;
-  [[nodiscard]] bool goes_outside(const CollectiveCall& message) const;
+  [[nodiscard]] bool goes_to_another_node(const CollectiveCall& message) const;
   bool may_look_for_parcel(const Operation& operation) const;
   void fail_all(const Error& error);
   /// Of a blocking call that has failed.
   void keep_memory_of(const CollectiveCall& call);
 
   std::mutex driving_;
-  std::shared_ptr<Outside> outside_;
+  std::shared_ptr<InterNode> inter_node_;
   std::array<Endpoint, kPriorities> endpoints_;       ///< by priority
   std::array<Collectives, kPriorities> collectives_;  ///< by priority
   std::uint64_t calls_ = 0;                           ///< collectives of all priorities

@@ -1,10 +1,10 @@
-#include "bridge.h"
+#include "inter_node_impl.h"
 
 #include <algorithm>
 
 namespace cohort::network {
-Bridge::Bridge(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport, Topology topology,
-               std::uint64_t generation)
+InterNodeImpl::InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport,
+                             Topology topology, std::uint64_t generation)
     : topology_(std::move(topology)),
       any_thread_(transport->any_thread()),
       wires_{Wire(*transport, 0), Wire(*transport, kFirstUrgentTag)},
@@ -14,15 +14,15 @@ Bridge::Bridge(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> tr
       links_{Link(member.endpoint(Priority::kNormal), wires_.front(), inquest_, topology_),
              Link(member.endpoint(Priority::kUrgent), wires_.back(), inquest_, topology_)} {}
 
-std::optional<Error> Bridge::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
+std::optional<Error> InterNodeImpl::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
   const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
   if (std::optional<Error> error = inquest_.listen(in_collective)) return error;
   if (!in_collective) return std::nullopt;
   return link(call.priority).look_around(call, waiting);
 }
 
-std::shared_ptr<node::Outside> Bridge::split(std::span<const int> ranks, const GroupOffer& offer,
-                                             node::NodeCommunicatorImpl& member) {
+std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks, const GroupOffer& offer,
+                                                      node::NodeCommunicatorImpl& member) {
   std::vector<int> numbers(static_cast<std::size_t>(topology_.nodes()), -1);  // of the group's nodes
   std::vector<int> node_of;
   int nodes = 0;
@@ -41,8 +41,8 @@ std::shared_ptr<node::Outside> Bridge::split(std::span<const int> ranks, const G
         nodes, GroupOffer::kNumbers - 1);
   }
   const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());
-  return std::make_shared<Bridge>(member, transport_->split(ranks, *name), Topology(node_of, own),
-                                  name->generation);
+  return std::make_shared<InterNodeImpl>(member, transport_->split(ranks, *name), Topology(node_of, own),
+                                         name->generation);
 }
 
 }  // namespace cohort::network

@@ -9,19 +9,19 @@
 
 #include <cohort/collective/transport.h>
 
+#include "../node/inter_node.h"
 #include "../node/node_communicator_impl.h"
-#include "../node/outside.h"
 #include "inquest.h"
 #include "link.h"
 #include "remote_messages.h"
 
 namespace cohort::network {
 
-class Bridge final : public node::Outside {
+class InterNodeImpl final : public node::InterNode {
  public:
   /// `generation` is that of its group.
-  Bridge(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport, Topology topology,
-         std::uint64_t generation = 0);
+  InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport, Topology topology,
+                std::uint64_t generation = 0);
 
   [[nodiscard]] Steps carry_out(const CollectiveCall& call) override {
     return link(call.priority).carry_out(call);
@@ -35,8 +35,8 @@ class Bridge final : public node::Outside {
   void tell(const Error& failure) override { inquest_.report(failure); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return links_.front().tuning(); }
   [[nodiscard]] GroupOffer group_offer() const override { return transport_->group_offer(); }
-  [[nodiscard]] std::shared_ptr<node::Outside> split(std::span<const int> ranks, const GroupOffer& offer,
-                                                     node::NodeCommunicatorImpl& member) override;
+  [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks, const GroupOffer& offer,
+                                                       node::NodeCommunicatorImpl& member) override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 
  private:

@@ -20,12 +20,12 @@ namespace cohort::node {
 
 class NodeCommunicatorImpl;
 
-class Outside {
+class InterNode {
  public:
-  Outside() = default;
-  virtual ~Outside() = default;
-  Outside(const Outside&) = delete;
-  Outside& operator=(const Outside&) = delete;
+  InterNode() = default;
+  virtual ~InterNode() = default;
+  InterNode(const InterNode&) = delete;
+  InterNode& operator=(const InterNode&) = delete;
 
   /// A whole collective, with its parts on this node. `call` must outlive it.
   [[nodiscard]] virtual Steps carry_out(const CollectiveCall& call) = 0;
@@ -57,8 +57,8 @@ class Outside {
   /// The way of a group of these members, by rank, of whom this one is `member`, with what all of them have
   /// for its name; null when they are all on this node. Each of them makes its own.
   /// @throws Unavailable when they have no number in common.
-  [[nodiscard]] virtual std::shared_ptr<Outside> split(std::span<const int> ranks, const GroupOffer& offer,
-                                                       NodeCommunicatorImpl& member) = 0;
+  [[nodiscard]] virtual std::shared_ptr<InterNode> split(std::span<const int> ranks, const GroupOffer& offer,
+                                                         NodeCommunicatorImpl& member) = 0;
 
   /// Whether another thread than the one that made the communicator may move it on.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;
