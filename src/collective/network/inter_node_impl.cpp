@@ -11,14 +11,15 @@ InterNodeImpl::InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr
       transport_(std::move(transport)),
       inquest_(*transport_, topology_, member.group().members()),
       messages_(wires_.front(), topology_.rank(), member.group().members(), generation),
-      links_{Link(member.endpoint(Priority::kNormal), wires_.front(), inquest_, topology_),
-             Link(member.endpoint(Priority::kUrgent), wires_.back(), inquest_, topology_)} {}
+      collectives_{
+          HierarchicalCollectives(member.endpoint(Priority::kNormal), wires_.front(), inquest_, topology_),
+          HierarchicalCollectives(member.endpoint(Priority::kUrgent), wires_.back(), inquest_, topology_)} {}
 
 std::optional<Error> InterNodeImpl::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
   const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
   if (std::optional<Error> error = inquest_.listen(in_collective)) return error;
   if (!in_collective) return std::nullopt;
-  return link(call.priority).look_around(call, waiting);
+  return collectives(call.priority).look_around(call, waiting);
 }
 
 std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks, const GroupOffer& offer,

@@ -1,5 +1,5 @@
 // One member's way to the other nodes of its communicator: what the node's engine calls
-// the outside. Calls of each priority have a link with tags of its own, so that they pass
+// the outside. Calls of each priority have collectives with tags of its own, so that they pass
 // each other on the wire; notes and messages are shared.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 #include "../node/inter_node.h"
 #include "../node/node_communicator_impl.h"
+#include "hierarchical_collectives.h"
 #include "inquest.h"
-#include "link.h"
 #include "remote_messages.h"
 
 namespace cohort::network {
@@ -24,7 +24,7 @@ class InterNodeImpl final : public node::InterNode {
                 std::uint64_t generation = 0);
 
   [[nodiscard]] Steps carry_out(const CollectiveCall& call) override {
-    return link(call.priority).carry_out(call);
+    return collectives(call.priority).carry_out(call);
   }
   [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
   [[nodiscard]] Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
@@ -33,14 +33,16 @@ class InterNodeImpl final : public node::InterNode {
                                                  const node::Waiting& waiting) override;
   [[nodiscard]] std::optional<Error> listen() override { return inquest_.listen(true); }
   void tell(const Error& failure) override { inquest_.report(failure); }
-  [[nodiscard]] std::vector<TuningFigure> tuning() const override { return links_.front().tuning(); }
+  [[nodiscard]] std::vector<TuningFigure> tuning() const override { return collectives_.front().tuning(); }
   [[nodiscard]] GroupOffer group_offer() const override { return transport_->group_offer(); }
   [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks, const GroupOffer& offer,
                                                        node::NodeCommunicatorImpl& member) override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 
  private:
-  [[nodiscard]] Link& link(Priority priority) noexcept { return links_[static_cast<std::size_t>(priority)]; }
+  [[nodiscard]] HierarchicalCollectives& collectives(Priority priority) noexcept {
+    return collectives_[static_cast<std::size_t>(priority)];
+  }
 
   Topology topology_;
   bool any_thread_;
@@ -48,7 +50,7 @@ class InterNodeImpl final : public node::InterNode {
   std::unique_ptr<Transport> transport_;
   Inquest inquest_;
   RemoteMessages messages_;
-  std::array<Link, kPriorities> links_;
+  std::array<HierarchicalCollectives, kPriorities> collectives_;
 };
 
 }  // namespace cohort::network

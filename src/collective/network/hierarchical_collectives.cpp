@@ -1,4 +1,4 @@
-#include "link.h"
+#include "hierarchical_collectives.h"
 
 #include <algorithm>
 #include <cstring>
@@ -35,7 +35,8 @@ std::vector<int> lane_of(const Topology& topology) {
 
 }  // namespace
 
-Link::Link(node::Endpoint& endpoint, Wire& wire, Inquest& inquest, const Topology& topology)
+HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire& wire, Inquest& inquest,
+                                                 const Topology& topology)
     : endpoint_(endpoint),
       topology_(topology),
       inquest_(inquest),
@@ -45,12 +46,12 @@ Link::Link(node::Endpoint& endpoint, Wire& wire, Inquest& inquest, const Topolog
       roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kRidingBytes),
       cells_(static_cast<std::size_t>(topology_.members())) {}
 
-bool Link::rides(const CollectiveCall& call) const {
+bool HierarchicalCollectives::rides(const CollectiveCall& call) const {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
   return rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
 }
 
-Steps Link::carry_out(const CollectiveCall& call) {
+Steps HierarchicalCollectives::carry_out(const CollectiveCall& call) {
   endpoint_.begin_parts(call);
   if (!tuning_ && !rides(call)) {
     Steps tuning = agree_on_tuning(call);
@@ -62,7 +63,7 @@ Steps Link::carry_out(const CollectiveCall& call) {
   endpoint_.end_parts();
 }
 
-Steps Link::exchange(const CollectiveCall& call) {
+Steps HierarchicalCollectives::exchange(const CollectiveCall& call) {
   const bool rides_along = rides(call);
   riding_bytes_ = rides_along ? node::contributed_bytes(call, topology_.members()) : 0;
   if (!rides_along && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
@@ -70,7 +71,7 @@ Steps Link::exchange(const CollectiveCall& call) {
   return rides_along ? ride(call) : agree_and_move(call);
 }
 
-Steps Link::ride(const CollectiveCall& call) {
+Steps HierarchicalCollectives::ride(const CollectiveCall& call) {
   Steps agreement = agree(call);
   co_await finished(agreement);
   collect_result(call);
@@ -78,7 +79,7 @@ Steps Link::ride(const CollectiveCall& call) {
   endpoint_.reason = ChoiceReason::kSize;
 }
 
-Steps Link::agree_and_move(const CollectiveCall& call) {
+Steps HierarchicalCollectives::agree_and_move(const CollectiveCall& call) {
   Steps agreement = agree(call);
   co_await finished(agreement);
   Steps movement = carry_out_large(call);
@@ -87,7 +88,7 @@ Steps Link::agree_and_move(const CollectiveCall& call) {
 }
 
 /// The first parts are on their way together with the roll call, and are reduced after it.
-Steps Link::all_reduce_while_agreeing(const CollectiveCall& call) {
+Steps HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& call) {
   Crew crew;
   const std::size_t agreement = crew.add(agree(call));
   site_.agreed = false;
@@ -101,7 +102,8 @@ Steps Link::all_reduce_while_agreeing(const CollectiveCall& call) {
 }
 
 /// By an algorithm that the program has registered.
-Steps Link::carry_out_registered(const CollectiveCall& call, const Selection::Choice choice) {
+Steps HierarchicalCollectives::carry_out_registered(const CollectiveCall& call,
+                                                    const Selection::Choice choice) {
   riding_bytes_ = 0;
   Steps agreement = agree(call);
   co_await finished(agreement);
@@ -111,7 +113,7 @@ Steps Link::carry_out_registered(const CollectiveCall& call, const Selection::Ch
   endpoint_.reason = choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier);
 }
 
-Selection::Choice Link::registered_choice(const CollectiveCall& call) const {
+Selection::Choice HierarchicalCollectives::registered_choice(const CollectiveCall& call) const {
   const Selection& selection = endpoint_.group().selection();
   // There are no tags for their messages beside those of urgent calls.
   if (!selection.has_registered() || call.priority != Priority::kNormal || rides(call) ||
@@ -129,7 +131,7 @@ Selection::Choice Link::registered_choice(const CollectiveCall& call) const {
   return selection.choose(shape, constants_, built_in_seconds);
 }
 
-ChoiceReason Link::reason(CollectiveKind kind) const {
+ChoiceReason HierarchicalCollectives::reason(CollectiveKind kind) const {
   const std::optional<BuiltInAlgorithm> forced = endpoint_.group().selection().forced(kind);
   if (forced && *forced >= BuiltInAlgorithm::kRecursiveDoubling) return ChoiceReason::kForced;
   if (!tuning_) return ChoiceReason::kModel;
@@ -137,7 +139,7 @@ ChoiceReason Link::reason(CollectiveKind kind) const {
   return reason_of(std::ranges::max_element(figures, {}, &TuningFigure::source)->source);
 }
 
-std::vector<TuningFigure> Link::tuning() const {
+std::vector<TuningFigure> HierarchicalCollectives::tuning() const {
   if (!tuning_) return {};
   std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
   const auto source = std::ranges::max_element(figures, {}, &TuningFigure::source)->source;
@@ -148,7 +150,7 @@ std::vector<TuningFigure> Link::tuning() const {
 
 // ---- before the first large call: member 0's table if it has one for groups of this shape, or a probe's
 
-Steps Link::agree_on_tuning(const CollectiveCall& call) {
+Steps HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
   // Members must be known to have called the same before they exchange anything else.
   riding_bytes_ = 0;
   Steps agreement = agree(call);
@@ -184,7 +186,8 @@ Steps Link::agree_on_tuning(const CollectiveCall& call) {
 }
 
 /// A small collective of all members, which takes the maximum if it reduces.
-Steps Link::small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements) {
+Steps HierarchicalCollectives::small_part(CollectiveKind kind, DType dtype, std::byte* data,
+                                          std::size_t elements) {
   CollectiveCall part;
   part.kind = kind;
   part.dtype = dtype;
@@ -195,7 +198,7 @@ Steps Link::small_part(CollectiveKind kind, DType dtype, std::byte* data, std::s
   co_await finished(steps);
 }
 
-Steps Link::agree(const CollectiveCall& call) {
+Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
   const node::CallPlan& plan = endpoint_.plan(call);
   kernel_ = plan.kernel;
   endpoint_.open(plan);
@@ -218,7 +221,7 @@ Steps Link::agree(const CollectiveCall& call) {
 }
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
-Steps Link::learn_disagreement(const CollectiveCall& call) {
+Steps HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
   node::Endpoint::Signatures signatures;
   Steps description = endpoint_.collect_signatures(call, signatures);
   co_await finished(description);
@@ -226,7 +229,7 @@ Steps Link::learn_disagreement(const CollectiveCall& call) {
   endpoint_.fail(endpoint_.group().failure());
 }
 
-Steps Link::hold_roll_call(const CollectiveCall& call) {
+Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
   if (endpoint_.disagreement()) {
     node::Endpoint::Signatures signatures;
@@ -246,7 +249,7 @@ Steps Link::hold_roll_call(const CollectiveCall& call) {
   endpoint_.fail(roll_call_.disagreement(endpoint_.name_of(call), endpoint_.group().members()));
 }
 
-Steps Link::carry_out_large(const CollectiveCall& call) {
+Steps HierarchicalCollectives::carry_out_large(const CollectiveCall& call) {
   switch (call.kind) {
     case CollectiveKind::kAllReduce: return two_level_all_reduce(site_, call);
     case CollectiveKind::kReduce: return two_level_reduce(site_, call);
@@ -267,7 +270,7 @@ Steps Link::carry_out_large(const CollectiveCall& call) {
 // ---- small calls: contributions lie beside the members' announcements, ride on the leaders' roll call,
 // ---- and then, all of them, in the leader's slot, where each member takes from them what it needs
 
-void Link::contribute(const CollectiveCall& call, bool line_is_free) {
+void HierarchicalCollectives::contribute(const CollectiveCall& call, bool line_is_free) {
   in_line_ = riding_bytes_ == 0 || (riding_bytes_ <= node::kPayloadBytes && line_is_free);
   if (!in_line_) slot_ = endpoint_.next_slot();
   if (riding_bytes_ == 0) return;
@@ -277,17 +280,17 @@ void Link::contribute(const CollectiveCall& call, bool line_is_free) {
   node::contribute(call, position, {0, node::block_elements(call)}, to);
 }
 
-const std::byte* Link::contribution_of(int local_rank) const noexcept {
+const std::byte* HierarchicalCollectives::contribution_of(int local_rank) const noexcept {
   return in_line_ ? endpoint_.payload_of(local_rank) : endpoint_.slot(local_rank, slot_);
 }
 
-void Link::put_contributions(std::byte* to) const {
+void HierarchicalCollectives::put_contributions(std::byte* to) const {
   for (int local_rank = 0; riding_bytes_ > 0 && local_rank < site_.local_size();
        ++local_rank, to += riding_bytes_)
     std::memcpy(to, contribution_of(local_rank), riding_bytes_);
 }
 
-void Link::publish_contributions() {
+void HierarchicalCollectives::publish_contributions() {
   if (riding_bytes_ == 0) return;
   slot_ = endpoint_.next_slot();
   if (!topology_.is_leader()) return;
@@ -301,7 +304,7 @@ void Link::publish_contributions() {
   }
 }
 
-void Link::collect_result(const CollectiveCall& call) {
+void HierarchicalCollectives::collect_result(const CollectiveCall& call) {
   if (riding_bytes_ == 0) return;
   // The leader keeps to its own copy: with two members on the node, the other one may fill the slot again
   // as soon as it has read it itself.
@@ -318,7 +321,8 @@ void Link::collect_result(const CollectiveCall& call) {
                 cells_, false);
 }
 
-std::optional<Error> Link::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
+std::optional<Error> HierarchicalCollectives::look_around(const CollectiveCall& call,
+                                                          const node::Waiting& waiting) {
   const std::chrono::duration<double> timeout = endpoint_.group().timeout(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
     return inquest_.conclude(call, endpoint_.number(), timeout);

@@ -17,10 +17,10 @@
 
 namespace cohort::network {
 
-class Link {
+class HierarchicalCollectives {
  public:
   /// Borrows all of it.
-  Link(node::Endpoint& endpoint, Wire& wire, Inquest& inquest, const Topology& topology);
+  HierarchicalCollectives(node::Endpoint& endpoint, Wire& wire, Inquest& inquest, const Topology& topology);
 
   /// A whole collective, with its parts on this node. `call` must outlive it.
   [[nodiscard]] Steps carry_out(const CollectiveCall& call);
