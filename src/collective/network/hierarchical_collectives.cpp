@@ -40,8 +40,8 @@ HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire&
     : endpoint_(endpoint),
       topology_(topology),
       inquest_(inquest),
-      site_{endpoint_, wire, topology_, constants_, lane_of(topology_)},
-      peers_(site_),
+      context_{endpoint_, wire, topology_, constants_, lane_of(topology_)},
+      peers_(context_),
       leaders_(leaders_of(topology_)),
       roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kRidingBytes),
       cells_(static_cast<std::size_t>(topology_.members())) {}
@@ -91,11 +91,11 @@ Steps HierarchicalCollectives::agree_and_move(const CollectiveCall& call) {
 Steps HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& call) {
   Crew crew;
   const std::size_t agreement = crew.add(agree(call));
-  site_.agreed = false;
-  static_cast<void>(crew.add(two_level_all_reduce(site_, call)));
+  context_.agreed = false;
+  static_cast<void>(crew.add(two_level_all_reduce(context_, call)));
   Steps roll_call = one_done(crew, agreement);
   co_await finished(roll_call);
-  site_.agreed = true;
+  context_.agreed = true;
   Steps rest = all_done(crew);
   co_await finished(rest);
   endpoint_.reason = reason(call.kind);
@@ -171,7 +171,7 @@ Steps HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
       small_part(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word), sizeof word);
   co_await finished(publication);
   if (!word.known) {
-    const Lane leaders(site_.wire, leaders_, topology_.own_node());
+    const Lane leaders(context_.wire, leaders_, topology_.own_node());
     const auto take_maximum = [this](std::span<double> values) {
       return small_part(CollectiveKind::kAllReduce, DType::kFloat64,
                         reinterpret_cast<std::byte*>(values.data()), values.size());
@@ -212,7 +212,7 @@ Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
     Steps lesson = learn_disagreement(call);
     co_await finished(lesson);
   }
-  if (site_.alone_on_node()) co_return;
+  if (context_.alone_on_node()) co_return;
   // The leader's second announcement says that all nodes agree, and where the contributions are.
   endpoint_.open(endpoint_.plan(call));
   publish_contributions();
@@ -251,15 +251,15 @@ Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
 
 Steps HierarchicalCollectives::carry_out_large(const CollectiveCall& call) {
   switch (call.kind) {
-    case CollectiveKind::kAllReduce: return two_level_all_reduce(site_, call);
-    case CollectiveKind::kReduce: return two_level_reduce(site_, call);
-    case CollectiveKind::kReduceScatter: return two_level_reduce_scatter(site_, call);
-    case CollectiveKind::kBroadcast: return two_level_broadcast(site_, call);
+    case CollectiveKind::kAllReduce: return two_level_all_reduce(context_, call);
+    case CollectiveKind::kReduce: return two_level_reduce(context_, call);
+    case CollectiveKind::kReduceScatter: return two_level_reduce_scatter(context_, call);
+    case CollectiveKind::kBroadcast: return two_level_broadcast(context_, call);
     case CollectiveKind::kSplit:
-    case CollectiveKind::kAllGather: return two_level_all_gather(site_, call);
-    case CollectiveKind::kGather: return two_level_gather(site_, call);
-    case CollectiveKind::kScatter: return two_level_scatter(site_, call);
-    case CollectiveKind::kAllToAll: return two_level_all_to_all(site_, call);
+    case CollectiveKind::kAllGather: return two_level_all_gather(context_, call);
+    case CollectiveKind::kGather: return two_level_gather(context_, call);
+    case CollectiveKind::kScatter: return two_level_scatter(context_, call);
+    case CollectiveKind::kAllToAll: return two_level_all_to_all(context_, call);
     case CollectiveKind::kBarrier:
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: break;
@@ -285,7 +285,7 @@ const std::byte* HierarchicalCollectives::contribution_of(int local_rank) const 
 }
 
 void HierarchicalCollectives::put_contributions(std::byte* to) const {
-  for (int local_rank = 0; riding_bytes_ > 0 && local_rank < site_.local_size();
+  for (int local_rank = 0; riding_bytes_ > 0 && local_rank < context_.local_size();
        ++local_rank, to += riding_bytes_)
     std::memcpy(to, contribution_of(local_rank), riding_bytes_);
 }

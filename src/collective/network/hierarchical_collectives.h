@@ -10,10 +10,10 @@
 #include <cohort/collective/communicator.h>
 
 #include "../node/endpoint.h"
+#include "hierarchy_context.h"
 #include "inquest.h"
 #include "network_peers.h"
 #include "roll_call.h"
-#include "site.h"
 
 namespace cohort::network {
 
@@ -58,7 +58,7 @@ class HierarchicalCollectives {
   std::optional<TuningTable> tuning_;  ///< the same on all members; none before the first large call
   CostConstants constants_ = kBuiltInConstants;
   Inquest& inquest_;
-  Site site_;
+  HierarchyContext context_;
   NetworkPeers peers_;
   std::vector<int> leaders_;
   RollCall roll_call_;

@@ -1,5 +1,5 @@
 // One member's way to the other nodes of its communicator: what the node's engine calls
-// the outside. Calls of each priority have collectives with tags of its own, so that they pass
+// InterNode. Calls of each priority have collectives with tags of its own, so that they pass
 // each other on the wire; notes and messages are shared.
 #pragma once
 

@@ -12,16 +12,16 @@ int NetworkPeers::tag_of_turn(int other, int tag) const {
   constexpr int kFirstTag = 8192;
   constexpr int kTurns = 4;
   static_assert(kFirstTag + kTurns * (kLargestTag + 1) <= kFirstUrgentTag);
-  return kFirstTag + static_cast<int>(site_.endpoint.number() % kTurns) * (kLargestTag + 1) + tag;
+  return kFirstTag + static_cast<int>(context_.endpoint.number() % kTurns) * (kLargestTag + 1) + tag;
 }
 
 Steps NetworkPeers::send(int to, std::span<const std::byte> data, int tag) {
-  Steps steps = stream_to(site_.wire, to, tag_of_turn(to, tag), data.data(), data.size());
+  Steps steps = stream_to(context_.wire, to, tag_of_turn(to, tag), data.data(), data.size());
   co_await finished(steps);
 }
 
 Steps NetworkPeers::receive(int from, std::span<std::byte> room, int tag) {
-  Steps steps = stream_from(site_.wire, from, tag_of_turn(from, tag), room.data(), room.size());
+  Steps steps = stream_from(context_.wire, from, tag_of_turn(from, tag), room.data(), room.size());
   co_await finished(steps);
 }
 

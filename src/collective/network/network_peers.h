@@ -4,27 +4,27 @@
 
 #include <cohort/collective/algorithm.h>
 
-#include "site.h"
+#include "hierarchy_context.h"
 
 namespace cohort::network {
 
 class NetworkPeers final : public Peers {
  public:
-  explicit NetworkPeers(Site& site) : site_(site) {}
+  explicit NetworkPeers(HierarchyContext& context) : context_(context) {}
 
-  [[nodiscard]] int rank() const noexcept override { return site_.topology.rank(); }
-  [[nodiscard]] int size() const noexcept override { return site_.topology.members(); }
-  [[nodiscard]] int node_of(int member) const noexcept override { return site_.topology.node_of(member); }
+  [[nodiscard]] int rank() const noexcept override { return context_.topology.rank(); }
+  [[nodiscard]] int size() const noexcept override { return context_.topology.members(); }
+  [[nodiscard]] int node_of(int member) const noexcept override { return context_.topology.node_of(member); }
   [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
   [[nodiscard]] Steps receive(int from, std::span<std::byte> room, int tag) override;
   [[nodiscard]] std::shared_ptr<std::byte> room(std::size_t bytes) override {
-    return site_.wire.rooms().shared_room(bytes);
+    return context_.wire.rooms().shared_room(bytes);
   }
 
  private:
   [[nodiscard]] int tag_of_turn(int other, int tag) const;
 
-  Site& site_;
+  HierarchyContext& context_;
 };
 
 }  // namespace cohort::network

@@ -43,19 +43,19 @@ std::vector<int> nodes_before(const Topology& topology) {
 }
 
 /// Whether the node's engine can see the blocks of its members as one after the other.
-bool has_node_part(const Site& site) {
-  return !site.alone_on_node() && site.topology.local_ranks_are_consecutive();
+bool has_node_part(const HierarchyContext& context) {
+  return !context.alone_on_node() && context.topology.local_ranks_are_consecutive();
 }
 
 /// Members that exchange blocks with this one through the transport, other nodes' first.
-std::vector<int> remote_members(const Site& site, const std::vector<int>& nodes) {
+std::vector<int> remote_members(const HierarchyContext& context, const std::vector<int>& nodes) {
   std::vector<int> members;
   for (const int node : nodes) {
-    for (const int member : site.topology.members_of(node)) members.push_back(member);
+    for (const int member : context.topology.members_of(node)) members.push_back(member);
   }
-  if (has_node_part(site)) return members;
-  for (const int member : site.topology.local_members()) {
-    if (member != site.topology.rank()) members.push_back(member);
+  if (has_node_part(context)) return members;
+  for (const int member : context.topology.local_members()) {
+    if (member != context.topology.rank()) members.push_back(member);
   }
   return members;
 }
@@ -73,56 +73,57 @@ void copy_block(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 }  // namespace
 
-Steps two_level_broadcast(Site& site, const CollectiveCall& call) {
+Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
-  const int nodes = site.topology.nodes();
-  const int root_node = site.topology.node_of(call.root);
-  const bool at_root = site.topology.own_node() == root_node;
-  const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(site.topology.lanes());
-  const BroadcastAlgorithm algorithm = site.broadcast_algorithm(lane_bytes);
-  const Segments segments = segments_of(site, call, part_bytes(algorithm, nodes, site.wire.message_bytes()));
+  const int nodes = context.topology.nodes();
+  const int root_node = context.topology.node_of(call.root);
+  const bool at_root = context.topology.own_node() == root_node;
+  const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(context.topology.lanes());
+  const BroadcastAlgorithm algorithm = context.broadcast_algorithm(lane_bytes);
+  const Segments segments =
+      segments_of(context, call, part_bytes(algorithm, nodes, context.wire.message_bytes()));
   Crew crew;
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
     const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
     const std::size_t segment = opens ? opened : closed;
-    const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
-    const std::size_t own = counts[static_cast<std::size_t>(site.endpoint.position().rank)];
+    const std::vector<std::size_t> counts = lane_counts(context, segments.elements(segment));
+    const std::size_t own = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
     std::byte* const data = call.output + segments.begin(segment) * size;
-    std::byte* const share = data + own_share(site, counts) * size;
+    std::byte* const share = data + own_share(context, counts) * size;
     if (opens) {
       if (at_root) {
-        Steps spreading = beside(crew, spread_on_node(site, call.dtype, data, segments.elements(segment),
-                                                      site.local_rank_of(call.root)));
+        Steps spreading = beside(crew, spread_on_node(context, call.dtype, data, segments.elements(segment),
+                                                      context.local_rank_of(call.root)));
         co_await finished(spreading);
       }
-      if (site.has_lane()) {
+      if (context.has_lane()) {
         static_cast<void>(crew.add(broadcast_along(
-            algorithm, site.lane(), {share, share, own, tag_of_part(segment)}, root_node, size)));
+            algorithm, context.lane(), {share, share, own, tag_of_part(segment)}, root_node, size)));
       }
       ++opened;
     } else {
-      if (site.has_lane()) {
+      if (context.has_lane()) {
         Steps arrival = one_done(crew, closed);
         co_await finished(arrival);
       }
-      if (!at_root && !site.alone_on_node()) {
+      if (!at_root && !context.alone_on_node()) {
         CollectiveCall gathering = call;
         gathering.kind = CollectiveKind::kAllGather;
         gathering.elements = own;
         gathering.input = share;
         gathering.output = data;
-        Steps gather = beside(crew, on_node(site, gathering, counts));
+        Steps gather = beside(crew, on_node(context, gathering, counts));
         co_await finished(gather);
       }
       ++closed;
     }
   }
-  site.endpoint.algorithm = to_string(algorithm);
+  context.endpoint.algorithm = to_string(algorithm);
 }
 
-Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
-  const Topology& topology = site.topology;
+Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call) {
+  const Topology& topology = context.topology;
   const int rank = topology.rank();
   const BlockRange own = range_of(call, rank);
   copy_block(call.input, call.output + own.offset, own.bytes);
@@ -130,7 +131,8 @@ Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
   Crew crew;
   for (const int node : nodes_behind(topology)) {
     const std::byte* const data = call.output + own.offset;
-    static_cast<void>(crew.add(stream_to(site.wire, topology.agent_of(rank, node), kTag, data, own.bytes)));
+    static_cast<void>(
+        crew.add(stream_to(context.wire, topology.agent_of(rank, node), kTag, data, own.bytes)));
   }
   std::map<int, std::size_t> arrivals;  // by member, where this one receives for its node
   for (const int node : nodes_before(topology)) {
@@ -138,7 +140,7 @@ Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
       if (topology.agent_of(member, topology.own_node()) != rank) continue;
       const BlockRange range = range_of(call, member);
       arrivals[member] =
-          crew.add(stream_from(site.wire, member, kTag, call.output + range.offset, range.bytes));
+          crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
     }
   }
 
@@ -153,91 +155,93 @@ Steps two_level_all_gather(Site& site, const CollectiveCall& call) {
       const node::Block block = node::block_of(call, member);
       const int agent = topology.agent_of(member, topology.own_node());
       std::byte* const data = call.output + range_of(call, member).offset;
-      Steps spreading =
-          beside(crew, spread_on_node(site, call.dtype, data, block.elements, site.local_rank_of(agent)));
+      Steps spreading = beside(
+          crew, spread_on_node(context, call.dtype, data, block.elements, context.local_rank_of(agent)));
       co_await finished(spreading);
     }
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  site.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.algorithm = "two_level_pairwise";
 }
 
-Steps two_level_gather(Site& site, const CollectiveCall& call) {
-  const Topology& topology = site.topology;
+Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
+  const Topology& topology = context.topology;
   const int rank = topology.rank();
   Crew crew;
   if (rank == call.root) {
     const BlockRange own = range_of(call, rank);
     copy_block(call.input, call.output + own.offset, own.bytes);
-    for (const int member : remote_members(site, nodes_before(topology))) {
+    for (const int member : remote_members(context, nodes_before(topology))) {
       const BlockRange range = range_of(call, member);
       static_cast<void>(
-          crew.add(stream_from(site.wire, member, kTag, call.output + range.offset, range.bytes)));
+          crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)));
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
-  if (near_root && has_node_part(site)) {
+  if (near_root && has_node_part(context)) {
     CollectiveCall part = call;
-    part.root = site.local_rank_of(call.root);
+    part.root = context.local_rank_of(call.root);
     if (part.output != nullptr) part.output += range_of(call, topology.local_members().front()).offset;
-    Steps gathering = beside(crew, on_node(site, part));
+    Steps gathering = beside(crew, on_node(context, part));
     co_await finished(gathering);
   } else if (rank != call.root) {
     static_cast<void>(
-        crew.add(stream_to(site.wire, call.root, kTag, call.input, call.elements * size_of(call.dtype))));
+        crew.add(stream_to(context.wire, call.root, kTag, call.input, call.elements * size_of(call.dtype))));
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  site.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.algorithm = "two_level_pairwise";
 }
 
-Steps two_level_scatter(Site& site, const CollectiveCall& call) {
-  const Topology& topology = site.topology;
+Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
+  const Topology& topology = context.topology;
   const int rank = topology.rank();
   Crew crew;
   if (rank == call.root) {
     const BlockRange own = range_of(call, rank);
     copy_block(call.input + own.offset, call.output, own.bytes);
-    for (const int member : remote_members(site, nodes_behind(topology))) {
+    for (const int member : remote_members(context, nodes_behind(topology))) {
       const BlockRange range = range_of(call, member);
-      static_cast<void>(crew.add(stream_to(site.wire, member, kTag, call.input + range.offset, range.bytes)));
+      static_cast<void>(
+          crew.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes)));
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
-  if (near_root && has_node_part(site)) {
+  if (near_root && has_node_part(context)) {
     CollectiveCall part = call;
-    part.root = site.local_rank_of(call.root);
+    part.root = context.local_rank_of(call.root);
     if (part.input != nullptr) part.input += range_of(call, topology.local_members().front()).offset;
-    Steps scattering = beside(crew, on_node(site, part));
+    Steps scattering = beside(crew, on_node(context, part));
     co_await finished(scattering);
   } else if (rank != call.root) {
-    static_cast<void>(
-        crew.add(stream_from(site.wire, call.root, kTag, call.output, call.elements * size_of(call.dtype))));
+    static_cast<void>(crew.add(
+        stream_from(context.wire, call.root, kTag, call.output, call.elements * size_of(call.dtype))));
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  site.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.algorithm = "two_level_pairwise";
 }
 
-Steps two_level_all_to_all(Site& site, const CollectiveCall& call) {
-  const Topology& topology = site.topology;
+Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
+  const Topology& topology = context.topology;
   Crew crew;
-  for (const int member : remote_members(site, nodes_before(topology))) {
+  for (const int member : remote_members(context, nodes_before(topology))) {
     const BlockRange range = range_of(call, member);
     static_cast<void>(
-        crew.add(stream_from(site.wire, member, kTag, call.output + range.offset, range.bytes)));
+        crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)));
   }
-  for (const int member : remote_members(site, nodes_behind(topology))) {
+  for (const int member : remote_members(context, nodes_behind(topology))) {
     const BlockRange range = range_of(call, member);
-    static_cast<void>(crew.add(stream_to(site.wire, member, kTag, call.input + range.offset, range.bytes)));
+    static_cast<void>(
+        crew.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes)));
   }
-  if (has_node_part(site)) {
+  if (has_node_part(context)) {
     CollectiveCall part = call;
     const std::size_t first = range_of(call, topology.local_members().front()).offset;
     part.input += first;
     part.output += first;
-    Steps exchange = beside(crew, on_node(site, part));
+    Steps exchange = beside(crew, on_node(context, part));
     co_await finished(exchange);
   } else {
     const BlockRange own = range_of(call, topology.rank());
@@ -245,7 +249,7 @@ Steps two_level_all_to_all(Site& site, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  site.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.algorithm = "two_level_pairwise";
 }
 
 }  // namespace cohort::network

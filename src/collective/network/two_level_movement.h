@@ -8,15 +8,15 @@
 //   gather, scatter, all-to-all  pairwise between nodes, through shared memory within.
 #pragma once
 
-#include "site.h"
+#include "hierarchy_context.h"
 
 namespace cohort::network {
 
 /// All members have called it alike; `call` must outlive them.
-[[nodiscard]] Steps two_level_broadcast(Site& site, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_all_gather(Site& site, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_gather(Site& site, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_scatter(Site& site, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_all_to_all(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call);
 
 }  // namespace cohort::network

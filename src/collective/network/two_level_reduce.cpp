@@ -19,36 +19,37 @@ Arithmetic lane_arithmetic(const CollectiveCall& call) {
 }
 
 /// The most that a member gets of a segment: the first one is the longest.
-std::size_t largest_share(const Site& site, const Segments& segments) {
-  return Blocks(segments.elements(0), site.topology.lanes()).largest();
+std::size_t largest_share(const HierarchyContext& context, const Segments& segments) {
+  return Blocks(segments.elements(0), context.topology.lanes()).largest();
 }
 
 /// Each of the node's members gets its lane's share of the segment, at `output`: the sum of all, or, where
 /// only whoever has the contributions of all nodes may sum, those of this node one after the other.
-Steps bring_to_lanes(Site& site, const CollectiveCall& call, std::size_t begin,
+Steps bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, std::size_t begin,
                      std::vector<std::size_t> counts, std::byte* output) {
   CollectiveCall part = call;
-  part.kind = site.keeps_rank_order(call) ? CollectiveKind::kAllToAll : CollectiveKind::kReduceScatter;
+  part.kind = context.keeps_rank_order(call) ? CollectiveKind::kAllToAll : CollectiveKind::kReduceScatter;
   part.op = lane_arithmetic(call).op;
   part.input = call.input + begin * size_of(call.dtype);
   part.output = output;
-  part.elements = counts[static_cast<std::size_t>(site.endpoint.position().rank)];
-  return on_node(site, part, std::move(counts));
+  part.elements = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
+  return on_node(context, part, std::move(counts));
 }
 
 /// What algorithm the members of a lane use: all of them the same, by what all know alike.
-AllReduceAlgorithm algorithm_for(const Site& site, const CollectiveCall& call) {
-  const Topology& topology = site.topology;
+AllReduceAlgorithm algorithm_for(const HierarchyContext& context, const CollectiveCall& call) {
+  const Topology& topology = context.topology;
   const std::size_t lane_bytes =
       call.elements * size_of(call.dtype) / static_cast<std::size_t>(topology.lanes());
-  if (!site.keeps_rank_order(call)) {
-    return call.implementation == CommunicationImplementation::kAuto ? site.all_reduce_algorithm(lane_bytes)
-                                                                     : AllReduceAlgorithm::kRing;
+  if (!context.keeps_rank_order(call)) {
+    return call.implementation == CommunicationImplementation::kAuto
+               ? context.all_reduce_algorithm(lane_bytes)
+               : AllReduceAlgorithm::kRing;
   }
   // 16-bit sums are rounded once, by whom has all contributions.
   if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return AllReduceAlgorithm::kRankOrder;
   return choose_ordered_all_reduce(lane_bytes, topology.nodes(), topology.most_members_on_a_node(),
-                                   site.constants);
+                                   context.constants);
 }
 
 /// A part of the contributions that lie `stride` bytes apart.
@@ -61,31 +62,32 @@ Steps all_reduce_in_rank_order(Lane lane, const Topology& topology, Part part, s
 }
 
 /// A part of a share; `stride` tells apart what the node's members bring, where it is not their sum.
-Steps all_reduce_along(AllReduceAlgorithm algorithm, const Site& site, const CollectiveCall& call,
-                       const Part& part, std::size_t stride) {
-  const Lane lane = site.lane();
+Steps all_reduce_along(AllReduceAlgorithm algorithm, const HierarchyContext& context,
+                       const CollectiveCall& call, const Part& part, std::size_t stride) {
+  const Lane lane = context.lane();
   switch (algorithm) {
     case AllReduceAlgorithm::kRing: return ring_all_reduce(lane, part, lane_arithmetic(call));
     case AllReduceAlgorithm::kHalvingDoubling:
       return halving_doubling_all_reduce(lane, part, lane_arithmetic(call));
     case AllReduceAlgorithm::kRankOrder:
-      return all_reduce_in_rank_order(lane, site.topology, part, stride, {call.dtype, call.op});
+      return all_reduce_in_rank_order(lane, context.topology, part, stride, {call.dtype, call.op});
     case AllReduceAlgorithm::kChain:
-      return chain_all_reduce(lane, site.topology, part, stride, lane_arithmetic(call));
+      return chain_all_reduce(lane, context.topology, part, stride, lane_arithmetic(call));
     case AllReduceAlgorithm::kRecursiveDoubling: break;
   }
   return recursive_doubling_all_reduce(lane, part, lane_arithmetic(call));
 }
 
 /// A share of a segment, in parts.
-Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorithm algorithm, Part share) {
+Steps all_reduce_share(HierarchyContext& context, const CollectiveCall& call, AllReduceAlgorithm algorithm,
+                       Part share) {
   const std::size_t size = size_of(call.dtype);
   const Segments parts(share.elements,
-                       part_bytes(algorithm, site.topology.nodes(), site.wire.message_bytes()) / size);
+                       part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()) / size);
   Crew crew;
   for (std::size_t index = 0; index < parts.count(); ++index) {
     const std::size_t offset = parts.begin(index) * size;
-    static_cast<void>(crew.add(all_reduce_along(algorithm, site, call,
+    static_cast<void>(crew.add(all_reduce_along(algorithm, context, call,
                                                 {share.input + offset, share.output + offset,
                                                  parts.elements(index), share.tag + static_cast<int>(index)},
                                                 share.elements * size)));
@@ -94,17 +96,17 @@ Steps all_reduce_share(Site& site, const CollectiveCall& call, AllReduceAlgorith
   co_await finished(all);
   if (call.op == ReduceOp::kMean && algorithm != AllReduceAlgorithm::kRankOrder) {
     divide_elements(call.dtype, share.output, share.elements,
-                    static_cast<std::size_t>(site.topology.members()));
+                    static_cast<std::size_t>(context.topology.members()));
   }
 }
 
 /// The result of a part gets to the lane's member on the root's node.
-Steps reduce_share(Site& site, const CollectiveCall& call, int root_node, Part part) {
-  const Lane lane = site.lane();
+Steps reduce_share(HierarchyContext& context, const CollectiveCall& call, int root_node, Part part) {
+  const Lane lane = context.lane();
   const std::size_t size = size_of(call.dtype);
-  if (site.keeps_rank_order(call)) {
+  if (context.keeps_rank_order(call)) {
     Steps reduction =
-        rank_order_reduce_scatter(lane, site.topology, part, part.elements * size, {call.dtype, call.op});
+        rank_order_reduce_scatter(lane, context.topology, part, part.elements * size, {call.dtype, call.op});
     co_await finished(reduction);
     Steps gather = gather_blocks(lane, part, root_node, size);
     co_await finished(gather);
@@ -114,49 +116,49 @@ Steps reduce_share(Site& site, const CollectiveCall& call, int root_node, Part p
   co_await finished(reduction);
   if (call.op == ReduceOp::kMean && lane.index() == root_node)
     divide_elements(call.dtype, part.output, part.elements,
-                    static_cast<std::size_t>(site.topology.members()));
+                    static_cast<std::size_t>(context.topology.members()));
 }
 
 }  // namespace
 
-Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
+Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
-  const bool in_rank_order = site.keeps_rank_order(call);
-  const AllReduceAlgorithm algorithm = algorithm_for(site, call);
-  const std::size_t parts = site.parts_per_segment();
+  const bool in_rank_order = context.keeps_rank_order(call);
+  const AllReduceAlgorithm algorithm = algorithm_for(context, call);
+  const std::size_t parts = context.parts_per_segment();
   const Segments segments = segments_of(
-      site, call, parts * part_bytes(algorithm, site.topology.nodes(), site.wire.message_bytes()));
+      context, call, parts * part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()));
   const std::size_t in_flight = kPartsInFlight / parts;
   Crew crew;
   const std::size_t contributed_bytes =
-      static_cast<std::size_t>(site.local_size()) * largest_share(site, segments) * size;
+      static_cast<std::size_t>(context.local_size()) * largest_share(context, segments) * size;
   std::vector<Wire::Room> rooms(in_flight);  // for the contributions of the node
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
     const bool opens = opened < segments.count() && opened - closed < in_flight;
     const std::size_t segment = opens ? opened : closed;
-    const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
+    const std::vector<std::size_t> counts = lane_counts(context, segments.elements(segment));
     const std::size_t begin = segments.begin(segment);
-    const std::size_t share = begin + own_share(site, counts);
-    const std::size_t elements = counts[static_cast<std::size_t>(site.endpoint.position().rank)];
+    const std::size_t share = begin + own_share(context, counts);
+    const std::size_t elements = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
     std::byte* const output = call.output + share * size;
     if (opens) {
       const std::byte* input = call.input + share * size;
-      if (!site.alone_on_node()) {
+      if (!context.alone_on_node()) {
         Wire::Room& room = rooms[segment % in_flight];
-        if (in_rank_order && room.data() == nullptr) room = site.wire.room(contributed_bytes);
+        if (in_rank_order && room.data() == nullptr) room = context.wire.room(contributed_bytes);
         std::byte* const brought = in_rank_order ? room.data() : output;
-        Steps meeting = beside(crew, bring_to_lanes(site, call, begin, counts, brought));
+        Steps meeting = beside(crew, bring_to_lanes(context, call, begin, counts, brought));
         co_await finished(meeting);
         input = brought;
       }
-      if (site.has_lane()) {
+      if (context.has_lane()) {
         static_cast<void>(crew.add(all_reduce_share(
-            site, call, algorithm, {input, output, elements, tag_of_part(segment * parts)})));
+            context, call, algorithm, {input, output, elements, tag_of_part(segment * parts)})));
       }
       ++opened;
     } else {
-      if (site.has_lane()) {
+      if (context.has_lane()) {
         Steps arrival = one_done(crew, closed);
         co_await finished(arrival);
       }
@@ -165,54 +167,55 @@ Steps two_level_all_reduce(Site& site, const CollectiveCall& call) {
       gathering.elements = elements;
       gathering.input = output;
       gathering.output = call.output + begin * size;
-      if (!site.alone_on_node()) {
-        Steps gather = beside(crew, on_node(site, gathering, counts));
+      if (!context.alone_on_node()) {
+        Steps gather = beside(crew, on_node(context, gathering, counts));
         co_await finished(gather);
       }
       ++closed;
     }
   }
-  site.endpoint.algorithm = to_string(algorithm);
+  context.endpoint.algorithm = to_string(algorithm);
 }
 
-Steps two_level_reduce(Site& site, const CollectiveCall& call) {
+Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
-  const int root_node = site.topology.node_of(call.root);
-  const bool at_root = site.topology.own_node() == root_node;
-  const bool in_rank_order = site.keeps_rank_order(call);
+  const int root_node = context.topology.node_of(call.root);
+  const bool at_root = context.topology.own_node() == root_node;
+  const bool in_rank_order = context.keeps_rank_order(call);
   const Segments segments = segments_of(
-      site, call, part_bytes(AllReduceAlgorithm::kRing, site.topology.nodes(), site.wire.message_bytes()));
-  const std::size_t share_bytes = largest_share(site, segments) * size;
+      context, call,
+      part_bytes(AllReduceAlgorithm::kRing, context.topology.nodes(), context.wire.message_bytes()));
+  const std::size_t share_bytes = largest_share(context, segments) * size;
   // Contributions of the node lie behind the place of the result.
   const std::size_t room_bytes =
-      share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + site.local_size() : 1);
+      share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + context.local_size() : 1);
   Crew crew;
   std::vector<Wire::Room> rooms(kPartsInFlight);
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
     const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
     const std::size_t segment = opens ? opened : closed;
-    const std::vector<std::size_t> counts = lane_counts(site, segments.elements(segment));
-    const std::size_t elements = counts[static_cast<std::size_t>(site.endpoint.position().rank)];
+    const std::vector<std::size_t> counts = lane_counts(context, segments.elements(segment));
+    const std::size_t elements = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
     const std::size_t begin = segments.begin(segment);
     Wire::Room& room = rooms[segment % kPartsInFlight];
     if (opens) {
       // Only the root has a place for the result, and the partial sums need one everywhere.
-      if (room.data() == nullptr) room = site.wire.room(room_bytes);
+      if (room.data() == nullptr) room = context.wire.room(room_bytes);
       const std::byte* input = call.input + begin * size;
-      if (!site.alone_on_node()) {
+      if (!context.alone_on_node()) {
         std::byte* const brought = room.data() + (in_rank_order ? share_bytes : 0);
-        Steps meeting = beside(crew, bring_to_lanes(site, call, begin, counts, brought));
+        Steps meeting = beside(crew, bring_to_lanes(context, call, begin, counts, brought));
         co_await finished(meeting);
         input = brought;
       }
-      if (site.has_lane()) {
+      if (context.has_lane()) {
         static_cast<void>(crew.add(
-            reduce_share(site, call, root_node, {input, room.data(), elements, tag_of_part(segment)})));
+            reduce_share(context, call, root_node, {input, room.data(), elements, tag_of_part(segment)})));
       }
       ++opened;
     } else {
-      if (site.has_lane()) {
+      if (context.has_lane()) {
         Steps arrival = one_done(crew, closed);
         co_await finished(arrival);
       }
@@ -222,14 +225,14 @@ Steps two_level_reduce(Site& site, const CollectiveCall& call) {
         gathering.elements = elements;
         gathering.input = room.data();
         gathering.output = call.output == nullptr ? nullptr : call.output + begin * size;
-        gathering.root = site.local_rank_of(call.root);
-        Steps gather = beside(crew, on_node(site, gathering, counts));
+        gathering.root = context.local_rank_of(call.root);
+        Steps gather = beside(crew, on_node(context, gathering, counts));
         co_await finished(gather);
       }
       ++closed;
     }
   }
-  site.endpoint.algorithm =
+  context.endpoint.algorithm =
       to_string(in_rank_order ? AllReduceAlgorithm::kRankOrder : AllReduceAlgorithm::kRing);
 }
 

@@ -13,12 +13,12 @@
 // exchange contributions instead of reducing them, and the lane combines.
 #pragma once
 
-#include "site.h"
+#include "hierarchy_context.h"
 
 namespace cohort::network {
 
 /// All members have called it alike. Both take `call` by reference, which must outlive them.
-[[nodiscard]] Steps two_level_all_reduce(Site& site, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_reduce(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call);
 
 }  // namespace cohort::network

@@ -14,51 +14,52 @@ Steps sent(Transfer transfer) {
 /// members, or, where the order of all ranks must be kept, the contribution of each, one after the other.
 class Segment {
  public:
-  Segment(Site& site, const CollectiveCall& call, std::size_t begin, std::size_t elements, int tag)
-      : site_(site),
+  Segment(HierarchyContext& context, const CollectiveCall& call, std::size_t begin, std::size_t elements,
+          int tag)
+      : context_(context),
         call_(call),
         begin_(begin),
         elements_(elements),
         bytes_(elements * size_of(call.dtype)),
         tag_(tag),
-        in_rank_order_(site.keeps_rank_order(call)),
+        in_rank_order_(context.keeps_rank_order(call)),
         op_(call.op == ReduceOp::kMean ? ReduceOp::kSum : call.op),
-        brought_(static_cast<std::size_t>(site.topology.nodes())) {}
+        brought_(static_cast<std::size_t>(context.topology.nodes())) {}
 
   /// Begins to receive what other nodes bring to this member's block.
   void expect_others() {
-    for (int node = 0; node < site_.topology.nodes(); ++node) {
+    for (int node = 0; node < context_.topology.nodes(); ++node) {
       Wire::Room& room = brought_[static_cast<std::size_t>(node)];
-      room = site_.wire.room(bytes_of(node));
-      if (node == site_.topology.own_node()) continue;
-      const int agent = site_.topology.agent_of(site_.topology.rank(), node);
-      receiving_.push_back(site_.wire.receive(agent, tag_, room.data(), bytes_of(node)));
+      room = context_.wire.room(bytes_of(node));
+      if (node == context_.topology.own_node()) continue;
+      const int agent = context_.topology.agent_of(context_.topology.rank(), node);
+      receiving_.push_back(context_.wire.receive(agent, tag_, room.data(), bytes_of(node)));
     }
   }
 
   /// What this node brings to the block of `member` goes to the one who acts for that member here.
   Steps bring_block(int member, Crew& crew) {
-    const Topology& topology = site_.topology;
+    const Topology& topology = context_.topology;
     const int agent = topology.agent_of(member, topology.own_node());
     const bool acts = agent == topology.rank();
     CollectiveCall part = call_;
     part.kind = in_rank_order_ ? CollectiveKind::kGather : CollectiveKind::kReduce;
     part.op = op_;
     part.elements = elements_;
-    part.root = site_.local_rank_of(agent);
+    part.root = context_.local_rank_of(agent);
     part.input =
         call_.input + (static_cast<std::size_t>(member) * call_.elements + begin_) * size_of(call_.dtype);
     part.output = nullptr;
     const std::size_t bytes = bytes_of(topology.own_node());
     if (acts) {
-      if (member != topology.rank()) leaving_.push_back(site_.wire.room(bytes));
+      if (member != topology.rank()) leaving_.push_back(context_.wire.room(bytes));
       part.output = member == topology.rank() ? brought_[static_cast<std::size_t>(topology.own_node())].data()
                                               : leaving_.back().data();
     }
-    Steps meeting = beside(crew, on_node(site_, part));
+    Steps meeting = beside(crew, on_node(context_, part));
     co_await finished(meeting);
     if (acts && member != topology.rank())
-      static_cast<void>(crew.add(sent(site_.wire.send(member, tag_, part.output, bytes))));
+      static_cast<void>(crew.add(sent(context_.wire.send(member, tag_, part.output, bytes))));
   }
 
   Steps arrival_of_others() {
@@ -70,12 +71,12 @@ class Segment {
     if (in_rank_order_) return reduce_elements(call_.dtype, call_.op, by_rank(), output, elements_);
     reduce_elements(call_.dtype, op_, by_node(), output, elements_);
     if (call_.op == ReduceOp::kMean)
-      divide_elements(call_.dtype, output, elements_, static_cast<std::size_t>(site_.topology.members()));
+      divide_elements(call_.dtype, output, elements_, static_cast<std::size_t>(context_.topology.members()));
   }
 
  private:
   [[nodiscard]] std::size_t bytes_of(int node) const noexcept {
-    return in_rank_order_ ? static_cast<std::size_t>(site_.topology.members_on(node)) * bytes_ : bytes_;
+    return in_rank_order_ ? static_cast<std::size_t>(context_.topology.members_on(node)) * bytes_ : bytes_;
   }
 
   [[nodiscard]] std::vector<const std::byte*> by_node() const {
@@ -86,15 +87,15 @@ class Segment {
 
   [[nodiscard]] std::vector<const std::byte*> by_rank() const {
     std::vector<const std::byte*> contributions;
-    for (int rank = 0; rank < site_.topology.members(); ++rank) {
-      const Wire::Room& room = brought_[static_cast<std::size_t>(site_.topology.node_of(rank))];
+    for (int rank = 0; rank < context_.topology.members(); ++rank) {
+      const Wire::Room& room = brought_[static_cast<std::size_t>(context_.topology.node_of(rank))];
       contributions.push_back(room.data() +
-                              static_cast<std::size_t>(site_.topology.local_rank_of(rank)) * bytes_);
+                              static_cast<std::size_t>(context_.topology.local_rank_of(rank)) * bytes_);
     }
     return contributions;
   }
 
-  Site& site_;
+  HierarchyContext& context_;
   const CollectiveCall& call_;
   std::size_t begin_;
   std::size_t elements_;
@@ -122,14 +123,15 @@ std::vector<int> in_order_of_sending(const Topology& topology) {
 // A segment's sum is written to the output, which may be this member's block of the input, once the whole
 // node has read that part of it.
 
-Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call) {
+Steps two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t blocks_per_message =
-      site.keeps_rank_order(call) ? static_cast<std::size_t>(site.topology.most_members_on_a_node()) : 1;
+      context.keeps_rank_order(call) ? static_cast<std::size_t>(context.topology.most_members_on_a_node())
+                                     : 1;
   const Segments segments(call.elements,
-                          site.wire.message_bytes() / (blocks_per_message * size_of(call.dtype)));
-  const std::vector<int> members = in_order_of_sending(site.topology);
+                          context.wire.message_bytes() / (blocks_per_message * size_of(call.dtype)));
+  const std::vector<int> members = in_order_of_sending(context.topology);
   for (std::size_t index = 0; index < segments.count(); ++index) {
-    Segment segment(site, call, segments.begin(index), segments.elements(index), tag_of_part(index));
+    Segment segment(context, call, segments.begin(index), segments.elements(index), tag_of_part(index));
     Crew crew;
     segment.expect_others();
     for (const int member : members) {
@@ -141,7 +143,7 @@ Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call) {
     co_await finished(rest);
     segment.combine();
   }
-  site.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.algorithm = "two_level_pairwise";
 }
 
 }  // namespace cohort::network

@@ -5,11 +5,11 @@
 // 16-bit elements are rounded once per node, and once more in the sum of the nodes.
 #pragma once
 
-#include "site.h"
+#include "hierarchy_context.h"
 
 namespace cohort::network {
 
 /// All members have called it alike; `call` must outlive it.
-[[nodiscard]] Steps two_level_reduce_scatter(Site& site, const CollectiveCall& call);
+[[nodiscard]] Steps two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall& call);
 
 }  // namespace cohort::network

@@ -19,7 +19,7 @@
 
 namespace cohort::network {
 
-struct Site {
+struct HierarchyContext {
   node::Endpoint& endpoint;
   Wire& wire;
   const Topology& topology;
@@ -60,19 +60,21 @@ inline constexpr int kFirstUrgentTag = 28'000;
 
 /// A collective among the members of this node, as part of a larger one; `counts` is empty or has the
 /// elements of each member's block, by local rank.
-[[nodiscard]] Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts = {});
+[[nodiscard]] Steps on_node(HierarchyContext& context, CollectiveCall part,
+                            std::vector<std::size_t> counts = {});
 
 /// The node's members get what the one with `local_rank` has: at `data` on each of them.
-[[nodiscard]] Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements,
-                                   int local_rank);
+[[nodiscard]] Steps spread_on_node(HierarchyContext& context, DType dtype, std::byte* data,
+                                   std::size_t elements, int local_rank);
 
 /// The elements of the lanes' shares of `elements`, by local rank; members without a lane have none.
-[[nodiscard]] std::vector<std::size_t> lane_counts(const Site& site, std::size_t elements);
+[[nodiscard]] std::vector<std::size_t> lane_counts(const HierarchyContext& context, std::size_t elements);
 
 /// Where this member's share begins, by those counts.
-[[nodiscard]] std::size_t own_share(const Site& site, const std::vector<std::size_t>& counts);
+[[nodiscard]] std::size_t own_share(const HierarchyContext& context, const std::vector<std::size_t>& counts);
 
 /// Segments whose shares have about `share_bytes`.
-[[nodiscard]] Segments segments_of(const Site& site, const CollectiveCall& call, std::size_t share_bytes);
+[[nodiscard]] Segments segments_of(const HierarchyContext& context, const CollectiveCall& call,
+                                   std::size_t share_bytes);
 
 }  // namespace cohort::network

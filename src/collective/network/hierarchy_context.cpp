@@ -1,4 +1,4 @@
-#include "site.h"
+#include "hierarchy_context.h"
 
 #include <numeric>
 
@@ -9,7 +9,7 @@
 
 namespace cohort::network {
 
-AllReduceAlgorithm Site::all_reduce_algorithm(std::size_t lane_bytes) const {
+AllReduceAlgorithm HierarchyContext::all_reduce_algorithm(std::size_t lane_bytes) const {
   switch (
       endpoint.group().selection().forced(CollectiveKind::kAllReduce).value_or(BuiltInAlgorithm::kPieces)) {
     case BuiltInAlgorithm::kRecursiveDoubling: return AllReduceAlgorithm::kRecursiveDoubling;
@@ -19,7 +19,7 @@ AllReduceAlgorithm Site::all_reduce_algorithm(std::size_t lane_bytes) const {
   }
 }
 
-BroadcastAlgorithm Site::broadcast_algorithm(std::size_t lane_bytes) const {
+BroadcastAlgorithm HierarchyContext::broadcast_algorithm(std::size_t lane_bytes) const {
   switch (
       endpoint.group().selection().forced(CollectiveKind::kBroadcast).value_or(BuiltInAlgorithm::kPieces)) {
     case BuiltInAlgorithm::kBinomial: return BroadcastAlgorithm::kBinomial;
@@ -28,44 +28,46 @@ BroadcastAlgorithm Site::broadcast_algorithm(std::size_t lane_bytes) const {
   }
 }
 
-Steps on_node(Site& site, CollectiveCall part, std::vector<std::size_t> counts) {
+Steps on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::size_t> counts) {
   part.counts = counts;
   part.layout = 0;
   part.buffers = {};
-  if (site.alone_on_node()) {
+  if (context.alone_on_node()) {
     if (part.output != nullptr && part.output != part.input)
       copy_bytes(part.output, part.input, part.elements * size_of(part.dtype));
     co_return;
   }
-  Steps steps = node::carry_out(site.endpoint, part);
+  Steps steps = node::carry_out(context.endpoint, part);
   co_await finished(steps);
 }
 
-Steps spread_on_node(Site& site, DType dtype, std::byte* data, std::size_t elements, int local_rank) {
+Steps spread_on_node(HierarchyContext& context, DType dtype, std::byte* data, std::size_t elements,
+                     int local_rank) {
   CollectiveCall part;
   part.kind = CollectiveKind::kBroadcast;
   part.dtype = dtype;
   part.elements = elements;
   part.root = local_rank;
   part.input = part.output = data;
-  return on_node(site, part);
+  return on_node(context, part);
 }
 
-std::vector<std::size_t> lane_counts(const Site& site, std::size_t elements) {
-  const Blocks shares(elements, site.topology.lanes());
-  std::vector<std::size_t> counts(static_cast<std::size_t>(site.local_size()));
-  for (int lane = 0; lane < site.topology.lanes(); ++lane)
+std::vector<std::size_t> lane_counts(const HierarchyContext& context, std::size_t elements) {
+  const Blocks shares(elements, context.topology.lanes());
+  std::vector<std::size_t> counts(static_cast<std::size_t>(context.local_size()));
+  for (int lane = 0; lane < context.topology.lanes(); ++lane)
     counts[static_cast<std::size_t>(lane)] = shares.elements(lane);
   return counts;
 }
 
-std::size_t own_share(const Site& site, const std::vector<std::size_t>& counts) {
-  const auto local_rank = static_cast<std::ptrdiff_t>(site.endpoint.position().rank);
+std::size_t own_share(const HierarchyContext& context, const std::vector<std::size_t>& counts) {
+  const auto local_rank = static_cast<std::ptrdiff_t>(context.endpoint.position().rank);
   return std::accumulate(counts.begin(), counts.begin() + local_rank, std::size_t{0});
 }
 
-Segments segments_of(const Site& site, const CollectiveCall& call, std::size_t share_bytes) {
-  return {call.elements, share_bytes / size_of(call.dtype) * static_cast<std::size_t>(site.topology.lanes())};
+Segments segments_of(const HierarchyContext& context, const CollectiveCall& call, std::size_t share_bytes) {
+  return {call.elements,
+          share_bytes / size_of(call.dtype) * static_cast<std::size_t>(context.topology.lanes())};
 }
 
 }  // namespace cohort::network
