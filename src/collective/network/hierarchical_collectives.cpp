@@ -35,11 +35,11 @@ std::vector<int> lane_of(const Topology& topology) {
 
 }  // namespace
 
-HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire& wire, Inquest& inquest,
-                                                 const Topology& topology)
+HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire& wire,
+                                                 FailureDetector& failure_detector, const Topology& topology)
     : endpoint_(endpoint),
       topology_(topology),
-      inquest_(inquest),
+      failure_detector_(failure_detector),
       context_{endpoint_, wire, topology_, constants_, lane_of(topology_)},
       peers_(context_),
       leaders_(leaders_of(topology_)),
@@ -245,7 +245,7 @@ Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   co_await finished(exchange);
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
-  if (const std::optional<Error> error = inquest_.listen(true)) endpoint_.fail(*error);
+  if (const std::optional<Error> error = failure_detector_.poll_failure(true)) endpoint_.fail(*error);
   endpoint_.fail(roll_call_.disagreement(endpoint_.name_of(call), endpoint_.group().members()));
 }
 
@@ -325,11 +325,11 @@ std::optional<Error> HierarchicalCollectives::look_around(const CollectiveCall& 
                                                           const node::Waiting& waiting) {
   const std::chrono::duration<double> timeout = endpoint_.group().timeout(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
-    return inquest_.conclude(call, endpoint_.number(), timeout);
-  inquest_.drop(call.priority);
+    return failure_detector_.conclude_missing(call, endpoint_.number(), timeout);
+  failure_detector_.drop(call.priority);
   // The leaders of the other nodes may wait for this one in a call of another priority.
   if (!topology_.is_leader()) return std::nullopt;
-  return inquest_.compare_priorities(signature(call, endpoint_.number()), waiting.waited());
+  return failure_detector_.compare_priorities(signature(call, endpoint_.number()), waiting.waited());
 }
 
 }  // namespace cohort::network

@@ -10,8 +10,8 @@
 #include <cohort/collective/communicator.h>
 
 #include "../node/endpoint.h"
+#include "failure_detector.h"
 #include "hierarchy_context.h"
-#include "inquest.h"
 #include "network_peers.h"
 #include "roll_call.h"
 
@@ -20,7 +20,8 @@ namespace cohort::network {
 class HierarchicalCollectives {
  public:
   /// Borrows all of it.
-  HierarchicalCollectives(node::Endpoint& endpoint, Wire& wire, Inquest& inquest, const Topology& topology);
+  HierarchicalCollectives(node::Endpoint& endpoint, Wire& wire, FailureDetector& failure_detector,
+                          const Topology& topology);
 
   /// A whole collective, with its parts on this node. `call` must outlive it.
   [[nodiscard]] Steps carry_out(const CollectiveCall& call);
@@ -57,7 +58,7 @@ class HierarchicalCollectives {
   const Topology& topology_;
   std::optional<TuningTable> tuning_;  ///< the same on all members; none before the first large call
   CostConstants constants_ = kBuiltInConstants;
-  Inquest& inquest_;
+  FailureDetector& failure_detector_;
   HierarchyContext context_;
   NetworkPeers peers_;
   std::vector<int> leaders_;

@@ -9,15 +9,16 @@ InterNodeImpl::InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr
       any_thread_(transport->any_thread()),
       wires_{Wire(*transport, 0), Wire(*transport, kFirstUrgentTag)},
       transport_(std::move(transport)),
-      inquest_(*transport_, topology_, member.group().members()),
+      failure_detector_(*transport_, topology_, member.group().members()),
       messages_(wires_.front(), topology_.rank(), member.group().members(), generation),
-      collectives_{
-          HierarchicalCollectives(member.endpoint(Priority::kNormal), wires_.front(), inquest_, topology_),
-          HierarchicalCollectives(member.endpoint(Priority::kUrgent), wires_.back(), inquest_, topology_)} {}
+      collectives_{HierarchicalCollectives(member.endpoint(Priority::kNormal), wires_.front(),
+                                           failure_detector_, topology_),
+                   HierarchicalCollectives(member.endpoint(Priority::kUrgent), wires_.back(),
+                                           failure_detector_, topology_)} {}
 
 std::optional<Error> InterNodeImpl::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
   const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
-  if (std::optional<Error> error = inquest_.listen(in_collective)) return error;
+  if (std::optional<Error> error = failure_detector_.poll_failure(in_collective)) return error;
   if (!in_collective) return std::nullopt;
   return collectives(call.priority).look_around(call, waiting);
 }

@@ -11,8 +11,8 @@
 
 #include "../node/inter_node.h"
 #include "../node/node_communicator_impl.h"
+#include "failure_detector.h"
 #include "hierarchical_collectives.h"
-#include "inquest.h"
 #include "remote_messages.h"
 
 namespace cohort::network {
@@ -31,8 +31,8 @@ class InterNodeImpl final : public node::InterNode {
   void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
   [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
                                                  const node::Waiting& waiting) override;
-  [[nodiscard]] std::optional<Error> listen() override { return inquest_.listen(true); }
-  void tell(const Error& failure) override { inquest_.report(failure); }
+  [[nodiscard]] std::optional<Error> poll_failure() override { return failure_detector_.poll_failure(true); }
+  void tell(const Error& failure) override { failure_detector_.report(failure); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return collectives_.front().tuning(); }
   [[nodiscard]] GroupOffer group_offer() const override { return transport_->group_offer(); }
   [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks, const GroupOffer& offer,
@@ -48,7 +48,7 @@ class InterNodeImpl final : public node::InterNode {
   bool any_thread_;
   std::array<Wire, kPriorities> wires_;  ///< outlive the transport, which may use their memory to its end
   std::unique_ptr<Transport> transport_;
-  Inquest inquest_;
+  FailureDetector failure_detector_;
   RemoteMessages messages_;
   std::array<HierarchicalCollectives, kPriorities> collectives_;
 };

@@ -43,7 +43,7 @@ class InterNode {
                                                          const Waiting& waiting) = 0;
 
   /// The error of the whole group, if another node has reported one; for who does not wait in a call.
-  [[nodiscard]] virtual std::optional<Error> listen() = 0;
+  [[nodiscard]] virtual std::optional<Error> poll_failure() = 0;
 
   /// Tells the members of other nodes that the group has failed. Any thread may call it.
   virtual void tell(const Error& failure) = 0;

@@ -151,7 +151,7 @@ std::optional<Error> NodeCommunicatorImpl::failure() {
   const std::unique_lock lock(driving_, std::try_to_lock);
   if (!lock) return std::nullopt;  // who drives finds out
   std::optional<Error> found = group().fault();
-  if (!found && inter_node_ != nullptr) found = inter_node_->listen();
+  if (!found && inter_node_ != nullptr) found = inter_node_->poll_failure();
   if (!found) return std::nullopt;
   return endpoints_.front().set_failure(*found);
 }

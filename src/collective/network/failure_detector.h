@@ -24,21 +24,21 @@
 
 namespace cohort::network {
 
-class Inquest {
+class FailureDetector {
  public:
-  Inquest(Transport& transport, const Topology& topology, std::vector<MemberInfo> members)
+  FailureDetector(Transport& transport, const Topology& topology, std::vector<MemberInfo> members)
       : transport_(transport), topology_(topology), members_(std::move(members)) {}
 
   /// Reads what has arrived and answers questions, if this member waits in a collective. The failure
   /// of the group, if another node has reported it.
-  [[nodiscard]] std::optional<Error> listen(bool in_collective);
+  [[nodiscard]] std::optional<Error> poll_failure(bool in_collective);
 
   /// For who has waited in `call` for longer than allowed: the error, once it is clear who is missing.
-  [[nodiscard]] std::optional<Error> conclude(const CollectiveCall& call, std::uint64_t number,
-                                              std::chrono::duration<double> allowed);
+  [[nodiscard]] std::optional<Error> conclude_missing(const CollectiveCall& call, std::uint64_t number,
+                                                      std::chrono::duration<double> allowed);
 
   /// What calls of this priority waited for has come.
-  void drop(Priority priority) noexcept { hearing(priority).reset(); }
+  void drop(Priority priority) noexcept { query(priority).reset(); }
 
   /// For a leader that has waited in `call`: the error if the leader of another node waits in the same
   /// call, by its number, with another priority. They would never meet, so those in urgent calls say so
@@ -50,21 +50,21 @@ class Inquest {
   void report(const Error& failure);
 
  private:
-  struct Hearing {
+  struct Query {
     Deadline end;
     std::vector<bool> present;
   };
-  void heed(const Transport::Note& note, bool in_collective);
+  void handle(const Transport::Note& note, bool in_collective);
   void ask_all(Priority priority);
-  [[nodiscard]] std::optional<Hearing>& hearing(Priority priority) noexcept {
-    return hearings_[static_cast<std::size_t>(priority)];
+  [[nodiscard]] std::optional<Query>& query(Priority priority) noexcept {
+    return queries_[static_cast<std::size_t>(priority)];
   }
 
   Transport& transport_;
   const Topology& topology_;
   std::vector<MemberInfo> members_;
-  std::array<std::optional<Hearing>, kPriorities> hearings_;  ///< by the priority of the late call
-  std::optional<Deadline> turn_of_lower_;  ///< till when a member of lower rank may conclude first
+  std::array<std::optional<Query>, kPriorities> queries_;  ///< by the priority of the late call
+  std::optional<Deadline> turn_of_lower_;  ///< till when a member of lower rank may conclude_missing first
   std::optional<Error> reported_;
   std::optional<std::uint64_t> told_urgent_;       ///< the call of which other leaders know
   std::map<int, CallSignature> urgent_elsewhere_;  ///< by leader, the latest that it has told of

@@ -1,4 +1,4 @@
-#include "inquest.h"
+#include "failure_detector.h"
 
 #include <charconv>
 #include <chrono>
@@ -53,12 +53,12 @@ Error from_note(std::string_view note) {
 
 }  // namespace
 
-std::optional<Error> Inquest::listen(bool in_collective) {
-  while (const std::optional<Transport::Note> note = transport_.hear()) heed(*note, in_collective);
+std::optional<Error> FailureDetector::poll_failure(bool in_collective) {
+  while (const std::optional<Transport::Note> note = transport_.hear()) handle(*note, in_collective);
   return reported_;
 }
 
-void Inquest::heed(const Transport::Note& note, bool in_collective) {
+void FailureDetector::handle(const Transport::Note& note, bool in_collective) {
   if (note.text.front() == kFailed) {
     if (!reported_) reported_ = from_note(note.text);
     return;
@@ -67,31 +67,31 @@ void Inquest::heed(const Transport::Note& note, bool in_collective) {
     std::memcpy(&urgent_elsewhere_[note.from], note.text.data() + 1, sizeof(CallSignature));
     return;
   }
-  for (std::optional<Hearing>& hearing : hearings_) {
-    if (hearing) hearing->present[static_cast<std::size_t>(note.from)] = true;
+  for (std::optional<Query>& query : queries_) {
+    if (query) query->present[static_cast<std::size_t>(note.from)] = true;
   }
   if (note.text != kAsk) return;
   if (in_collective) transport_.tell(note.from, kHere);
   if (note.from < topology_.rank()) turn_of_lower_ = Deadline::after(2 * kTimeToAnswer);
 }
 
-void Inquest::ask_all(Priority priority) {
-  std::optional<Hearing>& hearing = this->hearing(priority);
-  hearing = Hearing{Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size())};
-  hearing->present[static_cast<std::size_t>(topology_.rank())] = true;
+void FailureDetector::ask_all(Priority priority) {
+  std::optional<Query>& query = this->query(priority);
+  query = Query{Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size())};
+  query->present[static_cast<std::size_t>(topology_.rank())] = true;
   for (int member = 0; member < topology_.members(); ++member) {
     if (member != topology_.rank()) transport_.tell(member, kAsk);
   }
 }
 
-std::optional<Error> Inquest::conclude(const CollectiveCall& call, std::uint64_t number,
-                                       std::chrono::duration<double> allowed) {
-  const std::optional<Hearing>& hearing = this->hearing(call.priority);
-  if (!hearing) ask_all(call.priority);
-  if (!hearing->end.expired() || (turn_of_lower_ && !turn_of_lower_->expired())) return std::nullopt;
+std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& call, std::uint64_t number,
+                                                       std::chrono::duration<double> allowed) {
+  const std::optional<Query>& query = this->query(call.priority);
+  if (!query) ask_all(call.priority);
+  if (!query->end.expired() || (turn_of_lower_ && !turn_of_lower_->expired())) return std::nullopt;
   std::vector<int> missing;
   for (std::size_t member = 0; member < members_.size(); ++member) {
-    if (!hearing->present[member]) missing.push_back(static_cast<int>(member));
+    if (!query->present[member]) missing.push_back(static_cast<int>(member));
   }
   const std::string name = fmt::format("{} #{}", to_string(call.as_called().kind), number);
   if (missing.empty()) {
@@ -107,8 +107,8 @@ std::optional<Error> Inquest::conclude(const CollectiveCall& call, std::uint64_t
                           explain_missing(call, number, missing, members_, allowed.count()));
 }
 
-std::optional<Error> Inquest::compare_priorities(const CallSignature& call,
-                                                 std::chrono::duration<double> waited) {
+std::optional<Error> FailureDetector::compare_priorities(const CallSignature& call,
+                                                         std::chrono::duration<double> waited) {
   if (call.priority == Priority::kUrgent) {
     if (waited < kTimeToMeet || told_urgent_ == call.sequence) return std::nullopt;
     told_urgent_ = call.sequence;
@@ -139,7 +139,7 @@ std::optional<Error> Inquest::compare_priorities(const CallSignature& call,
                          *text);
 }
 
-void Inquest::report(const Error& failure) {
+void FailureDetector::report(const Error& failure) {
   const std::string note = to_note(failure);
   for (int member = 0; member < topology_.members(); ++member) {
     if (topology_.node_of(member) != topology_.own_node()) transport_.tell(member, note);
