@@ -105,14 +105,14 @@ void MpiTransport::cancel(Ticket ticket) {
   release(ticket);
 }
 
-void MpiTransport::tell(int member, std::string_view note) {
+void MpiTransport::send_control(int member, std::string_view message) {
   const Gate::Pass pass = channels_->gate().enter();
   noted_ = true;
   outbox_.send(channels_->comm(Channel::kCollective), worker_of(member), tag_to(member, kNoteTag),
-               std::as_bytes(std::span(note)));
+               std::as_bytes(std::span(message)));
 }
 
-std::optional<Transport::Note> MpiTransport::hear() {
+std::optional<Transport::ControlMessage> MpiTransport::receive_control() {
   const Gate::Pass pass = channels_->gate().try_enter();
   if (!pass) return std::nullopt;
   static_cast<void>(outbox_.advance());
@@ -125,7 +125,7 @@ std::optional<Transport::Note> MpiTransport::hear() {
     std::string text(envelope->bytes, '\0');
     recv(text.data(), to_count(text.size()), MPI_BYTE, envelope->source, tag, comm);
     if (const auto from = member_at(envelope->source * channels_->members_per_worker() + number))
-      return Note{*from, std::move(text)};
+      return ControlMessage{*from, std::move(text)};
     // Otherwise it is from a member of a former group with this number, which told this member too late.
   }
   return std::nullopt;

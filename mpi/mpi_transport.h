@@ -25,8 +25,8 @@ class MpiTransport final : public Transport {
   [[nodiscard]] Ticket receive(const Address& from, std::span<std::byte> room) override;
   [[nodiscard]] std::optional<std::size_t> poll(Ticket ticket) override;
   void cancel(Ticket ticket) override;
-  void tell(int member, std::string_view note) override;
-  [[nodiscard]] std::optional<Note> hear() override;
+  void send_control(int member, std::string_view text) override;
+  [[nodiscard]] std::optional<ControlMessage> receive_control() override;
   [[nodiscard]] GroupOffer group_offer() const override { return numbers_->offer(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members,
                                                  const GroupName& name) override;
@@ -70,8 +70,8 @@ class MpiTransport final : public Transport {
   std::vector<Pending> pending_;  ///< by ticket
   std::uint64_t sweeps_ = 1;
   std::vector<Ticket> free_;
-  Outbox outbox_;       ///< notes on their way; guarded by the gate
-  bool noted_ = false;  ///< a note was sent or has come, and others may follow
+  Outbox outbox_;       ///< control messages on their way; guarded by the gate
+  bool noted_ = false;  ///< a message was sent or has come, and others may follow
 };
 
 }  // namespace cohort::mpi

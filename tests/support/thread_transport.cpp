@@ -51,18 +51,18 @@ std::optional<std::size_t> ThreadTransport::poll(Ticket ticket) {
 
 void ThreadTransport::cancel(Ticket ticket) { pending_.erase(ticket); }
 
-void ThreadTransport::tell(int member, std::string_view note) {
+void ThreadTransport::send_control(int member, std::string_view message) {
   const std::lock_guard lock(board_->mutex_);
-  board_->notes_[static_cast<std::size_t>(member)].push_back({rank_, std::string(note)});
+  board_->control_messages_[static_cast<std::size_t>(member)].push_back({rank_, std::string(message)});
 }
 
-std::optional<Transport::Note> ThreadTransport::hear() {
+std::optional<Transport::ControlMessage> ThreadTransport::receive_control() {
   const std::lock_guard lock(board_->mutex_);
-  auto& notes = board_->notes_[static_cast<std::size_t>(rank_)];
-  if (notes.empty()) return std::nullopt;
-  Note note = std::move(notes.front());
-  notes.pop_front();
-  return note;
+  auto& queue = board_->control_messages_[static_cast<std::size_t>(rank_)];
+  if (queue.empty()) return std::nullopt;
+  ControlMessage message = std::move(queue.front());
+  queue.pop_front();
+  return message;
 }
 
 std::unique_ptr<Transport> ThreadTransport::split(std::span<const int> members, const GroupName& name) {

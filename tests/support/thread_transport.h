@@ -17,7 +17,7 @@ namespace cohort::testing {
 /// What the transports of all members share.
 class Switchboard {
  public:
-  explicit Switchboard(int members) : notes_(static_cast<std::size_t>(members)) {}
+  explicit Switchboard(int members) : control_messages_(static_cast<std::size_t>(members)) {}
 
  private:
   friend class ThreadTransport;
@@ -31,7 +31,7 @@ class Switchboard {
 
   std::mutex mutex_;
   std::map<Line, std::deque<std::shared_ptr<Parcel>>> sent_;
-  std::vector<std::deque<Transport::Note>> notes_;  ///< by receiver
+  std::vector<std::deque<Transport::ControlMessage>> control_messages_;  ///< by receiver
   /// Of groups, by their members and numbers.
   std::map<std::pair<std::vector<int>, int>, std::weak_ptr<Switchboard>> groups_;
 };
@@ -47,8 +47,8 @@ class ThreadTransport : public Transport {
   [[nodiscard]] Ticket receive(const Address& from, std::span<std::byte> room) override;
   [[nodiscard]] std::optional<std::size_t> poll(Ticket ticket) override;
   void cancel(Ticket ticket) override;
-  void tell(int member, std::string_view note) override;
-  [[nodiscard]] std::optional<Note> hear() override;
+  void send_control(int member, std::string_view text) override;
+  [[nodiscard]] std::optional<ControlMessage> receive_control() override;
   [[nodiscard]] GroupOffer group_offer() const override { return numbers_->offer(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members,
                                                  const GroupName& name) override;

@@ -7,7 +7,7 @@
 // Memory belongs to the transport until the transfer has completed; one that never
 // completes, since the other side has failed, keeps its memory for ever.
 //
-// One member has one Transport, and one thread at a time uses it, except for `tell`.
+// One member has one Transport, and one thread at a time uses it, except for `send_control`.
 #pragma once
 
 #include <cstddef>
@@ -54,15 +54,15 @@ class Transport {
   /// Takes a receive back that nothing has arrived for; the ticket is void.
   virtual void cancel(Ticket ticket) = 0;
 
-  /// Sends a short note that needs no receive; for what goes wrong. Any thread may call it.
-  virtual void tell(int member, std::string_view note) = 0;
+  /// Sends a short control message, which needs no receive: for failures. Any thread may call it.
+  virtual void send_control(int member, std::string_view text) = 0;
 
-  /// The next note that has arrived.
-  struct Note {
+  /// The next control message that has arrived.
+  struct ControlMessage {
     int from = 0;
     std::string text;
   };
-  [[nodiscard]] virtual std::optional<Note> hear() = 0;
+  [[nodiscard]] virtual std::optional<ControlMessage> receive_control() = 0;
 
   /// Longest message of a long collective; the same on all members. Longer ones may wait for a member that
   /// is busy elsewhere, shorter ones pay their fixed cost too often.

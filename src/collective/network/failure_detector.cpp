@@ -14,16 +14,16 @@ using namespace std::chrono_literals;
 /// Those who wait look around once per millisecond, but may have been put off their core.
 constexpr auto kTimeToAnswer = 500ms;
 
-/// How long an urgent call waits before it looks for a disagreement about its priority. Notes cost MPI
-/// its communicators, and a group its number, for good, so calls that are merely slow shall send none.
+/// How long an urgent call waits before it looks for a disagreement about its priority. Control messages cost
+/// MPI its communicators, and a group its number, for good, so calls that are merely slow shall send none.
 constexpr auto kTimeToMeet = 300ms;
 
 constexpr std::string_view kAsk = "ask";
 constexpr std::string_view kHere = "here";
-constexpr char kUrgent = '^';  // first of a note that goes on with the signature of an urgent call
-constexpr char kFailed = '!';  // first of a note that goes on with the error's fields, each on a line
+constexpr char kUrgent = '^';  // first of a message that goes on with the signature of an urgent call
+constexpr char kFailed = '!';  // first of a message that goes on with the error's fields, each on a line
 
-std::string to_note(const Error& error) {
+std::string to_message(const Error& error) {
   return fmt::format("{}{}\n{}\n{}\n{}\n{}", kFailed, static_cast<int>(error.code()), error.origin().member,
                      error.origin().host, error.origin().call, error.what());
 }
@@ -41,38 +41,39 @@ int to_int(std::string_view text) {
   return value;
 }
 
-Error from_note(std::string_view note) {
-  note.remove_prefix(1);
-  const auto code = static_cast<ErrorCode>(to_int(take_line(note)));
+Error from_message(std::string_view message) {
+  message.remove_prefix(1);
+  const auto code = static_cast<ErrorCode>(to_int(take_line(message)));
   ErrorOrigin origin;
-  origin.member = to_int(take_line(note));
-  origin.host = take_line(note);
-  origin.call = take_line(note);
-  return {code, std::string(note), std::move(origin)};
+  origin.member = to_int(take_line(message));
+  origin.host = take_line(message);
+  origin.call = take_line(message);
+  return {code, std::string(message), std::move(origin)};
 }
 
 }  // namespace
 
 std::optional<Error> FailureDetector::poll_failure(bool in_collective) {
-  while (const std::optional<Transport::Note> note = transport_.hear()) handle(*note, in_collective);
+  while (const std::optional<Transport::ControlMessage> message = transport_.receive_control())
+    handle(*message, in_collective);
   return reported_;
 }
 
-void FailureDetector::handle(const Transport::Note& note, bool in_collective) {
-  if (note.text.front() == kFailed) {
-    if (!reported_) reported_ = from_note(note.text);
+void FailureDetector::handle(const Transport::ControlMessage& message, bool in_collective) {
+  if (message.text.front() == kFailed) {
+    if (!reported_) reported_ = from_message(message.text);
     return;
   }
-  if (note.text.front() == kUrgent) {
-    std::memcpy(&urgent_elsewhere_[note.from], note.text.data() + 1, sizeof(CallSignature));
+  if (message.text.front() == kUrgent) {
+    std::memcpy(&urgent_elsewhere_[message.from], message.text.data() + 1, sizeof(CallSignature));
     return;
   }
   for (std::optional<Query>& query : queries_) {
-    if (query) query->present[static_cast<std::size_t>(note.from)] = true;
+    if (query) query->present[static_cast<std::size_t>(message.from)] = true;
   }
-  if (note.text != kAsk) return;
-  if (in_collective) transport_.tell(note.from, kHere);
-  if (note.from < topology_.rank()) turn_of_lower_ = Deadline::after(2 * kTimeToAnswer);
+  if (message.text != kAsk) return;
+  if (in_collective) transport_.send_control(message.from, kHere);
+  if (message.from < topology_.rank()) turn_of_lower_ = Deadline::after(2 * kTimeToAnswer);
 }
 
 void FailureDetector::ask_all(Priority priority) {
@@ -80,7 +81,7 @@ void FailureDetector::ask_all(Priority priority) {
   query = Query{Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size())};
   query->present[static_cast<std::size_t>(topology_.rank())] = true;
   for (int member = 0; member < topology_.members(); ++member) {
-    if (member != topology_.rank()) transport_.tell(member, kAsk);
+    if (member != topology_.rank()) transport_.send_control(member, kAsk);
   }
 }
 
@@ -112,10 +113,10 @@ std::optional<Error> FailureDetector::compare_priorities(const CallSignature& ca
   if (call.priority == Priority::kUrgent) {
     if (waited < kTimeToMeet || told_urgent_ == call.sequence) return std::nullopt;
     told_urgent_ = call.sequence;
-    std::string note(1 + sizeof call, kUrgent);
-    std::memcpy(note.data() + 1, &call, sizeof call);
+    std::string message(1 + sizeof call, kUrgent);
+    std::memcpy(message.data() + 1, &call, sizeof call);
     for (int node = 0; node < topology_.nodes(); ++node) {
-      if (node != topology_.own_node()) transport_.tell(topology_.members_of(node).front(), note);
+      if (node != topology_.own_node()) transport_.send_control(topology_.members_of(node).front(), message);
     }
     return std::nullopt;
   }
@@ -140,9 +141,9 @@ std::optional<Error> FailureDetector::compare_priorities(const CallSignature& ca
 }
 
 void FailureDetector::report(const Error& failure) {
-  const std::string note = to_note(failure);
+  const std::string message = to_message(failure);
   for (int member = 0; member < topology_.members(); ++member) {
-    if (topology_.node_of(member) != topology_.own_node()) transport_.tell(member, note);
+    if (topology_.node_of(member) != topology_.own_node()) transport_.send_control(member, message);
   }
 }
 

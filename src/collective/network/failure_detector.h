@@ -1,6 +1,6 @@
 // What members of different nodes tell each other when something goes wrong: that the
 // communicator has failed and why, and, when a deadline has passed, who is still here.
-// Notes are read by who waits, about once per millisecond, and cost nothing before.
+// Control messages are read by who waits, about once per millisecond, and cost nothing before.
 //
 // Whoever's deadline passes asks all; those who wait in a collective answer. Who does
 // not within a moment is missing. When several ask at once, the one of the lowest rank
@@ -54,7 +54,7 @@ class FailureDetector {
     Deadline end;
     std::vector<bool> present;
   };
-  void handle(const Transport::Note& note, bool in_collective);
+  void handle(const Transport::ControlMessage& message, bool in_collective);
   void ask_all(Priority priority);
   [[nodiscard]] std::optional<Query>& query(Priority priority) noexcept {
     return queries_[static_cast<std::size_t>(priority)];

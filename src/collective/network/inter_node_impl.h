@@ -1,6 +1,6 @@
 // One member's way to the other nodes of its communicator: what the node's engine calls
 // InterNode. Calls of each priority have collectives with tags of its own, so that they pass
-// each other on the wire; notes and messages are shared.
+// each other on the wire; control messages and messages are shared.
 #pragma once
 
 #include <array>
