@@ -45,7 +45,7 @@ class Bruck final : public cohort::Algorithm {
     const auto member_behind = [&](int steps) { return (peers.rank() + steps + members) % members; };
 
     // Block i here is that of the member i places behind.
-    const std::shared_ptr<std::byte> blocks = peers.room(place(members));
+    const std::shared_ptr<std::byte> blocks = peers.scratch(place(members));
     cohort::copy_bytes(blocks.get(), call.input, block);
     for (int known = 1; known < members; known *= 2) {
       const int leaving = std::min(known, members - known);

@@ -46,9 +46,9 @@ bool is_well_formed(std::string_view name) {
 
 }  // namespace
 
-Steps Peers::exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> room, int tag) {
+Steps Peers::exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into, int tag) {
   Crew crew;
-  crew.add(receive(from, room, tag));
+  crew.add(receive(from, into, tag));
   crew.add(send(to, data, tag));
   Steps both = all_done(crew);
   co_await finished(both);

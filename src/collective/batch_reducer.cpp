@@ -16,7 +16,7 @@ namespace {
 /// A program has a few lists that it reduces in every step; lists beyond that are planned anew.
 constexpr std::size_t kPlansKept = 16;
 
-/// Room for the tensors of a pack, side by side.
+/// Memory for the tensors of a pack, side by side.
 struct Copy {
   Tensor flat;
   std::vector<Tensor> pieces;  ///< of `flat`, one per tensor
@@ -112,7 +112,7 @@ struct BatchReducer::Plan {
   std::vector<Pack> packs;
   std::vector<std::optional<Copy>> copies;  ///< by pack, of those with several tensors; empty before use
 
-  /// The room of these is kept, so it lies where the communicator likes it best.
+  /// The memory of these is kept, so it lies where the communicator likes it best.
   void prepare_copies(Communicator& communicator, std::span<const Tensor> tensors) {
     if (!copies.empty()) return;
     std::vector<std::optional<Copy>> all(packs.size());

@@ -29,12 +29,12 @@ class Chain final : public Algorithm {
     const int last = peers.size() - 1;
     const std::size_t bytes = call.elements * sizeof(std::int32_t);
     const std::span<const std::byte> result(call.output, bytes);
-    const std::shared_ptr<std::byte> room = peers.room(bytes);
+    const std::shared_ptr<std::byte> scratch = peers.scratch(bytes);
     if (call.output != call.input) std::memcpy(call.output, call.input, bytes);
     if (peers.rank() > 0) {
-      Steps arrival = peers.receive(peers.rank() - 1, {room.get(), bytes});
+      Steps arrival = peers.receive(peers.rank() - 1, {scratch.get(), bytes});
       co_await finished(arrival);
-      const std::byte* const inputs[] = {room.get(), call.output};
+      const std::byte* const inputs[] = {scratch.get(), call.output};
       reduce_elements(call.dtype, call.op, inputs, call.output, call.elements);
     }
     if (peers.rank() < last) {

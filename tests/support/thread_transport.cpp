@@ -7,15 +7,15 @@ namespace cohort::testing {
 Transport::Ticket ThreadTransport::send(const Address& to, std::span<const std::byte> data) {
   const auto parcel = std::make_shared<Switchboard::Parcel>(data);
   const Switchboard::Line line{rank_, to.member, to.channel, to.tag};
-  pending_[next_] = {.sent = parcel, .line = line, .room = {}, .received = {}};
+  pending_[next_] = {.sent = parcel, .line = line, .into = {}, .received = {}};
   const std::lock_guard lock(board_->mutex_);
   board_->sent_[line].push_back(parcel);
   return next_++;
 }
 
-Transport::Ticket ThreadTransport::receive(const Address& from, std::span<std::byte> room) {
+Transport::Ticket ThreadTransport::receive(const Address& from, std::span<std::byte> into) {
   pending_[next_] = {
-      .sent = nullptr, .line = {from.member, rank_, from.channel, from.tag}, .room = room, .received = {}};
+      .sent = nullptr, .line = {from.member, rank_, from.channel, from.tag}, .into = into, .received = {}};
   return next_++;
 }
 
@@ -27,7 +27,7 @@ void ThreadTransport::deliver(const Switchboard::Line& line) {
     if (parcels.empty()) return;
     if (pending.sent != nullptr || pending.line != line || pending.received) continue;
     const std::span<const std::byte> data = parcels.front()->data;
-    std::copy_n(data.begin(), std::min(data.size(), pending.room.size()), pending.room.begin());
+    std::copy_n(data.begin(), std::min(data.size(), pending.into.size()), pending.into.begin());
     pending.received = data.size();
     parcels.front()->taken = true;
     parcels.pop_front();
@@ -42,8 +42,8 @@ std::optional<std::size_t> ThreadTransport::poll(Ticket ticket) {
     if (pending.sent->taken) bytes = pending.sent->data.size();
   } else {
     deliver(pending.line);
-    // One that is longer than its room never completes.
-    if (pending.received && *pending.received <= pending.room.size()) bytes = pending.received;
+    // One that is longer than its memory never completes.
+    if (pending.received && *pending.received <= pending.into.size()) bytes = pending.received;
   }
   if (bytes) pending_.erase(ticket);
   return bytes;

@@ -44,7 +44,7 @@ class ThreadTransport : public Transport {
   }
 
   [[nodiscard]] Ticket send(const Address& to, std::span<const std::byte> data) override;
-  [[nodiscard]] Ticket receive(const Address& from, std::span<std::byte> room) override;
+  [[nodiscard]] Ticket receive(const Address& from, std::span<std::byte> into) override;
   [[nodiscard]] std::optional<std::size_t> poll(Ticket ticket) override;
   void cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
@@ -58,7 +58,7 @@ class ThreadTransport : public Transport {
   struct Pending {
     std::shared_ptr<Switchboard::Parcel> sent;  ///< null for a receive
     Switchboard::Line line;
-    std::span<std::byte> room;
+    std::span<std::byte> into;
     std::optional<std::size_t> received;
   };
   void deliver(const Switchboard::Line& line);

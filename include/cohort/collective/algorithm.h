@@ -58,16 +58,16 @@ class Peers {
   [[nodiscard]] virtual int node_of(int member) const noexcept = 0;
 
   /// One message. Both sides name the same number of bytes. It starts when it is first resumed, and is
-  /// resumed until it has finished. Its memory is a part of the call's own input and output, or `room`.
+  /// resumed until it has finished. Its memory is a part of the call's own input and output, or `scratch`.
   [[nodiscard]] virtual Steps send(int to, std::span<const std::byte> data, int tag = 0) = 0;
-  [[nodiscard]] virtual Steps receive(int from, std::span<std::byte> room, int tag = 0) = 0;
+  [[nodiscard]] virtual Steps receive(int from, std::span<std::byte> into, int tag = 0) = 0;
 
   /// Memory for messages beside the call's own. What else a program allocates may be gone when a failure
   /// ends the call, while others still read and write it.
-  [[nodiscard]] virtual std::shared_ptr<std::byte> room(std::size_t bytes) = 0;
+  [[nodiscard]] virtual std::shared_ptr<std::byte> scratch(std::size_t bytes) = 0;
 
   /// Both at the same time, with two members or one.
-  [[nodiscard]] Steps exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> room,
+  [[nodiscard]] Steps exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into,
                                int tag = 0);
 
  protected:

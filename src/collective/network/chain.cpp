@@ -12,17 +12,17 @@ Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size
   const int behind = lane.index() + 1;
   const bool is_last = behind == lane.size();
   const std::size_t bytes = arithmetic.bytes(part.elements);
-  const Wire::Room room = lane.room(bytes);
+  const Wire::Scratch scratch = lane.scratch(bytes);
 
   std::vector<const std::byte*> inputs;
   if (before >= 0) {
-    Transfer receiving = lane.receive(before, part.tag, room.data(), bytes);
+    Transfer receiving = lane.receive(before, part.tag, scratch.data(), bytes);
     co_await until([&] { return receiving.done(); });
-    inputs.push_back(room.data());
+    inputs.push_back(scratch.data());
   }
   for (int member = 0; member < topology.members_on(lane.index()); ++member)
     inputs.push_back(part.input + static_cast<std::size_t>(member) * stride);
-  std::byte* const sum = is_last ? part.output : room.data();
+  std::byte* const sum = is_last ? part.output : scratch.data();
   reduce_elements(arithmetic.dtype, arithmetic.op, inputs, sum, part.elements);
 
   if (!is_last) {

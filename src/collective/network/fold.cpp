@@ -21,10 +21,10 @@ Steps Fold::enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*&
     co_await until([&] { return sending.done(); });
     co_return;
   }
-  const Wire::Room room = lane.room(bytes);
-  Transfer receiving = lane.receive(index_ - 1, part.tag, room.data(), bytes);
+  const Wire::Scratch scratch = lane.scratch(bytes);
+  Transfer receiving = lane.receive(index_ - 1, part.tag, scratch.data(), bytes);
   co_await until([&] { return receiving.done(); });
-  arithmetic.combine(room.data(), part.input, part.output, part.elements);
+  arithmetic.combine(scratch.data(), part.input, part.output, part.elements);
   source = part.output;
 }
 

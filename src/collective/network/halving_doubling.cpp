@@ -34,18 +34,18 @@ struct Cut {
 /// Halves until one block is left, which is this member's; `source` is where the data begins.
 Steps halve(Lane lane, Part part, Arithmetic arithmetic, const Fold& fold, const Cut& cut,
             const std::byte* source) {
-  const Wire::Room room = lane.room(arithmetic.bytes(part.elements) / 2 + size_of(arithmetic.dtype));
+  const Wire::Scratch scratch = lane.scratch(arithmetic.bytes(part.elements) / 2 + size_of(arithmetic.dtype));
   Span span{0, fold.active_members()};
   for (int distance = fold.active_members() / 2; distance > 0; distance /= 2) {
     const bool upper = (fold.number() & distance) != 0;
     const int other = fold.number() ^ distance;
     const Span kept = span.half(upper);
     const Span given = span.half(!upper);
-    Transfer receiving = lane.receive(fold.member(other), part.tag, room.data(), cut.bytes(kept));
+    Transfer receiving = lane.receive(fold.member(other), part.tag, scratch.data(), cut.bytes(kept));
     Transfer sending = lane.send(fold.member(other), part.tag, source + cut.begin(given), cut.bytes(given));
     co_await until([&] { return receiving.done() && sending.done(); });
     const std::size_t begin = cut.begin(kept);
-    arithmetic.combine(source + begin, room.data(), part.output + begin, cut.elements(kept));
+    arithmetic.combine(source + begin, scratch.data(), part.output + begin, cut.elements(kept));
     source = part.output;
     span = kept;
   }

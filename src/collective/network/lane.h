@@ -34,10 +34,10 @@ class Lane {
   [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes) const {
     return wire_->send(ranks_[static_cast<std::size_t>(to)], tag, data, bytes);
   }
-  [[nodiscard]] Transfer receive(int from, int tag, std::byte* room, std::size_t bytes) const {
-    return wire_->receive(ranks_[static_cast<std::size_t>(from)], tag, room, bytes, permitted_);
+  [[nodiscard]] Transfer receive(int from, int tag, std::byte* into, std::size_t bytes) const {
+    return wire_->receive(ranks_[static_cast<std::size_t>(from)], tag, into, bytes, permitted_);
   }
-  [[nodiscard]] Wire::Room room(std::size_t bytes) const { return wire_->room(bytes); }
+  [[nodiscard]] Wire::Scratch scratch(std::size_t bytes) const { return wire_->scratch(bytes); }
 
  private:
   Wire* wire_;

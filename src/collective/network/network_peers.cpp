@@ -20,8 +20,8 @@ Steps NetworkPeers::send(int to, std::span<const std::byte> data, int tag) {
   co_await finished(steps);
 }
 
-Steps NetworkPeers::receive(int from, std::span<std::byte> room, int tag) {
-  Steps steps = stream_from(context_.wire, from, tag_of_turn(from, tag), room.data(), room.size());
+Steps NetworkPeers::receive(int from, std::span<std::byte> into, int tag) {
+  Steps steps = stream_from(context_.wire, from, tag_of_turn(from, tag), into.data(), into.size());
   co_await finished(steps);
 }
 

@@ -55,8 +55,8 @@ class Bench {
  public:
   explicit Bench(const Lane& leaders)
       : leaders_(leaders),
-        leaving_(leaders.room(kPartsInFlight * kMessageBytes)),
-        arriving_(leaders.room(kPartsInFlight * kMessageBytes)) {
+        leaving_(leaders.scratch(kPartsInFlight * kMessageBytes)),
+        arriving_(leaders.scratch(kPartsInFlight * kMessageBytes)) {
     std::fill_n(leaving_.data(), kPartsInFlight * kMessageBytes, std::byte{});
     std::fill_n(arriving_.data(), kPartsInFlight * kMessageBytes, std::byte{});
   }
@@ -78,8 +78,8 @@ class Bench {
 
  private:
   Lane leaders_;
-  Wire::Room leaving_;
-  Wire::Room arriving_;
+  Wire::Scratch leaving_;
+  Wire::Scratch arriving_;
 };
 
 /// The seconds of each of `rounds` exchanges.

@@ -11,7 +11,7 @@ Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, 
   const Blocks blocks(part.elements, lane.size());
   const std::size_t own_bytes = arithmetic.bytes(blocks.elements(lane.index()));
   const std::byte* const own_block = part.input + arithmetic.bytes(blocks.begin(lane.index()));
-  const Wire::Room room = lane.room(own_bytes * static_cast<std::size_t>(topology.members()));
+  const Wire::Scratch scratch = lane.scratch(own_bytes * static_cast<std::size_t>(topology.members()));
 
   std::vector<const std::byte*> contributions(static_cast<std::size_t>(topology.members()));
   std::vector<Transfer> transfers;
@@ -23,7 +23,7 @@ Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, 
         contributions[index] = own_block + static_cast<std::size_t>(topology.local_rank_of(rank)) * stride;
         continue;
       }
-      std::byte* const to = room.data() + index * own_bytes;
+      std::byte* const to = scratch.data() + index * own_bytes;
       contributions[index] = to;
       transfers.push_back(lane.receive(node, part.tag, to, own_bytes));
     }

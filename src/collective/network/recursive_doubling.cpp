@@ -14,15 +14,15 @@ Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic)
   Steps entry = fold.enter(lane, part, arithmetic, source);
   co_await finished(entry);
   if (!fold.sits_out()) {
-    const Wire::Room room = lane.room(bytes);
+    const Wire::Scratch scratch = lane.scratch(bytes);
     for (int distance = 1; distance < fold.active_members(); distance *= 2) {
       const int other = fold.number() ^ distance;
-      Transfer receiving = lane.receive(fold.member(other), part.tag, room.data(), bytes);
+      Transfer receiving = lane.receive(fold.member(other), part.tag, scratch.data(), bytes);
       Transfer sending = lane.send(fold.member(other), part.tag, source, bytes);
       co_await until([&] { return receiving.done() && sending.done(); });
       // Both sides combine in the same order, so that both get the same bits.
       const bool lower = fold.number() < other;
-      arithmetic.combine(lower ? source : room.data(), lower ? room.data() : source, part.output,
+      arithmetic.combine(lower ? source : scratch.data(), lower ? scratch.data() : source, part.output,
                          part.elements);
       source = part.output;
     }

@@ -30,12 +30,12 @@ Steps RemoteMessages::send(const CollectiveCall& call) {
   const std::size_t bytes = call.elements * size_of(call.dtype);
   const Transport::Address to{Transport::Channel::kMessage, call.root, call.tag};
   const std::size_t carried = bytes <= kShortBytes ? bytes : 0;
-  const Wire::Room room = wire_.room(sizeof(Label) + carried);
+  const Wire::Scratch scratch = wire_.scratch(sizeof(Label) + carried);
   const Label label{call.elements, static_cast<std::uint64_t>(call.dtype), generation_};
-  std::memcpy(room.data(), &label, sizeof label);
-  if (carried > 0) std::memcpy(room.data() + sizeof label, call.input, carried);
+  std::memcpy(scratch.data(), &label, sizeof label);
+  if (carried > 0) std::memcpy(scratch.data() + sizeof label, call.input, carried);
   Transport& transport = wire_.transport();
-  Transfer first(transport, transport.send(to, {room.data(), sizeof label + carried}));
+  Transfer first(transport, transport.send(to, {scratch.data(), sizeof label + carried}));
   co_await until([&] { return first.done(); });
   for (std::size_t offset = carried; offset < bytes; offset += kPieceBytes) {
     Transfer piece(transport,
@@ -46,24 +46,24 @@ Steps RemoteMessages::send(const CollectiveCall& call) {
 
 Steps RemoteMessages::receive(const CollectiveCall& call) {
   const Transport::Address from{Transport::Channel::kMessage, call.root, call.tag};
-  const Wire::Room room = wire_.room(sizeof(Label) + kShortBytes);
+  const Wire::Scratch scratch = wire_.scratch(sizeof(Label) + kShortBytes);
   Transport& transport = wire_.transport();
   Label label;
   bool fits = false;
   // A message to a former group of the same number, which nobody received there, goes by.
   do {
-    Transfer first(transport, transport.receive(from, {room.data(), sizeof(Label) + kShortBytes}));
+    Transfer first(transport, transport.receive(from, {scratch.data(), sizeof(Label) + kShortBytes}));
     awaited_[&call] = &first;
     co_await until([&] { return first.done(); });
     awaited_.erase(&call);
-    std::memcpy(&label, room.data(), sizeof label);
+    std::memcpy(&label, scratch.data(), sizeof label);
     const std::size_t carried = first.bytes() - sizeof label;
     const std::size_t bytes = label.elements * size_of(static_cast<DType>(label.dtype));
     fits = label.generation == generation_ && label.dtype == static_cast<std::uint64_t>(call.dtype) &&
            label.elements == call.elements;
-    if (fits && carried > 0) std::memcpy(call.output, room.data() + sizeof label, carried);
+    if (fits && carried > 0) std::memcpy(call.output, scratch.data() + sizeof label, carried);
     // What does not fit is received all the same, or it would stand in the way of the next message.
-    const Wire::Room waste = fits || bytes == carried ? Wire::Room() : wire_.room(kPieceBytes);
+    const Wire::Scratch waste = fits || bytes == carried ? Wire::Scratch() : wire_.scratch(kPieceBytes);
     for (std::size_t offset = carried; offset < bytes; offset += kPieceBytes) {
       std::byte* to = fits ? call.output + offset : waste.data();
       Transfer piece(transport, transport.receive(from, {to, std::min(kPieceBytes, bytes - offset)}));

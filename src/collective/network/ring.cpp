@@ -7,20 +7,20 @@ namespace cohort::network {
 
 Steps ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
   const Blocks blocks(part.elements, lane.size());
-  const Wire::Room room = lane.room(arithmetic.bytes(blocks.largest()));
+  const Wire::Scratch scratch = lane.scratch(arithmetic.bytes(blocks.largest()));
   const std::byte* source = part.input;
   Transfer sending;
   for (int round = 0; round < lane.size() - 1; ++round) {
     const int leaving = lane.around(-1 - round);
     const int arriving = lane.around(-2 - round);
     Transfer receiving =
-        lane.receive(lane.around(-1), part.tag, room.data(), arithmetic.bytes(blocks.elements(arriving)));
+        lane.receive(lane.around(-1), part.tag, scratch.data(), arithmetic.bytes(blocks.elements(arriving)));
     sending = lane.send(lane.around(1), part.tag, source + arithmetic.bytes(blocks.begin(leaving)),
                         arithmetic.bytes(blocks.elements(leaving)));
     // The block that leaves now is written again no sooner than in the all-gather.
     co_await until([&] { return receiving.done() && sending.done(); });
     const std::size_t begin = arithmetic.bytes(blocks.begin(arriving));
-    arithmetic.combine(room.data(), part.input + begin, part.output + begin, blocks.elements(arriving));
+    arithmetic.combine(scratch.data(), part.input + begin, part.output + begin, blocks.elements(arriving));
     source = part.output;
   }
 }

@@ -33,12 +33,12 @@ RollCall::RollCall(Lane leaders, const Topology& topology, std::size_t riding_by
       topology_(topology),
       capacity_(static_cast<std::size_t>(topology.nodes()) * (sizeof(Header) + 8) +
                 static_cast<std::size_t>(topology.members()) * sizeof(Signed) + riding_bytes),
-      room_(leaders.room(capacity_)) {}
+      scratch_(leaders.scratch(capacity_)) {}
 
 std::byte* RollCall::answer(const NodeCalls& own, std::size_t payload_bytes) {
   const Header header{own.signature, static_cast<std::uint32_t>(own.ranks.size()),
                       static_cast<std::uint32_t>(payload_bytes)};
-  std::byte* to = room_.data();
+  std::byte* to = scratch_.data();
   std::memcpy(to, &header, sizeof header);
   to += sizeof header;
   for (std::size_t i = 0; i < own.ranks.size(); ++i) {
@@ -47,7 +47,7 @@ std::byte* RollCall::answer(const NodeCalls& own, std::size_t payload_bytes) {
     to += sizeof one;
   }
   begins_ = {0};
-  end_ = static_cast<std::size_t>(to - room_.data()) + aligned(payload_bytes);
+  end_ = static_cast<std::size_t>(to - scratch_.data()) + aligned(payload_bytes);
   return to;
 }
 
@@ -56,8 +56,8 @@ Steps RollCall::carry_out() {
     const auto leaving = static_cast<std::size_t>(std::min(distance, leaders_.size() - distance));
     const std::size_t leaving_end = leaving < begins_.size() ? begins_[leaving] : end_;
     Transfer receiving =
-        leaders_.receive(leaders_.around(distance), kTag, room_.data() + end_, capacity_ - end_);
-    Transfer sending = leaders_.send(leaders_.around(-distance), kTag, room_.data(), leaving_end);
+        leaders_.receive(leaders_.around(distance), kTag, scratch_.data() + end_, capacity_ - end_);
+    Transfer sending = leaders_.send(leaders_.around(-distance), kTag, scratch_.data(), leaving_end);
     co_await until([&] { return receiving.done() && sending.done(); });
     begins_.push_back(end_);
     end_ += receiving.bytes();
@@ -78,14 +78,14 @@ void RollCall::find_entries() {
 
 RollCall::Header RollCall::header_of(std::size_t entry) const {
   Header header;
-  std::memcpy(&header, room_.data() + begins_[entry], sizeof header);
+  std::memcpy(&header, scratch_.data() + begins_[entry], sizeof header);
   return header;
 }
 
 std::span<const std::byte> RollCall::payload_of(int node) const {
   const int entry = (node - leaders_.index() + leaders_.size()) % leaders_.size();
   const Header header = header_of(static_cast<std::size_t>(entry));
-  return {room_.data() + begins_[static_cast<std::size_t>(entry)] + sizeof header +
+  return {scratch_.data() + begins_[static_cast<std::size_t>(entry)] + sizeof header +
               header.signatures * sizeof(Signed),
           header.payload_bytes};
 }
@@ -110,7 +110,7 @@ Error RollCall::disagreement(const std::string& name, std::span<const MemberInfo
     }
     for (std::size_t i = 0; i < header.signatures; ++i) {
       Signed one;
-      std::memcpy(&one, room_.data() + begins_[entry] + sizeof header + i * sizeof one, sizeof one);
+      std::memcpy(&one, scratch_.data() + begins_[entry] + sizeof header + i * sizeof one, sizeof one);
       by_rank[static_cast<std::size_t>(one.rank)] = one.signature;
     }
   }

@@ -56,7 +56,7 @@ class RollCall {
   Lane leaders_;
   const Topology& topology_;
   std::size_t capacity_;
-  Wire::Room room_;
+  Wire::Scratch scratch_;
   std::vector<std::size_t> begins_;  ///< of the entries, own node first, then the nodes behind it
   std::size_t end_ = 0;
 };

@@ -33,10 +33,10 @@ Steps stream_to(Wire& wire, int member, int tag, const std::byte* data, std::siz
                    });
 }
 
-Steps stream_from(Wire& wire, int member, int tag, std::byte* room, std::size_t bytes) {
+Steps stream_from(Wire& wire, int member, int tag, std::byte* into, std::size_t bytes) {
   return in_pieces(bytes, wire.message_bytes(),
-                   [&wire, member, tag, room](std::size_t offset, std::size_t piece) {
-                     return wire.receive(member, tag, room + offset, piece);
+                   [&wire, member, tag, into](std::size_t offset, std::size_t piece) {
+                     return wire.receive(member, tag, into + offset, piece);
                    });
 }
 

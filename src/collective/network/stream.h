@@ -11,6 +11,6 @@
 namespace cohort::network {
 
 [[nodiscard]] Steps stream_to(Wire& wire, int member, int tag, const std::byte* data, std::size_t bytes);
-[[nodiscard]] Steps stream_from(Wire& wire, int member, int tag, std::byte* room, std::size_t bytes);
+[[nodiscard]] Steps stream_from(Wire& wire, int member, int tag, std::byte* into, std::size_t bytes);
 
 }  // namespace cohort::network

@@ -132,7 +132,7 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
   Crew crew;
   const std::size_t contributed_bytes =
       static_cast<std::size_t>(context.local_size()) * largest_share(context, segments) * size;
-  std::vector<Wire::Room> rooms(in_flight);  // for the contributions of the node
+  std::vector<Wire::Scratch> scratches(in_flight);  // for the contributions of the node
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
     const bool opens = opened < segments.count() && opened - closed < in_flight;
@@ -145,9 +145,9 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
     if (opens) {
       const std::byte* input = call.input + share * size;
       if (!context.alone_on_node()) {
-        Wire::Room& room = rooms[segment % in_flight];
-        if (in_rank_order && room.data() == nullptr) room = context.wire.room(contributed_bytes);
-        std::byte* const brought = in_rank_order ? room.data() : output;
+        Wire::Scratch& scratch = scratches[segment % in_flight];
+        if (in_rank_order && scratch.data() == nullptr) scratch = context.wire.scratch(contributed_bytes);
+        std::byte* const brought = in_rank_order ? scratch.data() : output;
         Steps meeting = beside(crew, bring_to_lanes(context, call, begin, counts, brought));
         co_await finished(meeting);
         input = brought;
@@ -187,10 +187,10 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
       part_bytes(AllReduceAlgorithm::kRing, context.topology.nodes(), context.wire.message_bytes()));
   const std::size_t share_bytes = largest_share(context, segments) * size;
   // Contributions of the node lie behind the place of the result.
-  const std::size_t room_bytes =
+  const std::size_t scratch_bytes =
       share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + context.local_size() : 1);
   Crew crew;
-  std::vector<Wire::Room> rooms(kPartsInFlight);
+  std::vector<Wire::Scratch> scratches(kPartsInFlight);
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
     const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
@@ -198,20 +198,20 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
     const std::vector<std::size_t> counts = lane_counts(context, segments.elements(segment));
     const std::size_t elements = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
     const std::size_t begin = segments.begin(segment);
-    Wire::Room& room = rooms[segment % kPartsInFlight];
+    Wire::Scratch& scratch = scratches[segment % kPartsInFlight];
     if (opens) {
       // Only the root has a place for the result, and the partial sums need one everywhere.
-      if (room.data() == nullptr) room = context.wire.room(room_bytes);
+      if (scratch.data() == nullptr) scratch = context.wire.scratch(scratch_bytes);
       const std::byte* input = call.input + begin * size;
       if (!context.alone_on_node()) {
-        std::byte* const brought = room.data() + (in_rank_order ? share_bytes : 0);
+        std::byte* const brought = scratch.data() + (in_rank_order ? share_bytes : 0);
         Steps meeting = beside(crew, bring_to_lanes(context, call, begin, counts, brought));
         co_await finished(meeting);
         input = brought;
       }
       if (context.has_lane()) {
         static_cast<void>(crew.add(
-            reduce_share(context, call, root_node, {input, room.data(), elements, tag_of_part(segment)})));
+            reduce_share(context, call, root_node, {input, scratch.data(), elements, tag_of_part(segment)})));
       }
       ++opened;
     } else {
@@ -223,7 +223,7 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
         CollectiveCall gathering = call;
         gathering.kind = CollectiveKind::kGather;
         gathering.elements = elements;
-        gathering.input = room.data();
+        gathering.input = scratch.data();
         gathering.output = call.output == nullptr ? nullptr : call.output + begin * size;
         gathering.root = context.local_rank_of(call.root);
         Steps gather = beside(crew, on_node(context, gathering, counts));

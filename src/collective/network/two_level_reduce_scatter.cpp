@@ -29,11 +29,11 @@ class Segment {
   /// Begins to receive what other nodes bring to this member's block.
   void expect_others() {
     for (int node = 0; node < context_.topology.nodes(); ++node) {
-      Wire::Room& room = brought_[static_cast<std::size_t>(node)];
-      room = context_.wire.room(bytes_of(node));
+      Wire::Scratch& scratch = brought_[static_cast<std::size_t>(node)];
+      scratch = context_.wire.scratch(bytes_of(node));
       if (node == context_.topology.own_node()) continue;
       const int agent = context_.topology.agent_of(context_.topology.rank(), node);
-      receiving_.push_back(context_.wire.receive(agent, tag_, room.data(), bytes_of(node)));
+      receiving_.push_back(context_.wire.receive(agent, tag_, scratch.data(), bytes_of(node)));
     }
   }
 
@@ -52,7 +52,7 @@ class Segment {
     part.output = nullptr;
     const std::size_t bytes = bytes_of(topology.own_node());
     if (acts) {
-      if (member != topology.rank()) leaving_.push_back(context_.wire.room(bytes));
+      if (member != topology.rank()) leaving_.push_back(context_.wire.scratch(bytes));
       part.output = member == topology.rank() ? brought_[static_cast<std::size_t>(topology.own_node())].data()
                                               : leaving_.back().data();
     }
@@ -81,15 +81,15 @@ class Segment {
 
   [[nodiscard]] std::vector<const std::byte*> by_node() const {
     std::vector<const std::byte*> sums;
-    for (const Wire::Room& room : brought_) sums.push_back(room.data());
+    for (const Wire::Scratch& scratch : brought_) sums.push_back(scratch.data());
     return sums;
   }
 
   [[nodiscard]] std::vector<const std::byte*> by_rank() const {
     std::vector<const std::byte*> contributions;
     for (int rank = 0; rank < context_.topology.members(); ++rank) {
-      const Wire::Room& room = brought_[static_cast<std::size_t>(context_.topology.node_of(rank))];
-      contributions.push_back(room.data() +
+      const Wire::Scratch& scratch = brought_[static_cast<std::size_t>(context_.topology.node_of(rank))];
+      contributions.push_back(scratch.data() +
                               static_cast<std::size_t>(context_.topology.local_rank_of(rank)) * bytes_);
     }
     return contributions;
@@ -102,9 +102,9 @@ class Segment {
   std::size_t bytes_;
   int tag_;
   bool in_rank_order_;
-  ReduceOp op_;                      ///< of a node's members, and of nodes
-  std::vector<Wire::Room> brought_;  ///< to this member's block, by node
-  std::vector<Wire::Room> leaving_;  ///< to other members' blocks
+  ReduceOp op_;                         ///< of a node's members, and of nodes
+  std::vector<Wire::Scratch> brought_;  ///< to this member's block, by node
+  std::vector<Wire::Scratch> leaving_;  ///< to other members' blocks
   std::vector<Transfer> receiving_;
 };
 

@@ -10,7 +10,7 @@
 
 #include <cohort/collective/transport.h>
 
-#include "../room_pool.h"
+#include "../scratch_pool.h"
 
 namespace cohort::network {
 
@@ -71,15 +71,15 @@ class Wire {
 
   /// Nothing moves, and no message is sent, for no bytes.
   [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes);
-  [[nodiscard]] Transfer receive(int from, int tag, std::byte* room, std::size_t bytes,
+  [[nodiscard]] Transfer receive(int from, int tag, std::byte* into, std::size_t bytes,
                                  const bool* permitted = nullptr);
 
-  using Room = RoomPool::Room;
-  [[nodiscard]] Room room(std::size_t bytes) { return rooms_.room(bytes); }
-  [[nodiscard]] RoomPool& rooms() noexcept { return rooms_; }
+  using Scratch = ScratchPool::Scratch;
+  [[nodiscard]] Scratch scratch(std::size_t bytes) { return scratch_pool_.scratch(bytes); }
+  [[nodiscard]] ScratchPool& scratch_pool() noexcept { return scratch_pool_; }
 
  private:
-  RoomPool rooms_;
+  ScratchPool scratch_pool_;
   Transport& transport_;
   int first_tag_;
 };

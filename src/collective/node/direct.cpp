@@ -38,16 +38,16 @@ class RemoteBuffer {
   /// Members that get no result have no output, and so on.
   [[nodiscard]] bool exists() const noexcept { return addressed() || private_ != 0; }
 
-  /// The range where it is, or a copy of it in `room`.
-  [[nodiscard]] const std::byte* see(std::size_t begin, std::size_t bytes, std::byte* room) const {
+  /// The range where it is, or a copy of it in `scratch`.
+  [[nodiscard]] const std::byte* see(std::size_t begin, std::size_t bytes, std::byte* scratch) const {
     if (addressed()) return data_ + begin;
-    memory_.copy_from(worker_, remote() + begin, room, bytes);
-    return room;
+    memory_.copy_from(worker_, remote() + begin, scratch, bytes);
+    return scratch;
   }
 
-  /// Where to write the range: the place itself or `room`, which `put` then copies there.
-  [[nodiscard]] std::byte* target(std::size_t begin, std::byte* room) const noexcept {
-    return addressed() ? data_ + begin : room;
+  /// Where to write the range: the place itself or `scratch`, which `put` then copies there.
+  [[nodiscard]] std::byte* target(std::size_t begin, std::byte* scratch) const noexcept {
+    return addressed() ? data_ + begin : scratch;
   }
 
   void put(std::size_t begin, const std::byte* from, std::size_t bytes,
@@ -116,7 +116,7 @@ class DirectExchange {
     }
     hints_ = hints_for(whole());
     block_bytes_ = all_addressed ? kEverything : kSingleCopyBlock;
-    if (!all_addressed) room_ = allocate(kSingleCopyBlock * (buffers_.size() + 1), Device());
+    if (!all_addressed) scratch_ = allocate(kSingleCopyBlock * (buffers_.size() + 1), Device());
   }
 
   /// What this member works on: bytes of whole inputs and outputs, or of blocks.
@@ -183,9 +183,9 @@ class DirectExchange {
     return {block.begin * size_of(call_.dtype), block.elements * size_of(call_.dtype)};
   }
 
-  /// Room for a block of what a member's private memory holds, or, beyond the last member, for the result.
-  [[nodiscard]] std::byte* room(int index) const noexcept {
-    return room_ == nullptr ? nullptr : room_->data() + static_cast<std::size_t>(index) * kSingleCopyBlock;
+  /// Scratch for a block of what a member's private memory holds, or, beyond the last member, for the result.
+  [[nodiscard]] std::byte* scratch(int index) const noexcept {
+    return scratch_ == nullptr ? nullptr : room_->data() + static_cast<std::size_t>(index) * kSingleCopyBlock;
   }
 
   /// Reduces a share of all members' inputs, which begins at `offset` of each, to the targets' outputs.
@@ -196,13 +196,13 @@ class DirectExchange {
     for (std::size_t begin = share.begin; begin < end; begin += block_bytes_) {
       const std::size_t bytes = std::min(block_bytes_, end - begin);
       for (int member = 0; member < position_.size; ++member)
-        sources[static_cast<std::size_t>(member)] = input(member).see(offset + begin, bytes, room(member));
+        sources[static_cast<std::size_t>(member)] = input(member).see(offset + begin, bytes, scratch(member));
       // What cannot be written directly is written once, here, and copied from here.
       std::size_t addressed = 0;
       for_each(targets, [&](const RemoteBuffer& target) {
         if (target.addressed()) results[addressed++] = target.target(begin, nullptr);
       });
-      if (addressed == 0) results[addressed++] = room(position_.size);
+      if (addressed == 0) results[addressed++] = scratch(position_.size);
       kernel_(sources, results.first(addressed), bytes / size_of(call_.dtype), hints_);
       for_each(targets, [&](const RemoteBuffer& target) {
         if (!target.addressed()) target.put(begin, results.front(), bytes);
@@ -267,7 +267,7 @@ class DirectExchange {
         continue;
       }
       // The kernel copies straight to where the data belongs, if this process can write there.
-      std::byte* target = to.target(to_begin + at, room(0));
+      std::byte* target = to.target(to_begin + at, scratch(0));
       to.put(to_begin + at, from.see(from_begin + at, part, target), part);
     }
   }
@@ -280,7 +280,7 @@ class DirectExchange {
   std::pmr::vector<Buffers> buffers_;
   ReductionHints hints_;
   std::size_t block_bytes_ = kEverything;
-  std::shared_ptr<const Buffer> room_;  ///< a block per member, and one for the result
+  std::shared_ptr<const Buffer> scratch_;  ///< a block per member, and one for the result
 };
 
 }  // namespace

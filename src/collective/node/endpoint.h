@@ -166,7 +166,7 @@ class Endpoint {
     return std::exchange(pieces_, pieces_ + count);
   }
 
-  /// Room for a pointer per member.
+  /// Space for a pointer per member.
   [[nodiscard]] std::span<const std::byte*> pointers() noexcept { return pointers_; }
   [[nodiscard]] std::span<std::byte*> more_pointers() noexcept { return more_pointers_; }
 

@@ -100,7 +100,7 @@ NodeCommunicatorImpl::~NodeCommunicatorImpl() {
   if (!group().is_of_this_process()) return;
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
   std::ranges::move(failed_, std::back_inserter(held));
-  std::ranges::move(peers_.take_rooms(), std::back_inserter(held));
+  std::ranges::move(peers_.take_scratch(), std::back_inserter(held));
   // Transfers may still be on their way.
   if (inter_node_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(inter_node_));
   group().leave(position().rank, std::move(held));

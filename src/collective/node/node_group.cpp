@@ -69,8 +69,8 @@ class DepartedControlBlocks {
 /// The block is aligned by hand: the heap promises cache lines, a control block needs pages.
 ControlBlock* make_control_block(const Buffer& block) {
   void* data = block.data();
-  std::size_t room = block.bytes();
-  void* aligned = std::align(alignof(ControlBlock), sizeof(ControlBlock), data, room);
+  std::size_t space = block.bytes();
+  void* aligned = std::align(alignof(ControlBlock), sizeof(ControlBlock), data, space);
   COHORT_CHECK(aligned != nullptr);
   return new (aligned) ControlBlock;
 }
@@ -244,7 +244,8 @@ std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& opt
     if (offset || alone) offsets.push_back(offset.value_or(0));
   }
   if (options.workers.size() == 1 || !options.exchange) return {};
-  // Who lacks room says so by an empty list: alone it must not give up, for the others would wait for it.
+  // A worker without memory for it says so by an empty list: alone it must not give up, for the others would
+  // wait for it.
   if (offsets.size() < own_blocks.size()) offsets.clear();
   std::vector<std::string> blobs = options.exchange(
       {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(std::uint64_t)});

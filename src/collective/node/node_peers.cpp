@@ -25,9 +25,9 @@ Steps NodePeers::send(int to, std::span<const std::byte> data, int tag) {
   co_await finished(steps);
 }
 
-Steps NodePeers::receive(int from, std::span<std::byte> room, int tag) {
-  CollectiveCall call = message(CollectiveKind::kReceive, from, room.size(), tag);
-  call.output = room.data();
+Steps NodePeers::receive(int from, std::span<std::byte> into, int tag) {
+  CollectiveCall call = message(CollectiveKind::kReceive, from, into.size(), tag);
+  call.output = into.data();
   Steps steps = mailbox_.receive(call);
   co_await finished(steps);
 }

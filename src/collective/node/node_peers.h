@@ -4,7 +4,7 @@
 
 #include <cohort/collective/algorithm.h>
 
-#include "../room_pool.h"
+#include "../scratch_pool.h"
 #include "endpoint.h"
 #include "messages.h"
 
@@ -18,19 +18,21 @@ class NodePeers final : public Peers {
   [[nodiscard]] int size() const noexcept override { return endpoint_.position().size; }
   [[nodiscard]] int node_of(int /*member*/) const noexcept override { return 0; }
   [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
-  [[nodiscard]] Steps receive(int from, std::span<std::byte> room, int tag) override;
-  [[nodiscard]] std::shared_ptr<std::byte> room(std::size_t bytes) override {
-    return rooms_.shared_room(bytes);
+  [[nodiscard]] Steps receive(int from, std::span<std::byte> into, int tag) override;
+  [[nodiscard]] std::shared_ptr<std::byte> scratch(std::size_t bytes) override {
+    return scratch_pool_.shared_scratch(bytes);
   }
-  /// The rooms, for who has to keep them while others may still look at them.
-  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_rooms() noexcept { return rooms_.take(); }
+  /// The scratch memory, for an owner that has to keep it while others may still read it.
+  [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take_scratch() noexcept {
+    return scratch_pool_.take();
+  }
 
  private:
   [[nodiscard]] CollectiveCall message(CollectiveKind kind, int other, std::size_t bytes, int tag) const;
 
   Endpoint& endpoint_;
   Mailbox& mailbox_;
-  RoomPool rooms_;
+  ScratchPool scratch_pool_;
 };
 
 }  // namespace cohort::node

@@ -12,36 +12,37 @@
 
 namespace cohort {
 
-class RoomPool {
+class ScratchPool {
  public:
   /// The pool must outlive it.
-  class Room {
+  class Scratch {
    public:
-    Room() = default;
-    Room(RoomPool& pool, std::shared_ptr<const Buffer> buffer) : pool_(&pool), buffer_(std::move(buffer)) {}
-    Room(Room&& other) noexcept
+    Scratch() = default;
+    Scratch(ScratchPool& pool, std::shared_ptr<const Buffer> buffer)
+        : pool_(&pool), buffer_(std::move(buffer)) {}
+    Scratch(Scratch&& other) noexcept
         : pool_(std::exchange(other.pool_, nullptr)), buffer_(std::move(other.buffer_)) {}
-    Room& operator=(Room&& other) noexcept {
+    Scratch& operator=(Scratch&& other) noexcept {
       std::swap(pool_, other.pool_);
       std::swap(buffer_, other.buffer_);
       return *this;
     }
-    Room(const Room&) = delete;
-    Room& operator=(const Room&) = delete;
-    ~Room() {
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    ~Scratch() {
       if (pool_ != nullptr) pool_->free_.push_back(std::move(buffer_));
     }
     [[nodiscard]] std::byte* data() const noexcept { return buffer_ == nullptr ? nullptr : buffer_->data(); }
 
    private:
-    RoomPool* pool_ = nullptr;
+    ScratchPool* pool_ = nullptr;
     std::shared_ptr<const Buffer> buffer_;
   };
 
-  [[nodiscard]] Room room(std::size_t bytes);
+  [[nodiscard]] Scratch scratch(std::size_t bytes);
 
   /// The same with shared ownership.
-  [[nodiscard]] std::shared_ptr<std::byte> shared_room(std::size_t bytes);
+  [[nodiscard]] std::shared_ptr<std::byte> shared_scratch(std::size_t bytes);
 
   /// What is not in use, for who has to keep it; the pool is empty then.
   [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take() noexcept {

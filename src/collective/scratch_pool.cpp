@@ -1,11 +1,11 @@
-#include "room_pool.h"
+#include "scratch_pool.h"
 
 #include <algorithm>
 #include <bit>
 
 namespace cohort {
 
-RoomPool::Room RoomPool::room(std::size_t bytes) {
+ScratchPool::Scratch ScratchPool::scratch(std::size_t bytes) {
   constexpr std::size_t kSmallest = 4096;
   // Few sizes, so that what one call leaves behind fits the next.
   const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest));
@@ -17,8 +17,8 @@ RoomPool::Room RoomPool::room(std::size_t bytes) {
   return {*this, std::move(buffer)};
 }
 
-std::shared_ptr<std::byte> RoomPool::shared_room(std::size_t bytes) {
-  auto owner = std::make_shared<Room>(room(bytes));
+std::shared_ptr<std::byte> ScratchPool::shared_scratch(std::size_t bytes) {
+  auto owner = std::make_shared<Scratch>(scratch(bytes));
   std::byte* const data = owner->data();
   return {std::move(owner), data};
 }
