@@ -5,11 +5,11 @@
 namespace cohort::testing {
 
 Transport::Ticket ThreadTransport::send(const Address& to, std::span<const std::byte> data) {
-  const auto parcel = std::make_shared<Switchboard::Parcel>(data);
+  const auto envelope = std::make_shared<Switchboard::Envelope>(data);
   const Switchboard::Line line{rank_, to.member, to.channel, to.tag};
-  pending_[next_] = {.sent = parcel, .line = line, .into = {}, .received = {}};
+  pending_[next_] = {.sent = envelope, .line = line, .into = {}, .received = {}};
   const std::lock_guard lock(board_->mutex_);
-  board_->sent_[line].push_back(parcel);
+  board_->sent_[line].push_back(envelope);
   return next_++;
 }
 
@@ -22,15 +22,15 @@ Transport::Ticket ThreadTransport::receive(const Address& from, std::span<std::b
 /// What has arrived on a line goes to its receives, oldest first.
 void ThreadTransport::deliver(const Switchboard::Line& line) {
   const std::lock_guard lock(board_->mutex_);
-  auto& parcels = board_->sent_[line];
+  auto& envelopes = board_->sent_[line];
   for (auto& [ticket, pending] : pending_) {
-    if (parcels.empty()) return;
+    if (envelopes.empty()) return;
     if (pending.sent != nullptr || pending.line != line || pending.received) continue;
-    const std::span<const std::byte> data = parcels.front()->data;
+    const std::span<const std::byte> data = envelopes.front()->data;
     std::copy_n(data.begin(), std::min(data.size(), pending.into.size()), pending.into.begin());
     pending.received = data.size();
-    parcels.front()->taken = true;
-    parcels.pop_front();
+    envelopes.front()->taken = true;
+    envelopes.pop_front();
   }
 }
 

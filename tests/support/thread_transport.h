@@ -22,15 +22,15 @@ class Switchboard {
  private:
   friend class ThreadTransport;
 
-  struct Parcel {
-    explicit Parcel(std::span<const std::byte> bytes) : data(bytes) {}
+  struct Envelope {
+    explicit Envelope(std::span<const std::byte> bytes) : data(bytes) {}
     std::span<const std::byte> data;
     bool taken = false;
   };
   using Line = std::tuple<int, int, Transport::Channel, int>;  ///< from, to, channel, tag
 
   std::mutex mutex_;
-  std::map<Line, std::deque<std::shared_ptr<Parcel>>> sent_;
+  std::map<Line, std::deque<std::shared_ptr<Envelope>>> sent_;
   std::vector<std::deque<Transport::ControlMessage>> control_messages_;  ///< by receiver
   /// Of groups, by their members and numbers.
   std::map<std::pair<std::vector<int>, int>, std::weak_ptr<Switchboard>> groups_;
@@ -56,7 +56,7 @@ class ThreadTransport : public Transport {
 
  private:
   struct Pending {
-    std::shared_ptr<Switchboard::Parcel> sent;  ///< null for a receive
+    std::shared_ptr<Switchboard::Envelope> sent;  ///< null for a receive
     Switchboard::Line line;
     std::span<std::byte> into;
     std::optional<std::size_t> received;

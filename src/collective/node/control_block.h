@@ -55,10 +55,10 @@ struct BufferAddresses {
 static_assert(sizeof(CallDetails) + sizeof(BufferAddresses) <= kPayloadBytes);
 
 /// A message on its way, in the control block of its sender.
-struct alignas(64) Parcel {
+struct alignas(64) Envelope {
   enum class State : std::uint32_t { kFree, kPosted, kBeingTaken, kTaken };
   std::atomic<State> state{State::kFree};  ///< posted by the sender, taken by the receiver
-  // Receivers look at these while a sender that gave up may already use the parcel for another message.
+  // Receivers look at these while a sender that gave up may already use the envelope for another message.
   std::atomic<std::int32_t> to{0};
   std::atomic<std::int32_t> tag{0};
   std::atomic<std::uint64_t> number{0};  ///< messages are received in the order in which they were sent
@@ -67,17 +67,17 @@ struct alignas(64) Parcel {
   std::uint64_t elements = 0;
   std::uint64_t address = 0;
 };
-inline constexpr std::size_t kParcels = 16;
+inline constexpr std::size_t kEnvelopes = 16;
 
-/// Where further parcels of a sender are, plus 1; 0 for none. An offset into its heap, or an address
+/// Where further envelopes of a sender are, plus 1; 0 for none. An offset into its heap, or an address
 /// where all members are of one process.
-using ParcelLink = std::atomic<std::uint64_t>;
+using EnvelopeLink = std::atomic<std::uint64_t>;
 
 /// Parcels beyond the first ones: made when those are all posted, so that none waits for another that
 /// its receiver wants later.
-struct MoreParcels {
-  std::array<Parcel, 4 * kParcels> parcels;
-  ParcelLink more{0};
+struct MoreEnvelopes {
+  std::array<Envelope, 4 * kEnvelopes> envelopes;
+  EnvelopeLink more{0};
 };
 
 /// The first error of the group, on which all members agree; in the control block of member 0.
@@ -123,8 +123,8 @@ struct ControlBlock {
   std::atomic<int> departures{0};
 
   alignas(kApart) FailureRecord failure;
-  alignas(kApart) std::array<Parcel, kParcels> parcels;
-  ParcelLink more_parcels{0};
+  alignas(kApart) std::array<Envelope, kEnvelopes> envelopes;
+  EnvelopeLink more_envelopes{0};
 
   std::array<PriorityBlock, kPriorities> priority_blocks;  ///< by priority
 };

@@ -6,7 +6,7 @@
 
 namespace cohort::node {
 
-/// Messages between members, by way of the sender's parcel; bytes as they are copied and reduced.
+/// Messages between members, by way of the sender's envelope; bytes as they are copied and reduced.
 inline constexpr CostConstants kNodeConstants{
     .latency_seconds = 0.5e-6, .seconds_per_byte = 0.1e-9, .reduce_seconds_per_byte = 0.1e-9};
 

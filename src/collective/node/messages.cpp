@@ -15,10 +15,10 @@ namespace {
 /// Up to here a send is finished when it has been posted.
 constexpr std::size_t kEagerBytes = std::size_t{64} << 10;
 
-/// One of the first parcels, which every member has.
-bool lies_in(const ControlBlock& block, const Parcel& parcel) {
-  const std::less<const Parcel*> before;
-  return !before(&parcel, block.parcels.data()) && before(&parcel, block.parcels.data() + kParcels);
+/// One of the first envelopes, which every member has.
+bool lies_in(const ControlBlock& block, const Envelope& envelope) {
+  const std::less<const Envelope*> before;
+  return !before(&envelope, block.envelopes.data()) && before(&envelope, block.envelopes.data() + kEnvelopes);
 }
 
 }  // namespace
@@ -27,48 +27,48 @@ int Mailbox::local_rank_of(const CollectiveCall& call) const {
   return *endpoint_.group().local_rank_of(call.root);
 }
 
-Mailbox::Mailbox(Endpoint& endpoint) : endpoint_(endpoint), last_link_(&own().more_parcels) {
-  for (Parcel& parcel : own().parcels) sendings_.push_back({&parcel, nullptr});
+Mailbox::Mailbox(Endpoint& endpoint) : endpoint_(endpoint), last_link_(&own().more_envelopes) {
+  for (Envelope& envelope : own().envelopes) sendings_.push_back({&envelope, nullptr});
 }
 
 Mailbox::Sending* Mailbox::find_free() {
   for (Sending& sending : sendings_) {
-    const Parcel::State state = sending.parcel->state.load(std::memory_order_acquire);
-    if (state == Parcel::State::kTaken) sending.contents = nullptr;
-    if (state == Parcel::State::kTaken || state == Parcel::State::kFree) return &sending;
+    const Envelope::State state = sending.envelope->state.load(std::memory_order_acquire);
+    if (state == Envelope::State::kTaken) sending.contents = nullptr;
+    if (state == Envelope::State::kTaken || state == Envelope::State::kFree) return &sending;
   }
-  return add_parcels();
+  return add_envelopes();
 }
 
-Mailbox::Sending* Mailbox::add_parcels() {
-  const std::shared_ptr<const Buffer> block = allocate(sizeof(MoreParcels), Device());
+Mailbox::Sending* Mailbox::add_envelopes() {
+  const std::shared_ptr<const Buffer> block = allocate(sizeof(MoreEnvelopes), Device());
   const NodeHeap* heap = NodeHeap::of_this_process();
   const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(block->data(), block->bytes());
   const bool one_process = endpoint_.group().is_one_process();
   if (!one_process && !offset) return nullptr;  // out of the others' reach: wait for a free one
-  auto* more = new (block->data()) MoreParcels;
+  auto* more = new (block->data()) MoreEnvelopes;
   const std::size_t first = sendings_.size();
-  for (Parcel& parcel : more->parcels) sendings_.push_back({&parcel, nullptr});
+  for (Envelope& envelope : more->envelopes) sendings_.push_back({&envelope, nullptr});
   const std::uint64_t address = one_process ? reinterpret_cast<std::uintptr_t>(more) : *offset;
   last_link_->store(address + 1, std::memory_order_release);
   last_link_ = &more->more;
-  more_parcels_.push_back(block);
+  more_envelopes_.push_back(block);
   return &sendings_[first];
 }
 
-MoreParcels* Mailbox::follow(int member, const ParcelLink& link) const {
+MoreEnvelopes* Mailbox::follow(int member, const EnvelopeLink& link) const {
   const std::uint64_t address = link.load(std::memory_order_acquire);
   if (address == 0) return nullptr;
   const NodeGroup& group = endpoint_.group();
   if (!group.is_one_process())
-    return reinterpret_cast<MoreParcels*>(group.memory().address(group.worker_of(member), address - 1));
-  return reinterpret_cast<MoreParcels*>(address - 1);  // NOLINT(performance-no-int-to-ptr)
+    return reinterpret_cast<MoreEnvelopes*>(group.memory().address(group.worker_of(member), address - 1));
+  return reinterpret_cast<MoreEnvelopes*>(address - 1);  // NOLINT(performance-no-int-to-ptr)
 }
 
 Steps Mailbox::send(const CollectiveCall& call) {
   Sending* sending = nullptr;
   co_await until([&] { return (sending = find_free()) != nullptr; });
-  Parcel& parcel = *sending->parcel;
+  Envelope& envelope = *sending->envelope;
   const std::size_t bytes = call.elements * size_of(call.dtype);
   const NodeGroup& group = endpoint_.group();
   const NodeHeap* heap = NodeHeap::of_this_process();
@@ -76,69 +76,70 @@ Steps Mailbox::send(const CollectiveCall& call) {
   const bool reachable = (heap != nullptr && heap->offset_of(data, bytes)) || group.is_one_process() ||
                          group.memory().has_single_copy();
   // Who has many messages on their way waits for the receivers, or would run ahead of them for ever.
-  const bool eager = lies_in(own(), parcel) && (bytes <= kEagerBytes || !reachable);
+  const bool eager = lies_in(own(), envelope) && (bytes <= kEagerBytes || !reachable);
   if ((eager || !reachable) && bytes > 0) {
     sending->contents = allocate(bytes, Device());
     data = sending->contents->data();
     copy_bytes(sending->contents->data(), call.input, bytes);
   }
   const auto offset = heap == nullptr ? std::nullopt : heap->offset_of(data, bytes);
-  parcel.to.store(local_rank_of(call), std::memory_order_relaxed);
-  parcel.tag.store(call.tag, std::memory_order_relaxed);
-  parcel.dtype = call.dtype;
-  parcel.elements = call.elements;
-  parcel.in_heap = offset.has_value();
-  parcel.address = offset.value_or(reinterpret_cast<std::uintptr_t>(data));
-  parcel.number.store(number_++, std::memory_order_relaxed);
-  parcel.state.store(Parcel::State::kPosted, std::memory_order_release);
+  envelope.to.store(local_rank_of(call), std::memory_order_relaxed);
+  envelope.tag.store(call.tag, std::memory_order_relaxed);
+  envelope.dtype = call.dtype;
+  envelope.elements = call.elements;
+  envelope.in_heap = offset.has_value();
+  envelope.address = offset.value_or(reinterpret_cast<std::uintptr_t>(data));
+  envelope.number.store(number_++, std::memory_order_relaxed);
+  envelope.state.store(Envelope::State::kPosted, std::memory_order_release);
   if (eager) co_return;
-  posted_[&call] = &parcel;
-  co_await until([&parcel] { return parcel.state.load(std::memory_order_acquire) == Parcel::State::kTaken; });
+  posted_[&call] = &envelope;
+  co_await until(
+      [&envelope] { return envelope.state.load(std::memory_order_acquire) == Envelope::State::kTaken; });
   posted_.erase(&call);
 }
 
-bool Mailbox::is_for(const Parcel& parcel, const CollectiveCall& receive) const noexcept {
-  return parcel.to.load(std::memory_order_relaxed) == endpoint_.position().rank &&
-         parcel.tag.load(std::memory_order_relaxed) == receive.tag;
+bool Mailbox::is_for(const Envelope& envelope, const CollectiveCall& receive) const noexcept {
+  return envelope.to.load(std::memory_order_relaxed) == endpoint_.position().rank &&
+         envelope.tag.load(std::memory_order_relaxed) == receive.tag;
 }
 
-Parcel* Mailbox::find_for(const CollectiveCall& call) const {
-  Parcel* first = nullptr;
-  const auto look_through = [&](std::span<Parcel> parcels) {
-    for (Parcel& parcel : parcels) {
-      if (parcel.state.load(std::memory_order_acquire) != Parcel::State::kPosted) continue;
-      if (!is_for(parcel, call)) continue;
-      if (first == nullptr || parcel.number < first->number) first = &parcel;
+Envelope* Mailbox::find_for(const CollectiveCall& call) const {
+  Envelope* first = nullptr;
+  const auto look_through = [&](std::span<Envelope> envelopes) {
+    for (Envelope& envelope : envelopes) {
+      if (envelope.state.load(std::memory_order_acquire) != Envelope::State::kPosted) continue;
+      if (!is_for(envelope, call)) continue;
+      if (first == nullptr || envelope.number < first->number) first = &envelope;
     }
   };
   const int from = local_rank_of(call);
   ControlBlock& sender = endpoint_.group().control_block(from);
-  look_through(sender.parcels);
-  for (MoreParcels* more = follow(from, sender.more_parcels); more != nullptr;
+  look_through(sender.envelopes);
+  for (MoreEnvelopes* more = follow(from, sender.more_envelopes); more != nullptr;
        more = follow(from, more->more)) {
-    look_through(more->parcels);
+    look_through(more->envelopes);
   }
   return first;
 }
 
-Parcel* Mailbox::take_for(const CollectiveCall& call) const {
-  Parcel* parcel = find_for(call);
-  auto posted = Parcel::State::kPosted;
-  // A sender that has given up takes its parcel back, and may have posted it anew for somebody else.
-  if (parcel == nullptr || !parcel->state.compare_exchange_strong(posted, Parcel::State::kBeingTaken))
+Envelope* Mailbox::take_for(const CollectiveCall& call) const {
+  Envelope* envelope = find_for(call);
+  auto posted = Envelope::State::kPosted;
+  // A sender that has given up takes its envelope back, and may have posted it anew for somebody else.
+  if (envelope == nullptr || !envelope->state.compare_exchange_strong(posted, Envelope::State::kBeingTaken))
     return nullptr;
-  if (is_for(*parcel, call)) return parcel;
-  parcel->state.store(Parcel::State::kPosted, std::memory_order_release);
+  if (is_for(*envelope, call)) return envelope;
+  envelope->state.store(Envelope::State::kPosted, std::memory_order_release);
   return nullptr;
 }
 
 Steps Mailbox::receive(const CollectiveCall& call) {
-  Parcel* parcel = nullptr;
-  co_await until([&] { return (parcel = take_for(call)) != nullptr; });
-  const bool fits = parcel->dtype == call.dtype && parcel->elements == call.elements;
-  const std::string sent = fits ? "" : fmt::format("{}[{}]", to_string(parcel->dtype), parcel->elements);
-  if (fits) fetch(call, *parcel);
-  parcel->state.store(Parcel::State::kTaken, std::memory_order_release);
+  Envelope* envelope = nullptr;
+  co_await until([&] { return (envelope = take_for(call)) != nullptr; });
+  const bool fits = envelope->dtype == call.dtype && envelope->elements == call.elements;
+  const std::string sent = fits ? "" : fmt::format("{}[{}]", to_string(envelope->dtype), envelope->elements);
+  if (fits) fetch(call, *envelope);
+  envelope->state.store(Envelope::State::kTaken, std::memory_order_release);
   if (fits) co_return;
   throw InvalidArgument(
       ErrorOrigin{"receive", call.root, endpoint_.group().host_of(call.root)},
@@ -148,15 +149,15 @@ Steps Mailbox::receive(const CollectiveCall& call) {
           endpoint_.group().rank_of(endpoint_.position().rank), to_string(call.dtype), call.elements));
 }
 
-void Mailbox::fetch(const CollectiveCall& call, const Parcel& parcel) const {
+void Mailbox::fetch(const CollectiveCall& call, const Envelope& envelope) const {
   const std::size_t bytes = call.elements * size_of(call.dtype);
   if (bytes == 0) return;
   const NodeMemory& memory = endpoint_.group().memory();
   const int worker = endpoint_.group().worker_of(local_rank_of(call));
   const auto* address =
-      reinterpret_cast<const std::byte*>(parcel.address);  // NOLINT(performance-no-int-to-ptr)
-  if (parcel.in_heap) {
-    copy_bytes(call.output, memory.address(worker, parcel.address), bytes);
+      reinterpret_cast<const std::byte*>(envelope.address);  // NOLINT(performance-no-int-to-ptr)
+  if (envelope.in_heap) {
+    copy_bytes(call.output, memory.address(worker, envelope.address), bytes);
   } else if (memory.is_this_process(worker)) {
     copy_bytes(call.output, address, bytes);
   } else {
@@ -175,9 +176,9 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
   if (call.kind == CollectiveKind::kReceive) {
     if (find_for(call) != nullptr) return;
   } else if (const auto posted = posted_.find(&call); posted != posted_.end()) {
-    // Takes the parcel back, unless the receiver is at it already.
-    auto state = Parcel::State::kPosted;
-    if (!posted->second->state.compare_exchange_strong(state, Parcel::State::kFree)) return;
+    // Takes the envelope back, unless the receiver is at it already.
+    auto state = Envelope::State::kPosted;
+    if (!posted->second->state.compare_exchange_strong(state, Envelope::State::kFree)) return;
     posted_.erase(posted);
   }
   const std::string& host = group.host_of(call.root);
@@ -192,10 +193,10 @@ void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
 }
 
 std::vector<std::shared_ptr<const void>> Mailbox::take_contents() {
-  std::vector<std::shared_ptr<const void>> contents(more_parcels_.begin(), more_parcels_.end());
+  std::vector<std::shared_ptr<const void>> contents(more_envelopes_.begin(), more_envelopes_.end());
   for (Sending& sending : sendings_) {
-    const Parcel::State state = sending.parcel->state.load(std::memory_order_acquire);
-    if (sending.contents != nullptr && state != Parcel::State::kTaken)
+    const Envelope::State state = sending.envelope->state.load(std::memory_order_acquire);
+    if (sending.contents != nullptr && state != Envelope::State::kTaken)
       contents.push_back(std::move(sending.contents));
   }
   return contents;

@@ -1,4 +1,4 @@
-// Send and receive between two members. The sender posts a parcel in its own control block; the
+// Send and receive between two members. The sender posts an envelope in its own control block; the
 // receiver finds it there, copies the contents itself and marks it as taken. Short ones
 // are copied on sending, so that the sender need not wait.
 //
@@ -36,26 +36,27 @@ class Mailbox {
   }
   [[nodiscard]] int local_rank_of(const CollectiveCall& call) const;
 
-  /// A parcel of this member, and the copy of its contents if there is one.
+  /// A envelope of this member, and the copy of its contents if there is one.
   struct Sending {
-    Parcel* parcel = nullptr;
+    Envelope* envelope = nullptr;
     std::shared_ptr<const Buffer> contents;
   };
 
   [[nodiscard]] Sending* find_free();
-  [[nodiscard]] Sending* add_parcels();
-  [[nodiscard]] MoreParcels* follow(int member, const ParcelLink& link) const;
-  [[nodiscard]] bool is_for(const Parcel& parcel, const CollectiveCall& receive) const noexcept;
-  [[nodiscard]] Parcel* find_for(const CollectiveCall& call) const;
-  [[nodiscard]] Parcel* take_for(const CollectiveCall& call) const;
-  void fetch(const CollectiveCall& call, const Parcel& parcel) const;
+  [[nodiscard]] Sending* add_envelopes();
+  [[nodiscard]] MoreEnvelopes* follow(int member, const EnvelopeLink& link) const;
+  [[nodiscard]] bool is_for(const Envelope& envelope, const CollectiveCall& receive) const noexcept;
+  [[nodiscard]] Envelope* find_for(const CollectiveCall& call) const;
+  [[nodiscard]] Envelope* take_for(const CollectiveCall& call) const;
+  void fetch(const CollectiveCall& call, const Envelope& envelope) const;
 
   Endpoint& endpoint_;
   std::uint64_t number_ = 0;
-  std::deque<Sending> sendings_;  ///< a place for each parcel; the first kParcels lie in the control block
-  std::vector<std::shared_ptr<const Buffer>> more_parcels_;
-  ParcelLink* last_link_;
-  std::map<const CollectiveCall*, Parcel*> posted_;  ///< sends that wait for their receiver
+  std::deque<Sending>
+      sendings_;  ///< a place for each envelope; the first kEnvelopes lie in the control block
+  std::vector<std::shared_ptr<const Buffer>> more_envelopes_;
+  EnvelopeLink* last_link_;
+  std::map<const CollectiveCall*, Envelope*> posted_;  ///< sends that wait for their receiver
 };
 
 }  // namespace cohort::node

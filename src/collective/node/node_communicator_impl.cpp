@@ -285,7 +285,7 @@ bool NodeCommunicatorImpl::advance() {
   moved |= advance(collectives_[static_cast<std::size_t>(Priority::kNormal)]);
   for (auto at = messages_.begin(); at != messages_.end();) {
     const std::shared_ptr<Operation> operation = *at;
-    if (may_look_for_parcel(*operation)) moved |= advance(*operation);
+    if (may_look_for_envelope(*operation)) moved |= advance(*operation);
     if (messages_.empty()) break;
     if (!operation->finished.load(std::memory_order_relaxed)) {
       ++at;
@@ -299,7 +299,7 @@ bool NodeCommunicatorImpl::advance() {
   return moved;
 }
 
-bool NodeCommunicatorImpl::may_look_for_parcel(const Operation& operation) const {
+bool NodeCommunicatorImpl::may_look_for_envelope(const Operation& operation) const {
   // Messages with the same peer and tag keep their order: only the oldest of them goes on.
   for (const std::shared_ptr<Operation>& earlier : messages_) {
     if (earlier.get() == &operation) return true;

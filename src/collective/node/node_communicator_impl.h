@@ -89,7 +89,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   void look_around_for_message(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] std::string who() const;
   [[nodiscard]] bool goes_to_another_node(const CollectiveCall& message) const;
-  bool may_look_for_parcel(const Operation& operation) const;
+  bool may_look_for_envelope(const Operation& operation) const;
   void fail_all(const Error& error);
   /// Of a blocking call that has failed.
   void keep_memory_of(const CollectiveCall& call);
