@@ -38,7 +38,7 @@ class Bruck final : public cohort::Algorithm {
            result * (constants.seconds_per_byte + 2 * constants.reduce_seconds_per_byte);
   }
 
-  [[nodiscard]] Steps carry_out(cohort::Peers& peers, const CollectiveCall& call) const override {
+  [[nodiscard]] Steps execute(cohort::Peers& peers, const CollectiveCall& call) const override {
     const int members = peers.size();
     const std::size_t block = call.elements * cohort::size_of(call.dtype);
     const auto place = [block](int index) { return static_cast<std::size_t>(index) * block; };

@@ -44,6 +44,6 @@ Work MpiCommunicator::begin(const CollectiveCall& call) {
   return Work(std::make_shared<InFlight>(group_, group_->start(call)));
 }
 
-void MpiCommunicator::carry_out(const CollectiveCall& call) { group_->wait(*group_->start(call)); }
+void MpiCommunicator::execute(const CollectiveCall& call) { group_->wait(*group_->start(call)); }
 
 }  // namespace cohort::mpi

@@ -31,7 +31,7 @@ class MpiCommunicator final : public Communicator {
 
  protected:
   Work begin(const CollectiveCall& call) override;
-  void carry_out(const CollectiveCall& call) override;
+  void execute(const CollectiveCall& call) override;
 
  private:
   MpiCommunicator(int rank, std::vector<MemberInfo> members, std::shared_ptr<Group> group,

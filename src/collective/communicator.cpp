@@ -300,9 +300,9 @@ void Communicator::require_place(const CollectiveCall& call) const {
 void Communicator::run(const CollectiveCall& call) {
   if (!is_cpu(call.device)) require_place(call);
   if (checks_ == nullptr && calls_are_plain_)
-    carry_out(call);
+    execute(call);
   else if (checks_ == nullptr)
-    carry_out(in_force(call));
+    execute(in_force(call));
   else
     start(call).wait();
 }
@@ -315,7 +315,7 @@ Work Communicator::start(const CollectiveCall& call) {
   return checks_->start(effective, [this](const CollectiveCall& copy) { return begin(copy); });
 }
 
-void Communicator::agree(const CollectiveCall& call) { carry_out(standing_for(call)); }
+void Communicator::agree(const CollectiveCall& call) { execute(standing_for(call)); }
 
 CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
                                        std::uint64_t purpose)

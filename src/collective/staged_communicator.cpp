@@ -179,7 +179,7 @@ Work StagedCommunicator::begin(const CollectiveCall& call) {
   return Work(std::make_shared<PassageWork>(std::move(through), std::move(work)));
 }
 
-void StagedCommunicator::carry_out(const CollectiveCall& call) {
+void StagedCommunicator::execute(const CollectiveCall& call) {
   if (is_cpu(call.device)) return host_->run_checked(call);
   Passage through = passage(call);
   host_->run_checked(through.enter());

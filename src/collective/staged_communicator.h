@@ -33,7 +33,7 @@ class StagedCommunicator final : public Communicator {
 
   [[nodiscard]] bool takes(DeviceKind /*kind*/) const noexcept override { return true; }
   Work begin(const CollectiveCall& call) override;
-  void carry_out(const CollectiveCall& call) override;
+  void execute(const CollectiveCall& call) override;
   [[nodiscard]] Passage passage(const CollectiveCall& call);
 
   std::unique_ptr<Communicator> host_;

@@ -42,7 +42,7 @@ class NcclCommunicator final : public Communicator {
  private:
   [[nodiscard]] bool takes(DeviceKind) const noexcept override { return true; }
   Work begin(const CollectiveCall& call) override { return member_->start(placed(call)); }
-  void carry_out(const CollectiveCall& call) override { member_->run(placed(call)); }
+  void execute(const CollectiveCall& call) override { member_->run(placed(call)); }
 
   /// NCCL does not survive a call whose tensor is in registered memory on some members only, or elsewhere in
   /// it, so members agree on the place as well. A block may be the member's own one of the whole, and then is

@@ -20,13 +20,13 @@ struct Rules {
 };
 
 /// Pieces may be on their way before the announcements are: of all members, or of some.
-enum class Way { kLine, kSlot, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
+enum class Protocol { kLine, kSlot, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
 
 /// Who contributes, and who reads what was contributed.
 enum class Form { kAll, kFromRoot, kToRoot };
 
 struct Call {
-  Way way = Way::kLine;
+  Protocol way = Protocol::kLine;
   Form form = Form::kAll;
   int root = 0;
   int pieces = 0;
@@ -81,25 +81,26 @@ class Program {
     const std::size_t line = ++sequence_ % rules_.lines;
     const auto payload = [&](int member) { return layout_.payload(member, line); };
     const auto slot = [&](int member) { return layout_.slot(slot_of(member, slots_, members_)); };
-    if (call.way != Way::kSlot || contributes(member_))
-      write(call.way == Way::kSlot ? slot(member_) : payload(member_));
+    if (call.way != Protocol::kSlot || contributes(member_))
+      write(call.way == Protocol::kSlot ? slot(member_) : payload(member_));
     steps_.push_back({Step::Kind::kStore, layout_.word(line) + static_cast<std::size_t>(member_), sequence_});
-    const bool early = call.way == Way::kEarlyPieces || (call.way == Way::kPiecesOfSomeEarly && member_ == 0);
+    const bool early =
+        call.way == Protocol::kEarlyPieces || (call.way == Protocol::kPiecesOfSomeEarly && member_ == 0);
     if (early) exchange_pieces();
     steps_.push_back({Step::Kind::kAwait, layout_.word(line), sequence_});
     switch (call.way) {
-      case Way::kLine: return read_all(payload);
-      case Way::kSlot:
+      case Protocol::kLine: return read_all(payload);
+      case Protocol::kSlot:
         read_all(slot);
         ++slots_;
         return;
-      case Way::kPieces:
-      case Way::kEarlyPieces:
-      case Way::kPiecesOfSomeEarly:
+      case Protocol::kPieces:
+      case Protocol::kEarlyPieces:
+      case Protocol::kPiecesOfSomeEarly:
         read_payloads(payload);
         if (!early) exchange_pieces();
         return;
-      case Way::kDirect:
+      case Protocol::kDirect:
         read_all(payload);
         steps_.push_back(
             {Step::Kind::kStore, layout_.shares() + static_cast<std::size_t>(member_), ++shares_});
@@ -238,15 +239,15 @@ class Explorer {
 
 std::vector<Call> calls_of_all_forms(int members) {
   std::vector<Call> calls;
-  for (const Way way : {Way::kLine, Way::kSlot, Way::kPieces}) {
-    const int pieces = way == Way::kPieces ? 3 : 0;
+  for (const Protocol way : {Protocol::kLine, Protocol::kSlot, Protocol::kPieces}) {
+    const int pieces = way == Protocol::kPieces ? 3 : 0;
     calls.push_back({way, Form::kAll, 0, pieces});
     calls.push_back({way, Form::kFromRoot, 0, pieces});
     calls.push_back({way, Form::kToRoot, members - 1, pieces});
   }
-  calls.push_back({Way::kEarlyPieces, Form::kAll, 0, 3});
-  calls.push_back({Way::kPiecesOfSomeEarly, Form::kFromRoot, 0, 3});
-  calls.push_back({Way::kDirect, Form::kAll, 0, 0});
+  calls.push_back({Protocol::kEarlyPieces, Form::kAll, 0, 3});
+  calls.push_back({Protocol::kPiecesOfSomeEarly, Form::kFromRoot, 0, 3});
+  calls.push_back({Protocol::kDirect, Form::kAll, 0, 0});
   return calls;
 }
 
@@ -268,17 +269,17 @@ TEST(Turns, OfThreeMembersHoldInEveryOrderOfTwoCalls) {
 
 TEST(Turns, HoldWhenTheCellsGoRoundSeveralTimes) {
   for (const Form form : {Form::kAll, Form::kFromRoot, Form::kToRoot}) {
-    EXPECT_EQ(Explorer(2, {}, {{Way::kPieces, form, 0, 11}}).find_fault(), "");
-    EXPECT_EQ(Explorer(3, {}, {{Way::kPieces, form, 0, 7}}).find_fault(), "");
-    const Call early{Way::kEarlyPieces, form, 0, 3};
+    EXPECT_EQ(Explorer(2, {}, {{Protocol::kPieces, form, 0, 11}}).find_fault(), "");
+    EXPECT_EQ(Explorer(3, {}, {{Protocol::kPieces, form, 0, 7}}).find_fault(), "");
+    const Call early{Protocol::kEarlyPieces, form, 0, 3};
     EXPECT_EQ(Explorer(2, {}, {early, early, early}).find_fault(), "");
     EXPECT_EQ(Explorer(3, {}, {early, early}).find_fault(), "");
   }
 }
 
 TEST(Turns, HoldWhenSlotsAndLinesAreUsedAgainAndAgain) {
-  const Call slot{Way::kSlot, Form::kFromRoot, 0, 0};
-  const Call line{Way::kLine, Form::kToRoot, 0, 0};
+  const Call slot{Protocol::kSlot, Form::kFromRoot, 0, 0};
+  const Call line{Protocol::kLine, Form::kToRoot, 0, 0};
   for (const int members : {2, 3}) {
     EXPECT_EQ(Explorer(members, {}, {slot, slot, slot, slot}).find_fault(), "");
     EXPECT_EQ(Explorer(members, {}, {line, line, line, line}).find_fault(), "");
@@ -286,9 +287,9 @@ TEST(Turns, HoldWhenSlotsAndLinesAreUsedAgainAndAgain) {
 }
 
 TEST(Turns, NeedTwoLinesAndFourCells) {
-  const Call line{Way::kLine, Form::kAll, 0, 0};
+  const Call line{Protocol::kLine, Form::kAll, 0, 0};
   EXPECT_NE(Explorer(2, {.lines = 1}, {line, line}).find_fault(), "");
-  EXPECT_NE(Explorer(3, {.cells = 3}, {{Way::kPieces, Form::kAll, 0, 6}}).find_fault(), "");
+  EXPECT_NE(Explorer(3, {.cells = 3}, {{Protocol::kPieces, Form::kAll, 0, 6}}).find_fault(), "");
 }
 
 }  // namespace

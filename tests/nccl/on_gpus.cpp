@@ -30,7 +30,7 @@ class OnGpu final : public Communicator {
   class InFlight;
 
   Work begin(const CollectiveCall& call) override;
-  void carry_out(const CollectiveCall& call) override;
+  void execute(const CollectiveCall& call) override;
 
   std::unique_ptr<Communicator> host_;
   Device device_;
@@ -112,7 +112,7 @@ Work OnGpu::begin(const CollectiveCall& call) {
   return Work(std::make_shared<InFlight>(*host_, std::make_unique<const Moved>(call, *this), call));
 }
 
-void OnGpu::carry_out(const CollectiveCall& call) {
+void OnGpu::execute(const CollectiveCall& call) {
   const Moved moved(call, *this);
   host_->run_checked(moved.call());
   moved.give_back();

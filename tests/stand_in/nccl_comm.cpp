@@ -56,7 +56,7 @@ struct Kernel {
       state->failure = ncclRemoteError;
     }
     while (fault != 0 && !state->aborted) std::this_thread::sleep_for(kNap);
-    static_cast<void>(exchange.carry_out(*state->arena, state->aborted));
+    static_cast<void>(exchange.execute(*state->arena, state->aborted));
   }
 };
 

@@ -67,7 +67,7 @@ void Exchange::receive(int peer, void* data, std::size_t bytes) {
   receives.push_back({peer, static_cast<std::byte*>(data), bytes});
 }
 
-bool Exchange::carry_out(const Arena& arena, const std::atomic<bool>& aborted) const {
+bool Exchange::execute(const Arena& arena, const std::atomic<bool>& aborted) const {
   std::vector<Movement> leaving = movements(sends);
   std::vector<Movement> coming = movements(receives);
   while (!leaving.empty() || !coming.empty()) {

@@ -24,7 +24,7 @@ struct Exchange {
   void receive(int peer, void* data, std::size_t bytes);
 
   /// Blocks until all of it is through, or the communicator is aborted; true in the first case.
-  [[nodiscard]] bool carry_out(const Arena& arena, const std::atomic<bool>& aborted) const;
+  [[nodiscard]] bool execute(const Arena& arena, const std::atomic<bool>& aborted) const;
 };
 
 }  // namespace nccl_stand_in

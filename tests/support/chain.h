@@ -25,7 +25,7 @@ class Chain final : public Algorithm {
            (constants.latency_seconds + static_cast<double>(shape.bytes) * constants.seconds_per_byte);
   }
 
-  [[nodiscard]] Steps carry_out(Peers& peers, const CollectiveCall& call) const override {
+  [[nodiscard]] Steps execute(Peers& peers, const CollectiveCall& call) const override {
     const int last = peers.size() - 1;
     const std::size_t bytes = call.elements * sizeof(std::int32_t);
     const std::span<const std::byte> result(call.output, bytes);

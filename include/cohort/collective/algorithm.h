@@ -5,7 +5,7 @@
 //
 // Cohort has checked that all members make the same call before an algorithm begins, and
 // watches over it: members that are missing, dead or have failed end it on all members.
-// What `carry_out` throws becomes the error of the communicator. Small calls (8 KiB on a
+// What `execute` throws becomes the error of the communicator. Small calls (8 KiB on a
 // node, what rides on the roll call between nodes) never go this way.
 //
 // Examples: examples/bruck_all_gather.cpp.
@@ -92,7 +92,7 @@ class Algorithm {
 
   /// One member's part. Both arguments outlive the steps. `call.output` is null where this member gets
   /// no result, and may equal `call.input`. Several calls, of several threads, may be under way.
-  [[nodiscard]] virtual Steps carry_out(Peers& peers, const CollectiveCall& call) const = 0;
+  [[nodiscard]] virtual Steps execute(Peers& peers, const CollectiveCall& call) const = 0;
 
  protected:
   Algorithm() = default;

@@ -167,7 +167,7 @@ class Communicator {
   // For communicators that hand their calls on to this one, which has the same members.
 
   /// Makes a call that another communicator has checked, and completed by its options.
-  void run_checked(const CollectiveCall& call) { carry_out(call); }
+  void run_checked(const CollectiveCall& call) { execute(call); }
   Work start_checked(const CollectiveCall& call) { return begin(call); }
 
   /// Returns once every member has come to a call that is like `call`, whose data takes another way. As a
@@ -199,7 +199,7 @@ class Communicator {
   virtual Work begin(const CollectiveCall& call) = 0;
 
   /// The blocking form; implementations may have a shorter way than starting and waiting.
-  virtual void carry_out(const CollectiveCall& call) { begin(call).wait(); }
+  virtual void execute(const CollectiveCall& call) { begin(call).wait(); }
 
  private:
   void run(const CollectiveCall& call);

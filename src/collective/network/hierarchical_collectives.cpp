@@ -51,14 +51,14 @@ bool HierarchicalCollectives::rides(const CollectiveCall& call) const {
   return rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
 }
 
-Steps HierarchicalCollectives::carry_out(const CollectiveCall& call) {
+Steps HierarchicalCollectives::execute(const CollectiveCall& call) {
   endpoint_.begin_parts(call);
   if (!tuning_ && !rides(call)) {
     Steps tuning = agree_on_tuning(call);
     co_await finished(tuning);
   }
   const Selection::Choice choice = registered_choice(call);
-  Steps body = choice.algorithm != nullptr ? carry_out_registered(call, choice) : exchange(call);
+  Steps body = choice.algorithm != nullptr ? execute_registered(call, choice) : exchange(call);
   co_await finished(body);
   endpoint_.end_parts();
 }
@@ -82,7 +82,7 @@ Steps HierarchicalCollectives::ride(const CollectiveCall& call) {
 Steps HierarchicalCollectives::agree_and_move(const CollectiveCall& call) {
   Steps agreement = agree(call);
   co_await finished(agreement);
-  Steps movement = carry_out_large(call);
+  Steps movement = execute_large(call);
   co_await finished(movement);
   endpoint_.reason = reason(call.kind);
 }
@@ -102,12 +102,12 @@ Steps HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& c
 }
 
 /// By an algorithm that the program has registered.
-Steps HierarchicalCollectives::carry_out_registered(const CollectiveCall& call,
-                                                    const Selection::Choice choice) {
+Steps HierarchicalCollectives::execute_registered(const CollectiveCall& call,
+                                                  const Selection::Choice choice) {
   riding_bytes_ = 0;
   Steps agreement = agree(call);
   co_await finished(agreement);
-  Steps steps = choice.algorithm->carry_out(peers_, call);
+  Steps steps = choice.algorithm->execute(peers_, call);
   co_await finished(steps);
   endpoint_.algorithm = choice.algorithm->name();
   endpoint_.reason = choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier);
@@ -241,7 +241,7 @@ Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   const std::size_t neighbours = own.ranks.empty() ? topology_.local_members().size() : 0;
   std::byte* const payload = roll_call_.answer(own, neighbours * riding_bytes_);
   if (neighbours > 0) put_contributions(payload);
-  Steps exchange = roll_call_.carry_out();
+  Steps exchange = roll_call_.execute();
   co_await finished(exchange);
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
@@ -249,7 +249,7 @@ Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   endpoint_.fail(roll_call_.disagreement(endpoint_.name_of(call), endpoint_.group().members()));
 }
 
-Steps HierarchicalCollectives::carry_out_large(const CollectiveCall& call) {
+Steps HierarchicalCollectives::execute_large(const CollectiveCall& call) {
   switch (call.kind) {
     case CollectiveKind::kAllReduce: return two_level_all_reduce(context_, call);
     case CollectiveKind::kReduce: return two_level_reduce(context_, call);

@@ -24,7 +24,7 @@ class HierarchicalCollectives {
                           const Topology& topology);
 
   /// A whole collective, with its parts on this node. `call` must outlive it.
-  [[nodiscard]] Steps carry_out(const CollectiveCall& call);
+  [[nodiscard]] Steps execute(const CollectiveCall& call);
 
   /// For who waits in `call`: an error of the whole group, if there is a reason not to wait any longer.
   [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call, const node::Waiting& waiting);
@@ -37,7 +37,7 @@ class HierarchicalCollectives {
   [[nodiscard]] Steps exchange(const CollectiveCall& call);
   [[nodiscard]] Steps ride(const CollectiveCall& call);
   [[nodiscard]] Steps agree_and_move(const CollectiveCall& call);
-  [[nodiscard]] Steps carry_out_registered(const CollectiveCall& call, Selection::Choice choice);
+  [[nodiscard]] Steps execute_registered(const CollectiveCall& call, Selection::Choice choice);
   [[nodiscard]] Selection::Choice registered_choice(const CollectiveCall& call) const;
   [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
   [[nodiscard]] Steps agree(const CollectiveCall& call);
@@ -46,7 +46,7 @@ class HierarchicalCollectives {
   [[nodiscard]] Steps all_reduce_while_agreeing(const CollectiveCall& call);
   [[nodiscard]] Steps learn_disagreement(const CollectiveCall& call);
   [[nodiscard]] Steps hold_roll_call(const CollectiveCall& call);
-  [[nodiscard]] Steps carry_out_large(const CollectiveCall& call);
+  [[nodiscard]] Steps execute_large(const CollectiveCall& call);
 
   void contribute(const CollectiveCall& call, bool line_is_free);
   void put_contributions(std::byte* to) const;

@@ -5,7 +5,7 @@
 #include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
-#include "../node/carry_out.h"
+#include "../node/execute.h"
 
 namespace cohort::network {
 
@@ -37,7 +37,7 @@ Steps on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::s
       copy_bytes(part.output, part.input, part.elements * size_of(part.dtype));
     co_return;
   }
-  Steps steps = node::carry_out(context.endpoint, part);
+  Steps steps = node::execute(context.endpoint, part);
   co_await finished(steps);
 }
 

@@ -23,8 +23,8 @@ class InterNodeImpl final : public node::InterNode {
   InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport, Topology topology,
                 std::uint64_t generation = 0);
 
-  [[nodiscard]] Steps carry_out(const CollectiveCall& call) override {
-    return collectives(call.priority).carry_out(call);
+  [[nodiscard]] Steps execute(const CollectiveCall& call) override {
+    return collectives(call.priority).execute(call);
   }
   [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
   [[nodiscard]] Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }

@@ -61,7 +61,7 @@ class Bench {
     std::fill_n(arriving_.data(), kPartsInFlight * kMessageBytes, std::byte{});
   }
 
-  Steps carry_out(const Stage& stage) {
+  Steps execute(const Stage& stage) {
     if (stage.messages == 0) {
       constexpr Arithmetic kSum{DType::kFloat32, ReduceOp::kSum};
       kSum.combine(leaving_.data(), arriving_.data(), arriving_.data(), stage.bytes / sizeof(float));
@@ -87,7 +87,7 @@ Steps measure(Bench& bench, const Stage& stage, int rounds, std::vector<double>&
   seconds.clear();
   for (int round = 0; round < rounds; ++round) {
     const Clock::time_point start = Clock::now();
-    Steps exchange = bench.carry_out(stage);
+    Steps exchange = bench.execute(stage);
     co_await finished(exchange);
     seconds.push_back(seconds_since(start));
   }

@@ -37,7 +37,7 @@ class RollCall {
   std::byte* answer(const NodeCalls& own, std::size_t payload_bytes);
 
   /// The exchange; once.
-  [[nodiscard]] Steps carry_out();
+  [[nodiscard]] Steps execute();
 
   /// Afterwards: the payload of a node.
   [[nodiscard]] std::span<const std::byte> payload_of(int node) const;

@@ -1,4 +1,4 @@
-#include "carry_out.h"
+#include "execute.h"
 
 #include <cstring>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace cohort::node {
 namespace {
 
-Steps carry_out_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+Steps execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
   SlotCall slot(endpoint, call, plan);
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
@@ -23,15 +23,17 @@ Steps carry_out_small(Endpoint& endpoint, const CollectiveCall& call, const Call
 
 /// Whether this member's own buffers settle that the call goes in pieces, whatever the others have.
 bool goes_in_pieces(const Endpoint& endpoint, const CollectiveCall& call, const BufferAddresses& own,
-                    const WayChoice& choice, std::size_t bytes) {
+                    const ProtocolChoice& choice, std::size_t bytes) {
   const bool private_to_process =
       !endpoint.group().is_one_process() && (!own.input_in_heap || !own.output_in_heap);
-  const Reach best = endpoint.group().memory().has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
+  const BufferAccess best =
+      endpoint.group().memory().has_single_copy() ? BufferAccess::kSingleCopy : BufferAccess::kNone;
   return private_to_process && own.input != 0 && own.output != 0 &&
-         choice.way(call.kind, best, false, bytes) == Way::kPieces;
+         choice.protocol(call.kind, best, false, bytes) == Protocol::kPieces;
 }
 
-Steps exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan, const WayChoice choice) {
+Steps exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
+               const ProtocolChoice choice) {
   endpoint.open(plan);
   const BufferAddresses own = addresses_of(call, endpoint.position());
   std::memcpy(endpoint.payload_of(endpoint.position().rank) + sizeof(CallDetails), &own, sizeof own);
@@ -47,14 +49,14 @@ Steps exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan pl
     Steps explanation = endpoint.explain_disagreement(call);
     co_await finished(explanation);
   }
-  const Reach reach = reach_of_buffers(endpoint);
+  const BufferAccess access = buffer_access(endpoint);
   const bool in_place = all_in_place(endpoint);
-  const Way way = choice.way(call.kind, reach, in_place, plan.bytes);
-  endpoint.algorithm = to_string(way);
-  endpoint.reason = choice.reason(call.kind, reach, in_place);
+  const Protocol protocol = choice.protocol(call.kind, access, in_place, plan.bytes);
+  endpoint.algorithm = to_string(protocol);
+  endpoint.reason = choice.reason(call.kind, access, in_place);
   if (!exchange.started()) {
-    exchange = way == Way::kPieces ? exchange_in_pieces(endpoint, call, plan.kernel)
-                                   : exchange_directly(endpoint, call, plan.kernel, in_place);
+    exchange = protocol == Protocol::kPieces ? exchange_in_pieces(endpoint, call, plan.kernel)
+                                             : exchange_directly(endpoint, call, plan.kernel, in_place);
   }
   co_await finished(exchange);
 }
@@ -71,38 +73,38 @@ Steps agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan)
 }
 
 /// Before the first call that is too large for a slot, the members agree on the table that decides about it.
-Steps carry_out_first_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+Steps execute_first_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
   const bool is_whole = !endpoint.in_parts();
   if (is_whole) endpoint.begin_parts(call);
   Steps agreement = agree(endpoint, call, plan);
   co_await finished(agreement);
   Steps tuning = agree_on_tuning(endpoint);
   co_await finished(tuning);
-  Steps exchange = carry_out(endpoint, call);
+  Steps exchange = execute(endpoint, call);
   co_await finished(exchange);
   if (is_whole) endpoint.end_parts();
 }
 
 /// A way that COHORT_ALGORITHM names for such calls.
-std::optional<Way> wanted_way(const Endpoint& endpoint, const CollectiveCall& call) {
+std::optional<Protocol> wanted_protocol(const Endpoint& endpoint, const CollectiveCall& call) {
   const std::optional<BuiltInAlgorithm> forced =
       endpoint.group().selection().forced(endpoint.kind_of_whole(call));
-  if (forced == BuiltInAlgorithm::kPieces) return Way::kPieces;
-  if (forced == BuiltInAlgorithm::kDirect) return Way::kDirect;
-  if (forced == BuiltInAlgorithm::kSingleCopy) return Way::kSingleCopy;
+  if (forced == BuiltInAlgorithm::kPieces) return Protocol::kPieces;
+  if (forced == BuiltInAlgorithm::kDirect) return Protocol::kDirect;
+  if (forced == BuiltInAlgorithm::kSingleCopy) return Protocol::kSingleCopy;
   return std::nullopt;
 }
 
 /// By an algorithm that the program has registered.
-Steps carry_out_registered(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
-                           const Selection::Choice choice) {
+Steps execute_registered(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
+                         const Selection::Choice choice) {
   Steps agreement = agree(endpoint, call, plan);
   co_await finished(agreement);
   endpoint.algorithm = choice.algorithm->name();
   endpoint.reason = choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel;
   // Whoever waits in the middle of it can tell who has not come to its end.
   endpoint.await_next_shares();
-  Steps steps = choice.algorithm->carry_out(endpoint.peers(), call);
+  Steps steps = choice.algorithm->execute(endpoint.peers(), call);
   co_await finished(steps);
   endpoint.raise_shares();
   co_await until([&] { return endpoint.all_have_shares(); });
@@ -127,31 +129,30 @@ Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCa
   return selection.choose(shape, kNodeConstants, built_in_seconds);
 }
 
-Steps carry_out_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
+Steps execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
   if (const Selection::Choice choice = registered_choice(endpoint, call, plan); choice.algorithm != nullptr)
-    return carry_out_registered(endpoint, call, plan, choice);
-  if (!endpoint.tuning) return carry_out_first_large(endpoint, call, plan);
-  return exchange(endpoint, call, plan, {*endpoint.tuning, wanted_way(endpoint, call)});
+    return execute_registered(endpoint, call, plan, choice);
+  if (!endpoint.tuning) return execute_first_large(endpoint, call, plan);
+  return exchange(endpoint, call, plan, {*endpoint.tuning, wanted_protocol(endpoint, call)});
 }
 
 }  // namespace
 
-Steps carry_out(Endpoint& endpoint, const CollectiveCall& call) {
+Steps execute(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.plan(call);
-  return fits_slot(plan.bytes) ? carry_out_small(endpoint, call, plan)
-                               : carry_out_large(endpoint, call, plan);
+  return fits_slot(plan.bytes) ? execute_small(endpoint, call, plan) : execute_large(endpoint, call, plan);
 }
 
-void carry_out_now(Endpoint& endpoint, const CollectiveCall& call) {
+void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.plan(call);
-  if (!fits_slot(plan.bytes)) return endpoint.drive(call, carry_out_large(endpoint, call, plan));
+  if (!fits_slot(plan.bytes)) return endpoint.drive(call, execute_large(endpoint, call, plan));
   SlotCall slot(endpoint, call, plan);
   endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) endpoint.drive(call, endpoint.explain_disagreement(call));
   slot.finish();
 }
 
-Steps carry_out_by(Endpoint& endpoint, const CollectiveCall& call, Way way) {
+Steps execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {
   static const TuningTable built_in;
   return exchange(endpoint, call, endpoint.plan(call), {built_in, way});
 }

@@ -5,17 +5,17 @@
 #include <cohort/collective/steps.h>
 
 #include "endpoint.h"
-#include "way_choice.h"
+#include "protocol_choice.h"
 
 namespace cohort::node {
 
 /// The whole collective of one member. `call` must outlive it.
-Steps carry_out(Endpoint& endpoint, const CollectiveCall& call);
+Steps execute(Endpoint& endpoint, const CollectiveCall& call);
 
 /// The same for who waits at once: small calls without the detour of being resumable.
-void carry_out_now(Endpoint& endpoint, const CollectiveCall& call);
+void execute_now(Endpoint& endpoint, const CollectiveCall& call);
 
 /// A collective that goes this way whatever its size, where the members' buffers allow it.
-Steps carry_out_by(Endpoint& endpoint, const CollectiveCall& call, Way way);
+Steps execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol);
 
 }  // namespace cohort::node

@@ -301,7 +301,7 @@ BufferAddresses addresses_of(const CollectiveCall& call, const Position& positio
   return addresses;
 }
 
-Reach reach_of_buffers(const Endpoint& endpoint) noexcept {
+BufferAccess buffer_access(const Endpoint& endpoint) noexcept {
   const NodeMemory& memory = endpoint.group().memory();
   bool addressed = true;
   for (int member = 0; member < endpoint.position().size; ++member) {
@@ -309,8 +309,8 @@ Reach reach_of_buffers(const Endpoint& endpoint) noexcept {
     addressed &= addresses.input_in_heap || addresses.input == 0;
     addressed &= addresses.output_in_heap || addresses.output == 0;
   }
-  if (addressed || endpoint.group().is_one_process()) return Reach::kAddressed;
-  return memory.has_single_copy() ? Reach::kSingleCopy : Reach::kNone;
+  if (addressed || endpoint.group().is_one_process()) return BufferAccess::kAddressed;
+  return memory.has_single_copy() ? BufferAccess::kSingleCopy : BufferAccess::kNone;
 }
 
 bool all_in_place(const Endpoint& endpoint) noexcept {

@@ -20,12 +20,12 @@ namespace cohort::node {
 [[nodiscard]] BufferAddresses addresses_of(const CollectiveCall& call, const Position& position) noexcept;
 
 /// How the members' buffers can be reached, judged from what all have told, so that all judge alike.
-enum class Reach {
+enum class BufferAccess {
   kAddressed,   ///< all of them directly
   kSingleCopy,  ///< some through the kernel
   kNone,        ///< some not at all
 };
-[[nodiscard]] Reach reach_of_buffers(const Endpoint& endpoint) noexcept;
+[[nodiscard]] BufferAccess buffer_access(const Endpoint& endpoint) noexcept;
 
 /// Whether every member's output is its input.
 [[nodiscard]] bool all_in_place(const Endpoint& endpoint) noexcept;

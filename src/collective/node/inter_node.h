@@ -28,7 +28,7 @@ class InterNode {
   InterNode& operator=(const InterNode&) = delete;
 
   /// A whole collective, with its parts on this node. `call` must outlive it.
-  [[nodiscard]] virtual Steps carry_out(const CollectiveCall& call) = 0;
+  [[nodiscard]] virtual Steps execute(const CollectiveCall& call) = 0;
 
   /// A message to or from a member of another node.
   [[nodiscard]] virtual Steps send(const CollectiveCall& call) = 0;

@@ -44,7 +44,7 @@ class NodeCommunicator final : public Communicator {
 
  private:
   Work begin(const CollectiveCall& call) override { return impl_->start(call); }
-  void carry_out(const CollectiveCall& call) override { impl_->run(call); }
+  void execute(const CollectiveCall& call) override { impl_->run(call); }
 
   std::shared_ptr<NodeCommunicatorImpl> impl_;
 };

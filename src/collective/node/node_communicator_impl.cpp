@@ -12,7 +12,7 @@
 
 #include <cohort/device/registered_ranges.h>
 
-#include "carry_out.h"
+#include "execute.h"
 #include "progress.h"
 
 namespace cohort::node {
@@ -197,9 +197,9 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   endpoint.set_number(calls_++);
   try {
     if (inter_node_ != nullptr)
-      endpoint.drive(call, inter_node_->carry_out(call));
+      endpoint.drive(call, inter_node_->execute(call));
     else
-      carry_out_now(endpoint, call);
+      execute_now(endpoint, call);
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
@@ -321,7 +321,7 @@ Steps NodeCommunicatorImpl::steps_of(const Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   if (!is_message(call)) {
     endpoint(call.priority).set_number(operation.number);
-    return inter_node_ != nullptr ? inter_node_->carry_out(call) : carry_out(endpoint(call.priority), call);
+    return inter_node_ != nullptr ? inter_node_->execute(call) : execute(endpoint(call.priority), call);
   }
   const bool sends = call.kind == CollectiveKind::kSend;
   if (goes_to_another_node(call)) return sends ? inter_node_->send(call) : inter_node_->receive(call);

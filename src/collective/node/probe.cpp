@@ -12,7 +12,7 @@
 #include <cohort/device/node_heap.h>
 
 #include "../tuning_store.h"
-#include "carry_out.h"
+#include "execute.h"
 
 namespace cohort::node {
 namespace {
@@ -52,7 +52,7 @@ Steps small_part(Endpoint& endpoint, CollectiveKind kind, DType dtype, ReduceOp 
   part.op = op;
   part.elements = elements;
   part.input = part.output = data;
-  Steps steps = carry_out(endpoint, part);
+  Steps steps = execute(endpoint, part);
   co_await finished(steps);
 }
 
@@ -62,15 +62,15 @@ struct Crossover {
   CollectiveKind kind;
   bool in_place;
   bool in_heap;
-  Way late;
+  Protocol late;
 };
 
 constexpr std::array kCrossovers{
-    Crossover{Figure::kDirectReduction, CollectiveKind::kAllReduce, true, true, Way::kDirect},
-    Crossover{Figure::kDirectOutOfPlace, CollectiveKind::kAllReduce, false, true, Way::kDirect},
-    Crossover{Figure::kDirectMove, CollectiveKind::kAllGather, false, true, Way::kDirect},
-    Crossover{Figure::kDirectBroadcast, CollectiveKind::kBroadcast, true, true, Way::kDirect},
-    Crossover{Figure::kSingleCopy, CollectiveKind::kAllReduce, true, false, Way::kSingleCopy},
+    Crossover{Figure::kDirectReduction, CollectiveKind::kAllReduce, true, true, Protocol::kDirect},
+    Crossover{Figure::kDirectOutOfPlace, CollectiveKind::kAllReduce, false, true, Protocol::kDirect},
+    Crossover{Figure::kDirectMove, CollectiveKind::kAllGather, false, true, Protocol::kDirect},
+    Crossover{Figure::kDirectBroadcast, CollectiveKind::kBroadcast, true, true, Protocol::kDirect},
+    Crossover{Figure::kSingleCopy, CollectiveKind::kAllReduce, true, false, Protocol::kSingleCopy},
 };
 
 /// Of the slowest member.
@@ -119,13 +119,13 @@ class Probe {
     std::size_t threshold = built_in;
     bool moves = true;
     while (moves && threshold / 2 >= least) {
-      Steps trial = compare(crossover, threshold / 2, Way::kPieces, crossover.late, moves);
+      Steps trial = compare(crossover, threshold / 2, Protocol::kPieces, crossover.late, moves);
       co_await finished(trial);
       if (moves) threshold /= 2;
     }
     moves = threshold == built_in;
     while (moves && 2 * threshold <= most) {
-      Steps trial = compare(crossover, threshold, crossover.late, Way::kPieces, moves);
+      Steps trial = compare(crossover, threshold, crossover.late, Protocol::kPieces, moves);
       co_await finished(trial);
       if (moves) threshold *= 2;
     }
@@ -134,7 +134,8 @@ class Probe {
   }
 
   /// Whether `challenger` is clearly faster at this size than what the table has.
-  Steps compare(const Crossover& crossover, std::size_t bytes, Way incumbent, Way challenger, bool& wins) {
+  Steps compare(const Crossover& crossover, std::size_t bytes, Protocol incumbent, Protocol challenger,
+                bool& wins) {
     const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
     const std::size_t blocks = crossover.kind == CollectiveKind::kAllGather
                                    ? static_cast<std::size_t>(endpoint_.position().size)
@@ -185,15 +186,15 @@ class Probe {
 
   /// What a training step does: other values each time, the call, a look at the result. A way that leaves
   /// lines in the other cores' caches makes the call short, and what surrounds it long.
-  Steps take_step(const CollectiveCall& call, std::byte* input, Way way, std::size_t blocks, int round,
-                  Seconds& seconds) {
+  Steps take_step(const CollectiveCall& call, std::byte* input, Protocol protocol, std::size_t blocks,
+                  int round, Seconds& seconds) {
     const std::size_t bytes = call.elements * size_of(call.dtype);
     const bool brings_data =
         call.kind != CollectiveKind::kBroadcast || endpoint_.position().rank == call.root;
     const Clock::time_point start = Clock::now();
     if (brings_data) std::memset(input, round, bytes);
     const Clock::time_point called = Clock::now();
-    Steps exchange = carry_out_by(endpoint_, call, way);
+    Steps exchange = execute_by(endpoint_, call, protocol);
     co_await finished(exchange);
     seconds.of_call = seconds_since(called);
     read_all({call.output, blocks * bytes});

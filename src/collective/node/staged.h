@@ -1,6 +1,6 @@
 // Collectives through cells: every member copies its contribution to a place that the
 // others read. For what is small, where it costs one crossing of the cache lines and a
-// single wait, and for buffers that nobody else can reach.
+// single wait, and for buffers that nobody else can access.
 #pragma once
 
 #include <cohort/collective/steps.h>

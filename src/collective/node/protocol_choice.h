@@ -1,0 +1,78 @@
+// How data moves on a node that does not fit a slot: by the table of sizes, unless
+// COHORT_ALGORITHM wants one way and the members' buffers allow it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "collective/choice_reason.h"
+#include "collective/tuning_table.h"
+#include "direct.h"
+
+namespace cohort::node {
+
+enum class Protocol : std::uint8_t { kPieces, kDirect, kSingleCopy };
+
+/// As benchmarks name it, for example `single_copy`.
+[[nodiscard]] constexpr std::string_view to_string(Protocol protocol) noexcept {
+  switch (protocol) {
+    case Protocol::kPieces: return "pieces";
+    case Protocol::kDirect: return "direct";
+    case Protocol::kSingleCopy: return "single_copy";
+  }
+  return "unknown";
+}
+
+/// The same on all members, for it goes by what all know alike.
+class ProtocolChoice {
+ public:
+  ProtocolChoice(const TuningTable& tuning, std::optional<Protocol> wanted)
+      : tuning_(tuning), wanted_(wanted) {}
+
+  [[nodiscard]] Protocol protocol(CollectiveKind kind, BufferAccess access, bool in_place,
+                                  std::size_t bytes) const {
+    if (bytes < smallest_direct_call(kind, access, in_place)) return Protocol::kPieces;
+    return access == BufferAccess::kAddressed ? Protocol::kDirect : Protocol::kSingleCopy;
+  }
+
+  [[nodiscard]] ChoiceReason reason(CollectiveKind kind, BufferAccess access, bool in_place) const {
+    if (is_granted(access)) return ChoiceReason::kForced;
+    return access == BufferAccess::kNone ? ChoiceReason::kModel
+                                         : reason_of(tuning_.source(figure_of(kind, access, in_place)));
+  }
+
+ private:
+  static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
+
+  /// Whether the members' buffers allow the way that is wanted.
+  [[nodiscard]] bool is_granted(BufferAccess access) const {
+    return wanted_ == Protocol::kPieces ||
+           (wanted_ == Protocol::kDirect && access == BufferAccess::kAddressed) ||
+           (wanted_ == Protocol::kSingleCopy && access == BufferAccess::kSingleCopy);
+  }
+
+  [[nodiscard]] std::size_t smallest_direct_call(CollectiveKind kind, BufferAccess access,
+                                                 bool in_place) const {
+    if (access == BufferAccess::kNone) return kNever;
+    if (is_granted(access)) return wanted_ == Protocol::kPieces ? kNever : 0;
+    return tuning_.bytes(figure_of(kind, access, in_place));
+  }
+
+  [[nodiscard]] static Figure figure_of(CollectiveKind kind, BufferAccess access, bool in_place) {
+    if (access == BufferAccess::kSingleCopy) return Figure::kSingleCopy;
+    switch (kind) {
+      case CollectiveKind::kAllReduce: return in_place ? Figure::kDirectReduction : Figure::kDirectOutOfPlace;
+      case CollectiveKind::kReduce:
+      case CollectiveKind::kReduceScatter: return Figure::kDirectReduction;
+      case CollectiveKind::kBroadcast: return Figure::kDirectBroadcast;
+      default: return Figure::kDirectMove;
+    }
+  }
+
+  const TuningTable& tuning_;
+  std::optional<Protocol> wanted_;
+};
+
+}  // namespace cohort::node
