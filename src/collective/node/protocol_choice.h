@@ -1,5 +1,5 @@
 // How data moves on a node that does not fit a slot: by the table of sizes, unless
-// COHORT_ALGORITHM wants one way and the members' buffers allow it.
+// COHORT_ALGORITHM names one and the members' buffers allow it.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class ProtocolChoice {
  private:
   static constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
-  /// Whether the members' buffers allow the way that is wanted.
+  /// Whether the members' buffers allow the protocol that is wanted.
   [[nodiscard]] bool is_granted(BufferAccess access) const {
     return wanted_ == Protocol::kPieces ||
            (wanted_ == Protocol::kDirect && access == BufferAccess::kAddressed) ||

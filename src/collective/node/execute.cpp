@@ -85,7 +85,7 @@ Steps execute_first_large(Endpoint& endpoint, const CollectiveCall& call, const 
   if (is_whole) endpoint.end_parts();
 }
 
-/// A way that COHORT_ALGORITHM names for such calls.
+/// The protocol that COHORT_ALGORITHM names for such calls.
 std::optional<Protocol> wanted_protocol(const Endpoint& endpoint, const CollectiveCall& call) {
   const std::optional<BuiltInAlgorithm> forced =
       endpoint.group().selection().forced(endpoint.kind_of_whole(call));
@@ -154,7 +154,7 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
 
 Steps execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {
   static const TuningTable built_in;
-  return exchange(endpoint, call, endpoint.plan(call), {built_in, way});
+  return exchange(endpoint, call, endpoint.plan(call), {built_in, protocol});
 }
 
 }  // namespace cohort::node

@@ -1,4 +1,4 @@
-// Which way a collective goes: by its size alone for what fits a slot, and otherwise by
+// Which protocol a collective takes: by its size alone for what fits a slot, and otherwise by
 // what all members have announced about their buffers, so that all choose alike.
 #pragma once
 
@@ -15,7 +15,7 @@ Steps execute(Endpoint& endpoint, const CollectiveCall& call);
 /// The same for who waits at once: small calls without the detour of being resumable.
 void execute_now(Endpoint& endpoint, const CollectiveCall& call);
 
-/// A collective that goes this way whatever its size, where the members' buffers allow it.
+/// A collective by this protocol, whatever its size, where the members' buffers allow it.
 Steps execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol);
 
 }  // namespace cohort::node
