@@ -30,9 +30,9 @@ void MpiCommunicator::wait_for_all() { barrier({.timeout_seconds = 0}); }
 std::unique_ptr<Communicator> MpiCommunicator::split(std::optional<int> color, int key) {
   std::vector<int> ranks;
   std::vector<MemberInfo> infos;
-  for (const Recruit& recruit : recruit(color, key, {})) {
-    ranks.push_back(recruit.rank);
-    infos.push_back(members()[static_cast<std::size_t>(recruit.rank)]);
+  for (const SplitMember& member : exchange_split(color, key, {})) {
+    ranks.push_back(member.rank);
+    infos.push_back(members()[static_cast<std::size_t>(member.rank)]);
   }
   if (ranks.empty()) return nullptr;
   const auto own = static_cast<int>(std::ranges::find(ranks, rank()) - ranks.begin());

@@ -18,14 +18,14 @@ int to_count(std::size_t bytes) {
 
 MpiTransport::MpiTransport(std::shared_ptr<Channels> channels, int rank)
     : channels_(std::move(channels)),
-      numbers_(std::make_shared<GroupNumbers>(channels_->groups())),
+      numbers_(std::make_shared<ContextIdPool>(channels_->groups())),
       place_(rank) {}
 
-MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> members, const GroupName& name)
-    : channels_(parent.channels_), numbers_(parent.numbers_), group_(name.number), place_(parent.place_) {
+MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> members, const ContextId& id)
+    : channels_(parent.channels_), numbers_(parent.numbers_), group_(id.number), place_(parent.place_) {
   places_.reserve(members.size());
   for (const int member : members) places_.push_back(parent.place_of(member));
-  numbers_->take(name);
+  numbers_->take(id);
 }
 
 // A group's number is free again when nothing with it can be on its way.
@@ -138,8 +138,8 @@ std::optional<int> MpiTransport::member_at(int place) const {
   return static_cast<int>(at - places_.begin());
 }
 
-std::unique_ptr<Transport> MpiTransport::split(std::span<const int> members, const GroupName& name) {
-  return std::unique_ptr<Transport>(new MpiTransport(*this, members, name));
+std::unique_ptr<Transport> MpiTransport::split(std::span<const int> members, const ContextId& id) {
+  return std::unique_ptr<Transport>(new MpiTransport(*this, members, id));
 }
 
 }  // namespace cohort::mpi

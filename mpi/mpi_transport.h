@@ -27,15 +27,14 @@ class MpiTransport final : public Transport {
   void cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
-  [[nodiscard]] GroupOffer group_offer() const override { return numbers_->offer(); }
-  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members,
-                                                 const GroupName& name) override;
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return numbers_->offer(); }
+  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
   [[nodiscard]] bool any_thread() const noexcept override { return channels_->gate().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return channels_->message_bytes(); }
 
  private:
   /// Of a group.
-  MpiTransport(const MpiTransport& parent, std::span<const int> members, const GroupName& name);
+  MpiTransport(const MpiTransport& parent, std::span<const int> members, const ContextId& id);
 
   struct Pending {
     bool receives = false;
@@ -62,7 +61,7 @@ class MpiTransport final : public Transport {
   }
 
   std::shared_ptr<Channels> channels_;
-  std::shared_ptr<GroupNumbers> numbers_;
+  std::shared_ptr<ContextIdPool> numbers_;
   int group_ = 0;
   std::vector<int> places_;       ///< of the group's members; empty where they are all who share the channels
   int place_;                     ///< of this member

@@ -338,16 +338,16 @@ CommunicationScope::~CommunicationScope() {
                                    outer_options_.implementation == CommunicationImplementation::kAuto;
 }
 
-std::vector<Communicator::Recruit> Communicator::recruit(std::optional<int> color, int key,
-                                                         const Brought& brought) {
+std::vector<Communicator::SplitMember> Communicator::exchange_split(std::optional<int> color, int key,
+                                                                    const SplitContribution& contribution) {
   struct Entry {
     std::int64_t takes_part = 0;
     std::int64_t color = 0;
     std::int64_t key = 0;
-    Brought brought;
+    SplitContribution contribution;
   };
   constexpr std::int64_t kWords = sizeof(Entry) / sizeof(std::int64_t);
-  const Entry own{color.has_value() ? 1 : 0, color.value_or(0), key, brought};
+  const Entry own{color.has_value() ? 1 : 0, color.value_or(0), key, contribution};
   const Tensor input = Tensor::uninitialized({kWords}, DType::kInt64);
   const Tensor output = Tensor::uninitialized({size(), kWords}, DType::kInt64);
   std::memcpy(input.data(), &own, sizeof own);
@@ -355,14 +355,15 @@ std::vector<Communicator::Recruit> Communicator::recruit(std::optional<int> colo
   std::vector<Entry> all(static_cast<std::size_t>(size()));
   std::memcpy(all.data(), output.data(), output.bytes());
 
-  std::vector<Recruit> recruits;
+  std::vector<SplitMember> split_members;
   for (int member = 0; color && member < size(); ++member) {
     const Entry& entry = all[static_cast<std::size_t>(member)];
-    if (entry.takes_part != 0 && entry.color == *color) recruits.push_back({member, entry.brought});
+    if (entry.takes_part != 0 && entry.color == *color) split_members.push_back({member, entry.contribution});
   }
-  std::ranges::stable_sort(
-      recruits, {}, [&](const Recruit& recruit) { return all[static_cast<std::size_t>(recruit.rank)].key; });
-  return recruits;
+  std::ranges::stable_sort(split_members, {}, [&](const SplitMember& member) {
+    return all[static_cast<std::size_t>(member.rank)].key;
+  });
+  return split_members;
 }
 
 void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op,

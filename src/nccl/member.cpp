@@ -415,13 +415,13 @@ std::optional<Error> Member::failure() {
   return failure_;
 }
 
-std::optional<MemberParts> Member::split(std::span<const Communicator::Recruit> recruits) {
+std::optional<MemberParts> Member::split(std::span<const Communicator::SplitMember> split_members) {
   std::optional<int> color;
   int key = 0;
-  for (const Communicator::Recruit& recruit : recruits) {
+  for (const Communicator::SplitMember& member : split_members) {
     // A number that no other group has.
-    color = std::min(color.value_or(recruit.rank), recruit.rank);
-    if (recruit.rank == rank_) key = static_cast<int>(&recruit - recruits.data());
+    color = std::min(color.value_or(member.rank), member.rank);
+    if (member.rank == rank_) key = static_cast<int>(&member - split_members.data());
   }
   MemberParts group{.device = parts_.device};
   try {

@@ -55,9 +55,9 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
 
-  /// The group of `recruits`, of whom this member is one, or none. Collective over all members, all of
+  /// The group of `split_members`, of whom this member is one, or none. Collective over all members, all of
   /// whom are known to call it; no call may be in flight.
-  [[nodiscard]] std::optional<MemberParts> split(std::span<const Communicator::Recruit> recruits);
+  [[nodiscard]] std::optional<MemberParts> split(std::span<const Communicator::SplitMember> split_members);
 
   [[nodiscard]] Device device() const noexcept { return parts_.device; }
 

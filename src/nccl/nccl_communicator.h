@@ -32,7 +32,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
-    std::optional<MemberParts> parts = member_->split(recruit(color, key, {}));
+    std::optional<MemberParts> parts = member_->split(exchange_split(color, key, {}));
     if (!parts) return nullptr;
     return std::make_unique<NcclCommunicator>(std::make_shared<Member>(std::move(*parts)));
   }

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cohort/collective/group_numbers.h>
+#include <cohort/collective/context_ids.h>
 #include <cohort/device/node_heap.h>
 
 #include "groups_contract.h"
@@ -82,7 +82,7 @@ TEST(GroupsBetweenNodes, AreSoManyAtATime) {
   for_each_member(Layout{2, 1}, [](Communicator& communicator) {
     std::vector<std::unique_ptr<Communicator>> groups;
     const auto fill = [&] {
-      while (groups.size() + 1 < GroupOffer::kNumbers) groups.push_back(communicator.split(0));
+      while (groups.size() + 1 < ContextIdSet::kIds) groups.push_back(communicator.split(0));
     };
     fill();
     EXPECT_THAT([&] { static_cast<void>(communicator.split(0)); },
@@ -97,15 +97,15 @@ TEST(GroupsBetweenNodes, AreSoManyAtATime) {
   });
 }
 
-TEST(GroupNumbers, AreNotTakenTwiceByGroupsThatAreMadeAtTheSameTime) {
-  GroupNumbers numbers(GroupOffer::kNumbers);
-  const GroupName name = numbers.offer().name().value();
+TEST(ContextIdPool, AreNotTakenTwiceByGroupsThatAreMadeAtTheSameTime) {
+  ContextIdPool numbers(ContextIdSet::kIds);
+  const ContextId name = numbers.offer().lowest().value();
   numbers.take(name);
-  const auto taking = [&](const GroupName& other) { return [&numbers, other] { numbers.take(other); }; };
+  const auto taking = [&](const ContextId& other) { return [&numbers, other] { numbers.take(other); }; };
   EXPECT_THAT(taking(name), ThrowsMessage<WrongContext>(HasSubstr("at the same time")));
   EXPECT_THROW(taking({.number = name.number, .generation = name.generation + 5})(), WrongContext);
   EXPECT_THROW(taking({.number = name.number + 1, .generation = name.generation})(), WrongContext);
-  EXPECT_NO_THROW(taking(numbers.offer().name().value())());
+  EXPECT_NO_THROW(taking(numbers.offer().lowest().value())());
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, GroupsBetweenNodes,

@@ -65,17 +65,17 @@ std::optional<Transport::ControlMessage> ThreadTransport::receive_control() {
   return message;
 }
 
-std::unique_ptr<Transport> ThreadTransport::split(std::span<const int> members, const GroupName& name) {
+std::unique_ptr<Transport> ThreadTransport::split(std::span<const int> members, const ContextId& id) {
   std::vector<int> ranks(members.begin(), members.end());
   const auto own = static_cast<int>(std::ranges::find(ranks, rank_) - ranks.begin());
   const std::lock_guard lock(board_->mutex_);
-  std::weak_ptr<Switchboard>& entry = board_->groups_[{std::move(ranks), name.number}];
+  std::weak_ptr<Switchboard>& entry = board_->groups_[{std::move(ranks), id.number}];
   std::shared_ptr<Switchboard> group = entry.lock();
   if (group == nullptr) entry = group = std::make_shared<Switchboard>(static_cast<int>(members.size()));
   auto transport = std::make_unique<ThreadTransport>(std::move(group), own);
-  transport->group_ = name.number;
+  transport->group_ = id.number;
   transport->numbers_ = numbers_;
-  numbers_->take(name);
+  numbers_->take(id);
   return transport;
 }
 

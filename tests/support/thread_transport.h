@@ -49,9 +49,8 @@ class ThreadTransport : public Transport {
   void cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
-  [[nodiscard]] GroupOffer group_offer() const override { return numbers_->offer(); }
-  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members,
-                                                 const GroupName& name) override;
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return numbers_->offer(); }
+  [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
   [[nodiscard]] bool any_thread() const noexcept override { return true; }
 
  private:
@@ -66,7 +65,7 @@ class ThreadTransport : public Transport {
   std::shared_ptr<Switchboard> board_;
   int rank_;
   int group_ = 0;
-  std::shared_ptr<GroupNumbers> numbers_ = std::make_shared<GroupNumbers>(GroupOffer::kNumbers);
+  std::shared_ptr<ContextIdPool> numbers_ = std::make_shared<ContextIdPool>(ContextIdSet::kIds);
   Ticket next_ = 0;
   std::map<Ticket, Pending> pending_;  ///< receives of one line complete in the order of their tickets
 };

@@ -26,7 +26,7 @@
 #include <cohort/collective/call_options.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communication_options.h>
-#include <cohort/collective/group_numbers.h>
+#include <cohort/collective/context_ids.h>
 #include <cohort/collective/packing.h>
 #include <cohort/collective/tuning.h>
 #include <cohort/collective/work.h>
@@ -152,16 +152,16 @@ class Communicator {
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
 
   /// What a member wants the others of its group to know.
-  struct Brought {
+  struct SplitContribution {
     std::array<std::uint64_t, 2>
-        control_block{};  ///< where it is to be found on its node; twice 0 when nowhere
-    GroupOffer group;     ///< what it has for the name of a group over several nodes
+        control_block{};       ///< where it is to be found on its node; twice 0 when nowhere
+    ContextIdSet context_ids;  ///< what it has for the name of a group over several nodes
   };
 
   /// A member of a group that is being split off.
-  struct Recruit {
+  struct SplitMember {
     int rank = 0;  ///< in the communicator that is split
-    Brought brought;
+    SplitContribution contribution;
   };
 
   // For communicators that hand their calls on to this one, which has the same members.
@@ -189,7 +189,8 @@ class Communicator {
 
   /// The exchange with which `split` begins: the members of this member's group, in their new order; none
   /// where it takes part in no group.
-  [[nodiscard]] std::vector<Recruit> recruit(std::optional<int> color, int key, const Brought& brought);
+  [[nodiscard]] std::vector<SplitMember> exchange_split(std::optional<int> color, int key,
+                                                        const SplitContribution& contribution);
 
   /// Whether calls may have their tensors on devices of this kind.
   [[nodiscard]] virtual bool takes(DeviceKind kind) const noexcept { return kind == DeviceKind::kCpu; }

@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include <cohort/collective/group_numbers.h>
+#include <cohort/collective/context_ids.h>
 
 namespace cohort {
 
@@ -68,14 +68,14 @@ class Transport {
   /// is busy elsewhere, shorter ones pay their fixed cost too often.
   [[nodiscard]] virtual std::size_t message_bytes() const noexcept { return std::size_t{56} << 10; }
 
-  /// What this member has for the name of a group.
-  [[nodiscard]] virtual GroupOffer group_offer() const = 0;
+  /// The context ids that this member has free for a group.
+  [[nodiscard]] virtual ContextIdSet free_context_ids() const = 0;
 
   /// A transport among these members alone, numbered anew in this order; nothing that goes through one of
   /// the two is seen by the other, while both live. Each of them makes its own, with the name that their
   /// offers combine to; sends nothing.
   [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members,
-                                                         const GroupName& name) = 0;
+                                                         const ContextId& name) = 0;
 
   /// Whether any thread may use it, one at a time; otherwise only the one that made it.
   [[nodiscard]] virtual bool any_thread() const noexcept = 0;

@@ -23,7 +23,7 @@ std::optional<Error> InterNodeImpl::look_around(const CollectiveCall& call, cons
   return collectives(call.priority).look_around(call, waiting);
 }
 
-std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks, const GroupOffer& offer,
+std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks, const ContextIdSet& offer,
                                                       node::NodeCommunicatorImpl& member) {
   std::vector<int> numbers(static_cast<std::size_t>(topology_.nodes()), -1);  // of the group's nodes
   std::vector<int> node_of;
@@ -34,13 +34,13 @@ std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks
     node_of.push_back(number);
   }
   if (nodes == 1) return nullptr;
-  const std::optional<GroupName> name = offer.name();
+  const std::optional<ContextId> name = offer.lowest();
   if (!name) {
     throw Unavailable(
         "split: the members of this group over {} nodes have no number left in common: each can be in {} "
         "groups over nodes, or as many as the network can tell apart, and a failed group counts for good; "
         "some must go first",
-        nodes, GroupOffer::kNumbers - 1);
+        nodes, ContextIdSet::kIds - 1);
   }
   const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());
   return std::make_shared<InterNodeImpl>(member, transport_->split(ranks, *name), Topology(node_of, own),

@@ -34,8 +34,8 @@ class InterNodeImpl final : public node::InterNode {
   [[nodiscard]] std::optional<Error> poll_failure() override { return failure_detector_.poll_failure(true); }
   void tell(const Error& failure) override { failure_detector_.report(failure); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return collectives_.front().tuning(); }
-  [[nodiscard]] GroupOffer group_offer() const override { return transport_->group_offer(); }
-  [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks, const GroupOffer& offer,
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return transport_->free_context_ids(); }
+  [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks, const ContextIdSet& offer,
                                                        node::NodeCommunicatorImpl& member) override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 

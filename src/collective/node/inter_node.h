@@ -1,6 +1,6 @@
-// What lies beyond the node, for a member of a communicator over several nodes: the way
-// that its collectives and messages take there, and what it hears from other nodes
-// while it waits. The engine of the node knows no more of the network than this.
+// The interface between the engine of a node and the network, for one member of a
+// communicator over several nodes: collectives and messages that leave the node, and
+// failures that other nodes report. The node engine knows no more of the network.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
-#include <cohort/collective/group_numbers.h>
+#include <cohort/collective/context_ids.h>
 #include <cohort/collective/steps.h>
 #include <cohort/collective/tuning.h>
 
@@ -51,13 +51,14 @@ class InterNode {
   /// The figures that choices between nodes go by, once a call has needed them.
   [[nodiscard]] virtual std::vector<TuningFigure> tuning() const = 0;
 
-  /// What this member has for the name of a group.
-  [[nodiscard]] virtual GroupOffer group_offer() const = 0;
+  /// The context ids that this member has free for a group.
+  [[nodiscard]] virtual ContextIdSet free_context_ids() const = 0;
 
-  /// The way of a group of these members, by rank, of whom this one is `member`, with what all of them have
-  /// for its name; null when they are all on this node. Each of them makes its own.
-  /// @throws Unavailable when they have no number in common.
-  [[nodiscard]] virtual std::shared_ptr<InterNode> split(std::span<const int> ranks, const GroupOffer& offer,
+  /// The inter-node part of a group of `ranks`, in which this member is `member`; `offer` is the combined set
+  /// of free context ids. Null when all are on this node. Each member makes its own.
+  /// @throws Unavailable when no id is free on all of them.
+  [[nodiscard]] virtual std::shared_ptr<InterNode> split(std::span<const int> ranks,
+                                                         const ContextIdSet& offer,
                                                          NodeCommunicatorImpl& member) = 0;
 
   /// Whether another thread than the one that made the communicator may move it on.

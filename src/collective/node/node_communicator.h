@@ -30,14 +30,14 @@ class NodeCommunicator final : public Communicator {
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return impl_->tuning(); }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
     std::optional<NewControlBlock> block;
-    Brought brought;
+    SplitContribution contribution;
     if (color) {
       block.emplace(impl_->group().is_one_process());
-      brought = {block->location(), impl_->group_offer()};
+      contribution = {block->location(), impl_->free_context_ids()};
     }
-    const std::vector<Recruit> recruits = recruit(color, key, brought);
+    const std::vector<SplitMember> split_members = exchange_split(color, key, contribution);
     if (!block) return nullptr;
-    return std::make_unique<NodeCommunicator>(impl_->split(recruits, std::move(*block)), options());
+    return std::make_unique<NodeCommunicator>(impl_->split(split_members, std::move(*block)), options());
   }
   void abort(const Error& error) override { impl_->abort(error); }
   [[nodiscard]] std::optional<Error> failure() override { return impl_->failure(); }

@@ -111,21 +111,21 @@ void NodeCommunicatorImpl::set_inter_node(std::shared_ptr<InterNode> inter_node)
   for (Endpoint& endpoint : endpoints_) endpoint.set_inter_node(inter_node_.get());
 }
 
-GroupOffer NodeCommunicatorImpl::group_offer() const {
-  return inter_node_ == nullptr ? GroupOffer() : inter_node_->group_offer();
+ContextIdSet NodeCommunicatorImpl::free_context_ids() const {
+  return inter_node_ == nullptr ? ContextIdSet() : inter_node_->free_context_ids();
 }
 
 std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(
-    std::span<const Communicator::Recruit> recruits, NewControlBlock block) {
-  const auto group = std::make_shared<NodeGroup>(this->group(), recruits, rank(), std::move(block));
+    std::span<const Communicator::SplitMember> split_members, NewControlBlock block) {
+  const auto group = std::make_shared<NodeGroup>(this->group(), split_members, rank(), std::move(block));
   auto impl = std::make_shared<NodeCommunicatorImpl>(group, group->first_own_local_rank());
   if (inter_node_ == nullptr) return impl;
   std::vector<int> ranks;
-  ranks.reserve(recruits.size());
-  GroupOffer offer = recruits.front().brought.group;
-  for (const Communicator::Recruit& recruit : recruits) {
-    ranks.push_back(recruit.rank);
-    offer.combine(recruit.brought.group);
+  ranks.reserve(split_members.size());
+  ContextIdSet offer = split_members.front().contribution.context_ids;
+  for (const Communicator::SplitMember& member : split_members) {
+    ranks.push_back(member.rank);
+    offer.combine(member.contribution.context_ids);
   }
   if (std::shared_ptr<InterNode> inter_node = inter_node_->split(ranks, offer, *impl))
     impl->set_inter_node(std::move(inter_node));

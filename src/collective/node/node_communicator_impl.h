@@ -49,10 +49,10 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
   /// What this member has for the name of a group over several nodes.
-  [[nodiscard]] GroupOffer group_offer() const;
-  /// This member in a group of the recruits, of whom it is one. All of them make it.
-  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(std::span<const Communicator::Recruit> recruits,
-                                                            NewControlBlock block);
+  [[nodiscard]] ContextIdSet free_context_ids() const;
+  /// This member in a group of the split_members, of whom it is one. All of them make it.
+  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(
+      std::span<const Communicator::SplitMember> split_members, NewControlBlock block);
 
   /// Any thread may call it.
   void abort(const Error& error);

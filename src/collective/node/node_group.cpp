@@ -164,26 +164,26 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
   judge_waiting();
 }
 
-NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::Recruit> recruits, int own_rank,
-                     NewControlBlock own_block)
+NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::SplitMember> split_members,
+                     int own_rank, NewControlBlock own_block)
     : process_(parent.process_),
       memory_(parent.memory_),
       selection_(parent.selection_),
       timeout_(parent.timeout_),
       reproducible_(parent.reproducible_),
       fault_(parent.fault_) {
-  for (const Communicator::Recruit& recruit : recruits) {
-    const MemberInfo& info = parent.members_[static_cast<std::size_t>(recruit.rank)];
-    if (recruit.brought.control_block == std::array<std::uint64_t, 2>{}) {
+  for (const Communicator::SplitMember& member : split_members) {
+    const MemberInfo& info = parent.members_[static_cast<std::size_t>(member.rank)];
+    if (member.contribution.control_block == std::array<std::uint64_t, 2>{}) {
       throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
-                        describe(recruit.rank, info), sizeof(ControlBlock) / 1024);
+                        describe(member.rank, info), sizeof(ControlBlock) / 1024);
     }
     const auto rank = static_cast<int>(members_.size());
     members_.push_back(info);
-    const std::optional<int> local_rank = parent.local_rank_of(recruit.rank);
+    const std::optional<int> local_rank = parent.local_rank_of(member.rank);
     if (!local_rank) continue;
-    if (recruit.rank == own_rank) first_own_ = size();
-    ControlBlock* const memory = find_block(recruit, parent.worker_of(*local_rank));
+    if (member.rank == own_rank) first_own_ = size();
+    ControlBlock* const memory = find_block(member, parent.worker_of(*local_rank));
     add_blocks({&memory, 1}, parent.worker_of(*local_rank), rank);
   }
   own_buffers_.push_back(own_block.take());
@@ -199,8 +199,8 @@ void NodeGroup::judge_waiting() {
   crowded_ = waits_for_others || size() > memory_->cores();
 }
 
-ControlBlock* NodeGroup::find_block(const Communicator::Recruit& recruit, int worker) const noexcept {
-  const auto [address, offset] = recruit.brought.control_block;
+ControlBlock* NodeGroup::find_block(const Communicator::SplitMember& member, int worker) const noexcept {
+  const auto [address, offset] = member.contribution.control_block;
   if (!memory_->is_this_process(worker))
     return reinterpret_cast<ControlBlock*>(memory_->address(worker, offset - 1));
   return reinterpret_cast<ControlBlock*>(address);  // NOLINT(performance-no-int-to-ptr): came from a pointer

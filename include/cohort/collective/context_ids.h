@@ -1,0 +1,68 @@
+// Context ids, as in MPI: groups that were split off one communicator share its transport, and each
+// tells its messages apart by an id that none of its members uses for another group. The number of an
+// id is used again once its group has gone, the generation never.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+namespace cohort {
+
+struct ContextId {
+  int number = 0;                ///< 0 for the communicator itself
+  std::uint64_t generation = 0;  ///< above that of all groups that its members had before
+};
+
+/// The numbers that one member has free for the next group; combined with the others' sets, those that
+/// are free on all members.
+class ContextIdSet {
+ public:
+  static constexpr int kIds = 512;
+
+  /// No number.
+  ContextIdSet() = default;
+  /// All numbers from 1 to `end` - 1, and below kIds.
+  explicit ContextIdSet(std::int64_t end);
+
+  /// Keeps the numbers that are free in both.
+  void combine(const ContextIdSet& other);
+  /// The lowest free number; nothing when none is left.
+  [[nodiscard]] std::optional<ContextId> lowest() const;
+
+  /// @throws WrongContext when another group was named since this was offered: it may have the same number.
+  void take(const ContextId& id);
+  void give_back(int number);
+
+ private:
+  std::array<std::uint64_t, kIds / 64> free_{};
+  std::uint64_t latest_generation_ = 0;
+};
+
+/// A member's free ids, for the communicator and all groups that descend from it. Thread-safe, because
+/// groups may end on any thread; they are made one at a time.
+class ContextIdPool {
+ public:
+  explicit ContextIdPool(std::int64_t end) : offer_(end) {}
+
+  [[nodiscard]] ContextIdSet offer() const {
+    const std::lock_guard lock(mutex_);
+    return offer_;
+  }
+  void take(const ContextId& id) {
+    const std::lock_guard lock(mutex_);
+    offer_.take(name);
+  }
+  void give_back(int number) {
+    const std::lock_guard lock(mutex_);
+    offer_.give_back(number);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  ContextIdSet offer_;
+};
+
+}  // namespace cohort
