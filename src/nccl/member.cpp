@@ -258,7 +258,7 @@ void Member::launch(Operation& operation) {
         stream_.wait(operation.ready);
         parts_.comm->launch(
             [&](ncclComm_t comm) { nccl::launch(call, rank_, size_, comm, stream_.handle()); },
-            Deadline::after(timeout(call)), [this] { look_around(); });
+            Deadline::after(timeout(call)), [this] { check_for_failure(); });
         operation.done.record(stream_);
       }
     }
@@ -305,7 +305,7 @@ bool Member::poll(Operation& operation) {
         const std::lock_guard lock(mutex_);
         if (operation.state == Operation::State::kLaunched) operation.state = Operation::State::kEnded;
       } else {
-        look_around();
+        check_for_failure();
         require_in_time(operation);
         return false;
       }
@@ -318,7 +318,7 @@ bool Member::poll(Operation& operation) {
   return true;
 }
 
-void Member::look_around() {
+void Member::check_for_failure() {
   {
     const std::lock_guard lock(mutex_);
     if (Clock::now() - looked_ < kBetweenLooks) return;
@@ -407,7 +407,7 @@ std::optional<Error> Member::failure() {
     if (failure_) return failure_;
   }
   try {
-    look_around();
+    check_for_failure();
   } catch (const std::exception&) {
     fail_by_exception();
   }
@@ -431,7 +431,8 @@ std::optional<MemberParts> Member::split(std::span<const Communicator::SplitMemb
       group.control = parts_.control->split(color, key);
     }
     group.messages = parts_.messages->split(color, key);
-    group.comm = parts_.comm->split(color, key, Deadline::after(timeout({})), [this] { look_around(); });
+    group.comm =
+        parts_.comm->split(color, key, Deadline::after(timeout({})), [this] { check_for_failure(); });
   } catch (const std::exception&) {
     fail_by_exception();
     require_usable();
@@ -479,7 +480,7 @@ std::shared_ptr<const Buffer> Member::allocate(std::size_t bytes) {
     memory = registry_.allocate(
         bytes, {.least = [this](auto& numbers, auto about) { exchange_least(numbers, about); },
                 .timeout = timeout({}),
-                .look = [this] { look_around(); }});
+                .look = [this] { check_for_failure(); }});
   } catch (const std::exception&) {
     fail_by_exception();
     require_usable();

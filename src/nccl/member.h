@@ -105,7 +105,7 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
   [[nodiscard]] bool done(Operation& operation);
   /// True once the operation has ended, one way or the other.
   [[nodiscard]] bool poll(Operation& operation);
-  void look_around();
+  void check_for_failure();
   void require_in_time(Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   void finish(Operation& operation);

@@ -321,8 +321,8 @@ void HierarchicalCollectives::collect_result(const CollectiveCall& call) {
                 cells_, false);
 }
 
-std::optional<Error> HierarchicalCollectives::look_around(const CollectiveCall& call,
-                                                          const node::Waiting& waiting) {
+std::optional<Error> HierarchicalCollectives::check_for_failure(const CollectiveCall& call,
+                                                                const node::Waiting& waiting) {
   const std::chrono::duration<double> timeout = endpoint_.group().timeout(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
     return failure_detector_.conclude_missing(call, endpoint_.number(), timeout);

@@ -27,7 +27,8 @@ class HierarchicalCollectives {
   [[nodiscard]] Steps execute(const CollectiveCall& call);
 
   /// For who waits in `call`: an error of the whole group, if there is a reason not to wait any longer.
-  [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call, const node::Waiting& waiting);
+  [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
+                                                       const node::Waiting& waiting);
 
   /// The figures that choices go by, once a call has needed them.
   [[nodiscard]] std::vector<TuningFigure> tuning() const;

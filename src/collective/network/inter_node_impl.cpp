@@ -16,11 +16,12 @@ InterNodeImpl::InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr
                    HierarchicalCollectives(member.endpoint(Priority::kUrgent), wires_.back(),
                                            failure_detector_, topology_)} {}
 
-std::optional<Error> InterNodeImpl::look_around(const CollectiveCall& call, const node::Waiting& waiting) {
+std::optional<Error> InterNodeImpl::check_for_failure(const CollectiveCall& call,
+                                                      const node::Waiting& waiting) {
   const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
   if (std::optional<Error> error = failure_detector_.poll_failure(in_collective)) return error;
   if (!in_collective) return std::nullopt;
-  return collectives(call.priority).look_around(call, waiting);
+  return collectives(call.priority).check_for_failure(call, waiting);
 }
 
 std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks, const ContextIdSet& offer,

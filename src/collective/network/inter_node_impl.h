@@ -29,8 +29,8 @@ class InterNodeImpl final : public node::InterNode {
   [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
   [[nodiscard]] Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
   void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
-  [[nodiscard]] std::optional<Error> look_around(const CollectiveCall& call,
-                                                 const node::Waiting& waiting) override;
+  [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
+                                                       const node::Waiting& waiting) override;
   [[nodiscard]] std::optional<Error> poll_failure() override { return failure_detector_.poll_failure(true); }
   void tell(const Error& failure) override { failure_detector_.report(failure); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return collectives_.front().tuning(); }

@@ -210,11 +210,11 @@ std::vector<int> Endpoint::missing_members() const {
   return missing;
 }
 
-void Endpoint::look_around(const CollectiveCall& call, const Waiting& waiting) {
+void Endpoint::check_for_failure(const CollectiveCall& call, const Waiting& waiting) {
   if (group_->failed()) fail(group_->failure());
   if (const std::optional<Error> fault = group_->fault()) fail(in_call(call, *fault));
   if (inter_node_ != nullptr) {
-    if (const std::optional<Error> error = inter_node_->look_around(whole(call), waiting)) fail(*error);
+    if (const std::optional<Error> error = inter_node_->check_for_failure(whole(call), waiting)) fail(*error);
   }
   describe_call(call);
   notice_difference();

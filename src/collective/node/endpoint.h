@@ -183,7 +183,7 @@ class Endpoint {
     }
     Waiting waiting(group_->crowded());
     do {
-      if (waiting.is_time_to_look()) look_around(call, waiting);
+      if (waiting.is_time_to_check()) check_for_failure(call, waiting);
       if (!waiting.naps()) {
         waiting.give_way();
         continue;
@@ -202,7 +202,7 @@ class Endpoint {
   void drive(const CollectiveCall& call, Steps steps);
 
   /// Looks for a reason not to wait any longer. @throws the error of the group.
-  void look_around(const CollectiveCall& call, const Waiting& waiting);
+  void check_for_failure(const CollectiveCall& call, const Waiting& waiting);
 
   /// What lies behind an error that ended this member's part of `call`, with the call's name.
   [[nodiscard]] Error cause_of(const CollectiveCall& call, const Error& error) const;

@@ -39,8 +39,8 @@ class InterNode {
 
   /// What was heard from other nodes about why not to wait any longer: an error of the whole group, or
   /// who is missing once the group's deadline has passed. Nothing if there is no reason.
-  [[nodiscard]] virtual std::optional<Error> look_around(const CollectiveCall& call,
-                                                         const Waiting& waiting) = 0;
+  [[nodiscard]] virtual std::optional<Error> check_for_failure(const CollectiveCall& call,
+                                                               const Waiting& waiting) = 0;
 
   /// The error of the whole group, if another node has reported one; for who does not wait in a call.
   [[nodiscard]] virtual std::optional<Error> poll_failure() = 0;

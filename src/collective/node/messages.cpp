@@ -165,7 +165,7 @@ void Mailbox::fetch(const CollectiveCall& call, const Envelope& envelope) const 
   }
 }
 
-void Mailbox::look_around(const CollectiveCall& call, const Waiting& waiting) {
+void Mailbox::check_for_failure(const CollectiveCall& call, const Waiting& waiting) {
   NodeGroup& group = endpoint_.group();
   if (group.failed()) endpoint_.fail(group.failure());
   if (const std::optional<Error> fault = group.fault()) endpoint_.fail(*fault);

@@ -25,7 +25,7 @@ class Mailbox {
   Steps receive(const CollectiveCall& call);
 
   /// Looks for a reason not to wait any longer. @throws the message's error.
-  void look_around(const CollectiveCall& call, const Waiting& waiting);
+  void check_for_failure(const CollectiveCall& call, const Waiting& waiting);
 
   /// What receivers may still look at when this member has left.
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_contents();

@@ -254,7 +254,7 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
       continue;
     }
     lock.unlock();
-    static_cast<void>(waiting.is_time_to_look());
+    static_cast<void>(waiting.is_time_to_check());
     waiting.give_way();
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
@@ -328,12 +328,12 @@ Steps NodeCommunicatorImpl::steps_of(const Operation& operation) {
   return sends ? mailbox_.send(call) : mailbox_.receive(call);
 }
 
-void NodeCommunicatorImpl::look_around_for_message(const CollectiveCall& call, const Waiting& waiting) {
-  if (!goes_to_another_node(call)) return mailbox_.look_around(call, waiting);
+void NodeCommunicatorImpl::check_message_for_failure(const CollectiveCall& call, const Waiting& waiting) {
+  if (!goes_to_another_node(call)) return mailbox_.check_for_failure(call, waiting);
   Endpoint& endpoint = endpoints_.front();
   if (group().failed()) endpoint.fail(group().failure());
   if (const std::optional<Error> fault = group().fault()) endpoint.fail(*fault);
-  if (const std::optional<Error> error = inter_node_->look_around(call, waiting)) endpoint.fail(*error);
+  if (const std::optional<Error> error = inter_node_->check_for_failure(call, waiting)) endpoint.fail(*error);
   const std::chrono::duration<double> timeout = group().timeout(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   inter_node_->withdraw(call);
@@ -360,11 +360,11 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
     }
     if (moved) {
       operation.waiting = Waiting(group().crowded());
-    } else if (operation.waiting.is_time_to_look()) {
+    } else if (operation.waiting.is_time_to_check()) {
       if (is_message(call))
-        look_around_for_message(call, operation.waiting);
+        check_message_for_failure(call, operation.waiting);
       else
-        endpoint.look_around(call, operation.waiting);
+        endpoint.check_for_failure(call, operation.waiting);
     }
     return moved;
   } catch (const std::exception&) {

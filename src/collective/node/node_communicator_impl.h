@@ -86,7 +86,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   /// As far as its next rest. True when it has moved; sets `finished` at its end.
   bool advance(Operation& operation);
   [[nodiscard]] Steps steps_of(const Operation& operation);
-  void look_around_for_message(const CollectiveCall& call, const Waiting& waiting);
+  void check_message_for_failure(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] std::string who() const;
   [[nodiscard]] bool goes_to_another_node(const CollectiveCall& message) const;
   bool may_look_for_envelope(const Operation& operation) const;

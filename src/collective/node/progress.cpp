@@ -100,7 +100,7 @@ void Progress::serve() {
     if (advance(members)) {
       waiting = Waiting(true);
     } else {
-      static_cast<void>(waiting.is_time_to_look());
+      static_cast<void>(waiting.is_time_to_check());
       waiting.give_way();
     }
   }

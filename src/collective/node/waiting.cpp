@@ -62,18 +62,18 @@ void Waiting::give_way() const {
   }
 }
 
-bool Waiting::is_time_to_look() {
+bool Waiting::is_time_to_check() {
   ++polls_;
   if (!naps_ && polls_ < polls_before_yielding_ && polls_ % kPollsPerReading != 0) return false;
   now_ = Clock::now();
   if (!timed_) {
     timed_ = true;
     started_ = now_;
-    next_look_ = now_ + kBetweenLooks;
+    next_check_ = now_ + kBetweenLooks;
   }
   naps_ = now_ - started_ >= kUntilFirstNap;
-  if (now_ < next_look_) return false;
-  next_look_ = now_ + kBetweenLooks;
+  if (now_ < next_check_) return false;
+  next_check_ = now_ + kBetweenLooks;
   return true;
 }
 

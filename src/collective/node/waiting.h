@@ -29,7 +29,7 @@ class Waiting {
   [[nodiscard]] Clock::duration nap() const noexcept;
 
   /// Counts a poll without success. True when it is time to look for a reason to give up.
-  [[nodiscard]] bool is_time_to_look();
+  [[nodiscard]] bool is_time_to_check();
 
   [[nodiscard]] std::chrono::duration<double> waited() const noexcept { return now_ - started_; }
 
@@ -43,7 +43,7 @@ class Waiting {
   bool naps_ = false;
   Clock::time_point started_;
   Clock::time_point now_;
-  Clock::time_point next_look_;
+  Clock::time_point next_check_;
 };
 
 }  // namespace cohort::node
