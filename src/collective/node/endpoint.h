@@ -177,11 +177,11 @@ class Endpoint {
     if (position_.size == 1 && condition()) return;
     // Most waits end within these polls, and need neither the clock nor a plan.
     constexpr int kPollsAtOnce = 256;
-    for (int poll = group_->crowded() ? kPollsAtOnce : 0; poll < kPollsAtOnce; ++poll) {
+    for (int poll = group_->oversubscribed() ? kPollsAtOnce : 0; poll < kPollsAtOnce; ++poll) {
       pause_for_a_crossing();
       if (condition()) return;
     }
-    Waiting waiting(group_->crowded());
+    Waiting waiting(group_->oversubscribed());
     do {
       if (waiting.is_time_to_check()) check_for_failure(call, waiting);
       if (!waiting.naps()) {

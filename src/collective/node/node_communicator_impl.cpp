@@ -47,8 +47,8 @@ RegisteredBlocks registered_blocks(const CollectiveCall& call) {
 }  // namespace
 
 struct NodeCommunicatorImpl::Operation {
-  Operation(const CollectiveCall& borrowed, bool crowded)
-      : call(borrowed), registered(registered_blocks(borrowed)), waiting(crowded) {}
+  Operation(const CollectiveCall& borrowed, bool oversubscribed)
+      : call(borrowed), registered(registered_blocks(borrowed)), waiting(oversubscribed) {}
 
   void finish() {
     // Who has waited may give registered memory back. A failed call may still be written to.
@@ -79,7 +79,7 @@ class NodeCommunicatorImpl::InFlight final : public Work::State {
   [[nodiscard]] bool done() noexcept override {
     if (operation_->finished.load(std::memory_order_acquire)) return true;
     // Who asks in a loop would keep a core from those it waits for.
-    if (!impl_->try_advance() && impl_->group().crowded()) std::this_thread::yield();
+    if (!impl_->try_advance() && impl_->group().oversubscribed()) std::this_thread::yield();
     return operation_->finished.load(std::memory_order_acquire);
   }
 
@@ -215,7 +215,7 @@ void NodeCommunicatorImpl::keep_memory_of(const CollectiveCall& call) {
 }
 
 Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
-  auto operation = std::make_shared<Operation>(call, group().crowded());
+  auto operation = std::make_shared<Operation>(call, group().oversubscribed());
   Endpoint& endpoint = this->endpoint(call.priority);
   bool first = false;
   {
@@ -241,7 +241,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
 
 void NodeCommunicatorImpl::wait(const Operation& operation) {
   waiters_.fetch_add(1, std::memory_order_relaxed);
-  Waiting waiting(group().crowded());
+  Waiting waiting(group().oversubscribed());
   while (!operation.finished.load(std::memory_order_acquire)) {
     std::unique_lock lock(driving_, std::defer_lock);
     if (starters_.load(std::memory_order_relaxed) > 0 || !lock.try_lock()) {
@@ -250,7 +250,7 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
       continue;
     }
     if (advance()) {
-      waiting = Waiting(group().crowded());
+      waiting = Waiting(group().oversubscribed());
       continue;
     }
     lock.unlock();
@@ -359,7 +359,7 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
       if (operation.steps.rests()) break;
     }
     if (moved) {
-      operation.waiting = Waiting(group().crowded());
+      operation.waiting = Waiting(group().oversubscribed());
     } else if (operation.waiting.is_time_to_check()) {
       if (is_message(call))
         check_message_for_failure(call, operation.waiting);

@@ -161,7 +161,7 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
       members_.insert(members_.end(), own_blocks.size(), MemberInfo{worker.rank, worker.host});
     gather_blocks(options, own_blocks);
   }
-  judge_waiting();
+  detect_oversubscription();
 }
 
 NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::SplitMember> split_members,
@@ -187,16 +187,16 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::Spli
     add_blocks({&memory, 1}, parent.worker_of(*local_rank), rank);
   }
   own_buffers_.push_back(own_block.take());
-  judge_waiting();
-  crowded_ = crowded_ || parent.crowded_;  // whose other members go on beside the group
+  detect_oversubscription();
+  oversubscribed_ = oversubscribed_ || parent.oversubscribed_;  // whose other members go on beside the group
 }
 
-void NodeGroup::judge_waiting() {
+void NodeGroup::detect_oversubscription() {
   one_process_ =
       std::ranges::all_of(workers_, [this](int worker) { return memory_->is_this_process(worker); });
   // Who waits for another node waits for long, and its neighbours may have the work.
   const bool waits_for_others = members_.size() > blocks_.size() && size() > 1;
-  crowded_ = waits_for_others || size() > memory_->cores();
+  oversubscribed_ = waits_for_others || size() > memory_->cores();
 }
 
 ControlBlock* NodeGroup::find_block(const Communicator::SplitMember& member, int worker) const noexcept {

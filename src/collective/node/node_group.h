@@ -102,7 +102,7 @@ class NodeGroup {
   [[nodiscard]] bool is_one_process() const noexcept { return one_process_; }
 
   /// More members than cores, or several that wait for other nodes: then who waits must give way at once.
-  [[nodiscard]] bool crowded() const noexcept { return crowded_; }
+  [[nodiscard]] bool oversubscribed() const noexcept { return oversubscribed_; }
 
   /// How long `call` waits for its members; 0: for ever.
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const noexcept {
@@ -146,7 +146,7 @@ class NodeGroup {
   std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
                                             std::span<ControlBlock* const> own_blocks, bool alone);
   [[nodiscard]] ControlBlock* find_block(const Communicator::SplitMember& member, int worker) const noexcept;
-  void judge_waiting();
+  void detect_oversubscription();
   [[nodiscard]] FailureRecord& record() const noexcept { return blocks_.front()->failure; }
 
   const std::int64_t process_;
@@ -161,7 +161,7 @@ class NodeGroup {
   std::vector<MemberInfo> members_;
   int first_own_ = 0;
   bool one_process_ = false;
-  bool crowded_ = false;
+  bool oversubscribed_ = false;
   std::chrono::duration<double> timeout_;
   bool reproducible_;
   std::function<const Error*()> fault_;

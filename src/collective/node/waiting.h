@@ -17,7 +17,8 @@ class Waiting {
   using Clock = std::chrono::steady_clock;
 
   /// Where members outnumber cores, the one that is waited for may need this very core.
-  explicit Waiting(bool crowded) noexcept : polls_before_yielding_(crowded ? kFewPolls : kManyPolls) {}
+  explicit Waiting(bool oversubscribed) noexcept
+      : polls_before_yielding_(oversubscribed ? kFewPolls : kManyPolls) {}
 
   /// Between two polls without success: gives the core away or naps, if it is time for that.
   void give_way() const;
