@@ -6,7 +6,7 @@
 // Cohort has checked that all members make the same call before an algorithm begins, and
 // watches over it: members that are missing, dead or have failed end it on all members.
 // What `execute` throws becomes the error of the communicator. Small calls (8 KiB on a
-// node, what rides on the roll call between nodes) never go this way.
+// node, what travels with the roll call between nodes) never go this way.
 //
 // Examples: examples/bruck_all_gather.cpp.
 #pragma once

@@ -88,8 +88,8 @@ CostConstants constants_of(const TuningTable& tuning) noexcept {
           tuning.value(Figure::kReduceSecondsPerByte)};
 }
 
-bool rides_on_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants) {
-  const std::size_t limit = members > nodes ? kRidingBytesOnNodes : kRidingBytes;
+bool fits_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants) {
+  const std::size_t limit = members > nodes ? kPiggybackBytesOnNodes : kPiggybackBytes;
   if (bytes * static_cast<std::size_t>(members) > limit) return false;
   const Sizes size(nodes);
   const double rounds = size.doublings + size.folds;

@@ -22,13 +22,12 @@ inline constexpr CostConstants kBuiltInConstants{
 
 /// Most bytes of all contributions of all members together that ride on the roll call: where nodes have
 /// several members, a member's slot holds them; elsewhere, copying costs more than a round trip beyond.
-inline constexpr std::size_t kRidingBytesOnNodes = std::size_t{8} << 10;
-inline constexpr std::size_t kRidingBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kPiggybackBytesOnNodes = std::size_t{8} << 10;
+inline constexpr std::size_t kPiggybackBytes = std::size_t{64} << 10;
 
 /// Whether contributions of `bytes` per member ride: what the gathering of all of them moves more than an
 /// exchange of sums must cost less than the rounds that it saves.
-[[nodiscard]] bool rides_on_roll_call(std::size_t bytes, int members, int nodes,
-                                      const CostConstants& constants);
+[[nodiscard]] bool fits_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants);
 
 /// Longest message of a long collective, as the costs assume it; the transport says what it is.
 inline constexpr std::size_t kMessageBytes = std::size_t{56} << 10;

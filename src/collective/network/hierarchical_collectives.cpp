@@ -43,17 +43,17 @@ HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire&
       context_{endpoint_, wire, topology_, constants_, lane_of(topology_)},
       peers_(context_),
       leaders_(leaders_of(topology_)),
-      roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kRidingBytes),
+      roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kPiggybackBytes),
       cells_(static_cast<std::size_t>(topology_.members())) {}
 
-bool HierarchicalCollectives::rides(const CollectiveCall& call) const {
+bool HierarchicalCollectives::is_piggybacked(const CollectiveCall& call) const {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
-  return rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
+  return fits_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
 }
 
 Steps HierarchicalCollectives::execute(const CollectiveCall& call) {
   endpoint_.begin_parts(call);
-  if (!tuning_ && !rides(call)) {
+  if (!tuning_ && !is_piggybacked(call)) {
     Steps tuning = agree_on_tuning(call);
     co_await finished(tuning);
   }
@@ -64,14 +64,14 @@ Steps HierarchicalCollectives::execute(const CollectiveCall& call) {
 }
 
 Steps HierarchicalCollectives::exchange(const CollectiveCall& call) {
-  const bool rides_along = rides(call);
-  riding_bytes_ = rides_along ? node::contributed_bytes(call, topology_.members()) : 0;
-  if (!rides_along && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
+  const bool piggybacked = is_piggybacked(call);
+  piggyback_bytes_ = piggybacked ? node::contributed_bytes(call, topology_.members()) : 0;
+  if (!piggybacked && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
     return all_reduce_while_agreeing(call);
-  return rides_along ? ride(call) : agree_and_move(call);
+  return piggybacked ? execute_on_roll_call(call) : agree_and_move(call);
 }
 
-Steps HierarchicalCollectives::ride(const CollectiveCall& call) {
+Steps HierarchicalCollectives::execute_on_roll_call(const CollectiveCall& call) {
   Steps agreement = agree(call);
   co_await finished(agreement);
   collect_result(call);
@@ -104,7 +104,7 @@ Steps HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& c
 /// By an algorithm that the program has registered.
 Steps HierarchicalCollectives::execute_registered(const CollectiveCall& call,
                                                   const Selection::Choice choice) {
-  riding_bytes_ = 0;
+  piggyback_bytes_ = 0;
   Steps agreement = agree(call);
   co_await finished(agreement);
   Steps steps = choice.algorithm->execute(peers_, call);
@@ -116,7 +116,7 @@ Steps HierarchicalCollectives::execute_registered(const CollectiveCall& call,
 Selection::Choice HierarchicalCollectives::registered_choice(const CollectiveCall& call) const {
   const Selection& selection = endpoint_.group().selection();
   // There are no tags for their messages beside those of urgent calls.
-  if (!selection.has_registered() || call.priority != Priority::kNormal || rides(call) ||
+  if (!selection.has_registered() || call.priority != Priority::kNormal || is_piggybacked(call) ||
       endpoint_.group().fixes_order_of(call)) {
     return {};
   }
@@ -152,7 +152,7 @@ std::vector<TuningFigure> HierarchicalCollectives::tuning() const {
 
 Steps HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
   // Members must be known to have called the same before they exchange anything else.
-  riding_bytes_ = 0;
+  piggyback_bytes_ = 0;
   Steps agreement = agree(call);
   co_await finished(agreement);
   tuning_.emplace();  // the parts of this go by what is built in
@@ -239,7 +239,7 @@ Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
     own.ranks = std::move(signatures.ranks);
   }
   const std::size_t neighbours = own.ranks.empty() ? topology_.local_members().size() : 0;
-  std::byte* const payload = roll_call_.answer(own, neighbours * riding_bytes_);
+  std::byte* const payload = roll_call_.answer(own, neighbours * piggyback_bytes_);
   if (neighbours > 0) put_contributions(payload);
   Steps exchange = roll_call_.execute();
   co_await finished(exchange);
@@ -267,13 +267,13 @@ Steps HierarchicalCollectives::execute_large(const CollectiveCall& call) {
   throw Internal("{} has no algorithm for several nodes", to_string(call.kind));
 }
 
-// ---- small calls: contributions lie beside the members' announcements, ride on the leaders' roll call,
+// ---- small calls: contributions lie beside the members' announcements, travel with the leaders' roll call,
 // ---- and then, all of them, in the leader's slot, where each member takes from them what it needs
 
 void HierarchicalCollectives::contribute(const CollectiveCall& call, bool line_is_free) {
-  in_line_ = riding_bytes_ == 0 || (riding_bytes_ <= node::kPayloadBytes && line_is_free);
+  in_line_ = piggyback_bytes_ == 0 || (piggyback_bytes_ <= node::kPayloadBytes && line_is_free);
   if (!in_line_) slot_ = endpoint_.next_slot();
-  if (riding_bytes_ == 0) return;
+  if (piggyback_bytes_ == 0) return;
   const node::Position position{topology_.rank(), topology_.members()};
   std::byte* const to = in_line_ ? endpoint_.payload_of(endpoint_.position().rank)
                                  : endpoint_.slot(endpoint_.position().rank, slot_);
@@ -285,27 +285,27 @@ const std::byte* HierarchicalCollectives::contribution_of(int local_rank) const 
 }
 
 void HierarchicalCollectives::put_contributions(std::byte* to) const {
-  for (int local_rank = 0; riding_bytes_ > 0 && local_rank < context_.local_size();
-       ++local_rank, to += riding_bytes_)
-    std::memcpy(to, contribution_of(local_rank), riding_bytes_);
+  for (int local_rank = 0; piggyback_bytes_ > 0 && local_rank < context_.local_size();
+       ++local_rank, to += piggyback_bytes_)
+    std::memcpy(to, contribution_of(local_rank), piggyback_bytes_);
 }
 
 void HierarchicalCollectives::publish_contributions() {
-  if (riding_bytes_ == 0) return;
+  if (piggyback_bytes_ == 0) return;
   slot_ = endpoint_.next_slot();
   if (!topology_.is_leader()) return;
   std::byte* const slot = endpoint_.slot(0, slot_);
   for (int node = 0; node < topology_.nodes(); ++node) {
     const std::byte* from = roll_call_.payload_of(node).data();
     for (const int rank : topology_.members_of(node)) {
-      std::memcpy(slot + static_cast<std::size_t>(rank) * riding_bytes_, from, riding_bytes_);
-      from += riding_bytes_;
+      std::memcpy(slot + static_cast<std::size_t>(rank) * piggyback_bytes_, from, piggyback_bytes_);
+      from += piggyback_bytes_;
     }
   }
 }
 
 void HierarchicalCollectives::collect_result(const CollectiveCall& call) {
-  if (riding_bytes_ == 0) return;
+  if (piggyback_bytes_ == 0) return;
   // The leader keeps to its own copy: with two members on the node, the other one may fill the slot again
   // as soon as it has read it itself.
   for (int node = 0; node < topology_.nodes(); ++node) {
@@ -313,8 +313,8 @@ void HierarchicalCollectives::collect_result(const CollectiveCall& call) {
     for (const int rank : topology_.members_of(node)) {
       const auto index = static_cast<std::size_t>(rank);
       const auto number = static_cast<std::size_t>(topology_.local_rank_of(rank));
-      cells_[index] = topology_.is_leader() ? from + number * riding_bytes_
-                                            : endpoint_.slot(0, slot_) + index * riding_bytes_;
+      cells_[index] = topology_.is_leader() ? from + number * piggyback_bytes_
+                                            : endpoint_.slot(0, slot_) + index * piggyback_bytes_;
     }
   }
   node::collect(call, kernel_, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)},

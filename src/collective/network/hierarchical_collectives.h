@@ -34,9 +34,9 @@ class HierarchicalCollectives {
   [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
  private:
-  [[nodiscard]] bool rides(const CollectiveCall& call) const;
+  [[nodiscard]] bool is_piggybacked(const CollectiveCall& call) const;
   [[nodiscard]] Steps exchange(const CollectiveCall& call);
-  [[nodiscard]] Steps ride(const CollectiveCall& call);
+  [[nodiscard]] Steps execute_on_roll_call(const CollectiveCall& call);
   [[nodiscard]] Steps agree_and_move(const CollectiveCall& call);
   [[nodiscard]] Steps execute_registered(const CollectiveCall& call, Selection::Choice choice);
   [[nodiscard]] Selection::Choice registered_choice(const CollectiveCall& call) const;
@@ -67,8 +67,9 @@ class HierarchicalCollectives {
 
   // of the open collective
   ReductionKernel kernel_ = nullptr;
-  std::size_t riding_bytes_ = 0;  ///< of each member's contribution; 0 if it does not ride along
-  bool in_line_ = false;          ///< it lies beside the announcement, and not in a slot
+  std::size_t piggyback_bytes_ =
+      0;                  ///< of each member's contribution; 0 if it does not travel with the roll call
+  bool in_line_ = false;  ///< it lies beside the announcement, and not in a slot
   std::uint64_t slot_ = 0;
   std::vector<const std::byte*> cells_;  ///< all contributions, by rank
 };

@@ -28,11 +28,11 @@ struct RollCall::Signed {
   std::int64_t rank = 0;
 };
 
-RollCall::RollCall(Lane leaders, const Topology& topology, std::size_t riding_bytes)
+RollCall::RollCall(Lane leaders, const Topology& topology, std::size_t piggyback_bytes)
     : leaders_(leaders),
       topology_(topology),
       capacity_(static_cast<std::size_t>(topology.nodes()) * (sizeof(Header) + 8) +
-                static_cast<std::size_t>(topology.members()) * sizeof(Signed) + riding_bytes),
+                static_cast<std::size_t>(topology.members()) * sizeof(Signed) + piggyback_bytes),
       scratch_(leaders.scratch(capacity_)) {}
 
 std::byte* RollCall::answer(const NodeCalls& own, std::size_t payload_bytes) {

@@ -25,15 +25,15 @@ struct NodeCalls {
   CallSignature signature;               ///< of all its members, or, where they differ, of its leader
   std::vector<CallSignature> by_member;  ///< only where they differ: of those who said what they called
   std::vector<int> ranks;                ///< of those
-  std::span<const std::byte> payload;    ///< what rides along
+  std::span<const std::byte> payload;    ///< the contributions that travel along
 };
 
 class RollCall {
  public:
-  /// This leader's lane is that of all leaders; `riding_bytes` bounds all payloads together.
-  RollCall(Lane leaders, const Topology& topology, std::size_t riding_bytes);
+  /// This leader's lane is that of all leaders; `piggyback_bytes` bounds all payloads together.
+  RollCall(Lane leaders, const Topology& topology, std::size_t piggyback_bytes);
 
-  /// This node's answer. Where payload rides along, it goes to the place that is returned.
+  /// This node's answer. Returns where to put the payload, if there is one.
   std::byte* answer(const NodeCalls& own, std::size_t payload_bytes);
 
   /// The exchange; once.
