@@ -44,7 +44,7 @@ CollectiveCall make_call(CollectiveKind kind, const Tensor& input, const Tensor&
 }
 
 /// The call by which members agree on one whose data takes another way.
-CollectiveCall standing_for(const CollectiveCall& call) {
+CollectiveCall agreement_barrier(const CollectiveCall& call) {
   const CallSignature exact = signature(call, 0);
   CollectiveCall barrier;
   barrier.kind = CollectiveKind::kBarrier;
@@ -278,7 +278,7 @@ const CommunicationCost& Communicator::cost() {
   return *cost_;
 }
 
-CollectiveCall Communicator::in_force(CollectiveCall call) const {
+CollectiveCall Communicator::with_scope_options(CollectiveCall call) const {
   if (!call.timeout_seconds) call.timeout_seconds = scope_timeout_;
   if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) return call;
   if (call.kind == CollectiveKind::kAllReduce) call.implementation = options_.implementation;
@@ -302,20 +302,20 @@ void Communicator::run(const CollectiveCall& call) {
   if (checks_ == nullptr && calls_are_plain_)
     execute(call);
   else if (checks_ == nullptr)
-    execute(in_force(call));
+    execute(with_scope_options(call));
   else
     start(call).wait();
 }
 
 Work Communicator::start(const CollectiveCall& call) {
   if (!is_cpu(call.device)) require_place(call);
-  const CollectiveCall effective = calls_are_plain_ ? call : in_force(call);
+  const CollectiveCall effective = calls_are_plain_ ? call : with_scope_options(call);
   // What lies on a GPU cannot be looked at from here.
   if (checks_ == nullptr || !is_cpu(call.device)) return begin(effective);
   return checks_->start(effective, [this](const CollectiveCall& copy) { return begin(copy); });
 }
 
-void Communicator::agree(const CollectiveCall& call) { execute(standing_for(call)); }
+void Communicator::agree(const CollectiveCall& call) { execute(agreement_barrier(call)); }
 
 CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
                                        std::uint64_t purpose)

@@ -208,7 +208,7 @@ class Communicator {
   void require_place(const CollectiveCall& call) const;
 
   friend class CommunicationScope;
-  [[nodiscard]] CollectiveCall in_force(CollectiveCall call) const;
+  [[nodiscard]] CollectiveCall with_scope_options(CollectiveCall call) const;
 
   int rank_;
   std::vector<MemberInfo> members_;

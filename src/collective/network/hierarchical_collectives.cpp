@@ -202,7 +202,7 @@ Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
   const node::CallPlan& plan = endpoint_.plan(call);
   kernel_ = plan.kernel;
   endpoint_.open(plan);
-  contribute(call, !plan.says_details);
+  contribute(call, !plan.payload_has_details);
   endpoint_.announce();
   co_await until([&] { return endpoint_.all_announced(); });
   if (topology_.is_leader()) {

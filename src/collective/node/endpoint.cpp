@@ -75,13 +75,13 @@ void Endpoint::make_plan(const CollectiveCall& call) {
   const CallDetails details = details_of(call);
   const std::size_t bytes = contributed_bytes(call, position_.size);
   // That urgent calls are at the same place among all calls is part of the agreement.
-  const bool says_details = !is_exact(details) || priority_ == Priority::kUrgent;
+  const bool payload_has_details = !is_exact(details) || priority_ == Priority::kUrgent;
   plan_ = {fingerprint(call, details),
            details,
-           says_details,
+           payload_has_details,
            block_elements(call),
            bytes,
-           bytes <= kPayloadBytes && !says_details,
+           bytes <= kPayloadBytes && !payload_has_details,
            reduces(call.kind) ? reduction_kernel(call.dtype, call.op) : nullptr};
 }
 

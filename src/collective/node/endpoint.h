@@ -33,7 +33,7 @@ namespace cohort::node {
 struct CallPlan {
   std::uint32_t fingerprint = 0;     ///< of what members must agree on
   CallDetails details;               ///< as exactly as the fingerprint cannot always say
-  bool says_details = false;         ///< the fingerprint is not exact: the payload begins with the details
+  bool payload_has_details = false;  ///< the fingerprint is not exact: the payload begins with the details
   std::size_t elements = 0;          ///< of a member's longest block
   std::size_t bytes = 0;             ///< that one member contributes
   bool in_line = false;              ///< the payload is the data, and the fingerprint exact
@@ -89,8 +89,8 @@ class Endpoint {
     ++sequence_;
     word_ = sequence_ << 32 | plan.fingerprint;
     disagreement_ = false;
-    says_details_ = plan.says_details;
-    if (says_details_) say_details(plan.details);
+    payload_has_details_ = plan.payload_has_details;
+    if (payload_has_details_) write_details(plan.details);
   }
 
   /// How many collectives of this member, of all priorities, were called before the open one.
@@ -124,7 +124,7 @@ class Endpoint {
 
   /// After `all_announced`: whether some member has called something else.
   [[nodiscard]] bool disagreement() const noexcept {
-    return disagreement_ || (says_details_ && details_differ());
+    return disagreement_ || (payload_has_details_ && details_differ());
   }
 
   /// Waits for the members' exact calls. @throws InvalidArgument naming the odd ones.
@@ -234,7 +234,7 @@ class Endpoint {
   }
   void make_plan(const CollectiveCall& call);
   [[noreturn]] void fail_again();
-  void say_details(CallDetails details) const noexcept {
+  void write_details(CallDetails details) const noexcept {
     details.number = number_;
     std::memcpy(payload_of(position_.rank), &details, sizeof details);
   }
@@ -266,8 +266,8 @@ class Endpoint {
   std::uint64_t sequence_ = 0;  ///< announcements: a collective in parts has several
   std::uint64_t word_ = 0;
   bool disagreement_ = false;
-  bool says_details_ = false;  ///< in the payload of the open collective
-  int next_to_check_ = 0;      ///< members before it have done what is awaited
+  bool payload_has_details_ = false;  ///< in the payload of the open collective
+  int next_to_check_ = 0;             ///< members before it have done what is awaited
   Awaited awaited_ = Awaited::kAnnouncements;
   std::uint64_t awaited_count_ = 0;
 
