@@ -8,7 +8,7 @@
 namespace cohort::nccl {
 
 /// The lock is held.
-void Member::add_captured(std::shared_ptr<Operation> operation) {
+void NcclCommunicatorImpl::add_captured(std::shared_ptr<Operation> operation) {
   was_captured_ = true;
   std::shared_ptr<Captured> captured = captured_.lock();
   if (captured == nullptr) {
@@ -20,12 +20,12 @@ void Member::add_captured(std::shared_ptr<Operation> operation) {
 }
 
 /// What this thread has started, and others launch, each by its own deadline: then all that is queued fails.
-void Member::wait_until_all_are_launched() {
+void NcclCommunicatorImpl::wait_until_all_are_launched() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.empty(); });
 }
 
-void Member::conclude(Captured& captured) {
+void NcclCommunicatorImpl::conclude(Captured& captured) {
   wait_until_all_are_launched();
   const std::lock_guard lock(mutex_);
   captured_.reset();
@@ -38,7 +38,8 @@ void Member::conclude(Captured& captured) {
   }
 }
 
-std::shared_ptr<Member::Operation> Member::prepare_launch(const Captured& captured) {
+std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::prepare_launch(
+    const Captured& captured) {
   wait_until_all_are_launched();
   static_cast<void>(failure());  // of others, too, whom nobody asks before a launch
   require_usable();
@@ -56,7 +57,7 @@ std::shared_ptr<Member::Operation> Member::prepare_launch(const Captured& captur
   return launch;
 }
 
-void Member::launched(std::shared_ptr<Operation> launch) {
+void NcclCommunicatorImpl::launched(std::shared_ptr<Operation> launch) {
   launch->done.record(cuda::compute_stream(parts_.device));
   launch->launched = Clock::now();
   launch->relied_on = true;

@@ -7,20 +7,20 @@
 
 #include <cohort/cuda/graph_part.h>
 
-#include "member.h"
+#include "nccl_communicator_impl.h"
 
 namespace cohort::nccl {
 
-class Member::Captured final : public cuda::GraphPart {
+class NcclCommunicatorImpl::Captured final : public cuda::GraphPart {
  public:
-  explicit Captured(std::shared_ptr<Member> member) : member_(std::move(member)) {}
+  explicit Captured(std::shared_ptr<NcclCommunicatorImpl> impl) : impl_(std::move(impl)) {}
 
-  void conclude() override { member_->conclude(*this); }
-  void prepare_launch() override { launch_ = member_->prepare_launch(*this); }
-  void launched() override { member_->launched(std::move(launch_)); }
+  void conclude() override { impl_->conclude(*this); }
+  void prepare_launch() override { launch_ = impl_->prepare_launch(*this); }
+  void launched() override { impl_->launched(std::move(launch_)); }
 
  private:
-  std::shared_ptr<Member> member_;  // first, for operations give their events back to it
+  std::shared_ptr<NcclCommunicatorImpl> impl_;  // first, for operations give their events back to it
 
  public:
   using Calls = std::vector<std::shared_ptr<Operation>>;

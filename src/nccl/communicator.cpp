@@ -12,8 +12,8 @@
 #include <cohort/collective/device_communicators.h>
 
 #include "admission.h"
-#include "member.h"
 #include "nccl_communicator.h"
+#include "nccl_communicator_impl.h"
 
 namespace cohort::nccl {
 namespace {
@@ -40,7 +40,7 @@ class Connection {
     const std::vector<Candidacy> candidates = gather_values(host_, candidacy_of(host_.rank(), device_));
     if (const auto reason = why_not(candidates, host_.members())) throw Unavailable("{}", *reason);
     // The attempt has its own communicator on the host, so that the caller's outlives it.
-    MemberParts parts{
+    CommunicatorParts parts{
         .device = device_, .control = through_host(host_.split(0)), .messages = through_host(host_.split(0))};
     std::array<char, 512> failure{};
     try {
@@ -50,7 +50,7 @@ class Connection {
       std::copy_n(text.begin(), std::min(text.size(), failure.size() - 1), failure.begin());
     }
     require_all_connected(gather_values(host_, failure));
-    return std::make_unique<NcclCommunicator>(std::make_shared<Member>(std::move(parts)));
+    return std::make_unique<NcclCommunicator>(std::make_shared<NcclCommunicatorImpl>(std::move(parts)));
   }
 
  private:

@@ -8,48 +8,48 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/communicator.h>
 
-#include "member.h"
+#include "nccl_communicator_impl.h"
 
 namespace cohort::nccl {
 
 class NcclCommunicator final : public Communicator {
  public:
-  explicit NcclCommunicator(std::shared_ptr<Member> member)
+  explicit NcclCommunicator(std::shared_ptr<NcclCommunicatorImpl> impl)
       : Communicator(member->control().rank(),
                      {member->control().members().begin(), member->control().members().end()},
                      member->control().options()),
-        member_(std::move(member)) {}
-  ~NcclCommunicator() override { member_->close(); }
+        impl_(std::move(impl)) {}
+  ~NcclCommunicator() override { impl_->close(); }
 
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "nccl"; }
-  [[nodiscard]] Device device() const noexcept override { return member_->device(); }
+  [[nodiscard]] Device device() const noexcept override { return impl_->device(); }
 
   [[nodiscard]] Tensor allocate(Shape shape, DType dtype) override {
-    return Tensor::wrap(member_->allocate(shape.elements() * size_of(dtype)), 0, shape, dtype);
+    return Tensor::wrap(impl_->allocate(shape.elements() * size_of(dtype)), 0, shape, dtype);
   }
 
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {
-    std::optional<MemberParts> parts = member_->split(exchange_split(color, key, {}));
+    std::optional<CommunicatorParts> parts = impl_->split(exchange_split(color, key, {}));
     if (!parts) return nullptr;
-    return std::make_unique<NcclCommunicator>(std::make_shared<Member>(std::move(*parts)));
+    return std::make_unique<NcclCommunicator>(std::make_shared<NcclCommunicatorImpl>(std::move(*parts)));
   }
-  void abort(const Error& error) override { member_->abort(error); }
-  [[nodiscard]] std::optional<Error> failure() override { return member_->failure(); }
+  void abort(const Error& error) override { impl_->abort(error); }
+  [[nodiscard]] std::optional<Error> failure() override { return impl_->failure(); }
 
  private:
   [[nodiscard]] bool takes(DeviceKind) const noexcept override { return true; }
-  Work begin(const CollectiveCall& call) override { return member_->start(placed(call)); }
-  void execute(const CollectiveCall& call) override { member_->run(placed(call)); }
+  Work begin(const CollectiveCall& call) override { return impl_->start(placed(call)); }
+  void execute(const CollectiveCall& call) override { impl_->run(placed(call)); }
 
   /// NCCL does not survive a call whose tensor is in registered memory on some members only, or elsewhere in
   /// it, so members agree on the place as well. A block may be the member's own one of the whole, and then is
   /// elsewhere on each.
   [[nodiscard]] CollectiveCall placed(CollectiveCall call) const {
-    std::uint64_t input = member_->registry().place_of(call.input);
-    std::uint64_t output = member_->registry().place_of(call.output);
+    std::uint64_t input = impl_->registry().place_of(call.input);
+    std::uint64_t output = impl_->registry().place_of(call.output);
     switch (call.kind) {
       case CollectiveKind::kAllReduce:
       case CollectiveKind::kBroadcast:
@@ -64,7 +64,7 @@ class NcclCommunicator final : public Communicator {
     return call;
   }
 
-  std::shared_ptr<Member> member_;
+  std::shared_ptr<NcclCommunicatorImpl> impl_;
 };
 
 }  // namespace cohort::nccl

@@ -12,11 +12,11 @@
 #include <cohort/cuda/event.h>
 
 #include "event_pool.h"
-#include "member.h"
+#include "nccl_communicator_impl.h"
 
 namespace cohort::nccl {
 
-struct Member::Operation {
+struct NcclCommunicatorImpl::Operation {
   enum class State { kQueued, kLaunched, kCaptured, kEnded, kFailed };
 
   Operation(const CollectiveCall& borrowed, EventPool& pool)

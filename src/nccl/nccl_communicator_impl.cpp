@@ -1,4 +1,4 @@
-#include "member.h"
+#include "nccl_communicator_impl.h"
 
 #include <algorithm>
 #include <atomic>
@@ -55,23 +55,23 @@ thread_local bool serves_a_member = false;
 
 }  // namespace
 
-class Member::InFlight final : public Work::State {
+class NcclCommunicatorImpl::InFlight final : public Work::State {
  public:
-  InFlight(std::shared_ptr<Member> member, std::shared_ptr<Operation> operation)
-      : member_(std::move(member)), operation_(std::move(operation)) {}
+  InFlight(std::shared_ptr<NcclCommunicatorImpl> member, std::shared_ptr<Operation> operation)
+      : impl_(std::move(impl)), operation_(std::move(operation)) {}
   ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
 
-  void wait() override { member_->wait(*operation_); }
-  [[nodiscard]] bool done() noexcept override { return member_->done(*operation_); }
+  void wait() override { impl_->wait(*operation_); }
+  [[nodiscard]] bool done() noexcept override { return impl_->done(*operation_); }
 
  private:
-  std::shared_ptr<Member> member_;
+  std::shared_ptr<NcclCommunicatorImpl> impl_;
   std::shared_ptr<Operation> operation_;
 };
 
-Member::Member(MemberParts parts)
+NcclCommunicatorImpl::NcclCommunicatorImpl(CommunicatorParts parts)
     : parts_(std::move(parts)),
       stream_(parts_.device, cuda::Stream::Priority::kHigh),
       events_(parts_.device),
@@ -81,7 +81,7 @@ Member::Member(MemberParts parts)
   guards_gpu_.emplace(parts_.device, *this);
 }
 
-Member::~Member() {
+NcclCommunicatorImpl::~NcclCommunicatorImpl() {
   guards_gpu_.reset();
   {
     const std::lock_guard lock(mutex_);
@@ -102,28 +102,28 @@ Member::~Member() {
   }
 }
 
-std::string Member::who() const {
+std::string NcclCommunicatorImpl::who() const {
   return describe(rank_, parts_.control->members()[static_cast<std::size_t>(rank_)]);
 }
 
-std::chrono::duration<double> Member::timeout(const CollectiveCall& call) const {
+std::chrono::duration<double> NcclCommunicatorImpl::timeout(const CollectiveCall& call) const {
   if (call.timeout_seconds) return std::chrono::duration<double>(*call.timeout_seconds);
   const std::optional<double> own = parts_.control->options().timeout_seconds;
   return own ? std::chrono::duration<double>(*own) : config().collective_timeout();
 }
 
 /// The lock is held.
-void Member::throw_failure() {
+void NcclCommunicatorImpl::throw_failure() {
   if (!serves_a_member) is_owed_ = false;
   throw_error(failure_->code(), failure_->what(), failure_->origin());
 }
 
-void Member::require_usable() {
+void NcclCommunicatorImpl::require_usable() {
   const std::lock_guard lock(mutex_);
   if (failure_) throw_failure();
 }
 
-void Member::require_sound() {
+void NcclCommunicatorImpl::require_sound() {
   // NCCL may have given up what seems to be done; the thread would find that out too late.
   while (const std::shared_ptr<Operation> first = first_in_flight()) {
     if (!first->done.done()) break;
@@ -133,12 +133,12 @@ void Member::require_sound() {
   if (is_owed_) throw_failure();
 }
 
-bool Member::nothing_is_queued() {
+bool NcclCommunicatorImpl::nothing_is_queued() {
   const std::lock_guard lock(mutex_);
   return queue_.empty();
 }
 
-void Member::require_capturable(const CollectiveCall& call) const {
+void NcclCommunicatorImpl::require_capturable(const CollectiveCall& call) const {
   const bool is_copied_elsewhere = is_elsewhere(call, parts_.device) && cuda::is_captured(call.device);
   const Device captured = is_copied_elsewhere ? call.device : parts_.device;
   if (!cuda::is_captured(captured) || (!is_message(call) && !is_of_the_host(call, parts_.device))) return;
@@ -148,7 +148,7 @@ void Member::require_capturable(const CollectiveCall& call) const {
       describe(call), to_string(captured));
 }
 
-std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
+std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::add(const CollectiveCall& call) {
   CollectiveCall own = call;
   own.captured = cuda::is_captured(parts_.device);
   auto operation = std::make_shared<Operation>(own, events_);
@@ -163,7 +163,7 @@ std::shared_ptr<Member::Operation> Member::add(const CollectiveCall& call) {
   return operation;
 }
 
-void Member::run(const CollectiveCall& call) {
+void NcclCommunicatorImpl::run(const CollectiveCall& call) {
   require_capturable(call);
   if (is_message(call) || !nothing_is_queued()) return start(call).wait();
   if (is_of_the_host(call, parts_.device)) {
@@ -175,7 +175,7 @@ void Member::run(const CollectiveCall& call) {
   wait(*operation);
 }
 
-Work Member::start(const CollectiveCall& call) {
+Work NcclCommunicatorImpl::start(const CollectiveCall& call) {
   require_capturable(call);
   require_usable();
   if (is_message(call)) return parts_.messages->start_checked(call);
@@ -188,7 +188,7 @@ Work Member::start(const CollectiveCall& call) {
   return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
 }
 
-void Member::serve() {
+void NcclCommunicatorImpl::serve() {
   serves_a_member = true;
   const cuda::CurrentDevice current(parts_.device);
   std::unique_lock lock(mutex_);
@@ -214,19 +214,19 @@ void Member::serve() {
 }
 
 /// What is first on the stream and may have ended; null when that is still to be launched, or nothing.
-std::shared_ptr<Member::Operation> Member::first_in_flight() {
+std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::first_in_flight() {
   const std::lock_guard lock(mutex_);
   if (in_flight_.empty() || in_flight_.front()->state == Operation::State::kQueued) return nullptr;
   return in_flight_.front();
 }
 
-void Member::tend() {
+void NcclCommunicatorImpl::tend() {
   while (const std::shared_ptr<Operation> first = first_in_flight()) {
     if (!poll(*first)) return;
   }
 }
 
-void Member::run_on_host(const CollectiveCall& call) {
+void NcclCommunicatorImpl::run_on_host(const CollectiveCall& call) {
   const std::lock_guard lock(on_host_);
   ++calls_;
   CollectiveCall exact = call;
@@ -235,13 +235,13 @@ void Member::run_on_host(const CollectiveCall& call) {
   parts_.control->run_checked(exact);
 }
 
-void Member::agree(Operation& operation) {
+void NcclCommunicatorImpl::agree(Operation& operation) {
   const std::lock_guard lock(on_host_);
   operation.number = calls_++;
   parts_.control->agree(operation.call.get());
 }
 
-void Member::launch(Operation& operation) {
+void NcclCommunicatorImpl::launch(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   bool has_ended = true;
   {
@@ -274,7 +274,7 @@ void Member::launch(Operation& operation) {
   changed_.notify_all();
 }
 
-void Member::wait(Operation& operation) {
+void NcclCommunicatorImpl::wait(Operation& operation) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return operation.state != Operation::State::kQueued; });
@@ -292,11 +292,11 @@ void Member::wait(Operation& operation) {
   cuda::compute_stream(parts_.device).wait(operation.done);
 }
 
-bool Member::done(Operation& operation) {
+bool NcclCommunicatorImpl::done(Operation& operation) {
   return operation.state != Operation::State::kQueued && poll(operation);
 }
 
-bool Member::poll(Operation& operation) {
+bool NcclCommunicatorImpl::poll(Operation& operation) {
   if (operation.state == Operation::State::kLaunched) {
     try {
       if (operation.done.done()) {
@@ -318,7 +318,7 @@ bool Member::poll(Operation& operation) {
   return true;
 }
 
-void Member::check_for_failure() {
+void NcclCommunicatorImpl::check_for_failure() {
   {
     const std::lock_guard lock(mutex_);
     if (Clock::now() - looked_ < kBetweenLooks) return;
@@ -331,7 +331,7 @@ void Member::check_for_failure() {
     throw_error(error->code(), error->what(), error->origin());
 }
 
-void Member::require_in_time(Operation& operation) {
+void NcclCommunicatorImpl::require_in_time(Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   const std::chrono::duration<double> allowed = timeout(call);
   const std::chrono::duration<double> waited = Clock::now() - operation.launched;
@@ -360,7 +360,7 @@ void Member::require_in_time(Operation& operation) {
                   describe(call), where));
 }
 
-void Member::fail_by_exception() {
+void NcclCommunicatorImpl::fail_by_exception() {
   try {
     throw;
   } catch (const Error& error) {
@@ -372,7 +372,7 @@ void Member::fail_by_exception() {
   }
 }
 
-void Member::fail(const Error& error) {
+void NcclCommunicatorImpl::fail(const Error& error) {
   // The first error of any member counts on all of them.
   parts_.control->abort(error);
   const Error first = parts_.control->failure().value_or(error);
@@ -399,9 +399,9 @@ void Member::fail(const Error& error) {
   changed_.notify_all();
 }
 
-void Member::abort(const Error& error) { fail(error); }
+void NcclCommunicatorImpl::abort(const Error& error) { fail(error); }
 
-std::optional<Error> Member::failure() {
+std::optional<Error> NcclCommunicatorImpl::failure() {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return failure_;
@@ -415,7 +415,8 @@ std::optional<Error> Member::failure() {
   return failure_;
 }
 
-std::optional<MemberParts> Member::split(std::span<const Communicator::SplitMember> split_members) {
+std::optional<CommunicatorParts> NcclCommunicatorImpl::split(
+    std::span<const Communicator::SplitMember> split_members) {
   std::optional<int> color;
   int key = 0;
   for (const Communicator::SplitMember& member : split_members) {
@@ -423,7 +424,7 @@ std::optional<MemberParts> Member::split(std::span<const Communicator::SplitMemb
     color = std::min(color.value_or(member.rank), member.rank);
     if (member.rank == rank_) key = static_cast<int>(&member - split_members.data());
   }
-  MemberParts group{.device = parts_.device};
+  CommunicatorParts group{.device = parts_.device};
   try {
     {
       const std::lock_guard lock(on_host_);
@@ -442,11 +443,11 @@ std::optional<MemberParts> Member::split(std::span<const Communicator::SplitMemb
 }
 
 /// Waits until the operation has ended on the GPU, one way or the other.
-void Member::finish(Operation& operation) {
+void NcclCommunicatorImpl::finish(Operation& operation) {
   while (!done(operation)) std::this_thread::sleep_for(kNap);
 }
 
-void Member::wait_for_all() {
+void NcclCommunicatorImpl::wait_for_all() {
   std::vector<std::shared_ptr<Operation>> all;
   {
     const std::lock_guard lock(mutex_);
@@ -455,7 +456,7 @@ void Member::wait_for_all() {
   for (const std::shared_ptr<Operation>& operation : all) finish(*operation);
 }
 
-void Member::exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t about) {
+void NcclCommunicatorImpl::exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t about) {
   const Tensor tensor =
       Tensor::from(std::span<const std::uint8_t>(numbers), {static_cast<std::int64_t>(numbers.size())});
   {
@@ -466,7 +467,7 @@ void Member::exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t ab
   std::ranges::copy(tensor.span<std::uint8_t>(), numbers.begin());
 }
 
-std::shared_ptr<const Buffer> Member::allocate(std::size_t bytes) {
+std::shared_ptr<const Buffer> NcclCommunicatorImpl::allocate(std::size_t bytes) {
   if (cuda::is_captured(parts_.device)) {
     throw WrongContext(
         "memory for collectives cannot be made while a graph is captured on {}; do the step once before its "
@@ -489,7 +490,7 @@ std::shared_ptr<const Buffer> Member::allocate(std::size_t bytes) {
 }
 
 /// A call in flight that no Work will be asked about.
-std::shared_ptr<Member::Operation> Member::find_unheld() {
+std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::find_unheld() {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(in_flight_, [](const auto& operation) {
     return operation->relied_on || operation->dropped.load(std::memory_order_relaxed);
@@ -497,7 +498,7 @@ std::shared_ptr<Member::Operation> Member::find_unheld() {
   return found == in_flight_.end() ? nullptr : *found;
 }
 
-void Member::close() {
+void NcclCommunicatorImpl::close() {
   if (std::uncaught_exceptions() > 0) {
     // This member will not get to the calls that the others make.
     const MemberInfo& own = parts_.control->members()[static_cast<std::size_t>(rank_)];

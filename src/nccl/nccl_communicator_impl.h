@@ -35,20 +35,21 @@ namespace cohort::nccl {
 
 /// What a member is made of; `control` and `messages` have the same members as `comm`, and take tensors on
 /// the GPU through the host.
-struct MemberParts {
+struct CommunicatorParts {
   Device device;
   std::unique_ptr<Communicator> control;
   std::unique_ptr<Communicator> messages;
   std::unique_ptr<Comm> comm;
 };
 
-class Member final : public cuda::Guard, public std::enable_shared_from_this<Member> {
+class NcclCommunicatorImpl final : public cuda::Guard,
+                                   public std::enable_shared_from_this<NcclCommunicatorImpl> {
  public:
-  explicit Member(MemberParts parts);
-  ~Member() override;
+  explicit NcclCommunicatorImpl(CommunicatorParts parts);
+  ~NcclCommunicatorImpl() override;
 
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
+  NcclCommunicatorImpl(const NcclCommunicatorImpl&) = delete;
+  NcclCommunicatorImpl& operator=(const NcclCommunicatorImpl&) = delete;
 
   [[nodiscard]] const Communicator& control() const noexcept { return *parts_.control; }
 
@@ -57,7 +58,8 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
 
   /// The group of `split_members`, of whom this member is one, or none. Collective over all members, all of
   /// whom are known to call it; no call may be in flight.
-  [[nodiscard]] std::optional<MemberParts> split(std::span<const Communicator::SplitMember> split_members);
+  [[nodiscard]] std::optional<CommunicatorParts> split(
+      std::span<const Communicator::SplitMember> split_members);
 
   [[nodiscard]] Device device() const noexcept { return parts_.device; }
 
@@ -120,7 +122,7 @@ class Member final : public cuda::Guard, public std::enable_shared_from_this<Mem
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const;
   [[nodiscard]] std::string who() const;
 
-  const MemberParts parts_;
+  const CommunicatorParts parts_;
   const cuda::Stream stream_;
   EventPool events_;
   Registry registry_;
