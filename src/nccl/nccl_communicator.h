@@ -48,8 +48,8 @@ class NcclCommunicator final : public Communicator {
   /// it, so members agree on the place as well. A block may be the member's own one of the whole, and then is
   /// elsewhere on each.
   [[nodiscard]] CollectiveCall placed(CollectiveCall call) const {
-    std::uint64_t input = impl_->registry().place_of(call.input);
-    std::uint64_t output = impl_->registry().place_of(call.output);
+    std::uint64_t input = impl_->symmetric_memory().place_of(call.input);
+    std::uint64_t output = impl_->symmetric_memory().place_of(call.output);
     switch (call.kind) {
       case CollectiveKind::kAllReduce:
       case CollectiveKind::kBroadcast:

@@ -75,7 +75,7 @@ NcclCommunicatorImpl::NcclCommunicatorImpl(CommunicatorParts parts)
     : parts_(std::move(parts)),
       stream_(parts_.device, cuda::Stream::Priority::kHigh),
       events_(parts_.device),
-      registry_(parts_.device, *parts_.comm),
+      symmetric_memory_(parts_.device, *parts_.comm),
       rank_(parts_.control->rank()),
       size_(parts_.control->size()) {
   guards_gpu_.emplace(parts_.device, *this);
@@ -94,7 +94,7 @@ NcclCommunicatorImpl::~NcclCommunicatorImpl() {
   if (failure_) return;
   try {
     // Where something is still in flight, NCCL does it.
-    if (in_flight_.empty()) registry_.clear();
+    if (in_flight_.empty()) symmetric_memory_.clear();
     parts_.comm->finalize(Deadline::after(kTimeToFinalize));
   } catch (const Error& error) {
     log::warning("{}: NCCL's communicator was ended by force: {}", who(), error.what());
@@ -478,7 +478,7 @@ std::shared_ptr<const Buffer> NcclCommunicatorImpl::allocate(std::size_t bytes) 
   require_usable();
   std::shared_ptr<const Buffer> memory;
   try {
-    memory = registry_.allocate(
+    memory = symmetric_memory_.allocate(
         bytes, {.least = [this](auto& numbers, auto about) { exchange_least(numbers, about); },
                 .timeout = timeout({}),
                 .look = [this] { check_for_failure(); }});

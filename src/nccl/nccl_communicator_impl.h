@@ -29,7 +29,7 @@
 
 #include "comm.h"
 #include "event_pool.h"
-#include "registry.h"
+#include "symmetric_memory.h"
 
 namespace cohort::nccl {
 
@@ -63,10 +63,10 @@ class NcclCommunicatorImpl final : public cuda::Guard,
 
   [[nodiscard]] Device device() const noexcept { return parts_.device; }
 
-  /// Memory that all members register, see registry.h. Collective; calls in flight are waited for, and no
-  /// other thread makes one meanwhile.
+  /// Memory that all members register, see symmetric_memory.h. Collective; calls in flight are waited for,
+  /// and no other thread makes one meanwhile.
   [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes);
-  [[nodiscard]] const Registry& registry() const noexcept { return registry_; }
+  [[nodiscard]] const SymmetricMemory& symmetric_memory() const noexcept { return symmetric_memory_; }
 
   /// Any thread may call it.
   void abort(const Error& error);
@@ -125,7 +125,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   const CommunicatorParts parts_;
   const cuda::Stream stream_;
   EventPool events_;
-  Registry registry_;
+  SymmetricMemory symmetric_memory_;
   int rank_;
   int size_;
 

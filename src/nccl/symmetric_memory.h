@@ -1,10 +1,10 @@
 // The memory of NCCL's that the members of a communicator have made together and registered with it, so that
 // NCCL moves what lies there without buffers of its own: as symmetric windows, where NCCL has them for these
-// GPUs, or else each member's piece by itself. All members have the same pieces in the same order, and
-// register and give back together: NCCL lays out windows by that order, and must not see memory in one call
-// that is registered on some members only.
+// GPUs, or else each member's allocation by itself. All members have the same allocations in the same order,
+// and register and give back together: NCCL lays out windows by that order, and must not see memory in one
+// call that is registered on some members only.
 //
-// A tensor co-owns its piece. Pieces that no tensor has any more are given back when the next one is
+// A tensor co-owns its allocation. Pieces that no tensor has any more are given back when the next one is
 // made, and all with the communicator, which tensors may outlive. Used by who begins a member's calls.
 #pragma once
 
@@ -21,9 +21,9 @@
 
 namespace cohort::nccl {
 
-class Registry {
+class SymmetricMemory {
  public:
-  /// What a piece is made by. `least` exchanges with all members: every number becomes that of the
+  /// What a allocation is made by. `least` exchanges with all members: every number becomes that of the
   /// member where it is the least; `about` is what they must agree on.
   struct Exchange {
     std::function<void(std::vector<std::uint8_t>& numbers, std::uint64_t about)> least;
@@ -31,12 +31,12 @@ class Registry {
     Comm::Look look;
   };
 
-  Registry(Device device, Comm& comm) : device_(device), comm_(comm) {}
+  SymmetricMemory(Device device, Comm& comm) : device_(device), comm_(comm) {}
 
-  Registry(const Registry&) = delete;
-  Registry& operator=(const Registry&) = delete;
+  SymmetricMemory(const SymmetricMemory&) = delete;
+  SymmetricMemory& operator=(const SymmetricMemory&) = delete;
 
-  /// A new piece. Collective over all members; nothing may be in flight.
+  /// A new allocation. Collective over all members; nothing may be in flight.
   /// @throws what the exchange or NCCL do; the communicator is of no use afterwards.
   [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, const Exchange& exchange);
 
@@ -49,21 +49,21 @@ class Registry {
 
  private:
   class Memory;
-  struct Piece {
+  struct Allocation {
     std::uint64_t number = 0;
     std::shared_ptr<const Memory> memory;
     calls::Window window = nullptr;
     void* registration = nullptr;  ///< where there is no window
   };
 
-  void deregister(const Piece& piece) noexcept;
+  void deregister(const Allocation& allocation) noexcept;
   void give_back(std::span<const std::uint8_t> is_unused);
   [[nodiscard]] calls::Window open_window(const Memory& memory, const Exchange& exchange);
 
   Device device_;
   Comm& comm_;
-  std::uint64_t pieces_made_ = 0;
-  std::vector<Piece> pieces_;
+  std::uint64_t allocations_made_ = 0;
+  std::vector<Allocation> allocations_;
 };
 
 }  // namespace cohort::nccl
