@@ -11,7 +11,7 @@
 
 #include <cohort/collective/device_communicators.h>
 
-#include "admission.h"
+#include "capability_check.h"
 #include "nccl_communicator.h"
 #include "nccl_communicator_impl.h"
 
@@ -37,14 +37,14 @@ class Connection {
   Connection(Communicator& host, Device device) : host_(host), device_(device) {}
 
   std::unique_ptr<Communicator> make() {
-    const std::vector<Candidacy> candidates = gather_values(host_, candidacy_of(host_.rank(), device_));
-    if (const auto reason = why_not(candidates, host_.members())) throw Unavailable("{}", *reason);
+    const std::vector<Capability> capabilities = gather_values(host_, capability_of(host_.rank(), device_));
+    if (const auto reason = why_unsupported(capabilities, host_.members())) throw Unavailable("{}", *reason);
     // The attempt has its own communicator on the host, so that the caller's outlives it.
     CommunicatorParts parts{
         .device = device_, .control = through_host(host_.split(0)), .messages = through_host(host_.split(0))};
     std::array<char, 512> failure{};
     try {
-      parts.comm = connect(candidates.front().group, *parts.control);
+      parts.comm = connect(capabilities.front().group, *parts.control);
     } catch (const std::exception& error) {
       const std::string text = blame(*parts.control, error);
       std::copy_n(text.begin(), std::min(text.size(), failure.size() - 1), failure.begin());

@@ -63,7 +63,7 @@ struct Candidate {
   int flags = 0;
 };
 
-std::vector<Candidate> candidates() {
+std::vector<Candidate> capabilities() {
   if (const std::string& wanted = config().nccl_library(); !wanted.empty())
     return {{wanted, "COHORT_NCCL_LIBRARY"}};
   std::vector<Candidate> list{{kFileName, "loaded already", RTLD_NOLOAD}};
@@ -75,7 +75,7 @@ std::vector<Candidate> candidates() {
 
 OpenLibrary find_library() {
   std::vector<std::string> failures;
-  for (const Candidate& candidate : candidates()) {
+  for (const Candidate& candidate : capabilities()) {
     std::variant<OpenLibrary, std::string> opened = try_open(candidate.name, candidate.flags);
     if (auto* const library = std::get_if<OpenLibrary>(&opened)) {
       log::info("NCCL {} from {} ({})", version_text(library->version), library->path, candidate.what);

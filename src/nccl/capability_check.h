@@ -17,20 +17,20 @@
 namespace cohort::nccl {
 
 /// Travels as bytes.
-struct Candidacy {
+struct Capability {
   int version = 0;                         ///< of NCCL, as NCCL_VERSION_CODE; 0: there is none
   std::array<unsigned char, 16> gpu = {};  ///< its UUID
   std::uint64_t host = 0;                  ///< fingerprint of what NCCL takes for the host's identity
   std::array<char, 512> why_none = {};     ///< text, where there is no NCCL
   ncclUniqueId group = {};                 ///< member 0's name for the group, by which NCCL's meet
 };
-static_assert(std::is_trivially_copyable_v<Candidacy>);
+static_assert(std::is_trivially_copyable_v<Capability>);
 
 /// What the member `rank` says of itself, with `device` as its GPU.
-[[nodiscard]] Candidacy candidacy_of(int rank, Device device);
+[[nodiscard]] Capability capability_of(int rank, Device device);
 
 /// Why NCCL cannot carry these members, by rank; nothing when it can.
-[[nodiscard]] std::optional<std::string> why_not(std::span<const Candidacy> candidates,
-                                                 std::span<const MemberInfo> members);
+[[nodiscard]] std::optional<std::string> why_unsupported(std::span<const Capability> capabilities,
+                                                         std::span<const MemberInfo> members);
 
 }  // namespace cohort::nccl

@@ -1,4 +1,4 @@
-#include "nccl/admission.h"
+#include "nccl/capability_check.h"
 
 #include <gmock/gmock.h>
 
@@ -8,8 +8,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::vector<Candidacy> candidates(int count) {
-  std::vector<Candidacy> list(static_cast<std::size_t>(count));
+std::vector<Capability> capabilities(int count) {
+  std::vector<Capability> list(static_cast<std::size_t>(count));
   for (std::size_t rank = 0; rank < list.size(); ++rank) {
     list[rank].version = 22809;
     list[rank].gpu[0] = static_cast<unsigned char>(rank);
@@ -17,41 +17,41 @@ std::vector<Candidacy> candidates(int count) {
   return list;
 }
 
-std::string reason(const std::vector<Candidacy>& list) {
+std::string reason(const std::vector<Capability>& list) {
   std::vector<MemberInfo> members;
   for (std::size_t rank = 0; rank < list.size(); ++rank)
     members.push_back({static_cast<int>(rank), "n" + std::to_string(rank)});
-  return why_not(list, members).value_or("");
+  return why_unsupported(list, members).value_or("");
 }
 
-TEST(Admission, TakesMembersWithAGpuEach) {
-  EXPECT_EQ(reason(candidates(1)), "");
-  EXPECT_EQ(reason(candidates(7)), "");
+TEST(CapabilityCheck, TakesMembersWithAGpuEach) {
+  EXPECT_EQ(reason(capabilities(1)), "");
+  EXPECT_EQ(reason(capabilities(7)), "");
 }
 
-TEST(Admission, NamesWhoHasNoNccl) {
-  std::vector<Candidacy> list = candidates(3);
+TEST(CapabilityCheck, NamesWhoHasNoNccl) {
+  std::vector<Capability> list = capabilities(3);
   list[1].version = 0;
   std::ranges::copy(std::string_view("it is not installed"), list[1].why_none.begin());
   EXPECT_EQ(reason(list), "member 1 (worker 1, host n1): it is not installed");
 }
 
-TEST(Admission, NamesWhoHasAnotherVersion) {
-  std::vector<Candidacy> list = candidates(3);
+TEST(CapabilityCheck, NamesWhoHasAnotherVersion) {
+  std::vector<Capability> list = capabilities(3);
   list[2].version = 22703;
   EXPECT_THAT(reason(list), AllOf(HasSubstr("member 2 (worker 2, host n2) has NCCL 2.27.3"),
                                   HasSubstr("member 0 (worker 0, host n0) has 2.28.9")));
 }
 
-TEST(Admission, NamesWhoShareAGpu) {
-  std::vector<Candidacy> list = candidates(3);
+TEST(CapabilityCheck, NamesWhoShareAGpu) {
+  std::vector<Capability> list = capabilities(3);
   list[2].gpu = list[0].gpu;
   EXPECT_THAT(reason(list), AllOf(HasSubstr("member 0 (worker 0, host n0) and member 2 (worker 2, host n2)"),
                                   HasSubstr("NCCL_HOSTID")));
 }
 
-TEST(Admission, TakesMembersThatShareAGpuWhereTheirHostsAreToldApart) {
-  std::vector<Candidacy> list = candidates(3);
+TEST(CapabilityCheck, TakesMembersThatShareAGpuWhereTheirHostsAreToldApart) {
+  std::vector<Capability> list = capabilities(3);
   list[2].gpu = list[0].gpu;
   list[2].host = 1;
   EXPECT_EQ(reason(list), "");

@@ -1,4 +1,4 @@
-#include "admission.h"
+#include "capability_check.h"
 
 #include <unistd.h>
 
@@ -41,31 +41,31 @@ std::string describe_member(std::size_t rank, std::span<const MemberInfo> member
 
 }  // namespace
 
-Candidacy candidacy_of(int rank, Device device) {
-  Candidacy candidacy{.gpu = cuda::properties(device).uuid, .host = host_identity()};
+Capability capability_of(int rank, Device device) {
+  Capability capability{.gpu = cuda::properties(device).uuid, .host = host_identity()};
   try {
-    if (rank == 0) candidacy.group = calls::unique_id();
-    candidacy.version = open_library().version;
+    if (rank == 0) capability.group = calls::unique_id();
+    capability.version = open_library().version;
   } catch (const Error& error) {
     const std::string_view text = error.what();
-    std::copy_n(text.begin(), std::min(text.size(), candidacy.why_none.size() - 1),
-                candidacy.why_none.begin());
+    std::copy_n(text.begin(), std::min(text.size(), capability.why_none.size() - 1),
+                capability.why_none.begin());
   }
-  return candidacy;
+  return capability;
 }
 
-std::optional<std::string> why_not(std::span<const Candidacy> candidates,
-                                   std::span<const MemberInfo> members) {
-  for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
-    const Candidacy& own = candidates[rank];
+std::optional<std::string> why_unsupported(std::span<const Capability> capabilities,
+                                           std::span<const MemberInfo> members) {
+  for (std::size_t rank = 0; rank < capabilities.size(); ++rank) {
+    const Capability& own = capabilities[rank];
     if (own.version == 0) return fmt::format("{}: {}", describe_member(rank, members), own.why_none.data());
-    if (own.version != candidates.front().version) {
+    if (own.version != capabilities.front().version) {
       return fmt::format("{} has NCCL {}, but {} has {}; all need the same", describe_member(rank, members),
                          version_text(own.version), describe_member(0, members),
-                         version_text(candidates.front().version));
+                         version_text(capabilities.front().version));
     }
     for (std::size_t other = 0; other < rank; ++other) {
-      if (candidates[other].gpu != own.gpu || candidates[other].host != own.host) continue;
+      if (capabilities[other].gpu != own.gpu || capabilities[other].host != own.host) continue;
       return fmt::format(
           "{} and {} share a GPU, which NCCL takes for two only where NCCL_HOSTID differs between their "
           "processes; give each member a GPU of its own",
