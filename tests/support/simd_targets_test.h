@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../../src/collective/simd_targets.h"
+#include "../../src/collective/kernels/simd_targets.h"
 
 #include <hwy/targets.h>
 

@@ -20,7 +20,7 @@
 
 #include "cell_rotation.h"
 #include "collective/choice_reason.h"
-#include "collective/prefetch.h"
+#include "collective/kernels/prefetch.h"
 #include "collective/tuning_table.h"
 #include "contribution.h"
 #include "inter_node.h"

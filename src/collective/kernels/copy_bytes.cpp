@@ -9,7 +9,7 @@
 #include "simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "collective/copy_bytes.cpp"
+#define HWY_TARGET_INCLUDE "collective/kernels/copy_bytes.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>

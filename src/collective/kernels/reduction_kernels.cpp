@@ -9,7 +9,7 @@
 #include "simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "collective/reduction_kernels.cpp"
+#define HWY_TARGET_INCLUDE "collective/kernels/reduction_kernels.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
