@@ -1,5 +1,5 @@
 // COHORT_ALGORITHM: what it may say, and that all workers must say the same.
-#include "collective/selection.h"
+#include "collective/choice/selection.h"
 
 #include <gmock/gmock.h>
 

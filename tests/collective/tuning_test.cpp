@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/tuning_file.h"
+#include "collective/choice/tuning_file.h"
 #include "members.h"
 #include "network_members.h"
 

@@ -9,7 +9,7 @@
 
 #include <cohort/collective/algorithm.h>
 
-#include "../tuning_table.h"
+#include "collective/choice/tuning_table.h"
 
 namespace cohort::network {
 

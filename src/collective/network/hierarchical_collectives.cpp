@@ -8,7 +8,7 @@
 #include <cohort/collective/crew.h>
 
 #include "../node/contribution.h"
-#include "../tuning_store.h"
+#include "collective/choice/tuning_store.h"
 #include "probe.h"
 #include "two_level_movement.h"
 #include "two_level_reduce.h"

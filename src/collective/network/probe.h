@@ -9,7 +9,7 @@
 
 #include <cohort/collective/steps.h>
 
-#include "../tuning_table.h"
+#include "collective/choice/tuning_table.h"
 #include "lane.h"
 
 namespace cohort::network {

@@ -19,9 +19,9 @@
 #include <cohort/collective/steps.h>
 
 #include "cell_rotation.h"
-#include "collective/choice_reason.h"
+#include "collective/choice/choice_reason.h"
+#include "collective/choice/tuning_table.h"
 #include "collective/kernels/prefetch.h"
-#include "collective/tuning_table.h"
 #include "contribution.h"
 #include "inter_node.h"
 #include "node_group.h"

@@ -19,7 +19,7 @@
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
 
-#include "../selection.h"
+#include "collective/choice/selection.h"
 #include "control_block.h"
 
 namespace cohort::node {

@@ -11,7 +11,7 @@
 
 #include <cohort/device/node_heap.h>
 
-#include "../tuning_store.h"
+#include "collective/choice/tuning_store.h"
 #include "execute.h"
 
 namespace cohort::node {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string_view>
 
-#include "collective/choice_reason.h"
-#include "collective/tuning_table.h"
+#include "collective/choice/choice_reason.h"
+#include "collective/choice/tuning_table.h"
 #include "direct.h"
 
 namespace cohort::node {

@@ -1,7 +1,7 @@
 #include "tuning_table.h"
 
-#include "network/cost_model.h"
-#include "node/tuning.h"
+#include "collective/network/cost_model.h"
+#include "collective/node/tuning.h"
 
 namespace cohort {
 namespace {
