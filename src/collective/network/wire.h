@@ -10,7 +10,7 @@
 
 #include <cohort/collective/transport.h>
 
-#include "../scratch_pool.h"
+#include "collective/task/scratch_pool.h"
 
 namespace cohort::network {
 

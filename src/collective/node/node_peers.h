@@ -4,7 +4,7 @@
 
 #include <cohort/collective/algorithm.h>
 
-#include "../scratch_pool.h"
+#include "collective/task/scratch_pool.h"
 #include "endpoint.h"
 #include "messages.h"
 
