@@ -13,7 +13,7 @@ class NcclCollectives final : public DeviceCollectives {
  public:
   [[nodiscard]] std::string name() const override { return fmt::format("NCCL {}", library().version); }
 
-  [[nodiscard]] std::string why_unsupported(std::span<const Device> /*devices*/) const override {
+  [[nodiscard]] std::string why_not(std::span<const Device> /*devices*/) const override {
     try {
       static_cast<void>(library());
       return {};

@@ -15,9 +15,9 @@ namespace cohort::nccl {
 class NcclCommunicator final : public Communicator {
  public:
   explicit NcclCommunicator(std::shared_ptr<NcclCommunicatorImpl> impl)
-      : Communicator(member->control().rank(),
-                     {member->control().members().begin(), member->control().members().end()},
-                     member->control().options()),
+      : Communicator(impl->control().rank(),
+                     {impl->control().members().begin(), impl->control().members().end()},
+                     impl->control().options()),
         impl_(std::move(impl)) {}
   ~NcclCommunicator() override { impl_->close(); }
 

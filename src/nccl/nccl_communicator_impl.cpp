@@ -57,7 +57,7 @@ thread_local bool serves_a_member = false;
 
 class NcclCommunicatorImpl::InFlight final : public Work::State {
  public:
-  InFlight(std::shared_ptr<NcclCommunicatorImpl> member, std::shared_ptr<Operation> operation)
+  InFlight(std::shared_ptr<NcclCommunicatorImpl> impl, std::shared_ptr<Operation> operation)
       : impl_(std::move(impl)), operation_(std::move(operation)) {}
   ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
   InFlight(const InFlight&) = delete;

@@ -53,7 +53,7 @@ class ContextIdPool {
   }
   void take(const ContextId& id) {
     const std::lock_guard lock(mutex_);
-    offer_.take(name);
+    offer_.take(id);
   }
   void give_back(int number) {
     const std::lock_guard lock(mutex_);

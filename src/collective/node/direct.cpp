@@ -185,7 +185,8 @@ class DirectExchange {
 
   /// Scratch for a block of what a member's private memory holds, or, beyond the last member, for the result.
   [[nodiscard]] std::byte* scratch(int index) const noexcept {
-    return scratch_ == nullptr ? nullptr : room_->data() + static_cast<std::size_t>(index) * kSingleCopyBlock;
+    return scratch_ == nullptr ? nullptr
+                               : scratch_->data() + static_cast<std::size_t>(index) * kSingleCopyBlock;
   }
 
   /// Reduces a share of all members' inputs, which begins at `offset` of each, to the targets' outputs.

@@ -16,7 +16,7 @@ namespace cohort::node {
 class NodeCommunicator final : public Communicator {
  public:
   NodeCommunicator(std::shared_ptr<NodeCommunicatorImpl> impl, const CommunicationOptions& options)
-      : Communicator(member->rank(), member->group().members(), options), impl_(std::move(impl)) {}
+      : Communicator(impl->rank(), impl->group().members(), options), impl_(std::move(impl)) {}
   ~NodeCommunicator() override { impl_->close(); }
 
   NodeCommunicator(const NodeCommunicator&) = delete;
