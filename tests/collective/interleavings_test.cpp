@@ -15,17 +15,16 @@ class ThreadInterleavings : public ::testing::TestWithParam<int> {
   static void run_seeds(WaitOrder order) {
     const int members = GetParam();
     for (unsigned seed = 1; seed <= 5; ++seed) {
-      std::vector<std::vector<std::unique_ptr<Communicator>>> communicators(
-          static_cast<std::size_t>(members));
+      std::vector<std::vector<std::unique_ptr<Communicator>>> by_member(static_cast<std::size_t>(members));
       for (int i = 0; i < 3; ++i) {
         auto communicators = make_thread_communicators(members, {});
-        for (std::size_t member = 0; member < communicators.size(); ++member) {
-          communicators[member].push_back(std::move(communicators[member]));
+        for (std::size_t member = 0; member < by_member.size(); ++member) {
+          by_member[member].push_back(std::move(communicators[member]));
         }
       }
       std::vector<std::thread> threads;
-      threads.reserve(communicators.size());
-      for (auto& own : communicators) {
+      threads.reserve(by_member.size());
+      for (auto& own : by_member) {
         threads.emplace_back([&own, seed, order] {
           add_groups(own);
           check_interleaved(own, seed, order);

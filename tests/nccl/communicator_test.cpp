@@ -35,7 +35,7 @@ TEST_P(NcclCommunicators, PassMessages) { for_each_gpu_member(GetParam(), check_
 TEST_P(NcclCommunicators, KeepManyInFlight) { for_each_gpu_member(GetParam(), check_async); }
 TEST_P(NcclCommunicators, ReducePackedTensors) { for_each_gpu_member(GetParam(), check_packed); }
 TEST_P(NcclCommunicators, ReduceBucketsWhereTheyAre) {
-  for_each_gpu_member(GetParam(), [](Communicator& communicator) {
+  for_each_gpu_communicator(GetParam(), [](Communicator& communicator) {
     const Device gpu(DeviceKind::kCuda, communicator.rank());
     const TensorSpec specs[] = {{Shape{3}, DType::kFloat32}, {Shape{5}, DType::kFloat32}};
     GradientBuckets buckets(communicator, specs);
@@ -58,12 +58,12 @@ TEST_P(NcclCommunicators, NameTheMissingMember) {
   for_each_gpu_member(GetParam(), check_missing, {.timeout_seconds = 0.5});
 }
 TEST_P(NcclCommunicators, TakeTensorsOfTheCpuToo) {
-  for_each_gpu_member(GetParam(), check_arithmetic);
-  for_each_gpu_member(GetParam(), check_data_movement);
-  for_each_gpu_member(GetParam(), check_async);
+  for_each_gpu_communicator(GetParam(), check_arithmetic);
+  for_each_gpu_communicator(GetParam(), check_data_movement);
+  for_each_gpu_communicator(GetParam(), check_async);
 }
 TEST_P(NcclCommunicators, AgreeOnWhereTheTensorsAre) {
-  for_each_gpu_member(GetParam(), check_agreement_on_different_calls);
+  for_each_gpu_communicator(GetParam(), check_agreement_on_different_calls);
 }
 TEST_P(NcclCommunicators, Split) { for_each_gpu_member(GetParam(), check_split); }
 TEST_P(NcclCommunicators, HaveGroupsBesideEachOther) {
@@ -74,7 +74,7 @@ TEST_P(NcclCommunicators, KeepErrorsInTheirGroup) {
 }
 TEST_P(NcclCommunicators, NoticeWhoLeavesAGroup) { for_each_gpu_member(GetParam(), check_leaving_a_group); }
 TEST_P(NcclCommunicators, AgreeOnPriorities) {
-  for_each_gpu_member(GetParam(), check_priority_mismatch);
+  for_each_gpu_communicator(GetParam(), check_priority_mismatch);
   for_each_gpu_member(GetParam(), check_order_mismatch);
 }
 TEST_P(NcclCommunicators, HaveDeadlinesForSingleCalls) {
@@ -84,7 +84,7 @@ TEST_P(NcclCommunicators, HaveDeadlinesForSingleCalls) {
 TEST_P(NcclCommunicators, LeaveTheWaitingToTheGpus) {
   std::barrier all_have_returned(GetParam());
   std::atomic<bool> computing = true;
-  for_each_gpu_member(GetParam(), [&](Communicator& communicator) {
+  for_each_gpu_communicator(GetParam(), [&](Communicator& communicator) {
     const Device gpu(DeviceKind::kCuda, communicator.rank());
     const cuda::CurrentDevice current(gpu);
     const auto compute = [](void* flag) {

@@ -118,7 +118,7 @@ TEST_F(NcclFaults, NameWhoseGpuIsBusyElsewhere) {
 
 TEST_F(NcclFaults, AreToldWhereTheResultIsReadAndOnce) {
   Texts texts;
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       kMembers,
       [&](Communicator& communicator) {
         const Device gpu = Device(DeviceKind::kCuda, communicator.rank());
@@ -141,10 +141,10 @@ TEST_F(NcclFaults, AreNotToldToMemoryThatIsGivenBack) {
   Texts texts;
   // Of a communicator that is gone, so that whoever has it gives it back.
   std::vector<Tensor> kept(kMembers);
-  for_each_gpu_member(kMembers, [&](Communicator& communicator) {
+  for_each_gpu_communicator(kMembers, [&](Communicator& communicator) {
     kept[static_cast<std::size_t>(communicator.rank())] = communicator.allocate({10}, DType::kFloat32);
   });
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       kMembers,
       [&](Communicator& communicator) {
         const Device gpu = Device(DeviceKind::kCuda, communicator.rank());
@@ -162,7 +162,7 @@ TEST_F(NcclFaults, AreNotToldToMemoryThatIsGivenBack) {
 
 TEST_F(NcclFaults, OfAWindowEndTheCommunicatorOnAllMembers) {
   Texts texts;
-  for_each_gpu_member(kMembers, [&](Communicator& communicator) {
+  for_each_gpu_communicator(kMembers, [&](Communicator& communicator) {
     const Tensor tensor = communicator.allocate({10}, DType::kFloat32);
     if (communicator.rank() == 1) inject(1, NcclFault::kWindowFails);
     const auto again = [&] { static_cast<void>(communicator.allocate({10}, DType::kFloat32)); };

@@ -46,8 +46,8 @@ inline void for_each_gpu_member(int members, const std::function<void(Communicat
 }
 
 /// The function's tensors stay where they are.
-inline void for_each_gpu_member(int members, const std::function<void(Communicator&)>& function,
-                                const CommunicationOptions& options = {}) {
+inline void for_each_gpu_communicator(int members, const std::function<void(Communicator&)>& function,
+                                      const CommunicationOptions& options = {}) {
   call_for_each(make_gpu_communicators(members, options), function);
 }
 

@@ -95,7 +95,7 @@ std::vector<float> stepped(Communicator& communicator, bool by_graph) {
 }
 
 TEST_P(NcclGraphs, LeaveTheBitsOfTheStepsThatTheyReplace) {
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       members(),
       [](Communicator& communicator) {
         const std::vector<float> wanted = stepped(communicator, false);
@@ -105,7 +105,7 @@ TEST_P(NcclGraphs, LeaveTheBitsOfTheStepsThatTheyReplace) {
 }
 
 TEST_P(NcclGraphs, AreQueuedWithoutLookingAtTheResults) {
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       members(),
       [](Communicator& communicator) {
         const Tensor sum = filled(gpu_of(communicator), 1);
@@ -127,7 +127,7 @@ TEST_P(NcclGraphs, AskForNothingWhenTheyAreLaunched) {
   const auto count = [] {
     return calls_of(kDearCalls) + calls_of({"cudaMallocAsync", "cudaFreeAsync", "cudaLaunchKernel"});
   };
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       members(),
       [&](Communicator& communicator) {
         const Device gpu = gpu_of(communicator);
@@ -157,7 +157,7 @@ TEST_P(NcclGraphs, AskForNothingWhenTheyAreLaunched) {
 TEST_P(NcclGraphs, TakeInWhatNobodyHasWaitedFor) {
   std::barrier all_have_launched(members());
   std::atomic<bool> busy = true;
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       members(),
       [&](Communicator& communicator) {
         const Tensor sum = filled(gpu_of(communicator), 1);
@@ -186,7 +186,7 @@ TEST_P(NcclGraphs, TakeInWhatNobodyHasWaitedFor) {
 TEST_P(NcclGraphs, LeaveWhatWasWaitedForInTheirCaptureWaitedFor) {
   std::barrier all_are_here(members());
   std::atomic<bool> busy = true;
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       members(),
       [&](Communicator& communicator) {
         const Device gpu = gpu_of(communicator);
@@ -225,7 +225,7 @@ TEST_P(NcclGraphs, OutliveTheirCommunicator) {
 }
 
 TEST_P(NcclGraphs, HoldNothingThatGoesByTheHost) {
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       members(),
       [](Communicator& communicator) {
         const Device gpu = gpu_of(communicator);
@@ -254,7 +254,7 @@ TEST_P(NcclGraphs, HoldNothingThatGoesByTheHost) {
 
 TEST(NcclGraphsOfFurtherGpus, HoldNothingThatGoesByTheHost) {
   if (gpus() < 2) GTEST_SKIP() << "needs 2 GPUs";
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       1,
       [](Communicator& communicator) {
         const Device further(DeviceKind::kCuda, 1);
@@ -288,7 +288,7 @@ std::string failure_of_second(
     const std::function<void()>& in_the_end = [] {}) {
   Texts texts;
   std::barrier all_are_here(kMembers);
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       kMembers,
       [&](Communicator& communicator) {
         const Device gpu = gpu_of(communicator);
@@ -386,7 +386,7 @@ TEST_F(NcclGraphFaults, AnAbortEndsLaunches) {
 
 TEST_F(NcclGraphFaults, MembersOfWhomNotAllCaptureAreNamed) {
   Texts texts;
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       kMembers,
       [&](Communicator& communicator) {
         const Device gpu = gpu_of(communicator);
@@ -407,7 +407,7 @@ TEST_F(NcclGraphFaults, MembersOfWhomNotAllCaptureAreNamed) {
 
 TEST_F(NcclGraphFaults, AnErrorOfTheStepEndsTheCaptureOfAll) {
   Texts texts;
-  for_each_gpu_member(
+  for_each_gpu_communicator(
       kMembers,
       [&](Communicator& communicator) {
         const Device gpu = gpu_of(communicator);

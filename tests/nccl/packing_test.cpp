@@ -23,7 +23,7 @@ int gpus() { return static_cast<int>(cuda::devices().size()); }
 
 /// By NCCL, and through the host.
 void on_both_ways(Check check) {
-  for_each_gpu_member(gpus(), check);
+  for_each_gpu_communicator(gpus(), check);
   call_for_each(make_staged_communicators(make_thread_communicators(gpus()), first_gpus(gpus())), check);
 }
 
@@ -37,7 +37,7 @@ TEST(GpuPacking, TakesDevicesInTheOrderOfTheList) {
     check_batches_on_several_devices(communicator,
                                      std::array{own, Device(DeviceKind::kCuda, 1 - own.index())});
   };
-  for_each_gpu_member(2, check);
+  for_each_gpu_communicator(2, check);
   call_for_each(make_staged_communicators(make_thread_communicators(2), first_gpus(2)), check);
 }
 TEST(GpuPacking, NoticesBatchesThatDiffer) { on_both_ways(check_batch_mismatch); }
@@ -73,7 +73,7 @@ class Model {
 TEST(GpuPacking, CopiesTheGradientsOfABucketTogether) {
   if (call_counter() == nullptr) GTEST_SKIP() << "only the stand-in counts";
   const auto copies = [] { return calls_of({"cudaLaunchKernel", "cudaMemcpyAsync"}); };
-  for_each_gpu_member(gpus(), [&](Communicator& communicator) {
+  for_each_gpu_communicator(gpus(), [&](Communicator& communicator) {
     Model model(communicator);
     ASSERT_EQ(model.buckets().bucket_count(), 1u);
     communicator.barrier();
@@ -91,7 +91,7 @@ TEST(GpuPacking, CopiesTheGradientsOfABucketTogether) {
 
 TEST(GpuPacking, AsksForNoMoreAfterTheFirstStep) {
   if (call_counter() == nullptr) GTEST_SKIP() << "only the stand-in counts";
-  for_each_gpu_member(gpus(), [&](Communicator& communicator) {
+  for_each_gpu_communicator(gpus(), [&](Communicator& communicator) {
     Model model(communicator);
     BatchReducer reducer;
     const std::vector<Tensor> batch(3, Tensor::zeros({kElements}, DType::kFloat32, communicator.device()));
