@@ -11,6 +11,8 @@
 // flight as a call is; whether all members have launched is asked only when it takes too long.
 //
 // The communicator, each Work and each graph co-own it. The first error of any member ends it for all.
+//
+// The words are explained in docs/collectives.md.
 #pragma once
 
 #include <chrono>

@@ -2,6 +2,8 @@
 // one priority. A collective begins on the node, where members announce what they call;
 // the leaders then hold a roll call; small calls end with that, and others go on with an
 // algorithm of two levels.
+//
+// The words are explained in docs/collectives.md.
 #pragma once
 
 #include <optional>

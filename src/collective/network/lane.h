@@ -4,6 +4,8 @@
 //
 // Cost formulas use alpha, the seconds that a message takes however short it is; beta, the
 // seconds per byte on the wire; gamma, the seconds per byte reduced; p members; n bytes.
+//
+// The words are explained in docs/collectives.md.
 #pragma once
 
 #include <cstddef>

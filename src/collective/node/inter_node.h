@@ -1,6 +1,8 @@
 // The interface between the engine of a node and the network, for one member of a
 // communicator over several nodes: collectives and messages that leave the node, and
 // failures that other nodes report. The node engine knows no more of the network.
+//
+// The words are explained in docs/collectives.md.
 #pragma once
 
 #include <memory>
