@@ -6,7 +6,7 @@
 #include <cohort/device/device_runtime.h>
 #include <cohort/device/memory_limits.h>
 
-#include "agreed_error.h"
+#include "errors.h"
 
 namespace cohort::bench {
 namespace {

@@ -11,10 +11,10 @@
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/mpi/session.h>
 
-#include "agreed_error.h"
 #include "command_line.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"
+#include "errors.h"
 #include "gpu/gpu_members.h"
 #include "gpu/gpu_side.h"
 #include "gpu/nccl_peer.h"
@@ -25,7 +25,6 @@
 #include "profile/profile.h"
 #include "sweep.h"
 #include "thread_team.h"
-#include "usage_error.h"
 
 namespace cohort::bench {
 namespace {

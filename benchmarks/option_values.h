@@ -8,7 +8,7 @@
 
 #include <cohort/base/error.h>
 
-#include "usage_error.h"
+#include "errors.h"
 
 namespace cohort::bench {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <iostream>
 
-#include "usage_error.h"
+#include "errors.h"
 
 namespace cohort::bench {
 

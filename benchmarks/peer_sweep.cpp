@@ -17,6 +17,7 @@
 
 #include <mpi.h>
 
+#include "errors.h"
 #include "harness.h"
 #include "integer_values.h"
 #include "mpi_call.h"
@@ -24,7 +25,6 @@
 #include "private_memory.h"
 #include "size_range.h"
 #include "statistics.h"
-#include "usage_error.h"
 
 namespace cohort::bench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "usage_error.h"
+#include "errors.h"
 
 namespace cohort::bench {
 namespace {

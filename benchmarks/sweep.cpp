@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "agreed_error.h"
 #include "bandwidth.h"
 #include "buffers.h"
 #include "cohort_calls.h"
+#include "errors.h"
 #include "exact_values.h"
 #include "gpu/gpu_side.h"
 #include "memory_limit.h"

@@ -2,9 +2,9 @@
 
 #include <cohort/device/device_runtime.h>
 
+#include "errors.h"
 #include "strategy/device_route.h"
 #include "strategy/worker_gpus.h"
-#include "usage_error.h"
 
 namespace cohort::bench {
 

@@ -9,7 +9,7 @@
 #include <cohort/cuda/stream.h>
 #include <cohort/nccl/library.h>
 
-#include "agreed_error.h"
+#include "errors.h"
 #include "nccl/calls.h"
 #include "nccl/types.h"
 

@@ -9,8 +9,8 @@
 #include <cohort/device/device_runtime.h>
 #include <cohort/device/memory_limits.h>
 
-#include "agreed_error.h"
 #include "buffers.h"
+#include "errors.h"
 #include "exact_values.h"
 #include "gpu/gpu_busy_loop.h"
 #include "gpu/gpu_side.h"
