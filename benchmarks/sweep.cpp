@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "bandwidth.h"
 #include "buffers.h"
 #include "cohort_calls.h"
 #include "errors.h"

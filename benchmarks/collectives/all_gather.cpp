@@ -1,7 +1,7 @@
 // All-gather: how members that each own a part of the weights get them all.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {

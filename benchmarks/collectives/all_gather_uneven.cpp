@@ -1,7 +1,7 @@
 // All-gather of parts of different sizes, as of a last, smaller batch.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {

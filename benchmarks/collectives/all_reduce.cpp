@@ -1,7 +1,7 @@
 // All-reduce: what data-parallel training does with its gradients at every step.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {

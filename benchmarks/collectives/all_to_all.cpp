@@ -1,7 +1,7 @@
 // All-to-all: how tokens reach their experts.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {

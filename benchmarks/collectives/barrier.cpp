@@ -1,7 +1,7 @@
 // Barrier: nothing but the latency of hearing from everybody.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {

@@ -1,7 +1,7 @@
 // Broadcast: how all members get the same initial weights.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {

@@ -1,7 +1,7 @@
 // Reduce: an all-reduce whose result only the root gets.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {

@@ -1,7 +1,7 @@
 // Reduce-scatter: what an optimizer that is divided among the members needs of the gradients.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {

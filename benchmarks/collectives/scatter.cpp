@@ -1,7 +1,7 @@
 // Scatter: how a root hands out the parts of a batch.
-#include "bandwidth.h"
 #include "collective.h"
 #include "mpi_call.h"
+#include "statistics.h"
 
 namespace cohort::bench {
 namespace {
