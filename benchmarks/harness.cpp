@@ -1,15 +1,15 @@
 #include "harness.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
-
-#include "barrier_check.h"
 
 namespace cohort::bench {
 namespace {
 
 constexpr double kMicrosecondsPerLoop = 60000;
 constexpr int kMostIterations = 20000;
+constexpr std::size_t kBarriers = 200;  // that are called to see whether somebody leaves one early
 
 /// A step between the starting points of two iterations' values; far apart, and prime to the period.
 constexpr std::size_t kShift = 389;
@@ -195,7 +195,30 @@ Measurement Harness::combine(Record& record) const {
   return measurement;
 }
 
+double nanoseconds_now() {
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 }  // namespace
+
+std::optional<std::uint64_t> count_early_leavers(const std::function<void()>& barrier, const Team& team) {
+  if (!team.shares_a_clock()) return std::nullopt;
+  std::vector<double> last_came;
+  std::vector<double> first_left;  // negated, so that the maximum over members is the earliest
+  for (std::size_t call = 0; call < kBarriers; ++call) {
+    last_came.push_back(nanoseconds_now());
+    barrier();
+    first_left.push_back(-nanoseconds_now());
+  }
+  team.take_maximum(last_came);
+  team.take_maximum(first_left);
+  std::uint64_t early = 0;
+  for (std::size_t call = 0; call < kBarriers; ++call) {
+    if (-first_left[call] < last_came[call]) ++early;
+  }
+  return early;
+}
 
 std::vector<Measurement> measure(const Collective& collective, const Seat& seat, const ValueSource& values,
                                  std::span<const Contender> contenders, const HarnessOptions& options,

@@ -59,6 +59,11 @@ struct Measurement {
       wrong;  ///< wrong elements over all members and checked calls; unset: not checked
 };
 
+/// In how many of some calls of `barrier` a member left before the last one came; the same on all
+/// members. It takes a clock that all members share, so on several nodes there is no answer.
+[[nodiscard]] std::optional<std::uint64_t> count_early_leavers(const std::function<void()>& barrier,
+                                                               const Team& team);
+
 /// Measures every contender on all members. `clock` outlives the call.
 [[nodiscard]] std::vector<Measurement> measure(const Collective& collective, const Seat& seat,
                                                const ValueSource& values,
