@@ -10,7 +10,7 @@
 
 #include "off_host.h"
 #include "output.h"
-#include "peer_library.h"
+#include "peer.h"
 #include "team.h"
 #include "tick_clock.h"
 

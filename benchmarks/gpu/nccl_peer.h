@@ -6,7 +6,7 @@
 
 #include <cohort/collective/communicator.h>
 
-#include "peer_library.h"
+#include "peer.h"
 #include "team.h"
 
 namespace cohort::bench {
