@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include <boost/program_options.hpp>
 
+#include <cohort/base/error.h>
+
+#include "errors.h"
 #include "option_values.h"
 
 namespace cohort::bench {
@@ -232,6 +236,16 @@ class Given {
   std::string command_;
   po::variables_map values_;
 };
+
+/// What the library's own parsers throw, with the option's name in front.
+template <class Parse>
+auto parse_value(std::string_view option, Parse&& parse) {
+  try {
+    return std::forward<Parse>(parse)();
+  } catch (const InvalidArgument& error) {
+    throw UsageError("{}: {}", option, error.what());
+  }
+}
 
 Format parse_format(const std::string& text) {
   for (const Format format : {Format::kTable, Format::kCsv, Format::kJson}) {

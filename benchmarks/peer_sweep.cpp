@@ -22,8 +22,8 @@
 #include "integer_values.h"
 #include "mpi_call.h"
 #include "mpi_team.h"
+#include "option_values.h"
 #include "private_memory.h"
-#include "size_range.h"
 #include "statistics.h"
 
 namespace cohort::bench {
@@ -60,13 +60,6 @@ const Collective& collective_named(std::string_view command) {
   throw UsageError("unknown collective '{}'", command);
 }
 
-bool is_first_of(const std::string& option, const std::string& value, std::string_view first,
-                 std::string_view second) {
-  if (value != first && value != second)
-    throw UsageError("{} {}: choose {} or {}", option, value, first, second);
-  return value == first;
-}
-
 Options parse(int argc, char** argv) {
   if (argc < 2 || argc % 2 != 0) throw UsageError("give a collective, and a value for each option");
   Options options;
@@ -81,9 +74,9 @@ Options parse(int argc, char** argv) {
     } else if (option == "--dtype") {
       dtype = value;
     } else if (option == "--in-place") {
-      options.in_place = is_first_of(option, value, "yes", "no");
+      options.in_place = parse_choice(option, value, "yes", "no");
     } else if (option == "--huge-pages") {
-      options.huge_pages = is_first_of(option, value, "on", "off");
+      options.huge_pages = parse_choice(option, value, "on", "off");
     } else if (option == "--label") {
       options.label = value;
     } else {

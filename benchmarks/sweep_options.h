@@ -4,7 +4,7 @@
 #include <cohort/collective/reduce_op.h>
 
 #include "harness.h"
-#include "size_range.h"
+#include "option_values.h"
 
 namespace cohort::bench {
 

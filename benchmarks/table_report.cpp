@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include "option_values.h"
 #include "report.h"
-#include "size_range.h"
 
 namespace cohort::bench {
 namespace {

@@ -31,7 +31,7 @@ install_peer() {
 }
 
 sweep_sources=(peer_sweep.cpp integer_values.cpp harness.cpp layout.cpp value_table.cpp tick_clock.cpp
-  private_memory.cpp size_range.cpp statistics.cpp mpi_team.cpp)
+  private_memory.cpp option_values.cpp statistics.cpp mpi_team.cpp)
 
 # build_sweep PEER COMPILER WORD...: with WORDs for this MPI's headers and library.
 build_sweep() {

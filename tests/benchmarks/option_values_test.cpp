@@ -1,4 +1,4 @@
-#include "size_range.h"
+#include "option_values.h"
 
 #include <string>
 
