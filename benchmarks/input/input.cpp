@@ -16,9 +16,9 @@
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 
+#include "busy_loop.h"
 #include "input/input_files.h"
 #include "input/peak_memory.h"
-#include "profile/busy_loop.h"
 #include "statistics.h"
 
 namespace cohort::bench {
@@ -156,7 +156,7 @@ double InputBench::waiting_share(const DistributedDataset<Tensor>& batches, cons
   for (auto batch = batches.begin();
        !(batch == batches.end()) && steps < kMostSteps && total_us < kMostStepsUs; ++steps) {
     const std::uint64_t start = clock_.now();
-    strategy.run([&](const Tensor& /*mine*/) { busy_loop_.run(compute_us); }, *batch);
+    strategy.run([&](const Tensor& /*mine*/) { busy_loop_(compute_us); }, *batch);
     const std::uint64_t computed = clock_.now();
     ++batch;
     const std::uint64_t end = clock_.now();

@@ -10,11 +10,10 @@
 #include <cohort/device/memory_limits.h>
 
 #include "buffers.h"
+#include "busy_loop.h"
 #include "errors.h"
 #include "exact_values.h"
-#include "gpu/gpu_busy_loop.h"
 #include "gpu/gpu_side.h"
-#include "profile/busy_loop.h"
 #include "profile/gradients.h"
 #include "statistics.h"
 
@@ -116,7 +115,7 @@ class Profile {
 std::function<void(double)> make_compute(const Member& member, bool on_gpu) {
   if (on_gpu) return GpuBusyLoop(member.device);
   member.team->barrier();  // all calibrate at once
-  return [loop = BusyLoop(*member.clock)](double microseconds) { loop.run(microseconds); };
+  return BusyLoop(*member.clock);
 }
 
 Profile::Profile(const Model& model, const ProfileOptions& options, const RunOptions& run,
