@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include <cohort/base/error.h>
@@ -18,7 +20,6 @@
 
 #include "busy_loop.h"
 #include "input/input_files.h"
-#include "input/peak_memory.h"
 #include "statistics.h"
 
 namespace cohort::bench {
@@ -28,6 +29,20 @@ constexpr std::int64_t kRangeElements = std::int64_t{1} << 21;
 constexpr double kComputeOverReading = 2.5;
 constexpr std::int64_t kMostSteps = 2000;  // with computing
 constexpr double kMostStepsUs = 2'000'000;
+
+/// Forgets the most memory that this process has had; where the kernel refuses, it stays that of the whole
+/// run.
+void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << 5; }
+
+/// The most since then, in bytes: resident, with the pages of mapped files; 0 where the kernel does not tell.
+std::uint64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return kibibytes << 10;
+  }
+  return 0;
+}
 
 struct Source {
   std::string name;
