@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "dispatch/dispatch_options.h"
+#include "dispatch/dispatch.h"
 #include "input/input_options.h"
 #include "profile/profile_options.h"
 #include "run_options.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "dispatch/dispatch_result.h"
+#include "dispatch/dispatch.h"
 #include "environment.h"
 #include "input/input_result.h"
 #include "profile/profile_result.h"
