@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "dispatch/dispatch.h"
-#include "input/input_options.h"
+#include "input/input.h"
 #include "profile/profile_options.h"
 #include "run_options.h"
 #include "sweep_options.h"

@@ -9,7 +9,7 @@
 
 #include "dispatch/dispatch.h"
 #include "environment.h"
-#include "input/input_result.h"
+#include "input/input.h"
 #include "profile/profile_result.h"
 #include "result.h"
 
