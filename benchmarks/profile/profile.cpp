@@ -14,7 +14,6 @@
 #include "errors.h"
 #include "exact_values.h"
 #include "gpu/gpu_side.h"
-#include "profile/gradients.h"
 #include "statistics.h"
 
 namespace cohort::bench {
