@@ -12,7 +12,7 @@
 
 #include "dispatch/dispatch.h"
 #include "input/input.h"
-#include "profile/profile_options.h"
+#include "profile/profile.h"
 #include "run_options.h"
 #include "sweep_options.h"
 

@@ -9,12 +9,13 @@
 #include <cohort/collective/communicator.h>
 
 #include "off_host.h"
-#include "output.h"
 #include "peer.h"
 #include "team.h"
 #include "tick_clock.h"
 
 namespace cohort::bench {
+
+class Output;
 
 struct Member {
   Communicator* communicator = nullptr;

@@ -5,26 +5,15 @@
 #include <memory>
 #include <ostream>
 #include <string>
-#include <string_view>
 
 #include "dispatch/dispatch.h"
 #include "environment.h"
 #include "input/input.h"
-#include "profile/profile_result.h"
+#include "profile/profile.h"
 #include "result.h"
+#include "run_options.h"
 
 namespace cohort::bench {
-
-enum class Format { kTable, kCsv, kJson };
-
-[[nodiscard]] constexpr std::string_view to_string(Format format) {
-  switch (format) {
-    case Format::kTable: return "table";
-    case Format::kCsv: return "csv";
-    case Format::kJson: return "json";
-  }
-  return "unknown";
-}
 
 class Report {
  public:

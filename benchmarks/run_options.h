@@ -10,7 +10,6 @@
 #include <cohort/device/dtype.h>
 
 #include "peer.h"
-#include "report.h"
 
 namespace cohort::bench {
 
@@ -22,6 +21,18 @@ enum class MemoryKind {
 
 [[nodiscard]] constexpr std::string_view to_string(MemoryKind kind) {
   return kind == MemoryKind::kHeap ? "heap" : "private";
+}
+
+/// The form of the report.
+enum class Format { kTable, kCsv, kJson };
+
+[[nodiscard]] constexpr std::string_view to_string(Format format) {
+  switch (format) {
+    case Format::kTable: return "table";
+    case Format::kCsv: return "csv";
+    case Format::kJson: return "json";
+  }
+  return "unknown";
 }
 
 struct RunOptions {

@@ -8,6 +8,7 @@
 #include "exact_values.h"
 #include "gpu/gpu_side.h"
 #include "memory_limit.h"
+#include "output.h"
 #include "statistics.h"
 
 namespace cohort::bench {
