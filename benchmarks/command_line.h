@@ -14,7 +14,7 @@
 #include "input/input.h"
 #include "profile/profile.h"
 #include "run_options.h"
-#include "sweep_options.h"
+#include "sweep/sweep.h"
 
 namespace cohort::bench {
 

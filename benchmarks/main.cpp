@@ -23,7 +23,7 @@
 #include "mpi_peer.h"
 #include "output.h"
 #include "profile/profile.h"
-#include "sweep.h"
+#include "sweep/sweep.h"
 #include "thread_team.h"
 
 namespace cohort::bench {

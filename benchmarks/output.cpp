@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "errors.h"
+#include "report.h"
 
 namespace cohort::bench {
 
@@ -12,7 +13,7 @@ void complain(const std::string& text) { std::cerr << "cohort-bench: " + text + 
 
 Output::Output(const RunOptions& run) : format_(run.format) {
   if (!run.output) {
-    reports_.push_back(make_report(run.format, std::cout));
+    reports_.push_back(make_sweep_report(run.format, std::cout));
     environment_to_stderr_ = run.format == Format::kCsv;
     return;
   }
@@ -22,8 +23,8 @@ Output::Output(const RunOptions& run) : format_(run.format) {
                      *run.output, std::strerror(errno));
   }
   // Beside a file, the table tells who watches how far it is.
-  reports_.push_back(make_report(run.format, file_));
-  reports_.push_back(make_table_report(std::cout));
+  reports_.push_back(make_sweep_report(run.format, file_));
+  reports_.push_back(make_sweep_report(Format::kTable, std::cout));
 }
 
 void Output::begin(const Environment& environment, const std::string& subject) {

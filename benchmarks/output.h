@@ -7,8 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "report.h"
+#include "dispatch/dispatch.h"
+#include "environment.h"
+#include "input/input.h"
+#include "profile/profile.h"
 #include "run_options.h"
+#include "sweep/sweep.h"
 
 namespace cohort::bench {
 
@@ -41,7 +45,7 @@ class Output {
 
   Format format_;
   std::ofstream file_;
-  std::vector<std::unique_ptr<Report>> reports_;
+  std::vector<std::unique_ptr<SweepReport>> reports_;
   bool environment_to_stderr_ = false;  ///< CSV has no place for it
 };
 

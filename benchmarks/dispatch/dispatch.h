@@ -4,9 +4,12 @@
 #pragma once
 
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "environment.h"
+#include "run_options.h"
 #include "tick_clock.h"
 
 namespace cohort::bench {
@@ -29,5 +32,8 @@ struct DispatchResult {
 };
 
 [[nodiscard]] DispatchResult measure_dispatch(const DispatchOptions& options, const TickClock& clock);
+
+void write_dispatch(Format format, std::ostream& stream, const Environment& environment,
+                    const DispatchResult& result);
 
 }  // namespace cohort::bench

@@ -6,9 +6,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "environment.h"
+#include "run_options.h"
 #include "tick_clock.h"
 
 namespace cohort::bench {
@@ -45,5 +48,8 @@ struct InputResult {
 
 /// @throws Error when the files cannot be written.
 [[nodiscard]] InputResult measure_input(const InputBenchOptions& options, const TickClock& clock);
+
+void write_input(Format format, std::ostream& stream, const Environment& environment,
+                 const InputResult& result);
 
 }  // namespace cohort::bench

@@ -2,7 +2,7 @@
 
 #include <fmt/ostream.h>
 
-#include "json_environment.h"
+#include "input/input.h"
 #include "report.h"
 
 namespace cohort::bench {

@@ -16,9 +16,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "environment.h"
 #include "member.h"
 #include "profile/model.h"
 #include "run_options.h"
@@ -64,5 +66,8 @@ struct ProfileResult {
 /// Called by all members; the same on all. @throws AgreedError when a member has too little memory.
 [[nodiscard]] ProfileResult measure_profile(const Model& model, const ProfileOptions& options,
                                             const RunOptions& run, const Member& member);
+
+void write_profile(Format format, std::ostream& stream, const Environment& environment,
+                   const ProfileResult& result);
 
 }  // namespace cohort::bench

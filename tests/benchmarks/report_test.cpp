@@ -6,6 +6,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "dispatch/dispatch.h"
+#include "input/input.h"
+#include "profile/profile.h"
+#include "sweep/sweep.h"
+
 namespace cohort::bench {
 namespace {
 
@@ -48,7 +53,7 @@ Result slow_and_large() {
 
 std::string report(Format format, const Environment& environment, const Result& row) {
   std::ostringstream stream;
-  const auto report = make_report(format, stream);
+  const auto report = make_sweep_report(format, stream);
   report->begin(environment, "subject");
   report->add(row);
   report->note("a note");

@@ -1,4 +1,4 @@
-#include "cohort_calls.h"
+#include "sweep/cohort_calls.h"
 
 #include <array>
 

@@ -1,15 +1,15 @@
-#include "sweep.h"
+#include "sweep/sweep.h"
 
 #include <algorithm>
 
 #include "buffers.h"
-#include "cohort_calls.h"
 #include "errors.h"
 #include "exact_values.h"
 #include "gpu/gpu_side.h"
-#include "memory_limit.h"
 #include "output.h"
 #include "statistics.h"
+#include "sweep/cohort_calls.h"
+#include "sweep/memory_limit.h"
 
 namespace cohort::bench {
 namespace {
