@@ -19,7 +19,7 @@
 #include "gpu/gpu_side.h"
 #include "gpu/nccl_peer.h"
 #include "input/input.h"
-#include "member.h"
+#include "member_context.h"
 #include "mpi_peer.h"
 #include "output.h"
 #include "profile/profile.h"
@@ -40,44 +40,44 @@ struct Run {
 };
 
 /// @throws AgreedError when the results are wrong or could not be had.
-void take_part(const Run& run, const Member& member) {
+void take_part(const Run& run, const MemberContext& context) {
   if (const auto* sweep = std::get_if<SweepOptions>(&run.line.task)) {
-    if (member.output != nullptr) member.output->begin(run.environment, describe(*sweep, run.line.run));
-    run_sweep(*sweep, run.line.run, member);
+    if (context.output != nullptr) context.output->begin(run.environment, describe(*sweep, run.line.run));
+    run_sweep(*sweep, run.line.run, context);
   } else {
     const auto& options = std::get<ProfileOptions>(run.line.task);
-    const ProfileResult result = measure_profile(*run.model, options, run.line.run, member);
-    if (member.output != nullptr) member.output->write(run.environment, result);
+    const ProfileResult result = measure_profile(*run.model, options, run.line.run, context);
+    if (context.output != nullptr) context.output->write(run.environment, result);
     std::uint64_t wrong = 0;
     for (const ProfileRow& row : result.rows) wrong += row.wrong.value_or(0);
     if (wrong > 0) throw AgreedError("{} elements were wrong", wrong);
   }
-  const bool written = member.output == nullptr || member.output->end();
-  if (member.team->from_first(written ? 1 : 0) == 0) {
+  const bool written = context.output == nullptr || context.output->end();
+  if (context.team->from_first(written ? 1 : 0) == 0) {
     throw AgreedError("the report could not be written completely: is the disk full?");
   }
 }
 
 /// `ranks` is null for threads.
-std::unique_ptr<const PeerLibrary> make_peer(Peer peer, const Member& member, const MpiTeam* ranks) {
+std::unique_ptr<const PeerLibrary> make_peer(Peer peer, const MemberContext& context, const MpiTeam* ranks) {
   switch (peer) {
     case Peer::kNone: return nullptr;
     case Peer::kMpi: return std::make_unique<const MpiPeer>(*ranks);
-    case Peer::kNccl: return make_nccl_peer(*member.communicator, *member.team, member.device);
+    case Peer::kNccl: return make_nccl_peer(*context.communicator, *context.team, context.device);
   }
   throw Internal("peer {} is none of the benchmark's", static_cast<int>(peer));
 }
 
 /// take_part beside the peer, with its AgreedError explained by member 0.
-ExitStatus take_part_or_explain(const Run& run, Member member, const MpiTeam* ranks) {
+ExitStatus take_part_or_explain(const Run& run, MemberContext context, const MpiTeam* ranks) {
   try {
-    const std::unique_ptr<const PeerLibrary> peer = make_peer(run.line.run.peer, member, ranks);
-    member.peer = peer.get();
-    take_part(run, member);
+    const std::unique_ptr<const PeerLibrary> peer = make_peer(run.line.run.peer, context, ranks);
+    context.peer = peer.get();
+    take_part(run, context);
     return kSuccess;
   } catch (const AgreedError& error) {
-    if (member.output != nullptr) {
-      static_cast<void>(member.output->end());  // what was measured so far
+    if (context.output != nullptr) {
+      static_cast<void>(context.output->end());  // what was measured so far
       complain(error.what());
     }
     return kFailure;

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "environment.h"
-#include "member.h"
+#include "member_context.h"
 #include "profile/model.h"
 #include "run_options.h"
 
@@ -65,7 +65,7 @@ struct ProfileResult {
 
 /// Called by all members; the same on all. @throws AgreedError when a member has too little memory.
 [[nodiscard]] ProfileResult measure_profile(const Model& model, const ProfileOptions& options,
-                                            const RunOptions& run, const Member& member);
+                                            const RunOptions& run, const MemberContext& context);
 
 void write_profile(Format format, std::ostream& stream, const Environment& environment,
                    const ProfileResult& result);

@@ -16,8 +16,8 @@ namespace {
 
 class Sweep {
  public:
-  Sweep(const SweepOptions& options, const RunOptions& run, const Member& member)
-      : options_(options), collective_(*options.collective), run_(run), member_(member) {}
+  Sweep(const SweepOptions& options, const RunOptions& run, const MemberContext& context)
+      : options_(options), collective_(*options.collective), run_(run), context_(context) {}
 
   /// The rows of one size: Cohort's and, where there is one, the peer's.
   [[nodiscard]] std::vector<Result> measure_size(std::size_t bytes) const;
@@ -41,11 +41,11 @@ class Sweep {
   const SweepOptions& options_;
   const Collective& collective_;
   const RunOptions& run_;
-  const Member& member_;
+  const MemberContext& context_;
 };
 
 Seat Sweep::seat_for(std::size_t bytes) const {
-  Seat seat{.member = member_.rank(), .members = member_.size()};
+  Seat seat{.member = context_.rank(), .members = context_.size()};
   if (!collective_.moves_data()) return seat;
   seat.elements = std::max<std::size_t>(bytes / size_of(run_.dtype), 1);
   if (collective_.divided) {
@@ -56,7 +56,7 @@ Seat Sweep::seat_for(std::size_t bytes) const {
 }
 
 CohortCall Sweep::cohort_call(const Seat& seat, const Buffers& buffers) const {
-  CohortCall call{.communicator = member_.communicator,
+  CohortCall call{.communicator = context_.communicator,
                   .input = buffers.input,
                   .output = buffers.output,
                   .op = options_.op,
@@ -74,13 +74,13 @@ Contender Sweep::peer_contender(const Seat& seat, const Buffers& buffers, const 
     return {
         .input = buffers.host_input.raw(),
         .output = buffers.host_output.raw(),
-        .call = member_.peer->prepare(call),
+        .call = context_.peer->prepare(call),
         .off_host = gpu,
-        .limit = member_.limit_of(function_of(run_.peer, collective_), seat.elements * size_of(run_.dtype))};
+        .limit = context_.limit_of(function_of(run_.peer, collective_), seat.elements * size_of(run_.dtype))};
   }
   call.input = buffers.peer->input.data();
   call.output = buffers.peer->output.data();
-  return {.input = buffers.peer->input, .output = buffers.peer->output, .call = member_.peer->prepare(call)};
+  return {.input = buffers.peer->input, .output = buffers.peer->output, .call = context_.peer->prepare(call)};
 }
 
 /// Without its memory.
@@ -93,16 +93,16 @@ PeerCall Sweep::peer_call(const Seat& seat) const {
 }
 
 std::string Sweep::why_no_peer(std::size_t bytes) const {
-  return member_.peer == nullptr ? "" : member_.peer->why_not(peer_call(seat_for(bytes)));
+  return context_.peer == nullptr ? "" : context_.peer->why_not(peer_call(seat_for(bytes)));
 }
 
 std::optional<double> Sweep::memory_limit(const Seat& seat) const {
   const std::size_t bytes = seat.elements * size_of(run_.dtype);
   const bool applies = run_.device == DeviceKind::kCpu && &collective_ == &kAllReduce && options_.in_place &&
-                       seat.members > 1 && member_.all_on_one_node();
+                       seat.members > 1 && context_.all_on_one_node();
   if (!applies || bytes < kMemoryLimitFrom) return std::nullopt;
   return measure_memory_limit({.bytes = bytes, .members = seat.members, .huge_pages = run_.huge_pages},
-                              *member_.team, *member_.clock);
+                              *context_.team, *context_.clock);
 }
 
 Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const {
@@ -139,14 +139,14 @@ Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const 
 std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
   const Seat seat = seat_for(bytes);
   const bool on_cpu = run_.device == DeviceKind::kCpu;
-  const bool with_peer = member_.peer != nullptr && why_no_peer(bytes).empty();
+  const bool with_peer = context_.peer != nullptr && why_no_peer(bytes).empty();
   const Buffers buffers = allocate_on_all_members({.collective = &collective_,
                                                    .layout = collective_.layout(seat),
                                                    .in_place = options_.in_place,
                                                    .with_peer = with_peer && on_cpu,
-                                                   .device = member_.device,
-                                                   .members_on_node = member_.members_on_node},
-                                                  run_, *member_.team);
+                                                   .device = context_.device,
+                                                   .members_on_node = context_.members_on_node},
+                                                  run_, *context_.team);
   const std::optional<double> limit = memory_limit(seat);
 
   const CohortCall own = cohort_call(seat, buffers);
@@ -163,7 +163,7 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
   // What moves unchanged may be anything: the whole range of values that an order of them needs.
   const ExactValues values(run_.dtype, collective_.reduces ? options_.op : ReduceOp::kMax, seat.members);
   const std::vector<Measurement> measurements =
-      measure(collective_, seat, values, contenders, options_.harness, *member_.team, *member_.clock);
+      measure(collective_, seat, values, contenders, options_.harness, *context_.team, *context_.clock);
 
   std::vector<Result> results;
   for (const Measurement& measurement : measurements) {
@@ -178,8 +178,8 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
 void Sweep::name(std::span<Result> results) const {
   const bool moves_data = collective_.moves_data();
   results[0].library = "cohort";
-  results[0].algorithm = std::string(member_.communicator->last_algorithm());
-  results[0].choice = std::string(member_.communicator->last_choice());
+  results[0].algorithm = std::string(context_.communicator->last_algorithm());
+  results[0].choice = std::string(context_.communicator->last_choice());
   results[0].buffers = moves_data ? buffers_of(run_) : "none";
   if (results.size() == 1) return;
   results[1].library = to_string(run_.peer);
@@ -210,8 +210,8 @@ std::string describe(const SweepOptions& sweep, const RunOptions& run) {
   return fmt::format("{}; peer: {}", text, function_of(run.peer, collective));
 }
 
-void run_sweep(const SweepOptions& options, const RunOptions& run, const Member& member) {
-  const Sweep sweep(options, run, member);
+void run_sweep(const SweepOptions& options, const RunOptions& run, const MemberContext& context) {
+  const Sweep sweep(options, run, context);
   const std::vector<std::size_t> sizes = sweep.sizes();
   // A rehearsal: the first calls of a run are slow, whatever their size.
   (void)sweep.measure_size(sizes.front());
@@ -222,12 +222,12 @@ void run_sweep(const SweepOptions& options, const RunOptions& run, const Member&
     const std::vector<Result> results = sweep.measure_size(bytes);
     for (const Result& result : results) wrong += result.wrong.value_or(0);
     if (why_no_peer.empty()) why_no_peer = sweep.why_no_peer(bytes);
-    if (member.output != nullptr) member.output->add(results);
+    if (context.output != nullptr) context.output->add(results);
   }
-  if (member.output != nullptr && member.communicator->name() == "staged")
-    member.output->note("Cohort's calls went through the host, not NCCL");
-  if (member.output != nullptr && !why_no_peer.empty()) {
-    member.output->note("no peer in some rows: " + why_no_peer);
+  if (context.output != nullptr && context.communicator->name() == "staged")
+    context.output->note("Cohort's calls went through the host, not NCCL");
+  if (context.output != nullptr && !why_no_peer.empty()) {
+    context.output->note("no peer in some rows: " + why_no_peer);
   }
   if (wrong > 0) throw AgreedError("{} elements were wrong", wrong);
 }

@@ -11,7 +11,7 @@
 
 #include "environment.h"
 #include "harness.h"
-#include "member.h"
+#include "member_context.h"
 #include "option_values.h"
 #include "run_options.h"
 
@@ -77,6 +77,6 @@ class SweepReport {
 [[nodiscard]] std::string describe(const SweepOptions& sweep, const RunOptions& run);
 
 /// Called by all members. @throws AgreedError when results are wrong, or a member has too little memory.
-void run_sweep(const SweepOptions& options, const RunOptions& run, const Member& member);
+void run_sweep(const SweepOptions& options, const RunOptions& run, const MemberContext& context);
 
 }  // namespace cohort::bench

@@ -1,4 +1,4 @@
-// One member of a run: its seat among Cohort's members, its team, and the peer.
+// What one member of a run works with: its communicator, its team, its peer and its clock.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ namespace cohort::bench {
 
 class Output;
 
-struct Member {
+struct MemberContext {
   Communicator* communicator = nullptr;
   const Team* team = nullptr;
   Device device = {};                 ///< where its tensors are
