@@ -33,7 +33,7 @@ struct Collective {
   /// Bus bandwidth over algorithm bandwidth.
   double (*bus_factor)(int members) = nullptr;
 
-  Layout (*layout)(const Seat& seat) = nullptr;
+  Layout (*layout)(const Role& role) = nullptr;
 
   void (*call_mpi)(const MpiCall& call) = nullptr;
 

@@ -17,10 +17,10 @@ const Collective kAllReduce{
     .reduces = true,
     .in_place_by_default = true,
     .bus_factor = bus_factor_twice_across,
-    .layout = [](const Seat& seat) -> Layout {
-      return {.input = seat.elements,
-              .output = seat.elements,
-              .result = {{.source = Piece::kReduced, .first = 0, .elements = seat.elements}}};
+    .layout = [](const Role& role) -> Layout {
+      return {.input = role.elements,
+              .output = role.elements,
+              .result = {{.source = Piece::kReduced, .first = 0, .elements = role.elements}}};
     },
     .call_mpi =
         [](const MpiCall& call) {
@@ -39,16 +39,16 @@ const Collective kReduce{
     .nccl = "ncclReduce",
     .reduces = true,
     .bus_factor = bus_factor_once,
-    .layout = [](const Seat& seat) -> Layout {
-      if (!seat.is_root()) return {.input = seat.elements};
-      return {.input = seat.elements,
-              .output = seat.elements,
-              .result = {{.source = Piece::kReduced, .first = 0, .elements = seat.elements}}};
+    .layout = [](const Role& role) -> Layout {
+      if (!role.is_root()) return {.input = role.elements};
+      return {.input = role.elements,
+              .output = role.elements,
+              .result = {{.source = Piece::kReduced, .first = 0, .elements = role.elements}}};
     },
     .call_mpi =
         [](const MpiCall& call) {
           // Only the root may reduce in place; the others pass their input as ever.
-          const void* input = call.seat.is_root() ? call.input_or_in_place() : call.input;
+          const void* input = call.role.is_root() ? call.input_or_in_place() : call.input;
           check_mpi(MPI_Reduce(input, call.output, call.elements(), call.type, call.op, kRoot, call.group),
                     "MPI_Reduce");
         },
@@ -64,10 +64,10 @@ const Collective kBroadcast{
     .placement = Placement::kInPlaceOnly,
     .in_place_by_default = true,
     .bus_factor = bus_factor_once,
-    .layout = [](const Seat& seat) -> Layout {
-      return {.input = seat.is_root() ? seat.elements : 0,
-              .output = seat.elements,
-              .result = {{.source = kRoot, .first = 0, .elements = seat.elements}}};
+    .layout = [](const Role& role) -> Layout {
+      return {.input = role.is_root() ? role.elements : 0,
+              .output = role.elements,
+              .result = {{.source = kRoot, .first = 0, .elements = role.elements}}};
     },
     .call_mpi =
         [](const MpiCall& call) {
@@ -84,11 +84,11 @@ const Collective kAllGather{
     .nccl = "ncclAllGather",
     .divided = true,
     .bus_factor = bus_factor_all_but_own,
-    .layout = [](const Seat& seat) -> Layout {
-      return {.input = seat.block(),
-              .output = seat.elements,
-              .offset = seat.block_start(),
-              .result = block_of_each(seat)};
+    .layout = [](const Role& role) -> Layout {
+      return {.input = role.block(),
+              .output = role.elements,
+              .offset = role.block_start(),
+              .result = block_of_each(role)};
     },
     .call_mpi =
         [](const MpiCall& call) {
@@ -106,20 +106,20 @@ const Collective kAllGatherUneven{
     .peer = "MPI_Allgatherv",
     .nccl = "ncclBroadcast",
     .bus_factor = bus_factor_all_but_own,
-    .layout = [](const Seat& seat) -> Layout {
-      const std::vector<std::size_t> counts = uneven_counts(seat);
-      Layout layout{.output = seat.elements};
-      for (int member = 0; member < seat.members; ++member) {
+    .layout = [](const Role& role) -> Layout {
+      const std::vector<std::size_t> counts = uneven_counts(role);
+      Layout layout{.output = role.elements};
+      for (int member = 0; member < role.members; ++member) {
         const std::size_t count = counts[static_cast<std::size_t>(member)];
-        if (member < seat.member) layout.offset += count;
-        if (member == seat.member) layout.input = count;
+        if (member < role.member) layout.offset += count;
+        if (member == role.member) layout.input = count;
         layout.result.push_back({.source = member, .first = 0, .elements = count});
       }
       return layout;
     },
     .call_mpi =
         [](const MpiCall& call) {
-          const int count = call.counts[static_cast<std::size_t>(call.seat.member)];
+          const int count = call.counts[static_cast<std::size_t>(call.role.member)];
           check_mpi(MPI_Allgatherv(call.input_or_in_place(), count, call.type, call.output,
                                    call.counts.data(), call.offsets.data(), call.type, call.group),
                     "MPI_Allgatherv");
@@ -137,11 +137,11 @@ const Collective kReduceScatter{
     .divided = true,
     .mpi_result_first = true,
     .bus_factor = bus_factor_all_but_own,
-    .layout = [](const Seat& seat) -> Layout {
-      return {.input = seat.elements,
-              .output = seat.block(),
-              .offset = seat.block_start(),
-              .result = {{.source = Piece::kReduced, .first = seat.block_start(), .elements = seat.block()}}};
+    .layout = [](const Role& role) -> Layout {
+      return {.input = role.elements,
+              .output = role.block(),
+              .offset = role.block_start(),
+              .result = {{.source = Piece::kReduced, .first = role.block_start(), .elements = role.block()}}};
     },
     .call_mpi =
         [](const MpiCall& call) {
@@ -161,10 +161,10 @@ const Collective kAllToAll{
     .divided = true,
     .placement = Placement::kOutOfPlaceOnly,
     .bus_factor = bus_factor_all_but_own,
-    .layout = [](const Seat& seat) -> Layout {
-      Layout layout{.input = seat.elements, .output = seat.elements};
-      for (int member = 0; member < seat.members; ++member) {
-        layout.result.push_back({.source = member, .first = seat.block_start(), .elements = seat.block()});
+    .layout = [](const Role& role) -> Layout {
+      Layout layout{.input = role.elements, .output = role.elements};
+      for (int member = 0; member < role.members; ++member) {
+        layout.result.push_back({.source = member, .first = role.block_start(), .elements = role.block()});
       }
       return layout;
     },
@@ -185,16 +185,16 @@ const Collective kGather{
     .nccl = "ncclSend+ncclRecv",
     .divided = true,
     .bus_factor = bus_factor_all_but_own,
-    .layout = [](const Seat& seat) -> Layout {
-      if (!seat.is_root()) return {.input = seat.block()};
-      return {.input = seat.block(),
-              .output = seat.elements,
-              .offset = seat.block_start(),
-              .result = block_of_each(seat)};
+    .layout = [](const Role& role) -> Layout {
+      if (!role.is_root()) return {.input = role.block()};
+      return {.input = role.block(),
+              .output = role.elements,
+              .offset = role.block_start(),
+              .result = block_of_each(role)};
     },
     .call_mpi =
         [](const MpiCall& call) {
-          const void* input = call.seat.is_root() ? call.input_or_in_place() : call.input;
+          const void* input = call.role.is_root() ? call.input_or_in_place() : call.input;
           check_mpi(MPI_Gather(input, call.block(), call.type, call.output, call.block(), call.type, kRoot,
                                call.group),
                     "MPI_Gather");
@@ -210,15 +210,15 @@ const Collective kScatter{
     .nccl = "ncclSend+ncclRecv",
     .divided = true,
     .bus_factor = bus_factor_all_but_own,
-    .layout = [](const Seat& seat) -> Layout {
-      return {.input = seat.is_root() ? seat.elements : 0,
-              .output = seat.block(),
-              .offset = seat.is_root() ? seat.block_start() : 0,
-              .result = {{.source = kRoot, .first = seat.block_start(), .elements = seat.block()}}};
+    .layout = [](const Role& role) -> Layout {
+      return {.input = role.is_root() ? role.elements : 0,
+              .output = role.block(),
+              .offset = role.is_root() ? role.block_start() : 0,
+              .result = {{.source = kRoot, .first = role.block_start(), .elements = role.block()}}};
     },
     .call_mpi =
         [](const MpiCall& call) {
-          void* output = call.in_place && call.seat.is_root() ? MPI_IN_PLACE : call.output;
+          void* output = call.in_place && call.role.is_root() ? MPI_IN_PLACE : call.output;
           check_mpi(MPI_Scatter(call.input, call.block(), call.type, output, call.block(), call.type, kRoot,
                                 call.group),
                     "MPI_Scatter");
@@ -233,7 +233,7 @@ const Collective kBarrier{
     .peer = "MPI_Barrier",
     .placement = Placement::kNoBuffers,
     .bus_factor = bus_factor_none,
-    .layout = [](const Seat& /*seat*/) -> Layout { return {}; },
+    .layout = [](const Role& /*role*/) -> Layout { return {}; },
     .call_mpi = [](const MpiCall& call) { check_mpi(MPI_Barrier(call.group), "MPI_Barrier"); },
 };
 

@@ -58,14 +58,14 @@ class Expectation {
 
 class Harness {
  public:
-  Harness(const Collective& collective, const Seat& seat, const ValueSource& values,
+  Harness(const Collective& collective, const Role& role, const ValueSource& values,
           const HarnessOptions& options, const Team& team, const TickClock& clock)
       : collective_(collective),
         options_(options),
         team_(team),
         clock_(clock),
-        input_(values.input(seat.member)),
-        expectation_(collective.layout(seat).result, values) {}
+        input_(values.input(role.member)),
+        expectation_(collective.layout(role).result, values) {}
 
   /// One contender's figures while they are being collected, all of this member alone.
   struct Record {
@@ -220,10 +220,10 @@ std::optional<std::uint64_t> count_early_leavers(const std::function<void()>& ba
   return early;
 }
 
-std::vector<Measurement> measure(const Collective& collective, const Seat& seat, const ValueSource& values,
+std::vector<Measurement> measure(const Collective& collective, const Role& role, const ValueSource& values,
                                  std::span<const Contender> contenders, const HarnessOptions& options,
                                  const Team& team, const TickClock& clock) {
-  Harness harness(collective, seat, values, options, team, clock);
+  Harness harness(collective, role, values, options, team, clock);
   std::vector<Harness::Record> records;
   for (const Contender& contender : contenders) records.push_back(harness.warm_up(contender));
   for (int loop = 0; loop < options.loops; ++loop) {

@@ -65,7 +65,7 @@ struct Measurement {
                                                                const Team& team);
 
 /// Measures every contender on all members. `clock` outlives the call.
-[[nodiscard]] std::vector<Measurement> measure(const Collective& collective, const Seat& seat,
+[[nodiscard]] std::vector<Measurement> measure(const Collective& collective, const Role& role,
                                                const ValueSource& values,
                                                std::span<const Contender> contenders,
                                                const HarnessOptions& options, const Team& team,

@@ -84,18 +84,20 @@ ExitStatus take_part_or_explain(const Run& run, MemberContext context, const Mpi
   }
 }
 
-std::unique_ptr<Communicator> seat_of_rank(const RunOptions& options, mpi::Session& session, Device device) {
-  std::vector<std::unique_ptr<Communicator>> seats;
-  seats.push_back(session.make_communicator({.reproducible = options.reproducible}));
-  if (options.device == DeviceKind::kCuda) seats = on_gpus(std::move(seats), {device}, &session);
-  return std::move(seats.front());
+std::unique_ptr<Communicator> communicator_of_rank(const RunOptions& options, mpi::Session& session,
+                                                   Device device) {
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  communicators.push_back(session.make_communicator({.reproducible = options.reproducible}));
+  if (options.device == DeviceKind::kCuda)
+    communicators = on_gpus(std::move(communicators), {device}, &session);
+  return std::move(communicators.front());
 }
 
 ExitStatus run_ranks(const Run& run, mpi::Session& session, Device device, Output* output) {
   const auto on_this_node = [&](const WorkerInfo& worker) { return worker.node == session.self().node; };
   const std::span<const WorkerInfo> workers = session.workers();
   const MpiTeam team;
-  const auto communicator = seat_of_rank(run.line.run, session, device);
+  const auto communicator = communicator_of_rank(run.line.run, session, device);
   return take_part_or_explain(
       run,
       {.communicator = communicator.get(),
@@ -118,11 +120,11 @@ ExitStatus run_threads(const Run& run, int members, Output* output) {
   ExitStatus status = kSuccess;
   run_thread_team(members, [&](int member, const Team& team) {
     try {
-      const auto seat = static_cast<std::size_t>(member);
+      const auto index = static_cast<std::size_t>(member);
       const ExitStatus own = take_part_or_explain(run,
-                                                  {.communicator = communicators[seat].get(),
+                                                  {.communicator = communicators[index].get(),
                                                    .team = &team,
-                                                   .device = devices[seat],
+                                                   .device = devices[index],
                                                    .peer = nullptr,
                                                    .members_on_node = members,
                                                    .clock = &run.clock,

@@ -63,14 +63,14 @@ std::string MpiPeer::why_not(const PeerCall& call) const {
     std::string why = why_not_reduce(call.dtype, call.op);
     if (!why.empty()) return why;
   }
-  if (call.seat.elements <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return {};
+  if (call.role.elements <= static_cast<std::size_t>(std::numeric_limits<int>::max())) return {};
   return "MPI counts elements in an int, and these are more";
 }
 
 std::function<void()> MpiPeer::prepare(const PeerCall& call) const {
   MpiCall prepared{.group = group_,
                    .type = type_to_move(call.dtype),
-                   .seat = call.seat,
+                   .role = call.role,
                    .in_place = call.in_place,
                    .input = call.input,
                    .output = call.output};

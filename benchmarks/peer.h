@@ -38,7 +38,7 @@ enum class Peer {
 
 struct PeerCall {
   const Collective* collective = nullptr;
-  Seat seat;
+  Role role;
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;

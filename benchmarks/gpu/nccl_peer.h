@@ -11,7 +11,7 @@
 
 namespace cohort::bench {
 
-/// For the member with the seat `communicator`, on its GPU. Collective over the members.
+/// For the member that has `communicator`, on its GPU. Collective over the members.
 /// @throws AgreedError on all of them when NCCL cannot be used, or does not connect them.
 [[nodiscard]] std::unique_ptr<const PeerLibrary> make_nccl_peer(Communicator& communicator, const Team& team,
                                                                 Device device);

@@ -189,7 +189,7 @@ Set Profile::set_of(std::vector<Tensor> tensors) const {
 
 PeerCall Profile::peer_call(std::size_t elements, std::byte* memory) const {
   return {.collective = &kAllReduce,
-          .seat = {.member = context_.rank(), .members = context_.size(), .elements = elements},
+          .role = {.member = context_.rank(), .members = context_.size(), .elements = elements},
           .dtype = run_.dtype,
           .in_place = true,
           .input = memory,

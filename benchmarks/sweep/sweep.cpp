@@ -30,12 +30,12 @@ class Sweep {
   }
 
  private:
-  [[nodiscard]] Seat seat_for(std::size_t bytes) const;
-  [[nodiscard]] CohortCall cohort_call(const Seat& seat, const Buffers& buffers) const;
-  [[nodiscard]] PeerCall peer_call(const Seat& seat) const;
-  [[nodiscard]] Contender peer_contender(const Seat& seat, const Buffers& buffers, const OffHost* gpu) const;
-  [[nodiscard]] Result to_result(const Seat& seat, const Measurement& measurement) const;
-  [[nodiscard]] std::optional<double> memory_limit(const Seat& seat) const;
+  [[nodiscard]] Role role_for(std::size_t bytes) const;
+  [[nodiscard]] CohortCall cohort_call(const Role& role, const Buffers& buffers) const;
+  [[nodiscard]] PeerCall peer_call(const Role& role) const;
+  [[nodiscard]] Contender peer_contender(const Role& role, const Buffers& buffers, const OffHost* gpu) const;
+  [[nodiscard]] Result to_result(const Role& role, const Measurement& measurement) const;
+  [[nodiscard]] std::optional<double> memory_limit(const Role& role) const;
   void name(std::span<Result> results) const;
 
   const SweepOptions& options_;
@@ -44,30 +44,30 @@ class Sweep {
   const MemberContext& context_;
 };
 
-Seat Sweep::seat_for(std::size_t bytes) const {
-  Seat seat{.member = context_.rank(), .members = context_.size()};
-  if (!collective_.moves_data()) return seat;
-  seat.elements = std::max<std::size_t>(bytes / size_of(run_.dtype), 1);
+Role Sweep::role_for(std::size_t bytes) const {
+  Role role{.member = context_.rank(), .members = context_.size()};
+  if (!collective_.moves_data()) return role;
+  role.elements = std::max<std::size_t>(bytes / size_of(run_.dtype), 1);
   if (collective_.divided) {
-    const auto members = static_cast<std::size_t>(seat.members);
-    seat.elements = std::max<std::size_t>(seat.elements / members, 1) * members;
+    const auto members = static_cast<std::size_t>(role.members);
+    role.elements = std::max<std::size_t>(role.elements / members, 1) * members;
   }
-  return seat;
+  return role;
 }
 
-CohortCall Sweep::cohort_call(const Seat& seat, const Buffers& buffers) const {
+CohortCall Sweep::cohort_call(const Role& role, const Buffers& buffers) const {
   CohortCall call{.communicator = context_.communicator,
                   .input = buffers.input,
                   .output = buffers.output,
                   .op = options_.op,
                   .counts = {}};
-  if (&collective_ == &kAllGatherUneven) call.counts = uneven_counts(seat);
+  if (&collective_ == &kAllGatherUneven) call.counts = uneven_counts(role);
   return call;
 }
 
 /// On `gpu` it works on Cohort's memory.
-Contender Sweep::peer_contender(const Seat& seat, const Buffers& buffers, const OffHost* gpu) const {
-  PeerCall call = peer_call(seat);
+Contender Sweep::peer_contender(const Role& role, const Buffers& buffers, const OffHost* gpu) const {
+  PeerCall call = peer_call(role);
   if (gpu != nullptr) {
     call.input = buffers.input.data();
     call.output = buffers.output.data();
@@ -76,7 +76,7 @@ Contender Sweep::peer_contender(const Seat& seat, const Buffers& buffers, const 
         .output = buffers.host_output.raw(),
         .call = context_.peer->prepare(call),
         .off_host = gpu,
-        .limit = context_.limit_of(function_of(run_.peer, collective_), seat.elements * size_of(run_.dtype))};
+        .limit = context_.limit_of(function_of(run_.peer, collective_), role.elements * size_of(run_.dtype))};
   }
   call.input = buffers.peer->input.data();
   call.output = buffers.peer->output.data();
@@ -84,30 +84,30 @@ Contender Sweep::peer_contender(const Seat& seat, const Buffers& buffers, const 
 }
 
 /// Without its memory.
-PeerCall Sweep::peer_call(const Seat& seat) const {
+PeerCall Sweep::peer_call(const Role& role) const {
   return {.collective = &collective_,
-          .seat = seat,
+          .role = role,
           .dtype = run_.dtype,
           .op = options_.op,
           .in_place = options_.in_place};
 }
 
 std::string Sweep::why_no_peer(std::size_t bytes) const {
-  return context_.peer == nullptr ? "" : context_.peer->why_not(peer_call(seat_for(bytes)));
+  return context_.peer == nullptr ? "" : context_.peer->why_not(peer_call(role_for(bytes)));
 }
 
-std::optional<double> Sweep::memory_limit(const Seat& seat) const {
-  const std::size_t bytes = seat.elements * size_of(run_.dtype);
+std::optional<double> Sweep::memory_limit(const Role& role) const {
+  const std::size_t bytes = role.elements * size_of(run_.dtype);
   const bool applies = run_.device == DeviceKind::kCpu && &collective_ == &kAllReduce && options_.in_place &&
-                       seat.members > 1 && context_.all_on_one_node();
+                       role.members > 1 && context_.all_on_one_node();
   if (!applies || bytes < kMemoryLimitFrom) return std::nullopt;
-  return measure_memory_limit({.bytes = bytes, .members = seat.members, .huge_pages = run_.huge_pages},
+  return measure_memory_limit({.bytes = bytes, .members = role.members, .huge_pages = run_.huge_pages},
                               *context_.team, *context_.clock);
 }
 
-Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const {
+Result Sweep::to_result(const Role& role, const Measurement& measurement) const {
   const double call_us = median(measurement.call_us);
-  const std::size_t bytes = seat.elements * size_of(run_.dtype);
+  const std::size_t bytes = role.elements * size_of(run_.dtype);
   const double algbw = algorithm_bandwidth(bytes, call_us);
   return {
       .collective = std::string(collective_.name),
@@ -116,9 +116,9 @@ Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const 
       .choice = {},
       .dtype = collective_.moves_data() ? std::string(to_string(run_.dtype)) : "none",
       .op = collective_.reduces ? std::string(to_string(options_.op)) : "none",
-      .members = seat.members,
+      .members = role.members,
       .bytes = bytes,
-      .elements = seat.elements,
+      .elements = role.elements,
       .in_place = options_.in_place,
       .inputs = std::string(to_string(options_.harness.inputs)),
       .buffers = {},
@@ -129,7 +129,7 @@ Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const 
       .p99_us = percentile(measurement.single_us, 99),
       .iteration_us = median(measurement.iteration_us),
       .algbw_gbs = algbw,
-      .busbw_gbs = algbw * collective_.bus_factor(seat.members),
+      .busbw_gbs = algbw * collective_.bus_factor(role.members),
       .ratio_to_peer = {},
       .wrong = measurement.wrong,
       .memory_limit_us = {},
@@ -137,19 +137,19 @@ Result Sweep::to_result(const Seat& seat, const Measurement& measurement) const 
 }
 
 std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
-  const Seat seat = seat_for(bytes);
+  const Role role = role_for(bytes);
   const bool on_cpu = run_.device == DeviceKind::kCpu;
   const bool with_peer = context_.peer != nullptr && why_no_peer(bytes).empty();
   const Buffers buffers = allocate_on_all_members({.collective = &collective_,
-                                                   .layout = collective_.layout(seat),
+                                                   .layout = collective_.layout(role),
                                                    .in_place = options_.in_place,
                                                    .with_peer = with_peer && on_cpu,
                                                    .device = context_.device,
                                                    .members_on_node = context_.members_on_node},
                                                   run_, *context_.team);
-  const std::optional<double> limit = memory_limit(seat);
+  const std::optional<double> limit = memory_limit(role);
 
-  const CohortCall own = cohort_call(seat, buffers);
+  const CohortCall own = cohort_call(role, buffers);
   const CohortFunction call_cohort = cohort_function(collective_);
   std::unique_ptr<const OffHost> gpu;
   if (!on_cpu)
@@ -159,15 +159,15 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
                         .output = buffers.host_output.raw(),
                         .call = [&] { call_cohort(own); },
                         .off_host = gpu.get()});
-  if (with_peer) contenders.push_back(peer_contender(seat, buffers, gpu.get()));
+  if (with_peer) contenders.push_back(peer_contender(role, buffers, gpu.get()));
   // What moves unchanged may be anything: the whole range of values that an order of them needs.
-  const ExactValues values(run_.dtype, collective_.reduces ? options_.op : ReduceOp::kMax, seat.members);
+  const ExactValues values(run_.dtype, collective_.reduces ? options_.op : ReduceOp::kMax, role.members);
   const std::vector<Measurement> measurements =
-      measure(collective_, seat, values, contenders, options_.harness, *context_.team, *context_.clock);
+      measure(collective_, role, values, contenders, options_.harness, *context_.team, *context_.clock);
 
   std::vector<Result> results;
   for (const Measurement& measurement : measurements) {
-    results.push_back(to_result(seat, measurement));
+    results.push_back(to_result(role, measurement));
     results.back().memory_limit_us = limit;
   }
   name(results);
