@@ -34,9 +34,9 @@ void Output::begin(const Environment& environment, const std::string& subject) {
   for (auto& report : reports_) report->begin(environment, subject);
 }
 
-void Output::add(std::span<const Result> results) {
+void Output::add(std::span<const SweepRow> rows) {
   for (auto& report : reports_) {
-    for (const Result& result : results) report->add(result);
+    for (const SweepRow& row : rows) report->add(row);
   }
 }
 

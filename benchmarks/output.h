@@ -25,7 +25,7 @@ class Output {
   explicit Output(const RunOptions& run);
 
   void begin(const Environment& environment, const std::string& subject);
-  void add(std::span<const Result> results);
+  void add(std::span<const SweepRow> rows);
   void note(const std::string& text);
 
   /// The whole report of a profile, of what the strategy layer costs or of the input pipeline, instead of the

@@ -20,7 +20,7 @@ class Sweep {
       : options_(options), collective_(*options.collective), run_(run), context_(context) {}
 
   /// The rows of one size: Cohort's and, where there is one, the peer's.
-  [[nodiscard]] std::vector<Result> measure_size(std::size_t bytes) const;
+  [[nodiscard]] std::vector<SweepRow> measure_size(std::size_t bytes) const;
 
   /// Empty, or why the peer does not take part at this size.
   [[nodiscard]] std::string why_no_peer(std::size_t bytes) const;
@@ -34,9 +34,9 @@ class Sweep {
   [[nodiscard]] CohortCall cohort_call(const Role& role, const Buffers& buffers) const;
   [[nodiscard]] PeerCall peer_call(const Role& role) const;
   [[nodiscard]] Contender peer_contender(const Role& role, const Buffers& buffers, const OffHost* gpu) const;
-  [[nodiscard]] Result to_result(const Role& role, const Measurement& measurement) const;
+  [[nodiscard]] SweepRow to_row(const Role& role, const Measurement& measurement) const;
   [[nodiscard]] std::optional<double> memory_limit(const Role& role) const;
-  void name(std::span<Result> results) const;
+  void label(std::span<SweepRow> rows) const;
 
   const SweepOptions& options_;
   const Collective& collective_;
@@ -105,7 +105,7 @@ std::optional<double> Sweep::memory_limit(const Role& role) const {
                               *context_.team, *context_.clock);
 }
 
-Result Sweep::to_result(const Role& role, const Measurement& measurement) const {
+SweepRow Sweep::to_row(const Role& role, const Measurement& measurement) const {
   const double call_us = median(measurement.call_us);
   const std::size_t bytes = role.elements * size_of(run_.dtype);
   const double algbw = algorithm_bandwidth(bytes, call_us);
@@ -136,7 +136,7 @@ Result Sweep::to_result(const Role& role, const Measurement& measurement) const 
   };
 }
 
-std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
+std::vector<SweepRow> Sweep::measure_size(std::size_t bytes) const {
   const Role role = role_for(bytes);
   const bool on_cpu = run_.device == DeviceKind::kCpu;
   const bool with_peer = context_.peer != nullptr && why_no_peer(bytes).empty();
@@ -165,29 +165,29 @@ std::vector<Result> Sweep::measure_size(std::size_t bytes) const {
   const std::vector<Measurement> measurements =
       measure(collective_, role, values, contenders, options_.harness, *context_.team, *context_.clock);
 
-  std::vector<Result> results;
+  std::vector<SweepRow> rows;
   for (const Measurement& measurement : measurements) {
-    results.push_back(to_result(role, measurement));
-    results.back().memory_limit_us = limit;
+    rows.push_back(to_row(role, measurement));
+    rows.back().memory_limit_us = limit;
   }
-  name(results);
-  return results;
+  label(rows);
+  return rows;
 }
 
-/// Says whose rows they are, and how these compare.
-void Sweep::name(std::span<Result> results) const {
+/// Says which library each row is of, and how the two compare.
+void Sweep::label(std::span<SweepRow> rows) const {
   const bool moves_data = collective_.moves_data();
-  results[0].library = "cohort";
-  results[0].algorithm = std::string(context_.communicator->last_algorithm());
-  results[0].choice = std::string(context_.communicator->last_choice());
-  results[0].buffers = moves_data ? buffers_of(run_) : "none";
-  if (results.size() == 1) return;
-  results[1].library = to_string(run_.peer);
-  results[1].algorithm = function_of(run_.peer, collective_);
-  results[1].choice = "library";
-  results[1].buffers = !moves_data ? "none" : run_.peer == Peer::kNccl ? results[0].buffers : "private";
-  results[0].ratio_to_peer = results[1].median_us / results[0].median_us;
-  results[1].ratio_to_peer = results[0].median_us / results[1].median_us;
+  rows[0].library = "cohort";
+  rows[0].algorithm = std::string(context_.communicator->last_algorithm());
+  rows[0].choice = std::string(context_.communicator->last_choice());
+  rows[0].buffers = moves_data ? buffers_of(run_) : "none";
+  if (rows.size() == 1) return;
+  rows[1].library = to_string(run_.peer);
+  rows[1].algorithm = function_of(run_.peer, collective_);
+  rows[1].choice = "library";
+  rows[1].buffers = !moves_data ? "none" : run_.peer == Peer::kNccl ? rows[0].buffers : "private";
+  rows[0].ratio_to_peer = rows[1].median_us / rows[0].median_us;
+  rows[1].ratio_to_peer = rows[0].median_us / rows[1].median_us;
 }
 
 }  // namespace
@@ -219,10 +219,10 @@ void run_sweep(const SweepOptions& options, const RunOptions& run, const MemberC
   std::uint64_t wrong = 0;
   std::string why_no_peer;
   for (const std::size_t bytes : sizes) {
-    const std::vector<Result> results = sweep.measure_size(bytes);
-    for (const Result& result : results) wrong += result.wrong.value_or(0);
+    const std::vector<SweepRow> rows = sweep.measure_size(bytes);
+    for (const SweepRow& row : rows) wrong += row.wrong.value_or(0);
     if (why_no_peer.empty()) why_no_peer = sweep.why_no_peer(bytes);
-    if (context.output != nullptr) context.output->add(results);
+    if (context.output != nullptr) context.output->add(rows);
   }
   if (context.output != nullptr && context.communicator->name() == "staged")
     context.output->note("Cohort's calls went through the host, not NCCL");

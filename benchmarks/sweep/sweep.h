@@ -26,7 +26,7 @@ struct SweepOptions {
 };
 
 /// What was measured of one library at one size: a row of the report.
-struct Result {
+struct SweepRow {
   std::string collective;
   std::string library;    ///< `cohort`, `mpi` or `nccl`
   std::string algorithm;  ///< what carried out the calls, or the peer's function
@@ -64,7 +64,7 @@ class SweepReport {
 
   /// `subject` says in words what is measured against what.
   virtual void begin(const Environment& environment, const std::string& subject) = 0;
-  virtual void add(const Result& result) = 0;
+  virtual void add(const SweepRow& row) = 0;
   /// A remark on the results.
   virtual void note(const std::string& text) = 0;
   virtual void end() = 0;

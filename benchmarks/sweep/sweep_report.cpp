@@ -23,7 +23,7 @@ class CsvReport final : public SweepReport {
                "median_us,min_us,p99_us,iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong,choice\n";
   }
 
-  void add(const Result& row) override {
+  void add(const SweepRow& row) override {
     fmt::print(stream_, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.6f},{:.6f},",
                row.collective, row.library, row.algorithm, row.dtype, row.op, row.members, row.bytes,
                row.elements, row.in_place, row.inputs, row.median_us, row.min_us, row.p99_us,
@@ -42,7 +42,7 @@ class CsvReport final : public SweepReport {
   std::ostream& stream_;
 };
 
-Json to_json(const Result& row) {
+Json to_json(const SweepRow& row) {
   return {{"collective", row.collective},
           {"library", row.library},
           {"algorithm", row.algorithm},
@@ -78,7 +78,7 @@ class JsonReport final : public SweepReport {
   void begin(const Environment& environment, const std::string& /*subject*/) override {
     environment_ = bench::to_json(environment);
   }
-  void add(const Result& result) override { results_.push_back(to_json(result)); }
+  void add(const SweepRow& row) override { results_.push_back(to_json(row)); }
   void note(const std::string& text) override { notes_.push_back(text); }
   void end() override {
     stream_ << Json{{"environment", environment_}, {"results", results_}, {"notes", notes_}}.dump(2)
@@ -98,7 +98,7 @@ std::string or_dash(const std::optional<T>& value, std::string (*format)(T)) {
 }
 
 /// For example `cohort: direct/model`; a peer chooses for itself.
-std::string who(const Result& row) {
+std::string label_of(const SweepRow& row) {
   const std::string text = fmt::format("{}: {}", row.library, row.algorithm);
   return row.choice == "library" ? text : fmt::format("{}/{}", text, row.choice);
 }
@@ -122,8 +122,8 @@ class TableReport final : public SweepReport {
     stream_.flush();
   }
 
-  void add(const Result& row) override {
-    print(format_size(row.bytes), fmt::format("{}", row.elements), row.dtype, who(row),
+  void add(const SweepRow& row) override {
+    print(format_size(row.bytes), fmt::format("{}", row.elements), row.dtype, label_of(row),
           three_digits(row.median_us), three_digits(row.min_us), three_digits(row.p99_us),
           three_digits(row.iteration_us), three_digits(row.busbw_gbs),
           or_dash(row.ratio_to_peer, three_digits),
