@@ -20,7 +20,7 @@ const Collective kAllReduce{
     .layout = [](const Role& role) -> Layout {
       return {.input = role.elements,
               .output = role.elements,
-              .result = {{.source = Piece::kReduced, .first = 0, .elements = role.elements}}};
+              .result = {{.source = ResultPart::kReduced, .first = 0, .elements = role.elements}}};
     },
     .call_mpi =
         [](const MpiCall& call) {
@@ -43,7 +43,7 @@ const Collective kReduce{
       if (!role.is_root()) return {.input = role.elements};
       return {.input = role.elements,
               .output = role.elements,
-              .result = {{.source = Piece::kReduced, .first = 0, .elements = role.elements}}};
+              .result = {{.source = ResultPart::kReduced, .first = 0, .elements = role.elements}}};
     },
     .call_mpi =
         [](const MpiCall& call) {
@@ -141,7 +141,8 @@ const Collective kReduceScatter{
       return {.input = role.elements,
               .output = role.block(),
               .offset = role.block_start(),
-              .result = {{.source = Piece::kReduced, .first = role.block_start(), .elements = role.block()}}};
+              .result = {
+                  {.source = ResultPart::kReduced, .first = role.block_start(), .elements = role.block()}}};
     },
     .call_mpi =
         [](const MpiCall& call) {

@@ -27,13 +27,13 @@ void read_all(std::span<const std::byte> bytes) {
   __asm__ volatile("" : : "r"(sum));  // or the compiler would see that nobody wants the sum
 }
 
-/// What a result should be: tables of values, one for each piece of it.
+/// What a result should be: tables of values, one for each part of it.
 class Expectation {
  public:
-  Expectation(const std::vector<Piece>& pieces, const ValueSource& values) : pieces_(pieces) {
-    for (const Piece& piece : pieces) {
-      tables_.push_back(piece.source == Piece::kReduced ? values.reduced() : values.input(piece.source));
-      elements_ += piece.elements;
+  Expectation(const std::vector<ResultPart>& parts, const ValueSource& values) : parts_(parts) {
+    for (const ResultPart& part : parts) {
+      tables_.push_back(part.source == ResultPart::kReduced ? values.reduced() : values.input(part.source));
+      elements_ += part.elements;
     }
   }
 
@@ -42,16 +42,16 @@ class Expectation {
     const std::size_t element_bytes = result.size() / elements_;
     std::uint64_t wrong = 0;
     std::size_t done = 0;
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      const std::size_t bytes = pieces_[i].elements * element_bytes;
-      wrong += tables_[i].count_wrong(result.subspan(done, bytes), pieces_[i].first + shift);
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::size_t bytes = parts_[i].elements * element_bytes;
+      wrong += tables_[i].count_wrong(result.subspan(done, bytes), parts_[i].first + shift);
       done += bytes;
     }
     return wrong;
   }
 
  private:
-  std::vector<Piece> pieces_;
+  std::vector<ResultPart> parts_;
   std::vector<ValueTable> tables_;
   std::size_t elements_ = 0;
 };

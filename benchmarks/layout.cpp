@@ -2,13 +2,13 @@
 
 namespace cohort::bench {
 
-std::vector<Piece> block_of_each(const Role& role) {
-  std::vector<Piece> pieces;
-  pieces.reserve(static_cast<std::size_t>(role.members));
+std::vector<ResultPart> block_of_each(const Role& role) {
+  std::vector<ResultPart> parts;
+  parts.reserve(static_cast<std::size_t>(role.members));
   for (int member = 0; member < role.members; ++member) {
-    pieces.push_back({.source = member, .first = 0, .elements = role.block()});
+    parts.push_back({.source = member, .first = 0, .elements = role.block()});
   }
-  return pieces;
+  return parts;
 }
 
 std::vector<std::size_t> uneven_counts(const Role& role) {

@@ -20,7 +20,7 @@ namespace cohort::bench {
 namespace {
 
 /// Tensors that are reduced, with what is written to them and expected of them.
-struct Set {
+struct GradientSet {
   std::vector<Tensor> tensors;
   std::optional<Gradients> gradients;  ///< in the tensors, or in those of the host that go to the GPU
   std::unique_ptr<const OffHost> gpu;  ///< null on the CPU
@@ -76,10 +76,10 @@ class Profile {
   void allocate();
   [[nodiscard]] bool on_gpu() const { return run_.device == DeviceKind::kCuda; }
   [[nodiscard]] Tensor make_reduced(std::size_t elements) const;
-  [[nodiscard]] Set set_of(std::vector<Tensor> tensors) const;
+  [[nodiscard]] GradientSet set_of(std::vector<Tensor> tensors) const;
   void prepare_peer();
-  [[nodiscard]] Mode cohort_mode(std::string name, const Set& set, std::function<void()> run) const;
-  [[nodiscard]] Mode peer_mode(std::string name, const Set& set, std::function<void()> run) const;
+  [[nodiscard]] Mode cohort_mode(std::string name, const GradientSet& set, std::function<void()> run) const;
+  [[nodiscard]] Mode peer_mode(std::string name, const GradientSet& set, std::function<void()> run) const;
   void step(const Mode& mode, Record& record);
   [[nodiscard]] double time(const Mode& mode) const;
   [[nodiscard]] std::vector<Record> take_steps(std::span<const Mode> modes);
@@ -99,9 +99,9 @@ class Profile {
   std::function<void(double microseconds)> compute_;
   bool with_peer_;
 
-  Set separate_;
-  Set fused_;
-  Set bucketed_;
+  GradientSet separate_;
+  GradientSet fused_;
+  GradientSet bucketed_;
   BatchReducer batch_;
   GradientBuckets buckets_;
   std::optional<PrivateMemory> peer_memory_;          ///< of a peer on the host
@@ -171,8 +171,8 @@ Tensor Profile::make_reduced(std::size_t elements) const {
 }
 
 /// Of a tensor for each gradient, or of one for all of them.
-Set Profile::set_of(std::vector<Tensor> tensors) const {
-  Set set;
+GradientSet Profile::set_of(std::vector<Tensor> tensors) const {
+  GradientSet set;
   std::vector<std::span<std::byte>> pieces;
   std::vector<GpuTensor> transfers;
   for (const Tensor& tensor : tensors) {
@@ -244,7 +244,7 @@ void Profile::announce_all(double compute_us) {
   buckets_.wait();
 }
 
-Mode Profile::cohort_mode(std::string name, const Set& set, std::function<void()> run) const {
+Mode Profile::cohort_mode(std::string name, const GradientSet& set, std::function<void()> run) const {
   return {.library = "cohort",
           .name = std::move(name),
           .gradients = &*set.gradients,
@@ -253,7 +253,7 @@ Mode Profile::cohort_mode(std::string name, const Set& set, std::function<void()
 }
 
 /// On GPUs in the memory of `set`.
-Mode Profile::peer_mode(std::string name, const Set& set, std::function<void()> run) const {
+Mode Profile::peer_mode(std::string name, const GradientSet& set, std::function<void()> run) const {
   Mode mode{.library = std::string(to_string(run_.peer)),
             .name = std::move(name),
             .gradients = on_gpu() ? &*set.gradients : &*peer_gradients_,

@@ -18,7 +18,7 @@ constexpr std::size_t kElements = 100;
 const Collective kCopy{.layout = [](const Role& role) {
   return Layout{.input = role.elements,
                 .output = role.elements,
-                .result = {{.source = Piece::kReduced, .first = 0, .elements = role.elements}}};
+                .result = {{.source = ResultPart::kReduced, .first = 0, .elements = role.elements}}};
 }};
 
 struct Copier {
