@@ -73,6 +73,7 @@ class Profile {
 
  private:
   void require_memory() const;
+  void agree_on_memory(bool enough) const;
   void allocate();
   [[nodiscard]] bool on_gpu() const { return run_.device == DeviceKind::kCuda; }
   [[nodiscard]] Tensor make_reduced(std::size_t elements) const;
@@ -138,8 +139,12 @@ void Profile::require_memory() const {
   const int sets = with_peer_ && !on_gpu() ? 5 : 4;
   const double wanted = 1.1 * sets * context_.members_on_node * static_cast<double>(model_.elements()) *
                         static_cast<double>(size_of(run_.dtype));
-  const bool lacking = wanted > static_cast<double>(available_memory());
-  const std::uint64_t without = context_.team->sum(lacking ? 1 : 0);
+  agree_on_memory(wanted <= static_cast<double>(available_memory()));
+}
+
+/// @throws AgreedError on all members when it is not enough on one of them.
+void Profile::agree_on_memory(bool enough) const {
+  const std::uint64_t without = context_.team->sum(enough ? 0 : 1);
   if (without == 0) return;
   throw AgreedError("{} of the members have no memory for the gradients of {}: take a smaller model", without,
                     model_.name);
@@ -147,7 +152,7 @@ void Profile::require_memory() const {
 
 /// What a GPU has room for shows here.
 void Profile::allocate() {
-  std::uint64_t lacking = 0;
+  bool enough = true;
   try {
     std::vector<Tensor> tensors;
     for (const std::size_t elements : model_.gradients) tensors.push_back(make_reduced(elements));
@@ -157,12 +162,9 @@ void Profile::allocate() {
     for (std::size_t i = 0; i < buckets_.size(); ++i) tensors.push_back(buckets_.tensor(i));
     bucketed_ = set_of(std::move(tensors));
   } catch (const Unavailable&) {
-    lacking = 1;
+    enough = false;
   }
-  const std::uint64_t without = context_.team->sum(lacking);
-  if (without == 0) return;
-  throw AgreedError("{} of the members have no memory for the gradients of {}: take a smaller model", without,
-                    model_.name);
+  agree_on_memory(enough);
 }
 
 Tensor Profile::make_reduced(std::size_t elements) const {
