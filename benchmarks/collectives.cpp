@@ -47,7 +47,7 @@ const Collective kReduce{
     },
     .call_mpi =
         [](const MpiCall& call) {
-          // Only the root may reduce in place; the others pass their input as ever.
+          // Only the root may reduce in place; the others pass their input as usual.
           const void* input = call.role.is_root() ? call.input_or_in_place() : call.input;
           check_mpi(MPI_Reduce(input, call.output, call.elements(), call.type, call.op, kRoot, call.group),
                     "MPI_Reduce");
@@ -226,7 +226,7 @@ const Collective kScatter{
         },
 };
 
-/// Nothing but the latency of hearing from everybody.
+/// Moves no data: it measures latency alone.
 const Collective kBarrier{
     .command = "barrier",
     .name = "barrier",

@@ -160,7 +160,7 @@ void Harness::run_loop(const Contender& contender, Record& record) {
   const bool rewritten = options_.inputs == Inputs::kRewritten;
   const bool checks = checks_every_call();
   std::uint64_t in_calls = 0;
-  team_.barrier();  // the loops of all members begin together; within them nobody waits but for the call
+  team_.barrier();  // the loops of all members begin together; within them, members wait in the call only
   const std::uint64_t start = clock_.now();
   for (int i = 0; i < record.iterations; ++i) {
     shift_ = (shift_ + kShift) % ValueTable::kPeriod;

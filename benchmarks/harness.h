@@ -45,7 +45,7 @@ struct Contender {
   std::span<std::byte> output;  ///< in place, the same memory as the input or a part of the other
   std::function<void()> call;
   const OffHost* off_host = nullptr;    ///< null when the call works on the input and the output themselves
-  std::optional<CallLimit> limit = {};  ///< of a call off the host that has no deadline of its own
+  std::optional<CallLimit> limit = {};  ///< on calls off the host that have no deadline
 };
 
 /// The same on all members.

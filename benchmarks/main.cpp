@@ -39,7 +39,7 @@ struct Run {
   const TickClock& clock;
 };
 
-/// @throws AgreedError when the results are wrong or could not be had.
+/// @throws AgreedError when results are wrong, or could not be measured or written.
 void take_part(const Run& run, const MemberContext& context) {
   if (const auto* sweep = std::get_if<SweepOptions>(&run.line.task)) {
     if (context.output != nullptr) context.output->begin(run.environment, describe(*sweep, run.line.run));
@@ -68,7 +68,7 @@ std::unique_ptr<const PeerLibrary> make_peer(Peer peer, const MemberContext& con
   throw Internal("peer {} is none of the benchmark's", static_cast<int>(peer));
 }
 
-/// take_part beside the peer, with its AgreedError explained by member 0.
+/// Lets the member take part, with the peer; member 0 prints what all agree to have gone wrong.
 ExitStatus take_part_or_explain(const Run& run, MemberContext context, const MpiTeam* ranks) {
   try {
     const std::unique_ptr<const PeerLibrary> peer = make_peer(run.line.run.peer, context, ranks);
@@ -221,8 +221,8 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
 /// An error that has been printed.
 struct Explained {};
 
-/// An error that leaves through the session ends the job, so it has to be printed before. One that
-/// ended a collective is the same on all members, and rank 0 speaks for them.
+/// An error that leaves through the session ends the job, so it is printed before. All members have the same
+/// error when it ended a collective, and rank 0 prints it for them.
 ExitStatus run_or_explain(mpi::Session& session, const std::vector<std::string>& arguments) {
   try {
     return run(session, arguments);

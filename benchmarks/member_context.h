@@ -30,7 +30,7 @@ struct MemberContext {
   [[nodiscard]] int size() const { return communicator->size(); }
   [[nodiscard]] bool all_on_one_node() const { return members_on_node == size(); }
 
-  /// For a call of the peer's on a GPU, which has no deadline of its own: it gets that of Cohort's.
+  /// The limit on a call of the peer on a GPU, which has no deadline of its own: that of Cohort's calls.
   [[nodiscard]] CallLimit limit_of(std::string_view function, std::size_t bytes) const {
     return {.call = fmt::format("{} of {} bytes, member {} of {},", function, bytes, rank(), size()),
             .seconds = config().collective_timeout().count()};

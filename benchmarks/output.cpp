@@ -22,7 +22,7 @@ Output::Output(const RunOptions& run) : format_(run.format) {
     throw UsageError("--output {}: cannot be written ({}); name a file in a folder that exists and is yours",
                      *run.output, std::strerror(errno));
   }
-  // Beside a file, the table tells who watches how far it is.
+  // While the report goes to a file, the table on the screen shows the progress.
   reports_.push_back(make_sweep_report(run.format, file_));
   reports_.push_back(make_sweep_report(Format::kTable, std::cout));
 }

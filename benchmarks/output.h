@@ -28,8 +28,7 @@ class Output {
   void add(std::span<const SweepRow> rows);
   void note(const std::string& text);
 
-  /// The whole report of a profile, of what the strategy layer costs or of the input pipeline, instead of the
-  /// above.
+  /// The whole report of one of the other modes, instead of the above.
   void write(const Environment& environment, const ProfileResult& result);
   void write(const Environment& environment, const DispatchResult& result);
   void write(const Environment& environment, const InputResult& result);

@@ -1,6 +1,6 @@
-// The library that Cohort is compared with, as one member of a run has it. It makes the calls that
-// Cohort makes, on the same kind of memory, and is told beforehand which, so that nothing but the
-// library's own function runs when a call is timed.
+// The library that Cohort is compared with, as one member of a run has it. It makes the same calls as
+// Cohort on the same kind of memory. Calls are prepared before they are timed, so that nothing but the
+// library's own function runs then.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,7 @@ class PeerLibrary {
   /// The memory does not matter.
   [[nodiscard]] virtual std::string why_not(const PeerCall& call) const = 0;
 
-  /// Makes the call, which the library can, each time that it is called.
+  /// The function that makes the call. The library can: `why_not` is empty.
   [[nodiscard]] virtual std::function<void()> prepare(const PeerCall& call) const = 0;
 };
 

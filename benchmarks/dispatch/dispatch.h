@@ -1,6 +1,6 @@
 // Measures what the strategy layer adds to what replicas do: empty functions, merges, reads
 // of variables, reductions of one number, and a step over as many variables as ResNet-50
-// has. In one process, without MPI; beside it stands what the original was measured to take.
+// has. In one process, without MPI; compared with figures that were measured of the original.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The members of a run whose tensors are on GPUs: which GPU each of them has, and how their calls come
-// together, both as strategies choose it.
+// The members of a run whose tensors are on GPUs: which GPU and which communicator each of them has, both
+// chosen as strategies choose them.
 #pragma once
 
 #include <memory>

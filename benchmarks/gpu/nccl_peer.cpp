@@ -213,7 +213,7 @@ void require_on_all(const std::string& failure, const Team& team) {
 
 std::unique_ptr<const PeerLibrary> make_nccl_peer(Communicator& communicator, const Team& team,
                                                   Device device) {
-  // Member 0 alone would leave the others waiting for its id.
+  // If NCCL were missing on member 0 alone, the others would wait for its id.
   require_on_all(failure_of([] { static_cast<void>(nccl::library()); }), team);
   std::unique_ptr<const PeerLibrary> peer;
   require_on_all(failure_of([&] { peer = std::make_unique<const NcclPeer>(communicator, device); }), team);

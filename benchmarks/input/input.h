@@ -26,7 +26,7 @@ struct InputBenchOptions {
   std::string folder;                ///< where the files are written; empty: that of temporary files
 };
 
-/// What a source delivers to so many replicas.
+/// What a source delivers to a number of replicas, or alone.
 struct InputRow {
   std::string source;           ///< `range`, `csv`, ..., or `read(csv)` for the bare system call on that file
   std::optional<int> replicas;  ///< unset: the source alone, on one thread

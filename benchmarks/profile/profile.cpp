@@ -134,7 +134,8 @@ Profile::Profile(const Model& model, const ProfileOptions& options, const RunOpt
   if (with_peer_) prepare_peer();
 }
 
-/// The tensors, the fused and the packed ones, the buckets', the peer's, and a tenth for the rest.
+/// For the separate tensors, the fused and the packed ones, the buckets, the peer's, and a tenth for the
+/// rest.
 void Profile::require_memory() const {
   const int sets = with_peer_ && !on_gpu() ? 5 : 4;
   const double wanted = 1.1 * sets * context_.members_on_node * static_cast<double>(model_.elements()) *
@@ -150,7 +151,7 @@ void Profile::agree_on_memory(bool enough) const {
                     model_.name);
 }
 
-/// What a GPU has room for shows here.
+/// Only this shows whether the memory of GPUs is enough.
 void Profile::allocate() {
   bool enough = true;
   try {
@@ -338,7 +339,8 @@ ProfileRow Profile::to_row(const Mode& mode, const Record& record) const {
   return row;
 }
 
-/// The backward pass with communication in it, of which so much is hidden as `alone_us` exceeds what it adds.
+/// The backward pass with communication in it. Hidden is what communication takes alone, `alone_us`, less
+/// what it adds to the step.
 std::vector<ProfileRow> Profile::measure_overlapped(double compute_us, double alone_us) {
   std::vector<Mode> modes;
   modes.push_back(

@@ -9,9 +9,8 @@
 //               share of the elements
 //   buckets     the same with GradientBuckets
 //
-// The peer is called per tensor and over one fused buffer. What communication adds to the step is
-// exposed, what it takes without computing less that is hidden. On GPUs a step is timed there, and
-// computing is kernels.
+// The peer is called per tensor and over one fused buffer. Exposed is what communication adds to the step;
+// hidden is what it takes without computing, less that. On GPUs steps are timed there, and kernels compute.
 #pragma once
 
 #include <cstdint>

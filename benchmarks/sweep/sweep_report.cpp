@@ -103,6 +103,13 @@ std::string label_of(const SweepRow& row) {
   return row.choice == "library" ? text : fmt::format("{}/{}", text, row.choice);
 }
 
+constexpr auto kLegend = R"(
+# times: mean of a loop's calls on the slowest member, median and least of the loops; p99: of single
+# calls; iter.: with writing the input and reading the result; GB: 1e9 bytes; K, M, G: powers of 1024;
+# ratio: the other library's median over this one's, so above 1 this one is faster
+
+)";
+
 constexpr auto kRow = "{:>6} {:>10} {:>8} {:<20} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>5}\n";
 
 class TableReport final : public SweepReport {
@@ -110,12 +117,7 @@ class TableReport final : public SweepReport {
   explicit TableReport(std::ostream& stream) : stream_(stream) {}
 
   void begin(const Environment& environment, const std::string& subject) override {
-    stream_ << summarize(environment) << "# " << subject << "\n"
-            << "# times: mean of a loop's calls on the slowest member, median and least of the loops; p99: "
-               "of single\n"
-            << "# calls; iter.: with writing the input and reading the result; GB: 1e9 bytes; K, M, G: "
-               "powers of 1024;\n"
-            << "# ratio: the other library's median over this one's, so above 1 this one is faster\n\n";
+    stream_ << summarize(environment) << "# " << subject << kLegend;
     print("size", "elements", "dtype", "algorithm/choice", "median", "min", "p99", "iter.", "busbw", "ratio",
           "wrong");
     print("bytes", "", "", "", "us", "us", "us", "us", "GB/s", "", "elem");

@@ -212,8 +212,7 @@ TEST(InputReport, HasTheSameRowsInEveryFormat) {
   EXPECT_THAT(
       lines_of(report(Format::kCsv)),
       testing::ElementsAre(
-          "source,replicas,batch,batches_per_s,elements_per_s,bytes_per_s,waiting_share,peak_"
-          "rss_bytes",
+          "source,replicas,batch,batches_per_s,elements_per_s,bytes_per_s,waiting_share,peak_rss_bytes",
           "read(npy),,,,,8000000000,,1000000", "npy,2,64,25000.0,1600000.0,6500000000,0.0125,2000000"));
   const auto json = nlohmann::json::parse(report(Format::kJson)).at("input");
   EXPECT_EQ(json.at("record_bytes"), 4096);
