@@ -1,6 +1,6 @@
 // The record of one collective: everything that the harness has to know to check it, time it
 // and compare it with its peer. A new collective is one such record in collectives.cpp, which is
-// declared here and listed there, Cohort's own call in sweep/cohort_calls.cpp, and NCCL's in
+// declared here and listed there, Cohort's own call in sweep/sweep.cpp, and NCCL's in
 // gpu/nccl_peer.cpp. The records know nothing of Cohort, so that compare.sh can build its plain MPI
 // programs from them.
 #pragma once

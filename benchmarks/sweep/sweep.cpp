@@ -1,6 +1,10 @@
 #include "sweep/sweep.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
+
+#include <cohort/collective/communicator.h>
 
 #include "buffers.h"
 #include "errors.h"
@@ -8,11 +12,49 @@
 #include "gpu/gpu_side.h"
 #include "output.h"
 #include "statistics.h"
-#include "sweep/cohort_calls.h"
 #include "sweep/memory_limit.h"
 
 namespace cohort::bench {
 namespace {
+
+/// The arguments of one of Cohort's collectives.
+struct CohortCall {
+  Communicator* communicator = nullptr;
+  Tensor input;
+  Tensor output;
+  ReduceOp op = ReduceOp::kSum;
+  std::vector<std::size_t> counts;  ///< of each member, where they differ
+};
+
+using CohortFunction = void (*)(const CohortCall& call);
+
+struct Entry {
+  const Collective* collective;
+  CohortFunction function;
+};
+
+constexpr std::array kCalls{
+    Entry{&kAllReduce, [](const CohortCall& c) { c.communicator->all_reduce(c.input, c.output, c.op); }},
+    Entry{&kReduce, [](const CohortCall& c) { c.communicator->reduce(c.input, c.output, c.op, kRoot); }},
+    Entry{&kBroadcast, [](const CohortCall& c) { c.communicator->broadcast(c.output, kRoot); }},
+    Entry{&kAllGather, [](const CohortCall& c) { c.communicator->all_gather(c.input, c.output); }},
+    Entry{&kAllGatherUneven,
+          [](const CohortCall& c) { c.communicator->all_gather_uneven(c.input, c.output, c.counts); }},
+    Entry{&kReduceScatter,
+          [](const CohortCall& c) { c.communicator->reduce_scatter(c.input, c.output, c.op); }},
+    Entry{&kAllToAll, [](const CohortCall& c) { c.communicator->all_to_all(c.input, c.output); }},
+    Entry{&kGather, [](const CohortCall& c) { c.communicator->gather(c.input, c.output, kRoot); }},
+    Entry{&kScatter, [](const CohortCall& c) { c.communicator->scatter(c.input, c.output, kRoot); }},
+    Entry{&kBarrier, [](const CohortCall& c) { c.communicator->barrier(); }},
+};
+
+/// The function that makes the blocking call of `collective`.
+CohortFunction cohort_function(const Collective& collective) {
+  for (const Entry& entry : kCalls) {
+    if (entry.collective == &collective) return entry.function;
+  }
+  throw Internal("{} has no entry in the table of Cohort's calls", collective.name);
+}
 
 class Sweep {
  public:
