@@ -6,14 +6,14 @@
 #include <cohort/device/device_runtime.h>
 #include <cohort/device/memory_limits.h>
 
-#include "agreed_error.h"
+#include "errors.h"
 
 namespace cohort::bench {
 namespace {
 
-/// Memory that is only promised is taken when it is written to, from whoever has it; so what the
-/// members of a node will want is compared with what there is. A library may copy a whole buffer while
-/// it works, hence one set more than those that are allocated here, and a tenth for the rest.
+/// The system promises more memory than it has, and what is missing shows only on writing. So the demand of
+/// all members of the node is compared with what is available: the buffers that are allocated here, one set
+/// more, since a library may copy a whole buffer while it works, and a tenth for the rest.
 void require_memory(const BufferRequest& request, DType dtype) {
   const Layout& layout = request.layout;
   const std::size_t elements =

@@ -1,6 +1,6 @@
-// What the libraries work on: Cohort on tensors, in its own memory, in ordinary memory or on a GPU, the
-// peer on ordinary memory, or on Cohort's tensors where these are on a GPU. In place, a library has one
-// piece of memory for input and output.
+// The buffers of the libraries. Cohort's are tensors: in its own memory, in ordinary memory or on a GPU. The
+// peer has ordinary memory, or shares Cohort's tensors where these are on a GPU. In place, the input and the
+// output of a library share one piece of memory.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ struct PeerBuffers {
 struct Buffers {
   Tensor input;        ///< Cohort's
   Tensor output;       ///< Cohort's
-  Tensor host_input;   ///< what is written on the host: the same tensor, or what goes to the GPU
-  Tensor host_output;  ///< what is read there
+  Tensor host_input;   ///< what the host writes: the same tensor, or the one that is copied to the GPU
+  Tensor host_output;  ///< what the host reads
   std::optional<PeerBuffers> peer;
 };
 
@@ -41,7 +41,7 @@ struct BufferRequest {
   int members_on_node = 1;
 };
 
-/// Collective, for a member that ran out of memory alone would leave the others waiting.
+/// Collective: if a member failed alone, the others would wait for it.
 /// @throws AgreedError on all members when one of them has too little memory.
 [[nodiscard]] Buffers allocate_on_all_members(const BufferRequest& request, const RunOptions& options,
                                               const Team& team);

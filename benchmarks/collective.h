@@ -1,8 +1,8 @@
 // The record of one collective: everything that the harness has to know to check it, time it
-// and compare it with its peer. A new collective is one file in collectives/ with one such
-// record, which is declared here and listed in collectives/all.cpp, Cohort's own call in
-// cohort_calls.cpp, and NCCL's in gpu/nccl_peer.cpp. The records know nothing of Cohort, so that compare.sh
-// can build its plain MPI programs from them.
+// and compare it with its peer. A new collective is one such record in collectives.cpp, which is
+// declared here and listed there, Cohort's own call in sweep/sweep.cpp, and NCCL's in
+// gpu/nccl_peer.cpp. The records know nothing of Cohort, so that compare.sh can build its plain MPI
+// programs from them.
 #pragma once
 
 #include <span>
@@ -33,7 +33,7 @@ struct Collective {
   /// Bus bandwidth over algorithm bandwidth.
   double (*bus_factor)(int members) = nullptr;
 
-  Layout (*layout)(const Seat& seat) = nullptr;
+  Layout (*layout)(const Role& role) = nullptr;
 
   void (*call_mpi)(const MpiCall& call) = nullptr;
 

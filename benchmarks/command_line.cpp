@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
+#include <utility>
 
 #include <boost/program_options.hpp>
 
+#include <cohort/base/error.h>
+
+#include "command_help.h"
+#include "errors.h"
 #include "option_values.h"
 
 namespace cohort::bench {
@@ -13,176 +17,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::string_view kProfile = "profile";
-constexpr std::string_view kDispatch = "dispatch";
-constexpr std::string_view kInput = "input";
 constexpr int kMostLoops = 1000;
-constexpr unsigned kHelpColumns = 108;
 constexpr int kMostThreads = 1024;
-
-void add_text(po::options_description& options, const char* name, const char* value, const char* text) {
-  options.add_options()(name, po::value<std::string>()->value_name(value), text);
-}
-
-po::options_description sweep_options() {
-  po::options_description options("Options of a sweep", kHelpColumns);
-  add_text(options, "sizes", "MIN:MAX",
-           "bytes of a member's largest buffer, in steps of 4; or one size; K, M, G: powers of 1024; default "
-           "4:64M");
-  add_text(options, "op", "NAME", "sum (default), mean, min, max or prod");
-  add_text(options, "in-place", "yes|no",
-           "the result replaces the input, or the block of it that is the member's own; default: yes for "
-           "all-reduce, otherwise no");
-  add_text(
-      options, "inputs", "HOW",
-      "rewritten before each call, as in training (default), or kept, as other benchmarks do, which flatters "
-      "what reads a peer's memory");
-  add_text(options, "iterations", "N", "timed calls of each loop; default: what fits into 60 ms, 2 to 20000");
-  add_text(options, "loops", "N", "loops per size and library, of which the median counts; default 5");
-  return options;
-}
-
-po::options_description profile_options() {
-  po::options_description options("Options of a profile", kHelpColumns);
-  add_text(options, "model", "FILE",
-           "CSV with the columns name,elements: the model's tensors in forward order");
-  add_text(
-      options, "compute-ms", "MS",
-      "length of the backward pass that communication overlaps with; default: as long as the communication");
-  add_text(options, "steps", "N", "timed steps of each mode, of which the median counts; default 5");
-  return options;
-}
-
-po::options_description common_options() {
-  po::options_description options("Options of sweeps and profiles", kHelpColumns);
-  add_text(options, "dtype", "NAME", "type of the elements; default float32");
-  add_text(options, "device", "cpu|cuda",
-           "where the tensors are: in the host's memory (default), or each member's on a GPU of its own");
-  add_text(options, "members", "ranks|threads",
-           "who takes part: the ranks (default), or threads of this process");
-  add_text(options, "threads", "N", "how many, with --members threads; default 2");
-  add_text(options, "peer", "mpi|nccl|none",
-           "what to compare with; default mpi, with --members threads none, with --device cuda nccl");
-  add_text(options, "buffers", "heap|private",
-           "Cohort's tensors lie in its own memory (default), or in ordinary memory as the peer's do");
-  add_text(options, "huge-pages", "on|off", "advise them for ordinary memory; default on");
-  add_text(options, "reproducible", "yes|no", "Cohort's results do not depend on the layout; default no");
-  auto add = options.add_options();
-  add("check", "compare every element with the exact result, outside the timer (default)");
-  add("no-check", "do not");
-  return options;
-}
-
-po::options_description dispatch_options() {
-  po::options_description options("Options of dispatch", kHelpColumns);
-  add_text(options, "loops", "N", "loops per figure, of which the median counts; default 5");
-  return options;
-}
-
-po::options_description input_options() {
-  po::options_description options("Options of input", kHelpColumns);
-  add_text(options, "batch", "N", "elements of a global batch; default 64");
-  add_text(options, "record-bytes", "N", "bytes of an element of the files, a multiple of 8; default 4096");
-  add_text(options, "file-mib", "N", "size of each file in MiB; default 64");
-  add_text(options, "compute-us", "US",
-           "what each replica computes in a step; default: 2.5 times what making its batch takes one thread");
-  add_text(
-      options, "read-ahead", "N",
-      "batches per replica that a thread makes ahead of the program; 0: none, without a thread; default 1");
-  add_text(options, "folder", "PATH", "where the files are written; default: that of temporary files");
-  add_text(options, "loops", "N", "passes per figure, of which the median counts; default 5");
-  return options;
-}
-
-po::options_description report_options() {
-  po::options_description options("Options of the report", kHelpColumns);
-  add_text(options, "format", "NAME", "table (default), csv or json");
-  add_text(options, "output", "FILE", "write the report there; the table is printed as well");
-  options.add_options()("help,h", "print this text");
-  return options;
-}
-
-std::string names_of(std::span<const Collective* const> collectives) {
-  std::string names;
-  for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
-  return fmt::format("{}{}, {}, {}", names, kProfile, kDispatch, kInput);
-}
-
-std::string general_help(std::span<const Collective* const> collectives) {
-  std::ostringstream text;
-  text
-      << "Measures a collective of Cohort and, in turns with it, the same one of MPI, or of NCCL on GPUs.\n\n"
-         "  mpirun -n N cohort-bench COLLECTIVE [options]\n"
-         "  mpirun -n N cohort-bench profile --model FILE [options]\n"
-         "  cohort-bench dispatch [options]\n"
-         "  cohort-bench input [options]\n\nCollectives:\n";
-  for (const Collective* collective : collectives) {
-    text << fmt::format("  {:<17}  {}\n", collective->command, collective->text);
-  }
-  text << fmt::format("\nA training step:\n  {:<17}  all-reduce the gradients of a model in several ways\n",
-                      kProfile);
-  text << fmt::format("\nThe strategy layer:\n  {:<17}  runs, merges and reads, next to the original\n",
-                      kDispatch);
-  text << fmt::format("\nThe input pipeline:\n  {:<17}  numbers in memory and files, next to read()\n",
-                      kInput);
-  text << "\n"
-       << sweep_options() << "\n"
-       << profile_options() << "\n"
-       << common_options() << "\n"
-       << dispatch_options() << "\n"
-       << input_options() << "\n"
-       << report_options();
-  text << "\nTimes are of the slowest member, in microseconds; GB is 1e9 bytes. The exit status is 0, 1 when "
-          "an\n"
-          "element was wrong or Cohort failed, 2 for a mistake on the command line.\n";
-  return text.str();
-}
-
-std::string help_on(const Collective& collective) {
-  std::ostringstream text;
-  const std::string nccl =
-      collective.nccl.empty() ? "" : fmt::format(", on GPUs with {}", function_of(Peer::kNccl, collective));
-  text << fmt::format("{}: {}; compared with {}{}.\n\n  mpirun -n N cohort-bench {} [options]\n\n",
-                      collective.command, collective.text, collective.peer, nccl, collective.command)
-       << sweep_options() << "\n"
-       << common_options() << "\n"
-       << report_options();
-  return text.str();
-}
-
-std::string help_on_profile() {
-  std::ostringstream text;
-  text << "profile: all-reduces the gradients of a model as they become ready, last layer first: tensor by\n"
-          "tensor, packed, and overlapped with computing; compared with MPI_Allreduce, or on GPUs with\n"
-          "ncclAllReduce, called per tensor and over one fused buffer.\n\n  mpirun -n N cohort-bench profile "
-          "--model FILE [options]\n\n"
-       << profile_options() << "\n"
-       << common_options() << "\n"
-       << report_options();
-  return text.str();
-}
-
-std::string help_on_dispatch() {
-  std::ostringstream text;
-  text << "dispatch: what the strategy layer adds to what replicas do, on one device and on two: empty "
-          "functions,\n"
-          "merges, reads of variables, reductions of a number, a step over 161 variables. In one process.\n\n"
-          "  cohort-bench dispatch [options]\n\n"
-       << dispatch_options() << "\n"
-       << report_options();
-  return text.str();
-}
-
-std::string help_on_input() {
-  std::ostringstream text;
-  text
-      << "input: how many elements and batches numbers in memory and files of several formats deliver to one "
-         "and\ntwo replicas, and how long a program that computes waits for them. In one process.\n\n"
-         "  cohort-bench input [options]\n\n"
-      << input_options() << "\n"
-      << report_options();
-  return text.str();
-}
 
 const Collective& find_collective(const std::string& command,
                                   std::span<const Collective* const> collectives) {
@@ -232,6 +68,16 @@ class Given {
   std::string command_;
   po::variables_map values_;
 };
+
+/// What the library's own parsers throw, with the option's name in front.
+template <class Parse>
+auto parse_value(std::string_view option, Parse&& parse) {
+  try {
+    return std::forward<Parse>(parse)();
+  } catch (const InvalidArgument& error) {
+    throw UsageError("{}: {}", option, error.what());
+  }
+}
 
 Format parse_format(const std::string& text) {
   for (const Format format : {Format::kTable, Format::kCsv, Format::kJson}) {

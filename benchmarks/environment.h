@@ -33,11 +33,11 @@ struct Environment {
   std::string date;   ///< UTC, ISO 8601
   std::string command_line;
   std::string mpi_library;
-  std::string gpu;    ///< the model of the first member's, where tensors are on GPUs
+  std::string gpu;    ///< the model of the first member's GPU; empty where tensors are on the host
   std::string clock;  ///< what timed the calls, and what was taken off for reading it
   std::vector<NodeFacts> nodes;
   std::vector<SettingFact> settings;  ///< every COHORT_ variable
-  std::optional<int> threads;         ///< the members are so many threads of the only worker
+  std::optional<int> threads;         ///< set: the members are this many threads of the only worker
 
   [[nodiscard]] int members() const;
   [[nodiscard]] int cores() const;
@@ -50,10 +50,10 @@ struct Environment {
 [[nodiscard]] Environment capture_environment(Bootstrap& bootstrap, const std::string& mpi_library,
                                               const std::vector<std::string>& command_line);
 
-/// How workers and cores go together, for example `each worker has cores of its own`.
+/// How the workers share the cores, for example `each worker has cores of its own`.
 [[nodiscard]] std::string describe_binding(const Environment& environment);
 
-/// Empty, or the warning that timings are not of the library.
+/// A warning when more members than cores make the timings meaningless; otherwise empty.
 [[nodiscard]] std::string oversubscription_warning(const Environment& environment);
 
 }  // namespace cohort::bench

@@ -14,9 +14,10 @@ namespace {
 /// Shared by all members, where they have to agree on an element.
 constexpr int kEverybody = -1;
 
-struct Seat {
-  int member;
-  int members;
+/// A rank and how many there are.
+struct RankOf {
+  int rank;
+  int size;
 };
 
 /// Up to this absolute value every integer is exact in T.
@@ -44,9 +45,9 @@ constexpr int largest_exponent() {
 
 /// With more members than T has room for, only some contribute to an element, a different
 /// choice for each, and never more than `most`.
-bool contributes(Seat seat, std::uint64_t index, std::int64_t most) {
-  const std::int64_t stride = (seat.members + most - 1) / most;
-  return (static_cast<std::uint64_t>(seat.member) + index) % static_cast<std::uint64_t>(stride) == 0;
+bool contributes(RankOf member, std::uint64_t index, std::int64_t most) {
+  const std::int64_t stride = (member.size + most - 1) / most;
+  return (static_cast<std::uint64_t>(member.rank) + index) % static_cast<std::uint64_t>(stride) == 0;
 }
 
 /// A number from 0 to `room - 1`.
@@ -58,51 +59,51 @@ std::int64_t below(std::int64_t room, int member, std::uint64_t index) {
 /// Positive integers so small that even the sum of all members is exact. Nothing overflows, for
 /// libraries differ in what they make of that: some wrap, some saturate.
 template <class T>
-std::int64_t sum_input(Seat seat, std::uint64_t index) {
+std::int64_t sum_input(RankOf member, std::uint64_t index) {
   constexpr std::int64_t kLargest = largest_integer<T>();
-  const std::int64_t room = kLargest / seat.members;
-  if (room > 0) return 1 + below(room, seat.member, index);
-  return contributes(seat, index, kLargest) ? 1 : 0;
+  const std::int64_t room = kLargest / member.size;
+  if (room > 0) return 1 + below(room, member.rank, index);
+  return contributes(member, index, kLargest) ? 1 : 0;
 }
 
 /// A common value plus a deviation that the next member takes back, so the mean is the common value.
 template <class T>
-std::int64_t mean_input(Seat seat, std::uint64_t index) {
-  const int pair = seat.member / 2;
-  const bool paired = seat.member % 2 == 1 || seat.member + 1 < seat.members;
-  const std::int64_t sign = seat.member % 2 == 0 ? 1 : -1;
-  const std::int64_t room = largest_integer<T>() / (2 * static_cast<std::int64_t>(seat.members));
+std::int64_t mean_input(RankOf member, std::uint64_t index) {
+  const int pair = member.rank / 2;
+  const bool paired = member.rank % 2 == 1 || member.rank + 1 < member.size;
+  const std::int64_t sign = member.rank % 2 == 0 ? 1 : -1;
+  const std::int64_t room = largest_integer<T>() / (2 * static_cast<std::int64_t>(member.size));
   if (room > 0) {
     const std::int64_t common = 1 + below(room, kEverybody, index);
     return common + (paired ? sign * below(room, pair, index) : 0);
   }
-  return paired && contributes({pair, (seat.members + 1) / 2}, index, largest_integer<T>() / 2) ? sign : 0;
+  return paired && contributes({pair, (member.size + 1) / 2}, index, largest_integer<T>() / 2) ? sign : 0;
 }
 
 /// Numbers over the whole range of integers that T holds exactly.
 template <class T>
-T order_input(Seat seat, std::uint64_t index) {
+T order_input(RankOf member, std::uint64_t index) {
   if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(mixed_bits(static_cast<std::uint64_t>(seat.member), index));
+    return static_cast<T>(mixed_bits(static_cast<std::uint64_t>(member.rank), index));
   } else {
     constexpr std::int64_t kLargest = largest_integer<T>();
-    return convert_element<T>(static_cast<double>(below(2 * kLargest, seat.member, index) - kLargest));
+    return convert_element<T>(static_cast<double>(below(2 * kLargest, member.rank, index) - kLargest));
   }
 }
 
 /// Powers of two, of either sign where T has one: no product of members leaves the exponents of T.
 template <class T>
-double product_input(Seat seat, std::uint64_t index) {
-  if (!contributes(seat, index, largest_exponent<T>())) return 1;
-  const std::uint64_t bits = mixed_bits(static_cast<std::uint64_t>(seat.member), index);
+double product_input(RankOf member, std::uint64_t index) {
+  if (!contributes(member, index, largest_exponent<T>())) return 1;
+  const std::uint64_t bits = mixed_bits(static_cast<std::uint64_t>(member.rank), index);
   const double smaller = std::is_integral_v<T> ? 1 : 0.5;
   const bool negative = !std::is_unsigned_v<T> && (bits & 2) != 0;
   return ((bits & 1) != 0 ? 2 : smaller) * (negative ? -1 : 1);
 }
 
 /// One member in `members` stands out, on average, so that its loss shows.
-bool bool_input(ReduceOp op, Seat seat, std::uint64_t index) {
-  const bool stands_out = below(std::max(seat.members, 2), seat.member, index) == 0;
+bool bool_input(ReduceOp op, RankOf member, std::uint64_t index) {
+  const bool stands_out = below(std::max(member.size, 2), member.rank, index) == 0;
   return op == ReduceOp::kMax ? stands_out : !stands_out;
 }
 
@@ -111,16 +112,16 @@ template <class T>
 using Exact = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
 
 template <class T>
-T input(ReduceOp op, Seat seat, std::uint64_t index) {
+T input(ReduceOp op, RankOf member, std::uint64_t index) {
   if constexpr (std::is_same_v<T, bool>) {
-    return bool_input(op, seat, index);
+    return bool_input(op, member, index);
   } else {
     switch (op) {
-      case ReduceOp::kSum: return convert_element<T>(static_cast<Exact<T>>(sum_input<T>(seat, index)));
-      case ReduceOp::kMean: return convert_element<T>(static_cast<Exact<T>>(mean_input<T>(seat, index)));
-      case ReduceOp::kProd: return convert_element<T>(static_cast<Exact<T>>(product_input<T>(seat, index)));
+      case ReduceOp::kSum: return convert_element<T>(static_cast<Exact<T>>(sum_input<T>(member, index)));
+      case ReduceOp::kMean: return convert_element<T>(static_cast<Exact<T>>(mean_input<T>(member, index)));
+      case ReduceOp::kProd: return convert_element<T>(static_cast<Exact<T>>(product_input<T>(member, index)));
       case ReduceOp::kMin:
-      case ReduceOp::kMax: return order_input<T>(seat, index);
+      case ReduceOp::kMax: return order_input<T>(member, index);
     }
     throw Internal("operator {} has no exact inputs", to_string(op));
   }

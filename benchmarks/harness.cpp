@@ -1,15 +1,15 @@
 #include "harness.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
-
-#include "barrier_check.h"
 
 namespace cohort::bench {
 namespace {
 
 constexpr double kMicrosecondsPerLoop = 60000;
 constexpr int kMostIterations = 20000;
+constexpr std::size_t kBarriers = 200;  // that are called to see whether somebody leaves one early
 
 /// A step between the starting points of two iterations' values; far apart, and prime to the period.
 constexpr std::size_t kShift = 389;
@@ -27,13 +27,13 @@ void read_all(std::span<const std::byte> bytes) {
   __asm__ volatile("" : : "r"(sum));  // or the compiler would see that nobody wants the sum
 }
 
-/// What a result should be: tables of values, one for each piece of it.
+/// What a result should be: tables of values, one for each part of it.
 class Expectation {
  public:
-  Expectation(const std::vector<Piece>& pieces, const ValueSource& values) : pieces_(pieces) {
-    for (const Piece& piece : pieces) {
-      tables_.push_back(piece.source == Piece::kReduced ? values.reduced() : values.input(piece.source));
-      elements_ += piece.elements;
+  Expectation(const std::vector<ResultPart>& parts, const ValueSource& values) : parts_(parts) {
+    for (const ResultPart& part : parts) {
+      tables_.push_back(part.source == ResultPart::kReduced ? values.reduced() : values.input(part.source));
+      elements_ += part.elements;
     }
   }
 
@@ -42,30 +42,30 @@ class Expectation {
     const std::size_t element_bytes = result.size() / elements_;
     std::uint64_t wrong = 0;
     std::size_t done = 0;
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      const std::size_t bytes = pieces_[i].elements * element_bytes;
-      wrong += tables_[i].count_wrong(result.subspan(done, bytes), pieces_[i].first + shift);
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::size_t bytes = parts_[i].elements * element_bytes;
+      wrong += tables_[i].count_wrong(result.subspan(done, bytes), parts_[i].first + shift);
       done += bytes;
     }
     return wrong;
   }
 
  private:
-  std::vector<Piece> pieces_;
+  std::vector<ResultPart> parts_;
   std::vector<ValueTable> tables_;
   std::size_t elements_ = 0;
 };
 
 class Harness {
  public:
-  Harness(const Collective& collective, const Seat& seat, const ValueSource& values,
+  Harness(const Collective& collective, const Role& role, const ValueSource& values,
           const HarnessOptions& options, const Team& team, const TickClock& clock)
       : collective_(collective),
         options_(options),
         team_(team),
         clock_(clock),
-        input_(values.input(seat.member)),
-        expectation_(collective.layout(seat).result, values) {}
+        input_(values.input(role.member)),
+        expectation_(collective.layout(role).result, values) {}
 
   /// One contender's figures while they are being collected, all of this member alone.
   struct Record {
@@ -160,7 +160,7 @@ void Harness::run_loop(const Contender& contender, Record& record) {
   const bool rewritten = options_.inputs == Inputs::kRewritten;
   const bool checks = checks_every_call();
   std::uint64_t in_calls = 0;
-  team_.barrier();  // the loops of all members begin together; within them nobody waits but for the call
+  team_.barrier();  // the loops of all members begin together; within them, members wait in the call only
   const std::uint64_t start = clock_.now();
   for (int i = 0; i < record.iterations; ++i) {
     shift_ = (shift_ + kShift) % ValueTable::kPeriod;
@@ -195,12 +195,35 @@ Measurement Harness::combine(Record& record) const {
   return measurement;
 }
 
+double nanoseconds_now() {
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 }  // namespace
 
-std::vector<Measurement> measure(const Collective& collective, const Seat& seat, const ValueSource& values,
+std::optional<std::uint64_t> count_early_leavers(const std::function<void()>& barrier, const Team& team) {
+  if (!team.shares_a_clock()) return std::nullopt;
+  std::vector<double> last_came;
+  std::vector<double> first_left;  // negated, so that the maximum over members is the earliest
+  for (std::size_t call = 0; call < kBarriers; ++call) {
+    last_came.push_back(nanoseconds_now());
+    barrier();
+    first_left.push_back(-nanoseconds_now());
+  }
+  team.take_maximum(last_came);
+  team.take_maximum(first_left);
+  std::uint64_t early = 0;
+  for (std::size_t call = 0; call < kBarriers; ++call) {
+    if (-first_left[call] < last_came[call]) ++early;
+  }
+  return early;
+}
+
+std::vector<Measurement> measure(const Collective& collective, const Role& role, const ValueSource& values,
                                  std::span<const Contender> contenders, const HarnessOptions& options,
                                  const Team& team, const TickClock& clock) {
-  Harness harness(collective, seat, values, options, team, clock);
+  Harness harness(collective, role, values, options, team, clock);
   std::vector<Harness::Record> records;
   for (const Contender& contender : contenders) records.push_back(harness.warm_up(contender));
   for (int loop = 0; loop < options.loops; ++loop) {

@@ -45,7 +45,7 @@ struct Contender {
   std::span<std::byte> output;  ///< in place, the same memory as the input or a part of the other
   std::function<void()> call;
   const OffHost* off_host = nullptr;    ///< null when the call works on the input and the output themselves
-  std::optional<CallLimit> limit = {};  ///< of a call off the host that has no deadline of its own
+  std::optional<CallLimit> limit = {};  ///< on calls off the host that have no deadline
 };
 
 /// The same on all members.
@@ -59,8 +59,13 @@ struct Measurement {
       wrong;  ///< wrong elements over all members and checked calls; unset: not checked
 };
 
+/// In how many of some calls of `barrier` a member left before the last one came; the same on all
+/// members. It takes a clock that all members share, so on several nodes there is no answer.
+[[nodiscard]] std::optional<std::uint64_t> count_early_leavers(const std::function<void()>& barrier,
+                                                               const Team& team);
+
 /// Measures every contender on all members. `clock` outlives the call.
-[[nodiscard]] std::vector<Measurement> measure(const Collective& collective, const Seat& seat,
+[[nodiscard]] std::vector<Measurement> measure(const Collective& collective, const Role& role,
                                                const ValueSource& values,
                                                std::span<const Contender> contenders,
                                                const HarnessOptions& options, const Team& team,

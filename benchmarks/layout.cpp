@@ -2,22 +2,22 @@
 
 namespace cohort::bench {
 
-std::vector<Piece> block_of_each(const Seat& seat) {
-  std::vector<Piece> pieces;
-  pieces.reserve(static_cast<std::size_t>(seat.members));
-  for (int member = 0; member < seat.members; ++member) {
-    pieces.push_back({.source = member, .first = 0, .elements = seat.block()});
+std::vector<ResultPart> block_of_each(const Role& role) {
+  std::vector<ResultPart> parts;
+  parts.reserve(static_cast<std::size_t>(role.members));
+  for (int member = 0; member < role.members; ++member) {
+    parts.push_back({.source = member, .first = 0, .elements = role.block()});
   }
-  return pieces;
+  return parts;
 }
 
-std::vector<std::size_t> uneven_counts(const Seat& seat) {
+std::vector<std::size_t> uneven_counts(const Role& role) {
   // Member r gets r + 1 shares of 1 + 2 + ... + members; what the division leaves, the last member.
-  const auto members = static_cast<std::size_t>(seat.members);
-  const std::size_t share = seat.elements / (members * (members + 1) / 2);
+  const auto members = static_cast<std::size_t>(role.members);
+  const std::size_t share = role.elements / (members * (members + 1) / 2);
   std::vector<std::size_t> counts;
   counts.reserve(members);
-  std::size_t left = seat.elements;
+  std::size_t left = role.elements;
   for (std::size_t member = 0; member + 1 < members; ++member) {
     counts.push_back(share * (member + 1));
     left -= counts.back();

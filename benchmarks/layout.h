@@ -7,11 +7,11 @@
 
 namespace cohort::bench {
 
-/// The member that gives or gets where one does.
+/// The member that alone gives or gets, in collectives that have one.
 inline constexpr int kRoot = 0;
 
-/// One member's place in a collective of one size.
-struct Seat {
+/// The role of one member in a collective of one size.
+struct Role {
   int member = 0;
   int members = 1;
   std::size_t elements = 0;  ///< of the largest buffer of any member
@@ -23,7 +23,7 @@ struct Seat {
 };
 
 /// Consecutive elements of a result.
-struct Piece {
+struct ResultPart {
   static constexpr int kReduced = -1;
 
   int source = kReduced;  ///< the member whose input it is, or the reduction of all inputs
@@ -35,13 +35,13 @@ struct Layout {
   std::size_t input = 0;   ///< elements that this member passes in
   std::size_t output = 0;  ///< elements that it gets
   std::size_t offset = 0;  ///< in place: where the smaller of the two begins within the larger
-  std::vector<Piece> result;
+  std::vector<ResultPart> result;
 };
 
 /// The members' whole inputs, one block after the other.
-[[nodiscard]] std::vector<Piece> block_of_each(const Seat& seat);
+[[nodiscard]] std::vector<ResultPart> block_of_each(const Role& role);
 
-/// The parts of an uneven division of seat.elements: the higher the rank, the larger the part.
-[[nodiscard]] std::vector<std::size_t> uneven_counts(const Seat& seat);
+/// The parts of an uneven division of role.elements: the higher the rank, the larger the part.
+[[nodiscard]] std::vector<std::size_t> uneven_counts(const Role& role);
 
 }  // namespace cohort::bench

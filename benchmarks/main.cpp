@@ -11,21 +11,20 @@
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/mpi/session.h>
 
-#include "agreed_error.h"
 #include "command_line.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"
+#include "errors.h"
 #include "gpu/gpu_members.h"
 #include "gpu/gpu_side.h"
 #include "gpu/nccl_peer.h"
 #include "input/input.h"
-#include "member.h"
+#include "member_context.h"
 #include "mpi_peer.h"
 #include "output.h"
 #include "profile/profile.h"
-#include "sweep.h"
+#include "sweep/sweep.h"
 #include "thread_team.h"
-#include "usage_error.h"
 
 namespace cohort::bench {
 namespace {
@@ -40,63 +39,65 @@ struct Run {
   const TickClock& clock;
 };
 
-/// @throws AgreedError when the results are wrong or could not be had.
-void take_part(const Run& run, const Member& member) {
+/// @throws AgreedError when results are wrong, or could not be measured or written.
+void take_part(const Run& run, const MemberContext& context) {
   if (const auto* sweep = std::get_if<SweepOptions>(&run.line.task)) {
-    if (member.output != nullptr) member.output->begin(run.environment, describe(*sweep, run.line.run));
-    run_sweep(*sweep, run.line.run, member);
+    if (context.output != nullptr) context.output->begin(run.environment, describe(*sweep, run.line.run));
+    run_sweep(*sweep, run.line.run, context);
   } else {
     const auto& options = std::get<ProfileOptions>(run.line.task);
-    const ProfileResult result = measure_profile(*run.model, options, run.line.run, member);
-    if (member.output != nullptr) member.output->write(run.environment, result);
+    const ProfileResult result = measure_profile(*run.model, options, run.line.run, context);
+    if (context.output != nullptr) context.output->write(run.environment, result);
     std::uint64_t wrong = 0;
     for (const ProfileRow& row : result.rows) wrong += row.wrong.value_or(0);
     if (wrong > 0) throw AgreedError("{} elements were wrong", wrong);
   }
-  const bool written = member.output == nullptr || member.output->end();
-  if (member.team->from_first(written ? 1 : 0) == 0) {
+  const bool written = context.output == nullptr || context.output->end();
+  if (context.team->from_first(written ? 1 : 0) == 0) {
     throw AgreedError("the report could not be written completely: is the disk full?");
   }
 }
 
 /// `ranks` is null for threads.
-std::unique_ptr<const PeerLibrary> make_peer(Peer peer, const Member& member, const MpiTeam* ranks) {
+std::unique_ptr<const PeerLibrary> make_peer(Peer peer, const MemberContext& context, const MpiTeam* ranks) {
   switch (peer) {
     case Peer::kNone: return nullptr;
     case Peer::kMpi: return std::make_unique<const MpiPeer>(*ranks);
-    case Peer::kNccl: return make_nccl_peer(*member.communicator, *member.team, member.device);
+    case Peer::kNccl: return make_nccl_peer(*context.communicator, *context.team, context.device);
   }
   throw Internal("peer {} is none of the benchmark's", static_cast<int>(peer));
 }
 
-/// take_part beside the peer, with its AgreedError explained by member 0.
-ExitStatus take_part_or_explain(const Run& run, Member member, const MpiTeam* ranks) {
+/// Lets the member take part, with the peer; member 0 prints what all agree to have gone wrong.
+ExitStatus take_part_or_explain(const Run& run, MemberContext context, const MpiTeam* ranks) {
   try {
-    const std::unique_ptr<const PeerLibrary> peer = make_peer(run.line.run.peer, member, ranks);
-    member.peer = peer.get();
-    take_part(run, member);
+    const std::unique_ptr<const PeerLibrary> peer = make_peer(run.line.run.peer, context, ranks);
+    context.peer = peer.get();
+    take_part(run, context);
     return kSuccess;
   } catch (const AgreedError& error) {
-    if (member.output != nullptr) {
-      static_cast<void>(member.output->end());  // what was measured so far
+    if (context.output != nullptr) {
+      static_cast<void>(context.output->end());  // what was measured so far
       complain(error.what());
     }
     return kFailure;
   }
 }
 
-std::unique_ptr<Communicator> seat_of_rank(const RunOptions& options, mpi::Session& session, Device device) {
-  std::vector<std::unique_ptr<Communicator>> seats;
-  seats.push_back(session.make_communicator({.reproducible = options.reproducible}));
-  if (options.device == DeviceKind::kCuda) seats = on_gpus(std::move(seats), {device}, &session);
-  return std::move(seats.front());
+std::unique_ptr<Communicator> communicator_of_rank(const RunOptions& options, mpi::Session& session,
+                                                   Device device) {
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  communicators.push_back(session.make_communicator({.reproducible = options.reproducible}));
+  if (options.device == DeviceKind::kCuda)
+    communicators = on_gpus(std::move(communicators), {device}, &session);
+  return std::move(communicators.front());
 }
 
 ExitStatus run_ranks(const Run& run, mpi::Session& session, Device device, Output* output) {
   const auto on_this_node = [&](const WorkerInfo& worker) { return worker.node == session.self().node; };
   const std::span<const WorkerInfo> workers = session.workers();
   const MpiTeam team;
-  const auto communicator = seat_of_rank(run.line.run, session, device);
+  const auto communicator = communicator_of_rank(run.line.run, session, device);
   return take_part_or_explain(
       run,
       {.communicator = communicator.get(),
@@ -119,11 +120,11 @@ ExitStatus run_threads(const Run& run, int members, Output* output) {
   ExitStatus status = kSuccess;
   run_thread_team(members, [&](int member, const Team& team) {
     try {
-      const auto seat = static_cast<std::size_t>(member);
+      const auto index = static_cast<std::size_t>(member);
       const ExitStatus own = take_part_or_explain(run,
-                                                  {.communicator = communicators[seat].get(),
+                                                  {.communicator = communicators[index].get(),
                                                    .team = &team,
-                                                   .device = devices[seat],
+                                                   .device = devices[index],
                                                    .peer = nullptr,
                                                    .members_on_node = members,
                                                    .clock = &run.clock,
@@ -220,8 +221,8 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
 /// An error that has been printed.
 struct Explained {};
 
-/// An error that leaves through the session ends the job, so it has to be printed before. One that
-/// ended a collective is the same on all members, and rank 0 speaks for them.
+/// An error that leaves through the session ends the job, so it is printed before. All members have the same
+/// error when it ended a collective, and rank 0 prints it for them.
 ExitStatus run_or_explain(mpi::Session& session, const std::vector<std::string>& arguments) {
   try {
     return run(session, arguments);

@@ -26,7 +26,7 @@ struct MpiCall {
   MPI_Comm group = MPI_COMM_NULL;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
-  Seat seat;
+  Role role;
   bool in_place = false;
   std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -35,7 +35,7 @@ struct MpiCall {
 
   /// Fills in counts and offsets.
   void divide_unevenly() {
-    for (const std::size_t count : uneven_counts(seat)) {
+    for (const std::size_t count : uneven_counts(role)) {
       offsets.push_back(counts.empty() ? 0 : offsets.back() + counts.back());
       counts.push_back(static_cast<int>(count));
     }
@@ -43,8 +43,8 @@ struct MpiCall {
 
   /// The input, or what stands for it in place.
   [[nodiscard]] const void* input_or_in_place() const { return in_place ? MPI_IN_PLACE : input; }
-  [[nodiscard]] int elements() const { return static_cast<int>(seat.elements); }
-  [[nodiscard]] int block() const { return static_cast<int>(seat.block()); }
+  [[nodiscard]] int elements() const { return static_cast<int>(role.elements); }
+  [[nodiscard]] int block() const { return static_cast<int>(role.block()); }
 };
 
 }  // namespace cohort::bench

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "mpi_team.h"
-#include "peer_library.h"
+#include "peer.h"
 
 namespace cohort::bench {
 

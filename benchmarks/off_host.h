@@ -1,6 +1,5 @@
-// Where a contender's calls work when that is not the memory which the harness writes and reads, nor
-// the time that the host sees: on a GPU. The input is brought there before a call and the result
-// fetched afterwards, outside of the time of the call.
+// For calls on memory that the harness cannot write and read, and that the host cannot time: on a GPU. The
+// input is copied there before a call, and the result back afterwards, outside the time of the call.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace cohort::bench {
 
-/// How long a call may take that has no deadline of its own.
+/// The limit on the time of a call that has no deadline of its own.
 struct CallLimit {
   std::string call;  ///< for the error: `ncclAllReduce of 4096 bytes, member 1 of 2`
   double seconds = 0;
@@ -24,8 +23,8 @@ class OffHost {
   virtual void bring() const = 0;
 
   /// Makes the call, waits for its result, and returns how long that took there, in nanoseconds.
-  /// @throws DeadlineExceeded naming the call when there is a limit, and the call has not ended by then: it
-  /// is still under way.
+  /// @throws DeadlineExceeded naming the call when it has not ended within the limit; it is then still under
+  /// way.
   [[nodiscard]] virtual std::uint64_t time(const std::function<void()>& call,
                                            const std::optional<CallLimit>& limit) const = 0;
 

@@ -1,14 +1,10 @@
-// The values of single options, parsed and checked.
+// The values of single options, parsed and checked. Knows nothing of Cohort: peer_sweep takes them, too.
 #pragma once
 
-#include <limits>
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
-
-#include <cohort/base/error.h>
-
-#include "usage_error.h"
+#include <vector>
 
 namespace cohort::bench {
 
@@ -22,14 +18,20 @@ namespace cohort::bench {
 [[nodiscard]] bool parse_choice(std::string_view option, const std::string& text, std::string_view first,
                                 std::string_view second);
 
-/// What the library's own parsers throw, with the option's name in front.
-template <class Parse>
-auto parse_value(std::string_view option, Parse&& parse) {
-  try {
-    return std::forward<Parse>(parse)();
-  } catch (const InvalidArgument& error) {
-    throw UsageError("{}: {}", option, error.what());
-  }
-}
+/// The sizes of a sweep: from a smallest to a largest number of bytes, each four times the one before.
+/// Written `4:64M`, or `1M` for a single size; K, M and G are powers of 1024.
+struct SizeRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// @throws UsageError saying which part is wrong and what a range looks like.
+[[nodiscard]] SizeRange parse_size_range(std::string_view text);
+
+/// The sizes of the sweep, ascending; `last` is among them only if a step meets it.
+[[nodiscard]] std::vector<std::size_t> sizes_in(SizeRange range);
+
+/// A size as the options take it, for example `64M` or `1000`.
+[[nodiscard]] std::string format_size(std::size_t bytes);
 
 }  // namespace cohort::bench

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <iostream>
 
-#include "usage_error.h"
+#include "errors.h"
+#include "report.h"
 
 namespace cohort::bench {
 
@@ -12,7 +13,7 @@ void complain(const std::string& text) { std::cerr << "cohort-bench: " + text + 
 
 Output::Output(const RunOptions& run) : format_(run.format) {
   if (!run.output) {
-    reports_.push_back(make_report(run.format, std::cout));
+    reports_.push_back(make_sweep_report(run.format, std::cout));
     environment_to_stderr_ = run.format == Format::kCsv;
     return;
   }
@@ -21,9 +22,9 @@ Output::Output(const RunOptions& run) : format_(run.format) {
     throw UsageError("--output {}: cannot be written ({}); name a file in a folder that exists and is yours",
                      *run.output, std::strerror(errno));
   }
-  // Beside a file, the table tells who watches how far it is.
-  reports_.push_back(make_report(run.format, file_));
-  reports_.push_back(make_table_report(std::cout));
+  // While the report goes to a file, the table on the screen shows the progress.
+  reports_.push_back(make_sweep_report(run.format, file_));
+  reports_.push_back(make_sweep_report(Format::kTable, std::cout));
 }
 
 void Output::begin(const Environment& environment, const std::string& subject) {
@@ -33,9 +34,9 @@ void Output::begin(const Environment& environment, const std::string& subject) {
   for (auto& report : reports_) report->begin(environment, subject);
 }
 
-void Output::add(std::span<const Result> results) {
+void Output::add(std::span<const SweepRow> rows) {
   for (auto& report : reports_) {
-    for (const Result& result : results) report->add(result);
+    for (const SweepRow& row : rows) report->add(row);
   }
 }
 

@@ -7,8 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "report.h"
+#include "dispatch/dispatch.h"
+#include "environment.h"
+#include "input/input.h"
+#include "profile/profile.h"
 #include "run_options.h"
+#include "sweep/sweep.h"
 
 namespace cohort::bench {
 
@@ -21,11 +25,10 @@ class Output {
   explicit Output(const RunOptions& run);
 
   void begin(const Environment& environment, const std::string& subject);
-  void add(std::span<const Result> results);
+  void add(std::span<const SweepRow> rows);
   void note(const std::string& text);
 
-  /// The whole report of a profile, of what the strategy layer costs or of the input pipeline, instead of the
-  /// above.
+  /// The whole report of one of the other modes, instead of the above.
   void write(const Environment& environment, const ProfileResult& result);
   void write(const Environment& environment, const DispatchResult& result);
   void write(const Environment& environment, const InputResult& result);
@@ -41,7 +44,7 @@ class Output {
 
   Format format_;
   std::ofstream file_;
-  std::vector<std::unique_ptr<Report>> reports_;
+  std::vector<std::unique_ptr<SweepReport>> reports_;
   bool environment_to_stderr_ = false;  ///< CSV has no place for it
 };
 

@@ -1,12 +1,21 @@
-// Which library Cohort is compared with.
+// The library that Cohort is compared with, as one member of a run has it. It makes the same calls as
+// Cohort on the same kind of memory. Calls are prepared before they are timed, so that nothing but the
+// library's own function runs then.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <string>
 #include <string_view>
+
+#include <cohort/collective/reduce_op.h>
+#include <cohort/device/dtype.h>
 
 #include "collective.h"
 
 namespace cohort::bench {
 
+/// Which library it is.
 enum class Peer {
   kNone,
   kMpi,   ///< over memory of the host
@@ -26,5 +35,27 @@ enum class Peer {
 [[nodiscard]] inline std::string_view function_of(Peer peer, const Collective& collective) {
   return peer == Peer::kNccl ? collective.nccl : collective.peer;
 }
+
+struct PeerCall {
+  const Collective* collective = nullptr;
+  Role role;
+  DType dtype = DType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  bool in_place = false;
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+};
+
+class PeerLibrary {
+ public:
+  virtual ~PeerLibrary() = default;
+
+  /// Empty when it can make the call; otherwise what is missing, for example `MPI has no type for float16`.
+  /// The memory does not matter.
+  [[nodiscard]] virtual std::string why_not(const PeerCall& call) const = 0;
+
+  /// The function that makes the call. The library can: `why_not` is empty.
+  [[nodiscard]] virtual std::function<void()> prepare(const PeerCall& call) const = 0;
+};
 
 }  // namespace cohort::bench

@@ -17,14 +17,14 @@
 
 #include <mpi.h>
 
+#include "errors.h"
 #include "harness.h"
 #include "integer_values.h"
 #include "mpi_call.h"
 #include "mpi_team.h"
+#include "option_values.h"
 #include "private_memory.h"
-#include "size_range.h"
 #include "statistics.h"
-#include "usage_error.h"
 
 namespace cohort::bench {
 namespace {
@@ -60,13 +60,6 @@ const Collective& collective_named(std::string_view command) {
   throw UsageError("unknown collective '{}'", command);
 }
 
-bool is_first_of(const std::string& option, const std::string& value, std::string_view first,
-                 std::string_view second) {
-  if (value != first && value != second)
-    throw UsageError("{} {}: choose {} or {}", option, value, first, second);
-  return value == first;
-}
-
 Options parse(int argc, char** argv) {
   if (argc < 2 || argc % 2 != 0) throw UsageError("give a collective, and a value for each option");
   Options options;
@@ -81,9 +74,9 @@ Options parse(int argc, char** argv) {
     } else if (option == "--dtype") {
       dtype = value;
     } else if (option == "--in-place") {
-      options.in_place = is_first_of(option, value, "yes", "no");
+      options.in_place = parse_choice(option, value, "yes", "no");
     } else if (option == "--huge-pages") {
-      options.huge_pages = is_first_of(option, value, "on", "off");
+      options.huge_pages = parse_choice(option, value, "on", "off");
     } else if (option == "--label") {
       options.label = value;
     } else {
@@ -113,17 +106,17 @@ void take_one_core(int rank) {
   }
 }
 
-Seat seat_for(const Options& options, std::size_t bytes, int rank, int ranks) {
-  Seat seat{.member = rank, .members = ranks};
-  if (!options.collective->moves_data()) return seat;
+Role role_for(const Options& options, std::size_t bytes, int rank, int ranks) {
+  Role role{.member = rank, .members = ranks};
+  if (!options.collective->moves_data()) return role;
   const auto blocks = static_cast<std::size_t>(options.collective->divided ? ranks : 1);
-  seat.elements = std::max<std::size_t>(bytes / options.format.bytes / blocks, 1) * blocks;
-  return seat;
+  role.elements = std::max<std::size_t>(bytes / options.format.bytes / blocks, 1) * blocks;
+  return role;
 }
 
-Measurement measure_size(const Options& options, const Seat& seat, const MpiTeam& team,
+Measurement measure_size(const Options& options, const Role& role, const MpiTeam& team,
                          const TickClock& clock) {
-  const Layout layout = options.collective->layout(seat);
+  const Layout layout = options.collective->layout(role);
   const std::size_t size = options.format.bytes;
   const bool input_within = layout.input < layout.output;
   const std::size_t offset = options.collective->mpi_result_first ? 0 : layout.offset * size;
@@ -139,23 +132,23 @@ Measurement measure_size(const Options& options, const Seat& seat, const MpiTeam
   MpiCall call{.group = team.handle(),
                .type = options.type,
                .op = MPI_SUM,
-               .seat = seat,
+               .role = role,
                .in_place = options.in_place,
                .input = input.data(),
                .output = output.data()};
   call.divide_unevenly();
   const Contender contender{
       .input = input, .output = output, .call = [&] { options.collective->call_mpi(call); }};
-  return measure(*options.collective, seat, IntegerValues(options.format, seat.members), {&contender, 1}, {},
+  return measure(*options.collective, role, IntegerValues(options.format, role.members), {&contender, 1}, {},
                  team, clock)
       .front();
 }
 
-void print(const Options& options, const Seat& seat, const Measurement& measurement) {
+void print(const Options& options, const Role& role, const Measurement& measurement) {
   const double fastest = *std::min_element(measurement.call_us.begin(), measurement.call_us.end());
   std::printf("D,%s,%s,d,%d,%d,%zu,%.3f,%.3f,%.3f%s\n", options.label.c_str(),
-              std::string(options.format.name).c_str(), options.in_place ? 1 : 0, seat.members,
-              seat.elements * options.format.bytes, median(measurement.call_us), fastest,
+              std::string(options.format.name).c_str(), options.in_place ? 1 : 0, role.members,
+              role.elements * options.format.bytes, median(measurement.call_us), fastest,
               median(measurement.iteration_us), measurement.wrong.value_or(0) > 0 ? ",WRONG" : "");
   std::fflush(stdout);
 }
@@ -171,9 +164,9 @@ void sweep(const Options& options) {
   const std::vector<std::size_t> sizes =
       options.collective->moves_data() ? sizes_in(options.sizes) : std::vector<std::size_t>{0};
   for (const std::size_t bytes : sizes) {
-    const Seat seat = seat_for(options, bytes, rank, ranks);
-    const Measurement measurement = measure_size(options, seat, team, clock);
-    if (rank == 0) print(options, seat, measurement);
+    const Role role = role_for(options, bytes, rank, ranks);
+    const Measurement measurement = measure_size(options, role, team, clock);
+    if (rank == 0) print(options, role, measurement);
   }
 }
 

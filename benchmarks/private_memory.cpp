@@ -25,8 +25,8 @@ PrivateMemory::PrivateMemory(std::size_t bytes, bool huge_pages) : bytes_(bytes)
   mapping_ = static_cast<std::byte*>(mapping);
   const auto address = reinterpret_cast<std::uintptr_t>(mapping_);
   data_ = mapping_ + (round_up(address) - address);
-  // Advice: a kernel without huge pages refuses it, and the memory is as good as any other. Where they are
-  // used for everything, it takes advice to do without.
+  // Only advice: a kernel without huge pages refuses it, and the memory serves as well. Where the kernel
+  // uses them everywhere, the opposite advice is needed to do without.
   static_cast<void>(madvise(data_, usable, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
 }
 

@@ -1,16 +1,88 @@
 #include "report.h"
 
-#include <cohort/base/error.h>
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
 
 namespace cohort::bench {
+namespace {
 
-std::unique_ptr<Report> make_report(Format format, std::ostream& stream) {
-  switch (format) {
-    case Format::kTable: return make_table_report(stream);
-    case Format::kCsv: return make_csv_report(stream);
-    case Format::kJson: return make_json_report(stream);
+using Json = nlohmann::ordered_json;
+
+Json to_json(const NodeFacts& node) {
+  return {{"host", node.host},           {"workers", node.workers()},
+          {"cores", node.cores()},       {"cores_of_workers", node.cores_of_workers},
+          {"cpu_model", node.cpu_model}, {"kernel", node.kernel}};
+}
+
+std::string plural(std::size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string three_digits(double value) {
+  if (value == 0) return "0";
+  const int magnitude = static_cast<int>(std::floor(std::log10(std::abs(value))));
+  return fmt::format("{:.{}f}", value, std::clamp(2 - magnitude, 0, 5));
+}
+
+std::string summarize(const Environment& environment) {
+  const NodeFacts& first = environment.nodes.front();
+  std::string hosts = first.host;
+  if (environment.nodes.size() > 1) hosts += fmt::format(" to {}", environment.nodes.back().host);
+
+  std::string settings;
+  for (const SettingFact& setting : environment.settings) {
+    if (setting.from_environment) settings += fmt::format(" {}={}", setting.name, setting.value);
   }
-  throw Internal("report format {} does not exist", static_cast<int>(format));
+  const std::string mpi = environment.mpi_library.substr(0, environment.mpi_library.find(','));
+  const auto count = [](int number) { return static_cast<std::size_t>(number); };
+
+  std::string text = fmt::format("# Cohort {} ({}), {}, {}\n", environment.version, environment.build, mpi,
+                                 environment.date);
+  text += fmt::format("# {} on {} ({}), {}: {}\n", plural(count(environment.members()), "member"),
+                      plural(environment.nodes.size(), "node"), hosts,
+                      plural(count(environment.cores()), "core"), describe_binding(environment));
+  text += fmt::format("# {}, {}\n", first.cpu_model, first.kernel);
+  if (!environment.gpu.empty()) text += fmt::format("# GPU of member 0: {}\n", environment.gpu);
+  text += fmt::format("# clock: {}\n", environment.clock);
+  text += fmt::format("# settings:{}\n", settings.empty() ? " all default" : settings);
+  text += fmt::format("# {}\n", environment.command_line);
+  return text;
+}
+
+Json to_json(const Environment& environment) {
+  Json hosts = Json::array();
+  Json nodes = Json::array();
+  for (const NodeFacts& node : environment.nodes) {
+    hosts.push_back(node.host);
+    nodes.push_back(to_json(node));
+  }
+  Json settings = Json::object();
+  for (const SettingFact& setting : environment.settings) {
+    settings[setting.name] = {{"value", setting.value},
+                              {"origin", setting.from_environment ? "environment" : "default"}};
+  }
+  const NodeFacts& first = environment.nodes.front();
+  return {{"version", environment.version},
+          {"build", environment.build},
+          {"date", environment.date},
+          {"command_line", environment.command_line},
+          {"hosts", hosts},
+          {"members", environment.members()},
+          {"nodes", environment.nodes.size()},
+          {"cpu_model", first.cpu_model},
+          {"cores_available", environment.cores()},
+          {"kernel", first.kernel},
+          {"mpi_library", environment.mpi_library},
+          {"gpu", environment.gpu.empty() ? Json(nullptr) : Json(environment.gpu)},
+          {"clock", environment.clock},
+          {"settings", settings},
+          {"binding", describe_binding(environment)},
+          {"oversubscribed", environment.oversubscribed()},
+          {"per_node", nodes}};
 }
 
 }  // namespace cohort::bench

@@ -1,61 +1,31 @@
-// A report turns the environment and the results of a run into text: a table for people, CSV
-// and JSON for programs, all from the same rows. Used by rank 0 alone.
+// What the reports of all modes share. A report turns the environment and the results of a run into
+// text: a table for people, CSV and JSON for programs, all from the same rows. Used by rank 0 alone.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
-#include <string_view>
 
-#include "dispatch/dispatch_result.h"
+#include <nlohmann/json.hpp>
+
 #include "environment.h"
-#include "input/input_result.h"
-#include "profile/profile_result.h"
-#include "result.h"
+#include "run_options.h"
 
 namespace cohort::bench {
 
-enum class Format { kTable, kCsv, kJson };
+/// The environment for people, in a few lines.
+[[nodiscard]] std::string summarize(const Environment& environment);
 
-[[nodiscard]] constexpr std::string_view to_string(Format format) {
-  switch (format) {
-    case Format::kTable: return "table";
-    case Format::kCsv: return "csv";
-    case Format::kJson: return "json";
-  }
-  return "unknown";
+[[nodiscard]] nlohmann::ordered_json to_json(const Environment& environment);
+
+/// A figure that a row may not have.
+template <class T>
+[[nodiscard]] nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
-class Report {
- public:
-  virtual ~Report() = default;
-
-  /// `subject` says in words what is measured against what.
-  virtual void begin(const Environment& environment, const std::string& subject) = 0;
-  virtual void add(const Result& result) = 0;
-  /// A remark on the results.
-  virtual void note(const std::string& text) = 0;
-  virtual void end() = 0;
-};
-
-/// `stream` outlives the report.
-[[nodiscard]] std::unique_ptr<Report> make_report(Format format, std::ostream& stream);
-
-[[nodiscard]] std::unique_ptr<Report> make_table_report(std::ostream& stream);
-[[nodiscard]] std::unique_ptr<Report> make_csv_report(std::ostream& stream);
-[[nodiscard]] std::unique_ptr<Report> make_json_report(std::ostream& stream);
-
-/// The report of a profile, which is written at once.
-void write_profile(Format format, std::ostream& stream, const Environment& environment,
-                   const ProfileResult& result);
-
-/// The same of what the strategy layer costs.
-void write_dispatch(Format format, std::ostream& stream, const Environment& environment,
-                    const DispatchResult& result);
-
-/// The same of what the input pipeline delivers.
-void write_input(Format format, std::ostream& stream, const Environment& environment,
-                 const InputResult& result);
+/// Three significant digits where that takes no more than seven characters, and never an exponent.
+[[nodiscard]] std::string three_digits(double value);
 
 /// Writes a report that is whole already, with the one of the three functions that `format` names.
 template <class Table, class Csv, class Json>
@@ -67,11 +37,5 @@ void write_whole(Format format, std::ostream& stream, Table&& table, Csv&& csv, 
   }
   stream.flush();
 }
-
-/// Three significant digits where that takes no more than seven characters, and never an exponent.
-[[nodiscard]] std::string three_digits(double value);
-
-/// The environment for people, in a few lines.
-[[nodiscard]] std::string summarize(const Environment& environment);
 
 }  // namespace cohort::bench

@@ -1,5 +1,5 @@
-// What both the sweeps and the profile are told: on what memory, by whom, against whom, and
-// where the report goes.
+// The options that sweeps and profiles share: the elements, their memory, the members, the peer, and the
+// report.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,29 @@
 #include <cohort/device/dtype.h>
 
 #include "peer.h"
-#include "report.h"
 
 namespace cohort::bench {
 
 /// The memory of Cohort's tensors on the CPU.
 enum class MemoryKind {
   kHeap,     ///< Cohort's own, as Tensor::uninitialized gives it
-  kPrivate,  ///< ordinary memory, as a program has it that knows nothing of Cohort's
+  kPrivate,  ///< ordinary memory, as a program without Cohort would allocate it
 };
 
 [[nodiscard]] constexpr std::string_view to_string(MemoryKind kind) {
   return kind == MemoryKind::kHeap ? "heap" : "private";
+}
+
+/// The form of the report.
+enum class Format { kTable, kCsv, kJson };
+
+[[nodiscard]] constexpr std::string_view to_string(Format format) {
+  switch (format) {
+    case Format::kTable: return "table";
+    case Format::kCsv: return "csv";
+    case Format::kJson: return "json";
+  }
+  return "unknown";
 }
 
 struct RunOptions {
@@ -29,7 +40,7 @@ struct RunOptions {
   DeviceKind device = DeviceKind::kCpu;  ///< where the tensors are
   MemoryKind memory = MemoryKind::kHeap;
   bool huge_pages = true;      ///< of private memory, the peer's included
-  std::optional<int> threads;  ///< members are so many threads of this process, not ranks
+  std::optional<int> threads;  ///< set: the members are this many threads of one process, not ranks
   Peer peer = Peer::kMpi;      ///< what to compare with
   bool reproducible = false;   ///< Cohort's results do not depend on the layout
   Format format = Format::kTable;

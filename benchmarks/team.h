@@ -1,6 +1,6 @@
 // The members of a run, as the benchmark itself needs them: a barrier before each timed loop,
-// and the combination of what the members have measured. Apart from Cohort, which is what is
-// measured. Every function is called by all members, each on a Team of its own.
+// and the combination of what the members have measured. Cohort does not take part in it, since
+// it is what is measured. Every function is called by all members, each on a Team of its own.
 #pragma once
 
 #include <cstdint>

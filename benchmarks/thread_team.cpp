@@ -14,17 +14,17 @@ namespace cohort::bench {
 
 class ThreadTeam::Shared {
  public:
-  explicit Shared(int members) : barrier(members), seats(static_cast<std::size_t>(members)) {}
+  explicit Shared(int members) : barrier(members), contributions(static_cast<std::size_t>(members)) {}
 
   std::barrier<> barrier;
 
-  /// Where each member lays out what the others are to see, between two barriers.
-  struct alignas(64) Seat {
+  /// What a member lets the others see between two barriers.
+  struct alignas(64) Contribution {
     int integer = 0;
     std::uint64_t count = 0;
     std::span<const double> values;
   };
-  std::vector<Seat> seats;
+  std::vector<Contribution> contributions;
 };
 
 ThreadTeam::ThreadTeam(std::shared_ptr<Shared> shared, int member)
@@ -33,28 +33,28 @@ ThreadTeam::ThreadTeam(std::shared_ptr<Shared> shared, int member)
 void ThreadTeam::barrier() const { shared_->barrier.arrive_and_wait(); }
 
 int ThreadTeam::from_first(int value) const {
-  shared_->seats[static_cast<std::size_t>(member_)].integer = value;
+  shared_->contributions[static_cast<std::size_t>(member_)].integer = value;
   barrier();
-  const int first = shared_->seats.front().integer;
+  const int first = shared_->contributions.front().integer;
   barrier();
   return first;
 }
 
 void ThreadTeam::take_maximum(std::span<double> values) const {
   const std::vector<double> own(values.begin(), values.end());
-  shared_->seats[static_cast<std::size_t>(member_)].values = own;
+  shared_->contributions[static_cast<std::size_t>(member_)].values = own;
   barrier();
-  for (const Shared::Seat& seat : shared_->seats) {
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::max(values[i], seat.values[i]);
+  for (const Shared::Contribution& contribution : shared_->contributions) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::max(values[i], contribution.values[i]);
   }
   barrier();
 }
 
 std::uint64_t ThreadTeam::sum(std::uint64_t value) const {
-  shared_->seats[static_cast<std::size_t>(member_)].count = value;
+  shared_->contributions[static_cast<std::size_t>(member_)].count = value;
   barrier();
   std::uint64_t total = 0;
-  for (const Shared::Seat& seat : shared_->seats) total += seat.count;
+  for (const Shared::Contribution& contribution : shared_->contributions) total += contribution.count;
   barrier();
   return total;
 }

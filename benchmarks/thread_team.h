@@ -10,7 +10,7 @@ namespace cohort::bench {
 
 class ThreadTeam final : public Team {
  public:
-  /// What the seats of one team share.
+  /// What the members of one team share.
   class Shared;
 
   ThreadTeam(std::shared_ptr<Shared> shared, int member);

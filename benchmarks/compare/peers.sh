@@ -30,8 +30,8 @@ install_peer() {
   touch "$peers/$peer/complete"
 }
 
-sweep_sources=(peer_sweep.cpp integer_values.cpp harness.cpp barrier_check.cpp layout.cpp value_table.cpp tick_clock.cpp
-  private_memory.cpp size_range.cpp statistics.cpp mpi_team.cpp)
+sweep_sources=(collectives.cpp harness.cpp integer_values.cpp layout.cpp mpi_team.cpp option_values.cpp peer_sweep.cpp
+  private_memory.cpp statistics.cpp tick_clock.cpp value_table.cpp)
 
 # build_sweep PEER COMPILER WORD...: with WORDs for this MPI's headers and library.
 build_sweep() {
@@ -39,7 +39,7 @@ build_sweep() {
   if [[ -x $program && -z $(find "$here" \( -name '*.cpp' -o -name '*.h' \) -newer "$program" -print -quit) ]]; then return 0; fi
   say "building the sweep with $1"
   if ! (cd "$here" && "$2" -std=c++20 -O3 -DNDEBUG -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -I. "${sweep_sources[@]}" \
-    collectives/*.cpp "${@:3}" -lfmt -o "$program.new") >>"$log" 2>&1; then
+    "${@:3}" -lfmt -o "$program.new") >>"$log" 2>&1; then
     echo "the sweep could not be built with it: see $log"
     return 1
   fi

@@ -1,14 +1,39 @@
 // Measures what the strategy layer adds to what replicas do: empty functions, merges, reads
 // of variables, reductions of one number, and a step over as many variables as ResNet-50
-// has. In one process, without MPI; beside it stands what the original was measured to take.
+// has. In one process, without MPI; compared with figures that were measured of the original.
 #pragma once
 
-#include "dispatch/dispatch_options.h"
-#include "dispatch/dispatch_result.h"
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "environment.h"
+#include "run_options.h"
 #include "tick_clock.h"
 
 namespace cohort::bench {
 
+struct DispatchOptions {
+  int loops = 5;  ///< per figure, of which the median counts
+};
+
+struct DispatchRow {
+  std::string operation;
+  int devices = 1;
+  double ns = 0;                      ///< of one operation, median of the loops
+  double allocations = 0;             ///< calls of operator new per operation, on all threads
+  std::optional<double> original_us;  ///< of the same in the original, where it was measured
+};
+
+struct DispatchResult {
+  int loops = 0;
+  std::vector<DispatchRow> rows;
+};
+
 [[nodiscard]] DispatchResult measure_dispatch(const DispatchOptions& options, const TickClock& clock);
+
+void write_dispatch(Format format, std::ostream& stream, const Environment& environment,
+                    const DispatchResult& result);
 
 }  // namespace cohort::bench

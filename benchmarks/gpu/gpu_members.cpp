@@ -2,9 +2,9 @@
 
 #include <cohort/device/device_runtime.h>
 
+#include "errors.h"
 #include "strategy/device_route.h"
 #include "strategy/worker_gpus.h"
-#include "usage_error.h"
 
 namespace cohort::bench {
 
@@ -24,10 +24,10 @@ std::vector<Device> gpus_of_threads(int members) {
 
 Device gpu_of_rank(Bootstrap& bootstrap) { return gpus_of_this_worker(&bootstrap).front(); }
 
-std::vector<std::unique_ptr<Communicator>> on_gpus(std::vector<std::unique_ptr<Communicator>> seats,
+std::vector<std::unique_ptr<Communicator>> on_gpus(std::vector<std::unique_ptr<Communicator>> communicators,
                                                    const std::vector<Device>& devices, Bootstrap* bootstrap) {
   const DeviceRoute route("cohort-bench", bootstrap, devices, CommunicationImplementation::kAuto);
-  return route.connected(std::move(seats));
+  return route.connected(std::move(communicators));
 }
 
 }  // namespace cohort::bench

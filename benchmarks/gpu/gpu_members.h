@@ -1,5 +1,5 @@
-// The members of a run whose tensors are on GPUs: which GPU each of them has, and how their calls come
-// together, both as strategies choose it.
+// The members of a run whose tensors are on GPUs: which GPU and which communicator each of them has, both
+// chosen as strategies choose them.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,10 @@ namespace cohort::bench {
 /// The first GPU of this rank. Collective over the ranks.
 [[nodiscard]] Device gpu_of_rank(Bootstrap& bootstrap);
 
-/// The seats for tensors on `devices`. Collective over the members; `bootstrap` is null for threads.
+/// The communicators for tensors on `devices`, made of those for tensors on the host. Collective over the
+/// members; `bootstrap` is null for threads.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> on_gpus(
-    std::vector<std::unique_ptr<Communicator>> seats, const std::vector<Device>& devices,
+    std::vector<std::unique_ptr<Communicator>> communicators, const std::vector<Device>& devices,
     Bootstrap* bootstrap);
 
 }  // namespace cohort::bench

@@ -1,6 +1,5 @@
-// A contender's side on a GPU: calls work on tensors there, and are timed by events on the stream that
-// orders everything on these tensors, Cohort's compute stream of the GPU. Builds without
-// CUDA have none, and no tensor to make one of.
+// Calls on tensors on a GPU, timed by events on the stream that orders all work on these tensors: Cohort's
+// compute stream of that GPU. Builds without CUDA have no such tensors, and never come to this.
 #pragma once
 
 #include <memory>
@@ -19,7 +18,7 @@ struct GpuTensor {
   Tensor host;
 };
 
-/// Of tensors on one GPU, at least one. In place, inputs and outputs name the same memory.
+/// All tensors are on one GPU, and there is at least one. In place, inputs and outputs name the same memory.
 [[nodiscard]] std::unique_ptr<const OffHost> make_gpu_side(std::vector<GpuTensor> inputs,
                                                            std::vector<GpuTensor> outputs);
 

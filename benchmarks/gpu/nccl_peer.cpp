@@ -9,7 +9,7 @@
 #include <cohort/cuda/stream.h>
 #include <cohort/nccl/library.h>
 
-#include "agreed_error.h"
+#include "errors.h"
 #include "nccl/calls.h"
 #include "nccl/types.h"
 
@@ -24,15 +24,15 @@ struct NcclCall {
   cuda::StreamHandle stream = nullptr;
   ncclDataType_t type = ncclUint8;
   ncclRedOp_t op = ncclSum;
-  Seat seat;
+  Role role;
   std::size_t element_bytes = 1;
   bool in_place = false;
   std::byte* input = nullptr;
   std::byte* output = nullptr;
   std::vector<std::size_t> counts = {};  ///< of an uneven division
 
-  [[nodiscard]] std::size_t bytes() const { return seat.elements * element_bytes; }
-  [[nodiscard]] std::size_t block_bytes() const { return seat.block() * element_bytes; }
+  [[nodiscard]] std::size_t bytes() const { return role.elements * element_bytes; }
+  [[nodiscard]] std::size_t block_bytes() const { return role.block() * element_bytes; }
 
   /// Block `member` of what begins at `data`.
   [[nodiscard]] std::byte* block(std::byte* data, int member) const {
@@ -45,15 +45,15 @@ struct NcclCall {
     calls::receive(data, block_bytes(), ncclUint8, member, comm, stream);
   }
   /// In place, the root's own block is where it belongs.
-  [[nodiscard]] bool stays(int member) const { return in_place && seat.is_root() && member == kRoot; }
+  [[nodiscard]] bool stays(int member) const { return in_place && role.is_root() && member == kRoot; }
 };
 
 void all_reduce(const NcclCall& c) {
-  calls::all_reduce(c.input, c.output, c.seat.elements, c.type, c.op, c.comm, c.stream);
+  calls::all_reduce(c.input, c.output, c.role.elements, c.type, c.op, c.comm, c.stream);
 }
 
 void reduce(const NcclCall& c) {
-  calls::reduce(c.input, c.output, c.seat.elements, c.type, c.op, kRoot, c.comm, c.stream);
+  calls::reduce(c.input, c.output, c.role.elements, c.type, c.op, kRoot, c.comm, c.stream);
 }
 
 void broadcast(const NcclCall& c) {
@@ -65,7 +65,7 @@ void all_gather(const NcclCall& c) {
 }
 
 void reduce_scatter(const NcclCall& c) {
-  calls::reduce_scatter(c.input, c.output, c.seat.block(), c.type, c.op, c.comm, c.stream);
+  calls::reduce_scatter(c.input, c.output, c.role.block(), c.type, c.op, c.comm, c.stream);
 }
 
 // The oldest NCCL that Cohort takes has no functions for these: groups of others, as NCCL's own tests do it.
@@ -73,10 +73,10 @@ void reduce_scatter(const NcclCall& c) {
 void all_gather_uneven(const NcclCall& c) {
   calls::group_start();
   std::byte* part = c.output;
-  for (int member = 0; member < c.seat.members; ++member) {
+  for (int member = 0; member < c.role.members; ++member) {
     const std::size_t bytes = c.counts[static_cast<std::size_t>(member)] * c.element_bytes;
     if (bytes > 0)
-      calls::broadcast(member == c.seat.member ? c.input : part, part, bytes, ncclUint8, member, c.comm,
+      calls::broadcast(member == c.role.member ? c.input : part, part, bytes, ncclUint8, member, c.comm,
                        c.stream);
     part += bytes;
   }
@@ -85,7 +85,7 @@ void all_gather_uneven(const NcclCall& c) {
 
 void all_to_all(const NcclCall& c) {
   calls::group_start();
-  for (int member = 0; member < c.seat.members; ++member) {
+  for (int member = 0; member < c.role.members; ++member) {
     c.send(c.block(c.input, member), member);
     c.receive(c.block(c.output, member), member);
   }
@@ -94,8 +94,8 @@ void all_to_all(const NcclCall& c) {
 
 void gather(const NcclCall& c) {
   calls::group_start();
-  if (!c.stays(c.seat.member)) c.send(c.input, kRoot);
-  for (int member = 0; c.seat.is_root() && member < c.seat.members; ++member) {
+  if (!c.stays(c.role.member)) c.send(c.input, kRoot);
+  for (int member = 0; c.role.is_root() && member < c.role.members; ++member) {
     if (!c.stays(member)) c.receive(c.block(c.output, member), member);
   }
   calls::group_end();
@@ -103,10 +103,10 @@ void gather(const NcclCall& c) {
 
 void scatter(const NcclCall& c) {
   calls::group_start();
-  for (int member = 0; c.seat.is_root() && member < c.seat.members; ++member) {
+  for (int member = 0; c.role.is_root() && member < c.role.members; ++member) {
     if (!c.stays(member)) c.send(c.block(c.input, member), member);
   }
-  if (!c.stays(c.seat.member)) c.receive(c.output, kRoot);
+  if (!c.stays(c.role.member)) c.receive(c.output, kRoot);
   calls::group_end();
 }
 
@@ -174,12 +174,12 @@ class NcclPeer final : public PeerLibrary {
   [[nodiscard]] std::function<void()> prepare(const PeerCall& call) const override {
     NcclCall prepared{.comm = comm_,
                       .stream = stream_.handle(),
-                      .seat = call.seat,
+                      .role = call.role,
                       .element_bytes = size_of(call.dtype),
                       .in_place = call.in_place,
                       .input = call.input,
                       .output = call.output,
-                      .counts = uneven_counts(call.seat)};
+                      .counts = uneven_counts(call.role)};
     if (call.collective->reduces) {
       prepared.type = nccl::arithmetic_type(call.dtype).value();
       prepared.op = nccl::operator_of(call.op);
@@ -213,7 +213,7 @@ void require_on_all(const std::string& failure, const Team& team) {
 
 std::unique_ptr<const PeerLibrary> make_nccl_peer(Communicator& communicator, const Team& team,
                                                   Device device) {
-  // Member 0 alone would leave the others waiting for its id.
+  // If NCCL were missing on member 0 alone, the others would wait for its id.
   require_on_all(failure_of([] { static_cast<void>(nccl::library()); }), team);
   std::unique_ptr<const PeerLibrary> peer;
   require_on_all(failure_of([&] { peer = std::make_unique<const NcclPeer>(communicator, device); }), team);

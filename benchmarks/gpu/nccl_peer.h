@@ -6,12 +6,12 @@
 
 #include <cohort/collective/communicator.h>
 
-#include "peer_library.h"
+#include "peer.h"
 #include "team.h"
 
 namespace cohort::bench {
 
-/// For the member with the seat `communicator`, on its GPU. Collective over the members.
+/// For the member that has `communicator`, on its GPU. Collective over the members.
 /// @throws AgreedError on all of them when NCCL cannot be used, or does not connect them.
 [[nodiscard]] std::unique_ptr<const PeerLibrary> make_nccl_peer(Communicator& communicator, const Team& team,
                                                                 Device device);

@@ -1,4 +1,4 @@
-// For builds without CUDA: who asks for a GPU is told so before it comes to this.
+// For builds without CUDA, which refuse --device cuda before they come to this.
 #include <cohort/base/error.h>
 
 #include "gpu/gpu_side.h"

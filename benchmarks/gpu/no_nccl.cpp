@@ -1,4 +1,4 @@
-#include "agreed_error.h"
+#include "errors.h"
 #include "gpu/nccl_peer.h"
 
 namespace cohort::bench {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include <cohort/base/error.h>
@@ -16,9 +18,8 @@
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 
+#include "busy_loop.h"
 #include "input/input_files.h"
-#include "input/peak_memory.h"
-#include "profile/busy_loop.h"
 #include "statistics.h"
 
 namespace cohort::bench {
@@ -28,6 +29,20 @@ constexpr std::int64_t kRangeElements = std::int64_t{1} << 21;
 constexpr double kComputeOverReading = 2.5;
 constexpr std::int64_t kMostSteps = 2000;  // with computing
 constexpr double kMostStepsUs = 2'000'000;
+
+/// Forgets the most memory that this process has had; where the kernel refuses, it stays that of the whole
+/// run.
+void reset_peak_memory() { std::ofstream("/proc/self/clear_refs") << 5; }
+
+/// The most since then, in bytes: resident, with the pages of mapped files; 0 where the kernel does not tell.
+std::uint64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::uint64_t kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return kibibytes << 10;
+  }
+  return 0;
+}
 
 struct Source {
   std::string name;
@@ -156,7 +171,7 @@ double InputBench::waiting_share(const DistributedDataset<Tensor>& batches, cons
   for (auto batch = batches.begin();
        !(batch == batches.end()) && steps < kMostSteps && total_us < kMostStepsUs; ++steps) {
     const std::uint64_t start = clock_.now();
-    strategy.run([&](const Tensor& /*mine*/) { busy_loop_.run(compute_us); }, *batch);
+    strategy.run([&](const Tensor& /*mine*/) { busy_loop_(compute_us); }, *batch);
     const std::uint64_t computed = clock_.now();
     ++batch;
     const std::uint64_t end = clock_.now();

@@ -47,7 +47,7 @@ InputFiles::InputFiles(const InputBenchOptions& options)
 }
 
 InputFiles::~InputFiles() {
-  std::error_code ignored;  // whoever measures has nothing to do about it
+  std::error_code ignored;  // nothing can be done about it
   std::filesystem::remove_all(folder_, ignored);
 }
 

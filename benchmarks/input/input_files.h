@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "input/input_options.h"
+#include "input/input.h"
 
 namespace cohort::bench {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/ostream.h>
 
-#include "json_environment.h"
+#include "input/input.h"
 #include "report.h"
 
 namespace cohort::bench {
@@ -47,9 +47,10 @@ void write_table(std::ostream& stream, const Environment& environment, const Inp
       stream,
       "{}# input: files of {} MiB from the system's cache, elements of {} bytes, median of {} passes\n",
       summarize(environment), result.file_bytes >> 20, result.record_bytes, result.loops);
-  stream << "# no replicas: the source alone, on one thread; read(): the system call on the same file\n"
-            "# waiting: share of the step's time in which the program waits for its batch, while it "
-            "computes\n\n";
+  stream
+      << "# no replicas: the source alone, on one thread; read(): the system call on the same file\n"
+         "# waiting: share of the step's time in which the program waits for its batch, while it computes\n"
+         "\n";
   constexpr auto kRow = "{:<20} {:>8} {:>6} {:>11} {:>12} {:>8} {:>11} {:>9} {:>9}\n";
   fmt::print(stream, kRow, "source", "replicas", "batch", "batches/s", "elements/s", "MB/s", "compute us",
              "waiting %", "peak MB");

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "usage_error.h"
+#include "errors.h"
 
 namespace cohort::bench {
 namespace {

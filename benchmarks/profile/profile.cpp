@@ -9,20 +9,18 @@
 #include <cohort/device/device_runtime.h>
 #include <cohort/device/memory_limits.h>
 
-#include "agreed_error.h"
 #include "buffers.h"
+#include "busy_loop.h"
+#include "errors.h"
 #include "exact_values.h"
-#include "gpu/gpu_busy_loop.h"
 #include "gpu/gpu_side.h"
-#include "profile/busy_loop.h"
-#include "profile/gradients.h"
 #include "statistics.h"
 
 namespace cohort::bench {
 namespace {
 
 /// Tensors that are reduced, with what is written to them and expected of them.
-struct Set {
+struct GradientSet {
   std::vector<Tensor> tensors;
   std::optional<Gradients> gradients;  ///< in the tensors, or in those of the host that go to the GPU
   std::unique_ptr<const OffHost> gpu;  ///< null on the CPU
@@ -68,19 +66,21 @@ std::vector<TensorSpec> specs(const Model& model, DType dtype) {
 
 class Profile {
  public:
-  Profile(const Model& model, const ProfileOptions& options, const RunOptions& run, const Member& member);
+  Profile(const Model& model, const ProfileOptions& options, const RunOptions& run,
+          const MemberContext& context);
 
   [[nodiscard]] ProfileResult measure();
 
  private:
   void require_memory() const;
+  void agree_on_memory(bool enough) const;
   void allocate();
   [[nodiscard]] bool on_gpu() const { return run_.device == DeviceKind::kCuda; }
   [[nodiscard]] Tensor make_reduced(std::size_t elements) const;
-  [[nodiscard]] Set set_of(std::vector<Tensor> tensors) const;
+  [[nodiscard]] GradientSet set_of(std::vector<Tensor> tensors) const;
   void prepare_peer();
-  [[nodiscard]] Mode cohort_mode(std::string name, const Set& set, std::function<void()> run) const;
-  [[nodiscard]] Mode peer_mode(std::string name, const Set& set, std::function<void()> run) const;
+  [[nodiscard]] Mode cohort_mode(std::string name, const GradientSet& set, std::function<void()> run) const;
+  [[nodiscard]] Mode peer_mode(std::string name, const GradientSet& set, std::function<void()> run) const;
   void step(const Mode& mode, Record& record);
   [[nodiscard]] double time(const Mode& mode) const;
   [[nodiscard]] std::vector<Record> take_steps(std::span<const Mode> modes);
@@ -95,14 +95,14 @@ class Profile {
   const Model& model_;
   const ProfileOptions& options_;
   const RunOptions& run_;
-  const Member& member_;
+  const MemberContext& context_;
   ExactValues values_;
   std::function<void(double microseconds)> compute_;
   bool with_peer_;
 
-  Set separate_;
-  Set fused_;
-  Set bucketed_;
+  GradientSet separate_;
+  GradientSet fused_;
+  GradientSet bucketed_;
   BatchReducer batch_;
   GradientBuckets buckets_;
   std::optional<PrivateMemory> peer_memory_;          ///< of a peer on the host
@@ -113,42 +113,47 @@ class Profile {
   std::vector<double> start_us_;  ///< of one call, in each step of `async`
 };
 
-std::function<void(double)> make_compute(const Member& member, bool on_gpu) {
-  if (on_gpu) return GpuBusyLoop(member.device);
-  member.team->barrier();  // all calibrate at once
-  return [loop = BusyLoop(*member.clock)](double microseconds) { loop.run(microseconds); };
+std::function<void(double)> make_compute(const MemberContext& context, bool on_gpu) {
+  if (on_gpu) return GpuBusyLoop(context.device);
+  context.team->barrier();  // all calibrate at once
+  return BusyLoop(*context.clock);
 }
 
 Profile::Profile(const Model& model, const ProfileOptions& options, const RunOptions& run,
-                 const Member& member)
+                 const MemberContext& context)
     : model_(model),
       options_(options),
       run_(run),
-      member_(member),
-      values_(run.dtype, ReduceOp::kSum, member.size()),
-      with_peer_(member.peer != nullptr && member.peer->why_not(peer_call(model.elements())).empty()),
-      buckets_(*member.communicator, specs(model, run.dtype)) {
+      context_(context),
+      values_(run.dtype, ReduceOp::kSum, context.size()),
+      with_peer_(context.peer != nullptr && context.peer->why_not(peer_call(model.elements())).empty()),
+      buckets_(*context.communicator, specs(model, run.dtype)) {
   require_memory();
   allocate();
-  compute_ = make_compute(member, on_gpu());
+  compute_ = make_compute(context, on_gpu());
   if (with_peer_) prepare_peer();
 }
 
-/// The tensors, the fused and the packed ones, the buckets', the peer's, and a tenth for the rest.
+/// For the separate tensors, the fused and the packed ones, the buckets, the peer's, and a tenth for the
+/// rest.
 void Profile::require_memory() const {
   const int sets = with_peer_ && !on_gpu() ? 5 : 4;
-  const double wanted = 1.1 * sets * member_.members_on_node * static_cast<double>(model_.elements()) *
+  const double wanted = 1.1 * sets * context_.members_on_node * static_cast<double>(model_.elements()) *
                         static_cast<double>(size_of(run_.dtype));
-  const bool lacking = wanted > static_cast<double>(available_memory());
-  const std::uint64_t without = member_.team->sum(lacking ? 1 : 0);
+  agree_on_memory(wanted <= static_cast<double>(available_memory()));
+}
+
+/// @throws AgreedError on all members when it is not enough on one of them.
+void Profile::agree_on_memory(bool enough) const {
+  const std::uint64_t without = context_.team->sum(enough ? 0 : 1);
   if (without == 0) return;
   throw AgreedError("{} of the members have no memory for the gradients of {}: take a smaller model", without,
                     model_.name);
 }
 
-/// What a GPU has room for shows here.
+/// Only this shows whether the memory of GPUs is enough.
 void Profile::allocate() {
-  std::uint64_t lacking = 0;
+  bool enough = true;
   try {
     std::vector<Tensor> tensors;
     for (const std::size_t elements : model_.gradients) tensors.push_back(make_reduced(elements));
@@ -158,22 +163,19 @@ void Profile::allocate() {
     for (std::size_t i = 0; i < buckets_.size(); ++i) tensors.push_back(buckets_.tensor(i));
     bucketed_ = set_of(std::move(tensors));
   } catch (const Unavailable&) {
-    lacking = 1;
+    enough = false;
   }
-  const std::uint64_t without = member_.team->sum(lacking);
-  if (without == 0) return;
-  throw AgreedError("{} of the members have no memory for the gradients of {}: take a smaller model", without,
-                    model_.name);
+  agree_on_memory(enough);
 }
 
 Tensor Profile::make_reduced(std::size_t elements) const {
   if (!on_gpu()) return make_tensor(elements, run_);
-  return Tensor::uninitialized({static_cast<std::int64_t>(elements)}, run_.dtype, member_.device);
+  return Tensor::uninitialized({static_cast<std::int64_t>(elements)}, run_.dtype, context_.device);
 }
 
 /// Of a tensor for each gradient, or of one for all of them.
-Set Profile::set_of(std::vector<Tensor> tensors) const {
-  Set set;
+GradientSet Profile::set_of(std::vector<Tensor> tensors) const {
+  GradientSet set;
   std::vector<std::span<std::byte>> pieces;
   std::vector<GpuTensor> transfers;
   for (const Tensor& tensor : tensors) {
@@ -183,14 +185,14 @@ Set Profile::set_of(std::vector<Tensor> tensors) const {
   }
   if (tensors.size() < model_.gradients.size()) pieces = split(pieces.front(), model_, run_.dtype);
   if (!transfers.empty()) set.gpu = make_gpu_side(transfers, transfers);
-  set.gradients.emplace(std::move(pieces), values_, member_.rank());
+  set.gradients.emplace(std::move(pieces), values_, context_.rank());
   set.tensors = std::move(tensors);
   return set;
 }
 
 PeerCall Profile::peer_call(std::size_t elements, std::byte* memory) const {
   return {.collective = &kAllReduce,
-          .seat = {.member = member_.rank(), .members = member_.size(), .elements = elements},
+          .role = {.member = context_.rank(), .members = context_.size(), .elements = elements},
           .dtype = run_.dtype,
           .in_place = true,
           .input = memory,
@@ -206,13 +208,13 @@ void Profile::prepare_peer() {
     whole = fused_.tensors.front().data();
   } else {
     peer_memory_.emplace(model_.elements() * size_of(run_.dtype), run_.huge_pages);
-    peer_gradients_.emplace(split(peer_memory_->bytes(), model_, run_.dtype), values_, member_.rank());
+    peer_gradients_.emplace(split(peer_memory_->bytes(), model_, run_.dtype), values_, context_.rank());
     for (const std::span<std::byte> piece : peer_gradients_->pieces()) pieces.push_back(piece.data());
     whole = peer_memory_->bytes().data();
   }
   for (std::size_t i = 0; i < pieces.size(); ++i)
-    peer_separate_.push_back(member_.peer->prepare(peer_call(model_.gradients[i], pieces[i])));
-  peer_fused_ = member_.peer->prepare(peer_call(model_.elements(), whole));
+    peer_separate_.push_back(context_.peer->prepare(peer_call(model_.gradients[i], pieces[i])));
+  peer_fused_ = context_.peer->prepare(peer_call(model_.elements(), whole));
 }
 
 /// A backward pass of `compute_us`: computes each tensor's part of it, and then starts its all-reduce.
@@ -222,15 +224,15 @@ std::vector<Work> Profile::start_all(double compute_us) const {
   works.reserve(separate_.tensors.size());
   for (const Tensor& tensor : separate_.tensors) {
     if (compute_us > 0) compute_(us_per_element * static_cast<double>(tensor.elements()));
-    works.push_back(member_.communicator->all_reduce_async(tensor, ReduceOp::kSum));
+    works.push_back(context_.communicator->all_reduce_async(tensor, ReduceOp::kSum));
   }
   return works;
 }
 
 void Profile::start_and_wait() {
-  const std::uint64_t before = member_.clock->now();
+  const std::uint64_t before = context_.clock->now();
   std::vector<Work> works = start_all(0);
-  start_us_.push_back(member_.clock->microseconds(member_.clock->now() - before) /
+  start_us_.push_back(context_.clock->microseconds(context_.clock->now() - before) /
                       static_cast<double>(works.size()));
   wait_for(works);
 }
@@ -245,7 +247,7 @@ void Profile::announce_all(double compute_us) {
   buckets_.wait();
 }
 
-Mode Profile::cohort_mode(std::string name, const Set& set, std::function<void()> run) const {
+Mode Profile::cohort_mode(std::string name, const GradientSet& set, std::function<void()> run) const {
   return {.library = "cohort",
           .name = std::move(name),
           .gradients = &*set.gradients,
@@ -254,7 +256,7 @@ Mode Profile::cohort_mode(std::string name, const Set& set, std::function<void()
 }
 
 /// On GPUs in the memory of `set`.
-Mode Profile::peer_mode(std::string name, const Set& set, std::function<void()> run) const {
+Mode Profile::peer_mode(std::string name, const GradientSet& set, std::function<void()> run) const {
   Mode mode{.library = std::string(to_string(run_.peer)),
             .name = std::move(name),
             .gradients = on_gpu() ? &*set.gradients : &*peer_gradients_,
@@ -262,14 +264,14 @@ Mode Profile::peer_mode(std::string name, const Set& set, std::function<void()> 
             .run = std::move(run)};
   if (on_gpu()) {
     const std::string_view function = function_of(run_.peer, kAllReduce);
-    mode.limit = member_.limit_of(fmt::format("{} ({})", function, mode.name),
-                                  model_.elements() * size_of(run_.dtype));
+    mode.limit = context_.limit_of(fmt::format("{} ({})", function, mode.name),
+                                   model_.elements() * size_of(run_.dtype));
   }
   return mode;
 }
 
 std::vector<Mode> Profile::modes_without_computing() {
-  Communicator& communicator = *member_.communicator;
+  Communicator& communicator = *context_.communicator;
   std::vector<Mode> modes;
   modes.push_back(cohort_mode("per_tensor", separate_, [&] {
     for (const Tensor& tensor : separate_.tensors) communicator.all_reduce(tensor, ReduceOp::kSum);
@@ -303,9 +305,9 @@ double Profile::time(const Mode& mode) const {
   constexpr double kMicrosecondsPerNanosecond = 1e-3;
   if (mode.gpu != nullptr)
     return kMicrosecondsPerNanosecond * static_cast<double>(mode.gpu->time(mode.run, mode.limit));
-  const std::uint64_t before = member_.clock->now();
+  const std::uint64_t before = context_.clock->now();
   mode.run();
-  return member_.clock->microseconds(member_.clock->now() - before);
+  return context_.clock->microseconds(context_.clock->now() - before);
 }
 
 std::vector<Record> Profile::take_steps(std::span<const Mode> modes) {
@@ -315,13 +317,13 @@ std::vector<Record> Profile::take_steps(std::span<const Mode> modes) {
   for (int taken = 0; taken < options_.steps; ++taken) {
     // A step stands alone, and there are few: without a barrier each mode would pay for the skew of the last.
     for (std::size_t i = 0; i < modes.size(); ++i) {
-      member_.team->barrier();
+      context_.team->barrier();
       step(modes[i], records[i]);
     }
   }
   for (std::size_t i = 0; i < modes.size(); ++i) {
-    member_.team->take_maximum(records[i].step_us);
-    records[i].wrong = member_.team->sum(records[i].wrong + warm_up[i].wrong);
+    context_.team->take_maximum(records[i].step_us);
+    records[i].wrong = context_.team->sum(records[i].wrong + warm_up[i].wrong);
   }
   return records;
 }
@@ -337,7 +339,8 @@ ProfileRow Profile::to_row(const Mode& mode, const Record& record) const {
   return row;
 }
 
-/// The backward pass with communication in it, of which so much is hidden as `alone_us` exceeds what it adds.
+/// The backward pass with communication in it. Hidden is what communication takes alone, `alone_us`, less
+/// what it adds to the step.
 std::vector<ProfileRow> Profile::measure_overlapped(double compute_us, double alone_us) {
   std::vector<Mode> modes;
   modes.push_back(
@@ -386,14 +389,14 @@ ProfileResult Profile::measure() {
                        .bytes = model_.elements() * size_of(run_.dtype),
                        .dtype = std::string(to_string(run_.dtype)),
                        .buffers = std::string(buffers_of(run_)),
-                       .members = member_.size(),
+                       .members = context_.size(),
                        .steps = options_.steps,
-                       .through_host = on_gpu() && member_.communicator->name() == "staged",
+                       .through_host = on_gpu() && context_.communicator->name() == "staged",
                        .rows = {}};
   const std::vector<Mode> modes = modes_without_computing();
   const std::vector<Record> records = take_steps(modes);
   for (std::size_t i = 0; i < modes.size(); ++i) result.rows.push_back(to_row(modes[i], records[i]));
-  member_.team->take_maximum(start_us_);
+  context_.team->take_maximum(start_us_);
   result.start_us = median(start_us_);
   const double alone_us = exposed(result.rows, "cohort", "async").value();
   for (const ProfileRow& row :
@@ -406,8 +409,8 @@ ProfileResult Profile::measure() {
 }  // namespace
 
 ProfileResult measure_profile(const Model& model, const ProfileOptions& options, const RunOptions& run,
-                              const Member& member) {
-  return Profile(model, options, run, member).measure();
+                              const MemberContext& context) {
+  return Profile(model, options, run, context).measure();
 }
 
 }  // namespace cohort::bench

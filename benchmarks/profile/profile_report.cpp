@@ -2,7 +2,7 @@
 
 #include <fmt/ostream.h>
 
-#include "json_environment.h"
+#include "profile/profile.h"
 #include "report.h"
 
 namespace cohort::bench {

@@ -15,10 +15,10 @@ namespace {
 constexpr std::size_t kElements = 100;
 
 /// A copy from input to output, which with one member is what a reduction is.
-const Collective kCopy{.layout = [](const Seat& seat) {
-  return Layout{.input = seat.elements,
-                .output = seat.elements,
-                .result = {{.source = Piece::kReduced, .first = 0, .elements = seat.elements}}};
+const Collective kCopy{.layout = [](const Role& role) {
+  return Layout{.input = role.elements,
+                .output = role.elements,
+                .result = {{.source = ResultPart::kReduced, .first = 0, .elements = role.elements}}};
 }};
 
 struct Copier {

@@ -21,13 +21,13 @@ TEST(UnevenCounts, OfFewElementsLeaveSomeMembersNone) {
 }
 
 TEST(BlockOfEach, IsEveryMembersInputByRank) {
-  const std::vector<Piece> pieces = block_of_each({.member = 1, .members = 3, .elements = 12});
-  ASSERT_EQ(pieces.size(), 3u);
+  const std::vector<ResultPart> parts = block_of_each({.member = 1, .members = 3, .elements = 12});
+  ASSERT_EQ(parts.size(), 3u);
   for (int member = 0; member < 3; ++member) {
-    const Piece& piece = pieces[static_cast<std::size_t>(member)];
-    EXPECT_EQ(piece.source, member);
-    EXPECT_EQ(piece.first, 0u);
-    EXPECT_EQ(piece.elements, 4u);
+    const ResultPart& part = parts[static_cast<std::size_t>(member)];
+    EXPECT_EQ(part.source, member);
+    EXPECT_EQ(part.first, 0u);
+    EXPECT_EQ(part.elements, 4u);
   }
 }
 

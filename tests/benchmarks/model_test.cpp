@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "usage_error.h"
+#include "errors.h"
 
 namespace cohort::bench {
 namespace {

@@ -6,6 +6,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "dispatch/dispatch.h"
+#include "input/input.h"
+#include "profile/profile.h"
+#include "sweep/sweep.h"
+
 namespace cohort::bench {
 namespace {
 
@@ -24,8 +29,8 @@ Environment two_workers_on(std::vector<std::vector<int>> cores_of_workers) {
   return environment;
 }
 
-Result slow_and_large() {
-  Result row;
+SweepRow slow_and_large() {
+  SweepRow row;
   row.collective = "all_reduce";
   row.library = "cohort";
   row.algorithm = "shared-ring";
@@ -46,9 +51,9 @@ Result slow_and_large() {
   return row;
 }
 
-std::string report(Format format, const Environment& environment, const Result& row) {
+std::string report(Format format, const Environment& environment, const SweepRow& row) {
   std::ostringstream stream;
-  const auto report = make_report(format, stream);
+  const auto report = make_sweep_report(format, stream);
   report->begin(environment, "subject");
   report->add(row);
   report->note("a note");
@@ -77,14 +82,14 @@ TEST(Csv, HasTheAgreedColumnsAndEmptyCellsForWhatIsMissing) {
 }
 
 TEST(Csv, WritesRatioAndWrongElementsWhenThereAreSome) {
-  Result row = slow_and_large();
+  SweepRow row = slow_and_large();
   row.ratio_to_peer = 1.5;
   row.wrong = 3;
   EXPECT_THAT(report(Format::kCsv, two_workers_on({{0}, {1}}), row), HasSubstr(",1.500000,3,probe\n"));
 }
 
 TEST(Json, HasTheEnvironmentAndTheResults) {
-  Result row = slow_and_large();
+  SweepRow row = slow_and_large();
   row.wrong = 0;
   const auto json = nlohmann::json::parse(report(Format::kJson, two_workers_on({{0, 1}, {0, 1}}), row));
   const auto& environment = json.at("environment");
@@ -102,7 +107,7 @@ TEST(Json, HasTheEnvironmentAndTheResults) {
 }
 
 TEST(Reports, TellWhatShareOfTheMemorysSpeedWasReached) {
-  Result row = slow_and_large();
+  SweepRow row = slow_and_large();
   row.median_us = 2000;
   row.memory_limit_us = 1500;
   const Environment environment = two_workers_on({{0}, {1}});
@@ -207,8 +212,7 @@ TEST(InputReport, HasTheSameRowsInEveryFormat) {
   EXPECT_THAT(
       lines_of(report(Format::kCsv)),
       testing::ElementsAre(
-          "source,replicas,batch,batches_per_s,elements_per_s,bytes_per_s,waiting_share,peak_"
-          "rss_bytes",
+          "source,replicas,batch,batches_per_s,elements_per_s,bytes_per_s,waiting_share,peak_rss_bytes",
           "read(npy),,,,,8000000000,,1000000", "npy,2,64,25000.0,1600000.0,6500000000,0.0125,2000000"));
   const auto json = nlohmann::json::parse(report(Format::kJson)).at("input");
   EXPECT_EQ(json.at("record_bytes"), 4096);

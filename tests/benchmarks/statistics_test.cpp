@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "bandwidth.h"
-
 namespace cohort::bench {
 namespace {
 

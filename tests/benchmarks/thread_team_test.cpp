@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "barrier_check.h"
+#include "harness.h"
 
 namespace cohort::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "memory_limit.h"
+#include "sweep/memory_limit.h"
 
 #include <algorithm>
 #include <span>

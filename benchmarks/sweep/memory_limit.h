@@ -20,9 +20,9 @@ struct MemoryLimitProblem {
   bool huge_pages = true;
 };
 
-/// The time in microseconds, of the slowest member, and the least of several, for a limit is what is
-/// possible; the same on all members. They are at least two and run on one node. @throws std::bad_alloc when
-/// memory is short.
+/// The time in microseconds of the slowest member; the least of several, since it is a limit. Called by all
+/// members, at least two and all on one node, and the same on all of them.
+/// @throws std::bad_alloc when memory is short.
 [[nodiscard]] double measure_memory_limit(const MemoryLimitProblem& problem, const Team& team,
                                           const TickClock& clock);
 

@@ -1,4 +1,4 @@
-// One member of a run: its seat among Cohort's members, its team, and the peer.
+// What one member of a run works with: its communicator, its team, its peer and its clock.
 #pragma once
 
 #include <string_view>
@@ -9,14 +9,15 @@
 #include <cohort/collective/communicator.h>
 
 #include "off_host.h"
-#include "output.h"
-#include "peer_library.h"
+#include "peer.h"
 #include "team.h"
 #include "tick_clock.h"
 
 namespace cohort::bench {
 
-struct Member {
+class Output;
+
+struct MemberContext {
   Communicator* communicator = nullptr;
   const Team* team = nullptr;
   Device device = {};                 ///< where its tensors are
@@ -29,7 +30,7 @@ struct Member {
   [[nodiscard]] int size() const { return communicator->size(); }
   [[nodiscard]] bool all_on_one_node() const { return members_on_node == size(); }
 
-  /// For a call of the peer's on a GPU, which has no deadline of its own: it gets that of Cohort's.
+  /// The limit on a call of the peer on a GPU, which has no deadline of its own: that of Cohort's calls.
   [[nodiscard]] CallLimit limit_of(std::string_view function, std::size_t bytes) const {
     return {.call = fmt::format("{} of {} bytes, member {} of {},", function, bytes, rank(), size()),
             .seconds = config().collective_timeout().count()};

@@ -1,14 +1,32 @@
-// What was measured of one library at one size: a row of the report.
+// Measures one collective over a range of sizes, as one member among several.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
+
+#include <cohort/collective/reduce_op.h>
+
+#include "environment.h"
+#include "harness.h"
+#include "member_context.h"
+#include "option_values.h"
+#include "run_options.h"
 
 namespace cohort::bench {
 
-struct Result {
+struct SweepOptions {
+  const Collective* collective = nullptr;
+  SizeRange sizes;
+  ReduceOp op = ReduceOp::kSum;
+  bool in_place = false;
+  HarnessOptions harness;
+};
+
+/// What was measured of one library at one size: a row of the report.
+struct SweepRow {
   std::string collective;
   std::string library;    ///< `cohort`, `mpi` or `nccl`
   std::string algorithm;  ///< what carried out the calls, or the peer's function
@@ -38,5 +56,27 @@ struct Result {
   /// What the machine's memory allows for this size, for an all-reduce in place.
   std::optional<double> memory_limit_us;
 };
+
+/// Written row by row, for a sweep may take long.
+class SweepReport {
+ public:
+  virtual ~SweepReport() = default;
+
+  /// `subject` says in words what is measured against what.
+  virtual void begin(const Environment& environment, const std::string& subject) = 0;
+  virtual void add(const SweepRow& row) = 0;
+  /// A remark on the results.
+  virtual void note(const std::string& text) = 0;
+  virtual void end() = 0;
+};
+
+/// `stream` outlives the report.
+[[nodiscard]] std::unique_ptr<SweepReport> make_sweep_report(Format format, std::ostream& stream);
+
+/// What is measured against what, in words.
+[[nodiscard]] std::string describe(const SweepOptions& sweep, const RunOptions& run);
+
+/// Called by all members. @throws AgreedError when results are wrong, or a member has too little memory.
+void run_sweep(const SweepOptions& options, const RunOptions& run, const MemberContext& context);
 
 }  // namespace cohort::bench

@@ -1,11 +1,11 @@
-#include "size_range.h"
+#include "option_values.h"
 
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "usage_error.h"
+#include "errors.h"
 
 namespace cohort::bench {
 namespace {

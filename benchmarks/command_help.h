@@ -1,0 +1,37 @@
+// What the commands and options of cohort-bench are called, and what --help says about them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <boost/program_options.hpp>
+
+#include "collective.h"
+
+namespace cohort::bench {
+
+// The commands that measure something else than a collective.
+inline constexpr std::string_view kProfile = "profile";
+inline constexpr std::string_view kDispatch = "dispatch";
+inline constexpr std::string_view kInput = "input";
+
+[[nodiscard]] boost::program_options::options_description sweep_options();
+[[nodiscard]] boost::program_options::options_description profile_options();
+[[nodiscard]] boost::program_options::options_description dispatch_options();
+[[nodiscard]] boost::program_options::options_description input_options();
+/// Of sweeps and profiles.
+[[nodiscard]] boost::program_options::options_description common_options();
+/// Of all commands.
+[[nodiscard]] boost::program_options::options_description report_options();
+
+/// All commands, for example `all-reduce, barrier, profile, dispatch, input`.
+[[nodiscard]] std::string names_of(std::span<const Collective* const> collectives);
+
+[[nodiscard]] std::string general_help(std::span<const Collective* const> collectives);
+[[nodiscard]] std::string help_on(const Collective& collective);
+[[nodiscard]] std::string help_on_profile();
+[[nodiscard]] std::string help_on_dispatch();
+[[nodiscard]] std::string help_on_input();
+
+}  // namespace cohort::bench
