@@ -51,7 +51,7 @@ TickClock::TickClock() : counter_is_steady_(has_steady_counter()) {
 
 double TickClock::microseconds(std::uint64_t ticks, std::uint64_t intervals) const noexcept {
   const std::uint64_t readings = ticks_per_reading_ * intervals;
-  return ticks > readings ? static_cast<double>(ticks - readings) * us_per_tick_ : 0;
+  return static_cast<double>(std::max(ticks, readings + intervals) - readings) * us_per_tick_;
 }
 
 double TickClock::cost_ns() const noexcept {

@@ -26,7 +26,8 @@ class TickClock {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
 
-  /// The length of `intervals` intervals that are `ticks` long together, without the readings.
+  /// The length of `intervals` intervals that are `ticks` long together, without the readings. An interval
+  /// can be shorter than a reading; it counts as one tick, since nothing takes no time.
   [[nodiscard]] double microseconds(std::uint64_t ticks, std::uint64_t intervals = 1) const noexcept;
 
   /// What one reading adds to an interval, in nanoseconds.

@@ -20,12 +20,14 @@ TEST(TickClock, AgreesWithTheSystemsClock) {
   EXPECT_GE(clock.microseconds(after - before), 20000 * 0.99);
 }
 
-TEST(TickClock, TakesOffItsOwnCostButNeverGoesBelowZero) {
+TEST(TickClock, TakesOffItsOwnCostButNeverAllOfAnInterval) {
   const TickClock clock;
   EXPECT_GE(clock.cost_ns(), 0);
   EXPECT_NE(clock.description().find("ns for reading it"), std::string::npos);
-  EXPECT_EQ(clock.microseconds(0), 0);
-  EXPECT_EQ(clock.microseconds(5, 1000000), 0);
+  // On some processors a call of one rank is shorter than a reading, and still takes time.
+  EXPECT_GT(clock.microseconds(0), 0);
+  EXPECT_LT(clock.microseconds(0), 0.01);
+  EXPECT_NEAR(clock.microseconds(5, 1000000), 1000000 * clock.microseconds(0), 1e-3);
   constexpr std::uint64_t kLong = 1u << 30;
   EXPECT_NEAR((clock.microseconds(kLong) - clock.microseconds(kLong, 1001)) * 1e3, 1000 * clock.cost_ns(),
               0.01 * 1000 * clock.cost_ns() + 1e-3);
