@@ -38,7 +38,7 @@ includes() { "$1" include_direction.sh "$2" "#include $3"; }
 calls() { "$1" raw_calls.sh "$2" "$3"; }
 
 # The clean tree, which every other tree contains.
-plant include/cohort/base/error.h $'// Errors.\n#include <string>'
+plant include/cohort/base/error.h $'// Errors.\n#pragma once\n#include <string>'
 plant src/base/error.cpp $'#include <cohort/base/error.h>\n#include "text.h"'
 plant docs/conformance.md "| 001 | what | \`run_test.cpp\` |"
 plant tests/run_test.cpp 'TEST(Run, Case001_Works) {}'
@@ -119,6 +119,7 @@ tree rejects src/base/log.cpp "// $later: nicer"
 tree rejects src/base/log.cpp "$(seq 601)"
 tree rejects tests/long.sh "$(seq 601)"
 tree rejects include/cohort/base/log.h '#pragma once'
+tree rejects include/cohort/base/log.h '// A log.'
 tree rejects src/base/log.cpp 'auto path = "/home/me/x";'
 
 cases() { "$1" cases.sh "$2" "$3"; }
