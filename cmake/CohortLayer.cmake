@@ -19,4 +19,6 @@ function(cohort_layer name)
   target_link_libraries(${target} PUBLIC ${ARG_LINKS} ${ARG_PUBLIC}
     PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:cohort_warnings>)
   install(TARGETS ${target} EXPORT cohortTargets)
+  # Lists them all, for the tests.
+  set_property(GLOBAL APPEND PROPERTY COHORT_LAYERS ${target})
 endfunction()

@@ -1,9 +1,9 @@
 # add_mpi_test(name RANKS 1 2 3 4 7 SOURCES x.cpp [LINKS mpi strategy] [TIMEOUT 60] [ENVIRONMENT A=1])
 #
-# Builds a GoogleTest program that runs on every rank (its main is in
-# tests/support/mpi_main.cpp) and registers one CTest entry per number of ranks, called
-# name.Nranks. All of them need the fixture `launcher`: a smoke test that uses MPI
-# alone, so that a broken launcher is not mistaken for a broken library.
+# Builds a GoogleTest program that runs on every rank (its main is in tests/support/mpi_main.cpp), with the
+# contracts of communicators at hand (test_support), and registers one CTest entry per number of ranks,
+# called name.Nranks. All of them need the fixture `launcher`: a smoke test that uses MPI alone, so that a
+# broken launcher is not mistaken for a broken library.
 execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE mpiexec_version ERROR_QUIET)
 
 set(COHORT_MPIEXEC_FLAGS "")
@@ -35,9 +35,8 @@ function(add_mpi_test name)
     set(ARG_TIMEOUT 60)
   endif()
   list(TRANSFORM ARG_LINKS PREPEND cohort_)
-  add_executable(${name}_test ${ARG_SOURCES} ${cohort_SOURCE_DIR}/tests/support/mpi_main.cpp)
-  target_include_directories(${name}_test PRIVATE ${cohort_SOURCE_DIR}/tests/support)
-  target_link_libraries(${name}_test PRIVATE cohort_mpi ${ARG_LINKS} cohort_warnings GTest::gmock GTest::gtest)
+  add_executable(${name}_test ${ARG_SOURCES})
+  target_link_libraries(${name}_test PRIVATE cohort_mpi_test_main ${ARG_LINKS} cohort_test_support cohort_warnings)
   foreach(ranks IN LISTS ARG_RANKS)
     cohort_mpi_command(command ${ranks} $<TARGET_FILE:${name}_test>)
     add_test(NAME ${name}.${ranks}ranks COMMAND ${command})

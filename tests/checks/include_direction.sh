@@ -12,10 +12,8 @@ mapfile -t files < <(sources include src mpi launch benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
-  layers = split("base cluster device collective value strategy input", chain)
+  layers = split("base cluster device collective value strategy input train", chain)
   for (i = 1; i <= layers; i++) allowed[chain[i]] = below = below chain[i] " "
-  split("coordinator checkpoint train", tops)
-  for (i in tops) allowed[tops[i]] = below tops[i] " "
   # Beside the core.
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
@@ -60,6 +58,8 @@ FNR == 1 {
   if (unit != "" && !(unit in allowed)) complain("no layer of this name; the layers are listed in tests/checks/include_direction.sh")
 }
 
+FNR == 1 { has_files[unit] }
+
 /^[ \t]*#[ \t]*include[ \t]*[<"]/ {
   split($0, parts, /[<">]/)
   path = parts[2]
@@ -76,5 +76,13 @@ FNR == 1 {
   }
 }
 
-END { exit bad }
+END {
+  # The list has only what the tree has.
+  for (unit in allowed) {
+    if (unit ~ /\./ || unit in has_files) continue
+    printf "tests/checks/include_direction.sh: lists %s, but no folder of that name has files\n", unit
+    bad = 1
+  }
+  exit bad
+}
 ' "${files[@]}" </dev/null

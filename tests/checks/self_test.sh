@@ -38,11 +38,16 @@ includes() { "$1" include_direction.sh "$2" "#include $3"; }
 calls() { "$1" raw_calls.sh "$2" "$3"; }
 
 # The clean tree, which every other tree contains.
-plant include/cohort/base/error.h $'// Errors.\n#include <string>'
+plant include/cohort/base/error.h $'// Errors.\n#pragma once\n#include <string>'
 plant src/base/error.cpp $'#include <cohort/base/error.h>\n#include "text.h"'
 plant docs/conformance.md "| 001 | what | \`run_test.cpp\` |"
 plant tests/run_test.cpp 'TEST(Run, Case001_Works) {}'
 plant mpi/calls.cpp $'#include <mpi.h>\nvoid send() { check(MPI_Send(nullptr)); }'
+# Each layer that is listed has a file. Those without are named.
+unused_layers() { "$checks/include_direction.sh" "$tree" | sed -n 's/.*: lists \([a-z]*\), .*/\1/p'; }
+mapfile -t layers < <(unused_layers)
+[[ " ${layers[*]} " == *" device "* ]] || fail "include_direction.sh accepts a layer without files: ${layers[*]}"
+for layer in "${layers[@]}"; do plant "src/$layer/layer.cpp" '// A file.'; done
 for check in include_direction raw_calls tree cases; do
   "$checks/$check.sh" "$tree" || fail "$check.sh rejects the clean tree"
 done
@@ -61,7 +66,7 @@ includes rejects include/cohort/base/log.h '<cohort/device/device.h>'
 includes rejects src/collective/ring.cpp '<cohort/strategy/strategy.h>'
 includes rejects src/device/tensor.cpp '"collective/arena.h"'
 includes rejects src/device/tensor.cpp '"../collective/arena.h"'
-includes rejects src/train/trainer.cpp '<cohort/checkpoint/save.h>'
+includes rejects src/input/dataset.cpp '<cohort/train/trainer.h>'
 includes rejects src/value/variable.cpp '<cohort/mpi/session.h>'
 includes rejects src/value/variable.cpp '<cohort/cohort.h>'
 includes rejects src/device/device.cpp '<cohort/cuda/device.h>'
@@ -114,6 +119,7 @@ tree rejects src/base/log.cpp "// $later: nicer"
 tree rejects src/base/log.cpp "$(seq 601)"
 tree rejects tests/long.sh "$(seq 601)"
 tree rejects include/cohort/base/log.h '#pragma once'
+tree rejects include/cohort/base/log.h '// A log.'
 tree rejects src/base/log.cpp 'auto path = "/home/me/x";'
 
 cases() { "$1" cases.sh "$2" "$3"; }

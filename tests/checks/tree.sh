@@ -32,7 +32,9 @@ done
 
 for file in "${cpp[@]}"; do
   case $file in
-    include/*) [[ $(head -n 1 "$file") == //* ]] || complain "$file:1: a public header opens with a comment: what it is, who owns what, which threads may call it" ;;
+    include/*)
+      [[ $(head -n 1 "$file") == //* ]] || complain "$file:1: a public header opens with a comment: what it is, who owns what, which threads may call it"
+      grep -qx '#pragma once' "$file" || complain "$file:1: a header can be included twice: #pragma once" ;;
   esac
   case $file in
     tests/*) ;;

@@ -162,7 +162,7 @@ Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, c
     LeafList leaves;
     std::vector<Shape> parts;
     for_each_leaf(
-        [&]<class L>(const L& leaf, const TensorOrSlices& own) {
+        [&]<class L>(const L& leaf, const L& own) {
           static_assert(!Element<L>, "reduce_scatter takes tensors apart: numbers go by all_reduce");
           leaves.emplace_back(leaf);
           parts.push_back(values_of(own).shape());
