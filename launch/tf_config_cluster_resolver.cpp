@@ -39,7 +39,7 @@ std::optional<int> index_of(const Json& task) {
   int index = -1;
   const auto [end, status] = std::from_chars(text->data(), text->data() + text->size(), index);
   if (status != std::errc() || end != text->data() + text->size() || index < 0)
-    throw InvalidArgument("TF_CONFIG: task.index is '{}'; it is a number from 0", *text);
+    throw InvalidArgument("TF_CONFIG: task.index is '{}'; it must be a whole number, at least 0", *text);
   return index;
 }
 

@@ -34,7 +34,7 @@ po::options_description describe(Options& options) {
   description.add_options()("help,h", "show this text");
   add("strategy", &options.strategy, "NAME", fmt::format("one of {}", fmt::join(kStrategies, ", ")));
   add("roles", &options.roles, "LIST",
-      "tasks of the ranks, in their order: evaluator=1,worker=3; or TF_CONFIG for what that variable says");
+      "roles of the ranks, in rank order, as in evaluator=1,worker=3; or TF_CONFIG to take that variable's");
   add("devices", &options.devices, "L", "replicas in each process, for mirrored and multi_worker_mirrored");
   add("epochs", &options.epochs, "N", "passes over the training images");
   add("batch", &options.batch, "N", "images per step, shared by all replicas");

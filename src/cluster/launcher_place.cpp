@@ -49,7 +49,7 @@ std::optional<LauncherPlace> launcher_place(const Environment& variables) {
     if (place.size) place.size_variable = launcher->size;
   }
   if (place.size && place.rank >= *place.size) {
-    throw InvalidArgument("{} is {}, but {} is {}; ranks are below it", launcher->rank, place.rank,
+    throw InvalidArgument("{} is {}, but {} is {}; a rank must be less", launcher->rank, place.rank,
                           launcher->size, *place.size);
   }
   return place;

@@ -120,8 +120,8 @@ void wait_after_capture(const Event& event) {
 void require_not_captured(Device device, std::string_view what) {
   if (!is_captured(device)) return;
   throw WrongContext(
-      "{} is not possible while a graph is captured on {}: the graph holds what the GPU does by itself, and "
-      "nothing of it runs yet; do it before the capture, or after a launch",
+      "{} is not possible while a graph is captured on {}: a graph records only what the GPU does by itself, "
+      "and none of it has run yet; do it before the capture, or after a launch",
       what, to_string(device));
 }
 

@@ -15,8 +15,7 @@ DeviceRuntime& runtime_of(Device device) {
   if (DeviceRuntime* const runtime = linked_device_runtime()) return *runtime;
   throw Unavailable(
       "device {} does not exist: this program has no GPU support; build Cohort with the CUDA toolkit and "
-      "link "
-      "cohort::cuda, or use a cpu:K device",
+      "link cohort::cuda, or use a cpu:K device",
       to_string(device));
 }
 

@@ -37,11 +37,11 @@ void require_pages(std::span<const std::byte> pages) {
     throw InvalidArgument("register_memory: there are no pages in {}", describe(pages));
   const std::size_t page = page_bytes();
   if (address_of(pages.data()) % page != 0 || pages.size() % page != 0) {
-    throw InvalidArgument("register_memory: {} are no whole pages; begin and size must be multiples of {}",
+    throw InvalidArgument("register_memory: {} are not whole pages; begin and size must be multiples of {}",
                           describe(pages), page);
   }
   if (address_of(pages.data()) + pages.size() < pages.size())
-    throw InvalidArgument("register_memory: {} reach beyond the end of all memory", describe(pages));
+    throw InvalidArgument("register_memory: {} reach beyond the end of the address space", describe(pages));
 }
 
 std::vector<Mapping> mappings_of(std::span<const std::byte> pages) {
@@ -149,7 +149,7 @@ MemoryRegistration::MemoryRegistration(std::span<std::byte> pages) : pages_(page
     const std::uintptr_t heap_begin = address_of(heap->base());
     if (address_of(pages.data()) < heap_begin + heap->bytes() &&
         heap_begin < address_of(pages.data()) + pages.size())
-      throw InvalidArgument("register_memory: {} are memory of the node heap already", describe(pages));
+      throw InvalidArgument("register_memory: {} belong to the node heap already", describe(pages));
   }
   RegisteredRanges& ranges = RegisteredRanges::of_this_process();
   ranges.add(pages);

@@ -16,7 +16,7 @@ std::int64_t as_number(Cardinality steps) {
 }
 
 std::string to_text(std::int64_t steps) {
-  if (steps == kForEver) return "endlessly many";
+  if (steps == kForEver) return "infinitely many";
   return steps == kUnknown ? "an unknown number of" : std::to_string(steps);
 }
 
@@ -34,10 +34,8 @@ StepAgreement::StepAgreement(StrategyExtended& extended, Cardinality own_steps, 
   if (shared && fewest != kUnknown && fewest != most) {
     throw InvalidArgument(
         "worker {} has {} batches, but the workers have between {} and {}: with AutoShardPolicy::kData "
-        "(which "
-        "kAuto becomes for a dataset without files) every worker reads the same dataset; use kOff for one "
-        "that "
-        "was sharded before",
+        "(which kAuto becomes for a dataset without files) every worker reads the same dataset; "
+        "use kOff for a dataset that is already sharded",
         extended.first_replica_id() / extended.local_replicas(), to_text(own), to_text(fewest),
         to_text(most));
   }

@@ -82,9 +82,8 @@ void require_uniform(const std::string& who, std::span<const WorkerInfo> workers
   }
   if (with_gpus.empty() || with_cpus.empty()) return;
   throw InvalidArgument(
-      "{}: replicas on GPUs ({}) and on CPUs ({}) do not go together; start the job on hosts with GPUs only, "
-      "or "
-      "name cpu devices on every worker",
+      "{}: replicas on GPUs ({}) and on CPUs ({}) cannot be mixed; start the job on hosts with GPUs only, "
+      "or name cpu devices on every worker",
       who, with_gpus, with_cpus);
 }
 

@@ -74,8 +74,8 @@ void require_complete(const Extents& extents, const Communicator& communicator, 
   for (std::size_t member = 0; member < extents.values.size(); ++member) {
     if (extents.values[member] == total) continue;
     throw InvalidArgument(
-        "reduce_scatter: the parts of tensor {} are {} long together, but {} gave a tensor of {} along that "
-        "axis",
+        "reduce_scatter: the parts of tensor {} are {} long together, "
+        "but {} gave a tensor of {} along that axis",
         leaf, total, describe(static_cast<int>(member), communicator.members()[member]),
         extents.values[member]);
   }

@@ -201,8 +201,8 @@ std::vector<void*> ReplicaRun::arguments_by_replica() const {
     }
     if (request.argument_types != first.argument_types) {
       throw InvalidArgument(
-          "{} of {}: replica {} passes arguments, or a function with a result, of "
-          "other types than replica {}",
+          "{} of {}: replica {} passes arguments of other types, or a function with another type of result, "
+          "than replica {}",
           request.call, extended_.strategy_name(), id, extended_.first_replica_id());
     }
     arguments.push_back(request.arguments);

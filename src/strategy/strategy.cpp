@@ -67,8 +67,8 @@ void ReplicaContext::require_current(const char* what) const {
   if (current == this) return;
   if (current == nullptr) {
     throw WrongContext(
-        "{} was called on a replica context, but this code is not inside a replica function; it is in "
-        "cross-replica context",
+        "{} was called on a replica context, but this code is not inside a replica function; "
+        "it is in cross-replica context",
         what);
   }
   if (&current->extended_ == &extended_) {

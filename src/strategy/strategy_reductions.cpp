@@ -69,8 +69,8 @@ void StrategyExtended::require_own(const StructureReduction& value) const {
       std::ranges::find(value.contributions, Contributions::kPerReplica) != value.contributions.end();
   if (of_replicas && static_cast<int>(components) != local_replicas()) {
     throw InvalidArgument(
-        "a PerReplica value of {} components was given to {}, which has {} local replicas; it belongs to "
-        "another strategy",
+        "a PerReplica value of {} components was given to {}, which has {} local replicas; "
+        "it belongs to another strategy",
         components, layout_.name, local_replicas());
   }
 }
@@ -79,7 +79,7 @@ void StrategyExtended::require_own(const StructureReduction& value) const {
 void StrategyExtended::require_one_form(const StructureReduction& value) const {
   for (std::size_t component = 1; component < value.components.size(); ++component) {
     if (value.fingerprints[component] == value.fingerprints[0]) continue;
-    throw InvalidArgument("{} has a structure of other keys, lengths or optionals than {}",
+    throw InvalidArgument("{} has a structure with other keys, lengths or optionals than {}",
                           replica_name(component), replica_name(0));
   }
 }

@@ -80,8 +80,7 @@ std::vector<Device> gpus_of_this_worker(Bootstrap* bootstrap) {
   if (!shares) return devices;
   if (!differs) return share_of(devices, self.local_rank, local_workers);
   throw Unavailable(
-      "the workers of host {} see different GPUs, and some see the same ones; give each of them GPUs of its "
-      "own "
+      "the workers of host {} see different but overlapping sets of GPUs; give each of them GPUs of its own, "
       "or all of them the same list with CUDA_VISIBLE_DEVICES, or name the devices",
       self.host);
 }

@@ -54,7 +54,8 @@ double weighted_sum(const Tensor& losses, const std::optional<Tensor>& weights) 
 
 Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOptions& options) {
   if (!is_floating(per_example_loss.dtype())) {
-    throw InvalidArgument("compute_average_loss: losses are floating, not {}", describe(per_example_loss));
+    throw InvalidArgument("compute_average_loss: losses must be floating, not {}",
+                          describe(per_example_loss));
   }
   const auto size = static_cast<double>(global_batch_size(per_example_loss, options));
   const double sum = weighted_sum(per_example_loss, options.sample_weight);

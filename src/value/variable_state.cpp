@@ -143,13 +143,13 @@ const Tensor& VariableState::writable_elsewhere() const {
   if (mode.kind == ContextKind::kUpdate) return component(mode.local_replica);
   if (mode.kind == ContextKind::kReplica) {
     throw WrongContext(
-        "variable '{}' has one copy, which {} replicas share; change it by assign, or inside "
-        "extended().update",
+        "variable '{}' has one copy, which {} replicas share; "
+        "change it by assign, or inside extended().update",
         options_.name, by_replica_.size());
   }
   throw WrongContext(
-      "variable '{}' has one component per replica, and this code is not inside a replica; call it inside "
-      "run()",
+      "variable '{}' has one component per replica, and this code is not inside a replica; "
+      "call it inside run()",
       options_.name);
 }
 

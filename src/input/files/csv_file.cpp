@@ -86,7 +86,7 @@ CsvFile::~CsvFile() = default;
 
 void CsvFile::read_header() {
   const auto names = parser_->next();
-  if (!names) throw DataLoss("{}: no header in the file, which has no rows at all", parser_->path());
+  if (!names) throw DataLoss("{}: no header in the file, which has no lines", parser_->path());
   for (const CsvField& name : *names) header_.emplace_back(name.text);
   choose_columns(header_.size());
 }

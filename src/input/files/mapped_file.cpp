@@ -61,8 +61,8 @@ void MappedFile::reach(std::uint64_t offset, std::size_t count) {
   // Behind the end of a file, the rest of its last page is zeros.
   if (faults || file_.size() < size_) {
     throw DataLoss(
-        "{}: bytes {} to {} cannot be read: the file has become shorter since it was opened, or its device "
-        "fails",
+        "{}: bytes {} to {} cannot be read: the file has become shorter since it was opened, "
+        "or its device fails",
         path(), begin, begin + length);
   }
   window_ =
