@@ -1,7 +1,6 @@
-// A Mirrored holds the same value on several devices: its components are equal, by the
-// promise of whoever made it. So it may be used as an operand everywhere: inside a replica
-// it stands for the replica's component, elsewhere for the one on the current device.
-// Reductions to several devices return one.
+// A Mirrored holds the same value on several devices: the code that makes it promises that its components are
+// equal. So it may be used as an operand everywhere: inside a replica it stands for the replica's component,
+// elsewhere for the one on the current device. Reductions to several devices return one.
 #pragma once
 
 #include <cstddef>
