@@ -95,7 +95,7 @@ bool parse_number(const std::string& text, double& number) {
   return status == std::errc() && stopped == end && std::isfinite(number);
 }
 
-/// The number that a setting holds, which has been checked.
+/// The number in a setting, which has been checked.
 double number_of(const Setting& setting) {
   double number = 0;
   COHORT_CHECK(parse_number(setting.value, number));
@@ -141,7 +141,7 @@ bool is_legal(const SettingSpec& spec, const std::string& value) {
   return number >= spec.minimum && number <= spec.maximum;
 }
 
-/// The one form of a value that is kept: `true` for `1`.
+/// The canonical form of a value: `true` for `1`.
 std::string normalized(const SettingSpec& spec, const std::string& value) {
   if (spec.type == SettingType::kBoolean && value == "1") return "true";
   if (spec.type == SettingType::kBoolean && value == "0") return "false";

@@ -40,7 +40,7 @@ class Link {
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] Reach reach() const noexcept { return reach_; }
 
-  /// False once the other end has closed or broke the protocol and everything that arrived is read.
+  /// False once the other end has closed or broken the protocol, and everything that arrived has been read.
   [[nodiscard]] bool open() const noexcept { return open_; }
 
   void send(const Frame& frame);
@@ -57,7 +57,7 @@ class Link {
   /// child keeps the socket open. False when it is not this user's process.
   [[nodiscard]] bool identify();
 
-  /// The process at the other end is known to have ended.
+  /// Whether the process at the other end is known to have ended.
   [[nodiscard]] bool peer_is_dead() const;
   [[nodiscard]] int process_fd() const noexcept { return process_.get(); }
 
