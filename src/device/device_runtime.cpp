@@ -1,7 +1,7 @@
 #include <cohort/device/device_runtime.h>
 
-// A module for devices defines it. The reference is weak, so that programs without one link; what
-// makes others link theirs is the module's own link option.
+// A module for devices defines it. The reference is weak, so that programs without a module link; a link
+// option of the module's own makes others link theirs.
 extern "C" __attribute__((weak)) cohort::DeviceRuntime* cohort_device_runtime() noexcept;
 
 namespace cohort {
