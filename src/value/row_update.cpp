@@ -18,7 +18,7 @@ void require_computable(std::span<const T> values) {
   }
 }
 
-/// Whether the values themselves are looked at, beside their dtype.
+/// Whether the values must be checked, not only their dtype.
 template <class Operator>
 bool depends_on_values(DType dtype) {
   return std::is_same_v<Operator, Divide> && !is_floating(dtype);

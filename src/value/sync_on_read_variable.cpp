@@ -8,8 +8,8 @@
 namespace cohort {
 namespace {
 
-/// What global replica `replica` of `replicas` holds of a sum. Integers do not always divide: replica 0
-/// has the remainder, so that nothing of the sum is lost.
+/// The part of a sum that global replica `replica` of `replicas` holds. Integers do not always divide:
+/// replica 0 has the remainder, so that nothing of the sum is lost.
 Tensor share_of(const Tensor& sum, int replica, int replicas) {
   Tensor share = is_floating(sum.dtype()) ? sum.clone() : sum.on_host().clone();
   visit_dtype(sum.dtype(), [&]<class T>(std::type_identity<T>) {

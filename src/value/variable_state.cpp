@@ -12,8 +12,8 @@
 namespace cohort {
 namespace {
 
-/// The tensor, or a copy of one that shares memory with any of `components`: a change would change it, too,
-/// before it has been used to the end. It may be another tensor over that memory, as other libraries make.
+/// The tensor itself, or a copy if it shares memory with any of `components`: an update would change it while
+/// it is still read. Other libraries may have made a tensor over the same memory.
 Tensor apart_from(std::span<const Tensor> components, const Tensor& tensor) {
   const std::less<const std::byte*> before;
   const auto is_shared = [&](const Tensor& component) {
