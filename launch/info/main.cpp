@@ -80,7 +80,7 @@ Answer answer(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Answer result = answer(argc, argv);
-  // Under a launcher every rank comes to the same answer; once is enough.
+  // Under a launcher every rank has the same answer; only the first prints it.
   if (cohort::is_first_rank()) {
     std::cout << result.text;
     if (!result.complaint.empty()) std::cerr << "cohort-info: " << result.complaint << std::endl;
