@@ -81,7 +81,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   const po::options_description description = describe(options);
   po::variables_map values;
   try {
-    // No positional arguments: a stray word is a mistake. No guessing either: --epoch is not --epochs.
+    // No positional arguments: a stray word is a mistake. No abbreviations either: --epoch is not --epochs.
     const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     po::store(po::command_line_parser(argc, argv).options(description).style(style).positional({}).run(),
               values);

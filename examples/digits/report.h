@@ -37,7 +37,7 @@ class Progress {
   std::int64_t step_ = 0;
 };
 
-/// A file for the results. It is opened before the training, whose hours a wrong path must not cost.
+/// A file for the results. It is opened before the training, so that a wrong path does not cost hours of it.
 class ResultsFile {
  public:
   /// @throws cohort::Unavailable when the file cannot be written.
