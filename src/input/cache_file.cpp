@@ -17,7 +17,7 @@
 namespace cohort::detail {
 namespace {
 
-// Read on a machine of another byte order, neither is what it should be.
+// On a machine of another byte order, neither number matches.
 constexpr std::uint64_t kMagic = 0x6568636174726f63;
 constexpr std::uint64_t kVersion = 1;
 

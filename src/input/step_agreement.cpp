@@ -30,7 +30,8 @@ StepAgreement::StepAgreement(StrategyExtended& extended, Cardinality own_steps, 
   extended.workers_communicator().all_reduce(bounds, ReduceOp::kMin);
   const std::int64_t fewest = bounds.span<std::int64_t>()[0];
   const std::int64_t most = -bounds.span<std::int64_t>()[1];
-  // Who cannot tell may miss a file that the others have: reading says so.
+  // A worker that does not know its steps may lack a file that the others have; reading it will fail and say
+  // so.
   if (shared && fewest != kUnknown && fewest != most) {
     throw InvalidArgument(
         "worker {} has {} batches, but the workers have between {} and {}: with AutoShardPolicy::kData "

@@ -172,7 +172,7 @@ template double CsvFile::number(std::size_t) const;
 template bool CsvFile::number(std::size_t) const;
 
 void CsvFile::throw_not_a_number(std::size_t column) const {
-  // Whoever forgets the header finds out here.
+  // A forgotten has_header shows here.
   const bool may_be_header = parser_->line_number() == 1 && !options_.has_header;
   throw DataLoss("{} is '{}', which is not a number{}", describe(column), excerpt(text(column)),
                  may_be_header ? "; if this line names the columns, set has_header" : "");

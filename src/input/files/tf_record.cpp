@@ -46,7 +46,7 @@ class TfRecords final : public ElementIterator<Tensor> {
     return file_.tensor(start + kHeaderBytes, {static_cast<std::int64_t>(length)}, DType::kUInt8);
   }
 
-  // The bytes of the records are not looked at.
+  // The bytes of the records are not checked.
   std::int64_t skip(std::int64_t count) override {
     std::int64_t skipped = 0;
     for (; skipped < count && offset_ < file_.size(); ++skipped) read_length();
@@ -54,11 +54,11 @@ class TfRecords final : public ElementIterator<Tensor> {
   }
 
  private:
-  /// The length of the record here, which lies within the file; goes on to the record after it.
+  /// The length of the current record, which lies within the file; moves on to the next record.
   std::size_t read_length() {
     const std::uint64_t start = offset_;
     const std::uint64_t left = file_.size() - start;
-    offset_ = file_.size();  // without a length nobody knows where another record begins
+    offset_ = file_.size();  // without a valid length the next record cannot be found
     if (left < kHeaderBytes) {
       throw DataLoss(
           "{}: {} bytes at byte {} are too few for a record, which has {} or more; it is truncated", path(),
