@@ -2,8 +2,9 @@
 // copies and collectives in one call of the host. `capture` calls a function and records, instead of
 // running it, what is queued on the GPU's compute stream and on streams that are ordered with it.
 //
-// step();                                          // once: makes the state that steps share cuda::Graph
-// graph = cuda::capture(gpu, step); for (...) { inputs.copy_from(next); graph.launch(); }
+//   step();                                          // once: makes the state that steps share
+//   cuda::Graph graph = cuda::capture(gpu, step);
+//   for (...) { inputs.copy_from(next); graph.launch(); }
 //
 // A launch does the same work on the same memory; the host's part of the function, such as counting steps, is
 // not repeated. Tensors that the function used must live as long as the graph; those that it made or released
