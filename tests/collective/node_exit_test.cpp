@@ -10,7 +10,7 @@
 
 namespace {
 
-/// Two members of one thread; the calls of one are driven by who waits for the other's.
+/// Two members of one thread; a wait for one member's call also drives the other's.
 class Pair {
  public:
   Pair() : seats_(cohort::make_thread_communicators(2, {.timeout_seconds = 1})) {}
@@ -34,7 +34,7 @@ class Pair {
     std::_Exit(1);
   }
 
-  /// A call that nobody completes.
+  /// A call that is never completed.
   void leave_one_in_flight() { left_ = seats_[0]->barrier_async(); }
 
  private:

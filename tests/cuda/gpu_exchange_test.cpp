@@ -1,5 +1,5 @@
-// Tensors of GPUs that other libraries make or use, on streams of their own, and copies that nobody
-// waits for. What is not ordered is seen late, and what is overwritten too early is lost.
+// Tensors of GPUs that other libraries make or use, on streams of their own, and asynchronous copies. A
+// missing order shows as a late or an overwritten value.
 #include <gmock/gmock.h>
 
 #include <cohort/base/error.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs whose launcher and MPI disagree do not run; workers may differ in what is their own.
+# Programs whose launcher and MPI disagree do not run; workers may differ in variables of their own.
 #
 #   launch_agreement.sh PROGRAM LAUNCHER...     LAUNCHER starts 1 rank
 set -euo pipefail
