@@ -1,4 +1,4 @@
-// What the digits example shows while it trains, and what it writes at the end.
+// The output of the digits example while it trains, and the results that it writes at the end.
 #pragma once
 
 #include <cstdint>

@@ -45,7 +45,7 @@ class Mlp {
   /// of the mean over the whole batch.
   [[nodiscard]] Step step(const digits::Batch& batch, std::int64_t global_batch, cohort::Device gpu) const;
 
-  /// As Step::score.
+  /// The same as Step::score, for the batch.
   [[nodiscard]] cohort::Tensor evaluate(const digits::Batch& batch, cohort::Device gpu) const;
 
  private:

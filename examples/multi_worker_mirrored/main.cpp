@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   const auto batches = Dataset<Tensor>::from_tensor_slices(clouds(400)).batch(kClouds * 400);
 
   const auto scope = strategy.scope();
-  // The chief's initial value is everybody's.
+  // All workers get the chief's initial value.
   const Variable centres(
       {.name = "centres",
        .initial_value =

@@ -111,7 +111,7 @@ bool is_choice(std::string_view choices, std::string_view value) {
   }
 }
 
-/// What a legal value looks like, for the error message.
+/// The form of legal values, for the error message.
 std::string expectation(const SettingSpec& spec) {
   const std::string limit =
       spec.maximum == kNoLimit ? std::string("or more") : fmt::format("to {}", spec.maximum);

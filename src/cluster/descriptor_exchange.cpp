@@ -169,7 +169,7 @@ std::vector<int> exchange_descriptors(const DescriptorExchangeOptions& options, 
     std::copy_n(blob.begin() + kTokenBytes, kTokenBytes, greeting.key.begin());
     send_to(blob.substr(0, kTokenBytes), greeting, descriptor);
   }
-  // A peer that could not listen does not send either, so nobody waits for it.
+  // A peer that could not listen does not send either, so it is not waited for.
   const auto cannot_send = [&](int peer) { return blobs[static_cast<std::size_t>(peer)].empty(); };
   std::vector<int> silent;
   std::copy_if(missing.begin(), missing.end(), std::back_inserter(silent), cannot_send);

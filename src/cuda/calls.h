@@ -29,7 +29,7 @@ void restore_device(int device) noexcept;
 [[nodiscard]] cudaDeviceProp device_properties(int device);
 [[nodiscard]] int device_attribute(cudaDeviceAttr attribute, int device);
 [[nodiscard]] std::string bus_id(int device);
-/// Of the current device.
+/// The memory of the current device.
 void memory_info(std::size_t& free_bytes, std::size_t& total_bytes);
 [[nodiscard]] bool can_access_peer(int device, int peer);
 

@@ -1,7 +1,7 @@
-// What Cohort's kernels do. A body is a plain struct that travels to the GPU as its kernel's only
-// argument; `run(first, step)` does items first, first + step, ... of `items()`. On a GPU each thread
-// runs it with its own number and the number of all threads. The stand-in of the tests runs it on the
-// host with (0, 1), so what is computed is tested without a GPU; how it is launched is not.
+// The bodies of Cohort's kernels. A body is a plain struct that is passed to the GPU as its kernel's only
+// argument; `run(first, step)` does items first, first + step, ... of `items()`. On a GPU each thread runs it
+// with its own number and the number of all threads. The stand-in of the tests runs it on the host with (0,
+// 1), so what is computed is tested without a GPU; how it is launched is not.
 //
 // The arithmetic is that of CPU tensors, so the bits are the same. Everything here is constexpr: that is
 // what lets the CUDA compiler use the functions on both sides.

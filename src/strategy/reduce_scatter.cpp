@@ -61,7 +61,7 @@ void require_part(const Tensor& value, const Shape& part, int axis) {
                         to_string(part), along);
 }
 
-/// The same on every replica, since all of them see all extents.
+/// Every replica comes to the same result, since all of them see all extents.
 void require_complete(const Extents& extents, const Communicator& communicator, std::size_t leaf) {
   const std::int64_t total = std::accumulate(extents.parts.begin(), extents.parts.end(), std::int64_t{0});
   if (extents.values.front() != total && std::ranges::count(extents.values, extents.values.front()) ==

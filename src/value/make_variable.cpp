@@ -49,7 +49,7 @@ std::vector<Tensor> copies_of(const Tensor& value, std::span<const Device> devic
   return copies;
 }
 
-/// Where the components go.
+/// The device of each component.
 std::vector<Device> devices_for(const VariableOptions& options, const VariableOwner& owner) {
   const auto devices = owner.variable_devices();
   if (options.colocate_with == nullptr) {

@@ -3,10 +3,10 @@
 // and the content is kept; tensors made over the range (`Tensor::wrap`, `from_dlpack`) benefit wherever they
 // lie in it.
 //
-// While a range is registered, and while it is being registered or given back, it must stay mapped; while it
-// is being registered or given back, no other thread or call may write to it. Locks and advice on the pages
-// (mlock, madvise) are lost, and forked children share them. Memory that another driver has pinned must not
-// be registered. Any thread may register.
+// From the beginning of its registration to the end of the destructor, a range must stay mapped; while it is
+// moved into the heap or back, no other thread or call may write to it. Locks and advice on the pages (mlock,
+// madvise) are lost, and forked children share them. Memory that another driver has pinned must not be
+// registered. Any thread may register.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ enum class AutoShardPolicy {
 
 namespace detail {
 
-/// What a worker reads of a dataset, and whether every worker reads all of it to share its batches.
+/// The part of a dataset that a worker reads, and the policy that chose it.
 template <class Element>
 struct WorkerShard {
   DatasetNodePtr<Element> dataset;

@@ -82,11 +82,11 @@ template <class Element>
 
 }  // namespace detail
 
-/// What `strategy.distribute_dataset(dataset, options)` calls. The dataset must be batched by the global
-/// batch size. Under kData, and with one worker, every batch is a step and is split among all replicas in
-/// nearly equal parts; otherwise each worker reads a stream of its own and cuts its batches to the parts of
-/// all replicas, so that a batch makes as many steps as there are workers. A single replica gets the elements
-/// as they are.
+/// Called by `strategy.distribute_dataset(dataset, options)`. The dataset must be batched by the global batch
+/// size. Under kData, and with one worker, every batch is a step and is split among all replicas in nearly
+/// equal parts; otherwise each worker reads a stream of its own and cuts its batches to the parts of all
+/// replicas, so that a batch makes as many steps as there are workers. A single replica gets the elements as
+/// they are.
 /// @throws InvalidArgument for options that contradict each other, for kFile where there are no files, or
 /// fewer than workers, and, when iterated, for elements without a batch axis; Unimplemented for a pipeline
 /// per replica.
@@ -105,7 +105,7 @@ template <class Element>
   return {std::move(source), strategy, options.input};
 }
 
-/// What `strategy.distribute_datasets_from_function(function, options)` calls: `function(InputContext)`
+/// Called by `strategy.distribute_datasets_from_function(function, options)`. `function(InputContext)`
 /// returns a dataset of the replicas' batches, which are neither split nor sharded any more. It is called
 /// once for this worker, or once for each replica, on the calling thread.
 /// @throws InvalidArgument for options that contradict each other; Unimplemented for a pipeline per

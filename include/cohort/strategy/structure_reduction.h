@@ -25,7 +25,7 @@ using LeafList = std::vector<TensorOrSlices>;
 /// What a value says about the replicas' contributions.
 enum class Contributions {
   kPerReplica,  ///< each has its own
-  kMirrored,    ///< all have the same, by promise
+  kMirrored,    ///< all have the same, as the program promises
   kPlain,       ///< nothing: it is one value of this worker
 };
 

@@ -51,7 +51,7 @@ class DistributedValues {
   DistributedValues() = default;
   explicit DistributedValues(std::vector<T> components) : components_(contiguous(std::move(components))) {}
 
-  // std::vector packs bool into bits, which nobody can refer to.
+  // std::vector packs bool into bits, to which there are no references.
   using Components = std::conditional_t<std::is_same_v<T, bool>, std::valarray<bool>, std::vector<T>>;
 
   static Components contiguous(std::vector<T> components) {

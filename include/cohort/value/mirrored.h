@@ -37,7 +37,7 @@ class Mirrored : public DistributedValues<Mirrored<T>, T> {
     return (*this)[0];
   }
 
-  /// What local replica `replica` gets of this value: its component, or the first where it has none.
+  /// The component that local replica `replica` gets: its own, or the first if it has none.
   [[nodiscard]] const T& of_replica(std::size_t replica) const {
     return (*this)[replica < this->size() ? replica : 0];
   }

@@ -1,12 +1,11 @@
 // A Variable is a tensor that training changes. A Variable is a handle; copies denote the
 // same variable.
 //
-// Made inside `strategy.scope()` it belongs to that strategy, which decides what it is:
-// mirrored, with a component per local replica that every write keeps equal (ON_WRITE);
-// per replica, with components that only a read brings together (ON_READ); or one copy,
-// to which the replicas' updates are aggregated (on a parameter device). All workers make
-// the same variables in the same order: the chief's initial value goes to everybody.
-// Inside `run`, all replicas make it together and get the same variable.
+// Made inside `strategy.scope()` it belongs to that strategy, which decides what it is: mirrored, with a
+// component per local replica that every write keeps equal (ON_WRITE); per replica, with components that only
+// a read brings together (ON_READ); or one copy, to which the replicas' updates are aggregated (on a
+// parameter device). All workers make the same variables in the same order: all get the chief's initial
+// value. Inside `run`, all replicas make it together and get the same variable.
 //
 // Outside a scope it is plain, with one component, which concurrent replicas may only read.
 #pragma once

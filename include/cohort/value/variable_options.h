@@ -20,7 +20,7 @@ enum class VariableSynchronization {
   kOnRead,   ///< each replica writes its own; a read outside replicas aggregates them
 };
 
-/// What becomes of the different values that replicas assign to one variable.
+/// How the different values that replicas assign to one variable are combined.
 enum class VariableAggregation {
   kNone,              ///< each replica writes its own component; keeping them equal is up to the caller
   kSum,               ///< the sum over all replicas is assigned to every component

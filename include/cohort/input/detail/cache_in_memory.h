@@ -14,7 +14,7 @@
 
 namespace cohort::detail {
 
-/// What all passes over one cache share. Threads may use it at the same time.
+/// The state that all passes over one cache share. Threads may use it at the same time.
 template <class Element>
 class MemoryCache {
  public:

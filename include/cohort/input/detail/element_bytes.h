@@ -26,7 +26,7 @@ class ByteWriter {
   void put_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  /// Of any device.
+  /// The tensor may be on any device.
   void put_tensor(const Tensor& tensor);
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }

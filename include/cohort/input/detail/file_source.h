@@ -27,7 +27,7 @@ class FileFormat {
   /// The elements of one file. @throws Error naming the file when it cannot be read.
   [[nodiscard]] virtual std::unique_ptr<ElementIterator<Element>> open(const std::string& path) const = 0;
 
-  /// How many elements the file has, where the file says so without being read to its end.
+  /// How many elements the file has, if that is known without reading the file to its end.
   [[nodiscard]] virtual Cardinality cardinality(const std::string& /*path*/) const {
     return Cardinality::unknown();
   }
