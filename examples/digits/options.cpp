@@ -55,8 +55,8 @@ void check(const Options& options) {
           fmt::format("--strategy {} is not known; use one of {}", options.strategy,
                       fmt::join(kStrategies, ", ")));
   require(options.roles.empty() || options.strategy == "multi_worker_mirrored",
-          fmt::format("--roles {} does not go with --strategy {}, which runs in one process; use "
-                      "multi_worker_mirrored",
+          fmt::format("--roles {} does not go with --strategy {}, which runs in one process; "
+                      "use multi_worker_mirrored",
                       options.roles, options.strategy));
   require(options.devices >= 1 && options.devices <= 1024,
           fmt::format("--devices {} is out of range; use 1 to 1024", options.devices));

@@ -63,8 +63,8 @@ void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients, st
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(
         error.origin(),
-        fmt::format("apply_gradients: all replicas must pass gradients of the same variables, in the same "
-                    "order: {}",
+        fmt::format("apply_gradients: all replicas must pass gradients of the same variables, "
+                    "in the same order: {}",
                     error.what()));
   }
 }

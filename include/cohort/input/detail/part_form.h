@@ -44,8 +44,8 @@ class PartForm {
  private:
   static Element element_of(std::span<const TensorSpec> specs) {
     static_assert(std::is_default_constructible_v<Element>,
-                  "elements of distributed datasets are default-constructible: a worker without data makes "
-                  "empty ones");
+                  "elements of distributed datasets are default-constructible: "
+                  "a worker without data makes empty ones");
     Element element{};
     std::size_t leaves = 0;
     for_each_leaf(
