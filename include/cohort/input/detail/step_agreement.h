@@ -1,7 +1,7 @@
 // How the workers that read a distributed dataset agree on its end: a worker whose data has ended goes on
-// with empty batches until the others' have ended, too. It costs one small all-reduce at the beginning, which
-// finds out how many steps each has, and one of flags for each step that some worker may not have; nothing
-// where all are known to have the same number of steps. The thread that drives the strategy makes the calls.
+// with empty batches until the others' have ended, too. With several workers it costs one small all-reduce at
+// the beginning, which finds out how many steps all are certain to have, and one of flags for each later
+// step; none of these where all read the same data. The thread that drives the strategy makes the calls.
 #pragma once
 
 #include <cstdint>
