@@ -21,7 +21,7 @@ if(COHORT_SANITIZE MATCHES "^(address|fuzzer)$")
   add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=undefined;-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=address,undefined)
   if(COHORT_SANITIZE STREQUAL "fuzzer")
-    # Counts branches everywhere; only fuzz targets link libFuzzer's main.
+    # Coverage counters everywhere; only fuzz targets link libFuzzer's main.
     add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>")
     add_link_options(-fsanitize=fuzzer-no-link)
   endif()

@@ -14,7 +14,7 @@ if(COHORT_CUDA STREQUAL "AUTO" OR COHORT_CUDA)
     check_language(CUDA)
   endif()
   if(CUDAToolkit_FOUND AND CMAKE_CUDA_COMPILER)
-    # Turing, Ampere and Hopper; anything newer translates the code of the last one when it starts.
+    # Turing, Ampere and Hopper; newer GPUs compile the last one's PTX when a program starts.
     if(NOT CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90 CACHE STRING "GPU architectures to compile for")
     endif()

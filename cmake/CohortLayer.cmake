@@ -1,5 +1,5 @@
-# One target per layer. A layer links only the layers below it, so a forbidden
-# include of a generated or third-party header fails to compile as well as to lint.
+# One target per layer. A layer links only the layers below it, so a forbidden include of a generated or
+# third-party header also fails to compile.
 #
 #   cohort_layer(device SOURCES ... LINKS base PRIVATE hwloc)
 #

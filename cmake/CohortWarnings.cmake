@@ -1,5 +1,5 @@
-# Warnings, sanitizers and other build habits of this tree, as an interface target
-# that is linked privately and never exported: users choose their own.
+# Warnings, sanitizers and other compiler options of this tree, as an interface target that is linked
+# privately and never exported: users choose their own.
 add_library(cohort_warnings INTERFACE)
 # GCC 12 sees overflows in fmt's compile-time parsing that are not there, and a missing
 # initializer in every option that a designated initializer leaves at its default.

@@ -1,3 +1,3 @@
-# Finds libzip, whose own CMake package asks for its programs, too, which Debian has in others.
+# Finds libzip, whose own CMake package also requires its programs, which are separate packages in Debian.
 include(${CMAKE_CURRENT_LIST_DIR}/FindThroughPkgConfig.cmake)
 find_through_pkg_config(Libzip MODULE libzip HEADER zip.h LIBRARY zip)

@@ -1,4 +1,4 @@
-# Finds NCCL's header: of a distribution's package, of a Python wheel, or in the CUDA toolkit's folder.
+# Finds NCCL's header, from a distribution's package, a Python wheel, or the CUDA toolkit's folder.
 #   NCCL_FOUND, NCCL_VERSION, NCCL_INCLUDE_DIR, target NCCL::NCCL (the header alone)
 #   NCCL_LIBRARY   the library of the same installation, for programs that open it; may be empty
 #

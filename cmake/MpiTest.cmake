@@ -19,9 +19,9 @@ function(cohort_mpi_command out ranks)
       ${ARGN} PARENT_SCOPE)
 endfunction()
 
-# cohort_mpi_properties(test N TIMEOUT): what every test under the launcher needs. The
-# leak suppressions match only when every stack is unwound in full. The watchdog of mpi_main
-# names the test that hangs, so it comes before CTest's own time-out.
+# cohort_mpi_properties(test N TIMEOUT): the properties of every test under the launcher. The leak
+# suppressions match only when every stack is unwound in full. The watchdog of mpi_main names the test that
+# hangs, so it comes before CTest's own time-out.
 function(cohort_mpi_properties test ranks timeout)
   math(EXPR watchdog_limit "${timeout} - 10")
   set_tests_properties(${test} PROPERTIES

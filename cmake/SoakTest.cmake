@@ -1,5 +1,5 @@
-# add_soak_test(name COMMAND): the full length of a test of endurance. It takes an hour or
-# so and has the label `soak`, which tests/run.sh leaves out without --all.
+# add_soak_test(name COMMAND): the full length of a test of endurance. It takes about an hour and has the
+# label `soak`, which tests/run.sh runs only with --all.
 function(add_soak_test name)
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS soak TIMEOUT 28800 PROCESSORS 2

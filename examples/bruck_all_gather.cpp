@@ -1,5 +1,5 @@
-// An algorithm of one's own: the all-gather of Bruck et al. (1997), which takes the fewest
-// rounds that there can be, registered beside Cohort's.
+// A program's own algorithm: the all-gather of Bruck et al. (1997), which takes the fewest rounds possible,
+// registered beside Cohort's.
 //
 //   mpirun -n 4 build/bin/bruck_all_gather                                    # the model chooses
 //   COHORT_ALGORITHM=all_gather=bruck mpirun -n 4 build/bin/bruck_all_gather  # Bruck's
@@ -23,7 +23,7 @@ using cohort::CollectiveKind;
 using cohort::CostConstants;
 using cohort::Steps;
 
-/// In round k a member passes the blocks that it has, its own first, to the one 2^k before it. Cost
+/// In round k a member sends the blocks that it has, its own first, to the member 2^k places before it. Cost
 /// ceil(log2 p) alpha + (p-1) n beta, and two copies of the result.
 class Bruck final : public cohort::Algorithm {
  public:
@@ -44,7 +44,7 @@ class Bruck final : public cohort::Algorithm {
     const auto place = [block](int index) { return static_cast<std::size_t>(index) * block; };
     const auto member_behind = [&](int steps) { return (peers.rank() + steps + members) % members; };
 
-    // Block i here is that of the member i places behind.
+    // Block i here is that of the member i places after this one.
     const std::shared_ptr<std::byte> blocks = peers.scratch(place(members));
     cohort::copy_bytes(blocks.get(), call.input, block);
     for (int known = 1; known < members; known *= 2) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Configures and builds one preset of CMakePresets.json, quietly: the compiler's output goes
-# to build/PRESET.log, of which the telling part is shown when a step fails.
+# Configures and builds one preset of CMakePresets.json, quietly: the compiler's output goes to
+# build/PRESET.log, and its relevant part is shown when a step fails.
 #
 #   launch/build.sh PRESET JOBS [CMAKE_OPTION ...]
 set -euo pipefail
@@ -16,7 +16,7 @@ step() {
   echo "build: $1 ($preset)"
   shift
   "$@" >>"$log" 2>&1 </dev/null && return
-  # Ninja finishes what runs beside the failed step, so the failure is not always at the end.
+  # Ninja finishes the steps that run beside the failed one, so the failure is not always at the end.
   if grep -q '^FAILED:' "$log"; then
     sed -n '/^FAILED:/,$p' "$log" | head -n 60 >&2
   else

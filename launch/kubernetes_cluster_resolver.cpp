@@ -52,7 +52,8 @@ std::string address_of(const Json& pod, const std::string& name) {
   throw Unavailable("pod '{}' has no status.podIP yet; wait for all pods of the job", name);
 }
 
-/// Where a pod stands among those of its job, whose names end with numbers: `worker-10` after `worker-2`.
+/// The sort key of a pod among those of its job, whose names end in numbers: `worker-10` comes after
+/// `worker-2`.
 std::tuple<std::string_view, std::size_t, std::string_view> place_of(std::string_view name) {
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;
   return {name.substr(0, digits), name.size(), name};

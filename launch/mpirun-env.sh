@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced before mpirun is used on one machine: a workstation, a container, a CI runner.
-# Environment instead of flags, so that other MPI libraries ignore it.
+# Variables instead of flags, because other MPI libraries ignore them.
 
 # Open MPI refuses to start as root, the usual user in a container, unless told twice.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

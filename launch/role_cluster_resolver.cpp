@@ -48,7 +48,7 @@ ClusterPlace place_by(const ClusterResolver& description) {
           {description.task_type().value_or(""), description.task_id().value_or(-1)}};
 }
 
-/// What one worker finds wrong is known to all before they wait for it.
+/// Throws on all workers what one of them finds wrong, before any of them waits for it.
 void require_no_complaints(std::span<const WorkerInfo> workers, std::span<const std::string> complaints) {
   const auto first =
       std::ranges::find_if(complaints, [](const std::string& complaint) { return !complaint.empty(); });

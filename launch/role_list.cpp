@@ -32,7 +32,7 @@ std::vector<RoleCount> parse_role_list(std::string_view text) {
     if (status != std::errc() || stopped != last || role.tasks < 1)
       refuse(text, begin + equals + 1, "a number of tasks from 1 is missing");
     for (const RoleCount& other : roles)
-      if (other.job == role.job) refuse(text, begin, fmt::format("the job '{}' is there twice", role.job));
+      if (other.job == role.job) refuse(text, begin, fmt::format("the job '{}' is listed twice", role.job));
     roles.push_back(std::move(role));
     begin = end + 1;
   }

@@ -4,7 +4,7 @@
 #
 #   launch/setup.sh [build|test|lint]     default: build
 #
-# A system without apt-get is only told what is expected: CMake names what it misses.
+# Without apt-get it only lists what is expected; CMake will name what is missing.
 set -euo pipefail
 
 packages=()
@@ -34,7 +34,7 @@ if ! command -v apt-get >/dev/null; then
   exit 0
 fi
 
-# dpkg-query fails when it has never heard of one of the names; it still lists the others.
+# dpkg-query fails when it does not know one of the names, but still lists the others.
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null |
   sed -n 's/^installed //p') || true
 mapfile -t missing < <(printf '%s\n' "${packages[@]}" | grep -vxF "$installed")

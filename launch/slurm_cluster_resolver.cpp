@@ -18,11 +18,11 @@
 namespace cohort {
 namespace {
 
-// More than any job or node has; who asks for more has a variable that is wrong.
+// More than any job or node has; a larger number means that a variable is wrong.
 constexpr std::int64_t kMostTasks = 1'000'000;
 constexpr int kMostGpusOnNode = 4096;
 
-/// A task before it belongs to a job.
+/// A task that has not been assigned to a job yet.
 struct Slot {
   std::string host;
   int number_on_host = 0;
@@ -42,7 +42,7 @@ int required_number(const Environment& variables, const char* name) {
   return *number_in(variables, name);
 }
 
-/// What `expand` makes of a variable; its errors name the variable.
+/// The expanded list of a variable; errors name the variable.
 template <typename Expand>
 auto expanded(const Environment& variables, const char* name, Expand expand) {
   const std::string& list = required(variables, name);
@@ -98,7 +98,7 @@ int gpus_of_task(int on_node, int tasks, const SlurmOptions& options) {
   return of_task;
 }
 
-/// What `--gpus-per-task` asked for: `2`, or `volta:3,kepler:1`. What is neither says nothing.
+/// What `--gpus-per-task` asked for: `2`, or `volta:3,kepler:1`. Nothing for a text of another form.
 std::optional<int> gpus_per_task_of_slurm(const Environment& variables) {
   const auto found = variables.find("SLURM_GPUS_PER_TASK");
   if (found == variables.end()) return std::nullopt;
@@ -114,8 +114,8 @@ std::optional<int> gpus_per_task_of_slurm(const Environment& variables) {
   return sum;
 }
 
-/// Whether Slurm has left each task its own already: as many as a task should have, or fewer than the step
-/// has on this node.
+/// Whether Slurm has already left each task its own GPUs: as many as a task should have, or fewer than the
+/// step has on this node.
 bool are_the_tasks_own(const std::vector<std::string>& listed, const Environment& variables) {
   const auto count = static_cast<int>(listed.size());
   if (gpus_per_task_of_slurm(variables) == count) return true;
@@ -124,8 +124,9 @@ bool are_the_tasks_own(const std::vector<std::string>& listed, const Environment
   return count > 0 && count < visible_gpus(of_slurm).value_or(0);
 }
 
-/// As CUDA_VISIBLE_DEVICES has them: its own entries, or numbers where it is not set. SLURM_STEP_GPUS and
-/// SLURM_JOB_GPUS have other numbers, those of the node, which mean nothing to a task that sees a part of it.
+/// In the form of CUDA_VISIBLE_DEVICES: its entries, or numbers where it is not set. SLURM_STEP_GPUS and
+/// SLURM_JOB_GPUS have the node's numbers instead, which mean nothing to a task that sees only a part of the
+/// node.
 std::vector<std::string> gpus_of_this_task(const SlurmOptions& options, const Environment& variables,
                                            int tasks_on_host, int number_on_host) {
   std::vector<std::string> listed = listed_gpus(variables).value_or(std::vector<std::string>());
@@ -143,7 +144,7 @@ std::vector<std::string> gpus_of_this_task(const SlurmOptions& options, const En
 
 using Jobs = std::map<std::string, int, std::less<>>;
 
-/// Deals the slots to the jobs; `own` becomes the task of rank `rank`.
+/// Assigns the slots to the jobs; `own` becomes the task of rank `rank`.
 ClusterSpec deal(const std::vector<Slot>& slots, const Jobs& jobs, const SlurmOptions& options, int rank,
                  Task& own) {
   std::map<std::string, ClusterSpec::Tasks, std::less<>> spec;

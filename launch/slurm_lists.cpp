@@ -29,7 +29,7 @@ class Reader {
     if (!take_if(wanted)) fail(fmt::format("'{}' is missing", wanted));
   }
 
-  /// The digits from here on: at least one.
+  /// Takes the digits from here on: at least one.
   std::string_view take_digits() {
     const std::size_t begin = at_;
     while (!done() && std::isdigit(static_cast<unsigned char>(next())) != 0) ++at_;
@@ -65,7 +65,7 @@ void require_short_name(const Reader& reader, std::size_t characters) {
   if (characters > kLongest) reader.fail(fmt::format("host names have at most {} characters", kLongest));
 }
 
-/// The numbers of `[1-3,08]` after its bracket, as text with their zeros.
+/// The numbers of `[1-3,08]`, read after its opening bracket, as text with their zeros.
 std::vector<std::string> take_bracket(Reader& reader) {
   std::vector<std::string> numbers;
   do {
@@ -82,7 +82,7 @@ std::vector<std::string> take_bracket(Reader& reader) {
   return numbers;
 }
 
-/// What is up to the next comma or bracket: a piece of a host's name.
+/// Takes the text up to the next comma or bracket: a piece of a host's name.
 std::string_view take_name(Reader& reader) {
   const std::size_t begin = reader.position();
   while (!reader.done() && reader.next() != ',' && reader.next() != '[') {

@@ -21,7 +21,7 @@ Json parse(const Environment& variables) {
   const auto found = variables.find("TF_CONFIG");
   if (found == variables.end()) return Json::object();
   Json config = parse_json(found->second, "TF_CONFIG", kForm);
-  // As the original, which takes whatever is empty for an empty object.
+  // As in the original, which takes any empty value for an empty object.
   if (config.is_null() || (config.is_array() && config.empty())) return Json::object();
   if (!config.is_object()) throw InvalidArgument("TF_CONFIG is {}; write {}", quote(config), kForm);
   return config;
@@ -39,7 +39,7 @@ std::optional<int> index_of(const Json& task) {
   int index = -1;
   const auto [end, status] = std::from_chars(text->data(), text->data() + text->size(), index);
   if (status != std::errc() || end != text->data() + text->size() || index < 0)
-    throw InvalidArgument("TF_CONFIG: task.index is '{}'; it is a number from 0", *text);
+    throw InvalidArgument("TF_CONFIG: task.index is '{}'; it must be a whole number, at least 0", *text);
   return index;
 }
 

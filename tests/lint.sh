@@ -45,8 +45,8 @@ changed_files() {
   git ls-files --others --exclude-standard
 }
 
-# What the build compiles, but for CUDA, whose compiler's flags clang does not know. A file outside the
-# build has no flags to read it with.
+# The files that the build compiles, without CUDA's, since clang does not know its compiler's flags. A file
+# outside the build has no flags to read it with.
 compiled_files() { sed -n "s|^ *\"file\": \"$PWD/\(.*\.cpp\)\".*|\1|p" build/compile_commands.json | sort -u; }
 
 # A changed header is read through the .cpp of the same name.

@@ -1,8 +1,8 @@
-// One copy of the parameters for several replicas: each reads the same slope, computes the
-// gradient of its share of the points, and what all of them subtract is summed first and
-// applied once. With MirroredStrategy, every replica would have a copy of its own.
+// One copy of the parameters for several replicas. Each reads the same slope and computes the gradient of its
+// share of the points; their updates are summed first and applied once. With MirroredStrategy, every replica
+// would have a copy of its own.
 //
-// Fits y = 3 x to points that are dealt out to three replicas.
+// Fits y = 3 x to points that are divided among three replicas.
 #include <cstdio>
 
 #include <cohort/cohort.h>

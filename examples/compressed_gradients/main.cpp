@@ -1,8 +1,8 @@
-// Cross-device operations of one's own: gradients are reduced in bfloat16, which moves half
-// the bytes of float32. A strategy takes them at its construction and uses them for every
-// reduction, also for those of optimizers; the training loop does not change.
+// A program's own cross-device operations: gradients are reduced in bfloat16, which moves half the bytes of
+// float32. A strategy takes them at its construction and uses them for every reduction, those of optimizers
+// included; the training loop does not change.
 //
-// Fits y = 3 x - 2 to points that are dealt out to four replicas.
+// Fits y = 3 x - 2 to points that are divided among four replicas.
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -31,7 +31,7 @@ class CompressedReduce final : public CrossDeviceOps {
     return converted(result, dtype);
   }
 
-  /// Slices keep their indices: only values are converted.
+  /// Only values are converted; slices keep their indices.
   static Components converted(const Components& components, DType dtype) {
     Components result;
     for (const TensorOrSlices& component : components)

@@ -23,8 +23,7 @@ struct Digits {
 };
 
 /// Reads the file, TFRecord by its extension and otherwise CSV, and puts every fifth image of each digit, in
-/// an order drawn from a fixed seed, into the test set. @throws cohort::Error for a file that is not what it
-/// should be.
+/// an order drawn from a fixed seed, into the test set. @throws cohort::Error for a file of another form.
 [[nodiscard]] Digits load_digits(const std::string& path);
 
 }  // namespace digits

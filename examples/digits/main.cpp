@@ -92,7 +92,7 @@ Results train(const Options& options, const Strategy& strategy, const Roles& rol
   return results;
 }
 
-/// Takes the parameters after each epoch of those who train.
+/// Takes the parameters from the replicas that train, after each epoch.
 void evaluate(const Options& options, const Roles& roles) {
   const Digits digits = load_digits(options.data);
   const auto test_batches = Dataset<Batch>::from_tensor_slices(digits.test).batch(options.batch);

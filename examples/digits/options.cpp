@@ -34,7 +34,7 @@ po::options_description describe(Options& options) {
   description.add_options()("help,h", "show this text");
   add("strategy", &options.strategy, "NAME", fmt::format("one of {}", fmt::join(kStrategies, ", ")));
   add("roles", &options.roles, "LIST",
-      "tasks of the ranks, in their order: evaluator=1,worker=3; or TF_CONFIG for what that variable says");
+      "roles of the ranks, in rank order, as in evaluator=1,worker=3; or TF_CONFIG to take that variable's");
   add("devices", &options.devices, "L", "replicas in each process, for mirrored and multi_worker_mirrored");
   add("epochs", &options.epochs, "N", "passes over the training images");
   add("batch", &options.batch, "N", "images per step, shared by all replicas");
@@ -55,8 +55,8 @@ void check(const Options& options) {
           fmt::format("--strategy {} is not known; use one of {}", options.strategy,
                       fmt::join(kStrategies, ", ")));
   require(options.roles.empty() || options.strategy == "multi_worker_mirrored",
-          fmt::format("--roles {} does not go with --strategy {}, which runs in one process; use "
-                      "multi_worker_mirrored",
+          fmt::format("--roles {} does not go with --strategy {}, which runs in one process; "
+                      "use multi_worker_mirrored",
                       options.roles, options.strategy));
   require(options.devices >= 1 && options.devices <= 1024,
           fmt::format("--devices {} is out of range; use 1 to 1024", options.devices));
@@ -81,7 +81,7 @@ std::optional<Options> parse_options(int argc, const char* const* argv) {
   const po::options_description description = describe(options);
   po::variables_map values;
   try {
-    // No positional arguments: a stray word is a mistake. No guessing either: --epoch is not --epochs.
+    // No positional arguments: a stray word is a mistake. No abbreviations either: --epoch is not --epochs.
     const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     po::store(po::command_line_parser(argc, argv).options(description).style(style).positional({}).run(),
               values);

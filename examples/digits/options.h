@@ -21,7 +21,7 @@ struct Options {
   std::string json;
 };
 
-/// A command line that cannot be used; the text says what was wrong and what to do.
+/// A wrong command line; the text says what is wrong and what to do.
 class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -18,8 +18,8 @@
 namespace digits {
 namespace {
 
-/// mpirun gives its ranks a pseudo-terminal, also when its own output goes to a file. What counts
-/// is then where the launcher writes.
+/// mpirun gives its ranks a pseudo-terminal even when its own output goes to a file, so under mpirun the
+/// launcher's output decides.
 bool shows_on_terminal() {
   if (isatty(STDOUT_FILENO) == 0) return false;
   if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return true;
@@ -46,7 +46,7 @@ void Progress::step() {
 
 void Progress::end_epoch(const Epoch& epoch) {
   if (enabled_) {
-    // On a terminal the line replaces the bar, whatever was longer.
+    // On a terminal the line overwrites the whole bar, even a longer one.
     fmt::print("{}epoch {:>3}/{}  loss {:.6f}  accuracy {:.4f}  {:.3f} s{}\n", terminal_ ? "\r" : "", epoch_,
                epochs_, epoch.loss, epoch.accuracy, epoch.seconds, terminal_ ? "\033[K" : "");
     std::fflush(stdout);

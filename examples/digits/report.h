@@ -1,4 +1,4 @@
-// What the digits example shows while it trains, and what it writes at the end.
+// The output of the digits example while it trains, and the results that it writes at the end.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class Progress {
   std::int64_t step_ = 0;
 };
 
-/// A file for the results. It is opened before the training, whose hours a wrong path must not cost.
+/// A file for the results. It is opened before the training, so that a wrong path does not cost hours of it.
 class ResultsFile {
  public:
   /// @throws cohort::Unavailable when the file cannot be written.

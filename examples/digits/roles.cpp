@@ -27,7 +27,7 @@ Roles::Roles(cohort::Bootstrap& session, const std::string& list) : is_chief_(se
   if (!resolver_->cluster_spec().has_job("evaluator")) return;
   const bool belongs = is_chief_ || evaluates();
   pair_ = session.split(belongs ? 0 : 1, evaluates() ? 1 : 0);
-  // An epoch takes as long as it takes; a chief that is lost is noticed all the same.
+  // No deadline, since an epoch may take long; the loss of the chief is noticed all the same.
   if (belongs) way_to_evaluator_ = pair_->make_communicator({.timeout_seconds = 0});
 }
 

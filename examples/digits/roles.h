@@ -1,4 +1,4 @@
-// The roles of the ranks: all of them train, or one evaluates what the others train.
+// The roles of the ranks: all of them train, or one evaluates the others' model.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@ namespace digits {
 
 class Roles {
  public:
-  /// `list` is as a RoleClusterResolver takes it, `TF_CONFIG` for what that variable says to each process, or
+  /// `list` has the form of RoleClusterResolver's; `TF_CONFIG` takes each process's role from that variable;
   /// empty: all train. Collective; the session outlives the roles.
-  /// @throws UsageError, on all ranks, for roles that do not fit.
+  /// @throws UsageError, on all ranks, for roles that do not fit the job.
   Roles(cohort::Bootstrap& session, const std::string& list);
 
   /// The tasks of this job, or null where all train.
   [[nodiscard]] const cohort::ClusterResolver* resolver() const { return resolver_ ? &*resolver_ : nullptr; }
   [[nodiscard]] bool evaluates() const { return resolver_ && resolver_->task_type() == "evaluator"; }
-  /// The first of those who train: it reports.
+  /// Whether this is the first of the ranks that train, which reports.
   [[nodiscard]] bool is_chief() const { return is_chief_; }
 
   /// Copies the chief's parameters to the evaluator, which waits for them; the others go on. Does nothing

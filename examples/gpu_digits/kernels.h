@@ -1,5 +1,5 @@
-// What the network's own kernels compute; the products are cuBLAS's. Each is a struct that travels to the
-// GPU as its kernel's argument, and does one of its items in one thread. Matrices lie row by row.
+// The network's own kernels; matrix products are cuBLAS's. Each kernel is a struct that is passed to the GPU
+// as its argument; one thread does one of its items. Matrices are row-major.
 #pragma once
 
 #include <cmath>
@@ -33,7 +33,7 @@ struct MultiplyByTanhDerivative {
 };
 
 /// Cross-entropy of the softmax of logits + bias: the loss of each row, whether its largest logit is the
-/// label's, and the gradient by the logits, which it is written over, divided by `global_batch`.
+/// label's, and the gradient by the logits, divided by `global_batch`, which overwrites the logits.
 struct SoftmaxCrossEntropy {
   float* logits;  ///< in; the gradient out
   const float* bias;
@@ -77,8 +77,8 @@ struct SumColumns {
   }
 };
 
-/// Starts the kernel of `body` on Cohort's compute stream of `gpu`, where it comes in order with what Cohort
-/// does with the same tensors. For the four above.
+/// Starts the kernel of `body`, one of the four above, on Cohort's compute stream of `gpu`, in order with
+/// Cohort's own work on the same tensors.
 template <class Body>
 void launch(cohort::Device gpu, const Body& body);
 

@@ -1,6 +1,6 @@
-// Trains the network of the digits example on GPUs, under the strategy named on the command line: cuBLAS
-// and kernels of the program's own on Cohort's streams. It reads nothing from the GPUs before the end of an
-// epoch: what the replicas have added up.
+// Trains the network of the digits example on GPUs, under the strategy named on the command line: cuBLAS and
+// kernels of the program's own on Cohort's streams. It reads from the GPUs only at the end of an epoch: the
+// sums of the replicas.
 //
 //   gpu_digits --strategy mirrored                  all GPUs of this process
 //   mpirun -n 4 gpu_digits                          each worker's GPUs: multi_worker_mirrored
@@ -48,7 +48,7 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-/// Replicas own two GPUs each, a layer on either, where the GPUs go into pairs; otherwise one.
+/// Replicas own two GPUs each, one per layer, if the number of GPUs is even; otherwise one.
 LogicalDeviceStrategy make_logical_device_strategy() {
   const std::vector<Device> gpus = cuda::devices();
   const std::size_t each = gpus.size() % 2 == 0 ? 2 : 1;
@@ -70,7 +70,7 @@ Strategy make_strategy(const std::string& name, mpi::Session& session) {
       name);
 }
 
-/// What the replicas have added to `score`, for each of the images: the loss, and the share that was right.
+/// What the replicas have added to `score`, per image: the loss, and the share of right answers.
 std::pair<double, double> mean_score(const Variable& score, const Batch& images) {
   const auto count = static_cast<double>(images.labels.elements());
   const Tensor sums = score.read().on_host();

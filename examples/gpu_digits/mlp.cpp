@@ -63,8 +63,8 @@ class Cublas {
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
-  /// a b. Tensors lie row by row, matrices of cuBLAS column by column, so it takes each for its transpose:
-  /// it is asked for (a b)^T = b^T a^T.
+  /// The product a b. Tensors are row-major and cuBLAS is column-major, so cuBLAS sees each matrix
+  /// transposed, and is asked for (a b)^T = b^T a^T.
   [[nodiscard]] Tensor product(const Factor& a, const Factor& b) const {
     const cohort::cuda::CurrentDevice current(gpu_);
     Tensor result = matrix_on(gpu_, a.rows(), b.columns());
@@ -101,7 +101,7 @@ Mlp::~Mlp() = default;
 
 const Cublas& Mlp::cublas(Device gpu) const { return *cublas_.at(gpu); }
 
-/// What the backward pass needs of the forward pass.
+/// The results of the forward pass that the backward pass needs.
 struct Mlp::Forward {
   Device hidden_gpu;
   Device output_gpu;

@@ -1,8 +1,8 @@
 // The network of the digits example, 64 pixels, tanh, 10 classes and cross-entropy, with its arithmetic on
-// GPUs. Everything is queued on Cohort's compute streams, so no thread waits for a GPU, and what Cohort
-// does with the same tensors comes in order.
+// GPUs. Everything is queued on Cohort's compute streams, so no thread waits for a GPU, and it is in order
+// with Cohort's own work on the same tensors.
 //
-// A layer is computed where its weights are: on the replica's GPU, or on that of its GPUs which owns them.
+// A layer is computed where its weights are: on the replica's GPU, or on the one of its GPUs that owns them.
 // Weights that are kept on the host are copied to the replica's GPU in every step.
 #pragma once
 
@@ -39,13 +39,13 @@ class Mlp {
   Mlp(Layer hidden, Layer output, std::span<const cohort::Device> gpus);
   ~Mlp();
 
-  // Inside of replicas, on `gpu`; the batch is there.
+  // Called inside replicas; the batch is on `gpu`.
 
   /// The gradient is that of the loss divided by `global_batch`, so that replicas' gradients add up to that
   /// of the mean over the whole batch.
   [[nodiscard]] Step step(const digits::Batch& batch, std::int64_t global_batch, cohort::Device gpu) const;
 
-  /// As Step::score.
+  /// The same as Step::score, for the batch.
   [[nodiscard]] cohort::Tensor evaluate(const digits::Batch& batch, cohort::Device gpu) const;
 
  private:

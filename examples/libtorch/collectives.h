@@ -12,8 +12,8 @@ namespace libtorch {
 /// The SUM or MEAN of all replicas' values. Its gradient is that all-reduce of their gradients.
 [[nodiscard]] torch::Tensor all_reduce(cohort::ReduceOp op, const torch::Tensor& value);
 
-/// The replicas' values one after the other along `axis`, where their lengths may differ. Its gradient is
-/// this replica's part of the sum of their gradients.
+/// The replicas' values concatenated along `axis`, where their lengths may differ. Its gradient is this
+/// replica's part of the sum of their gradients.
 [[nodiscard]] torch::Tensor all_gather(const torch::Tensor& value, int axis);
 
 }  // namespace libtorch

@@ -1,8 +1,8 @@
-// A model that is spread over the devices of each replica: a replica owns two logical
-// devices here, and each of them holds half of the weights and works on half of the
-// features. Between the replicas the halves are kept equal as any variable is.
+// A model that is spread over the devices of each replica: a replica owns two logical devices here, and each
+// of them holds half of the weights and works on half of the features. Between replicas, the halves are kept
+// equal like any variable.
 //
-// Fits y = w . x with 8 weights; x and y are dealt out to two replicas.
+// Fits y = w . x with 8 weights; x and y are divided among two replicas.
 #include <array>
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// Several devices of one process: each replica has its own copy of the variables, works on
-// its share of every batch, and all copies take the same step. What is counted along the
-// way is a variable too: each replica adds to its own part, and a read sums the parts.
+// Several devices of one process: each replica has its own copy of the variables, works on its share of every
+// batch, and all copies take the same step. The metric is a variable, too: each replica adds to its own part,
+// and a read sums the parts.
 //
 // Learns on which side of the line x + 2 y = 1 a point lies, by logistic regression.
 #include <cmath>

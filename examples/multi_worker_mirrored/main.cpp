@@ -3,9 +3,9 @@
 //
 //     mpirun -n 3 multi_worker_mirrored [DEVICES_PER_WORKER]
 //
-// Finds the centres of three clouds of points by k-means: each replica adds up the points
-// of its share that are nearest to each centre, and all_reduce makes them sums over all
-// replicas, from which every replica moves its copy of the centres. No gradients.
+// Finds the centres of three clouds of points by k-means: each replica adds up the points of its share that
+// are nearest to each centre, all_reduce sums over all replicas, and every replica moves its copy of the
+// centres. No gradients.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -53,7 +53,7 @@ std::size_t nearest(std::span<const double> centres, double x, double y) {
   return best;
 }
 
-/// Nothing where the argument is not a number of devices.
+/// Nothing if the argument is not a number of devices.
 std::optional<int> devices_per_worker(std::string_view argument) {
   int devices = 0;
   const char* const end = argument.data() + argument.size();
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   const auto batches = Dataset<Tensor>::from_tensor_slices(clouds(400)).batch(kClouds * 400);
 
   const auto scope = strategy.scope();
-  // The chief's initial value is everybody's.
+  // All workers get the chief's initial value.
   const Variable centres(
       {.name = "centres",
        .initial_value =

@@ -40,7 +40,7 @@ int main() {
   const Variable coefficients({.shape = {3}, .dtype = DType::kFloat64, .name = "coefficients"});
   Adam optimizer({.learning_rate = 0.05});
 
-  // Half the squared errors of a batch, and a step against their gradient.
+  // Computes half the squared errors of a batch, and takes a step against their gradient.
   const auto train_step = [&](const Points& mine) {
     const Tensor c = coefficients.read();
     const Tensor gradient = Tensor::zeros({3}, DType::kFloat64);

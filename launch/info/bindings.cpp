@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The interfaces that are up and lead elsewhere.
+/// The network interfaces that are up, without loopback.
 std::set<std::string> networks() {
   std::set<std::string> names;
   ifaddrs* raw = nullptr;

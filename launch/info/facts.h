@@ -24,7 +24,7 @@ struct DeviceFacts {
   std::vector<int> numa_nodes;
 };
 
-/// A GPU, as far as it can be known without using it.
+/// What is known about a GPU without using it.
 struct GpuFacts {
   std::string name;   ///< `cuda:0`
   std::string model;  ///< for example `NVIDIA H100 80GB HBM3`
@@ -70,11 +70,11 @@ struct Facts {
 /// @throws InvalidArgument for a wrong COHORT_ variable.
 [[nodiscard]] Facts gather();
 
-// Parts of it that depend on what this copy of Cohort was built with.
+// Parts of the facts that depend on how this copy of Cohort was built.
 [[nodiscard]] AllGpus gather_gpus();
 [[nodiscard]] NcclFacts gather_nccl();
 
-/// What the workers' collectives choose their algorithms by.
+/// The figures by which the workers' collectives choose their algorithms.
 struct TuningFacts {
   int workers = 1;
   int nodes = 1;
@@ -82,7 +82,7 @@ struct TuningFacts {
   std::vector<TuningFigure> figures;
 };
 
-/// Collective over the workers: they probe what they do not know.
+/// Collective over the workers, which probe the figures that they do not know.
 [[nodiscard]] TuningFacts gather_tuning(int argc, char** argv);
 
 /// Where a worker runs.
@@ -96,7 +96,7 @@ struct BindingFacts {
   std::string networks;  ///< the host's interfaces, but for the loopback
 };
 
-/// Of all workers, by rank. Collective.
+/// The bindings of all workers, by rank. Collective.
 [[nodiscard]] std::vector<BindingFacts> gather_bindings(int argc, char** argv);
 
 [[nodiscard]] std::string to_text(const std::vector<BindingFacts>& bindings);

@@ -21,8 +21,8 @@ AllGpus gather_gpus() {
   AllGpus gpus{.list = {}, .why_none = cuda::why_no_devices()};
   const std::vector<Device> all = cuda::devices();
   for (const Device device : all) {
-    // How much of the memory is free is not asked: that takes some of it, and fails on a GPU that is another
-    // process's alone.
+    // Free memory is not asked for: that would take some of it, and fails on a GPU that another process uses
+    // exclusively.
     const cuda::DeviceProperties properties = cuda::properties(device);
     gpus.list.push_back({.name = to_string(device),
                          .model = properties.name,

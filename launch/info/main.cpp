@@ -38,8 +38,8 @@ Answer answer(int argc, char** argv) {
   options.add_options()("format", po::value<std::string>()->default_value("text")->value_name("NAME"),
                         "text or json")(
       "tuning",
-      "instead: what the workers' collectives choose their algorithms by, and where it comes from; "
-      "under a launcher, of all workers together")(
+      "instead: the figures by which the workers' collectives choose their algorithms, and where each comes "
+      "from; under a launcher, for all workers together")(
       "report-bindings", "instead: the node, cores, NUMA nodes, GPUs and networks of each worker")(
       "help,h", "print this text");
   po::variables_map values;
@@ -80,7 +80,7 @@ Answer answer(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Answer result = answer(argc, argv);
-  // Under a launcher every rank comes to the same answer; once is enough.
+  // Under a launcher every rank has the same answer; only the first prints it.
   if (cohort::is_first_rank()) {
     std::cout << result.text;
     if (!result.complaint.empty()) std::cerr << "cohort-info: " << result.complaint << std::endl;

@@ -20,40 +20,38 @@ constexpr std::array<SettingSpec, 15> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
-     "how long a collective waits for its members before it names who is missing; 0 waits for ever"},
+     "how long a collective waits for its members before it fails and names the missing ones; 0: for ever"},
     {"COHORT_FAULT_GRACE_SECONDS", SettingType::kSeconds, "3", "", 0.1, 3600,
      "after the loss of a worker: how long the others may take to end by themselves before they are ended"},
     {"COHORT_HEARTBEAT_SECONDS", SettingType::kSeconds, "1", "", 0.01, 3600,
-     "time between the signs of life that workers send one another"},
+     "time between the heartbeats that workers send one another"},
     {"COHORT_SILENCE_SECONDS", SettingType::kSeconds, "5", "", 0, 86'400,
-     "without a sign of life for so long, a worker counts as lost; at least twice the heartbeat, and the "
-     "same "
-     "on all workers; 0: never, for debuggers that stop one of them"},
+     "how long a worker may stay without a heartbeat before it counts as lost: at least twice "
+     "COHORT_HEARTBEAT_SECONDS, and the same on all workers; 0: for ever, for debuggers that stop a worker"},
     {"COHORT_CPU_DEVICES", SettingType::kInteger, "1", "", 1, 4096,
      "number of logical CPU devices (cpu:0, cpu:1, ...) that this worker's cores are split into"},
     {"COHORT_BIND_CORES", SettingType::kBoolean, "true", "", 0, 0,
-     "split the cores among the workers of a host that may all run on the same ones; a launcher's binding "
-     "stays"},
+     "give each worker of a host its share of the cores, unless a launcher "
+     "has bound it to cores of its own"},
     {"COHORT_HUGE_PAGES", SettingType::kBoolean, "true", "", 0, 0,
      "advise the kernel to back large tensors with huge pages"},
     {"COHORT_COMMUNICATOR", SettingType::kChoice, "auto", "auto|mpi", 0, 0,
-     "what carries collectives: Cohort's own algorithms, wherever workers of a node share memory, or MPI's"},
+     "what carries out collectives: auto (Cohort's algorithms where a node's workers share memory) or mpi"},
     {"COHORT_WORKERS_PER_NODE", SettingType::kInteger, "0", "", 0, 1 << 20,
-     "most workers that count as one node, for tests on one machine and to keep parts of a machine apart; "
-     "0: all that share memory"},
+     "at most so many workers count as one node, for tests on one machine and to keep parts of a machine "
+     "apart; 0: all that share memory"},
     {"COHORT_NODE_HEAP", SettingType::kBoolean, "true", "", 0, 0,
      "allocate CPU tensors where the other processes of the node can read and write them"},
     {"COHORT_CHECK_BUFFERS", SettingType::kBoolean, "false", "", 0, 0,
-     "find tensors that the program changes while a call on them is in flight; copies all tensors"},
+     "detect tensors that the program changes while a call on them is in flight; copies all tensors"},
     {"COHORT_ALGORITHM", SettingType::kText, "auto", "", 0, 0,
-     "what carries out large collectives where it can: auto, an algorithm, or one per collective, for "
-     "example "
-     "all_reduce=ring,broadcast=binomial; the same on all workers"},
+     "algorithm for large collectives, where it can carry them out: auto, a name, or one per collective, "
+     "as in all_reduce=ring,broadcast=binomial; the same on all workers"},
     {"COHORT_TUNING_FILE", SettingType::kText, "", "", 0, 0,
-     "file that keeps what was probed about this host's collectives for later runs; empty: every run probes"},
+     "file that keeps the results of probing this host's collectives for later runs; empty: each run probes"},
     {"COHORT_NCCL_LIBRARY", SettingType::kText, "", "", 0, 0,
      "NCCL's shared library, libnccl.so.2, by its path or name; empty: one that is loaded already, the one "
-     "beside the header that Cohort was built with, or the system's"},
+     "next to the header that Cohort was built with, or the system's"},
 }};
 
 std::string known_names() {
@@ -97,7 +95,7 @@ bool parse_number(const std::string& text, double& number) {
   return status == std::errc() && stopped == end && std::isfinite(number);
 }
 
-/// The number that a setting holds, which has been checked.
+/// The number in a setting, which has been checked.
 double number_of(const Setting& setting) {
   double number = 0;
   COHORT_CHECK(parse_number(setting.value, number));
@@ -113,12 +111,12 @@ bool is_choice(std::string_view choices, std::string_view value) {
   }
 }
 
-/// What a legal value looks like, for the error message.
+/// The form of legal values, for the error message.
 std::string expectation(const SettingSpec& spec) {
   const std::string limit =
       spec.maximum == kNoLimit ? std::string("or more") : fmt::format("to {}", spec.maximum);
   switch (spec.type) {
-    case SettingType::kBoolean: return "true or false, also 1 or 0";
+    case SettingType::kBoolean: return "true or false, or 1 or 0";
     case SettingType::kInteger: return fmt::format("a whole number, {} {}", spec.minimum, limit);
     case SettingType::kSeconds: return fmt::format("a number of seconds, {} {}", spec.minimum, limit);
     case SettingType::kChoice: return fmt::format("one of {}", spec.choices);
@@ -143,7 +141,7 @@ bool is_legal(const SettingSpec& spec, const std::string& value) {
   return number >= spec.minimum && number <= spec.maximum;
 }
 
-/// The one form of a value that is kept: `true` for `1`.
+/// The canonical form of a value: `true` for `1`.
 std::string normalized(const SettingSpec& spec, const std::string& value) {
   if (spec.type == SettingType::kBoolean && value == "1") return "true";
   if (spec.type == SettingType::kBoolean && value == "0") return "false";

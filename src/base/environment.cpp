@@ -28,7 +28,7 @@ std::optional<int> number_in(const Environment& variables, const char* name) {
   int number = -1;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (status != std::errc() || end != text.data() + text.size() || number < 0)
-    throw InvalidArgument("{} is '{}'; it is a number from 0", name, text);
+    throw InvalidArgument("{} is '{}'; it must be a whole number, at least 0", name, text);
   return number;
 }
 

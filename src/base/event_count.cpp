@@ -7,12 +7,12 @@
 namespace cohort {
 namespace {
 
-/// About what falling asleep and being woken cost together: who sleeps later than that has lost no more than
-/// who sleeps at once would have.
+/// About the cost of falling asleep and being woken: a thread that spins that long first loses no more than
+/// one that sleeps at once.
 constexpr std::chrono::microseconds kLongestSpin{50};
 
-/// Threads that work together return a core sooner than this. Another program keeps it for milliseconds, but
-/// loses it at once to a thread that wakes up: then sleeping is faster, and is tried for a while.
+/// Threads that work together return a core sooner than this. Another program keeps a core for milliseconds,
+/// but loses it at once to a thread that wakes up: then sleeping is faster, and is done for a while.
 constexpr std::chrono::microseconds kLongYield{500};
 constexpr int kWaitsAsleep = 128;
 
@@ -28,15 +28,15 @@ void EventCount::wait_for_change(std::uint32_t seen) {
   const Clock::time_point sleep_at = now + kLongestSpin;
   while (count_.load() == seen) {
     if (now >= sleep_at) return sleep(seen);
-    // Where threads outnumber cores, the one that is waited for may need this very core.
+    // Where threads outnumber cores, the thread that is waited for may need this core.
     std::this_thread::yield();
     const Clock::time_point before = std::exchange(now, Clock::now());
     if (now - before > kLongYield) waits_asleep_.store(kWaitsAsleep, std::memory_order_relaxed);
   }
 }
 
-// A sleeper counts itself and then looks at the count, a notifier does both the other way round: one of the
-// two sees the other.
+// A sleeper registers in `sleepers_` and then reads `count_`; a notifier changes `count_` and then reads
+// `sleepers_`. So at least one of the two sees the other.
 void EventCount::sleep(std::uint32_t seen) {
   std::unique_lock lock(mutex_);
   sleepers_.fetch_add(1);

@@ -30,8 +30,7 @@ Level configured_level() {
   return Level::kOff;
 }
 
-// The log is one of the few things that a process has once by nature. It is made
-// on first use and never destroyed, so that destructors of statics may still log.
+// One log per process, made on first use and never destroyed, so that destructors of statics may still log.
 spdlog::logger& logger() {
   static spdlog::logger& instance = [&]() -> spdlog::logger& {
     auto* made = new spdlog::logger("cohort", std::make_shared<spdlog::sinks::stderr_sink_mt>());

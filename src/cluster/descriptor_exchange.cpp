@@ -23,7 +23,7 @@ using watch::Fd;
 
 constexpr std::size_t kTokenBytes = 32;
 
-/// What travels beside a descriptor: whose it is, and the receiver's key as proof of the right job.
+/// Sent with a descriptor: the sender's rank, and the receiver's key as proof of the right job.
 struct Greeting {
   int rank = -1;
   std::array<char, kTokenBytes> key{};
@@ -69,7 +69,8 @@ struct Packet {
 void send_to(const std::string& token, Greeting greeting, int descriptor) {
   const Fd socket = make_socket();
   const AbstractName name(token);
-  // A peer of another node or network namespace has no such name here; it will not be heard of.
+  // A peer on another node or in another network namespace has no such name here; its descriptor will not
+  // arrive.
   if (!socket || ::connect(socket.get(), name.get(), name.bytes) != 0) return;
   Packet packet(greeting);
   cmsghdr* rights = CMSG_FIRSTHDR(&packet.header);
@@ -86,7 +87,7 @@ bool same_user(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == ::geteuid();
 }
 
-/// Whose descriptor came with the message, if it is a message of this job at all.
+/// The sender of the descriptor in the message, if it is a message of this job.
 struct Received {
   int rank;
   Fd descriptor;
@@ -110,18 +111,19 @@ std::optional<Received> receive(int socket, const std::string& key) {
   return Received{greeting.rank, std::move(descriptor)};
 }
 
-/// Waits until one of `polled` has something to read, or the limit has passed.
+/// Waits until one of `polled` is readable, or the limit has passed.
 bool wait_until_readable(std::vector<pollfd>& polled, std::chrono::steady_clock::time_point end) {
   while (true) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     if (left <= 0) return false;
     if (::poll(polled.data(), polled.size(), static_cast<int>(left)) >= 0) return true;
-    if (errno != EINTR) return false;  // a signal of the program's own is no reason to give peers up
+    if (errno != EINTR) return false;  // a signal of the program's own is no reason to give up peers
   }
 }
 
-/// Accepts connections and takes one message from each, until all of `missing` are heard of.
+/// Accepts connections and takes one message from each, until the descriptors of all of `missing` have
+/// arrived.
 void receive_all(const Fd& listener, const std::string& key, std::chrono::milliseconds limit,
                  std::vector<int>& missing, const std::function<void(int, int)>& received) {
   const auto end = std::chrono::steady_clock::now() + limit;
@@ -143,7 +145,7 @@ void receive_all(const Fd& listener, const std::string& key, std::chrono::millis
     }
     if (polled[0].revents == 0) continue;
     while (Fd connection{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)}) {
-      // Abstract names are known to every user of the machine.
+      // Every user of the machine can see abstract names.
       if (same_user(connection.get())) connections.push_back(std::move(connection));
     }
   }
@@ -167,7 +169,7 @@ std::vector<int> exchange_descriptors(const DescriptorExchangeOptions& options, 
     std::copy_n(blob.begin() + kTokenBytes, kTokenBytes, greeting.key.begin());
     send_to(blob.substr(0, kTokenBytes), greeting, descriptor);
   }
-  // Who could not listen cannot have sent either: nobody waits for them.
+  // A peer that could not listen does not send either, so it is not waited for.
   const auto cannot_send = [&](int peer) { return blobs[static_cast<std::size_t>(peer)].empty(); };
   std::vector<int> silent;
   std::copy_if(missing.begin(), missing.end(), std::back_inserter(silent), cannot_send);

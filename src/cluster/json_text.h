@@ -12,7 +12,7 @@ namespace cohort {
 /// @throws InvalidArgument that begins with `what`, says where the text is wrong, and ends with `form`.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, std::string_view what, std::string_view form);
 
-/// The value as text; of a long one the beginning.
+/// The value as text, cut off if it is long.
 [[nodiscard]] std::string quote(const nlohmann::json& value);
 
 }  // namespace cohort

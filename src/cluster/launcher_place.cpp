@@ -13,14 +13,14 @@ struct Launcher {
   const char* size;  ///< null: it does not tell
 };
 
-// The nearest first.
+// The nearest to the process first.
 constexpr Launcher kOpenMpi{"Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
 constexpr Launcher kHydra{"an mpirun or srun with PMI", "PMI_RANK", "PMI_SIZE"};
 constexpr Launcher kPmix{"a launcher with PMIx", "PMIX_RANK", nullptr};
 // A batch script has a SLURM_PROCID, too, but no step.
 constexpr Launcher kSlurmStep{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
 
-/// Slurm's PMIx does not tell the size, its other variables do; in a container these may be missing.
+/// Slurm's PMIx does not give the size. Slurm's other variables do, but in a container they may be missing.
 bool is_pmix_of_slurm(const Environment& variables) {
   const auto found = variables.find("PMIX_NAMESPACE");
   return found != variables.end() && found->second.starts_with("slurm.") &&
@@ -49,7 +49,7 @@ std::optional<LauncherPlace> launcher_place(const Environment& variables) {
     if (place.size) place.size_variable = launcher->size;
   }
   if (place.size && place.rank >= *place.size) {
-    throw InvalidArgument("{} is {}, but {} is {}; ranks are below it", launcher->rank, place.rank,
+    throw InvalidArgument("{} is {}, but {} is {}; a rank must be less", launcher->rank, place.rank,
                           launcher->size, *place.size);
   }
   return place;

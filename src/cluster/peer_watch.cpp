@@ -35,8 +35,8 @@ class Setup {
     }
     std::vector<int> unlinked = exchange_unlinked();
 
-    // A container may have a network namespace, and with it local sockets, of its own, and
-    // still share the node's memory. Everyone sees the same list, so all come here or none.
+    // A container may have a network namespace, and with it local sockets, of its own, and still share the
+    // node's memory. Everyone sees the same list, so either all get here or none.
     if (!unlinked.empty()) {
       if (is_chief() && address_.port == 0) listen_on_network();
       addresses = options_.exchange(watch::to_blob(address_));
@@ -121,8 +121,7 @@ PeerWatch::PeerWatch(PeerWatchOptions options) : loop_(std::make_unique<watch::L
     if (options.rank != 0 && options.rank != rank) continue;
     log::warning(
         "no side channel from {} to the chief: when one of the two sides is lost, the other notices it only "
-        "when "
-        "a collective's deadline passes",
+        "when a collective's deadline passes",
         describe(options.workers[static_cast<std::size_t>(rank)]));
   }
 }
@@ -137,7 +136,7 @@ void PeerWatch::announce_failure(std::string_view text) noexcept {
   try {
     loop_->announce_failure(std::string(text));
   } catch (const std::exception&) {
-    // Only memory can be short here; the others still see this process end.
+    // Only memory can run out here; the others still see this process end.
   }
 }
 

@@ -11,8 +11,8 @@
 namespace cohort::watch {
 namespace {
 
-// What the handler needs. The pipe stays open for the rest of the process, since a
-// handler may still be running on another thread when the relay goes.
+// The handler's state. The pipe stays open for the rest of the process, since a handler may still be running
+// on another thread when the relay is destroyed.
 struct Pipe {
   int ends[2] = {-1, -1};
   pid_t owner = 0;
@@ -24,12 +24,12 @@ std::atomic<const char*> g_last_words{nullptr};
 extern "C" void relay_signal(int signal) {
   const int saved = errno;
   if (::getpid() == g_pipe.owner) {
-    // At once, for a launcher's SIGKILL may come before the thread that reads the pipe has a core.
+    // At once: a launcher's SIGKILL may come before the thread that reads the pipe gets a core.
     SignalRelay::speak_last_words();
     const auto byte = static_cast<unsigned char>(signal);
     [[maybe_unused]] const ssize_t written = ::write(g_pipe.ends[1], &byte, 1);
   } else {
-    // A forked child inherits the handler, but is no worker.
+    // A forked child inherits the handler, but is not a worker.
     ::signal(signal, SIG_DFL);
     ::raise(signal);
   }
@@ -64,7 +64,7 @@ SignalRelay::~SignalRelay() {
     if (!installed_[i] || ::sigaction(kSignals[i], nullptr, &current) != 0) continue;
     if (current.sa_handler == relay_signal) ::signal(kSignals[i], SIG_DFL);
   }
-  // A signal that came too late for the one who read the pipe must not be lost.
+  // A signal that came after the last read of the pipe must not be lost.
   const int pending = take();
   g_in_use = false;
   if (pending != 0) end_by(pending);

@@ -1,6 +1,6 @@
-// SIGTERM and SIGINT as bytes in a pipe, so that a PeerWatch can speak before they end
-// the process. Handlers are a process's own, so only one relay is in use at a time;
-// signals that the program handles, ignores or starts to handle later are left to it.
+// Turns SIGTERM and SIGINT into bytes in a pipe, so that a PeerWatch can print and send messages before they
+// end the process. Handlers are per process, so only one relay is in use at a time; signals that the program
+// handles, ignores or starts to handle later are left to it.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ class SignalRelay {
   /// The signal that came, or 0.
   [[nodiscard]] int take() const noexcept;
 
-  /// A line, with its end, that is written as soon as a signal comes; it must stay valid.
+  /// A line, newline included, that is written as soon as a signal comes; it must stay valid.
   void set_last_words(const char* line) const noexcept;
 
-  /// Writes them unless they have been written; safe in a handler.
+  /// Writes that line unless it has been written; safe in a handler.
   static void speak_last_words() noexcept;
 
   /// Ends this process as the signal would have done without a handler.

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-/// What is no number says nothing: nobody but a warning depends on it.
+/// Nothing for a text that is not a number: only a warning depends on it.
 std::optional<int> number_of_slurm(const Environment& variables) {
   try {
     return number_in(variables, "SLURM_GPUS_ON_NODE");

@@ -121,8 +121,8 @@ class Attempt {
   bool greeted_ = false;
 };
 
-/// Waits until the hub counts on this link. Without a limit, since a hub that does count on it
-/// would take a retreat for a death; if the hub ends instead, the loop will say so.
+/// Waits until the hub has accepted this link. Without a limit: if the hub has accepted it already, closing
+/// it would look like a death. If the hub ends, the loop will report it.
 std::unique_ptr<Link> confirmed(std::unique_ptr<Link> link) {
   link->confirmed = true;
   link->send({FrameKind::kConfirm, -1, 0, {}});
@@ -216,7 +216,7 @@ std::vector<std::string> own_hosts() {
                   sizeof text);
     } else if (entry->ifa_addr->sa_family == AF_INET6) {
       const in6_addr& v6 = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
-      if (IN6_IS_ADDR_LINKLOCAL(&v6)) continue;  // means nothing without the interface
+      if (IN6_IS_ADDR_LINKLOCAL(&v6)) continue;  // unusable without its interface
       ::inet_ntop(AF_INET6, &v6, text, sizeof text);
     }
     if (text[0] == '\0') continue;

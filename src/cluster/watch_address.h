@@ -1,5 +1,5 @@
-// How the processes of a PeerWatch find each other: a listener's address as it travels
-// through the exchange, and the two ways to connect to it.
+// How the processes of a PeerWatch find each other: a listener's address as it is exchanged, and the two ways
+// to connect to it.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@
 
 namespace cohort::watch {
 
-/// Where a hub listens. The key and the answer prove to each other that both ends belong to this
-/// job: the name of a local socket can be read by everyone, and an IP address may belong to
-/// another machine in another network.
+/// Where a hub listens. The key and the answer prove to both ends that the other belongs to this job: the
+/// name of a local socket can be read by everyone, and an IP address may belong to another machine in another
+/// network.
 struct Address {
   std::string local_name;          ///< of an abstract local socket; empty: none
   std::uint16_t port = 0;          ///< 0: no TCP

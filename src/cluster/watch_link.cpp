@@ -14,7 +14,7 @@
 namespace cohort::watch {
 namespace {
 
-// What travels before the text; all workers run on machines of one byte order.
+// Precedes the text of a frame; all workers run on machines of one byte order.
 struct Header {
   std::uint32_t text_bytes;
   std::uint32_t kind;
@@ -51,7 +51,7 @@ void Link::flush() {
     } else if (sent < 0 && errno == EINTR) {
       continue;
     } else {
-      // A broken link shows when it is read, after the frames that arrived before it broke.
+      // A broken link is noticed when it is read, after the frames that arrived before it broke.
       if (errno != EAGAIN) outbox_.clear();
       return;
     }
@@ -94,7 +94,7 @@ bool Link::identify() {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid()) return false;
-  // 0 where the process lives in a PID namespace that this one cannot see; then the socket has to do.
+  // 0 where the process is in a PID namespace that this one cannot see; then only the socket shows its end.
   if (peer.pid > 0) process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
   return true;
 }

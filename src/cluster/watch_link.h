@@ -14,7 +14,7 @@ namespace cohort::watch {
 using Clock = std::chrono::steady_clock;
 
 enum class FrameKind : std::uint8_t {
-  kHello,        ///< from the one who connects: its rank and the listener's key
+  kHello,        ///< from the connecting end: its rank and the listener's key
   kWelcome,      ///< the listener's proof that it is the right one
   kConfirm,      ///< from here on the end of the link is a death; answered by the same
   kBeat,         ///< a sign of life
@@ -40,7 +40,7 @@ class Link {
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] Reach reach() const noexcept { return reach_; }
 
-  /// False once the other end has closed or broke the protocol and everything that arrived is read.
+  /// False once the other end has closed or broken the protocol, and everything that arrived has been read.
   [[nodiscard]] bool open() const noexcept { return open_; }
 
   void send(const Frame& frame);
@@ -53,11 +53,11 @@ class Link {
   /// The next complete frame of what was read.
   [[nodiscard]] std::optional<Frame> next_frame();
 
-  /// On a local socket: who is at the other end, so that its death is seen even where a forked
-  /// child keeps the socket open. False when it is not this user's process.
+  /// On a local socket: finds the process at the other end, so that its death is seen even if a forked child
+  /// keeps the socket open. False when it is not this user's process.
   [[nodiscard]] bool identify();
 
-  /// The process at the other end is known to have ended.
+  /// Whether the process at the other end is known to have ended.
   [[nodiscard]] bool peer_is_dead() const;
   [[nodiscard]] int process_fd() const noexcept { return process_.get(); }
 

@@ -39,7 +39,7 @@ Loop::Loop(PeerWatchOptions options)
 Loop::~Loop() {
   post([this] { stopped_ = true; });
   thread_.join();
-  signals_.reset();  // before what its handler may print
+  signals_.reset();  // before the line that its handler may print is freed
 }
 
 void Loop::post(std::function<void()> command) {
@@ -106,7 +106,7 @@ void Loop::run() {
     accept_all();
     read_links();
     check_clocks();
-    // Last, so that a reason that came together with the signal is known.
+    // Last, so that a reason that arrives together with the signal is known.
     if (signals_) {
       if (const int signal = signals_->take(); signal != 0) interrupted_by(signal);
     }
@@ -143,7 +143,7 @@ Loop::TimePoint Loop::next_due() const {
   return due;
 }
 
-/// Where a further fault would mean nothing, nor would silence.
+/// False where neither silence nor a further fault would mean anything.
 bool Loop::judges_silence_of(const Link& link) const {
   return options_.silence.count() > 0 && link.confirmed && !link.left && !fault_ && own_failure_.empty() &&
          !interruption_ && dying_of_ == 0;
@@ -171,7 +171,7 @@ void Loop::accept_all() {
 void Loop::read_links() {
   // Handling a frame adds no links, so the list stays as it is until the end of the round.
   for (const auto& link : links_) {
-    // The death is looked up first: all that the process sent before it can then be read.
+    // Looked up before reading, so that everything a dead process has sent can still be read.
     const bool dead = link->peer_is_dead();
     link->flush();
     link->receive();
@@ -185,7 +185,7 @@ void Loop::read_links() {
 
 void Loop::check_clocks() {
   const TimePoint now = Clock::now();
-  // Whoever was stopped or starved for long is no judge of the others' silence.
+  // A process that was itself stopped or starved for long cannot judge the others' silence.
   const bool was_asleep = now - last_round_ > options_.silence / 2;
   last_round_ = now;
   for (const auto& link : links_) {
@@ -227,7 +227,7 @@ void Loop::welcome(Link& link, const Frame& hello) {
   const auto listener = std::find_if(listeners_.begin(), listeners_.end(), knows_key);
   const bool is_worker =
       hello.subject >= 0 && static_cast<std::size_t>(hello.subject) < options_.workers.size();
-  // Of several addresses that lead here, the first to arrive becomes the link.
+  // Of several connections from one worker, the first to arrive becomes the link.
   if (listener == listeners_.end() || !is_worker || is_linked(hello.subject)) return;
   if (link.reach() == Link::Reach::kNode && !link.identify()) return;
   link.rank = hello.subject;
@@ -291,8 +291,7 @@ void Loop::interrupted(const Frame& frame, const Link* from) {
 void Loop::raise(FrameKind kind, int subject, const std::string& message, const Link* from) {
   // The first fault is the cause, what follows its consequence.
   if (fault_ || !own_failure_.empty()) return;
-  // After an interruption the whole job may be on its way down, and ends of processes mean nothing
-  // for a moment.
+  // After an interruption the whole job may be ending, so for a moment ends of processes mean nothing.
   if ((interruption_ || dying_of_ != 0) && kind == FrameKind::kGone) return;
   std::string host;
   if (subject >= 0 && static_cast<std::size_t>(subject) < options_.workers.size()) {
@@ -302,7 +301,8 @@ void Loop::raise(FrameKind kind, int subject, const std::string& message, const 
                                    message, ErrorOrigin{{}, subject, host});
   last_words_ = fmt::format("cohort: {} ends because {}", describe_worker(options_.rank), message);
   last_line_ = last_words_ + '\n';
-  // Ready before anybody else can hear of the fault: whoever ends of it may bring the launcher's signal.
+  // Set before other workers are told of the fault: one that ends because of it may cause the launcher's
+  // signal.
   if (signals_) signals_->set_last_words(last_line_.c_str());
   fault_frame_ = {kind, subject, 0, message};
   forward(fault_frame_, from);
@@ -347,7 +347,7 @@ void Loop::forward(const Frame& frame, const Link* except) {
 void Loop::end_process(const std::string& line) {
   if (options_.end_process) return options_.end_process(line);
   write_line(line);
-  // What the program has printed should not be lost, but another thread may hold the stream for ever.
+  // The program's output should not be lost, but another thread may hold the stream for ever.
   if (::ftrylockfile(stdout) == 0) {
     ::fflush_unlocked(stdout);
     ::funlockfile(stdout);

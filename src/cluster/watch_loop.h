@@ -1,5 +1,5 @@
-// The thread of a PeerWatch: keeps the links of this process, floods what it learns
-// along them, and ends the process when its grace after a fault is over.
+// The thread of a PeerWatch: keeps the links of this process, floods news along them, and ends the process
+// when the grace period after a fault is over.
 //
 // The links form a tree: each worker has at most one uplink, towards the chief, and
 // accepts links from those below. A frame is forwarded once to every other link, so it

@@ -26,7 +26,7 @@ void require_success(cudaError_t status, const char* call) {
   if (status != cudaSuccess) throw_failed(status, call);
 }
 
-/// A function of the driver, which is not linked: a program with it would not start where there is none.
+/// A function of the driver. The driver is not linked, since programs would not start where it is missing.
 void* driver_function(const char* name) noexcept {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -41,7 +41,7 @@ void* driver_function(const char* name) noexcept {
   return status == cudaSuccess && found == cudaDriverEntryPointSuccess ? function : nullptr;
 }
 
-/// For calls that answer "not yet" with a status of its own.
+/// For calls with a status of its own for "not yet".
 bool is_ready(cudaError_t status, const char* call) {
   if (status == cudaErrorNotReady) return false;
   require_success(status, call);

@@ -13,7 +13,7 @@ namespace cohort::cuda::calls {
 
 // ---- devices ----
 
-/// How many GPUs there are; `why_none` has CUDA's text where there are none.
+/// The number of GPUs; `why_none` has CUDA's text where there are none.
 struct DeviceCount {
   int count = 0;
   std::string why_none = {};
@@ -23,12 +23,13 @@ struct DeviceCount {
 void set_device(int device);
 void restore_device(int device) noexcept;
 [[nodiscard]] int current_device();
-/// Whether this process has a context on `device`, or CUDA cannot say; making it current gives it one.
+/// Whether this process has a context on `device`, also true where CUDA cannot say. Making the device current
+/// may create one.
 [[nodiscard]] bool has_context(int device) noexcept;
 [[nodiscard]] cudaDeviceProp device_properties(int device);
 [[nodiscard]] int device_attribute(cudaDeviceAttr attribute, int device);
 [[nodiscard]] std::string bus_id(int device);
-/// Of the current device.
+/// The memory of the current device.
 void memory_info(std::size_t& free_bytes, std::size_t& total_bytes);
 [[nodiscard]] bool can_access_peer(int device, int peer);
 
@@ -36,7 +37,7 @@ void memory_info(std::size_t& free_bytes, std::size_t& total_bytes);
 
 /// The pool of `device` keeps what is released to it, for the next allocation.
 void keep_released_memory(int device);
-/// `peer` reads and writes the memory of `device`'s pool in place from now on.
+/// From now on `peer` may read and write the memory of `device`'s pool in place.
 void open_memory_to(int device, int peer);
 /// From the pool of the stream's device, in the stream's order.
 [[nodiscard]] void* malloc_async(std::size_t bytes, cudaStream_t stream);
@@ -44,7 +45,7 @@ void free_async(void* memory, cudaStream_t stream) noexcept;
 
 [[nodiscard]] void* host_alloc(std::size_t bytes);
 void free_host(void* memory) noexcept;
-/// Whether the range could be pinned; where it could not, copies work all the same, more slowly.
+/// Whether the range could be pinned; if not, copies work all the same, more slowly.
 [[nodiscard]] bool host_register(void* memory, std::size_t bytes);
 void host_unregister(void* memory) noexcept;
 
@@ -69,7 +70,7 @@ void destroy_stream(cudaStream_t stream) noexcept;
 void wait_event(cudaStream_t stream, cudaEvent_t event);
 [[nodiscard]] bool is_idle(cudaStream_t stream);
 
-/// Only one that `keeps_time` can be asked for it.
+/// `keeps_time` makes an event for timing.
 [[nodiscard]] cudaEvent_t create_event(bool keeps_time);
 void destroy_event(cudaEvent_t event) noexcept;
 void record(cudaEvent_t event, cudaStream_t stream);
@@ -78,7 +79,7 @@ void record(cudaEvent_t event, cudaStream_t stream);
 
 // ---- graphs ----
 
-/// In the mode that leaves it to the caller which calls any thread makes meanwhile.
+/// In the relaxed mode, which permits other calls of any thread during the capture.
 void begin_capture(cudaStream_t stream);
 [[nodiscard]] cudaGraph_t end_capture(cudaStream_t stream);
 [[nodiscard]] cudaGraphExec_t instantiate(cudaGraph_t graph);

@@ -12,8 +12,8 @@
 namespace cohort::cuda {
 namespace {
 
-/// The lock keeps a capture from beginning or ending between a look at it and the release that depends on
-/// it. Calls need none: while a GPU is captured, no other thread uses it.
+/// The lock keeps a capture from beginning or ending between a look at it and the release of memory that
+/// depends on it. Other calls need no lock: while a GPU is captured, no other thread uses it.
 struct Slot {
   std::shared_mutex mutex;
   std::shared_ptr<Capture> current;
@@ -44,11 +44,11 @@ Capture::Capture(Device device, const Stream& memory_stream)
 
 Capture::~Capture() {
   try {
-    // From here on the compute stream uses the memory, and takes it back; it follows what was waited for,
-    // too.
+    // From here on the compute stream uses and releases the memory, so it follows the memory stream and
+    // everything that was waited for.
     order(memory_stream_, compute_stream(device_));
   } catch (const Error&) {
-    // A device that has failed uses nothing any more.
+    // A failed device no longer uses the memory.
   }
 }
 
@@ -120,8 +120,8 @@ void wait_after_capture(const Event& event) {
 void require_not_captured(Device device, std::string_view what) {
   if (!is_captured(device)) return;
   throw WrongContext(
-      "{} is not possible while a graph is captured on {}: the graph holds what the GPU does by itself, and "
-      "nothing of it runs yet; do it before the capture, or after a launch",
+      "{} is not possible while a graph is captured on {}: a graph records only what the GPU does by itself, "
+      "and none of it has run yet; do it before the capture, or after a launch",
       what, to_string(device));
 }
 

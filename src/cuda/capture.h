@@ -1,6 +1,6 @@
-// The capture that a GPU is in, and what of its memory the graph keeps. While a GPU is captured its compute
-// stream neither gives nor takes memory: what is made comes from another stream, and what is released
-// stays, since the graph uses both in each launch.
+// The capture of a GPU, and the memory that its graph keeps. During a capture the compute stream neither
+// allocates nor releases memory: new tensors come from another stream, and released ones are kept, since the
+// graph uses both in each launch.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ namespace cohort::cuda {
 
 class Capture {
  public:
-  /// Begins. @throws WrongContext when the GPU is in one already.
+  /// Begins a capture. @throws WrongContext when the GPU is being captured already.
   [[nodiscard]] static std::shared_ptr<Capture> begin(Device device);
-  /// The one that the GPU is in, or null.
+  /// The current capture of the GPU, or null.
   [[nodiscard]] static std::shared_ptr<Capture> of(Device device);
 
   Capture(Device device, const Stream& memory_stream);
@@ -34,13 +34,13 @@ class Capture {
   void add(std::shared_ptr<GraphPart> part);
   void keep(std::shared_ptr<const void> memory);
 
-  /// No thread adds anything any more.
+  /// Called when no thread adds to the capture any more.
   [[nodiscard]] cudaGraph_t end();
 
   [[nodiscard]] Device device() const noexcept { return device_; }
-  /// Marks what was queued on the compute stream before.
+  /// Marks the work that was queued on the compute stream before the capture.
   [[nodiscard]] const Event& earlier() const noexcept { return earlier_; }
-  /// Where memory comes from meanwhile; the compute stream goes on behind it in the end.
+  /// The stream that allocates memory during the capture; at the end, the compute stream waits for it.
   [[nodiscard]] const Stream& memory_stream() const noexcept { return memory_stream_; }
   [[nodiscard]] const std::vector<std::shared_ptr<GraphPart>>& parts() const noexcept { return parts_; }
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_memory() noexcept { return std::move(memory_); }
@@ -57,7 +57,7 @@ class Capture {
 /// Memory of the GPU from its pool, for any stream that the compute stream is ordered with.
 [[nodiscard]] std::shared_ptr<const Buffer> allocate_from_pool(std::size_t bytes, Device device);
 
-/// For what a graph cannot hold. @throws WrongContext, saying so of `what`, while the GPU is captured.
+/// For operations that a graph cannot hold. @throws WrongContext, naming `what`, while the GPU is captured.
 void require_not_captured(Device device, std::string_view what);
 
 }  // namespace cohort::cuda

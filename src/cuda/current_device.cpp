@@ -20,7 +20,8 @@ int CurrentDevice::enter(Device device) {
 }
 
 void CurrentDevice::leave(int before) noexcept {
-  // A thread starts with GPU 0, perhaps another process's: going back there would give it a context.
+  // A thread starts with GPU 0, which may be another process's: making it current would create a context
+  // there.
   if (calls::has_context(before)) calls::restore_device(before);
 }
 

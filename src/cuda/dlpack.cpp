@@ -11,7 +11,7 @@ void order_at_release(Device device, StreamHandle earlier, StreamHandle later) n
   try {
     order(device, earlier, later);
   } catch (const Error&) {
-    // A device that has failed uses nothing any more.
+    // A failed device no longer uses the memory.
   }
 }
 
@@ -20,7 +20,7 @@ void order_at_release(Device device, StreamHandle earlier, StreamHandle later) n
 DLManagedTensor* to_dlpack(const Tensor& tensor, StreamHandle consumer) {
   const Device device = tensor.device();
   if (is_cpu(device))
-    throw InvalidArgument("to_dlpack for a stream got {} on {}, which knows no streams", describe(tensor),
+    throw InvalidArgument("to_dlpack for a stream got {} on {}, which has no streams", describe(tensor),
                           to_string(device));
   const Stream& own = compute_stream(device);
   order(device, own.handle(), consumer);
@@ -30,9 +30,9 @@ DLManagedTensor* to_dlpack(const Tensor& tensor, StreamHandle consumer) {
 
 Tensor from_dlpack(DLManagedTensor* managed, StreamHandle producer) {
   if (managed == nullptr || managed->dl_tensor.device.device_type != kDLCUDA) {
-    // The core refuses null, and takes what is on a CPU over before it is refused here.
+    // cohort::from_dlpack refuses null, and takes ownership of a CPU tensor, which is then refused here.
     static_cast<void>(cohort::from_dlpack(managed));
-    throw InvalidArgument("from_dlpack from a stream got CPU memory, which knows no streams");
+    throw InvalidArgument("from_dlpack from a stream got CPU memory, which has no streams");
   }
   const Device device(DeviceKind::kCuda, managed->dl_tensor.device.device_id);
   const Stream& own = compute_stream(device);

@@ -69,7 +69,7 @@ void attempt(std::exception_ptr& first_error, const Part& part) {
   }
 }
 
-/// What is captured ends also where the step fails, or the GPU could not be used any more.
+/// The capture is ended even if the step fails; otherwise the GPU could not be used any more.
 cudaGraph_t record(Capture& capture, const std::function<void()>& step) {
   std::exception_ptr error;
   cudaGraph_t graph = nullptr;

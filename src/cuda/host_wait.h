@@ -1,4 +1,4 @@
-// How a thread of the host waits for a GPU: it looks again and again, and asks the GPU's guards.
+// How a host thread waits for a GPU: it polls, and asks the GPU's guards.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
-// What Cohort's kernels do. A body is a plain struct that travels to the GPU as its kernel's only
-// argument; `run(first, step)` does items first, first + step, ... of `items()`. On a GPU each thread
-// runs it with its own number and the number of all threads. The stand-in of the tests runs it on the
-// host with (0, 1), so what is computed is tested without a GPU; how it is launched is not.
+// The bodies of Cohort's kernels. A body is a plain struct that is passed to the GPU as its kernel's only
+// argument; `run(first, step)` does items first, first + step, ... of `items()`. On a GPU each thread runs it
+// with its own number and the number of all threads. The stand-in of the tests runs it on the host with (0,
+// 1), so what is computed is tested without a GPU; how it is launched is not.
 //
 // The arithmetic is that of CPU tensors, so the bits are the same. Everything here is constexpr: that is
 // what lets the CUDA compiler use the functions on both sides.
@@ -54,7 +54,7 @@ constexpr void visit_floating_type(DType dtype, const Visitor& visitor) {
 template <class T>
 constexpr T combine_by(ElementOperator op, T a, T b) {
   if constexpr (std::is_same_v<T, bool>) {
-    return b;  // bools are replaced only
+    return b;  // bools can only be replaced
   } else {
     switch (op) {
       case ElementOperator::kAdd: return combine<Add>(a, b);
@@ -84,8 +84,8 @@ struct Fill {
   }
 };
 
-/// Goes by way of the widest type of the kind, which holds every value of the others: a conversion from
-/// each type and one to each, instead of one for each pair.
+/// Converts by way of the widest type of the same kind, which holds every value of the others: one conversion
+/// from each type and one to each, instead of one for each pair.
 struct Cast {
   const void* from;
   void* to;
@@ -131,8 +131,8 @@ struct Combine {
   }
 };
 
-/// Rows named twice are changed in their order: an item is one column of those target rows whose number
-/// has one remainder, and goes through all indices.
+/// Rows named twice are changed in order: an item is one column of the target rows whose number has one
+/// remainder by kRemainders, and goes through all indices.
 struct CombineRows {
   static constexpr std::size_t kRemainders = 64;
 

@@ -1,5 +1,5 @@
-// The kernels: every thread runs its share of the body. Their names are part of no interface; the
-// stand-in of the tests goes by them.
+// The kernels: every thread runs its share of the body. Their names are part of no interface, but the
+// stand-in of the tests finds them by name.
 #include "kernels.h"
 
 #define COHORT_CUDA_KERNEL(Body)                                                   \

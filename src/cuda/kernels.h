@@ -1,4 +1,4 @@
-// The kernel of each body: what CUDA launches.
+// The kernel of each body, which CUDA launches.
 #pragma once
 
 #include "kernel_bodies.h"

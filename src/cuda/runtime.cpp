@@ -20,7 +20,7 @@
 namespace cohort::cuda {
 namespace {
 
-/// Pages that are pinned must not be shared with other blocks: from here on each has its own.
+/// Pinned pages must not be shared with other blocks; blocks of at least this size have pages of their own.
 constexpr std::size_t kSmallestStaging = std::size_t{2} << 20;
 
 template <class Body>
@@ -49,10 +49,10 @@ StagingRing& staging_ring(Device device) {
   return *slot.ring;
 }
 
-/// Of a copy between one and the host.
+/// The GPU of a copy between it and the host.
 Device gpu_of(const BlockCopy& copy) { return is_cpu(copy.to_device) ? copy.from_device : copy.to_device; }
 
-/// A graph would copy from and to the same host memory at times when the host uses it for something else.
+/// A graph's launches would access the same host memory at times when the host uses it for something else.
 void require_copy_now(const BlockCopy& copy) {
   require_not_captured(gpu_of(copy), "a copy between the host and the GPU");
 }
@@ -69,15 +69,15 @@ void copy_within(const BlockCopy& copy) {
   if (static_cast<std::size_t>(std::abs(distance)) >= copy.width) {
     calls::memcpy_async(copy.to, copy.from, copy.width, stream);
   } else if (distance != 0) {
-    // Overlapping views of one storage, which CUDA does not copy.
+    // Overlapping views of one storage, which CUDA cannot copy.
     const std::shared_ptr<const Buffer> aside = allocate_from_pool(copy.width, copy.to_device);
     calls::memcpy_async(aside->data(), copy.from, copy.width, stream);
     calls::memcpy_async(copy.to, aside->data(), copy.width, stream);
   }
 }
 
-/// Without it copies between GPUs go by the host. Only for GPUs that copy to each other: it takes memory of
-/// both.
+/// Without this, copies between GPUs go through the host. Only for GPUs that copy to each other, since it
+/// takes memory on both.
 void open_memory(Device owner, Device peer) {
   static auto& opened = *new std::vector<std::once_flag>(devices().size() * devices().size());
   const std::size_t pair =
@@ -87,7 +87,7 @@ void open_memory(Device owner, Device peer) {
   });
 }
 
-/// On the stream of the target. That of the source goes on when its memory has been read.
+/// On the target's stream; the source's stream waits until its memory has been read.
 void copy_between(const BlockCopy& copy) {
   for (const Device device : {copy.from_device, copy.to_device})
     require_not_captured(device, "a copy between GPUs");
@@ -226,7 +226,7 @@ void Runtime::leave(int before) noexcept { CurrentDevice::leave(before); }
 
 }  // namespace cohort::cuda
 
-// What the core looks for in programs that are linked with this module; see device_runtime.cpp there.
+// The core finds this function in programs that link this module; see src/device/device_runtime.cpp.
 extern "C" cohort::DeviceRuntime* cohort_device_runtime() noexcept;
 
 cohort::DeviceRuntime* cohort_device_runtime() noexcept {

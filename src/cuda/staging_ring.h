@@ -1,7 +1,7 @@
-// The way between ordinary host memory and one GPU: a ring of pinned blocks, which the GPU copies from
-// and to by itself. What goes to the GPU is copied into the ring and the caller is free; what comes
-// from it passes the ring piece by piece. A block is used again when the GPU is through with it, so
-// nobody waits while the GPU is less than a ring behind. Any thread may copy.
+// Copies between ordinary host memory and one GPU, through a ring of pinned blocks that the GPU reads and
+// writes by itself. Data for the GPU is copied into the ring, and the caller goes on; data from it passes
+// through the ring piece by piece. A block is used again when the GPU has finished with it, so callers wait
+// only when the GPU is a whole ring behind. Any thread may copy.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class StagingRing {
     Event done;
   };
 
-  /// Room for `bytes` in the ring, in the block that is current from now on; it may have to wait for the GPU.
+  /// Room for `bytes` in the ring, in the block that is current from now on. May wait for the GPU.
   [[nodiscard]] std::byte* take(std::size_t bytes);
 
   const Stream& stream_;

@@ -37,7 +37,7 @@ OwnStreams& own_streams(Device device) {
   return *slot.streams;
 }
 
-/// An event of the calling thread's for a moment: whoever waits for it waits for the record before.
+/// An event of the calling thread's, for immediate use: a wait for it is for its latest record.
 const Event& mark(Device device) {
   thread_local std::vector<std::unique_ptr<Event>> events(devices().size());
   std::unique_ptr<Event>& event = events[static_cast<std::size_t>(device.index())];
@@ -76,12 +76,12 @@ void Stream::drain() const noexcept {
   try {
     const std::shared_ptr<Capture> capture = Capture::of(device_);
     const bool is_captured = capture != nullptr && this == &compute_stream(device_);
-    // What is captured does not run; what was queued before does.
+    // Captured work does not run; work queued before it does.
     const Event& now = is_captured ? capture->earlier() : mark(device_);
     if (!is_captured) now.record(*this);
     while (!now.done()) std::this_thread::yield();
   } catch (const std::exception& error) {
-    log::debug("{}: memory is given back after: {}", to_string(device_), error.what());
+    log::debug("{}: memory is released after an error: {}", to_string(device_), error.what());
   }
 }
 

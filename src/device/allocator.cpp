@@ -40,7 +40,7 @@ std::shared_ptr<const Buffer> allocate_private(std::size_t bytes, Device device)
   }
   std::shared_ptr<void> owner(memory, [](void* pointer) { std::free(pointer); });
   if (alignment == kHugePage && config().huge_pages()) {
-    // Only advice: where the kernel declines, the memory works all the same.
+    // Only advice: if the kernel declines, the memory works all the same.
     static_cast<void>(madvise(memory, size, MADV_HUGEPAGE));
   }
   return std::make_shared<const Buffer>(static_cast<std::byte*>(memory), bytes, device, std::move(owner));

@@ -1,7 +1,7 @@
 #include <cohort/device/device_runtime.h>
 
-// A module for devices defines it. The reference is weak, so that programs without one link; what
-// makes others link theirs is the module's own link option.
+// A module for devices defines it. The reference is weak, so that programs without a module link; a link
+// option of the module's own makes others link theirs.
 extern "C" __attribute__((weak)) cohort::DeviceRuntime* cohort_device_runtime() noexcept;
 
 namespace cohort {
@@ -15,8 +15,7 @@ DeviceRuntime& runtime_of(Device device) {
   if (DeviceRuntime* const runtime = linked_device_runtime()) return *runtime;
   throw Unavailable(
       "device {} does not exist: this program has no GPU support; build Cohort with the CUDA toolkit and "
-      "link "
-      "cohort::cuda, or use a cpu:K device",
+      "link cohort::cuda, or use a cpu:K device",
       to_string(device));
 }
 

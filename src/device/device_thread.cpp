@@ -31,7 +31,7 @@ class DeviceThread::Impl {
   }
 
  private:
-  /// While it is idle the task is its owner's, else the thread's.
+  /// While idle, the owner may access the task, otherwise the thread.
   enum class State { kIdle, kBusy, kEnding };
 
   void hand_over(State state) {

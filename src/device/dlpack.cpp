@@ -108,7 +108,7 @@ Tensor from_dlpack(DLManagedTensor* managed) {
     try {
       synchronize(device);
     } catch (const Error&) {
-      // A device that has failed uses nothing any more.
+      // A failed device no longer uses the memory.
     }
   });
 }

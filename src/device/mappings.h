@@ -1,4 +1,4 @@
-// What the kernel has mapped where in this process, as /proc/self/maps tells it.
+// The memory mappings of this process, from /proc/self/maps.
 #pragma once
 
 #include <cstddef>

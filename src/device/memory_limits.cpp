@@ -27,7 +27,7 @@ std::size_t free_on_machine() {
   return parse_available_memory(meminfo).value_or(kUnlimited);
 }
 
-/// What a memory controller's folder leaves; unlimited when it says nothing.
+/// What a memory controller's folder leaves; unlimited when it has no limit.
 std::size_t left_in(const std::string& folder, const char* limit_name, const char* usage_name) {
   const auto limit = number_in(folder + limit_name);
   const auto usage = number_in(folder + usage_name);
@@ -80,7 +80,7 @@ std::size_t available_memory() { return std::min(free_on_machine(), left_in_cgro
 std::size_t reservable_memory() {
   const auto machine =
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  // Of a limited address space a quarter: the program has other uses for it.
+  // A quarter of a limited address space: the program has other uses for it.
   const std::size_t addresses = soft_limit(RLIMIT_AS);
   return std::min({machine, soft_limit(RLIMIT_FSIZE), addresses == kUnlimited ? addresses : addresses / 4});
 }

@@ -37,11 +37,11 @@ void require_pages(std::span<const std::byte> pages) {
     throw InvalidArgument("register_memory: there are no pages in {}", describe(pages));
   const std::size_t page = page_bytes();
   if (address_of(pages.data()) % page != 0 || pages.size() % page != 0) {
-    throw InvalidArgument("register_memory: {} are no whole pages; begin and size must be multiples of {}",
+    throw InvalidArgument("register_memory: {} are not whole pages; begin and size must be multiples of {}",
                           describe(pages), page);
   }
   if (address_of(pages.data()) + pages.size() < pages.size())
-    throw InvalidArgument("register_memory: {} reach beyond the end of all memory", describe(pages));
+    throw InvalidArgument("register_memory: {} reach beyond the end of the address space", describe(pages));
 }
 
 std::vector<Mapping> mappings_of(std::span<const std::byte> pages) {
@@ -97,7 +97,7 @@ Block allocate_pages(NodeHeap& heap, std::size_t bytes) {
           static_cast<std::byte*>(aligned)};
 }
 
-/// Puts the heap's pages in the place of the range's. Returns why that is not possible.
+/// Replaces the range's pages by pages of the heap. Returns why that is not possible; empty when done.
 std::string move_into_heap(std::span<std::byte> pages) {
   NodeHeap* const heap = NodeHeap::of_this_process();
   if (heap == nullptr) return "this process has no node heap";
@@ -105,7 +105,7 @@ std::string move_into_heap(std::span<std::byte> pages) {
   if (block.owner == nullptr) return fmt::format("the node heap has no room for {} bytes", pages.size());
   std::memcpy(block.pages, pages.data(), pages.size());
   const auto offset = static_cast<off_t>(block.pages - heap->base());
-  // Replaces the old pages in one step, so that who reads meanwhile sees the same.
+  // Replaces the old pages in one step, so that concurrent readers see the same content.
   if (::mmap(pages.data(), pages.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
              heap->descriptor(), offset) == MAP_FAILED) {
     return fmt::format("its pages cannot be exchanged: {}", std::strerror(errno));
@@ -114,7 +114,7 @@ std::string move_into_heap(std::span<std::byte> pages) {
   return {};
 }
 
-/// Whether the range still has pages of the heap, and not what was mapped there since.
+/// Whether the range still has pages of the heap, and nothing else was mapped there since.
 bool is_still_in_heap(std::span<const std::byte> pages) {
   struct stat file {};
   if (::fstat(NodeHeap::of_this_process()->descriptor(), &file) != 0) return false;
@@ -127,7 +127,7 @@ bool is_still_in_heap(std::span<const std::byte> pages) {
   return mapped_up_to >= address_of(pages.data()) + pages.size();
 }
 
-/// Gives the range private pages with its content. Returns why that is not possible.
+/// Gives the range private pages with its content. Returns why that is not possible; empty when done.
 std::string move_out_of_heap(std::span<std::byte> pages) {
   if (!is_still_in_heap(pages)) return "something else is mapped there";
   void* const fresh =
@@ -149,7 +149,7 @@ MemoryRegistration::MemoryRegistration(std::span<std::byte> pages) : pages_(page
     const std::uintptr_t heap_begin = address_of(heap->base());
     if (address_of(pages.data()) < heap_begin + heap->bytes() &&
         heap_begin < address_of(pages.data()) + pages.size())
-      throw InvalidArgument("register_memory: {} are memory of the node heap already", describe(pages));
+      throw InvalidArgument("register_memory: {} belong to the node heap already", describe(pages));
   }
   RegisteredRanges& ranges = RegisteredRanges::of_this_process();
   ranges.add(pages);
@@ -189,7 +189,7 @@ void MemoryRegistration::end() noexcept {
     ranges.keep(std::move(block));
     log::warning("{} stay in the node heap after their registration: {}", describe(pages_), obstacle);
   } catch (const std::exception&) {
-    if (block != nullptr) ranges.keep(std::move(block));  // not even a message's memory was to be had
+    if (block != nullptr) ranges.keep(std::move(block));  // there was not even memory for a message
   }
 }
 

@@ -88,7 +88,7 @@ void back_with_pages(std::byte* begin, std::size_t bytes) {
 
 }  // namespace
 
-/// Who has which part of the file. Small blocks are cut from huge pages, one after the other.
+/// Which parts of the file are in use. Small blocks are cut from huge pages, one after the other.
 class NodeHeap::Blocks {
  public:
   Blocks(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
@@ -131,7 +131,7 @@ class NodeHeap::Blocks {
     if (small_left_ < bytes) {
       std::byte* page = cut(kHugePage);
       if (page == nullptr) return nullptr;
-      // What is left of the page before is too small to be worth keeping track of.
+      // The rest of the previous page is too small to be worth keeping track of.
       small_next_ = page;
       small_left_ = kHugePage;
     }
@@ -148,7 +148,7 @@ class NodeHeap::Blocks {
     return block;
   }
 
-  /// Adds at least `bytes` with pages; more at a time the larger the heap already is.
+  /// Backs at least `bytes` more with pages; the larger the heap already is, the more at a time.
   bool grow(std::size_t bytes) {
     const std::size_t room = bytes_ - backed_;
     if (bytes > room) return refuse("its file has no more room", bytes, room, warned_of_room_);
@@ -164,7 +164,7 @@ class NodeHeap::Blocks {
     return true;
   }
 
-  /// Says so once per reason: what does not fit is private then, and everything works.
+  /// Warns once per reason: tensors that do not fit are private, and everything still works.
   bool refuse(const char* reason, std::size_t wanted, std::size_t left, bool& warned) const {
     if (!std::exchange(warned, true)) {
       log::warning("the node heap of {} MiB cannot grow by {} MiB, {} MiB are left: {}; tensors are private",
@@ -197,7 +197,7 @@ NodeHeap::~NodeHeap() {
 
 NodeHeap* NodeHeap::make() {
   if (!config().node_heap()) return nullptr;
-  // Less address space may be free than the limits say: then half of it is tried.
+  // Less address space may be free than the limits say; then half as much is tried.
   constexpr std::size_t kSmallestFile = std::size_t{64} << 20;
   for (std::size_t bytes = std::min(reservable_memory(), kLargestFile) / kHugePage * kHugePage;
        bytes >= kSmallestFile; bytes = bytes / 2 / kHugePage * kHugePage) {

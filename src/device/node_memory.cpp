@@ -19,8 +19,8 @@
 namespace cohort {
 namespace {
 
-/// A number at a known place of private memory. Only who really reads this process's memory finds
-/// it: a process of the same number in another name space has something else there, or nothing.
+/// A number at a known address of private memory, which proves that a peer really reads this process's
+/// memory: a process with the same pid in another namespace has something else there, or nothing.
 struct Nonce {
   std::uint64_t value = 0;
   Nonce() {
@@ -33,7 +33,7 @@ const Nonce& own_nonce() {
   return nonce;
 }
 
-/// What a worker tells its neighbours; the same program runs on both sides, so it travels as bytes.
+/// What a worker tells its neighbours, sent as raw bytes, since the same program runs on both sides.
 struct Introduction {
   std::int64_t pid = ::getpid();
   std::uint64_t heap_bytes = 0;
@@ -82,7 +82,7 @@ void permit_neighbours_to_read() {
   if (file >> scope && scope == 1) static_cast<void>(prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0));
 }
 
-/// process_vm_readv and _writev stop at a limit of their own; then they go on where they stopped.
+/// process_vm_readv and _writev may copy less than asked for; then the copy goes on where they stopped.
 template <class Transfer>
 void copy_all(Transfer transfer, int worker, std::byte* local, std::byte* remote, std::size_t bytes) {
   while (bytes > 0) {
@@ -155,7 +155,7 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
       verdict.shares = verdict.shares && other.shares;
       verdict.copies = verdict.copies && other.copies;
     }
-    // All workers of all nodes go on alike, for the exchange is theirs together.
+    // All workers of all nodes must take the same branch, since the exchange is collective.
     const bool all_copy = std::all_of(verdicts.begin(), verdicts.end(), [](const std::string& blob) {
       return from_blob<Verdict>(blob).copies;
     });
@@ -164,7 +164,7 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
   auto [verdict, all_copy] = agree({shares, memory->read_nonces(peers, blobs)});
   if (!all_copy) {
     permit_neighbours_to_read();
-    static_cast<void>(exchange(""));  // everybody has permitted it
+    static_cast<void>(exchange(""));  // wait until all have permitted it
     verdict = agree({shares, memory->read_nonces(peers, blobs)}).first;
   }
   memory->shared_ = verdict.shares;

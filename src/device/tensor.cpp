@@ -29,7 +29,7 @@ Tensor::Tensor(std::shared_ptr<const Buffer> buffer, std::size_t byte_offset, Sh
 Tensor Tensor::uninitialized(Shape shape, DType dtype, Device device) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(shape.elements(), size_of(dtype), &bytes)) {
-    throw InvalidArgument("{}{} has more bytes than an address can name", to_string(dtype), to_string(shape));
+    throw InvalidArgument("{}{} is larger than the address space", to_string(dtype), to_string(shape));
   }
   return {allocate(bytes, device), 0, shape, dtype};
 }

@@ -11,8 +11,8 @@ void warn_of_shared_reading(const WorkerPlace& place) {
   static std::once_flag warned;
   std::call_once(warned, [&] {
     log::warning(
-        "the dataset reads no list of files that {} workers could share, so each of them reads all of it and "
-        "keeps its parts of each batch; AutoShardPolicy::kData says that this is meant",
+        "the dataset reads no files that {} workers could divide among themselves, so each of them reads all "
+        "of it and keeps its parts of each batch; if that is intended, choose AutoShardPolicy::kData",
         place.workers);
   });
 }

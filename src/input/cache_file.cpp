@@ -17,7 +17,7 @@
 namespace cohort::detail {
 namespace {
 
-// Read on a machine of another byte order, neither is what it should be.
+// On a machine of another byte order, neither number matches.
 constexpr std::uint64_t kMagic = 0x6568636174726f63;
 constexpr std::uint64_t kVersion = 1;
 
@@ -108,8 +108,8 @@ CacheFileReader::CacheFileReader(std::string path)
   FileEnd end;
   if (size < sizeof header + sizeof end) throw_damaged("is too short");
   read(&header, sizeof header);
-  if (header.magic != kMagic) throw_damaged("is no cache, or one of a machine of another byte order");
-  if (header.version != kVersion) throw_damaged("is of another version of the format");
+  if (header.magic != kMagic) throw_damaged("is not a cache, or one from a machine of another byte order");
+  if (header.version != kVersion) throw_damaged("has another version of the format");
   end_of_records_ = size - sizeof end;
   if (std::fseek(file_.get(), static_cast<long>(end_of_records_), SEEK_SET) != 0) throw_damaged("is cut off");
   read(&end, sizeof end);
@@ -156,7 +156,7 @@ void CacheFileReader::read(void* data, std::size_t bytes) {
 }
 
 void CacheFileReader::throw_damaged(const char* what) const {
-  throw DataLoss("the cache '{}' {}; remove it, and it is made anew", path_, what);
+  throw DataLoss("the cache '{}' {}; remove it, and it will be written again", path_, what);
 }
 
 }  // namespace cohort::detail

@@ -13,15 +13,13 @@ void require_usable(const InputOptions& options, bool splits, const StrategyExte
   if (options.replication_mode == InputReplicationMode::kPerWorker) return;
   if (splits) {
     throw Unimplemented(
-        "InputReplicationMode::kPerReplica is for distribute_datasets_from_function: a dataset that is split "
-        "has "
-        "one pipeline per worker");
+        "InputReplicationMode::kPerReplica is for distribute_datasets_from_function: "
+        "a dataset that is split has one pipeline per worker");
   }
   if (extended.workers() > 1) {
     throw Unimplemented(
-        "InputReplicationMode::kPerReplica with {} workers: a pipeline per replica is for one worker with "
-        "several "
-        "devices",
+        "InputReplicationMode::kPerReplica with {} workers: "
+        "a pipeline per replica is for one worker with several devices",
         extended.workers());
   }
 }

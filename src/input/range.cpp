@@ -4,7 +4,7 @@ namespace cohort::detail {
 
 NumberRange::NumberRange(std::int64_t start, std::int64_t stop, std::int64_t step)
     : start_(start), step_(step), size_(0) {
-  if (step == 0) throw InvalidArgument("a range from {} to {} never gets there in steps of 0", start, stop);
+  if (step == 0) throw InvalidArgument("a range from {} to {} cannot have steps of 0", start, stop);
   // Unsigned, because the distance may be more than the largest signed number.
   const bool upwards = step > 0;
   if (upwards ? start >= stop : start <= stop) return;

@@ -15,9 +15,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What handing an element over costs the two threads, waking one another where they sleep.
+/// The cost of handing an element over from thread to thread, waking a sleeping one included.
 constexpr auto kHandOver = 20us;
-/// As many elements are counted before the source changes hands.
+/// The number of elements that are measured before the other thread takes over reading.
 constexpr int kEvidence = 64;
 
 /// The thread sleeps this often until the consumer is expected again, and then until it is woken.
@@ -71,8 +71,8 @@ bool ReadAhead::take_ready(std::unique_lock<std::mutex> lock, const Take& take, 
   is_lent_ = pays(slot.reading, busy).value_or(is_lent_);
   const Clock::time_point now = Clock::now();
   between_takes_ = now - std::exchange(given_, now);
-  // At an even pace the thread comes by itself before the last slot is taken. Waking it is the dearest part
-  // of a hand-over, and the consumer's to pay.
+  // At an even pace the thread wakes by itself before the last slot is taken. Waking it is the most expensive
+  // part of a hand-over, and the consumer pays for it.
   const bool wakes = is_lent_ && !is_reading_ && (is_asleep_ || ready_ == 0);
   lock.unlock();
   if (wakes) room_.notify_one();
@@ -99,8 +99,8 @@ bool ReadAhead::read_and_take(const Take& take, Clock::time_point asked, Clock::
   return has_element;
 }
 
-/// Whether a thread pays, once there is evidence. The element took `reading`, and the consumer was `busy`
-/// before it: the shorter of the two is what reading ahead saves it.
+/// Whether a thread saves time, once enough elements were measured. The element took `reading`, and the
+/// consumer was `busy` before it; reading ahead saves the shorter of the two.
 std::optional<bool> ReadAhead::pays(Clock::duration reading, Clock::duration busy) {
   saved_ += std::min(reading, busy);
   const bool enough = saved_ > kEvidence * kHandOver;
@@ -111,7 +111,7 @@ std::optional<bool> ReadAhead::pays(Clock::duration reading, Clock::duration bus
 }
 
 void ReadAhead::serve() {
-  // A nap that ends late makes the consumer wait; where this is refused, naps are only less exact.
+  // A nap that ends late makes the consumer wait. If the call is refused, naps are only less exact.
   ::prctl(PR_SET_TIMERSLACK, std::chrono::nanoseconds(kHandOver).count() / 10);
   std::unique_lock lock(mutex_);
   while (wait_for_room(lock)) {

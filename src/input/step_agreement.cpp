@@ -16,7 +16,7 @@ std::int64_t as_number(Cardinality steps) {
 }
 
 std::string to_text(std::int64_t steps) {
-  if (steps == kForEver) return "endlessly many";
+  if (steps == kForEver) return "infinitely many";
   return steps == kUnknown ? "an unknown number of" : std::to_string(steps);
 }
 
@@ -30,14 +30,13 @@ StepAgreement::StepAgreement(StrategyExtended& extended, Cardinality own_steps, 
   extended.workers_communicator().all_reduce(bounds, ReduceOp::kMin);
   const std::int64_t fewest = bounds.span<std::int64_t>()[0];
   const std::int64_t most = -bounds.span<std::int64_t>()[1];
-  // Who cannot tell may miss a file that the others have: reading says so.
+  // A worker that does not know its steps may lack a file that the others have; reading it will fail and say
+  // so.
   if (shared && fewest != kUnknown && fewest != most) {
     throw InvalidArgument(
         "worker {} has {} batches, but the workers have between {} and {}: with AutoShardPolicy::kData "
-        "(which "
-        "kAuto becomes for a dataset without files) every worker reads the same dataset; use kOff for one "
-        "that "
-        "was sharded before",
+        "(which kAuto becomes for a dataset without files) every worker reads the same dataset; "
+        "use kOff for a dataset that is already sharded",
         extended.first_replica_id() / extended.local_replicas(), to_text(own), to_text(fewest),
         to_text(most));
   }

@@ -17,7 +17,7 @@ std::vector<Device> devices_of(const Components& value) {
   return devices;
 }
 
-/// One device's tensors side by side, copied.
+/// A copy of one device's tensors, side by side.
 Tensor side_by_side(std::span<const Tensor> tensors) {
   std::int64_t elements = 0;
   for (const Tensor& tensor : tensors) elements += static_cast<std::int64_t>(tensor.elements());

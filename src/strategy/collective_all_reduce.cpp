@@ -30,7 +30,7 @@ Components CollectiveAllReduce::reduce_implementation(ReduceOp op, const ReduceR
 
 std::vector<Components> CollectiveAllReduce::batch_reduce_implementation(
     ReduceOp op, std::span<const ReduceRequest> requests, const CommunicationOptions& options) {
-  // Every worker has as many components, so the mean over workers of the workers' means is the mean.
+  // Workers have equally many components, so the mean of the workers' means is the mean over all.
   std::vector<TensorOrSlices> values;
   values.reserve(requests.size());
   for (const ReduceRequest& request : requests) values.push_back(own_part(op, request.value));

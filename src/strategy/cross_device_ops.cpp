@@ -15,7 +15,7 @@ void require_reducible(const Components& value) {
   require_alike(value, [](std::size_t component) { return fmt::format("component {}", component); });
 }
 
-/// What a program's own operations return is looked at by number.
+/// Checks the number of components that a program's own operations return.
 Components one_per_destination(Components result, std::string_view name, const Destinations& destinations) {
   const std::size_t expected = destinations.devices().size();
   if (result.size() == expected) return result;

@@ -56,7 +56,7 @@ Report own_report(std::span<const Device> devices, CommunicationImplementation i
   return report;
 }
 
-/// Everybody's, by rank. Programs without GPU support have nothing to tell each other.
+/// The reports of all workers, by rank. Programs without GPU support need not exchange any.
 std::vector<Report> reports_of_all(Bootstrap* bootstrap, const Report& own) {
   if (bootstrap == nullptr || bootstrap->size() == 1 || linked_device_runtime() == nullptr) return {own};
   std::vector<Report> reports;
@@ -82,13 +82,12 @@ void require_uniform(const std::string& who, std::span<const WorkerInfo> workers
   }
   if (with_gpus.empty() || with_cpus.empty()) return;
   throw InvalidArgument(
-      "{}: replicas on GPUs ({}) and on CPUs ({}) do not go together; start the job on hosts with GPUs only, "
-      "or "
-      "name cpu devices on every worker",
+      "{}: replicas on GPUs ({}) and on CPUs ({}) cannot be mixed; start the job on hosts with GPUs only, "
+      "or name cpu devices on every worker",
       who, with_gpus, with_cpus);
 }
 
-/// The text of which workers share a GPU; empty where none do.
+/// Says which workers share a GPU; empty if none do.
 std::string sharing(std::span<const WorkerInfo> workers, std::span<const Report> reports) {
   std::map<std::pair<std::string, std::string>, int> owners;
   for (std::size_t i = 0; i < reports.size(); ++i) {
@@ -103,7 +102,7 @@ std::string sharing(std::span<const WorkerInfo> workers, std::span<const Report>
   return {};
 }
 
-/// Why the module cannot serve one of the workers; empty where it can.
+/// Why the module cannot serve one of the workers; empty if it can serve all.
 std::string refusal(std::span<const WorkerInfo> workers, std::span<const Report> reports) {
   for (std::size_t i = 0; i < reports.size(); ++i) {
     if (reports[i].refusal.empty()) continue;
@@ -135,9 +134,9 @@ DeviceRoute::DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Devi
   const std::string shared = sharing(workers, reports);
   const std::string refused = refusal(workers, reports);
   if (must_be_module_ && !refused.empty()) throw Unavailable("{}: NCCL was asked for: {}", who_, refused);
-  // Whether members may share a GPU is for the module to say when it connects them.
+  // The module decides, when it connects members, whether they may share a GPU.
   way_ = refused.empty() ? Way::kModule : Way::kHost;
-  // Every worker knows all this; one says it.
+  // Every worker knows all this; one of them logs it.
   if (devices_.size() * workers.size() == 1 || workers.front().rank != own_rank(bootstrap)) return;
   if (!shared.empty() && !refused.empty())
     log::warning("{}: {}; collectives go through the host. Give each worker GPUs of its own", who_, shared);

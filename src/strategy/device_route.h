@@ -1,6 +1,6 @@
-// How the tensors of a strategy's replicas come together: on the CPUs themselves, or for GPUs by a
-// module (NCCL) or through the host. All workers take the same route. It is chosen once, when the
-// strategy is made, and said in the log.
+// How the tensors of a strategy's replicas are combined: on the CPUs themselves, or for GPUs by a module
+// (NCCL) or through the host. All workers take the same route. It is chosen once, when the strategy is made,
+// and logged.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@ namespace cohort {
 
 class DeviceRoute {
  public:
-  /// For replicas of `who` on `devices` of this worker. Collective over the workers; `bootstrap` is null for
-  /// a process on its own.
+  /// For replicas on `devices` of this worker; messages name the strategy `who`. Collective over the workers;
+  /// `bootstrap` is null for a process on its own.
   /// @throws Unavailable when a device does not exist, or on every worker when NCCL was asked for and cannot
   /// serve the GPUs of one of them; InvalidArgument on every worker when some have GPUs and
   /// others CPUs, naming them.
   DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Device> devices,
               CommunicationImplementation implementation);
 
-  /// The seats of these devices among all replicas, for tensors that are there. Collective as the
+  /// The communicators of these devices with all replicas, for tensors on them. Collective as the
   /// constructor.
   /// @throws Unavailable on every worker when NCCL was asked for and cannot connect them.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> connected(
@@ -31,7 +31,7 @@ class DeviceRoute {
     return connected(std::move(seats), devices_);
   }
 
-  /// A seat among workers, for tensors on the first device of each.
+  /// A communicator over the workers, for tensors on the first device of each.
   [[nodiscard]] std::unique_ptr<Communicator> connected(std::unique_ptr<Communicator> seat) const;
 
  private:

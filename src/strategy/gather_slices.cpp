@@ -7,8 +7,8 @@
 namespace cohort {
 namespace {
 
-// What a member says of one IndexedSlices: a row of integers, of which all but the last must agree:
-// dtypes, rank, the extents of the dense shape, and how many rows there are.
+// A member's description of one IndexedSlices is a row of integers: dtypes, rank, the extents of the dense
+// shape, and the number of rows. All but the last must agree.
 constexpr auto kWords = static_cast<std::int64_t>(Shape::kLargestRank) + 4;
 
 using Words = std::span<std::int64_t>;
@@ -29,7 +29,7 @@ std::string described(Words words) {
                      to_string(static_cast<DType>(words[1])));
 }
 
-/// The members' words about the k-th slices, by rank.
+/// The members' descriptions of the k-th slices, by rank.
 class Descriptions {
  public:
   Descriptions(Communicator& communicator, std::span<const IndexedSlices> slices) : slices_(slices.size()) {
@@ -44,7 +44,7 @@ class Descriptions {
     }
   }
 
-  /// By rank, how many elements the members have of a tensor with `row_elements` per row.
+  /// How many elements each member has, by rank, of a tensor with `row_elements` per row.
   [[nodiscard]] std::vector<std::size_t> counts(std::size_t k, std::size_t row_elements) const {
     std::vector<std::size_t> result;
     for (std::int64_t member = 0; member < all_.shape()[0]; ++member)

@@ -9,9 +9,10 @@
 
 namespace cohort {
 
-/// The k-th of each member's `slices` put together, for each k. Members may have different numbers of
-/// rows, also none. One collective says what everybody has, then two per k move values and indices.
-/// @throws InvalidArgument on every member when dtypes or dense shapes differ, naming who differs.
+/// Concatenates the k-th of each member's `slices`, for each k. Members may have different numbers of rows,
+/// also none. One collective exchanges their descriptions, then two per k move values and indices.
+/// @throws InvalidArgument on every member when dtypes or dense shapes differ, naming the members that
+/// differ.
 [[nodiscard]] std::vector<IndexedSlices> all_gather_slices(Communicator& communicator,
                                                            std::span<const IndexedSlices> slices);
 

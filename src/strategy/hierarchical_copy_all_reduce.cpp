@@ -31,7 +31,7 @@ bool HierarchicalCopyAllReduce::fits(std::span<const Device> devices) const {
 void HierarchicalCopyAllReduce::all_reduce(std::span<const Tensor> parts, int pack) {
   const std::size_t group_size = parts.size() / 2;
   const std::span<const Tensor> groups[] = {parts.first(group_size), parts.last(group_size)};
-  // The mains of the two groups stand in the same place, and the first to sum is another one in each pack.
+  // The summing devices of the two groups have the same index, which changes from pack to pack.
   const std::size_t turn = static_cast<std::size_t>(pack) % parts.size();
   const std::size_t main = turn % group_size;
   const std::size_t first = turn / group_size;

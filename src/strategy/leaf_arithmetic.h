@@ -15,16 +15,16 @@ namespace cohort {
 /// @throws InvalidArgument when `op` is not defined for the dtype, or slices do not fit together.
 void require_defined(ReduceOp op, const TensorOrSlices& leaf);
 
-/// What `op` is applied to: `leaf` itself, in the dtype of the result.
+/// The operand of `op`: `leaf` itself, in the dtype of the result.
 /// @throws as require_defined.
 [[nodiscard]] TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf);
 
-/// `name(i)` says whose component i is.
+/// `name(i)` names the owner of component i.
 /// @throws InvalidArgument naming one that differs from the first in kind, dtype or shape.
 void require_alike(const Components& value, const std::function<std::string(std::size_t)>& name);
 
-/// Prepared components, which are alike, become one: dense ones element by element in this order,
-/// rows of sparse ones one after the other.
+/// Prepared components, which are alike, become one: dense ones element by element in this order, rows of
+/// sparse ones are concatenated.
 [[nodiscard]] TensorOrSlices reduced(ReduceOp op, std::span<const TensorOrSlices> components);
 
 /// Divides the elements of a prepared leaf, in place.

@@ -13,7 +13,7 @@ namespace cohort {
 
 class LeafReducer {
  public:
-  /// The results in new storage and in the places of the leaves, which are prepared for `op`.
+  /// The results, in new storage and in the order of the leaves, which are prepared for `op`.
   /// @throws InvalidArgument on every member when leaves of members do not fit together.
   [[nodiscard]] std::vector<TensorOrSlices> all_reduced(Communicator& communicator,
                                                         std::span<const TensorOrSlices> leaves, ReduceOp op);

@@ -39,7 +39,7 @@ void require_partition(const Tensor& tensor, std::span<const int> partition, std
       tiles, devices);
 }
 
-/// Where along each axis the tile of this number lies.
+/// The position of tile `number` along each axis.
 std::vector<int> tile_of(int number, std::span<const int> partition) {
   std::vector<int> tile(partition.size());
   for (std::size_t axis = partition.size(); axis-- > 0; number /= partition[axis])
@@ -87,7 +87,7 @@ LogicalDeviceStrategy::Scope::Scope(const LogicalDeviceStrategy& strategy, int l
                                     std::optional<int> replica)
     : variables_([owner = &strategy.extended(), devices = strategy.assignment_.column(logical_device)](
                      const NextCreator& next, VariableOptions options) {
-        // An inner scope has been asked before.
+        // An inner scope comes first.
         if (options.devices.empty() && current_mode().strategy == owner) options.devices = devices;
         return next(std::move(options));
       }),

@@ -29,7 +29,7 @@ void NcclAllReduce::connect(std::span<const Tensor> parts) {
 
 void NcclAllReduce::all_reduce(std::span<const Tensor> parts, int /*pack*/) {
   connect(parts);
-  // This thread makes the calls of all members, so none may wait for the others.
+  // This thread makes the calls of all members, so no call may wait for the others.
   std::vector<Work> works;
   works.reserve(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i)

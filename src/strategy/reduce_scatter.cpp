@@ -23,7 +23,7 @@ struct Extents {
   std::vector<std::int64_t> values;
 };
 
-/// How long everybody's parts and values are: one exchange for all leaves.
+/// The lengths of all replicas' parts and values: one exchange for all leaves.
 class ExtentsOfAll {
  public:
   ExtentsOfAll(Communicator& communicator, std::span<const Tensor> values, std::span<const Shape> parts,
@@ -61,7 +61,7 @@ void require_part(const Tensor& value, const Shape& part, int axis) {
                         to_string(part), along);
 }
 
-/// The same on every replica, since all of them see all extents.
+/// Every replica comes to the same result, since all of them see all extents.
 void require_complete(const Extents& extents, const Communicator& communicator, std::size_t leaf) {
   const std::int64_t total = std::accumulate(extents.parts.begin(), extents.parts.end(), std::int64_t{0});
   if (extents.values.front() != total && std::ranges::count(extents.values, extents.values.front()) ==
@@ -74,14 +74,14 @@ void require_complete(const Extents& extents, const Communicator& communicator, 
   for (std::size_t member = 0; member < extents.values.size(); ++member) {
     if (extents.values[member] == total) continue;
     throw InvalidArgument(
-        "reduce_scatter: the parts of tensor {} are {} long together, but {} gave a tensor of {} along that "
-        "axis",
+        "reduce_scatter: the parts of tensor {} are {} long together, "
+        "but {} gave a tensor of {} along that axis",
         leaf, total, describe(static_cast<int>(member), communicator.members()[member]),
         extents.values[member]);
   }
 }
 
-/// The parts one after the other, each padded to `block`. Where they lie so already, `value` itself.
+/// The parts one after the other, each padded to `block`; `value` itself if it needs no padding.
 Tensor in_blocks(const Tensor& value, std::span<const std::int64_t> parts, const Shape& block, int axis) {
   const auto members = static_cast<std::int64_t>(parts.size());
   if (axis == 0 && value.shape()[0] == members * block[0]) return value;
@@ -144,7 +144,7 @@ LeafList ReplicaContext::scatter_leaves(ReduceOp op, const LeafList& leaves, std
     }
     values.push_back(alone ? value.clone() : std::get<Tensor>(prepared(op, value)));
   }
-  // Every thread outside a scope runs the default replica, but a seat is for one thread at a time.
+  // Every thread outside a scope runs the default replica, but a communicator is for one thread at a time.
   if (alone || values.empty()) return {values.begin(), values.end()};
 
   Communicator& communicator = extended_.begin_collective(local_replica_);

@@ -65,7 +65,7 @@ void ReplicaRun::execute() {
   if (error != nullptr) std::rethrow_exception(error);
 }
 
-/// What the program threw or merged is the caller's from now on; the team lives longer.
+/// Releases what the program threw or merged, which belongs to the caller from now on; the team lives longer.
 void ReplicaRun::clear_seats() {
   for (Seat& seat : seats_) {
     seat.request = nullptr;
@@ -119,7 +119,7 @@ std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request)
   return std::move(own.merged);
 }
 
-// Whoever pauses and whoever begins a collective both tell the calling thread after it can see so.
+// A replica that pauses or begins a collective notifies the calling thread after the change is visible.
 void ReplicaRun::begin_collective(int local_replica) {
   ++seat(local_replica).collectives;
   const auto is_paused = [](const Seat& seat) { return seat.phase != Phase::kRunning; };
@@ -131,7 +131,7 @@ int ReplicaRun::id_of(const Seat& seat) const {
 }
 
 const ReplicaRun::Seat* ReplicaRun::deserter() const {
-  if (extended_.has_left_replicas()) return nullptr;  // whoever waits is being told why already
+  if (extended_.has_left_replicas()) return nullptr;  // waiting replicas are being told why already
   const Seat* fewest = nullptr;
   int most = 0;
   for (const Seat& seat : seats_) {
@@ -201,8 +201,8 @@ std::vector<void*> ReplicaRun::arguments_by_replica() const {
     }
     if (request.argument_types != first.argument_types) {
       throw InvalidArgument(
-          "{} of {}: replica {} passes arguments, or a function with a result, of "
-          "other types than replica {}",
+          "{} of {}: replica {} passes arguments of other types, or a function with another type of result, "
+          "than replica {}",
           request.call, extended_.strategy_name(), id, extended_.first_replica_id());
     }
     arguments.push_back(request.arguments);
@@ -242,8 +242,9 @@ std::exception_ptr ReplicaRun::unequal_merges() const {
 
 std::exception_ptr ReplicaRun::first_error() const {
   if (merge_error_) return merge_error_;
-  // A replica that cannot make a collective ends those of the others before its own error has left it. So
-  // their Aborted may come first, but counts only where nobody failed by himself: all may have handled that.
+  // A replica that cannot make a collective ends those of the others before its own error has left it. So the
+  // others' Aborted may come first, but counts only if no replica failed by itself: each may have handled its
+  // own error.
   for (const Blame blame : {Blame::kOwn, Blame::kOtherIfAnyFailed}) {
     for (const Seat& seat : seats_) {
       if (seat.error && seat.blame == blame) return seat.error;

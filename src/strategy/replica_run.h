@@ -22,8 +22,8 @@ namespace cohort {
 /// The text of any exception.
 [[nodiscard]] std::string what_of(const std::exception_ptr& error);
 
-/// What others are told when `who` (such as `worker 2`) fails with `error`. An Aborted error says already
-/// whose failure it comes from.
+/// The error for the others when `who` (such as `worker 2`) fails with `error`. An Aborted error names the
+/// original failure already.
 [[nodiscard]] Aborted failure_for_others(std::string_view who, const std::exception_ptr& error);
 
 /// The threads of a strategy's devices, and what a run keeps for each replica. One run at a time.
@@ -35,13 +35,13 @@ class ReplicaTeam {
  private:
   friend class ReplicaRun;
 
-  /// `kRunning` belongs to the replica; a seat in any other phase is left alone by its replica until the
-  /// calling thread lets it run again. Once a run is ending, phases mean nothing: the calling
-  /// thread leaves all seats alone until their threads are through.
+  /// While `kRunning`, the replica owns its seat; in any other phase it leaves the seat alone until the
+  /// calling thread lets it run again. Once a run is ending, phases mean nothing: the calling thread leaves
+  /// all seats alone until their threads have finished.
   enum class Phase { kRunning, kMerging, kDone, kFailed };
 
-  /// Who made a replica end: itself, or another one. An Aborted error comes from a collective that another
-  /// one's failure ended, unless nobody has failed: then it is the replica's own.
+  /// Which failure ended a replica: its own, or another's. An Aborted error comes from a collective that
+  /// another replica's failure ended; if no other has failed, it is the replica's own.
   enum class Blame { kOwn, kOther, kOtherIfAnyFailed };
 
   struct Seat {
@@ -100,7 +100,7 @@ class ReplicaRun final : public MergePoint {
   EventCount& pauses_;
   EventCount& releases_;
   std::exception_ptr merge_error_;   // thrown by a merge function, or by unequal merges
-  std::atomic<bool> ending_{false};  // somebody failed: whoever waits gives up
+  std::atomic<bool> ending_{false};  // a replica failed: waiting replicas give up
 };
 
 }  // namespace cohort

@@ -27,7 +27,7 @@ StrategyScope::StrategyScope(StrategyExtended& extended) : extended_(extended.sh
 Strategy get_strategy() {
   VariableOwner* active = current_mode().strategy;
   if (active == nullptr) return Strategy(StrategyExtended::default_strategy());
-  // Contexts are entered by strategies alone, so the owner is one.
+  // Only strategies enter contexts, so the owner is one.
   return Strategy(static_cast<StrategyExtended*>(active)->shared_from_this());
 }
 
@@ -67,8 +67,8 @@ void ReplicaContext::require_current(const char* what) const {
   if (current == this) return;
   if (current == nullptr) {
     throw WrongContext(
-        "{} was called on a replica context, but this code is not inside a replica function; it is in "
-        "cross-replica context",
+        "{} was called on a replica context, but this code is not inside a replica function; "
+        "it is in cross-replica context",
         what);
   }
   if (&current->extended_ == &extended_) {
@@ -124,7 +124,7 @@ Tensor ReplicaContext::gather_leaf(const TensorOrSlices& value, int axis, std::u
   }
   options.validate();
   const Tensor& own = std::get<Tensor>(value);
-  // Every thread outside a scope runs the default replica, but a seat is for one thread at a time.
+  // Every thread outside a scope runs the default replica, but a communicator is for one thread at a time.
   if (num_replicas_in_sync() == 1) return concatenate({&own, 1}, axis);
   Communicator& communicator = extended_.begin_collective(local_replica_);
   // Counted from the front; an axis that does not exist is refused below, on every replica.

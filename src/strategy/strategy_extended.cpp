@@ -29,7 +29,7 @@ void require_device(Device device, const std::string& strategy) {
   }
 }
 
-/// Every strategy of the process would say the same.
+/// Once per process: every strategy would log the same.
 void say_once_that_cores_are_shared(const std::string& strategy, int devices, std::size_t cores) {
   static std::once_flag said;
   std::call_once(said, [&] {
@@ -104,7 +104,7 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
 
 StrategyExtended::~StrategyExtended() = default;
 
-/// What reducers keep belongs to their seats.
+/// Reducers keep state of their communicators, so they are replaced together.
 void StrategyExtended::take_seats(std::vector<std::unique_ptr<Communicator>> seats) {
   reducers_.clear();
   seats_ = std::move(seats);
@@ -168,7 +168,7 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
   try {
     body(replica);
   } catch (...) {
-    // The other workers may wait for this replica in a collective, and must not take a later one for it.
+    // The other workers may wait for this replica in a collective, and must not take a later call for it.
     if (workers() > 1) leave_workers(std::current_exception());
     throw;
   }
@@ -194,8 +194,8 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
     error = std::current_exception();
   }
   --depth_;
-  // All replicas have returned; the seats of a group that somebody left early are of no more use. What other
-  // workers make of theirs is not known, so there can be no new seats among them.
+  // All replicas have returned; communicators that a replica has left early can no longer be used. With
+  // several workers there can be no new ones, since the state of the others is not known.
   const bool left = replicas_left_.exchange(false) || error != nullptr;
   if (left && workers() == 1) take_seats(route_->connected(layout_.connect()));
   if (error == nullptr) return;

@@ -1,4 +1,4 @@
-// The reductions of StrategyExtended: which values count how often, and who adds them up.
+// The reductions of StrategyExtended: which values are contributions, and what reduces them.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -17,7 +17,7 @@
 namespace cohort {
 namespace {
 
-/// Leaf `leaf` of every component; of a plain one, beside others that are not, the only value.
+/// Leaf `leaf` of every component; for a plain leaf, its only value.
 Components components_of_leaf(const StructureReduction& value, std::size_t leaf) {
   if (value.contributions[leaf] == Contributions::kPlain) return {value.components.front()[leaf]};
   Components components;
@@ -33,7 +33,7 @@ LeafList copies_of(const LeafList& leaves) {
   return copies;
 }
 
-/// Each leaf's components one after the other, dense.
+/// Each leaf's components concatenated, dense.
 std::vector<Tensor> concatenated_leaves(const StructureReduction& value, int axis) {
   std::vector<Tensor> results;
   for (std::size_t leaf = 0; leaf < value.components.front().size(); ++leaf) {
@@ -69,8 +69,8 @@ void StrategyExtended::require_own(const StructureReduction& value) const {
       std::ranges::find(value.contributions, Contributions::kPerReplica) != value.contributions.end();
   if (of_replicas && static_cast<int>(components) != local_replicas()) {
     throw InvalidArgument(
-        "a PerReplica value of {} components was given to {}, which has {} local replicas; it belongs to "
-        "another strategy",
+        "a PerReplica value of {} components was given to {}, which has {} local replicas; "
+        "it belongs to another strategy",
         components, layout_.name, local_replicas());
   }
 }
@@ -79,7 +79,7 @@ void StrategyExtended::require_own(const StructureReduction& value) const {
 void StrategyExtended::require_one_form(const StructureReduction& value) const {
   for (std::size_t component = 1; component < value.components.size(); ++component) {
     if (value.fingerprints[component] == value.fingerprints[0]) continue;
-    throw InvalidArgument("{} has a structure of other keys, lengths or optionals than {}",
+    throw InvalidArgument("{} has a structure with other keys, lengths or optionals than {}",
                           replica_name(component), replica_name(0));
   }
 }
@@ -88,7 +88,7 @@ void StrategyExtended::require_alike_leaf(const StructureReduction& value, std::
   require_alike(components_of_leaf(value, leaf), [this](std::size_t i) { return replica_name(i); });
 }
 
-/// Whether such a leaf goes to the cross-device operations; otherwise it is the result as it is.
+/// Whether such a leaf goes to the cross-device operations; otherwise the leaf itself is the result.
 bool StrategyExtended::contributes(ReduceOp op, Contributions leaf) const {
   const bool plain = leaf == Contributions::kPlain;
   const bool mirrored = leaf == Contributions::kMirrored;
@@ -102,7 +102,7 @@ bool StrategyExtended::contributes(ReduceOp op, Contributions leaf) const {
       layout_.name, num_replicas_in_sync());
 }
 
-/// Whether nothing of a value is reduced, leaf by leaf: then its components are the result, where they are.
+/// Whether no leaf of a value is reduced; then its components are the result, where they are.
 bool StrategyExtended::is_kept(ReduceOp op, const StructureReduction& value) const {
   const auto stays = [&](Contributions leaf) { return !contributes(op, leaf); };
   return !value.contributions.empty() && std::ranges::all_of(value.contributions, stays);
@@ -114,7 +114,7 @@ void StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& 
   for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf) {
     if (!contributes(op, value.contributions[leaf])) continue;
     require_alike_leaf(value, leaf);
-    // The operations check for themselves, which is soon enough where no other worker waits.
+    // The operations check this themselves, which is early enough if no other worker waits.
     if (workers() == 1) continue;
     for (const LeafList& leaves : value.components) require_defined(op, leaves[leaf]);
   }
@@ -136,7 +136,7 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
         requests.push_back({components_of_leaf(value, leaf), value.destinations});
   }
 
-  // Among threads of one process nobody can differ, and threads outside any scope share the default strategy.
+  // With one worker nothing can differ, and threads outside any scope share the default strategy.
   std::optional<CommunicationScope> scope;
   if (workers() > 1) scope.emplace(workers_communicator(), CommunicationOptions{}, structures.value());
   std::optional<WorkersTurn> turn;
@@ -193,7 +193,7 @@ Components StrategyExtended::broadcast_leaf(const TensorOrSlices& value, const D
   return cross_device_ops_->broadcast(value, destinations);
 }
 
-/// Each replica's sum, and for a MEAN how many elements it is of.
+/// Each replica's sum, and for a MEAN the number of elements in it.
 StructureReduction StrategyExtended::summed_along(ReduceOp op, std::span<const Tensor> values,
                                                   std::span<const int> axes) const {
   if (static_cast<int>(values.size()) != local_replicas()) {

@@ -12,8 +12,8 @@ void StrategyExtended::require_updatable(const Variable& variable) const {
   }
   if (variable_placement() == VariablePlacement::kSingleCopy) return;
   throw InvalidArgument(
-      "update of plain variable '{}' by {}: it has no component per replica; make the variable inside "
-      "scope()",
+      "update of plain variable '{}' by {}: it has no component per replica; "
+      "make the variable inside scope()",
       variable.name(), strategy_name());
 }
 

@@ -44,8 +44,8 @@ bool overlap(const Identities& a, const Identities& b) {
       a, [&](const std::string& identity) { return std::ranges::count(b, identity) > 0; });
 }
 
-/// As many for each worker of the node, in order of their local ranks; where there are fewer GPUs than
-/// workers, they take turns.
+/// An equal share for each worker of the node, in order of local ranks; if there are fewer GPUs than workers,
+/// workers share them in turn.
 std::vector<Device> share_of(std::span<const Device> devices, int local_rank, int local_workers) {
   const auto count = static_cast<int>(devices.size());
   if (count < local_workers) return {devices[static_cast<std::size_t>(local_rank % count)]};
@@ -80,8 +80,7 @@ std::vector<Device> gpus_of_this_worker(Bootstrap* bootstrap) {
   if (!shares) return devices;
   if (!differs) return share_of(devices, self.local_rank, local_workers);
   throw Unavailable(
-      "the workers of host {} see different GPUs, and some see the same ones; give each of them GPUs of its "
-      "own "
+      "the workers of host {} see different but overlapping sets of GPUs; give each of them GPUs of its own, "
       "or all of them the same list with CUDA_VISIBLE_DEVICES, or name the devices",
       self.host);
 }

@@ -1,5 +1,5 @@
-// Which GPUs belong to this worker when the program names none: those that the launcher gave to it
-// alone, or its share of those that all workers of the node see.
+// Which GPUs belong to this worker when the program names none: those that the launcher gave to it alone, or
+// its share of the GPUs that all workers of the node see.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-/// None where no worker sees any GPU. Collective over the workers, in programs that are linked with GPU
+/// Empty if no worker sees any GPU. Collective over the workers, in programs that are linked with GPU
 /// support; `bootstrap` is null for a process on its own, which takes all that it sees.
 /// @throws Unavailable on every worker when some see GPUs and others do not, naming one, or when workers
 /// of a node see different but overlapping ones.

@@ -1,9 +1,8 @@
-// What a worker's replicas hear of a collective of the workers. Both have a communicator of
-// their own where a worker has several devices, and calls on different communicators cannot
-// disagree: a worker whose replicas wait for those of another one, which is in a collective of
-// the workers, would do so until the deadline. So the thread that makes the latter also says so
-// in the place of its replicas, which are paused, by a barrier of all replicas. It runs beside
-// the collective, and fails at once, on both sides, where somebody's replicas call something else.
+// Finds workers that make a collective of the workers while others' replicas make one of the replicas. If a
+// worker has several devices, the two have different communicators, whose calls are not compared, so both
+// sides would wait until the deadline. Therefore the thread that makes a collective of the workers also makes
+// a barrier of all replicas, on behalf of its own replicas, which are paused. The barrier runs beside the
+// collective, and fails at once, on both sides, where replicas call something else.
 #pragma once
 
 #include <optional>
@@ -17,7 +16,7 @@ class StrategyExtended;
 
 class WorkersTurn {
  public:
-  /// Says that this worker is about to make a collective of the workers, which has this deadline.
+  /// Announces that this worker is about to make a collective of the workers, with this deadline.
   explicit WorkersTurn(StrategyExtended& strategy, std::optional<double> timeout_seconds = {});
 
   /// To be called when the collective has ended.

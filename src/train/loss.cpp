@@ -22,7 +22,7 @@ std::int64_t global_batch_size(const Tensor& losses, const AverageLossOptions& o
   return static_cast<std::int64_t>(losses.elements()) * replica->num_replicas_in_sync();
 }
 
-/// How many losses, one after the other, share a weight.
+/// How many consecutive losses share a weight.
 std::size_t losses_per_weight(const Tensor& losses, const Tensor& weights) {
   if (weights.elements() == 1) return losses.elements();
   const auto of_losses = losses.shape().extents();
@@ -54,11 +54,12 @@ double weighted_sum(const Tensor& losses, const std::optional<Tensor>& weights) 
 
 Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOptions& options) {
   if (!is_floating(per_example_loss.dtype())) {
-    throw InvalidArgument("compute_average_loss: losses are floating, not {}", describe(per_example_loss));
+    throw InvalidArgument("compute_average_loss: losses must be floating, not {}",
+                          describe(per_example_loss));
   }
   const auto size = static_cast<double>(global_batch_size(per_example_loss, options));
   const double sum = weighted_sum(per_example_loss, options.sample_weight);
-  // A replica may have no examples, at the end of the data: its part of the loss is nothing.
+  // At the end of the data a replica may have no examples; its part of the loss is 0.
   return Tensor::scalar(size == 0 ? 0 : sum / size).cast(per_example_loss.dtype());
 }
 

@@ -12,14 +12,14 @@ void require_fit(const Variable& variable, const Tensor& value, double decay) {
   if (variable.synchronization() == VariableSynchronization::kOnRead &&
       variable.aggregation() == VariableAggregation::kSum) {
     throw InvalidArgument(
-        "moving average of variable '{}': the sum of its replicas' parts is read, which is no average; give "
-        "it the aggregation mean",
+        "moving average of variable '{}': a read gives the sum of its replicas' parts, which is no average; "
+        "give it the aggregation mean",
         variable.name());
   }
   if (is_floating(variable.dtype()) && value.shape() == variable.shape()) return;
   throw InvalidArgument(
-      "moving average of variable '{}' of {}: it cannot follow {}; give a floating variable the shape of its "
-      "value",
+      "moving average of variable '{}' of {}: it cannot follow {}; "
+      "give a floating variable the shape of its value",
       variable.name(), describe(variable.components().front()), describe(value));
 }
 

@@ -23,7 +23,7 @@ void require_fitting(const GradientAndVariable& pair) {
   }
 }
 
-/// What tells these variables, in their order, from others, on all workers.
+/// A fingerprint of these variables in their order, the same on all workers.
 std::uint64_t fingerprint_of_variables(const std::vector<GradientAndVariable>& gradients) {
   Fingerprint fingerprint;
   for (const GradientAndVariable& pair : gradients) fingerprint.add(pair.variable.state()->number());
@@ -48,8 +48,8 @@ void sum(const ReplicaContext& replica, std::vector<Tensor>& gradients, Gradient
     replica.all_reduce_in_place(ReduceOp::kSum, gradients);
 }
 
-/// Makes the gradients what the variables are updated with. Gradients of one shape would be summed whichever
-/// variables they are of, so the replicas agree on those as well.
+/// Aggregates the gradients. Gradients of the same shape would be summed even if they belonged to different
+/// variables, so the replicas compare the variables as well.
 void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients, std::uint64_t variables,
                GradientAggregation aggregation) {
   if (replica.num_replicas_in_sync() == 1) return sum(replica, gradients, aggregation);
@@ -63,8 +63,8 @@ void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients, st
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(
         error.origin(),
-        fmt::format("apply_gradients: all replicas must pass gradients of the same variables, in the same "
-                    "order: {}",
+        fmt::format("apply_gradients: all replicas must pass gradients of the same variables, "
+                    "in the same order: {}",
                     error.what()));
   }
 }
@@ -79,10 +79,10 @@ bool is_shared(const Variable& variable) {
 
 struct Optimizer::ReplicaState {
   std::int64_t steps = 0;
-  /// By variable, which lives on: another one at its address would be taken for it.
+  /// By variable, which is kept alive: a later one at the same address would be taken for it.
   std::unordered_map<std::shared_ptr<VariableState>, std::vector<Variable>> slots;
 
-  // Lists of a step, kept for their room: a step like the one before asks for no memory.
+  // Lists of a step, kept with their memory: a step like the one before allocates nothing.
   std::vector<Tensor> gradients;
   std::vector<std::size_t> shared;
   std::vector<Tensor> slot_components;

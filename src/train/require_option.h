@@ -13,7 +13,7 @@ inline void require_positive(std::string_view optimizer, std::string_view option
   throw InvalidArgument("{}: {} is {}; it must be a positive number", optimizer, option, value);
 }
 
-/// A share that stays from step to step.
+/// A factor that is applied in every step.
 inline void require_decay(std::string_view optimizer, std::string_view option, double value) {
   if (value >= 0 && value < 1) return;
   throw InvalidArgument("{}: {} is {}; it must be from 0 to below 1", optimizer, option, value);

@@ -16,7 +16,7 @@ void visit_floating(const Tensor& variable, Function function) {
   });
 }
 
-/// The gradient where the variable can be updated with it.
+/// The gradient on the variable's device.
 Tensor beside(const Tensor& variable, const Tensor& gradient) {
   return is_cpu(variable) ? gradient.on_host() : gradient.to(variable.device());
 }

@@ -1,5 +1,5 @@
-// One copy on the parameter device, which all local replicas read. What they assign is
-// aggregated first, and applied once while all of them pause.
+// One copy on the parameter device, which all local replicas read. The values that they assign are aggregated
+// first, and applied once while all of them pause.
 #pragma once
 
 #include <cohort/value/variable_state.h>

@@ -1,4 +1,4 @@
-// How a value changes a component of the same dtype and shape: `assign` and its kin.
+// How a value changes a component of the same dtype and shape: `assign`, `assign_add` and `assign_sub`.
 #pragma once
 
 #include <string_view>

@@ -49,7 +49,7 @@ std::vector<Tensor> copies_of(const Tensor& value, std::span<const Device> devic
   return copies;
 }
 
-/// Where the components go.
+/// The device of each component.
 std::vector<Device> devices_for(const VariableOptions& options, const VariableOwner& owner) {
   const auto devices = owner.variable_devices();
   if (options.colocate_with == nullptr) {
@@ -67,7 +67,7 @@ std::vector<Device> devices_for(const VariableOptions& options, const VariableOw
   return result;
 }
 
-/// `options` as the variable keeps them: nothing open, nothing that its components hold.
+/// `options` as the variable keeps them: all choices made, without the values that its components hold.
 VariableOptions settled(VariableOptions options) {
   options.trainable = options.trainable.value_or(options.synchronization != VariableSynchronization::kOnRead);
   options.initial_value.reset();
@@ -102,8 +102,8 @@ std::string described(const VariableOptions& options) {
                      to_string(options.aggregation));
 }
 
-/// What the workers agree on beside dtype and shape: what decides which collectives a variable makes. Names
-/// they may choose.
+/// What workers must agree on besides dtype and shape: the options that decide which collectives a variable
+/// makes. Names may differ.
 std::uint64_t fingerprint_of(const VariableOptions& options) {
   return Fingerprint()
       .add(static_cast<std::uint64_t>(options.synchronization))
@@ -111,7 +111,7 @@ std::uint64_t fingerprint_of(const VariableOptions& options) {
       .value();
 }
 
-/// The chief's initial value. All workers get here together, each with the variable that it makes.
+/// The chief's initial value. Collective over the workers, each with the variable that it makes.
 Tensor chiefs_value(VariableOwner& owner, const VariableOptions& options, const Tensor& initial) {
   try {
     return owner.from_chief(initial, fingerprint_of(options));
@@ -128,7 +128,7 @@ std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOpti
   const Tensor initial = initial_value(options);
   const bool mirrored = owner.variable_placement() == VariablePlacement::kMirrored;
   if (mirrored) require_mirrorable(options, initial.dtype(), owner);
-  const std::vector<Device> devices = devices_for(options, owner);  // before others take this one's part
+  const std::vector<Device> devices = devices_for(options, owner);  // may throw, so before the collective
   std::vector<Tensor> components = copies_of(chiefs_value(owner, options, initial), devices);
   auto variable = mirrored ? make_mirrored(options, owner, std::move(components))
                            : make_single_copy(options, owner, std::move(components));
@@ -144,7 +144,7 @@ std::string_view canonical(std::string_view name) {
   return numbered ? canonical(name.substr(0, static_cast<std::size_t>(name.rend() - stem_end) - 1)) : name;
 }
 
-/// What replicas that make a variable together must agree on; the initial value is that of replica 0.
+/// Checks what replicas that make a variable together must agree on; the initial value is that of replica 0.
 void require_same_variable(const VariableOptions& mine, int replica, const VariableOptions& first,
                            int first_replica) {
   const Tensor my_value = initial_value(mine);

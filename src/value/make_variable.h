@@ -1,5 +1,4 @@
-// The last creator of a variable: chooses its kind and makes its components, for all
-// replicas at once.
+// The last of a variable's creators: chooses its kind and makes its components, for all replicas at once.
 #pragma once
 
 #include <memory>

@@ -28,8 +28,8 @@ void MirroredVariable::require_scatter(const RowUpdate& update) const {
     return;
   }
   throw Unimplemented(
-      "{} of variable '{}' with aggregation {}: the rows of several replicas can be put together for add, "
-      "sub, mul and div only; use aggregation none or only_first_replica",
+      "{} of variable '{}' with aggregation {}: the rows of several replicas can be combined only for add, "
+      "sub, mul and div; use aggregation none or only_first_replica",
       update.name, options().name, to_string(aggregation));
 }
 

@@ -11,14 +11,14 @@ namespace {
 template <class Operator, class T>
 void require_computable(std::span<const T> values) {
   if constexpr (std::is_same_v<T, bool> && !std::is_same_v<Operator, Replace>)
-    throw InvalidArgument("rows of bool variables cannot be computed with; use scatter_update");
+    throw InvalidArgument("rows of bool variables take no arithmetic; use scatter_update");
   if constexpr (std::is_integral_v<T> && std::is_same_v<Operator, Divide>) {
     if (std::ranges::find(values, T{0}) != values.end())
-      throw InvalidArgument("scatter_div: a row holds the integer 0, which nothing can be divided by");
+      throw InvalidArgument("scatter_div: a row holds the integer 0; integers cannot be divided by it");
   }
 }
 
-/// Whether the values themselves are looked at, beside their dtype.
+/// Whether the values must be checked, not only their dtype.
 template <class Operator>
 bool depends_on_values(DType dtype) {
   return std::is_same_v<Operator, Divide> && !is_floating(dtype);

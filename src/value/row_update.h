@@ -1,5 +1,5 @@
-// How rows change the rows of a component: `scatter_add` and its kin. The rows fit the
-// component: see `validate`.
+// How rows change the rows of a component: `scatter_add` and the other scatter functions. The rows have been
+// checked to fit the component (see `validate`).
 #pragma once
 
 #include <string_view>

@@ -8,8 +8,8 @@
 namespace cohort {
 namespace {
 
-/// What global replica `replica` of `replicas` holds of a sum. Integers do not always divide: replica 0
-/// has the remainder, so that nothing of the sum is lost.
+/// The part of a sum that global replica `replica` of `replicas` holds. Integers do not always divide:
+/// replica 0 has the remainder, so that nothing of the sum is lost.
 Tensor share_of(const Tensor& sum, int replica, int replicas) {
   Tensor share = is_floating(sum.dtype()) ? sum.clone() : sum.on_host().clone();
   visit_dtype(sum.dtype(), [&]<class T>(std::type_identity<T>) {
@@ -35,8 +35,8 @@ Tensor share_of(const Tensor& sum, int replica, int replicas) {
 Tensor SyncOnReadVariable::read_across() const {
   if (options().aggregation == VariableAggregation::kNone) {
     throw WrongContext(
-        "read of variable '{}' outside replicas: it is ON_READ with aggregation none, so each replica has a "
-        "value of its own and all of them together have none; read it inside run(), or choose an aggregation",
+        "read of variable '{}' outside replicas: it is ON_READ with aggregation none, so each replica has "
+        "its own value and there is no common one; read it inside run(), or choose an aggregation",
         options().name);
   }
   return strategy().aggregate_components(options().aggregation, components());
@@ -56,8 +56,8 @@ void SyncOnReadVariable::assign_across(const ElementUpdate& update, const Tensor
 void SyncOnReadVariable::share_out(const ElementUpdate& update, const Tensor& sum) const {
   if (&update != &kAssign) {
     throw InvalidArgument(
-        "{} of variable '{}' outside replicas: it is ON_READ with aggregation sum, and what to change in "
-        "which replica's part is not known; use assign, or do it inside run()",
+        "{} of variable '{}' outside replicas: it is ON_READ with aggregation sum, so it is not clear which "
+        "replica's part should change; use assign, or do it inside run()",
         update.name, options().name);
   }
   const Tensor stable = sum.clone();  // it may be one of the components
@@ -67,7 +67,7 @@ void SyncOnReadVariable::share_out(const ElementUpdate& update, const Tensor& su
 }
 
 void SyncOnReadVariable::require_scatter(const RowUpdate& update) const {
-  throw Unimplemented("{} of variable '{}': ON_READ variables have no updates of rows; use assign",
+  throw Unimplemented("{} of variable '{}': ON_READ variables do not take updates of rows; use assign",
                       update.name, options().name);
 }
 

@@ -1,5 +1,5 @@
-// A component per local replica, which the replica alone writes; a read outside replicas
-// aggregates them (ON_READ): statistics and metrics, which cost no communication per step.
+// A component per local replica, which only that replica writes; a read outside replicas aggregates them
+// (ON_READ). For statistics and metrics, which then cost no communication per step.
 #pragma once
 
 #include <cohort/value/variable_state.h>

@@ -12,8 +12,8 @@
 namespace cohort {
 namespace {
 
-/// The tensor, or a copy of one that shares memory with any of `components`: a change would change it, too,
-/// before it has been used to the end. It may be another tensor over that memory, as other libraries make.
+/// The tensor itself, or a copy if it shares memory with any of `components`: an update would change it while
+/// it is still read. Other libraries may have made a tensor over the same memory.
 Tensor apart_from(std::span<const Tensor> components, const Tensor& tensor) {
   const std::less<const std::byte*> before;
   const auto is_shared = [&](const Tensor& component) {
@@ -143,13 +143,13 @@ const Tensor& VariableState::writable_elsewhere() const {
   if (mode.kind == ContextKind::kUpdate) return component(mode.local_replica);
   if (mode.kind == ContextKind::kReplica) {
     throw WrongContext(
-        "variable '{}' has one copy, which {} replicas share; change it by assign, or inside "
-        "extended().update",
+        "variable '{}' has one copy, which {} replicas share; "
+        "change it by assign, or inside extended().update",
         options_.name, by_replica_.size());
   }
   throw WrongContext(
-      "variable '{}' has one component per replica, and this code is not inside a replica; call it inside "
-      "run()",
+      "variable '{}' has one component per replica, and this code is not inside a replica; "
+      "call it inside run()",
       options_.name);
 }
 

@@ -94,7 +94,7 @@ TEST(Config, TakesDigitsForBooleans) {
 
 INSTANTIATE_TEST_SUITE_P(Booleans, WrongSetting,
                          ::testing::Values(WrongValue{"COHORT_HUGE_PAGES", "yes",
-                                                      "true or false, also 1 or 0 (default true)"},
+                                                      "true or false, or 1 or 0 (default true)"},
                                            WrongValue{"COHORT_HUGE_PAGES", "", "true or false"},
                                            WrongValue{"COHORT_HUGE_PAGES", "True", "true or false"}));
 INSTANTIATE_TEST_SUITE_P(Integers, WrongSetting,

@@ -74,7 +74,7 @@ grep -q '"node of 2 processes' "$scratch/tuning.json" || fail "not replaced: $(c
 echo "bindings of all workers"
 succeeds "${launcher[@]}" "$info" --report-bindings
 same "ranks" "rank 0 1" "$(awk '{ print $1 }' "$scratch/out" | xargs)"
-# Workers that nobody has bound split the cores, if there are enough.
+# Workers that no launcher has bound split the cores, if there are enough.
 if (($(nproc) > 1)); then
   succeeds "${launcher[@]}" --bind-to none "$info" --report-bindings --format json
   [[ $("$json_value" /workers/0/cores <"$scratch/out") != $("$json_value" /workers/1/cores <"$scratch/out") ]] ||

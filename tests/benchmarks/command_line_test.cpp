@@ -77,8 +77,8 @@ TEST(CommandLine, DefaultsAreTheSweepThatIsPublished) {
 TEST(CommandLine, EveryOptionOfASweepIsTaken) {
   const std::string line =
       "all-reduce --sizes 1K:4K --dtype bfloat16 --op max --in-place no --inputs kept --iterations 7 "
-      "--loops 3 --no-check --buffers private --huge-pages off --peer none --reproducible yes --format csv "
-      "--output=x.csv";
+      "--loops 3 --no-check --buffers private --huge-pages off --peer none --reproducible yes "
+      "--format csv --output=x.csv";
   const SweepOptions sweep = parse_sweep(line);
   EXPECT_EQ(sweep.sizes.first, 1024u);
   EXPECT_EQ(sweep.op, ReduceOp::kMax);

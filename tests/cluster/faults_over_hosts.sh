@@ -8,9 +8,9 @@
 #   PHASE    what the ranks are doing, as fault_victim calls it: collective or compute
 #   ACTION   as hosts.sh --then: kill R, stop R or cut N
 #
-# A worker that writes to a connection in the moment in which its other end dies may be ended by
-# Open MPI's TCP transport ("ob1 ... FATAL"), and mpirun then ends the rest, before the news has
-# come. Then it is enough that one survivor has named the lost.
+# A worker that writes to a connection in the moment in which its other end dies may be ended by Open MPI's
+# TCP transport ("ob1 ... FATAL"), and mpirun then ends the rest, before the news has come. Then it is enough
+# that one survivor has named the lost worker.
 set -euo pipefail
 hosts=$(dirname "${BASH_SOURCE[0]}")/hosts.sh
 program=$1 phase=$2 action=$3
@@ -34,7 +34,7 @@ fail() {
   exit 1
 }
 
-# Who is at the other end of the silence, and for whom: a cut has survivors on both sides.
+# Which workers are lost, and for which survivors: a cut has survivors on both sides.
 survivors() { for rank in 0 1 2 3; do [[ $action =~ ^(kill|stop)\ $rank$ ]] || echo "$rank"; done; }
 lost_for() {
   case $action in

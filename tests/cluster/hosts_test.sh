@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Tests hosts.sh itself: the hosts differ, the program's end is the script's, and nothing is
-# left however the script ends. Runs in namespaces of its own, where all that there is to see
-# was made by this test.
+# Tests hosts.sh itself: the hosts differ, the program's end is the script's, and nothing is left however the
+# script ends. Runs in namespaces of its own, where everything visible was made by this test.
 set -euo pipefail
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/cluster/private_folders.sh

@@ -61,7 +61,8 @@ TEST(LauncherPlace, RefusesVariablesThatMakeNoSense) {
       [] {
         return place({{"OMPI_COMM_WORLD_RANK", "one"}, {"OMPI_COMM_WORLD_SIZE", "4"}});
       },
-      ThrowsMessage<InvalidArgument>(HasSubstr("OMPI_COMM_WORLD_RANK is 'one'; it is a number from 0")));
+      ThrowsMessage<InvalidArgument>(
+          HasSubstr("OMPI_COMM_WORLD_RANK is 'one'; it must be a whole number, at least 0")));
   EXPECT_THAT(
       [] {
         return place({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}});

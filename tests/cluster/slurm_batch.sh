@@ -6,7 +6,7 @@
 # Open MPI 4.1 crashes now and then in MPI_Init where Slurm's PMIx starts it, programs without Cohort,
 # too: a first message comes before what takes it is there. Then the job or step is started again.
 readonly most_starts=6
-export COHORT_COLLECTIVE_TIMEOUT_SECONDS=30  # for those who then wait for the crashed one
+export COHORT_COLLECTIVE_TIMEOUT_SECONDS=30  # for the workers that then wait for the crashed one
 crashed_in_mpi_init() { grep -Fqs "Failing at address: (nil)" "$@"; }
 
 # step OPTION... PROGRAM: one step of MPI; prints what it said.

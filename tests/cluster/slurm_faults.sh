@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Jobs that come to grief under Slurm, two workers on each of two hosts: soon all workers have
-# ended, the job, too, the output says what happened, and nothing is left on the hosts.
+# Jobs that fail under Slurm, two workers on each of two hosts: soon all workers have ended, the job, too, the
+# output says what happened, and nothing is left on the hosts.
 #
 #   slurm_faults.sh FAULT_VICTIM COHORT_RUN
 set -euo pipefail
@@ -95,8 +95,8 @@ for launcher in srun mpirun; do
   ip link set n1 up
 done
 
-# Limits are whole minutes, of which the controller takes stock every 30 s. So that nobody waits for the rest
-# of the minute, its end is moved to now; what follows is Slurm's own way of ending a job in time.
+# Limits are whole minutes, which the controller checks every 30 s. To save the rest of the minute, its end is
+# moved to now; Slurm then ends the job as at any limit.
 for launcher in srun mpirun; do
   start "time limit, $launcher" "$launcher" --time=1
   scontrol update job="$job" EndTime=now

@@ -1,4 +1,4 @@
-// What a sleeper hears of a bell, in its own process and from another.
+// A bell wakes its sleepers, in its own process and in another.
 #include "collective/node/bell.h"
 
 #include <sys/mman.h>
@@ -44,7 +44,7 @@ TEST(Bell, IsHeardFromTheMomentThatTheSleeperIsThere) {
 
 TEST(Bell, LetsTheSleeperWakeByItself) {
   Bell bell;
-  bell.ring();  // nobody sleeps yet
+  bell.ring();  // no sleeper yet
   const auto start = Clock::now();
   const Bell::Sleeper sleeper(bell);
   sleeper.sleep(2ms);

@@ -221,7 +221,7 @@ class Explorer {
         if (state[step.place] != step.value) return Outcome::kWrong;
         break;
       case Step::Kind::kAwait:
-        // Words are compared for equality, counters for having come this far; nobody is two ahead.
+        // Words are compared for equality, counters for having come this far; no member is two ahead.
         if (std::any_of(awaited, awaited + std::ssize(programs_), [&](Value value) {
               return step.place < 2 * programs_.size() ? value != step.value : value < step.value;
             })) {

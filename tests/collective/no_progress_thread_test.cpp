@@ -1,4 +1,4 @@
-// A system that has no thread left: asynchronous calls then move on in those who wait.
+// A system that has no thread left: asynchronous calls then make progress in threads that wait.
 #include <dlfcn.h>
 #include <pthread.h>
 

@@ -10,10 +10,10 @@
 
 namespace {
 
-/// Two members of one thread; the calls of one are driven by who waits for the other's.
+/// Two members of one thread; a wait for one member's call also drives the other's.
 class Pair {
  public:
-  Pair() : endpoints_(cohort::make_thread_communicators(2, {.timeout_seconds = 1})) {}
+  Pair() : communicators_(cohort::make_thread_communicators(2, {.timeout_seconds = 1})) {}
   ~Pair() {
     if (!left_) use();
   }
@@ -23,8 +23,8 @@ class Pair {
   void use() {
     const cohort::Tensor a = cohort::Tensor::full({50'000}, cohort::DType::kFloat32, 1);
     const cohort::Tensor b = cohort::Tensor::full({50'000}, cohort::DType::kFloat32, 2);
-    cohort::Work first = endpoints_[0]->all_reduce_async(a, cohort::ReduceOp::kSum);
-    cohort::Work second = endpoints_[1]->all_reduce_async(b, cohort::ReduceOp::kSum);
+    cohort::Work first = communicators_[0]->all_reduce_async(a, cohort::ReduceOp::kSum);
+    cohort::Work second = communicators_[1]->all_reduce_async(b, cohort::ReduceOp::kSum);
     for (bool done = false; !done;) {
       const bool first_done = first.done();  // both are asked each time: that is what drives them
       done = second.done() && first_done;
@@ -34,11 +34,11 @@ class Pair {
     std::_Exit(1);
   }
 
-  /// A call that nobody completes.
-  void leave_one_in_flight() { left_ = endpoints_[0]->barrier_async(); }
+  /// A call that is never completed.
+  void leave_one_in_flight() { left_ = communicators_[0]->barrier_async(); }
 
  private:
-  std::vector<std::unique_ptr<cohort::Communicator>> endpoints_;
+  std::vector<std::unique_ptr<cohort::Communicator>> communicators_;
   std::optional<cohort::Work> left_;
 };
 

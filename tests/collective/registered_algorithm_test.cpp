@@ -110,7 +110,7 @@ TEST_P(Registered, EndsByTheDeadlineWhenMembersWaitForEachOther) {
       [](Communicator& communicator) {
         if (communicator.size() == 1) return;
         std::string error = error_of(communicator, filled(Chain::kForgetful, 1));
-        // Between nodes, who has nothing to wait for goes on to the next call.
+        // Between nodes, a member that has nothing to wait for goes on to the next call.
         if (error == "no error") error = error_of(communicator, filled(1, 1));
         EXPECT_THAT(error, HasSubstr("deadline"));
       },

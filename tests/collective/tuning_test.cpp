@@ -1,5 +1,5 @@
-// The figures that choices go by: all members have the same, soon, and once per shape of
-// group; and the file that keeps them.
+// The figures by which algorithms are chosen: all members have the same, soon, and once per shape of group;
+// and the file that keeps them.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-/// What a communicator goes by, comparably.
+/// The figures that a communicator chooses by, as text that can be compared.
 std::string described(const Communicator& communicator) {
   std::string text;
   for (const TuningFigure& figure : communicator.tuning()) {
@@ -31,7 +31,7 @@ std::string described(const Communicator& communicator) {
 
 using ForEachMember = std::function<void(const std::function<void(Communicator&)>&)>;
 
-/// What each member goes by after its first large calls, and how long those took.
+/// The figures of each member after its first large calls, and how long those took.
 std::vector<std::string> tables_of(const ForEachMember& for_each, double& seconds) {
   std::mutex mutex;
   std::vector<std::string> tables;

@@ -1,4 +1,4 @@
-// What the stand-in counts; on a real GPU nobody counts, and tests of it are skipped.
+// Counts of calls, from the stand-in; on a real GPU there are none, and tests of them are skipped.
 #pragma once
 
 #include <cstdint>

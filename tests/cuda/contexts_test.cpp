@@ -1,4 +1,4 @@
-// In a program of its own, for what a process has used stays used.
+// In a program of its own, because a context stays once a process has one.
 #include <thread>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Ranks that do not all see the same GPUs. VISIBLE_GPUS says who sees which, before CUDA is asked.
+// Ranks that do not all see the same GPUs. VISIBLE_GPUS says which rank sees which, before CUDA is asked.
 #include <cstdlib>
 #include <string>
 

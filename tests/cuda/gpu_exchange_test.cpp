@@ -1,5 +1,5 @@
-// Tensors of GPUs that other libraries make or use, on streams of their own, and copies that nobody
-// waits for. What is not ordered is seen late, and what is overwritten too early is lost.
+// Tensors of GPUs that other libraries make or use, on streams of their own, and asynchronous copies. A
+// missing order shows as a late or an overwritten value.
 #include <gmock/gmock.h>
 
 #include <cohort/base/error.h>
@@ -71,10 +71,10 @@ TEST(GpuDlpack, OrdersTheProducersStream) {
 
 TEST(GpuDlpack, RefusesStreamsOfTheCpu) {
   EXPECT_THAT([] { static_cast<void>(to_dlpack(Tensor::zeros({1}, DType::kInt8), nullptr)); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("knows no streams")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("has no streams")));
   EXPECT_THAT(
       [] { static_cast<void>(from_dlpack(cohort::to_dlpack(Tensor::zeros({1}, DType::kInt8)), nullptr)); },
-      ThrowsMessage<InvalidArgument>(HasSubstr("knows no streams")));
+      ThrowsMessage<InvalidArgument>(HasSubstr("has no streams")));
 }
 
 TEST(GpuCopies, AreQueued) {

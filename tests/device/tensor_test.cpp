@@ -119,8 +119,8 @@ TEST(Tensor, IsCopiedToAnotherDeviceOnly) {
 TEST(Tensor, GivesItsElementsOnlyAsTheirOwnType) {
   const Tensor tensor = Tensor::zeros({2}, DType::kInt32);
   EXPECT_THAT([&] { return tensor.span<std::uint32_t>(); },
-              ThrowsMessage<InvalidArgument>("the elements of int32[2] are not uint32; use the right type or "
-                                             "cast(uint32)"));
+              ThrowsMessage<InvalidArgument>("the elements of int32[2] are not uint32; "
+                                             "use the right type or cast(uint32)"));
   EXPECT_THROW(static_cast<void>(tensor.span<float>()), InvalidArgument);
 }
 

@@ -1,5 +1,5 @@
-// What a fuzz target is made of: one parser behind `fuzz_one`. The same source makes a CTest
-// entry, which replays a corpus, and under Clang a program for libFuzzer (cmake/FuzzTarget.cmake).
+// A fuzz target: one parser, called by `fuzz_one`. The same source makes a CTest entry, which replays a
+// corpus, and under Clang a program for libFuzzer (cmake/FuzzTarget.cmake).
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 namespace cohort::fuzz {
 
 /// Feeds the parser `input`, which can be anything. Each target defines it.
-/// @throws whatever is a finding; so do sanitizers' reports and time limits count as findings.
+/// @throws for a finding; sanitizers' reports and exceeded time limits are findings, too.
 void fuzz_one(std::string_view input);
 
 /// Runs `parse`, which may refuse its input by an Error with one of these codes and a message.

@@ -1,5 +1,4 @@
-// Inputs that nobody meant to write: samples with bytes changed, removed, doubled and spliced
-// together. The same ones in each run.
+// Random inputs: samples with bytes changed, removed, doubled and spliced together, the same in each run.
 #pragma once
 
 #include <cstddef>

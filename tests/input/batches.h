@@ -27,7 +27,7 @@ inline Dataset<Tensor> range_dataset(std::int64_t rows) {
   return Dataset<Tensor>::from_tensor_slices(range(rows));
 }
 
-/// The same from a function, so that nobody knows how many there are without reading them.
+/// The same from a function, so that their number is unknown without reading them.
 inline Dataset<Tensor> counted_dataset(std::int64_t rows) {
   return Dataset<Tensor>::from_generator([rows] {
     return [rows, next = std::int64_t{0}]() mutable -> std::optional<Tensor> {

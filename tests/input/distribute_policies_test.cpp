@@ -84,7 +84,7 @@ TEST(ShardByFile, NeedsFiles) {
   for_each_worker(2, [](Bootstrap& worker) {
     const auto strategy = worker_strategy(worker, 1);
     EXPECT_THAT([&] { static_cast<void>(strategy.distribute_dataset(range_dataset(8).batch(4), kFile)); },
-                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("no list of files"), HasSubstr("kData"))));
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("reads no files"), HasSubstr("kData"))));
   });
 }
 

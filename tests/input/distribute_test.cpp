@@ -1,4 +1,4 @@
-// Datasets dealt out to the replicas of one process.
+// Datasets distributed among the replicas of one process.
 #include <cohort/input/distribute.h>
 
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST(Distribute, FollowsWhatStandsBeforeAndAfterTheBatch) {
 }
 
 TEST(Distribute, SplitsADatasetThatOffersBatchesOfItsOwn) {
-  // Rows that are vectors already are batches, whoever made them.
+  // Rows that are vectors are batches, even without batch().
   const auto vectors = Dataset<Tensor>::from_tensor_slices(range(12).reshape({3, 4}));
   EXPECT_EQ(parts_of(MirroredStrategy(cpu_devices(2)), vectors),
             (PartSteps{{{0, 1}, {2, 3}}, {{4, 5}, {6, 7}}, {{8, 9}, {10, 11}}}));

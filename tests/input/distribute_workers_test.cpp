@@ -1,5 +1,5 @@
-// Datasets dealt out to workers, which are threads here: each worker makes the whole
-// dataset and keeps its own part.
+// Datasets distributed among workers, which are threads here: each worker describes the whole dataset and
+// keeps its own part.
 #include <mutex>
 #include <set>
 

@@ -63,7 +63,7 @@ TEST(Map, KeepsTheOrderUnlessToldOtherwise) {
 
 TEST(Map, RunsAsManyCallsAtATime) {
   constexpr int kParallelism = 3;
-  std::barrier all_there(kParallelism);  // nobody gets on before three calls run
+  std::barrier all_there(kParallelism);  // no call goes on before three run
   const auto meet = [&](const Tensor& element) {
     all_there.arrive_and_wait();
     return element;
@@ -211,7 +211,7 @@ TEST(Prefetch, ReadsWhileTheConsumerIsBusy) {
   });
   const auto elements = dataset.prefetch(2).node()->iterate(Pass(0));
   EXPECT_TRUE(elements->next());
-  all_read.wait();  // nobody asks for the others
+  all_read.wait();  // the other elements are never asked for
 }
 
 void work_for(std::chrono::microseconds time) {
@@ -224,7 +224,7 @@ TEST(Prefetch, ReadsWhereItPays) {
   std::atomic<bool> slow = false;  // the source, and the consumer
   std::atomic<bool> by_consumer = false;
   std::atomic<bool> saw_a_scope = false;
-  std::int64_t elements_read = 0;  // of whoever reads
+  std::int64_t elements_read = 0;  // used by the thread that reads
   const auto consumer = std::this_thread::get_id();
   const auto dataset =
       Dataset<Tensor>::from_tensors(Tensor::scalar<std::int64_t>(1)).repeat().map([&](const Tensor& element) {

@@ -1,4 +1,4 @@
-// A pass that is taken up at a position gives what the first one had left.
+// A pass that is resumed at a position gives the elements that the first one had left.
 #include <atomic>
 #include <filesystem>
 #include <random>
@@ -62,7 +62,7 @@ TEST(Position, BehindTheEndIsTheEnd) {
   }
 }
 
-/// A stage chosen at random, behind `dataset`; its elements stay vectors or scalars of numbers.
+/// Adds a stage chosen at random to `dataset`; elements stay vectors or scalars of numbers.
 Dataset<Tensor> with_random_stage(const Dataset<Tensor>& dataset, std::mt19937& random) {
   const auto number = [&](int least, int most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);

@@ -73,7 +73,7 @@ refuses() {
   [[ $(wc -l <"$scratch/err") == 1 ]] || fail "'$*' says: $(<"$scratch/err")"
   contains "$advice" "$(<"$scratch/err")"
 }
-refuses "which program" "$cohort_run"
+refuses "no program is given" "$cohort_run"
 refuses "-n needs a number" "$cohort_run" -n two digits
 refuses "unknown option --frobnicate" "$cohort_run" --frobnicate digits
 for list in n0:0 n0:x n0: :2 "," "n0," "n0,,n1" "n0 :2" "n0, n1"; do

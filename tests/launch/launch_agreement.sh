@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs whose launcher and MPI disagree do not run; workers may differ in what is their own.
+# Programs whose launcher and MPI disagree do not run; workers may differ in variables of their own.
 #
 #   launch_agreement.sh PROGRAM LAUNCHER...     LAUNCHER starts 1 rank
 set -euo pipefail
@@ -22,7 +22,7 @@ refuses "worker 1 \(host $host, pid [0-9]+\): OMPI_COMM_WORLD_SIZE says that the
   "${launcher[@]}" "$program" : -n 1 env OMPI_COMM_WORLD_SIZE=9 "$program"
 refuses "worker 1 \(host $host, pid [0-9]+\) has 2, while the other 1 have 1" \
   "${launcher[@]}" "$program" : -n 1 env COHORT_CPU_DEVICES=2 "$program"
-refuses "OMPI_COMM_WORLD_RANK is 'first'; it is a number from 0" \
+refuses "OMPI_COMM_WORLD_RANK is 'first'; it must be a whole number, at least 0" \
   "${launcher[@]}" env OMPI_COMM_WORLD_RANK=first "$program"
 
 # What each process may set for itself.

@@ -1,4 +1,4 @@
-// Roles of the ranks of a job: who trains with whom.
+// Roles of the ranks of a job: which of them train together.
 #include <cohort/launch/role_cluster_resolver.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Workers and devices that outnumber the cores are told so once per node; those that do not, not.
+# If workers and devices outnumber the cores, there is one warning per node; otherwise none.
 #
 #   shared_cores.sh MULTI_WORKER_MIRRORED LAUNCHER...     N in LAUNCHER stands for the number of ranks
 set -euo pipefail

@@ -58,7 +58,7 @@ TEST(SlurmClusterResolver, SharesANodesGpusAmongItsTasks) {
   ::unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-/// Those of a task whose environment has these beside the variables of `step`.
+/// The GPUs of a task that has these variables besides those of `step`.
 std::string own_gpus(const char* rank, const Environment& variables, const SlurmOptions& options = {}) {
   Environment all = step(rank);
   all.insert(variables.begin(), variables.end());

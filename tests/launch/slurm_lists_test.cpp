@@ -1,4 +1,4 @@
-// What Slurm prints, and what nobody should.
+// Lists as Slurm prints them, and malformed ones.
 #include <cohort/launch/slurm_lists.h>
 
 #include <gmock/gmock.h>

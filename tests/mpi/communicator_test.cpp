@@ -33,9 +33,9 @@ float sum_of_ranks(int size) {
   return static_cast<float>(sum);
 }
 
-/// For tests in which one member is late: it comes when the others have told it that they gave
-/// up, however busy the machine is. Told over another communicator, behind what MPI carries
-/// for the one under test, so that all of it has arrived by then. Members make it together.
+/// For tests in which one member is late: it comes when the others have told it that they gave up, however
+/// busy the machine is. They tell it over another communicator, after the messages of the one under test, so
+/// that all of these have arrived by then. Members make it together.
 class Patience {
  public:
   void wait_for_others() {

@@ -1,5 +1,5 @@
-// A program of which one worker comes to grief, at a phase and in a way that the command
-// line names: fault_victim PHASE HOW RANK. faults.sh looks at how the job ends.
+// A program in which one worker fails, at a phase and in a way that the command line names: fault_victim
+// PHASE HOW RANK. faults.sh looks at how the job ends.
 //
 // PHASE: init (before MPI_Init), start (the Session is new), collective, group (amid urgent
 //        collectives of a group), private (amid collectives whose buffers the others reach

@@ -30,7 +30,7 @@ fail() {
 }
 says() { grep -Eq "$1" "$output"; }
 
-# What Open MPI itself would leave behind after a kill goes where it is deleted.
+# Files that Open MPI itself leaves after a kill go to a folder that is deleted.
 launcher+=(--mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work")
 command=("$program_copy" "$phase" "$how" "$victim")
 if [[ $how == interrupt ]]; then command[2]=none; fi
@@ -90,7 +90,7 @@ case $how in
   uncaught) says "^cohort: $reason$" || fail "the victim does not say why it failed" ;;
   caught) says "^caught by worker $victim: the victim's own mistake$" || fail "the victim's message is lost" ;;
 esac
-# Before the Session is there, only the launcher knows; with recovery, nobody.
+# Before the Session exists, only the launcher notices; with recovery, nothing does.
 if [[ $phase == init ]]; then
   if [[ $launcher_does == recovery ]]; then
     says "the workers have not come together within 4 s" || fail "nobody says what was waited for"

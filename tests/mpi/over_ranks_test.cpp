@@ -83,7 +83,7 @@ TEST(CommunicatorOverRanks, ProgressesWhileNobodyWaits) {
   const auto communicator = make_communicator();
   const Tensor tensor = own_values(1'000'000);
   Work work = communicator->all_reduce_async(tensor, ReduceOp::kSum);
-  // The others' calls need this member's share, which nobody but the progress thread does.
+  // The others' calls need this member's share, which only its progress thread does.
   meet();
   work.wait();
   EXPECT_TRUE(bitwise_equal(tensor, filled(1'000'000, sum_of_ranks())));

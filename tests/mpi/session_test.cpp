@@ -1,4 +1,4 @@
-// The Session as Bootstrap: who takes part, the exchange of blobs, and its refusals.
+// The Session as Bootstrap: the list of workers, the exchange of blobs, and its refusals.
 #include <cohort/mpi/session.h>
 
 #include <unistd.h>

@@ -139,7 +139,7 @@ TEST_F(NcclFaults, AreToldWhereTheResultIsReadAndOnce) {
 
 TEST_F(NcclFaults, AreNotToldToMemoryThatIsGivenBack) {
   Texts texts;
-  // Of a communicator that is gone, so that whoever has it gives it back.
+  // Kept beyond its communicator, so that the last owner releases it.
   std::vector<Tensor> kept(kMembers);
   for_each_gpu_communicator(kMembers, [&](Communicator& communicator) {
     kept[static_cast<std::size_t>(communicator.rank())] = communicator.allocate({10}, DType::kFloat32);
@@ -178,7 +178,7 @@ TEST_F(NcclFaults, AtTheEndOfACommunicatorAreOverBeforeItsMemoryGoes) {
     const int rank = communicator.rank();
     Tensor tensor = communicator.allocate({10}, DType::kFloat32);
     inject(rank, NcclFault::kAsyncError);
-    // NCCL fails when it is asked to finalize, for nobody waits for this call before.
+    // NCCL fails when it is asked to finalize, since this call is not waited for before.
     const Work work = communicator.all_reduce_async(tensor, ReduceOp::kSum);
     tensor = Tensor();
     communicators[static_cast<std::size_t>(rank)].reset();

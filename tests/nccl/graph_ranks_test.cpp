@@ -83,7 +83,7 @@ TEST(NcclGraphsOverRanks, NameWhoDoesNotLaunch) {
   cuda::Graph graph = cuda::capture(gpu, [&] { communicator->all_reduce(sum, ReduceOp::kSum); });
   graph.launch();
   EXPECT_EQ(values(sum).back(), static_cast<float>(session().size()));
-  others->barrier();  // nobody's result is still to be read
+  others->barrier();  // no result is still to be read
   const std::string text = message_of(ErrorCode::kDeadlineExceeded, [&] {
     if (session().rank() == 1) {
       others->barrier();

@@ -1,5 +1,5 @@
-// How many pieces of memory are registered with the communicators of NCCL of this process, by what the
-// stand-in says; where the machine's own library is in use, nobody counts.
+// How many pieces of memory are registered with the communicators of NCCL of this process, as the stand-in
+// counts them; the machine's own library gives no count.
 #pragma once
 
 #include <cstdlib>

@@ -95,7 +95,7 @@ class OnGpu::InFlight final : public Work::State {
   [[nodiscard]] bool done() noexcept override {
     if (!work_.done()) return false;
     try {
-      wait();  // who asks may look at the result
+      wait();  // the caller may read the result
     } catch (const Error&) {
       return true;
     }

@@ -1,4 +1,4 @@
-// A program whose NCCL does not do. REFUSAL has what the error has to say.
+// A program whose NCCL library is refused. REFUSAL is the expected text of the error.
 #include <cstdlib>
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Strategies over the GPUs of one process, whose values come together by NCCL.
+// Strategies over the GPUs of one process, whose values NCCL combines.
 #include <stdexcept>
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::Each;
 
-/// What NCCL's stand-in calls for each launch, and nobody else.
+/// A function that only NCCL's stand-in calls, once per launch.
 std::uint64_t launches() { return call_counter() == nullptr ? 0 : calls_of({"cudaLaunchHostFunc"}); }
 
 void expect_launches(std::uint64_t counted, int wanted) {

@@ -1,9 +1,9 @@
-// Capture of streams into graphs. What is put on a stream that is captured becomes a node of the graph,
-// after those before it on that stream and those that it was told to wait for. A launch runs all nodes as
-// one task of its stream, in an order that the graph allows: that of the calls in one launch, and as far
-// from it as can be in the next, so that an order that nobody asked for shows.
+// Capture of streams into graphs. Work put on a captured stream becomes a node of the graph, after earlier
+// nodes on that stream and those that it was told to wait for. A launch runs all nodes as one task of its
+// stream, in an order that the graph allows: that of the calls in one launch, and as far from it as possible
+// in the next, so that a missing dependency shows.
 //
-// As in CUDA, what a capture cannot hold is refused, and makes it worthless. Memory from the pool is
+// As in CUDA, operations that a capture cannot hold are refused, and invalidate it. Memory from the pool is
 // refused as well: this graph has no nodes for it.
 #pragma once
 
@@ -36,7 +36,7 @@ cudaError_t require_safe();
 [[nodiscard]] std::shared_ptr<const CapturedPlace> captured_place(const std::shared_ptr<LateQueue>& queue);
 /// Makes the stream wait, which takes it into the capture.
 cudaError_t wait_for(const std::shared_ptr<LateQueue>& queue, const CapturedPlace& place);
-/// For a captured stream that is to wait for what is no part of its capture.
+/// For a captured stream that is told to wait for work outside its capture.
 cudaError_t refuse_isolation(const std::shared_ptr<LateQueue>& queue);
 /// For calls about an event that stands for a place in a capture.
 cudaError_t refuse_captured(const CapturedPlace& place);

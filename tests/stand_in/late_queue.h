@@ -1,6 +1,6 @@
-// A stream of the stand-in: tasks run one after the other on a thread of its own, and as late as
-// can be: when somebody waits for them, when very many are queued, or when they have been there for
-// a while. So work that nobody ordered runs in the order that hurts, and a test sees it.
+// A stream of the stand-in: tasks run one after the other on a thread of its own, and as late as possible:
+// when a thread waits for them, when very many are queued, or after a while. So a missing order has its worst
+// effect, and a test sees it.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ class LateQueue {
   /// How many tasks there have been so far: the place of an event that is recorded now.
   [[nodiscard]] std::uint64_t end() const;
 
-  /// Whether the first `place` tasks have run; whoever asks wants them to.
+  /// Whether the first `place` tasks have run; asking also starts them.
   [[nodiscard]] bool reached(std::uint64_t place);
 
   /// Blocks until they have.

@@ -1,5 +1,5 @@
-// The memory of the stand-in's GPUs, and which host memory is pinned. Fresh and released
-// memory is overwritten, so that nobody reads it unpunished.
+// The memory of the stand-in's GPUs, and which host memory is pinned. Fresh and released memory is
+// overwritten, so that reading it gives wrong results.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Memory {
   [[nodiscard]] void* allocate(std::size_t bytes, int device);
   [[nodiscard]] void* allocate_pinned(std::size_t bytes);
 
-  /// A block counts as used until it is released, whatever the caller did before. False for what is none.
+  /// Releases a block, which counts as used until then. False for an address that is no block's.
   bool release(void* block);
 
   /// Host memory of the caller's.

@@ -126,7 +126,7 @@ void ncclComm::split(int color, int key, ncclComm_t* group) {
   thread_ = std::thread([=, this] {
     static_cast<void>(cudaSetDevice(device));
     const Arena& arena = *state->arena;
-    // Zero is who has not answered, and no color the largest.
+    // Zero means no answer yet, and no color is the largest value.
     const auto word = [](int its_color, int its_key) {
       return (static_cast<std::uint64_t>(static_cast<std::uint32_t>(its_color)) << 32 |
               static_cast<std::uint32_t>(its_key)) +

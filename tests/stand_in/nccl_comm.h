@@ -1,6 +1,5 @@
-// A rank's communicator of the NCCL stand-in. What is begun on it is under way for a while: a meeting on
-// a thread, a launch until it has been asked after several times, so that who does not ask is
-// too early.
+// A rank's communicator of the NCCL stand-in. Its operations take a while: a meeting runs on a thread, a
+// launch ends only after it has been polled several times, so that a caller that does not poll is too early.
 #pragma once
 
 #include <atomic>
@@ -18,7 +17,8 @@
 
 namespace nccl_stand_in {
 
-/// What launches that run, and the thread that meets, share with the communicator, which may go first.
+/// State that running launches and the meeting's thread share with the communicator, which may be destroyed
+/// first.
 struct State {
   std::unique_ptr<Arena> arena;
   std::atomic<bool> aborted{false};
@@ -33,7 +33,7 @@ struct State {
 /// Takes the fault that was injected for `rank`, if it is one of these.
 [[nodiscard]] int take_fault(int rank, std::initializer_list<int> faults);
 
-/// With a communicator its registrations and windows go.
+/// Registrations and windows end with their communicator.
 void forget_registrations(ncclComm_t comm);
 
 }  // namespace nccl_stand_in

@@ -1,4 +1,4 @@
-// What one launch of the NCCL stand-in moves between the ranks, and what it makes of it.
+// The data that one launch of the NCCL stand-in moves between the ranks, and its results.
 #pragma once
 
 #include <atomic>

@@ -1,25 +1,25 @@
 // A stand-in for NCCL's library, for tests on machines without a GPU: the functions that Cohort calls,
-// between threads and processes, over host memory, on the streams of the stand-in for CUDA. Communicators
-// take their time: what a call begins goes on while it is asked for. It shows who waits for whom and who
-// notices what, and nothing about NCCL itself. COHORT_NCCL_LIBRARY names it; it is never installed.
+// between threads and processes, over host memory, on the streams of the stand-in for CUDA. Communicators are
+// slow: operations make progress only while they are polled. It shows which thread waits for which and which
+// member notices what, and nothing about NCCL itself. COHORT_NCCL_LIBRARY names it; it is never installed.
 //
 //   NCCL_STAND_IN_VERSION   the NCCL_VERSION_CODE that it claims; unset: that of its header
-//   NCCL_STAND_IN_LOST      a rank whose launches reach nobody, on communicators that block
+//   NCCL_STAND_IN_LOST      a rank whose launches reach no other, on communicators that block
 //   NCCL_WIN_ENABLE         0: it has no windows, as NCCL's
 #pragma once
 
-// What goes wrong next, once, for a rank of this process. Tests look the function up in the library.
+// Injects one fault, for a rank of this process. Tests look the function up in the library.
 enum class NcclFault : int {
   kInitNeverEnds = 1,   // of the next communicator
   kInitFails = 2,       // likewise
-  kNeverTakesPart = 3,  // the next launch runs, but reaches nobody
-  kAsyncError = 4,      // the next launch runs, reaches nobody, and the communicator says why
+  kNeverTakesPart = 3,  // the next launch runs, but reaches no other rank
+  kAsyncError = 4,      // the same, and the communicator reports the error
   kWindowFails = 5,     // the next window, and with it the communicator
 };
 extern "C" void nccl_stand_in_inject(int rank, int fault);
 
-// How many pieces of memory are registered with communicators of this process. Who gives back memory
-// that is still registered, or registers memory that is not NCCL's, ends the process.
-// Those that are symmetric windows are counted apart.
+// How many pieces of memory are registered with communicators of this process. Releasing memory that is still
+// registered, or registering memory that is not NCCL's, ends the process. Symmetric windows are counted
+// separately.
 extern "C" int nccl_stand_in_registrations();
 extern "C" int nccl_stand_in_windows();

@@ -1,5 +1,5 @@
-// A cluster whose workers are threads of this process: what depends on Bootstrap runs
-// on it without a launcher.
+// A cluster whose workers are threads of this process: code that needs a Bootstrap runs on it without a
+// launcher.
 #pragma once
 
 #include <exception>

@@ -232,8 +232,8 @@ TEST_P(UnequalMerges, IncludeThoseOfDifferentArguments) {
   };
   EXPECT_THAT(run,
               ThrowsMessage<InvalidArgument>(HasSubstr("replica " + std::to_string(last()) +
-                                                       " passes arguments, or a function with a result, of "
-                                                       "other types than replica 0")));
+                                                       " passes arguments of other types, or a function with "
+                                                       "another type of result, than replica 0")));
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ TEST_P(ReduceOfSeveral, NamesTheReplicaWhoseStructureDiffers) {
       strategy_, [&](int id) { return std::vector<Tensor>(id == last() ? 2 : 1, Tensor::scalar(1.0)); });
   EXPECT_THAT([&] { return strategy_.reduce(ReduceOp::kSum, values); },
               ThrowsMessage<InvalidArgument>(HasSubstr("replica " + std::to_string(last()) +
-                                                       " has a structure of other keys, lengths")));
+                                                       " has a structure with other keys, lengths")));
 }
 
 TEST_P(ReduceOfSeveral, DoesNotMixUpKeys) {

@@ -1,4 +1,4 @@
-// Strategy::run: who runs, where, with which arguments, and what comes back.
+// Strategy::run: which replicas run, where, with which arguments, and with which results.
 #include <barrier>
 #include <memory>
 #include <mutex>

@@ -127,7 +127,8 @@ TEST_P(SyncOnRead, HasNoUpdatesOfRows) {
                                                     .synchronization = VariableSynchronization::kOnRead,
                                                     .aggregation = VariableAggregation::kSum});
   const IndexedSlices rows{Tensor::from({1.0f}), Tensor::from({0}), {3}};
-  const auto refused = ThrowsMessage<Unimplemented>(HasSubstr("ON_READ variables have no updates of rows"));
+  const auto refused =
+      ThrowsMessage<Unimplemented>(HasSubstr("ON_READ variables do not take updates of rows"));
   EXPECT_THAT([&] { variable.scatter_add(rows); }, refused);
   EXPECT_THAT([&] { variable.scatter_update(rows); }, refused);
   EXPECT_THAT([&] { strategy_.run([&] { variable.scatter_max(rows); }); }, refused);

@@ -1,5 +1,5 @@
 // A replica that cannot make a collective, because of its own arguments, and goes on: the others must neither
-// wait for it nor take its next call for the one that it did not make.
+// wait for it nor take its next call for the missing one.
 #include <functional>
 #include <string>
 #include <vector>

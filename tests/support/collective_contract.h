@@ -1,6 +1,5 @@
-// What every Communicator must do, whatever carries it: the same checks run with
-// threads as members and under MPI. All members call a check together; each reports
-// through GoogleTest what it finds wrong.
+// What every Communicator must do, in any implementation: the same checks run with threads as members and
+// under MPI. All members call a check together; each reports through GoogleTest what it finds wrong.
 #pragma once
 
 #include <cohort/collective/communicator.h>
@@ -31,17 +30,17 @@ void check_async(Communicator& communicator);
 /// elements, which is a mismatch. Leaves the communicator of several members unusable.
 void check_packed(Communicator& communicator);
 
-/// Members agree on calls whose data takes another way, among calls of their own; then one is missing, or
-/// has made another call: errors speak of those calls. Each needs a communicator with a short time-out, and
-/// leaves one of several members unusable.
+/// Members `agree` on calls that something else carries out, among ordinary calls; then one member is
+/// missing, or has made another call: errors name those calls. Each needs a communicator with a short
+/// time-out, and leaves one of several members unusable.
 void check_agreement_with_a_missing_member(Communicator& communicator);
 void check_agreement_on_different_calls(Communicator& communicator);
 
 /// Arguments that are wrong on this member alone are refused before anything is sent.
 void check_arguments(Communicator& communicator);
 
-/// Calls that differ end in the same error on every member, which names the odd one, and
-/// the communicator repeats it afterwards. Leaves the communicator unusable.
+/// Calls that differ end in the same error on every member, which names the one that differs, and the
+/// communicator repeats it afterwards. Leaves the communicator unusable.
 void check_mismatch(Communicator& communicator);
 
 /// The last member stays away: all others are told so. Needs a communicator with a short

@@ -1,5 +1,5 @@
-// Inputs of collectives whose reduced value is known exactly, whatever the order of
-// association: small integers, so that a wrong bit is a bug.
+// Inputs of collectives whose reduced value is known exactly, for any order of association: small integers,
+// so that a wrong bit is a bug.
 #pragma once
 
 #include <cohort/collective/reduce_op.h>

@@ -22,11 +22,11 @@ void check_split_without_the_last(Communicator& communicator);
 /// Errors in a group name its members by their ranks there and their workers, and end the group alone.
 void check_errors_stay_in_their_group(Communicator& communicator);
 
-/// A message of so many elements of 4 bytes that nobody received does not turn up in a later group of the
+/// A message of that many elements of 4 bytes that was not received does not turn up in a later group of the
 /// same members. For communicators whose messages of that length do not wait for their receiver.
 void check_messages_stay_in_their_group(Communicator& communicator, std::int64_t elements);
 
-/// A member that leaves a group by an exception ends the group's calls, and nobody else's.
+/// A member that leaves a group by an exception ends the group's calls, and no other's.
 void check_leaving_a_group(Communicator& communicator);
 
 }  // namespace cohort::testing

@@ -1,5 +1,5 @@
-// A buffer that shows who leaves it: the page behind it cannot be touched, and some bytes on
-// either side are a pattern that `is_intact` looks at. Placed anew, it serves many cases.
+// A buffer that shows accesses beyond it: the page after it cannot be accessed, and some bytes on either side
+// hold a pattern that `is_intact` checks. It can be placed again for the next case.
 #pragma once
 
 #include <sys/mman.h>

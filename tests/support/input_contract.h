@@ -12,7 +12,7 @@ void check_each_element_once(Bootstrap& worker, int devices);
 /// Workers whose own data ends at different times take the same number of steps.
 void check_equal_steps(Bootstrap& worker, int devices);
 
-/// A pass that is taken up at any position gives the steps that were left.
+/// A pass that is resumed at any position gives the steps that were left.
 void check_positions(Bootstrap& worker, int devices);
 
 /// A worker that cannot read on ends the step of all.

@@ -24,9 +24,8 @@ inline void add_groups(std::vector<std::unique_ptr<Communicator>>& communicators
   communicators.push_back(everyone.split(everyone.rank() % 2));
 }
 
-/// All members call it together, with as many communicators and the same seed; the first has all members,
-/// others may be groups of some of them. Reports through
-/// GoogleTest what it finds wrong.
+/// All members call it together, with equally many communicators and the same seed; the first has all
+/// members, others may be groups of some of them. Reports through GoogleTest what it finds wrong.
 void check_interleaved(std::span<const std::unique_ptr<Communicator>> communicators, unsigned seed,
                        WaitOrder order);
 

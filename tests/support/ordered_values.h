@@ -10,8 +10,8 @@ namespace cohort::testing {
 /// What member `rank` contributes.
 [[nodiscard]] Tensor ordered_inputs(int rank, DType dtype, ReduceOp op, std::size_t elements);
 
-/// All contributions combined element by element, from the first member to the last. Kept for whoever
-/// asks again, and therefore not to be written.
+/// All contributions combined element by element, from the first member to the last. Kept for later calls,
+/// and therefore not to be written.
 [[nodiscard]] Tensor ordered_result(int members, DType dtype, ReduceOp op, std::size_t elements);
 
 }  // namespace cohort::testing

@@ -36,7 +36,7 @@ void check_memory_stays(Communicator& communicator);
 /// What the caller does wrong is refused and changes nothing: the step can still be completed.
 void check_bucket_arguments(Communicator& communicator);
 
-/// Members that describe other gradients: an error on all of them that names the odd one, and that
+/// Members that describe other gradients: an error on all of them that names the one that differs, and that
 /// every later call repeats. Leaves a communicator of several members unusable.
 void check_bucket_mismatch(Communicator& communicator);
 

@@ -1,5 +1,5 @@
-// A cluster within one process: workers are threads, each as far from the others as a process
-// of its own would be, and placed on whatever nodes a test wants. Members are threads of theirs.
+// A cluster within one process: workers are threads that are as separate as processes, on any nodes that a
+// test wants. Members are threads of theirs.
 //
 // Workers of one node meet in the node heap, which each of them has mapped once more.
 #pragma once

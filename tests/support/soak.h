@@ -1,5 +1,5 @@
-// Very many all-reduces one after the other: each result is checked, and the memory of the
-// process must not grow once it has warmed up. How many is said by the environment.
+// Very many all-reduces one after the other: each result is checked, and the memory of the process must not
+// grow once it has warmed up. The environment says how many.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A Transport between threads. A send completes when its receive has taken the data from
-// where it lies, as long messages do over a network, so that an algorithm which reuses a
-// buffer too early shows under the thread sanitizer.
+// A Transport between threads. A send completes when its receive has copied the data from the sender's
+// buffer, as for long messages over a network, so that an algorithm which reuses a buffer too early shows
+// under the thread sanitizer.
 #pragma once
 
 #include <deque>

@@ -1,6 +1,6 @@
-// What replicas on several devices of several workers do together, whatever the workers
-// are: threads of this process or ranks. Every worker calls these functions, all with the
-// same number of devices. After the checks of errors nothing of the cluster is of less use.
+// What replicas on several devices of several workers do together, whatever the workers are: threads of this
+// process or ranks. Every worker calls these functions, all with the same number of devices. The checks of
+// errors leave the cluster usable.
 #pragma once
 
 #include <cohort/cluster/bootstrap.h>
@@ -24,11 +24,11 @@ void check_worker_ahead(Bootstrap& worker, int devices);
 /// A reduction that may take longer than the strategy's other calls waits for a worker that is late.
 void check_deadline_of_a_call(Bootstrap& worker, int devices);
 
-/// The last replica of all throws; everybody else is released, in collectives of replicas and of workers.
+/// The last replica of all throws; all others are released, in collectives of replicas and of workers.
 void check_failing_replica(Bootstrap& worker, int devices);
 void check_failing_merge(Bootstrap& worker, int devices);
 
-/// The last replica of all cannot make a collective, and goes on: nobody takes its next one for it.
+/// The last replica of all cannot make a collective, and goes on: the others do not take its next one for it.
 void check_unmade_collective(Bootstrap& worker, int devices);
 
 /// The replicas of the last worker differ, which the other workers cannot see.

@@ -1,7 +1,6 @@
-// The settings: every COHORT_* environment variable, declared once with its type,
-// default and meaning. Parsing is strict: a value that does not fit, or a COHORT_
-// name that nobody knows, is an error that lists what would have been right, because
-// a typo that is silently ignored costs its user a day.
+// The settings: every COHORT_* environment variable, declared once with its type, default and meaning.
+// Parsing is strict: a value that does not fit, or an unknown COHORT_ name, is an error that lists the legal
+// ones, because a typo that is silently ignored costs its user a day.
 //
 // `config()` reads the environment once, on first use. Immutable afterwards; any
 // thread may read.

@@ -21,7 +21,7 @@ enum class ErrorCode {
   kWrongContext,      ///< called in a context (replica, cross-replica, update) where it makes no sense
   kUnimplemented,     ///< a legal request that this version cannot serve
   kUnavailable,       ///< a worker, device or resource is gone or was never there
-  kDeadlineExceeded,  ///< someone did not arrive in time; the text names who
+  kDeadlineExceeded,  ///< a member did not arrive in time; the text names it
   kAborted,           ///< given up because another member failed first
   kDataLoss,          ///< input that is damaged or cannot be read
   kOutOfRange,        ///< asked for more than there is: the data has ended

@@ -1,9 +1,8 @@
-// An EventCount is where threads wait until others have made something true. They look for
-// it again and again for a while, giving their core away in between, and then sleep: a
-// change that comes soon is seen within a microsecond, and one that does not costs no
-// processor time. Where other programs take the cores that are given away, they sleep at
-// once. Any threads may wait and notify. It outlives every call of notify, also those whose waiter has
-// gone on.
+// Threads wait on an EventCount until other threads have made a condition true. A waiter polls for a while,
+// yielding its core in between, and then sleeps: a change that comes soon is seen within a microsecond, and a
+// long wait costs no processor time. Where other programs take the yielded cores, waiters sleep at once. Any
+// thread may wait or notify. The EventCount must outlive every call of notify, even when the waiter has
+// already gone on.
 //
 //     ready.store(true);                              events.wait_until([&] { return ready.load(); });
 //     events.notify();
@@ -24,7 +23,7 @@ class EventCount {
     if (sleepers_.load() > 0) wake_all();
   }
 
-  /// Returns once `condition()` is true; it is looked at after each notification, by atomic reads.
+  /// Returns once `condition()` is true. It is called after each notification, and must read atomically.
   template <class Condition>
   void wait_until(Condition condition) {
     while (true) {
@@ -42,7 +41,7 @@ class EventCount {
   std::atomic<std::uint32_t> count_{0};
   std::atomic<int> waits_asleep_{0};  ///< how many of the next waits go to sleep at once
   std::atomic<int> sleepers_{0};
-  std::mutex mutex_;  ///< of the falling asleep: whoever wakes comes before it or after it
+  std::mutex mutex_;  ///< held while falling asleep, so that no wake-up is lost
   std::condition_variable changed_;
 };
 

@@ -1,9 +1,9 @@
-// Bootstrap is a worker's door to its cluster at start-up: who takes part, which rank
-// this process has, an exchange of small blobs, and the way to make communicators. MPI
-// implements it (`mpi::Session`); the core knows only this interface.
+// Bootstrap is a worker's access to its cluster at start-up: the list of workers, the rank of this process,
+// an exchange of small blobs, and functions that make communicators. MPI implements it (`mpi::Session`); the
+// core knows only this interface.
 //
-// `exchange` and the ways to make communicators are collective: every worker calls them
-// in the same order. The Bootstrap outlives what was made with it.
+// `exchange` and the functions that make communicators are collective: every worker calls them in the same
+// order. The Bootstrap outlives what was made with it.
 #pragma once
 
 #include <memory>
@@ -39,8 +39,8 @@ class Bootstrap {
   [[nodiscard]] virtual std::unique_ptr<Communicator> make_communicator(
       const CommunicationOptions& options) = 0;
 
-  /// A communicator with several members on each worker, numbered worker by worker. One communicator per
-  /// member of this worker; hand each to a thread of its own.
+  /// A communicator with several members on each worker, numbered worker by worker. Returns one per member of
+  /// this worker; hand each to a thread of its own.
   /// @throws InvalidArgument naming the worker whose number of members, or whose options, differ.
   [[nodiscard]] virtual std::vector<std::unique_ptr<Communicator>> make_communicators(
       const CommunicationOptions& options, int members) = 0;

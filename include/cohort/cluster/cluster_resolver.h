@@ -47,7 +47,7 @@ class ClusterResolver {
 /// `address` with `layer://` in front, unless there is no layer or no address.
 [[nodiscard]] std::string with_rpc_layer(std::string_view layer, std::string_view address);
 
-/// What a SimpleClusterResolver repeats.
+/// Answers of a SimpleClusterResolver.
 struct SimpleClusterOptions {
   std::string master = {};
   std::string environment = {};
@@ -75,7 +75,7 @@ class SimpleClusterResolver final : public ClusterResolver {
     return options_.num_accelerators;
   }
   using ClusterResolver::master;
-  /// The one that was given.
+  /// `SimpleClusterOptions::master`.
   [[nodiscard]] std::string master() const override;
   [[nodiscard]] Bootstrap* bootstrap() const override { return bootstrap_; }
 

@@ -1,5 +1,5 @@
-// What a task is to its cluster, by the names of jobs: `chief`, `worker`, `evaluator`
-// and `ps`. Without a job `chief`, worker 0 is the chief.
+// The role of a task in its cluster, which follows from the names of jobs: `chief`, `worker`, `evaluator` and
+// `ps`. Without a job `chief`, worker 0 is the chief.
 #pragma once
 
 #include <optional>

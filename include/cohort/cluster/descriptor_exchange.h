@@ -1,6 +1,6 @@
-// Processes of one node hand each other a file descriptor, over local sockets whose
-// names and keys travel through the bootstrap. That a descriptor arrives is also the
-// proof that two workers are on the same node: host names prove nothing.
+// Processes of one node pass each other a file descriptor, over local sockets whose names and keys are
+// exchanged through the bootstrap. A descriptor that arrives also proves that two workers are on the same
+// node; equal host names do not.
 #pragma once
 
 #include <chrono>
@@ -12,18 +12,18 @@
 
 namespace cohort {
 
-/// Every worker's blob, by rank; called by every worker alike.
+/// Returns every worker's blob, by rank. Collective over all workers.
 using BlobExchange = std::function<std::vector<std::string>(std::string_view)>;
 
 struct DescriptorExchangeOptions {
   int rank = 0;
   std::vector<int> peers;  ///< ranks of the others that may be on this node
   BlobExchange exchange;
-  std::chrono::milliseconds limit{5000};  ///< for all peers to be heard of
+  std::chrono::milliseconds limit{5000};  ///< for the descriptors of all peers to arrive
 };
 
-/// Collective over all workers. Calls `received` once for each peer whose descriptor arrived; the
-/// descriptor is closed when it returns. Returns the peers that stayed silent.
+/// Collective over all workers. Calls `received` once for each peer whose descriptor arrived; the descriptor
+/// is closed when it returns. Returns the peers whose descriptors did not arrive.
 [[nodiscard]] std::vector<int> exchange_descriptors(
     const DescriptorExchangeOptions& options, int descriptor,
     const std::function<void(int peer, int descriptor)>& received);

@@ -1,5 +1,5 @@
-// The first fault that a PeerWatch has noticed. Those who look at it co-own it, so that
-// they may go on looking when the watch has ended. Any thread may look.
+// The first fault that a PeerWatch has noticed. Its readers co-own it, so that they may read it even after
+// the watch has ended. Any thread may read.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class FaultRecord {
   /// Null while there is none; stays valid. Cheap enough for polling.
   [[nodiscard]] const Error* fault() const noexcept { return published_.load(std::memory_order_acquire); }
 
-  /// By the watch, once.
+  /// Called once, by the watch.
   void publish(Error fault) {
     fault_.emplace(std::move(fault));
     published_.store(&*fault_, std::memory_order_release);

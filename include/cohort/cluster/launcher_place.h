@@ -1,6 +1,6 @@
-// What the launcher's variables say of this process, before and without MPI: its rank, and
-// of how many. Whoever is nearest to the process is believed: under mpirun inside a Slurm
-// job Slurm's variables are those of mpirun's daemons.
+// The rank of this process and the number of processes, as the launcher's variables give them, before and
+// without MPI. The launcher nearest to the process counts: under mpirun inside a Slurm job, Slurm's variables
+// are those of mpirun's daemons.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ struct LauncherPlace {
   std::string launcher;       ///< for example `Open MPI's mpirun`
   std::string size_variable;  ///< where `size` comes from; empty without one
   int rank = 0;
-  std::optional<int> size = {};  ///< PMIx alone does not tell
+  std::optional<int> size = {};  ///< PMIx alone does not give it
 };
 
 /// Nothing for a process that no launcher has started.

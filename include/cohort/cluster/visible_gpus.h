@@ -1,4 +1,4 @@
-// The GPUs that a launcher leaves a process, by its variables alone: no driver is asked.
+// The GPUs that a launcher leaves a process, as its variables give them; no driver is asked.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace cohort {
 
-/// The entries of CUDA_VISIBLE_DEVICES, which counts up to the first that is neither a number nor a GPU's
-/// identifier; nothing where it is not set.
+/// The entries of CUDA_VISIBLE_DEVICES up to the first that is neither a number nor a GPU's identifier;
+/// nothing where it is not set.
 [[nodiscard]] std::optional<std::vector<std::string>> listed_gpus(
     const Environment& variables = process_environment());
 
-/// As many as are listed, or as SLURM_GPUS_ON_NODE says; nothing where neither is set, or the latter is no
+/// The number of listed GPUs, or else SLURM_GPUS_ON_NODE; nothing where neither is set, or the latter is no
 /// number.
 [[nodiscard]] std::optional<int> visible_gpus(const Environment& variables = process_environment());
 

@@ -1,6 +1,6 @@
-// Copies that nobody waits for. Host memory has to be pinned for that: the GPU copies from and
-// to it by itself, at the full speed of the bus. `Tensor::copy_from` and `to` need none of this;
-// they go by way of pinned memory of Cohort's own, and the host copies once more.
+// Asynchronous copies between host and GPU. They need pinned host memory, which the GPU reads and writes by
+// itself, at the full speed of the bus. `Tensor::copy_from` and `to` take any memory: they copy through
+// pinned memory of Cohort's own, at the cost of one more copy on the host.
 #pragma once
 
 #include <cohort/cuda/stream.h>
@@ -8,7 +8,7 @@
 
 namespace cohort::cuda {
 
-/// A CPU tensor in pinned memory, uninitialised. Dear to make: keep it.
+/// A CPU tensor in pinned memory, uninitialised. Expensive to make: keep it.
 /// @throws Unavailable when there is no GPU, or memory is short.
 [[nodiscard]] Tensor pinned(Shape shape, DType dtype);
 

@@ -11,11 +11,11 @@
 
 namespace cohort::cuda {
 
-/// What there is to know about a GPU before it is used.
+/// Properties of a GPU that are known before it is used.
 struct DeviceProperties {
   std::string name = {};                    ///< the model, for example `NVIDIA H100 80GB HBM3`
   std::string bus_id = {};                  ///< where it is plugged in, for example `0000:0a:00.0`
-  std::array<unsigned char, 16> uuid = {};  ///< the same GPU has the same in every process
+  std::array<unsigned char, 16> uuid = {};  ///< the same in every process
   int major = 0;                            ///< compute capability `major.minor`
   int minor = 0;
   int multiprocessors = 0;
@@ -34,7 +34,7 @@ struct DeviceMemory {
 /// Why there are none, in CUDA's words: `no CUDA-capable device is detected`; empty where there are some.
 [[nodiscard]] std::string why_no_devices();
 
-/// @throws Unavailable when there is no such GPU, with the number of those that there are.
+/// @throws Unavailable when there is no such GPU, saying how many there are.
 void require_device(Device device);
 
 /// @throws as require_device.

@@ -1,6 +1,6 @@
-// Exchange of GPU tensors with other libraries through DLPack, without a copy and without
-// waiting: the two libraries' streams are ordered instead. What DLPack's protocol calls the
-// consumer's stream is a `cudaStream_t`; its numbers 1 and 2 are CUDA's two default streams.
+// Exchange of GPU tensors with other libraries through DLPack, without a copy and without waiting: the two
+// libraries' streams are ordered instead. The consumer's stream of DLPack's protocol is a `cudaStream_t`; the
+// numbers 1 and 2 are CUDA's two default streams.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -15,8 +15,8 @@ namespace cohort::cuda {
 /// @throws InvalidArgument for a CPU tensor.
 [[nodiscard]] DLManagedTensor* to_dlpack(const Tensor& tensor, StreamHandle consumer);
 
-/// As cohort::from_dlpack; Cohort's stream waits for what `producer` holds now. `producer` waits in the same
-/// way for Cohort before the memory is given back, and must still exist then.
+/// As cohort::from_dlpack; Cohort's stream waits for what `producer` holds now. Before the memory is
+/// released, `producer` waits in the same way for Cohort, so it must still exist then.
 /// @throws as cohort::from_dlpack; InvalidArgument for CPU memory.
 [[nodiscard]] Tensor from_dlpack(DLManagedTensor* managed, StreamHandle producer);
 

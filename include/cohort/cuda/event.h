@@ -1,6 +1,6 @@
-// An Event marks a point in a stream: what was queued before it was recorded. Streams wait
-// for it on the GPU, threads on the host. Recording it again moves the mark. Two events that keep
-// the time say how long the GPU took from one to the other.
+// An Event marks a point in a stream: what was queued before it was recorded. Streams wait for it on the GPU,
+// threads on the host. Recording it again moves the mark. Two events for timing give the time that the GPU
+// took from one to the other.
 #pragma once
 
 #include <utility>
@@ -19,8 +19,8 @@ class Stream;
 class Event {
  public:
   enum class Purpose {
-    kOrder,   ///< alone, which is cheaper
-    kTiming,  ///< too
+    kOrder,   ///< order only, which is cheaper
+    kTiming,  ///< order and timing
   };
 
   /// For streams of `device`.
@@ -40,13 +40,13 @@ class Event {
   /// Marks what `stream`, of the same device, holds now.
   void record(const Stream& stream) const;
 
-  /// Whether all of that has been done; true before the first record.
+  /// Whether everything before the mark has been done; true before the first record.
   [[nodiscard]] bool done() const;
 
-  /// Blocks the thread until it has been. @throws what the GPU's guards throw.
+  /// Blocks the thread until it has. @throws what the GPU's guards throw.
   void synchronize() const;
 
-  /// The time on the GPU from `start` to this mark. Both are for timing, and done.
+  /// The time on the GPU from `start` to this mark. Both must be kTiming, and done.
   [[nodiscard]] double microseconds_since(const Event& start) const;
 
  private:

@@ -1,6 +1,6 @@
-// What takes part in a capture, and in the launches of the graph, beside the compute stream of the GPU:
-// whoever queues work on streams of its own, and looks after it. The graph owns its parts, and they go after
-// it.
+// A GraphPart takes part in a capture, and in the launches of the graph, besides the compute stream of the
+// GPU: for objects that queue work on streams of their own and watch over it. The graph owns its parts, which
+// are destroyed after it.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,23 @@ class GraphPart {
  public:
   virtual ~GraphPart() = default;
 
-  /// The captured function has ended, perhaps by an exception. Returns when no other thread adds to the
-  /// capture any more for this part, whose streams the compute stream waits for.
+  /// Called when the captured function has ended, perhaps by an exception. Returns when no thread of this
+  /// part adds to the capture any more, and the compute stream waits for the part's streams.
   virtual void conclude() = 0;
 
-  /// Around each launch; `launched` is left out when the launch fails.
+  /// Called before and after each launch; `launched` only when the launch has succeeded.
   virtual void prepare_launch() = 0;
   virtual void launched() = 0;
 };
 
-/// Whether what is queued on the GPU's compute stream becomes part of a graph. Any thread may ask.
+/// Whether the GPU's compute stream is being captured into a graph. Any thread may ask.
 [[nodiscard]] bool is_captured(Device device);
 
-/// Adds to the capture that the GPU is in.
+/// Adds a part to the current capture of the GPU.
 void take_part(Device device, std::shared_ptr<GraphPart> part);
 
-/// The compute stream goes on behind `event`, which is no part of the capture that the GPU is in, when that
-/// has ended.
+/// Makes the compute stream wait for `event`, which is not part of the GPU's current capture, when the
+/// capture has ended.
 void wait_after_capture(const Event& event);
 
 }  // namespace cohort::cuda

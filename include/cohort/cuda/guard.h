@@ -1,7 +1,7 @@
-// CUDA does not know of everything that makes a GPU's results worthless: a collective whose members are
-// lost is given up, and its stream goes on with whatever is in the tensor. Who queues such work puts a
-// Guard over the GPU, which is asked whenever the host waits for it. So an error comes out where the
-// program would read the result, and a wait for a GPU that will never get there ends.
+// CUDA does not notice everything that makes a GPU's results invalid: when members of a collective are lost,
+// it is given up, and its stream goes on with whatever is in the tensor. Code that queues such work registers
+// a Guard for the GPU, which is asked whenever the host waits for that GPU. So an error is thrown where the
+// program would read the result, and a wait for work that cannot finish ends.
 #pragma once
 
 #include <cohort/device/device.h>
@@ -12,12 +12,13 @@ class Guard {
  public:
   virtual ~Guard() = default;
 
-  /// Called by any thread, and by several, while it waits for the GPU and once more in the end.
-  /// @throws the error of what it has queued, unless somebody has been told.
+  /// Called by any thread, also by several at once, while it waits for the GPU and once more at the end of
+  /// the wait.
+  /// @throws if queued work has failed and the error has not been reported yet.
   virtual void require_sound() = 0;
 };
 
-/// Puts `guard` over `device` as long as this lives. Its end waits for calls of the guard.
+/// Registers `guard` for `device`; the destructor waits for running calls of it.
 class [[nodiscard]] GuardScope {
  public:
   GuardScope(Device device, Guard& guard);

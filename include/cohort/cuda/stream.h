@@ -39,18 +39,18 @@ class Stream {
   [[nodiscard]] Device device() const noexcept { return device_; }
   [[nodiscard]] StreamHandle handle() const noexcept { return handle_; }
 
-  /// What is queued from now on starts after what `event` marks; it may be of another GPU.
+  /// Work queued from now on starts after what `event` marks, which may be of another GPU.
   void wait(const Event& event) const;
 
   /// Whether everything queued so far has been done.
   [[nodiscard]] bool idle() const;
 
-  /// Blocks the thread until it has been. @throws Internal with CUDA's text when some of it failed; what the
-  /// GPU's guards throw.
+  /// Blocks the thread until it has. @throws Internal with CUDA's text when some of it failed; what the GPU's
+  /// guards throw.
   void synchronize() const;
 
-  /// Blocks the thread until it has been, or CUDA gives up, whatever the results are worth: for memory that
-  /// is given back. No guard is asked, so that its error is left for who reads a result.
+  /// Blocks the thread until it has, or CUDA gives up, without an error: for memory about to be released. No
+  /// guard is asked, so that its error is left for the next reader of a result.
   void drain() const noexcept;
 
  private:
@@ -62,7 +62,7 @@ class Stream {
 [[nodiscard]] const Stream& compute_stream(Device device);
 [[nodiscard]] const Stream& communication_stream(Device device);
 
-/// What is queued on `later` from now on starts after what `earlier` holds now. No thread waits.
+/// Work queued on `later` from now on starts after what `earlier` holds now. No thread waits.
 void order(const Stream& earlier, const Stream& later);
 
 /// The same with streams of other libraries; `earlier` is one of `device`.

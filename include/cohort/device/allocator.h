@@ -15,8 +15,8 @@ inline constexpr std::size_t kAlignment = 64;
 
 /// A range of bytes on a device. The last owner releases it.
 ///
-/// It is aligned so that `make_shared` gives the count of owners cache lines of its own. Each replica counts
-/// the handles of its component, and would do so at a tenth of the speed where others read the same line.
+/// Aligned so that `make_shared` puts the count of owners into cache lines of its own. Each replica counts
+/// the handles of its component; on a line that others read, counting has a tenth of the speed.
 class alignas(kAlignment) Buffer {
  public:
   /// `data` is kept valid by `owner`; `owner` may be null for memory that outlives every tensor.
@@ -40,9 +40,9 @@ class alignas(kAlignment) Buffer {
 /// @throws Unavailable when memory is short, or when this build has no such device.
 [[nodiscard]] std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device);
 
-/// The same from this process alone, for what the other processes of the node shall not see, or what
-/// takes no part in collectives and should leave the node heap to others:
-/// `Tensor::wrap(allocate_private(bytes, device), 0, shape, dtype)`. Collectives accept it, more slowly.
+/// The same, never from the node heap: for memory that the other processes of the node shall not see, or that
+/// takes no part in collectives: `Tensor::wrap(allocate_private(bytes, device), 0, shape, dtype)`.
+/// Collectives accept it, more slowly.
 [[nodiscard]] std::shared_ptr<const Buffer> allocate_private(std::size_t bytes, Device device);
 
 }  // namespace cohort

@@ -1,11 +1,10 @@
-// What a program needs of devices that are not CPUs: their memory, copies, and the arithmetic
-// that distribution itself does on tensors. The core computes on CPU tensors itself and hands
-// everything else to the runtime of the device, which a module implements (cohort::cuda);
-// a program that links the module has it.
+// A DeviceRuntime serves the devices that are not CPUs: memory, copies, and the arithmetic on tensors that
+// distribution itself needs. The core computes on CPU tensors itself and passes everything else to the
+// runtime of the device. A module implements it (cohort::cuda); programs that link the module have it.
 //
-// Work on a device is queued: a call may return before it is done, and calls for one device take
-// effect in their order, whichever thread makes them. Host memory that a call reads may be changed
-// when the call has returned; host memory that it writes is written by then.
+// Work on a device is queued: a call may return before it is done, and calls for one device take effect in
+// their order, whichever thread makes them. When a call returns, it has read the host memory that it reads,
+// and written the host memory that it writes.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +19,8 @@
 
 namespace cohort {
 
-/// Blocks of `width` bytes, `count` of them, each `pitch` bytes after the one before. At least one of
-/// the places is on a device.
+/// Copies `count` blocks of `width` bytes, each `pitch` bytes after the one before. At least one of the
+/// places is on a device.
 struct BlockCopy {
   std::byte* to = nullptr;
   Device to_device = {};
@@ -43,22 +42,22 @@ class DeviceRuntime {
   /// @throws Unavailable when there is no such device, saying which there are, or why none.
   virtual void require(Device device) const = 0;
 
-  /// A text for the device itself, whichever process calls it by whichever number.
+  /// A text that identifies the device itself, whatever its number in a process.
   [[nodiscard]] virtual std::string identity(Device device) const = 0;
 
   /// As the function of this name in allocator.h.
   [[nodiscard]] virtual std::shared_ptr<const Buffer> allocate(std::size_t bytes, Device device) = 0;
 
-  /// CPU memory for what is on its way to or from `device`; collectives among processes of a node work on
-  /// it in place. Meant to be kept: it is dear to make.
+  /// CPU memory for data on its way to or from `device`; collectives among processes of a node work on it in
+  /// place. Expensive to make: keep it.
   [[nodiscard]] virtual std::shared_ptr<const Buffer> allocate_staging(std::size_t bytes, Device device) = 0;
 
   virtual void copy(const BlockCopy& copy) = 0;
 
-  /// Several copies within one device, of tensors of one dtype, at the price of few.
+  /// Several copies within one device, of tensors of one dtype, in few kernels.
   virtual void copy_each(std::span<const Tensor> from, std::span<const Tensor> to) = 0;
 
-  /// From staging memory or to it, without waiting: its bytes must be left alone until `synchronize`.
+  /// From or to staging memory, without waiting: its bytes must be left alone until `synchronize`.
   virtual void copy_staged(const BlockCopy& copy) = 0;
 
   // The tensors of a call are of one device, fit together, and have dtypes that the operator takes.
@@ -87,10 +86,10 @@ class DeviceRuntime {
   /// Blocks the thread until everything that was queued for the device has been done.
   virtual void synchronize(Device device) = 0;
 
-  /// The same for memory that is given back: whatever became of it, and without an error.
+  /// The same for memory about to be released: without an error, even if the work has failed.
   virtual void drain(Device device) noexcept = 0;
 
-  /// Makes the device the one that the runtime's own library takes for the thread's; returns what it was.
+  /// Makes the device the thread's current one in the runtime's library; returns the previous one.
   [[nodiscard]] virtual int enter(Device device) = 0;
   virtual void leave(int before) noexcept = 0;
 };
@@ -98,7 +97,7 @@ class DeviceRuntime {
 /// The runtime of GPUs; null in programs that are not linked with one.
 [[nodiscard]] DeviceRuntime* linked_device_runtime() noexcept;
 
-/// The runtime of `device`, which is no CPU.
+/// The runtime of `device`, which is not a CPU.
 /// @throws Unavailable in programs that are not linked with it.
 [[nodiscard]] DeviceRuntime& runtime_of(Device device);
 

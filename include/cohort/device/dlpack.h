@@ -12,19 +12,19 @@
 
 namespace cohort {
 
-/// A managed tensor that the receiver must release through its `deleter`. One on a GPU has all that was
-/// queued for it, which the call waits for; cuda/dlpack.h has forms that order streams instead.
+/// A managed tensor that the receiver must release through its `deleter`. For a tensor on a GPU the call
+/// waits for what is queued for it; cuda/dlpack.h has forms that order streams instead.
 [[nodiscard]] DLManagedTensor* to_dlpack(const Tensor& tensor);
 
-/// Takes ownership of `managed`, also when it throws. Memory of a GPU must hold its elements already, and is
-/// released when the GPU has done what was queued for it.
+/// Takes ownership of `managed`, even when it throws. GPU memory must hold its elements already; it is
+/// released when the GPU has done the work queued for it.
 /// @throws InvalidArgument for a null pointer, an element type that Cohort lacks, memory that is neither
 /// on the CPU nor on a GPU of this program, or strides that are not row-major contiguous.
 [[nodiscard]] Tensor from_dlpack(DLManagedTensor* managed);
 
 namespace detail {
 
-/// Without waiting for anything; `release` is called before the tensor is let go.
+/// Without waiting; `release` is called before the tensor is released.
 [[nodiscard]] DLManagedTensor* export_dlpack(const Tensor& tensor, std::function<void()> release);
 [[nodiscard]] Tensor import_dlpack(DLManagedTensor* managed, std::function<void()> release);
 

@@ -1,12 +1,12 @@
-// Registered memory: pages of the program's own that are moved into the node heap, so that
-// the other processes of the node read and write them in place, as they do the library's
-// tensors. Addresses stay valid and the content is kept; tensors made over the range
-// (`Tensor::wrap`, `from_dlpack`) profit wherever they lie in it.
+// Registered memory: pages of the program's own that are moved into the node heap, so that the other
+// processes of the node read and write them in place, as they do the library's tensors. Addresses stay valid
+// and the content is kept; tensors made over the range (`Tensor::wrap`, `from_dlpack`) benefit wherever they
+// lie in it.
 //
-// While a range is registered, and while it is being registered or given back, it must stay
-// mapped; during the latter two no other thread or call may write to it. Locks and advice on the
-// pages (mlock, madvise) are lost, and forked children share them. Memory that another
-// driver has pinned must not be registered. Any thread may register.
+// From the beginning of its registration to the end of the destructor, a range must stay mapped; while it is
+// moved into the heap or back, no other thread or call may write to it. Locks and advice on the pages (mlock,
+// madvise) are lost, and forked children share them. Memory that another driver has pinned must not be
+// registered. Any thread may register.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@
 
 namespace cohort {
 
-/// Ends the registration with its own end: the range is private memory again, with its content.
-/// Finish the Works over it first; where one is still in flight then, or system memory is short, the
-/// pages remain the heap's for the life of the process, with a warning, and work on as they are.
+/// The destructor ends the registration: the range is private memory again, with its content. Finish the
+/// Works over it first. If one is still in flight, or memory is short, the pages stay in the heap for the
+/// life of the process, with a warning, and remain usable.
 class [[nodiscard]] MemoryRegistration {
  public:
   MemoryRegistration(MemoryRegistration&& other) noexcept;
@@ -27,7 +27,7 @@ class [[nodiscard]] MemoryRegistration {
   /// Whether the range lies in the node heap now.
   [[nodiscard]] bool in_node_heap() const noexcept { return why_private_.empty(); }
 
-  /// Why the range stays as it was, which collectives accept as well; empty when it did not.
+  /// Why the range was not moved; empty when it was. Collectives accept it all the same.
   [[nodiscard]] const std::string& why_private() const noexcept { return why_private_; }
 
  private:
@@ -39,9 +39,9 @@ class [[nodiscard]] MemoryRegistration {
   std::string why_private_;
 };
 
-/// Moves whole pages of ordinary memory into the node heap. For the moment of the move both copies
-/// exist. What cannot be moved stays private: mapped files, shared and huge-page mappings, the stack;
-/// everything where there is no heap, or no room in it.
+/// Moves whole pages of ordinary memory into the node heap. Both copies exist during the move. Memory that
+/// cannot be moved stays private: mapped files, shared and huge-page mappings, the stack, and everything when
+/// there is no heap or no room in it.
 /// @throws InvalidArgument when `pages` is empty, does not begin and end at a page, is not mapped or not
 /// writable throughout, overlaps another registration, or is the heap's own.
 [[nodiscard]] MemoryRegistration register_memory(std::span<std::byte> pages);

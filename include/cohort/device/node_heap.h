@@ -1,7 +1,7 @@
-// The node heap is where CPU tensors live: memory of this process that the other
-// processes of its node can map, so that collectives read and write tensors where they
-// are. One file without a name (a memfd) backs it, sparse and as large as it can ever
-// become; peers map it whole, once, and an address is the file's owner and an offset.
+// The node heap is where CPU tensors live: memory of this process that the other processes of its node can
+// map, so that collectives read and write tensors where they are. One file without a name (a memfd) backs it,
+// sparse and as large as it can ever become; peers map it whole, once, and name an address by the file's
+// owner and an offset.
 //
 // Freed blocks are kept for the next tensor and never go back to the system, because
 // fresh pages cost more than most collectives. The kernel takes everything back when
@@ -28,7 +28,7 @@ class NodeHeap {
   NodeHeap(const NodeHeap&) = delete;
   NodeHeap& operator=(const NodeHeap&) = delete;
 
-  /// A block of at least `bytes`, aligned to a cache line, from 2 MiB on to a huge page. Null
+  /// A block of at least `bytes`, aligned to a cache line, or to a huge page if it has 2 MiB or more. Null
   /// when memory is short: growing would exceed what the system or its limits have left.
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
 

@@ -3,8 +3,8 @@
 // ordinary memory. It is made once per job, collectively; workers of other nodes are
 // out of its reach.
 //
-// Everything is tried at the start, not assumed: containers, name spaces and security
-// settings forbid each of these ways somewhere. Immutable afterwards; any thread may use it.
+// Each kind of access is tried at the start, not assumed: containers, namespaces and security settings may
+// forbid any of them. Immutable afterwards; any thread may use it.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace cohort {
 
 class NodeMemory {
  public:
-  /// Collective over all workers. Workers count as neighbours when they are on the same node by
-  /// their infos and could also reach each other's memory.
+  /// Collective over all workers. Workers are neighbours when their WorkerInfos name the same node and they
+  /// can reach each other's memory.
   [[nodiscard]] static std::shared_ptr<const NodeMemory> connect(int rank,
                                                                  std::span<const WorkerInfo> workers,
                                                                  const BlobExchange& exchange);
@@ -39,12 +39,12 @@ class NodeMemory {
   /// Whether `copy_from` and `copy_to` work between all workers of this node.
   [[nodiscard]] bool has_single_copy() const noexcept { return single_copy_; }
 
-  /// Where this process sees byte `offset` of the heap of `worker`, who must be a neighbour.
+  /// Where this process sees byte `offset` of the heap of `worker`, which must be a neighbour.
   [[nodiscard]] std::byte* address(int worker, std::uint64_t offset) const noexcept {
     return neighbours_[static_cast<std::size_t>(worker)].heap + offset;
   }
 
-  /// This process, as the memory's other functions number the workers.
+  /// The number of this process among the workers.
   [[nodiscard]] int worker() const noexcept { return rank_; }
 
   [[nodiscard]] bool is_this_process(int worker) const noexcept { return worker == rank_; }

@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-/// What elements of type T are computed in.
+/// The type in which elements of type T are computed.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -35,7 +35,7 @@ struct AdamStep {
   double epsilon = 0;
 };
 
-/// The constants of a step as elements of type T need them, and what becomes of one element.
+/// The constants of a step, converted for elements of type T, and the update of one element.
 template <class T>
 class SgdElement {
  public:

@@ -1,5 +1,5 @@
-// The ranges that are registered (memory_registration.h), and the blocks of the node heap
-// whose pages they have: how the engine recognises such memory. Any thread may call.
+// The ranges that are registered (memory_registration.h), and the blocks of the node heap that back them, by
+// which collectives recognise such memory. Any thread may call.
 #pragma once
 
 #include <atomic>
@@ -21,25 +21,25 @@ class RegisteredRanges {
   RegisteredRanges(const RegisteredRanges&) = delete;
   RegisteredRanges& operator=(const RegisteredRanges&) = delete;
 
-  /// Costs one read of what hardly ever changes.
+  /// Costs one read of a counter that hardly ever changes.
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
 
   /// Adds a range without a block. @throws InvalidArgument when it overlaps another.
   void add(std::span<const std::byte> range);
 
-  /// The range that begins at `begin` has the pages of `block` from here on, which begin at `pages`.
+  /// Says that the range at `begin` is backed by `block` from now on, whose pages begin at `pages`.
   void set_block(const std::byte* begin, std::shared_ptr<const void> block, const std::byte* pages);
 
-  /// Takes the range out. Returns its block, null when it has none.
+  /// Removes the range. Returns its block, null when it has none.
   [[nodiscard]] std::shared_ptr<const void> remove(const std::byte* begin) noexcept;
 
-  /// For ever: something still uses the block of a range that was removed, or has its pages.
+  /// Keeps the block of a removed range for ever, because it is still in use or backs other pages.
   void keep(std::shared_ptr<const void> block) noexcept;
 
-  /// Where the heap has the `bytes` at `data`; null when they are not all in one range with a block.
+  /// The heap's address of the `bytes` at `data`; null when they are not all in one range with a block.
   [[nodiscard]] const std::byte* in_heap(const std::byte* data, std::size_t bytes) const;
 
-  /// Co-ownership of the block whose pages `data` has, for calls in flight; null when there is none.
+  /// Shared ownership of the block that backs `data`, for calls in flight; null when there is none.
   [[nodiscard]] std::shared_ptr<const void> block_of(const std::byte* data) const;
 
  private:

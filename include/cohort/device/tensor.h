@@ -2,10 +2,9 @@
 // It is a handle: copying one is cheap and both copies see the same elements; use
 // `clone()` for new storage. Row slices and reshapes are views of the same storage.
 //
-// Elements of CPU tensors are reached through `span<T>()`; the dtype is checked. What is done to
-// tensors on a GPU is queued there, in order (device_runtime.h); a copy to a CPU waits for it.
-// Different threads may use one tensor as they may use one array: readers together,
-// a writer alone.
+// Elements of CPU tensors are reached through `span<T>()`; the dtype is checked. Operations on GPU tensors
+// are queued on the GPU, in order (device_runtime.h); a copy to a CPU waits for them. Different threads may
+// use one tensor as they may use one array: readers together, a writer alone.
 #pragma once
 
 #include <algorithm>
@@ -44,9 +43,9 @@ class Tensor {
   template <Element T>
   [[nodiscard]] static Tensor scalar(T value, Device device = {});
 
-  /// A tensor over memory that somebody else owns, without a copy. `owner` keeps it alive;
-  /// when null, the caller promises that the memory outlives every view and every collective on it:
-  /// a failed one until all members have left the communicator, for the others may still write there.
+  /// A tensor over memory of the caller's, without a copy. `owner` keeps it alive; when null, the caller
+  /// promises that the memory outlives every view and every collective on it: after a failed one, until all
+  /// members have left the communicator, since others may still write there.
   template <Element T>
   [[nodiscard]] static Tensor wrap(std::span<T> values, Shape shape, std::shared_ptr<void> owner = nullptr);
   [[nodiscard]] static Tensor wrap(std::shared_ptr<const Buffer> buffer, std::size_t byte_offset, Shape shape,
@@ -62,7 +61,7 @@ class Tensor {
   template <Element T>
   [[nodiscard]] std::span<T> span() const;
 
-  /// The elements as raw bytes; those of a GPU are no memory of the host.
+  /// The elements as raw bytes; the bytes of a GPU tensor are not host memory.
   [[nodiscard]] std::span<std::byte> raw() const noexcept { return {data(), bytes()}; }
   [[nodiscard]] std::byte* data() const noexcept { return buffer_->data() + byte_offset_; }
 
@@ -99,7 +98,7 @@ class Tensor {
   /// This tensor if it already has `dtype`, otherwise a converted copy.
   [[nodiscard]] Tensor cast(DType dtype) const;
 
-  /// Co-ownership of the storage, for those who hand it on (collectives, DLPack).
+  /// Shared ownership of the storage, for code that passes it on (collectives, DLPack).
   [[nodiscard]] const std::shared_ptr<const Buffer>& buffer() const noexcept { return buffer_; }
 
  private:

@@ -17,8 +17,8 @@ void copy_blocks(const BlockCopy& copy);
 /// to[i] = from[i], all on one device and of one dtype: for many small tensors.
 void copy_each(std::span<const Tensor> from, std::span<const Tensor> to);
 
-/// The parts one after the other along `axis` (negative counts from the end). Extents along
-/// `axis` may differ, also be 0; all others must agree.
+/// Concatenates the parts along `axis` (negative counts from the end). Extents along `axis` may differ, and
+/// be 0; all others must agree.
 /// @throws InvalidArgument for no parts, scalars, or a part that does not fit, naming it.
 [[nodiscard]] Tensor concatenate(std::span<const Tensor> parts, int axis);
 

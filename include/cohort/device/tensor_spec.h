@@ -1,5 +1,5 @@
-// What a tensor is, without its elements: shape, dtype and, for messages, a name. Lists
-// of specs describe the gradients of a model before any of them exists.
+// A tensor without its elements: shape, dtype and, for messages, a name. Lists of specs describe the
+// gradients of a model before any of them exists.
 #pragma once
 
 #include <cstddef>

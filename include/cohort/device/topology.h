@@ -1,5 +1,5 @@
-// Which cores this process may use, found with hwloc, and how they are dealt out to
-// its logical CPU devices. Cores are numbered as the operating system numbers them.
+// Which cores this process may use, found with hwloc, and how they are divided among its logical CPU devices.
+// Cores are numbered as the operating system numbers them.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,13 @@ struct Core {
 /// round robin.
 [[nodiscard]] std::vector<std::vector<int>> split_cores(std::span<const Core> cores, int devices);
 
-/// The same by number alone, without a look at the machine: cheap.
+/// Only the numbers of those cores, without hwloc: cheap.
 [[nodiscard]] std::vector<int> allowed_core_numbers();
 
-/// The cores of process `own` where processes may all run on the same ones, as without a binding by the
-/// launcher: `allowed` are the numbers for each process of the host, `cores` those of this one. Nothing where
-/// `own` has its cores for itself, or there are too few to split.
+/// This process's share when the processes of a host may all run on the same cores, as without a binding by
+/// the launcher. `allowed` has the core numbers of each process of the host, `own` is the index of this
+/// process, `cores` are its cores. Empty when it shares its cores with no other process, or there are too few
+/// to split.
 [[nodiscard]] std::vector<int> share_of_cores(std::span<const std::vector<int>> allowed, std::size_t own,
                                               std::span<const Core> cores);
 

@@ -1,4 +1,4 @@
-// How a dataset is divided among the workers, each of which makes the whole of it.
+// How a dataset is divided among the workers, each of which describes the whole dataset.
 #pragma once
 
 #include <utility>
@@ -19,14 +19,15 @@ enum class AutoShardPolicy {
 
 namespace detail {
 
-/// What a worker reads of a dataset, and whether every worker reads all of it to share its batches.
+/// The part of a dataset that a worker reads, and the policy that chose it.
 template <class Element>
 struct WorkerShard {
   DatasetNodePtr<Element> dataset;
   AutoShardPolicy policy;  ///< the one that took effect, not kAuto
 };
 
-/// Says once, on the first worker, that every worker reads everything though nobody asked for that.
+/// Warns once, on the first worker, that every worker reads everything although the program did not ask for
+/// it.
 void warn_of_shared_reading(const WorkerPlace& place);
 
 template <class Element>
@@ -43,8 +44,8 @@ template <class Element>
     return {std::move(files), AutoShardPolicy::kFile};
   if (policy == AutoShardPolicy::kFile) {
     throw InvalidArgument(
-        "AutoShardPolicy::kFile: the dataset reads no list of files that {} workers could share; use kData, "
-        "or kOff for a dataset that differs between workers already",
+        "AutoShardPolicy::kFile: the dataset reads no files that {} workers could divide among themselves; "
+        "use kData, or kOff for a dataset that differs between workers already",
         place.workers);
   }
   warn_of_shared_reading(place);

@@ -1,4 +1,4 @@
-// How many elements batches hold, as far as that follows from how they are made.
+// How many elements batches hold, as far as it is known from the pipeline.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct BatchSize {
 
   friend bool operator==(const BatchSize&, const BatchSize&) = default;
 
-  /// What holds for batches of both kinds; nothing where they differ in size.
+  /// What is true of the batches of both; nothing where they differ in size.
   [[nodiscard]] static std::optional<BatchSize> common(const std::optional<BatchSize>& a,
                                                        const std::optional<BatchSize>& b) {
     if (!a || !b || a->elements != b->elements) return std::nullopt;

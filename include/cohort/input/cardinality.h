@@ -10,7 +10,7 @@ class Cardinality {
   /// A dataset of `count` elements, at least 0.
   [[nodiscard]] static constexpr Cardinality of(std::int64_t count) { return Cardinality(count); }
   [[nodiscard]] static constexpr Cardinality infinite() { return Cardinality(kInfinite); }
-  /// Only reading will tell.
+  /// Known only by reading.
   [[nodiscard]] static constexpr Cardinality unknown() { return Cardinality(kUnknown); }
 
   [[nodiscard]] constexpr bool is_known() const { return count_ >= 0; }
@@ -18,11 +18,11 @@ class Cardinality {
   /// The number of elements, where it is known.
   [[nodiscard]] constexpr std::int64_t count() const { return count_; }
 
-  /// Of so many datasets of this cardinality in a row. More than can be counted is infinite.
+  /// The cardinality of `rounds` such datasets in a row. More than can be counted is infinite.
   [[nodiscard]] Cardinality times(std::int64_t rounds) const;
-  /// Of one dataset after the other.
+  /// The cardinality of one dataset after the other.
   friend Cardinality operator+(const Cardinality& first, const Cardinality& second);
-  /// Of datasets read side by side, as far as the shorter goes.
+  /// The cardinality of datasets read side by side until the shorter ends.
   [[nodiscard]] static Cardinality shorter(const Cardinality& a, const Cardinality& b);
 
   friend bool operator==(const Cardinality&, const Cardinality&) = default;

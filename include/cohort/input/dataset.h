@@ -11,8 +11,8 @@
 // For that, and for positions, functions given to transformations must be pure: the result
 // depends on the argument alone. Tensors of elements may be views of the source: do not write to them.
 //
-// An error that a function or a source throws comes out where its element would have; the call after
-// it goes on with the element behind. One iterator is used by one thread at a time.
+// An error from a function or a source is thrown in place of its element; the next call continues with the
+// following element. One iterator is used by one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,7 @@
 namespace cohort {
 
 struct ShuffleOptions {
-  /// Elements held at a time, from which the next one is drawn; without it, the whole dataset.
+  /// The number of elements from which the next one is drawn; unset: the whole dataset.
   std::optional<std::int64_t> buffer;
   std::uint64_t seed = 0;
   bool reshuffle_each_iteration = true;  ///< another order in each pass; otherwise always the same
@@ -84,13 +84,13 @@ class Dataset {
     return range(0, stop);
   }
 
-  /// What a function gives: each pass calls `begin()`, and then calls what it returned for one
-  /// `std::optional<Element>` after the other, until one is empty.
+  /// The elements that a function makes: each pass calls `begin()`, and then the function that it returned
+  /// for one `std::optional<Element>` after the other, until one is empty.
   template <class Begin>
   [[nodiscard]] static Dataset from_generator(Begin begin);
 
-  /// The paths of the files that the patterns of the shell match, or that are named, sorted and each
-  /// once; listed now, not in each pass. Under AutoShardPolicy::kFile, workers divide this list.
+  /// The paths of the files that are named, or match a shell pattern, sorted and each once; listed now, not
+  /// in each pass. Under AutoShardPolicy::kFile, workers divide this list.
   /// @throws Unavailable naming a pattern that nothing matches.
   [[nodiscard]] static Dataset list_files(
       const std::vector<std::string>& patterns) requires std::is_same_v<Element, std::string>;
@@ -130,7 +130,7 @@ class Dataset {
   /// All but the first `count` elements. @throws InvalidArgument for a negative count.
   [[nodiscard]] Dataset skip(std::int64_t count) const;
 
-  /// Every `count`-th element from the `index`-th on; `Shard::hint()` leaves that to the strategy.
+  /// Every `count`-th element, from the `index`-th on; `Shard::hint()` leaves both numbers to the strategy.
   /// @throws InvalidArgument for a count below 1 or an index outside; WrongContext, when iterated, for
   /// a hint that no strategy filled in.
   [[nodiscard]] Dataset shard(const Shard& shard) const;
@@ -152,19 +152,20 @@ class Dataset {
   /// The rows of each element, one by one. @throws InvalidArgument, when iterated, for scalars.
   [[nodiscard]] Dataset unbatch() const;
 
-  // ---- what is kept, and read ahead ----
+  // ---- caching and reading ahead ----
 
-  /// Keeps the elements of the first complete pass in memory: later ones read them there. Every pass
-  /// has the source's first order, so shuffle behind the cache.
+  /// Keeps the elements of the first complete pass in memory, where later passes read them. Every pass has
+  /// the order of the source's first one, so shuffle after the cache.
   [[nodiscard]] Dataset cache() const;
 
-  /// The same in the file `path`, which outlives the program. It appears when a pass has been to the
-  /// end, and must be removed by hand when the source changes. @throws Unavailable or DataLoss, when
-  /// iterated, naming the file when it cannot be written, or is no complete cache of such elements.
+  /// The same in the file `path`, which outlives the program. It appears when a pass has reached the end, and
+  /// must be removed by hand when the source changes. @throws Unavailable or DataLoss, when iterated, naming
+  /// the file when it cannot be written, or is not a complete cache of such elements.
   [[nodiscard]] Dataset cache(std::string path) const;
 
-  /// Up to `elements` elements are read ahead by a thread of the iterator, unless the source or the consumer
-  /// turns out to be too quick for that to pay (20 us): then they are read when they are asked for.
+  /// Up to `elements` elements are read ahead by a thread of the iterator, unless that turns out to save less
+  /// than handing over an element costs (20 us), because source or consumer is quick: then they are read on
+  /// demand.
   /// @throws InvalidArgument for fewer than 1.
   [[nodiscard]] Dataset prefetch(std::int64_t elements) const;
 
@@ -174,8 +175,8 @@ class Dataset {
 
   /// A new pass over the elements: the dataset's first, second, and so on.
   [[nodiscard]] Iterator begin() const { return begin_at({.pass = passes_->fetch_add(1)}); }
-  /// A pass from the position that `Iterator::position()` of the same pipeline gave, in this process
-  /// or another: the same remaining elements. Passes after it follow on. What it costs to get there
+  /// A pass from the position that `Iterator::position()` of the same pipeline gave, in this process or
+  /// another: the same remaining elements. Later passes have the following numbers. The cost of getting there
   /// depends on the stages: see docs/input.md.
   [[nodiscard]] Iterator begin_at(const DatasetPosition& position) const;
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
@@ -185,7 +186,7 @@ class Dataset {
   [[nodiscard]] const detail::DatasetNodePtr<Element>& node() const { return node_; }
 
  private:
-  /// This dataset with another stage behind it.
+  /// This dataset with another stage after it.
   template <class Node, class... Args>
   [[nodiscard]] Dataset with(Args&&... args) const {
     return Dataset(std::make_shared<Node>(node_, std::forward<Args>(args)...));
@@ -195,7 +196,7 @@ class Dataset {
   std::shared_ptr<std::atomic<std::uint64_t>> passes_ = std::make_shared<std::atomic<std::uint64_t>>(0);
 };
 
-/// Tuples of one element of each dataset, as far as the shortest goes.
+/// Tuples of one element of each dataset, until the shortest ends.
 template <class... Elements>
 [[nodiscard]] Dataset<std::tuple<Elements...>> zip(const Dataset<Elements>&... datasets) {
   static_assert(sizeof...(Elements) > 0, "zip() needs at least one dataset");
@@ -213,7 +214,7 @@ class Dataset<Element>::Iterator {
       : elements_(std::move(elements)), position_(position), current_(elements_->next()) {}
 
   const Element& operator*() const { return *current_; }
-  /// When this throws there is no current element, but the one after it is a further step away.
+  /// When this throws, there is no current element; the next increment goes on to the following one.
   Iterator& operator++() {
     current_.reset();
     ++position_.elements;
@@ -296,8 +297,8 @@ Dataset<Element> Dataset<Element>::shuffle(const ShuffleOptions& options) const 
                           *options.buffer);
   if (!options.buffer && node_->cardinality().is_infinite()) {
     throw InvalidArgument(
-        "a dataset that is repeated for ever cannot be shuffled as a whole; shuffle before repeat, or give a "
-        "buffer");
+        "a dataset that is repeated for ever cannot be shuffled as a whole; "
+        "shuffle before repeat, or give a buffer");
   }
   return with<detail::ShuffleNode<Element>>(detail::ShuffleRule{
       .capacity = options.buffer, .seed = options.seed, .reshuffle = options.reshuffle_each_iteration});
@@ -343,9 +344,8 @@ auto Dataset<Element>::interleave(Open open, const InterleaveOptions& options) c
   using Result = typename Opened::value_type;
   if (options.cycle_length < 1 || options.block_length < 1 || options.read_ahead < 0) {
     throw InvalidArgument(
-        "interleave() with cycle_length {}, block_length {}, read_ahead {}: the first two are at least 1, "
-        "the last "
-        "is at least 0",
+        "interleave() with cycle_length {}, block_length {}, read_ahead {}: "
+        "the first two must be at least 1, the last at least 0",
         options.cycle_length, options.block_length, options.read_ahead);
   }
   auto open_node = [open = std::move(open)](Element element) { return open(std::move(element)).node(); };

@@ -1,5 +1,5 @@
-// What `strategy.distribute_dataset(dataset)` and
-// `strategy.distribute_datasets_from_function(function)` do.
+// The functions behind `strategy.distribute_dataset(dataset)` and
+// `strategy.distribute_datasets_from_function(function)`.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ namespace detail {
 /// where there cannot be one: for a dataset that is split, and with several workers.
 void require_usable(const InputOptions& options, bool splits, const StrategyExtended& extended);
 
-/// One element after the other, in turns where there are several replicas.
+/// One element after the other; several replicas take turns.
 template <class Element>
 [[nodiscard]] StepSource<Element> in_turn(std::vector<Dataset<Element>> pipelines, int replicas) {
   const auto turns = static_cast<std::int64_t>(replicas) / static_cast<std::int64_t>(pipelines.size());
@@ -82,11 +82,11 @@ template <class Element>
 
 }  // namespace detail
 
-/// What `strategy.distribute_dataset(dataset, options)` calls. The dataset must be batched by the global
-/// batch size. Under kData, and with one worker, every batch is a step and is split among all replicas in
-/// nearly equal parts; otherwise each worker reads a stream of its own and cuts its batches to the parts
-/// of all replicas, so that a batch is worth a step for every worker. A single replica gets the elements
-/// as they are.
+/// Called by `strategy.distribute_dataset(dataset, options)`. The dataset must be batched by the global batch
+/// size. Under kData, and with one worker, every batch is a step and is split among all replicas in nearly
+/// equal parts; otherwise each worker reads a stream of its own and cuts its batches to the parts of all
+/// replicas, so that a batch makes as many steps as there are workers. A single replica gets the elements as
+/// they are.
 /// @throws InvalidArgument for options that contradict each other, for kFile where there are no files, or
 /// fewer than workers, and, when iterated, for elements without a batch axis; Unimplemented for a pipeline
 /// per replica.
@@ -105,9 +105,9 @@ template <class Element>
   return {std::move(source), strategy, options.input};
 }
 
-/// What `strategy.distribute_datasets_from_function(function, options)` calls: `function(InputContext)`
-/// returns a dataset of what replicas get, which is neither split nor sharded any more. It is called once
-/// for this worker, or once for each replica, on the calling thread.
+/// Called by `strategy.distribute_datasets_from_function(function, options)`. `function(InputContext)`
+/// returns a dataset of the replicas' batches, which are neither split nor sharded any more. It is called
+/// once for this worker, or once for each replica, on the calling thread.
 /// @throws InvalidArgument for options that contradict each other; Unimplemented for a pipeline per
 /// replica with several workers; what `function` throws.
 template <class Function>

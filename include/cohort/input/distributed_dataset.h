@@ -1,6 +1,6 @@
-// A DistributedDataset gives each replica its batches: iterating it gives, step by step on
-// every worker, those of that worker's replicas. It cannot be transformed further:
-// transform the dataset first. With several workers, all of them begin and iterate together.
+// A DistributedDataset gives each replica its batches. Iterating it gives, step by step, the batches of this
+// worker's replicas. It cannot be transformed further: transform the dataset first. With several workers, all
+// of them begin and iterate together.
 //
 //     for (const auto& batch : strategy.distribute_dataset(digits.batch(256))) strategy.run(step, batch);
 #pragma once
@@ -24,14 +24,14 @@ namespace cohort {
 
 namespace detail {
 
-/// What a worker's replicas are fed from.
+/// The source of the batches of a worker's replicas.
 template <class Element>
 struct StepSource {
   std::function<std::unique_ptr<LocalSteps<Element>>(const Pass&)> iterate;
-  Cardinality steps;    ///< of this worker, where it can tell without reading
+  Cardinality steps;    ///< of this worker, if known without reading
   bool shared = false;  ///< every worker reads everything, so that all have the same steps
-  /// The size of every batch of every replica, where it is fixed and remainders are dropped: then there is
-  /// no step that cannot give each replica such a batch.
+  /// The size of every batch of every replica, if it is fixed and remainders are dropped; then every step has
+  /// such a batch for each replica.
   std::optional<std::int64_t> fixed_size = {};
 };
 
@@ -54,8 +54,8 @@ class DistributedDataset {
     return iterate_at({.pass = passes_->fetch_add(1)});
   }
 
-  /// A pass from the position that `position()` of an iterator gave, in this process or another, with as
-  /// many workers and replicas: the same remaining steps. Passes after it follow on.
+  /// A pass from the position that `position()` of an iterator gave, in this process or another, with as many
+  /// workers and replicas: the same remaining steps. Later passes have the following numbers.
   [[nodiscard]] Iterator begin_at(const DatasetPosition& position) const {
     return Iterator(iterate_at(position));
   }
@@ -102,7 +102,7 @@ class DistributedDataset<Element>::Iterator {
   const PerReplica<Element>& operator*() const { return *current_; }
   Iterator& operator++() {
     const DatasetPosition position = steps_.position();
-    current_ = steps_.get_next_as_optional();  // throws where several replicas call it, which change nothing
+    current_ = steps_.get_next_as_optional();  // throws, without a change, if replicas call it
     position_ = position;
     return *this;
   }

@@ -1,8 +1,7 @@
-// A DistributedIterator is one pass over a distributed dataset: each step gives, on every
-// worker, the batches of that worker's replicas. All workers take the same number of steps;
-// one whose data has ended gets empty batches until the data of all has. When a worker
-// cannot read on, the step ends on every worker with its error. One thread uses an
-// iterator: the one that drives the strategy.
+// A DistributedIterator is one pass over a distributed dataset: each step gives, on every worker, the batches
+// of that worker's replicas. All workers take the same number of steps; a worker whose data has ended gets
+// empty batches until the data of all has ended. When a worker cannot read on, the step ends on every worker
+// with its error. One thread uses an iterator: the one that drives the strategy.
 #pragma once
 
 #include <memory>
@@ -21,9 +20,9 @@ namespace cohort {
 template <class Element>
 class DistributedIterator {
  public:
-  /// For DistributedDataset, which makes iterators. `places`: where each local replica's batches are.
-  /// `fills_up`: steps for which some replicas have no data are given, with empty batches, as long as there
-  /// can be any.
+  /// For DistributedDataset, which makes iterators. `places`: the device of each local replica's batches.
+  /// `fills_up`: steps for which some replicas have no data are given, with empty batches for these, as long
+  /// as batches can be empty.
   DistributedIterator(std::unique_ptr<detail::LocalSteps<Element>> steps, detail::StepAgreement agreement,
                       Strategy strategy, const DatasetPosition& position, std::vector<Device> places,
                       bool fills_up)
@@ -76,7 +75,7 @@ std::optional<PerReplica<Element>> DistributedIterator<Element>::get_next_as_opt
     try {
       return steps_->next();
     } catch (...) {
-      ++position_.elements;  // the next step is the one behind
+      ++position_.elements;  // the next call gives the following step
       throw;
     }
   });

@@ -14,7 +14,7 @@
 
 namespace cohort {
 
-/// Which rows of a batch of so many rows are wanted, part by part.
+/// Which rows are wanted of a batch of `rows` rows, part by part.
 using SplitRule = std::function<std::vector<RowRange>(std::int64_t rows)>;
 
 /// The number of rows that all tensors of a batch share.
@@ -45,36 +45,35 @@ class ElementIterator {
  public:
   virtual ~ElementIterator() = default;
 
-  /// The next element; nothing at the end, and from then on. An error takes the place of an element:
-  /// the call after it goes on with what follows.
+  /// The next element; nothing at the end, and from then on. An error takes the place of an element: the next
+  /// call continues with the following one.
   [[nodiscard]] virtual std::optional<Element> next() = 0;
 
-  /// Passes over the next `count` elements; returns how many there were. Overridden where they need
-  /// not be read for that.
+  /// Skips the next `count` elements; returns how many there were. Overridden where that needs no reading.
   virtual std::int64_t skip(std::int64_t count) {
     std::int64_t skipped = 0;
     while (skipped < count && next()) ++skipped;
     return skipped;
   }
 
-  /// The next `count` elements, or as many as there are, stacked: of this batch the parts that `rule`
-  /// wants. Nothing at the end. Overridden where a batch can be had without its elements one by one.
+  /// Stacks the next `count` elements, or as many as there are, and returns the parts of this batch that
+  /// `rule` wants. Nothing at the end. Overridden where a batch can be made without single elements.
   [[nodiscard]] virtual std::optional<std::vector<Element>> next_stacked(std::int64_t count,
                                                                          const SplitRule& rule);
 
-  /// The wanted parts of the next element, which is a batch; nothing at the end. Overridden where
-  /// the other rows need not even be read.
+  /// The wanted parts of the next element, which is a batch; nothing at the end. Overridden where the other
+  /// rows need not be read.
   [[nodiscard]] virtual std::optional<std::vector<Element>> next_parts(const SplitRule& rule);
 
  private:
-  /// Passes over the next `count` elements, of which any may be errors.
+  /// Skips the next `count` elements, any of which may be errors.
   void pass_over(std::int64_t count);
 };
 
 // ---- implementation of the templates ----
 
-// Elements that are not of tensors have these functions, too, for they are virtual; batch() and
-// distribution, which call them, refuse such elements when they are compiled.
+// Iterators over other elements than tensors have these functions, too, since they are virtual; batch() and
+// distribution, which call them, refuse such elements at compile time.
 
 template <class Element>
 std::optional<std::vector<Element>> ElementIterator<Element>::next_stacked(std::int64_t count,
@@ -87,7 +86,7 @@ std::optional<std::vector<Element>> ElementIterator<Element>::next_stacked(std::
       try {
         row = next();
       } catch (...) {
-        // The rest of the batch goes with the row that failed: later batches stay what they would be.
+        // The rest of the batch is skipped with the row that failed, so that later batches stay the same.
         pass_over(count - static_cast<std::int64_t>(rows.size()) - 1);
         throw;
       }
@@ -110,7 +109,7 @@ void ElementIterator<Element>::pass_over(std::int64_t count) {
     try {
       if (skip(1) == 0) return;
     } catch (...) {
-      // It was in an element's place.
+      // An error counts as an element.
     }
   }
 }

@@ -1,6 +1,6 @@
-// An InputContext says for whom a function makes a dataset: the argument of the function
-// given to `Strategy::distribute_datasets_from_function`. An input pipeline feeds the
-// replicas of one worker, or a single replica; see InputReplicationMode.
+// An InputContext says for which replicas a function makes a dataset: the argument of the function given to
+// `Strategy::distribute_datasets_from_function`. An input pipeline feeds the replicas of one worker, or a
+// single replica; see InputReplicationMode.
 #pragma once
 
 #include <cstdint>

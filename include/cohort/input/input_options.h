@@ -1,5 +1,5 @@
-// How batches come to the replicas: who makes the pipelines, where the batches are put,
-// and how many steps ahead of the program.
+// How batches reach the replicas: how many pipelines make them, where they are put, and how far ahead of the
+// program they are made.
 #pragma once
 
 #include <string_view>
@@ -22,12 +22,12 @@ struct InputOptions {
 
   InputReplicationMode replication_mode = InputReplicationMode::kPerWorker;
 
-  /// The function that makes a replica's dataset is called with the replica's device as the current one
-  /// (see DeviceScope), and what the dataset holds stays there. Needs kPerReplica, and no fetching.
+  /// The function that makes a replica's dataset is called with the replica's device as the current one (see
+  /// DeviceScope), and its batches stay there. Needs kPerReplica, and no fetching.
   bool place_dataset_on_device = false;
 
-  /// How many batches per replica wait for the program while the pipeline makes one more: a thread of the
-  /// iterator's works ahead as long as that is faster, see Dataset::prefetch. 0: nothing is made ahead.
+  /// How many batches per replica are ready for the program while the pipeline makes one more. A thread of
+  /// the iterator's works ahead as long as that is faster; see Dataset::prefetch. 0: nothing is made ahead.
   int per_replica_buffer_size = 1;
 
   /// @throws InvalidArgument for a negative buffer, and for a placement on devices that contradicts the rest.

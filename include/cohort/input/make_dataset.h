@@ -1,4 +1,4 @@
-// A dataset of arrays that a program has: each row is an element. Lists are arrays, too.
+// A dataset of a program's arrays, in which each row is an element. Lists are arrays, too.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace cohort {
 
 namespace detail {
 
-/// A list of equal tensors becomes one tensor; what holds lists is walked.
+/// A list of tensors of one shape becomes one tensor, also inside tuples.
 template <class Arrays>
 [[nodiscard]] auto stack_lists(const Arrays& arrays) {
   if constexpr (std::is_same_v<Arrays, std::vector<Tensor>>) {
@@ -28,7 +28,7 @@ template <class Arrays>
 
 }  // namespace detail
 
-/// One element per row of the arrays: tensors, lists of equal tensors, which are stacked, or tuples of
+/// One element per row of the arrays: tensors, lists of tensors of one shape, which are stacked, or tuples of
 /// both. @throws InvalidArgument when they differ in rows, or a list is empty.
 template <class Arrays>
 [[nodiscard]] auto make_dataset(const Arrays& arrays) {

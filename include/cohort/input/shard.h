@@ -7,7 +7,7 @@ struct Shard {
   int count = 1;
   int index = 0;
 
-  /// A place for the shard that a strategy fills in under AutoShardPolicy::kHint.
+  /// A placeholder for the shard that a strategy fills in under AutoShardPolicy::kHint.
   [[nodiscard]] static constexpr Shard hint() { return {-1, -1}; }
 
   friend bool operator==(const Shard&, const Shard&) = default;

@@ -1,5 +1,5 @@
-// How a global batch is split among replicas: nearly equal parts in order, the first
-// ones a row longer when it does not divide. Parts may be empty.
+// How a global batch is split among replicas: nearly equal parts in order, the first ones a row longer when
+// the rows do not divide evenly. Parts may be empty.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct RowRange {
 /// The part of `replica` when `rows` rows are split among `replicas`.
 [[nodiscard]] RowRange part_of(std::int64_t rows, int replica, int replicas);
 
-/// Where a worker's replicas are among all.
+/// The place of a worker's replicas among all.
 struct WorkerPlace {
   int worker = 0;
   int workers = 1;
@@ -26,9 +26,9 @@ struct WorkerPlace {
   [[nodiscard]] int replicas() const { return workers * replicas_per_worker; }
 };
 
-/// The sizes into which a worker cuts each batch of `global_batch` elements of a stream that is its own,
-/// `place.replicas_per_worker` of them for a step. The workers begin at different places of the same
-/// list, so that their replicas get `global_batch` elements in each step together.
+/// The sizes into which a worker cuts each batch of `global_batch` elements of its own stream,
+/// `place.replicas_per_worker` of them for a step. The workers begin at different places of the same list, so
+/// that their replicas get `global_batch` elements in each step together.
 [[nodiscard]] std::vector<std::int64_t> rebatch_sizes(std::int64_t global_batch, const WorkerPlace& place);
 
 }  // namespace cohort

@@ -1,6 +1,5 @@
-// The cluster that the pods of a Kubernetes job make up, from the list that
-// `kubectl get pods -o json` prints, or that the cluster's own interface returns: this
-// library talks to no server.
+// The cluster formed by the pods of a Kubernetes job. It is read from the list that `kubectl get pods -o
+// json` prints or the API server returns: this library talks to no server.
 #pragma once
 
 #include <map>
@@ -28,8 +27,8 @@ class KubernetesClusterResolver final : public ClusterResolver {
  public:
   /// Tasks are numbered in the order of their pods' names, `worker-2` before `worker-10`. A process outside
   /// the pods has no task.
-  /// @throws InvalidArgument for a list of another form, with the place; Unavailable naming a pod that does
-  /// not run, or has no address.
+  /// @throws InvalidArgument for a list of another form, saying where; Unavailable naming a pod that does not
+  /// run, or has no address.
   explicit KubernetesClusterResolver(std::string_view pods, KubernetesOptions options = {},
                                      const Environment& variables = process_environment());
 

@@ -1,6 +1,6 @@
-// The roles of a job's workers: which of the ranks are chief, workers, evaluator and
-// parameter servers. Those of one role, where chief and workers are one, get a Bootstrap of
-// their own; so a strategy made from this resolver trains without the others.
+// The roles of a job's workers: which of the ranks are chief, workers, evaluator and parameter servers. The
+// workers of each role get a Bootstrap of their own (chief and workers share one), so a strategy made from
+// this resolver trains without the other roles.
 //
 //     RoleClusterResolver roles(session, "chief=1,worker=2,evaluator=1");
 //     if (roles.task_type() == "evaluator") return evaluate(OneDeviceStrategy());
@@ -27,8 +27,8 @@ class RoleClusterResolver final : public ClusterResolver {
  public:
   /// Ranks take the tasks in this order: with `ps=1,worker=3`, rank 0 is the `ps`. Collective; `session`, an
   /// mpi::Session, outlives the resolver.
-  /// @throws InvalidArgument on all of them, naming the worker, for text of another form, numbers that are
-  /// not those of the job, and texts that differ.
+  /// @throws InvalidArgument on all of them, naming the worker, for text of another form, a number of tasks
+  /// that is not the job's number of workers, and texts that differ.
   RoleClusterResolver(Bootstrap& session, std::string_view roles);
 
   /// Each process has the task that `description` gives it, as a TfConfigClusterResolver does. Collective.
@@ -36,8 +36,8 @@ class RoleClusterResolver final : public ClusterResolver {
   /// cluster, or with a cluster of their own.
   RoleClusterResolver(Bootstrap& session, const ClusterResolver& description);
 
-  /// The same, of a description that is made here: what a process cannot read of its own, such as a malformed
-  /// TF_CONFIG, is the error of all of them.
+  /// The same, with a description that is made here: if one process cannot make its own, for example from a
+  /// malformed TF_CONFIG, all of them throw its error.
   RoleClusterResolver(Bootstrap& session,
                       const std::function<std::unique_ptr<ClusterResolver>()>& make_description);
 
@@ -45,7 +45,7 @@ class RoleClusterResolver final : public ClusterResolver {
   [[nodiscard]] std::optional<std::string> task_type() const override { return place_.task.type; }
   [[nodiscard]] std::optional<int> task_id() const override { return place_.task.id; }
 
-  /// Those that this task works with.
+  /// The workers that this task works with.
   [[nodiscard]] Bootstrap* bootstrap() const override { return group_.get(); }
 
  private:

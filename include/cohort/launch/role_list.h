@@ -1,4 +1,4 @@
-// The text that deals roles to the ranks of a job: `chief=1,worker=2,evaluator=1`.
+// The text that assigns roles to the ranks of a job: `chief=1,worker=2,evaluator=1`.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace cohort {
 
-/// So many tasks of one job.
+/// The number of tasks of one job.
 struct RoleCount {
   std::string job;
-  int tasks = 0;  ///< from 1
+  int tasks = 0;  ///< at least 1
 };
 
-/// In the order of the text, in which ranks take them; no job is there twice.
-/// @throws InvalidArgument saying at which character the text is wrong, and its form.
+/// In the order of the text, which is that of the ranks; no job occurs twice.
+/// @throws InvalidArgument saying at which character the text is wrong, and what its form is.
 [[nodiscard]] std::vector<RoleCount> parse_role_list(std::string_view text);
 
 }  // namespace cohort

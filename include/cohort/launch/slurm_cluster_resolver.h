@@ -1,6 +1,5 @@
-// The cluster of a Slurm job step, from the variables that srun sets for each task, or,
-// with a Bootstrap, from what MPI says: under mpirun inside a batch job Slurm's variables
-// describe the launcher's daemons.
+// The cluster of a Slurm job step, from the variables that srun sets for each task, or, with a Bootstrap,
+// from MPI: under mpirun inside a batch job, Slurm's variables describe the launcher's daemons.
 #pragma once
 
 #include <map>
@@ -23,9 +22,9 @@ struct SlurmOptions {
   std::optional<int> gpus_per_task = {};   ///< unset: gpus_per_node shared by a node's tasks
   std::optional<int> tasks_per_node = {};  ///< unset: SLURM_STEP_TASKS_PER_NODE
 
-  /// On nodes with GPUs for every task, leave only the task's own in CUDA_VISIBLE_DEVICES: before anything
-  /// uses CUDA. Where Slurm has done so already (`--gpus-per-task`, `--gpu-bind`) that stays, unless the
-  /// options above say otherwise.
+  /// On nodes with GPUs for every task, leave only the task's own in CUDA_VISIBLE_DEVICES; make the resolver
+  /// before anything uses CUDA. Where Slurm has done so already (`--gpus-per-task`, `--gpu-bind`), its choice
+  /// stays, unless the options above say otherwise.
   bool auto_set_gpu = true;
   std::string rpc_layer = "grpc";
   Bootstrap* bootstrap = nullptr;  ///< an mpi::Session: hosts and ranks are then MPI's
@@ -34,7 +33,7 @@ struct SlurmOptions {
 class SlurmClusterResolver final : public ClusterResolver {
  public:
   /// @throws Unavailable naming a variable that srun would have set; InvalidArgument for variables or options
-  /// that contradict each other, with what they say.
+  /// that contradict each other, quoting them.
   explicit SlurmClusterResolver(SlurmOptions options = {},
                                 const Environment& variables = process_environment());
 

@@ -11,7 +11,7 @@
 
 namespace cohort {
 
-/// What is given here wins over the variable.
+/// Options that are given here override the variable.
 struct TfConfigOptions {
   std::optional<std::string> task_type = {};
   std::optional<int> task_id = {};

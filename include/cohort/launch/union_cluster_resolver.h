@@ -1,5 +1,5 @@
-// Several resolvers as one: the union of their clusters. What a cluster can have once
-// (task, protocol, environment, accelerators, master, bootstrap) is the first one's.
+// Several resolvers as one: the union of their clusters. Properties that a cluster has only once (task,
+// protocol, environment, accelerators, master, bootstrap) come from the first one.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-/// What is given here wins over the first resolver.
+/// Options that are given here override the first resolver.
 struct UnionClusterOptions {
   std::optional<std::string> task_type = {};
   std::optional<int> task_id = {};

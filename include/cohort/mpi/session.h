@@ -1,6 +1,6 @@
-// An mpi::Session makes this process a worker: it initialises MPI (or takes it over if
-// the program already did), finds out who shares its node, and implements Bootstrap.
-// Make one, first thing in `main`, and keep it until the end.
+// An mpi::Session makes this process a worker: it initialises MPI (or takes it over if the program already
+// did), finds out which workers share its node, and implements Bootstrap. Make one, first thing in `main`,
+// and keep it until the end.
 //
 // The Session also watches the other workers over a side channel that is not MPI,
 // since MPI reports neither dead peers nor cut links. When one is lost, pending and
@@ -38,15 +38,15 @@ class Session final : public Bootstrap {
   [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) override;
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options) override;
 
-  /// @throws Unimplemented, on all workers, where MPI's own collectives were chosen or have to do, and
-  /// WrongContext where members on several nodes need an MPI that any thread may call.
+  /// @throws Unimplemented, on all workers, where MPI's own collectives were chosen or are the only way, and
+  /// WrongContext where members are on several nodes and MPI was initialised for a single thread.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
       const CommunicationOptions& options, int members) override;
 
   [[nodiscard]] std::unique_ptr<Bootstrap> split(int color, int key) override;
 
-  /// The figures that this worker's collectives choose their algorithms by; probed now if they are not
-  /// known. Collective; workers of different nodes may go by different figures of their nodes.
+  /// The figures by which this worker's collectives choose their algorithms; probed now if they are not
+  /// known. Collective; workers of different nodes may use different figures for their nodes.
   [[nodiscard]] std::vector<TuningFigure> tuning();
 
  private:

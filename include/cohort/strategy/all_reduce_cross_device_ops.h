@@ -1,7 +1,7 @@
-// What the all-reduces among the devices of one process have in common: each device's dense
-// tensors of one dtype are laid side by side and cut into packs, and the packs are summed on
-// all devices at once. What does not fit goes by ReductionToOneDevice: sparse values, values
-// whose destinations are not their own devices, and devices that the algorithm cannot take.
+// What the all-reduces among the devices of one process have in common: each device's dense tensors of one
+// dtype are laid side by side and cut into packs, and the packs are summed on all devices at once. Everything
+// else is left to ReductionToOneDevice: sparse values, values whose destinations are not their own devices,
+// and devices that the algorithm cannot take.
 #pragma once
 
 #include <cohort/strategy/cross_device_ops.h>
@@ -10,8 +10,8 @@
 namespace cohort {
 
 struct AllReduceOptions {
-  /// Into how many packs of equally many elements the tensors of a batch are cut, whatever their borders;
-  /// the last one takes the remainder. 0: each tensor is a pack.
+  /// The number of packs that the tensors of a batch are cut into. Packs have equally many elements, wherever
+  /// tensors begin and end; the last one takes the remainder. 0: each tensor is a pack.
   int num_packs = 1;
 };
 
@@ -23,7 +23,7 @@ class AllReduceCrossDeviceOps : public CrossDeviceOps {
   /// Whether `all_reduce` takes these devices.
   [[nodiscard]] virtual bool fits(std::span<const Device> devices) const = 0;
 
-  /// Each tensor of pack number `pack`, one per device, becomes the sum of all of them.
+  /// `parts` are pack number `pack`, one tensor per device: each becomes the sum of all of them.
   virtual void all_reduce(std::span<const Tensor> parts, int pack) = 0;
 
  private:

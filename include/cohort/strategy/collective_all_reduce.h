@@ -1,6 +1,5 @@
-// What strategies use unless they are given something else: the components of this process
-// are reduced where they are, and collectives over the workers do the rest. Small tensors of
-// a batch share a collective.
+// The default of strategies: the components of this process are reduced where they are, and collectives over
+// the workers do the rest. Small tensors of a batch share a collective.
 #pragma once
 
 #include <memory>
@@ -17,8 +16,8 @@ class CollectiveAllReduce final : public CrossDeviceOps {
   /// Among the devices of this process.
   CollectiveAllReduce();
 
-  /// Over the members of `workers` as well, each of which contributes as many components. All of them
-  /// make the same calls in the same order. It must outlive this object.
+  /// Also over the members of `workers`, each of which contributes equally many components and makes the same
+  /// calls in the same order. `workers` must outlive this object.
   explicit CollectiveAllReduce(Communicator& workers);
   ~CollectiveAllReduce() override;
 

@@ -1,7 +1,6 @@
-// CrossDeviceOps is how the components of a value, one per local replica, become one value
-// on the devices where it is wanted. A strategy has one; programs may give it their own:
-// derive from this class, implement `reduce_implementation`, and pass it to the strategy.
-// Whoever derives gets checked arguments.
+// CrossDeviceOps reduces the components of a value, one per local replica, to one value on the devices where
+// it is wanted. A strategy has one; programs may give it their own: derive from this class, implement
+// `reduce_implementation`, and pass it to the strategy. Arguments are checked before they reach it.
 //
 // Values come as their components: dense or sparse, all alike, in the order of the replicas.
 // Results have one component per destination, each in memory of its own. The thread in
@@ -19,7 +18,7 @@
 
 namespace cohort {
 
-/// One value: what each replica has of it, or each destination gets.
+/// One value: a component per replica, or per destination.
 using Components = std::vector<TensorOrSlices>;
 
 struct ReduceRequest {
@@ -34,8 +33,8 @@ class CrossDeviceOps {
   /// For messages, for example `ReductionToOneDevice`.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
-  /// The sum or mean of the components. The mean of integers is floating, unless there is but one.
-  /// Rows of slices are put one after the other; their mean divides the values.
+  /// The sum or mean of the components. The mean of integers is floating, unless there is only one component.
+  /// Rows of slices are concatenated; their mean divides the values.
   /// @throws InvalidArgument for no components, or components that differ in kind, dtype or shape.
   [[nodiscard]] Components reduce(SumOrMean op, const Components& value, const Destinations& destinations,
                                   const CommunicationOptions& options = {});

@@ -1,5 +1,5 @@
-// Where the result of a reduction or broadcast goes: a list of devices, said by naming one,
-// or by pointing at something that lies where the result should.
+// Where the result of a reduction or broadcast goes: a list of devices, given by name, or by a value that
+// lies where the result should.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@ class Destinations {
     require_devices();
   }
 
-  /// Named as Device::parse wants it. @throws InvalidArgument for an empty name, or for no device's name.
+  /// Named as Device::parse wants it. @throws InvalidArgument for an empty name, or one of no device.
   Destinations(std::string_view name);
   Destinations(const char* name) : Destinations(std::string_view(name)) {}
   Destinations(const std::string& name) : Destinations(std::string_view(name)) {}

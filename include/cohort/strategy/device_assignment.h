@@ -1,6 +1,6 @@
-// A DeviceAssignment says which devices each replica owns, where a replica owns several
-// (see logical_device_strategy.h): a table with a row per replica and a column per
-// logical device. It is written down, or cut out of a mesh of devices.
+// A DeviceAssignment says which devices each replica owns, for replicas that own several (see
+// logical_device_strategy.h): a table with a row per replica and a column per logical device. It is given
+// explicitly, or cut out of a mesh of devices.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
-// An all-reduce for devices that come in two groups with fast links inside of each, such as
-// the eight GPUs of a DGX-1: each group sums on one of its devices, the two sums meet, and
-// the result goes back the same way. Different packs take different devices, so that all
-// links are busy. Needs an even number of devices; others go by ReductionToOneDevice.
+// An all-reduce for devices that come in two groups with fast links inside of each, such as the eight GPUs of
+// a DGX-1: each group sums on one of its devices, the two sums meet, and the result goes back the same way.
+// Different packs take different devices, so that all links are busy. Needs an even number of devices; other
+// numbers are left to ReductionToOneDevice.
 #pragma once
 
 #include <cohort/strategy/all_reduce_cross_device_ops.h>

@@ -29,8 +29,8 @@ class LogicalDeviceStrategy : public Strategy {
 
   [[nodiscard]] const DeviceAssignment& device_assignment() const noexcept { return assignment_; }
 
-  /// While one lives, variables of this strategy that this thread makes go to one logical device of each
-  /// replica, unless they are colocated with others, and inside a replica that device is the current one.
+  /// While a Scope lives, variables of this strategy that this thread makes go to one logical device of each
+  /// replica, unless they are colocated with others. Inside a replica, that device is the current one.
   class [[nodiscard]] Scope {
    public:
     ~Scope();
@@ -50,7 +50,7 @@ class LogicalDeviceStrategy : public Strategy {
     const Scope* outer_;
   };
 
-  /// @throws InvalidArgument when replicas do not have so many logical devices.
+  /// @throws InvalidArgument when replicas have no logical device of that number.
   Scope logical_device(int logical_device) const;
 
   /// The replicas' devices of the innermost `logical_device` scope of this thread; outside, their first ones.

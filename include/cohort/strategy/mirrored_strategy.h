@@ -13,8 +13,8 @@ namespace cohort {
 class MirroredStrategy : public Strategy {
  public:
   /// No devices means all of them: every GPU that this process sees, in programs with GPU support; where
-  /// there is none, cpu:0 to cpu:K-1 with K from COHORT_CPU_DEVICES. `cross_device_ops` is how values are
-  /// reduced, in replicas as well; null: collectives among the devices.
+  /// there is none, cpu:0 to cpu:K-1 with K from COHORT_CPU_DEVICES. `cross_device_ops` reduces values, in
+  /// replicas as well; null: collectives among the devices.
   /// @throws InvalidArgument when a device is named twice, or GPUs and CPUs are mixed; Unavailable when
   /// one does not exist.
   explicit MirroredStrategy(std::vector<Device> devices = {}, const CommunicationOptions& options = {},

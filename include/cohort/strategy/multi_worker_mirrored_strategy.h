@@ -14,12 +14,12 @@ namespace cohort {
 
 class MultiWorkerMirroredStrategy : public Strategy {
  public:
-  /// The workers are those of `bootstrap` (for example an mpi::Session), which must outlive the
-  /// strategy and its variables. Replicas are numbered worker by worker. No devices means the GPUs of
-  /// this worker, in programs with GPU support: those that only it sees, or as many as every other worker of
-  /// its node of those that all of them see; where no worker sees any, cpu:0.
+  /// The workers are those of `bootstrap` (for example an mpi::Session), which must outlive the strategy and
+  /// its variables. Replicas are numbered worker by worker. No devices means the GPUs of this worker, in
+  /// programs with GPU support: those that it alone sees, or an equal share of those that all workers of its
+  /// node see; cpu:0 where no worker sees any.
   /// @throws InvalidArgument on every worker, naming one that has another number of devices than most;
-  /// Unimplemented for several devices per worker where MPI's own collectives have to do; otherwise as
+  /// Unimplemented for several devices per worker where MPI's own collectives are used; otherwise as
   /// MirroredStrategy.
   explicit MultiWorkerMirroredStrategy(Bootstrap& bootstrap, const CommunicationOptions& options = {},
                                        std::vector<Device> devices = {});

@@ -1,5 +1,5 @@
 // The all-reduce of NCCL, for CUDA devices in programs that are linked with cohort::nccl. Elsewhere every
-// value goes by ReductionToOneDevice.
+// value is left to ReductionToOneDevice.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class NcclAllReduce final : public AllReduceCrossDeviceOps {
  private:
   [[nodiscard]] bool fits(std::span<const Device> devices) const override;
   void all_reduce(std::span<const Tensor> parts, int pack) override;
-  /// Makes sure that there are seats for the devices of these tensors.
+  /// Makes sure that there are communicators for the devices of these tensors.
   void connect(std::span<const Tensor> parts);
 
   std::vector<Device> devices_;

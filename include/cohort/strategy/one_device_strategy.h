@@ -1,4 +1,4 @@
-// One replica on one device: the strategy for a program written for many, run on one.
+// One replica on one device, to run a program that is written for many devices on one.
 #pragma once
 
 #include <cohort/strategy/strategy.h>

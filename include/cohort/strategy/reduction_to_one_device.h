@@ -9,13 +9,13 @@
 
 namespace cohort {
 
-/// One tensor from several that look alike, for example their sum.
+/// Makes one tensor of several that have the same dtype and shape, for example their sum.
 using AccumulationFunction = std::function<Tensor(std::span<const Tensor>)>;
 
 struct ReductionToOneDeviceOptions {
   std::optional<Device> reduce_to_device = {};  ///< unset: the first destination
 
-  /// What takes the place of the sum for dense values; the MEAN divides its result. Unset: the sum.
+  /// Replaces the sum of dense values; the MEAN divides its result. Unset: the sum.
   AccumulationFunction accumulation_function = {};
 };
 

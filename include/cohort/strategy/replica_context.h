@@ -2,10 +2,9 @@
 // is, and how to communicate with the others. `Strategy::run` hands one to the function;
 // it is valid inside that call, on that thread.
 //
-// All replicas make the same calls in the same order. Where calls differ, or a replica
-// does not arrive before the deadline, all get an error that names it. A collective that
-// one of them cannot make, because of its own arguments, ends those of all in the same
-// way, also where the replica handles its own error.
+// All replicas make the same calls in the same order. Where calls differ, or a replica does not arrive before
+// the deadline, all get an error that names it. A replica that cannot make a collective, because its own
+// arguments are wrong, ends the collectives of all in the same way, even if it handles its own error.
 #pragma once
 
 #include <exception>
@@ -44,51 +43,50 @@ class ReplicaContext {
   }
   [[nodiscard]] Device device() const { return extended_.device(local_replica_); }
 
-  /// This replica's seat among all replicas, for GradientBuckets and what else goes beyond this class.
-  /// After a failed `run` it may be gone: what was made with it is then made anew.
+  /// This replica's communicator with all replicas, for GradientBuckets and other needs beyond this class. A
+  /// failed `run` may replace it: objects that were made with it must then be made again.
   [[nodiscard]] Communicator& communicator() const { return extended_.communicator(local_replica_); }
 
-  /// The SUM or MEAN over all replicas of each leaf of a structure, which all replicas pass alike.
-  /// The MEAN of integer tensors over several replicas is floating. Of IndexedSlices all rows are kept,
-  /// one replica's after the other's; the MEAN divides their values.
+  /// The SUM or MEAN over all replicas of each leaf of a structure, which all replicas pass alike. The MEAN
+  /// of integer tensors over several replicas is floating. Rows of IndexedSlices are concatenated, by
+  /// replica; the MEAN divides their values.
   /// @throws WrongContext when this context is not the current one; InvalidArgument for another op,
   /// the MEAN of an integer number, or replicas that differ.
   template <class Structure>
   [[nodiscard]] Structure all_reduce(SumOrMean op, const Structure& value,
                                      const CommunicationOptions& options = {}) const;
 
-  /// The same for tensors, which become the results: large ones in less than half the time. Each
-  /// replica passes its own, and they must not overlap. Dtypes stay.
+  /// The same in place: the tensors become the results, large ones in less than half the time. Each replica
+  /// passes tensors of its own, which must not overlap. Dtypes do not change.
   /// @throws as all_reduce; InvalidArgument for the MEAN of integers.
   void all_reduce_in_place(SumOrMean op, std::span<const Tensor> tensors,
                            const CommunicationOptions& options = {}) const;
 
-  /// The replicas' tensors one after the other along `axis`, for each tensor of a structure; extents
-  /// along `axis` may differ: with axis 0, [rows_r, columns] of replica r become [sum of all rows_r,
-  /// columns].
+  /// Concatenates the replicas' tensors along `axis`, for each tensor of a structure. Extents along `axis`
+  /// may differ: with axis 0, [rows_r, columns] of replica r become [sum of all rows_r, columns].
   /// @throws WrongContext as all_reduce; InvalidArgument for scalars, an axis that does not exist, and when
   /// other extents differ; Unimplemented for IndexedSlices.
   template <class Structure>
   [[nodiscard]] Structure all_gather(const Structure& value, int axis,
                                      const CommunicationOptions& options = {}) const;
 
-  /// The SUM or MEAN over all replicas, as all_reduce makes it, of which each replica gets its own part
-  /// along `axis`, for each tensor of a structure. The parts lie one after the other, in the order of the
-  /// replicas; `part` has this replica's shapes, and its elements are not looked at. Parts of equal length
-  /// along the first axis are taken where they lie; others are copied, and padded to the longest.
-  /// CrossDeviceOps that were chosen for the strategy are not asked: they know no parts.
+  /// An all_reduce of which each replica gets only its own part along `axis`, for each tensor of a structure.
+  /// The parts follow one another in the order of the replicas. `part` gives this replica's shapes; its
+  /// elements are not read. Parts of equal length along the first axis are used in place; others are copied,
+  /// and padded to the longest. CrossDeviceOps chosen for the strategy are not used: they have no operation
+  /// for it.
   ///
   /// It is all_gather transposed: where a loss has the gradient g by all_gather(x, axis), its gradient by x
   /// is reduce_scatter(kSum, g, x, axis). The gradient of all_reduce(op, x) is all_reduce(op, g).
-  /// @throws InvalidArgument for a part that does not fit, and when the parts together are not as long as
-  /// somebody's value; Unimplemented for IndexedSlices; all_reduce's errors.
+  /// @throws InvalidArgument for a part that does not fit, and when the parts together are not as long as a
+  /// replica's value; Unimplemented for IndexedSlices; all_reduce's errors.
   template <class Structure>
   [[nodiscard]] Structure reduce_scatter(SumOrMean op, const Structure& value, const Structure& part,
                                          int axis, const CommunicationOptions& options = {}) const;
 
-  /// Makes `call`, this replica's part in a collective of all. Where it fails, the collectives of all
-  /// replicas end with an error that names this one: its next call would pass for the one that the others
-  /// wait for. The collectives of this class are made so. @throws what `call` throws.
+  /// Runs `call`, this replica's part in a collective of all replicas. If it throws, the collectives of all
+  /// replicas end with an error that names this one; otherwise they would take its next call for the one that
+  /// they wait for. The collectives of this class use it. @throws what `call` throws.
   template <class Call>
   decltype(auto) made_or_told(Call&& call) const;
 

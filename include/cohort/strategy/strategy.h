@@ -1,15 +1,14 @@
-// A Strategy decides on which devices replicas run, where variables live and how values
-// are reduced; the program says what one replica does. Concrete strategies differ in
-// nothing but how they are made (see mirrored_strategy.h and its neighbours). A Strategy
-// is a handle: copies denote the same strategy.
+// A Strategy decides on which devices replicas run, where variables live and how values are reduced; the
+// program says what one replica does. Concrete strategies differ only in how they are made (see
+// mirrored_strategy.h and its neighbours). A Strategy is a handle: copies denote the same strategy.
 //
 //     auto scope = strategy.scope();
 //     auto losses = strategy.run([&](ReplicaContext& replica, const Batch& mine) { ... }, batch);
 //     float loss = strategy.reduce(ReduceOp::kSum, losses);
 //
-// One thread at a time calls these functions. With several workers, all of them make
-// the same calls in the same order; where calls differ or a worker is missing, all get an
-// error that names it, and the strategy is of no more use.
+// One thread at a time calls these functions. With several workers, all of them make the same calls in the
+// same order; where calls differ or a worker is missing, all get an error that names it, and the strategy can
+// no longer be used.
 #pragma once
 
 #include <initializer_list>
@@ -69,39 +68,40 @@ class Strategy {
   /// inside a replica.
   StrategyScope scope() const { return StrategyScope(*extended_); }
 
-  /// Calls `function` once per local replica, concurrently. It may take a ReplicaContext& first;
-  /// distributed arguments arrive as the replica's own component, also those inside of structures (see
-  /// select_replica), all others as they are. Results come back as PerReplica; `regroup` brings it to
-  /// the inside of structures. When replicas throw, all end and the lowest one's exception is thrown.
+  /// Calls `function` once per local replica, concurrently. It may take a ReplicaContext& first; distributed
+  /// arguments arrive as the replica's own component, also those inside of structures (see select_replica),
+  /// all others as they are. Results come back as PerReplica; `regroup` turns a PerReplica of structures into
+  /// a structure of PerReplica values. When replicas throw, all of them end, and the exception of the lowest
+  /// one is thrown.
   /// @throws WrongContext inside a replica, or when another strategy is active.
   template <class Function, class... Args>
   auto run(Function&& function, const Args&... args) const;
 
-  /// SUM or MEAN over all replicas of each leaf of a structure, on the current device (see DeviceScope);
-  /// the same result on every worker. A value that is not distributed, also beside others in a structure,
-  /// counts as this worker's contribution (with one worker: its MEAN is itself, its SUM an error). The MEAN
-  /// of integer tensors over several replicas is floating. Rows of IndexedSlices are put one after the other.
+  /// SUM or MEAN over all replicas of each leaf of a structure, on the current device (see DeviceScope); the
+  /// same result on every worker. A value that is not distributed, alone or in a structure, counts as this
+  /// worker's contribution (with one worker: its MEAN is itself, its SUM an error). The MEAN of integer
+  /// tensors over several replicas is floating. Rows of IndexedSlices are concatenated.
   /// @throws WrongContext inside a replica; InvalidArgument for another op or replicas that differ.
   template <class Value>
   [[nodiscard]] auto reduce(SumOrMean op, const Value& value) const;
 
-  /// Also reduces along `axes` inside each replica, and leaves them out of the shape: with axis 0,
-  /// [rows, columns] of each replica become [columns]. MEAN weighs elements, not replicas: uneven
-  /// batches, also empty ones, count by their sizes. A plain tensor is what each replica has.
+  /// Also reduces along `axes` inside each replica, and leaves them out of the shape: with axis 0, [rows,
+  /// columns] of each replica become [columns]. MEAN weighs elements, not replicas: uneven batches, also
+  /// empty ones, count by their sizes. A plain tensor counts as the value of each replica.
   /// @throws as above; InvalidArgument for an axis that the tensors do not have.
   template <class Value>
   [[nodiscard]] Tensor reduce(SumOrMean op, const Value& value, const Axes& axes) const;
 
-  /// For each tensor of a structure, the replicas' tensors one after the other along `axis`, on every
-  /// worker: with axis 0, [rows_r, columns] of replica r become [sum of all rows_r, columns]. A value that
-  /// is not distributed is this worker's contribution. IndexedSlices become dense first.
+  /// Concatenates the replicas' tensors along `axis`, for each tensor of a structure, on every worker: with
+  /// axis 0, [rows_r, columns] of replica r become [sum of all rows_r, columns]. A value that is not
+  /// distributed is this worker's contribution. IndexedSlices become dense first.
   /// @throws WrongContext inside a replica, pointing to all_gather; InvalidArgument for scalars, and for
-  /// tensors that differ elsewhere than along `axis`.
+  /// tensors whose other extents differ.
   template <class Value>
   [[nodiscard]] auto gather(const Value& value, int axis) const;
 
-  /// What each of this worker's replicas sees of a distributed value or a structure; of a variable, its
-  /// components. Anything else is a list of one.
+  /// What each of this worker's replicas sees of a distributed value or a structure; the components of a
+  /// variable. For anything else, a list of that value alone.
   template <class Value>
   [[nodiscard]] auto local_results(const Value& value) const;
 
@@ -110,8 +110,8 @@ class Strategy {
   template <class Function>
   [[nodiscard]] auto distribute_values_from_function(Function&& function) const;
 
-  /// Deals a dataset out to the replicas: each global batch is split among all of them. Defined by
-  /// the input layer, which finds it through its argument (`#include <cohort/input/distribute.h>`).
+  /// Distributes a dataset among the replicas: each global batch is split among all of them. Defined by the
+  /// input layer, and found through its argument (`#include <cohort/input/distribute.h>`).
   template <class Dataset>
   [[nodiscard]] auto distribute_dataset(const Dataset& dataset) const {
     return distribute(dataset, *this);
@@ -121,8 +121,8 @@ class Strategy {
     return distribute(dataset, *this, options);
   }
 
-  /// Deals out what `function(InputContext)` returns: a dataset whose elements are replicas' batches
-  /// already, and this worker's own. Defined by the input layer, too.
+  /// Distributes the dataset that `function(InputContext)` returns. Its elements are batches for single
+  /// replicas of this worker. Defined by the input layer, too.
   template <class Function>
   [[nodiscard]] auto distribute_datasets_from_function(Function&& function) const {
     return distribute_from_function(function, *this);
@@ -142,9 +142,9 @@ class Strategy {
 /// The current strategy of this thread; outside any scope, the default strategy.
 [[nodiscard]] Strategy get_strategy();
 
-/// Makes `strategy` the current one of this thread until the next call, as if everything that follows were
-/// in its `scope()`; nothing, or the default strategy, goes back to having none. The thread keeps the
-/// strategy: where it has a Session, give it up before the Session ends.
+/// Makes `strategy` the current one of this thread until the next call, as if everything that follows were in
+/// its `scope()`; nothing, or the default strategy, means none. The thread keeps the strategy alive: if that
+/// uses a Session, call set_strategy({}) before the Session ends.
 /// @throws WrongContext inside a scope: a strategy's, a DeviceScope, a VariableCreatorScope, or a replica.
 void set_strategy(const std::optional<Strategy>& strategy);
 

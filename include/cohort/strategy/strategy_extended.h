@@ -48,11 +48,11 @@ struct StrategyLayout {
   /// How values are reduced; null: CollectiveAllReduce over all workers.
   std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
 
-  /// Makes one seat per local replica in a communicator of all replicas of all workers, on the host: for
-  /// replicas on GPUs the strategy makes those that take their tensors.
+  /// Makes one communicator per local replica, over all replicas of all workers, on the host. For replicas on
+  /// GPUs the strategy makes those that take GPU tensors.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
 
-  /// Makes this worker's seat in a communicator of the workers; absent: its only replica's seat is that.
+  /// Makes this worker's communicator over the workers; absent: the one of its only replica serves.
   std::function<std::unique_ptr<Communicator>()> connect_workers = {};
 };
 
@@ -110,28 +110,28 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// replica that failed by itself is thrown after all have ended.
   void call_for_each_replica(const std::function<void(ReplicaContext&)>& body);
 
-  /// The seat of a local replica among all replicas.
+  /// The communicator of a local replica, over all replicas.
   [[nodiscard]] Communicator& communicator(int local_replica) {
     return *seats_[static_cast<std::size_t>(local_replica)];
   }
 
-  /// Whether a replica of this run could not make a collective, so that those of the others end.
+  /// Whether a replica of this run could not make a collective, which ends the collectives of the others.
   [[nodiscard]] bool has_left_replicas() const noexcept { return replicas_left_; }
 
-  /// The same for a collective that the replica, whose thread this is, begins now.
+  /// The communicator, for a collective that this local replica, on the calling thread, begins now.
   [[nodiscard]] Communicator& begin_collective(int local_replica);
 
   /// One destination per local replica, on its device.
   [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
 
-  /// This worker's seat among the workers, for the thread that drives the strategy.
+  /// This worker's communicator over the workers, for the thread that drives the strategy.
   [[nodiscard]] Communicator& workers_communicator() const noexcept {
     return workers_seat_ != nullptr ? *workers_seat_ : *seats_.front();
   }
 
-  /// What `prepare` returns. It may find that this worker cannot make its next collective, which other
-  /// workers do not see: they would wait for this worker's part, and take a later one for it. So they are
-  /// told when it throws, and their calls end with its error.
+  /// Returns what `prepare` returns. When it throws, this worker cannot make its next collective. The other
+  /// workers would not see that, and take a later call for it; so they are told, and their calls end with the
+  /// error.
   template <class Prepare>
   auto prepared_or_told(Prepare prepare);
 
@@ -145,7 +145,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// How this strategy reduces values.
   [[nodiscard]] CrossDeviceOps& cross_device_ops() const noexcept { return *cross_device_ops_; }
 
-  /// Whether that was chosen for this strategy, so that replicas that reduce meet and use it, too.
+  /// Whether the program chose them for this strategy; then replicas that reduce meet and use them, too.
   [[nodiscard]] bool has_own_cross_device_ops() const noexcept { return layout_.cross_device_ops != nullptr; }
 
   /// SUM or MEAN over all replicas of each leaf of a structure, on `destinations`: one component for
@@ -177,8 +177,8 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return value;
   }
 
-  /// What reduce_to and batch_reduce_to do, on values without types: for each of `values`, the leaves
-  /// of each component of the result.
+  /// The type-erased form of reduce_to and batch_reduce_to: for each of `values`, the leaves of each
+  /// component of the result.
   [[nodiscard]] std::vector<std::vector<LeafList>> reduce(ReduceOp op,
                                                           std::span<const StructureReduction> values,
                                                           const CommunicationOptions& options);
@@ -203,14 +203,12 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// @throws WrongContext inside a replica, or when another strategy is active.
   void require_cross_replica(const char* what) const;
 
-  /// Calls `function(variable, args...)` once per local component of the variable, in update context:
-  /// there every variable is its component of that number. Distributed arguments arrive as their
-  /// component. Results come back as Mirrored; all updates have been made by then. From inside a
-  /// replica it is a `merge_call` with the replicas' arguments. A single copy is updated once, with
-  /// the arguments of the first replica.
-  /// @throws WrongContext when another strategy is active; InvalidArgument for a variable that this
-  /// strategy does not mirror, and for PerReplica arguments that would make components differ which
-  /// the variable's aggregation keeps equal.
+  /// Calls `function(variable, args...)` once per local component of the variable, in update context: there
+  /// every variable stands for its component of that number. Distributed arguments arrive as their component.
+  /// Results come back as Mirrored, after all updates. From inside a replica it is a `merge_call` with the
+  /// replicas' arguments. A single copy is updated once, with the arguments of the first replica.
+  /// @throws WrongContext when another strategy is active; InvalidArgument for a variable that this strategy
+  /// does not mirror, and for PerReplica arguments if the variable's aggregation keeps its components equal.
   template <class Function, class... Args>
   auto update(const Variable& variable, Function&& function, const Args&... args);
 
@@ -248,7 +246,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
  private:
   explicit StrategyExtended(StrategyLayout layout);
 
-  /// Tells the other workers that this one does not make the collectives that they make, because of `error`.
+  /// Tells the other workers that this one cannot make the next collective, because of `error`.
   void leave_workers(const std::exception_ptr& error);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
@@ -285,8 +283,8 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   std::uint64_t variables_made_ = 0;
   std::unique_ptr<const DeviceRoute> route_;
   std::vector<std::unique_ptr<Communicator>> seats_;
-  std::unique_ptr<Communicator> workers_seat_;          // where several replicas of a worker have seats
-  std::vector<std::unique_ptr<LeafReducer>> reducers_;  // one per seat: each replica's thread uses its own
+  std::unique_ptr<Communicator> workers_seat_;          // only where a worker has several replicas
+  std::vector<std::unique_ptr<LeafReducer>> reducers_;  // each replica's thread uses its own
   std::shared_ptr<CrossDeviceOps> cross_device_ops_;
   std::vector<std::unique_ptr<ReplicaTeam>> teams_;  // one per depth of nested runs, made on first use
   std::size_t depth_ = 0;

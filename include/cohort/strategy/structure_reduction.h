@@ -1,6 +1,6 @@
-// A value that is to be reduced, with its type erased: what it says about the replicas, the
-// leaves of its components, and where the result goes. The templates of a strategy make one
-// of whatever a program passes, so that everything behind them is compiled once.
+// A value that is to be reduced, with its type erased: what it says about the replicas, the leaves of its
+// components, and where the result goes. The templates of a strategy make one of whatever a program passes,
+// so that everything below them is compiled once.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using LeafList = std::vector<TensorOrSlices>;
 /// What a value says about the replicas' contributions.
 enum class Contributions {
   kPerReplica,  ///< each has its own
-  kMirrored,    ///< all have the same, by promise
+  kMirrored,    ///< all have the same, as the program promises
   kPlain,       ///< nothing: it is one value of this worker
 };
 
@@ -38,7 +38,7 @@ struct StructureReduction {
 
 namespace detail {
 
-/// What the reduction of a Value is made of: one replica's part of it.
+/// The type that a reduction of a Value returns: that of one replica's component.
 template <class Value>
 using ReducedOf =
     std::conditional_t<std::is_same_v<Value, Variable>, Tensor, typename Selection<Value>::Component>;
@@ -90,8 +90,8 @@ template <class Value>
     return Contributions::kPerReplica;
 }
 
-/// The same of each leaf of a structure that holds distributed values, in the order of to_leaves. In there,
-/// also the components of a Mirrored value are contributions.
+/// The same for each leaf of a structure that holds distributed values, in the order of to_leaves. Inside
+/// structures, the components of a Mirrored value are contributions, too.
 template <class Value>
 void add_contributions(const Value& value, std::vector<Contributions>& by_leaf) {
   const auto add = [&](const auto& leaves, Contributions contributions) {

@@ -14,8 +14,8 @@
 namespace cohort {
 namespace detail {
 
-/// Whether two arguments differ; values of types that cannot be compared do not. Structures are taken apart:
-/// they claim to be comparable whatever is in them.
+/// Whether two arguments differ; values of types that cannot be compared count as equal. Structures are
+/// compared leaf by leaf: they claim to be comparable even if their elements are not.
 template <class T>
 [[nodiscard]] bool differ(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, Tensor>) {

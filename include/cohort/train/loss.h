@@ -9,7 +9,8 @@
 namespace cohort {
 
 struct AverageLossOptions {
-  /// Of each loss, in their shape; of each row of losses, in the shape of their first axes; or one for all.
+  /// Weights of the losses, in their shape; of rows of losses, in the shape of their first axes; or one for
+  /// all.
   std::optional<Tensor> sample_weight = {};
   std::optional<std::int64_t> global_batch_size = {};  ///< unset: this replica's examples times the replicas
 };

@@ -1,4 +1,4 @@
-// Gradient descent with momentum [Polyak 1964], also looking ahead [Nesterov 1983].
+// Gradient descent with momentum [Polyak 1964], optionally looking ahead [Nesterov 1983].
 #pragma once
 
 #include <cohort/train/optimizer.h>

@@ -44,17 +44,17 @@ class Optimizer {
 
   /// Called inside `run` (or outside any scope), with the same variables on every replica.
   /// @throws WrongContext in cross-replica context; InvalidArgument when a gradient does not have its
-  /// variable's shape and dtype, or the variable is not floating, naming it, and where gradients are summed
-  /// that are of other variables than the other replicas', or in another order (variables of no strategy are
-  /// not told apart); what all_reduce throws.
+  /// variable's shape and dtype, or the variable is not floating, naming it, and where gradients are summed,
+  /// when replicas pass other variables or another order (variables of no strategy are not told apart); what
+  /// all_reduce throws.
   void apply_gradients(const std::vector<GradientAndVariable>& gradients,
                        GradientAggregation aggregation = GradientAggregation::kSum);
 
-  /// How often gradients were applied. Not while replicas run.
+  /// How often gradients were applied. Not to be called while replicas run.
   [[nodiscard]] std::int64_t iterations() const;
 
   /// The slots of a variable, in the order in which the optimizer documents them; none before its first
-  /// update. For checkpoints; not while replicas run.
+  /// update. For checkpoints; not to be called while replicas run.
   [[nodiscard]] std::vector<Variable> slots(const Variable& variable) const;
 
  protected:
@@ -74,7 +74,7 @@ class Optimizer {
                      const std::vector<GradientAndVariable>& gradients) const;
 
   std::vector<std::string> slot_names_;
-  mutable std::mutex mutex_;                             ///< of the map: a replica's state is its own
+  mutable std::mutex mutex_;                             ///< guards the map; each replica uses its own state
   std::map<int, std::unique_ptr<ReplicaState>> states_;  ///< by local replica, -1 outside any scope
 };
 

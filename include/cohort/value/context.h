@@ -25,7 +25,7 @@ struct ContextMode {
   ContextKind kind = ContextKind::kDefault;
   VariableOwner* strategy = nullptr;  ///< null in the default context
   ReplicaContext* replica = nullptr;  ///< the replica that this thread runs, null otherwise
-  int local_replica = -1;             ///< whose component is meant: the replica's that runs or is updated
+  int local_replica = -1;             ///< the replica that runs or is updated; -1: none
   std::optional<Device> device = {};  ///< the current device, where one was chosen
   MergePoint* merge_point = nullptr;  ///< where the replicas of this `run` meet, null otherwise
 

@@ -1,7 +1,6 @@
-// One value per local replica, in the order of the replicas: what PerReplica and Mirrored
-// have in common. They differ in what the values promise, and so in where they may be used
-// as operands: a distributed value stands for one of its components wherever that type is
-// wanted, or the use is an error.
+// One value per local replica, in the order of the replicas: what PerReplica and Mirrored have in common.
+// They differ in what they promise about the values, and so in where they may be used as operands: where they
+// may, they stand for one of their components; elsewhere the use is an error.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +51,7 @@ class DistributedValues {
   DistributedValues() = default;
   explicit DistributedValues(std::vector<T> components) : components_(contiguous(std::move(components))) {}
 
-  // std::vector packs bool into bits, which nobody can refer to.
+  // std::vector packs bool into bits, to which there are no references.
   using Components = std::conditional_t<std::is_same_v<T, bool>, std::valarray<bool>, std::vector<T>>;
 
   static Components contiguous(std::vector<T> components) {

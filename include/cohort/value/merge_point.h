@@ -29,8 +29,8 @@ class MergePoint {
   /// @throws WrongContext when the replicas do not all make the same call.
   virtual std::shared_ptr<void> meet(int local_replica, MergeRequest& request) = 0;
 
-  /// The replica is about to wait for all others in a collective, which those that have returned, or wait
-  /// here for a merge, will not make.
+  /// Says that the replica is about to wait for all others in a collective. Replicas that have returned, or
+  /// wait here for a merge, will not make it.
   virtual void begin_collective(int local_replica) = 0;
 };
 

@@ -1,7 +1,6 @@
-// A Mirrored holds the same value on several devices: its components are equal, by the
-// promise of whoever made it. So it may be used as an operand everywhere: inside a replica
-// it stands for the replica's component, elsewhere for the one on the current device.
-// Reductions to several devices return one.
+// A Mirrored holds the same value on several devices: the code that makes it promises that its components are
+// equal. So it may be used as an operand everywhere: inside a replica it stands for the replica's component,
+// elsewhere for the one on the current device. Reductions to several devices return one.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +37,7 @@ class Mirrored : public DistributedValues<Mirrored<T>, T> {
     return (*this)[0];
   }
 
-  /// What local replica `replica` gets of this value: its component, or the first where it has none.
+  /// The component that local replica `replica` gets: its own, or the first if it has none.
   [[nodiscard]] const T& of_replica(std::size_t replica) const {
     return (*this)[replica < this->size() ? replica : 0];
   }

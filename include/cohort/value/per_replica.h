@@ -35,7 +35,7 @@ class PerReplica : public DistributedValues<PerReplica<T>, T> {
         "strategy.local_results or strategy.reduce, or use it within run()");
   }
 
-  /// What local replica `replica` gets of this value. @throws InvalidArgument when there is no such replica.
+  /// The component that local replica `replica` gets. @throws InvalidArgument when there is no such replica.
   [[nodiscard]] const T& of_replica(std::size_t replica) const { return (*this)[replica]; }
 };
 

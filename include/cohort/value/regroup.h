@@ -126,8 +126,8 @@ void for_each_distributed(const Function& function, const T& value) {
   }
 }
 
-/// Throws where a PerReplica in `value` has not one component for each of `replicas`: `select_replica` would
-/// take some of them for all.
+/// Throws if a PerReplica in `value` does not have one component for each of `replicas`: `select_replica`
+/// would not notice that there are more.
 template <class T>
 void require_components(const T& value, int replicas) {
   if constexpr (kHoldsDistributed<T>) {

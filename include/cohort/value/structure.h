@@ -1,6 +1,6 @@
-// Structures of tensors: tuples, pairs, vectors, arrays, maps, optionals and plain
-// aggregates, nested at will; in the end there are tensors, IndexedSlices and numbers. `for_each_leaf` is the
-// one place that knows how to walk them; collectives, batches and gradients all go through it.
+// Structures of tensors: tuples, pairs, vectors, arrays, maps, optionals and plain aggregates, nested at
+// will. Their leaves are tensors, IndexedSlices and numbers. `for_each_leaf` is the one place that knows how
+// to walk them; collectives, batches and gradients all go through it.
 //
 // An aggregate names its fields once, beside its definition and in its namespace:
 //
@@ -58,13 +58,13 @@ concept TupleLike = kIsInstance<T, std::tuple> || kIsInstance<T, std::pair> || k
 
 }  // namespace detail
 
-/// What a structure is made of in the end.
+/// The types that leaves of a structure have.
 template <class T>
 concept Leaf = std::same_as<T, Tensor> || std::same_as<T, IndexedSlices> || std::same_as<T, TensorOrSlices> ||
     Element<T>;
 
-/// Calls `function(leaf, others...)` for each leaf of `first` with the leaves in the same place of
-/// the other structures, in declaration order. What the structures are const decides the leaves.
+/// Calls `function(leaf, others...)` for each leaf of `first` with the leaves in the same place of the other
+/// structures, in declaration order. Leaves are const where their structure is.
 /// @throws InvalidArgument when they differ in length, keys or presence.
 template <class Function, class First, class... Others>
 void for_each_leaf(Function&& function, First& first, Others&... others) {

@@ -28,7 +28,7 @@ using TensorOrSlices = std::variant<Tensor, IndexedSlices>;
 /// New storage on `device` with the same contents.
 [[nodiscard]] TensorOrSlices copy_to(const TensorOrSlices& leaf, Device device);
 
-/// What messages call it, for example `float32[64, 10]` or `3 rows of float32[100, 8]`.
+/// Its description for messages, for example `float32[64, 10]` or `3 rows of float32[100, 8]`.
 [[nodiscard]] std::string describe(const TensorOrSlices& leaf);
 
 }  // namespace cohort

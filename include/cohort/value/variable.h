@@ -1,14 +1,13 @@
 // A Variable is a tensor that training changes. A Variable is a handle; copies denote the
 // same variable.
 //
-// Made inside `strategy.scope()` it belongs to that strategy, which decides what it is:
-// mirrored, with a component per local replica that every write keeps equal (ON_WRITE);
-// per replica, with components that only a read brings together (ON_READ); or one copy,
-// to which the replicas' updates are aggregated (on a parameter device). All workers make
-// the same variables in the same order: the chief's initial value goes to everybody.
-// Inside `run`, all replicas make it together and get the same variable.
+// Made inside `strategy.scope()` it belongs to that strategy, which decides what it is: mirrored, with a
+// component per local replica that every write keeps equal (ON_WRITE); per replica, with components that only
+// a read brings together (ON_READ); or one copy, to which the replicas' updates are aggregated (on a
+// parameter device). All workers make the same variables in the same order: all get the chief's initial
+// value. Inside `run`, all replicas make it together and get the same variable.
 //
-// Outside a scope it is plain, with one component, which concurrent replicas may read only.
+// Outside a scope it is plain, with one component, which concurrent replicas may only read.
 #pragma once
 
 #include <concepts>
@@ -57,14 +56,13 @@ class Variable {
 
   /// Overwrites, adds to, or subtracts from the variable.
   ///
-  /// Inside a replica the values of all replicas are aggregated first; ON_READ variables and those
-  /// without aggregation change the replica's component alone, and a single copy needs an aggregation.
-  /// Inside an update only the component changes. Elsewhere every local component does, and all
-  /// workers must pass the same; a SUM that ON_READ spreads over the replicas is divided among them,
-  /// and cannot be added to.
-  /// @throws InvalidArgument when dtype or shape differ, or for what cannot be done as said above;
-  /// WrongContext when another strategy is active, and outside replicas for an ON_READ variable
-  /// without aggregation: it is written, but has no value to return.
+  /// Inside a replica the values of all replicas are aggregated first; ON_READ variables and those without
+  /// aggregation change the replica's component alone, and a single copy needs an aggregation. Inside an
+  /// update only the component changes. Elsewhere every local component does, and all workers must pass the
+  /// same; an ON_READ variable with SUM divides the value among the replicas, and cannot be added to.
+  /// @throws InvalidArgument when dtype or shape differ, or for a change that these rules exclude;
+  /// WrongContext when another strategy is active, and outside replicas for an ON_READ variable without
+  /// aggregation: it is written, but has no value to return.
   const Variable& assign(const Tensor& value) const;
   const Variable& assign_add(const Tensor& value) const;
   const Variable& assign_sub(const Tensor& value) const;
@@ -84,10 +82,10 @@ class Variable {
     return assign_sub(number(value));
   }
 
-  /// Changes the rows that are named: adds to them, ... or overwrites them (`scatter_update`). Rows
-  /// named twice are changed twice, in their order. Contexts as for `assign`, except that SUM and MEAN
-  /// put the rows of all replicas one after the other (MEAN divides their values by the number of
-  /// replicas), and that a single copy takes the rows of every replica as they are.
+  /// Changes the rows that are named: adds to them, ... or overwrites them (`scatter_update`). Rows named
+  /// twice are changed twice, in their order. Contexts as for `assign`, except that SUM and MEAN concatenate
+  /// the rows of all replicas (MEAN divides their values by the number of replicas), and that a single copy
+  /// takes the rows of every replica as they are.
   /// @throws InvalidArgument when the rows do not fit, or for a division by the integer 0;
   /// Unimplemented for ON_READ variables, and for min, max and update of mirrored variables that
   /// aggregate by SUM or MEAN.
@@ -105,10 +103,10 @@ class Variable {
   /// `name` for the first component, `name/replica_2` for that of local replica 2.
   [[nodiscard]] std::string component_name(int component) const;
 
-  /// The component of the calling replica or update itself: to be written by code that keeps replicas
-  /// equal itself, or read without the cost of a handle.
-  /// @throws WrongContext unless a replica or an update of the variable's strategy calls, and for a
-  /// copy that several replicas share; a plain variable's only component belongs to whoever calls.
+  /// The component of the calling replica or update itself, for code that writes it and keeps replicas equal
+  /// by its own means, or that reads it without the cost of a handle.
+  /// @throws WrongContext outside replicas and updates of the variable's strategy, and for a copy that
+  /// several replicas share. Any caller gets a plain variable's only component.
   [[nodiscard]] const Tensor& replica_component() const { return state_->writable_component(); }
 
   /// What all handles of this variable share. Internal.

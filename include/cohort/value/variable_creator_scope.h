@@ -1,7 +1,6 @@
-// Creators see every variable that is made while their scope is open on this thread: they
-// may change its options, look at it, or give another one instead. The innermost is asked
-// first; the last `next` is the strategy. Replicas start with the creators of the thread
-// that called `run`, and open scopes of their own.
+// Creators see every variable that is made while their scope is open on this thread: they may change its
+// options, look at it, or return another one instead. The innermost is asked first; the last `next` is the
+// strategy. Replicas start with the creators of the thread that called `run`, and open scopes of their own.
 //
 //     const VariableCreatorScope prefixed([](const NextCreator& next, VariableOptions options) {
 //       options.name = "encoder/" + options.name;
@@ -18,7 +17,8 @@ namespace cohort {
 using NextCreator = std::function<Variable(VariableOptions options)>;
 using VariableCreator = std::function<Variable(const NextCreator& next, VariableOptions options)>;
 
-/// Asks `creator` until it ends. Scopes nest and end in reverse order, on the thread that opened them.
+/// Every variable made while it lives is made by `creator`. Scopes nest and end in reverse order, on the
+/// thread that opened them.
 class VariableCreatorScope {
  public:
   explicit VariableCreatorScope(VariableCreator creator);

@@ -20,7 +20,7 @@ enum class VariableSynchronization {
   kOnRead,   ///< each replica writes its own; a read outside replicas aggregates them
 };
 
-/// What becomes of the different values that replicas assign to one variable.
+/// How the different values that replicas assign to one variable are combined.
 enum class VariableAggregation {
   kNone,              ///< each replica writes its own component; keeping them equal is up to the caller
   kSum,               ///< the sum over all replicas is assigned to every component
@@ -38,9 +38,9 @@ struct VariableOptions {
   std::optional<Tensor> initial_value = {};  ///< zeros when absent
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;
-  std::optional<bool> trainable = {};       ///< when absent: unless ON_READ
+  std::optional<bool> trainable = {};       ///< when absent: true unless ON_READ
   std::vector<Device> devices = {};         ///< of each component; empty: where the strategy puts them
-  const Variable* colocate_with = nullptr;  ///< on the devices of this one instead, of the same strategy
+  const Variable* colocate_with = nullptr;  ///< a variable of the same strategy, whose devices to use
 };
 
 }  // namespace cohort

@@ -45,12 +45,12 @@ class VariableOwner {
   [[nodiscard]] virtual Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
                                          int local_replica) = 0;
 
-  /// The same for rows: those of all replicas one after the other, divided by their number for MEAN.
+  /// The same for rows: those of all replicas concatenated, and for MEAN divided by the number of replicas.
   [[nodiscard]] virtual IndexedSlices aggregate_rows(VariableAggregation aggregation,
                                                      const IndexedSlices& rows, int local_replica) = 0;
 
-  /// Inside local replica `local_replica`: ends the collectives of all replicas, which wait for this one in
-  /// vain because of `error`.
+  /// Inside local replica `local_replica`: ends the collectives of all replicas, because `error` keeps this
+  /// one from taking part.
   virtual void leave_replicas(int local_replica, const std::exception_ptr& error) = 0;
 
   /// In cross-replica context: the aggregate of one component per local replica, of all workers.
@@ -58,7 +58,7 @@ class VariableOwner {
   [[nodiscard]] virtual Tensor aggregate_components(VariableAggregation aggregation,
                                                     std::span<const Tensor> components) = 0;
 
-  /// The number of the variable that is being made: on all workers the same, for they make the same ones.
+  /// The number of the variable that is being made, the same on all workers.
   [[nodiscard]] virtual std::uint64_t next_variable_number() noexcept = 0;
 
   /// Told of every variable that is made for this strategy.

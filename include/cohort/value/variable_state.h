@@ -54,8 +54,8 @@ class VariableState {
     return own != nullptr && count_ == by_replica_.size() ? *own : writable_elsewhere();
   }
 
-  /// Makes `call`, a part of a change of this variable. Where that is a collective, and a replica cannot make
-  /// its part, the others are told, who wait for it. @throws what `call` throws.
+  /// Runs `call`, part of a change of this variable. If the change is a collective of all replicas and `call`
+  /// throws, the other replicas are told, so that they do not wait for this one. @throws what `call` throws.
   template <class Call>
   decltype(auto) made_or_told(Call&& call) const {
     try {
@@ -76,8 +76,8 @@ class VariableState {
     return by_replica_[static_cast<std::size_t>(local_replica)];
   }
 
-  // The rules, for calls whose arguments have been checked. In an update, that of every kind is to change
-  // the component alone.
+  // The rules of a kind, for calls whose arguments have been checked. In an update, every kind changes the
+  // component alone.
 
   /// In cross-replica context: a copy of the component on the current device, or else of the first.
   [[nodiscard]] virtual Tensor read_across() const;
@@ -104,7 +104,7 @@ class VariableState {
 
   VariableOptions options_;
   std::shared_ptr<VariableOwner> owner_;
-  std::vector<Tensor> by_replica_;  // a single component as often as there are local replicas
+  std::vector<Tensor> by_replica_;  // one per local replica, which may all be the same one
   std::size_t count_;
   std::uint64_t number_;
 };

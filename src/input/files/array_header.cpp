@@ -10,10 +10,10 @@
 namespace cohort::detail {
 namespace {
 
-/// Nothing when there are 2^63 or more. A row counts even where there are none.
+/// Nothing when there are 2^63 or more. A row's size is checked even if there are no rows.
 std::optional<std::uint64_t> bytes_of(const ArrayHeader& header) {
   auto bytes = static_cast<std::int64_t>(size_of(header.dtype));
-  // The rows last, so that no rows do not hide how large one would be.
+  // The rows last, so that 0 rows do not hide the size of one.
   for (std::size_t axis = header.extents.size(); axis-- > 0;) {
     const std::int64_t extent = header.extents[axis];
     if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;

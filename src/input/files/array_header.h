@@ -1,4 +1,4 @@
-// What a file says of the array in it, before it is believed.
+// What a file's header says about its array, before it is checked.
 #pragma once
 
 #include <bit>
@@ -17,8 +17,9 @@ struct ArrayHeader {
   std::vector<std::int64_t> extents;  ///< outermost first
 };
 
-/// The shape, of `bytes` bytes and with a row at least. `place` is the file, and what in it.
-/// @throws InvalidArgument for what has no rows to iterate over; DataLoss when `bytes` is another number.
+/// The shape, checked to have `bytes` bytes and at least one row. `place` names the file, and the array in
+/// it.
+/// @throws InvalidArgument for an array without rows to iterate over; DataLoss when the sizes differ.
 [[nodiscard]] Shape checked_shape(const ArrayHeader& header, std::uint64_t bytes, const std::string& place);
 
 }  // namespace cohort::detail

@@ -1,5 +1,5 @@
-// The rows of an array that lies in a file, one after the other: what fixed-length records, IDX and
-// .npy files come down to.
+// The rows of an array in a file, one after the other: the common part of fixed-length records, IDX and .npy
+// files.
 #pragma once
 
 #include <bit>

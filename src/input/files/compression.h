@@ -9,8 +9,8 @@
 
 namespace cohort::detail {
 
-/// For the end of a message on a file that is not what it should be: that it is compressed, if its `start`
-/// is that of such a file, and what to do; otherwise `otherwise`.
+/// For the end of a message about a file of a wrong format: says that the file is compressed, and what to do,
+/// if its `start` is that of such a file; otherwise `otherwise`.
 [[nodiscard]] std::string_view compression_hint(std::span<const std::byte> start, std::string_view otherwise);
 [[nodiscard]] std::string_view compression_hint(MappedFile& file, std::string_view otherwise);
 

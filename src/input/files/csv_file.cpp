@@ -86,7 +86,7 @@ CsvFile::~CsvFile() = default;
 
 void CsvFile::read_header() {
   const auto names = parser_->next();
-  if (!names) throw DataLoss("{}: no header in the file, which has no rows at all", parser_->path());
+  if (!names) throw DataLoss("{}: no header in the file, which has no lines", parser_->path());
   for (const CsvField& name : *names) header_.emplace_back(name.text);
   choose_columns(header_.size());
 }
@@ -172,7 +172,7 @@ template double CsvFile::number(std::size_t) const;
 template bool CsvFile::number(std::size_t) const;
 
 void CsvFile::throw_not_a_number(std::size_t column) const {
-  // Whoever forgets the header finds out here.
+  // A forgotten has_header shows here.
   const bool may_be_header = parser_->line_number() == 1 && !options_.has_header;
   throw DataLoss("{} is '{}', which is not a number{}", describe(column), excerpt(text(column)),
                  may_be_header ? "; if this line names the columns, set has_header" : "");

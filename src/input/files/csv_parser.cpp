@@ -9,7 +9,7 @@
 namespace cohort::detail {
 namespace {
 
-/// What some programs put in front of UTF-8 text.
+/// The byte order mark, which some programs put before UTF-8 text.
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 std::string_view without_carriage_return(std::string_view line) {

@@ -1,5 +1,5 @@
 // Text into records of fields, as RFC 4180 has it: a field in quotes may hold delimiters, newlines and,
-// doubled, quotes. Blank lines and comments are passed over.
+// doubled, quotes. Blank lines and comments are skipped.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct CsvField {
 
 class CsvParser {
  public:
-  /// Lines that start with `comment` are passed over. @throws Unavailable when the file cannot be opened.
+  /// Lines that start with `comment` are skipped. @throws Unavailable when the file cannot be opened.
   CsvParser(const std::string& path, char delimiter, std::optional<char> comment)
       : lines_(path, "CSV"), delimiter_(delimiter), comment_(comment) {}
 
@@ -29,7 +29,7 @@ class CsvParser {
 
   [[nodiscard]] bool is_empty() const { return lines_.is_empty(); }
 
-  /// Of the first line of the record that next() gave, from 1.
+  /// The number, from 1, of the first line of the record that next() returned.
   [[nodiscard]] std::int64_t line_number() const { return line_number_; }
   [[nodiscard]] const std::string& path() const { return lines_.path(); }
 

@@ -6,7 +6,7 @@
 
 namespace cohort::detail {
 
-/// The first 40 characters, those that cannot be printed as \xNN, and ... in place of the others.
+/// The first 40 characters, with ... in place of the rest; characters that cannot be printed become \xNN.
 [[nodiscard]] std::string excerpt(std::string_view text);
 
 }  // namespace cohort::detail

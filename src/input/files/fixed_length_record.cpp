@@ -45,13 +45,13 @@ class FixedLengthRecordFormat final : public detail::FileFormat<Tensor> {
     if (bytes < around) {
       throw DataLoss(
           "{}: {} bytes are fewer than the header of {} and the footer of {}; the file is truncated, "
-          "or the options are not of this format",
+          "or the options do not describe its format",
           path, bytes, options_.header_bytes, options_.footer_bytes);
     }
     if ((bytes - around) % record != 0) {
       throw DataLoss(
           "{}: {} bytes after the header are {} records of {} bytes and {} bytes more; the file is "
-          "truncated, or the options are not of this format",
+          "truncated, or the options do not describe its format",
           path, bytes - around, (bytes - around) / record, record, (bytes - around) % record);
     }
     return static_cast<std::int64_t>((bytes - around) / record);

@@ -1,4 +1,4 @@
-// Elements whose bytes were written by another program, maybe on another machine.
+// Elements whose bytes were written by another program, perhaps on another machine.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace cohort::detail {
 /// Reverses the bytes of each element.
 void swap_bytes(const Tensor& tensor);
 
-/// A byte that is neither 0 nor 1 is no bool, and reading it as one is undefined. `offset` is where the
-/// tensor lies in the file. @throws DataLoss naming the byte.
+/// Refuses bytes other than 0 and 1 in a bool tensor, since reading them as bool is undefined. `offset` is
+/// where the tensor lies in the file. @throws DataLoss naming the byte.
 void require_valid_elements(const Tensor& tensor, const std::string& path, std::uint64_t offset);
 
 }  // namespace cohort::detail

@@ -28,8 +28,8 @@ DType parse_type_code(int code, const std::string& path) {
   for (const auto& [known, dtype] : kTypeCodes) {
     if (known == code) return dtype;
   }
-  throw DataLoss("{}: byte 2 is {:#04x}, which is no type of elements; the file is damaged, or no IDX file",
-                 path, code);
+  throw DataLoss("{}: byte 2 is {:#04x}, which is not an element type; the file is damaged, or not IDX", path,
+                 code);
 }
 
 class IdxFormat final : public detail::ArrayFormat {

@@ -21,10 +21,10 @@ class InputFile {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
-  /// In bytes. @throws InvalidArgument for what has no size: a folder, a pipe.
+  /// In bytes. @throws InvalidArgument for a folder or a pipe, which have no size.
   [[nodiscard]] std::uint64_t size() const;
 
-  /// The same. @throws DataLoss when there is nothing in the file.
+  /// The same. @throws DataLoss when the file is empty.
   [[nodiscard]] std::uint64_t size_of_content() const;
 
   /// Reads from where the last call ended; fewer bytes than asked for only at the end of the file.

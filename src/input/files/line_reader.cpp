@@ -11,7 +11,7 @@
 namespace cohort::detail {
 namespace {
 
-/// As much as the second-level cache holds beside what is made of it.
+/// Fits into the second-level cache together with what is made from it.
 constexpr std::size_t kLeastBufferBytes = std::size_t{1} << 18;
 
 }  // namespace

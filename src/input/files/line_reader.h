@@ -17,14 +17,14 @@ class LineReader {
   /// @throws Unavailable when the file cannot be opened; DataLoss when it cannot be read, or is compressed.
   LineReader(const std::string& path, std::string_view format);
 
-  /// Whether there was nothing in the file.
+  /// Whether the file is empty.
   [[nodiscard]] bool is_empty() const { return line_number_ == 0 && begin_ == end_; }
 
   /// The next line without its newline; nothing at the end. Valid until the next call.
   /// @throws DataLoss when the file cannot be read.
   [[nodiscard]] std::optional<std::string_view> next();
 
-  /// Of the line that next() gave, from 1.
+  /// The number, from 1, of the line that next() returned.
   [[nodiscard]] std::int64_t line_number() const { return line_number_; }
   [[nodiscard]] const std::string& path() const { return file_.path(); }
 

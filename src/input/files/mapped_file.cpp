@@ -14,8 +14,8 @@
 namespace cohort::detail {
 namespace {
 
-/// Long enough that mapping it costs little beside reading it, and short enough for the second-level cache
-/// to still hold what was just faulted in.
+/// Long enough that mapping it costs little compared to reading it, and short enough for the second-level
+/// cache to still hold the pages just faulted in.
 constexpr std::size_t kWindowBytes = std::size_t{1} << 20;
 
 std::uint64_t page_bytes() {
@@ -50,19 +50,20 @@ void MappedFile::reach(std::uint64_t offset, std::size_t count) {
   const std::uint64_t begin = offset - offset % page_bytes();
   const std::uint64_t wanted = std::max<std::uint64_t>(kWindowBytes, offset - begin + count);
   const auto length = static_cast<std::size_t>(std::min(wanted, size_ - begin));
-  // Private, so that a program may write to its tensors; the pages it does not write to stay the file's.
+  // Private, so that a program may write to its tensors; pages that it does not write to are shared with the
+  // file.
   void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_.descriptor(),
                         static_cast<off_t>(begin));
   if (memory == MAP_FAILED)
     throw Unavailable("cannot map {} bytes of '{}': {}", length, path(), std::strerror(errno));
   std::shared_ptr<void> owner(memory, [length](void* mapping) { ::munmap(mapping, length); });
-  // Faster than a fault per page, and an error where a fault would end the process.
+  // Faster than one fault per page, and returns an error where a fault would end the process.
   const bool faults = ::madvise(memory, length, MADV_POPULATE_READ) != 0 && errno == EFAULT;
-  // Behind the end of a file, the rest of its last page is zeros.
+  // After the end of a file, the rest of its last page is zeros.
   if (faults || file_.size() < size_) {
     throw DataLoss(
-        "{}: bytes {} to {} cannot be read: the file has become shorter since it was opened, or its device "
-        "fails",
+        "{}: bytes {} to {} cannot be read: the file has become shorter since it was opened, "
+        "or its device fails",
         path(), begin, begin + length);
   }
   window_ =

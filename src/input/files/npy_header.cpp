@@ -57,8 +57,8 @@ class Dictionary {
     if (!has_type || !has_order || !has_shape) fail("one of descr, fortran_order and shape is missing");
     if (fortran_order_ && header_.extents.size() > 1) {
       throw Unimplemented(
-          "{}: the array is in Fortran order, whose rows do not lie together; save it with "
-          "numpy.ascontiguousarray",
+          "{}: the array is in Fortran order, whose rows do not lie together; "
+          "save it with numpy.ascontiguousarray",
           place_);
     }
     return header_;

@@ -11,15 +11,16 @@
 
 namespace cohort::detail {
 
-/// The first bytes, which tell how long the header is.
+/// The first bytes, which contain the length of the header.
 inline constexpr std::size_t kNpyPreambleBytes = 12;
 
-/// How many bytes come before the elements; more than there are in a damaged file. `start` is the file's
-/// start, at least kNpyPreambleBytes of it unless the file is shorter. @throws DataLoss naming `place`.
+/// How many bytes come before the elements; in a damaged file this may be more than there are. `start` is the
+/// start of the file: at least kNpyPreambleBytes, unless the file is shorter. @throws DataLoss naming
+/// `place`.
 [[nodiscard]] std::uint64_t npy_header_bytes(std::span<const std::byte> start, const std::string& place);
 
-/// `header` is all that comes before the elements.
-/// @throws DataLoss for what no header is; Unimplemented for an array that tensors cannot be.
+/// `header` is everything before the elements.
+/// @throws DataLoss for a malformed header; Unimplemented for an array that no tensor can hold.
 [[nodiscard]] ArrayHeader parse_npy_header(std::span<const std::byte> header, const std::string& place);
 
 }  // namespace cohort::detail

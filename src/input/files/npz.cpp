@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".npy";
 
-/// Deflate makes at most 1032 bytes of one.
+/// Deflate expands one byte to at most 1032.
 constexpr std::uint64_t kLargestExpansion = 1032;
 
 /// One array in the archive.
@@ -111,7 +111,7 @@ class NpzFile {
       throw DataLoss("{}: the header is {} bytes long, but the array {}", place, end, bytes.size());
     const ArrayHeader header = parse_npy_header(bytes.first(end), place);
     const Shape shape = checked_shape(header, bytes.size() - end, place);
-    // The elements move only where the header is of an odd length.
+    // The elements are moved only if the header's length does not align them.
     const std::size_t start = end - end % size_of(header.dtype);
     std::memmove(bytes.data() + start, bytes.data() + end, bytes.size() - end);
     Tensor array = Tensor::wrap(buffer, start, shape, header.dtype);
@@ -124,7 +124,7 @@ class NpzFile {
     const std::unique_ptr<zip_file_t, Discard> file(::zip_fopen_index(archive_.get(), entry.status.index, 0));
     if (file == nullptr) fail(fmt::format("array '{}'", excerpt(entry.name)));
     std::size_t done = 0;
-    // The checksum is compared when the end is reached, so one byte more is asked for.
+    // libzip compares the checksum when it reaches the end, so one byte more is asked for.
     std::byte beyond{};
     while (true) {
       const bool full = done == to.size();

@@ -46,7 +46,7 @@ class TfRecords final : public ElementIterator<Tensor> {
     return file_.tensor(start + kHeaderBytes, {static_cast<std::int64_t>(length)}, DType::kUInt8);
   }
 
-  // The bytes of the records are not looked at.
+  // The bytes of the records are not checked.
   std::int64_t skip(std::int64_t count) override {
     std::int64_t skipped = 0;
     for (; skipped < count && offset_ < file_.size(); ++skipped) read_length();
@@ -54,25 +54,26 @@ class TfRecords final : public ElementIterator<Tensor> {
   }
 
  private:
-  /// The length of the record here, which lies within the file; goes on to the record after it.
+  /// The length of the current record, which lies within the file; moves on to the next record.
   std::size_t read_length() {
     const std::uint64_t start = offset_;
     const std::uint64_t left = file_.size() - start;
-    offset_ = file_.size();  // without a length nobody knows where another record begins
+    offset_ = file_.size();  // without a valid length the next record cannot be found
     if (left < kHeaderBytes) {
-      throw DataLoss("{}: {} bytes at byte {} are no record, which has at least {}; the file is truncated",
-                     path(), left, start, kHeaderBytes + kFooterBytes);
+      throw DataLoss(
+          "{}: {} bytes at byte {} are too few for a record, which has {} or more; it is truncated", path(),
+          left, start, kHeaderBytes + kFooterBytes);
     }
     const auto header = file_.bytes(start, kHeaderBytes);
     const auto length = detail::load<std::uint64_t>(header, std::endian::little);
     if (detail::masked_crc32c(header.first(kLengthBytes)) != load_checksum(header.subspan(kLengthBytes))) {
       throw DataLoss("{}: the length of the record at byte {} does not match its checksum; {}", path(), start,
-                     detail::compression_hint(file_, "the file is damaged, or no TFRecord file"));
+                     detail::compression_hint(file_, "the file is damaged, or not a TFRecord file"));
     }
     if (left - kHeaderBytes < kFooterBytes || length > left - kHeaderBytes - kFooterBytes) {
       throw DataLoss(
-          "{}: the record at byte {} has {} bytes, but the file ends {} bytes after it begins; it is "
-          "truncated",
+          "{}: the record at byte {} has {} bytes, but the file ends {} bytes after it begins; "
+          "it is truncated",
           path(), start, length, left);
     }
     offset_ = start + kHeaderBytes + length + kFooterBytes;

@@ -1,4 +1,4 @@
-// Collectives that somebody does not make: whoever waits gives up after the call's deadline.
+// Collectives that one member does not make: the others give up after the call's deadline.
 #include <functional>
 #include <latch>
 

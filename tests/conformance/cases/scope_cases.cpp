@@ -1,4 +1,4 @@
-// Scopes inside of scopes.
+// Scopes inside scopes.
 #include <optional>
 
 #include <cohort/strategy/one_device_strategy.h>

@@ -91,7 +91,7 @@ Environment variables_of(const Step& step) {
 }
 
 Json resolved(const Step& step, SlurmOptions options) {
-  // The programs of the tests have no GPU whose number matters; what would be set is what is shown.
+  // The tests use no GPU, so its number does not matter; the value that would be set is shown.
   const bool sets_gpus = std::exchange(options.auto_set_gpu, false);
   const SlurmClusterResolver resolver(options, variables_of(step));
   return {{"before_cluster_spec", {nullptr, nullptr, ""}},

@@ -24,7 +24,7 @@ class Batches final : public ElementIterator<Element> {
     return std::move(parts->front());
   }
 
-  // Only the wanted rows are copied together.
+  // Only the wanted rows are copied into a batch.
   std::optional<std::vector<Element>> next_parts(const SplitRule& rule) override {
     bool dropped = false;
     auto parts = source_->next_stacked(size_, [&](std::int64_t rows) {

@@ -1,9 +1,9 @@
 // The file of a cache: a header, one record per element, and an end that says how many there are.
 // Each record carries a checksum.
 //
-// A file is written beside its place, under another name, and moved there when it is complete. So
-// what lies under the name of a cache is whole, whoever died while writing it, and processes that
-// write the same one at the same time do not disturb each other.
+// A file is written under another name in the same folder, and renamed when it is complete. So a file under
+// the name of a cache is complete even if a process died while writing one, and processes that write the same
+// cache at the same time do not disturb each other.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace cohort::detail {
 
-/// Where the cache of one part of a dataset lies, beside that of the whole.
+/// The path of the cache of one part of a dataset, beside that of the whole dataset.
 [[nodiscard]] std::string path_of_part(const std::string& path, const Shard& shard);
 
 struct CloseFile {
@@ -30,7 +30,7 @@ class CacheFileWriter {
  public:
   /// @throws Unavailable when no file can be made beside `path`.
   explicit CacheFileWriter(std::string path);
-  /// Removes what is not complete.
+  /// Removes an incomplete file.
   ~CacheFileWriter();
   CacheFileWriter(const CacheFileWriter&) = delete;
   CacheFileWriter& operator=(const CacheFileWriter&) = delete;
@@ -51,14 +51,14 @@ class CacheFileWriter {
 
 class CacheFileReader {
  public:
-  /// @throws Unavailable when `path` cannot be opened, DataLoss when it is no complete cache.
+  /// @throws Unavailable when `path` cannot be opened, DataLoss when it is not a complete cache.
   explicit CacheFileReader(std::string path);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool at_end() const { return read_ == records_; }
-  /// The next record, until the next call. @throws DataLoss when it is damaged.
+  /// The next record, valid until the next call. @throws DataLoss when it is damaged.
   [[nodiscard]] std::span<const std::byte> next();
-  /// Passes over so many records, at most all that are left; returns how many.
+  /// Skips up to `count` records; returns how many there were.
   std::int64_t skip(std::int64_t count);
 
  private:

@@ -1,4 +1,4 @@
-// Elements kept in a file from the first pass that gets to the end.
+// Elements kept in a file from the first pass that reaches the end.
 #pragma once
 
 #include <filesystem>
@@ -37,14 +37,14 @@ class FromCacheFile final : public ElementIterator<Element> {
   CacheFileReader file_;
 };
 
-/// Reads the source, and writes the file by that.
+/// Reads the source, and writes the file at the same time.
 template <class Element>
 class IntoCacheFile final : public ElementIterator<Element> {
  public:
   IntoCacheFile(std::unique_ptr<ElementIterator<Element>> source, const std::string& path)
       : source_(std::move(source)), file_(std::in_place, path) {}
 
-  // A pass with an error leaves no file: it would lack an element.
+  // A pass with an error leaves no file, which would lack an element.
   std::optional<Element> next() override {
     std::optional<Element> element;
     try {
@@ -70,7 +70,7 @@ class IntoCacheFile final : public ElementIterator<Element> {
   }
 
   std::unique_ptr<ElementIterator<Element>> source_;
-  std::optional<CacheFileWriter> file_;  // as long as it can become complete
+  std::optional<CacheFileWriter> file_;  // null once it cannot become complete
   ByteWriter writer_;
 };
 
@@ -80,7 +80,7 @@ class FileCacheNode final : public DatasetNode<Element> {
   FileCacheNode(DatasetNodePtr<Element> source, std::string path)
       : source_(std::move(source)), path_(std::move(path)) {}
 
-  // Every pass is the source's first one, whoever fills the cache and when.
+  // Every pass is the source's first one, whichever pass fills the cache.
   [[nodiscard]] std::unique_ptr<ElementIterator<Element>> iterate(const Pass& /*pass*/) const override {
     if (std::filesystem::exists(path_)) return std::make_unique<FromCacheFile<Element>>(path_);
     return std::make_unique<IntoCacheFile<Element>>(source_->iterate(Pass(0)), path_);
@@ -88,7 +88,7 @@ class FileCacheNode final : public DatasetNode<Element> {
   [[nodiscard]] Cardinality cardinality() const override { return source_->cardinality(); }
   [[nodiscard]] std::optional<BatchSize> batch_size() const override { return source_->batch_size(); }
 
-  // Workers that read different parts need a file each, also where they see the same folder.
+  // Workers that read different parts need a file each, even if they see the same folder.
   [[nodiscard]] DatasetNodePtr<Element> with_files_of(const Shard& shard) const override {
     return of_part(source_->with_files_of(shard), shard);
   }

@@ -1,4 +1,4 @@
-// Elements kept in memory from the first pass that gets to the end.
+// Elements kept in memory from the first pass that reaches the end.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace cohort::detail {
 
-/// What all passes over one cache share. Threads may use it at the same time.
+/// The state that all passes over one cache share. Threads may use it at the same time.
 template <class Element>
 class MemoryCache {
  public:
   using Elements = std::shared_ptr<const std::vector<Element>>;
 
-  /// Null until a pass has been to the end.
+  /// Null until a pass has reached the end.
   [[nodiscard]] Elements elements() const {
     const std::lock_guard lock(mutex_);
     return elements_;
@@ -56,7 +56,7 @@ class FromMemoryCache final : public ElementIterator<Element> {
   std::size_t index_ = 0;
 };
 
-/// Reads the source, and fills the cache by that.
+/// Reads the source, and fills the cache at the same time.
 template <class Element>
 class IntoMemoryCache final : public ElementIterator<Element> {
  public:
@@ -99,7 +99,7 @@ class MemoryCacheNode final : public TransformationNode<Element> {
  public:
   using TransformationNode<Element>::TransformationNode;
 
-  // Every pass is the source's first one, whoever fills the cache and when.
+  // Every pass is the source's first one, whichever pass fills the cache.
   [[nodiscard]] std::unique_ptr<ElementIterator<Element>> iterate(const Pass& /*pass*/) const override {
     if (auto elements = cache_->elements())
       return std::make_unique<FromMemoryCache<Element>>(std::move(elements));

@@ -51,7 +51,7 @@ constexpr std::size_t count_csv_columns() {
 template <class T>
 inline constexpr std::size_t kCsvColumns = count_csv_columns<T>();
 
-/// Reads `value` from the row's fields from `column` on, and moves that past them.
+/// Reads `value` from the row's fields from `column` on, and moves `column` past them.
 template <class T>
 void read_csv_fields(const CsvFile& file, std::size_t& column, T& value) {
   if constexpr (Element<T>) {

@@ -14,7 +14,7 @@
 
 namespace cohort::detail {
 
-/// `columns`: how many a row takes; nothing: as many as there are, and they are tensors.
+/// `columns` is how many columns a row takes; unset for rows that are tensors, which take all.
 /// @throws InvalidArgument for options that contradict each other or the rows.
 void check_csv_options(const CsvOptions& options, std::optional<std::size_t> columns);
 
@@ -31,7 +31,7 @@ class CsvFile {
 
   /// Goes to the next row; false at the end. @throws DataLoss.
   bool next();
-  /// Passes over `count` rows; returns how many there were.
+  /// Skips `count` rows; returns how many there were.
   std::int64_t skip(std::int64_t count);
 
   /// How many columns are wanted; 0 before the first row of a file without a header.
@@ -39,7 +39,7 @@ class CsvFile {
 
   /// The `column`-th of the wanted fields of this row; valid until the next one.
   [[nodiscard]] std::string_view text(std::size_t column) const;
-  /// Nothing stands between the delimiters, not even quotes.
+  /// Whether the field is empty, without even quotes.
   [[nodiscard]] bool is_missing(std::size_t column) const;
   /// @throws DataLoss when the field is not a number, or not one of `T`.
   template <Element T>
@@ -47,7 +47,7 @@ class CsvFile {
 
  private:
   void read_header();
-  /// @throws InvalidArgument when a file of so many fields per row is not what the program takes.
+  /// @throws InvalidArgument when the program does not take files of that many fields per row.
   void choose_columns(std::size_t fields);
   [[nodiscard]] std::size_t find_column(const std::string& name) const;
   [[nodiscard]] const CsvField& field(std::size_t column) const;
@@ -57,7 +57,7 @@ class CsvFile {
 
   std::unique_ptr<CsvParser> parser_;
   CsvOptions options_;
-  std::optional<std::size_t> row_columns_;  ///< that an element takes
+  std::optional<std::size_t> row_columns_;  ///< how many an element takes; unset: all
   std::vector<std::string> header_;
   std::size_t fields_per_row_ = 0;  ///< 0 before the first row
   std::vector<std::size_t> wanted_;

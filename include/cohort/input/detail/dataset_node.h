@@ -1,5 +1,5 @@
-// A stage of a dataset's pipeline: a source, or a transformation of other stages. Immutable and
-// shared; what moves is in its iterators. Not part of the interface: programs use Dataset.
+// A stage of a dataset's pipeline: a source, or a transformation of other stages. Immutable and shared; the
+// state of a pass is in its iterators. Internal: programs use Dataset.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class DatasetNode {
   /// when there is none, or a stage in between may have changed it.
   [[nodiscard]] virtual std::optional<BatchSize> batch_size() const { return std::nullopt; }
 
-  /// The elements in any order, where they are all at hand and every pass has the same; otherwise null.
+  /// Access to the elements in any order, where all are at hand and every pass has the same; otherwise null.
   [[nodiscard]] virtual std::shared_ptr<const RandomAccess<Element>> random_access() const { return nullptr; }
 
   /// This pipeline with the list of files at its source reduced to `shard`; null when it has no list

@@ -1,5 +1,5 @@
-// Elements as bytes, for files, and back. An element's type says how it is laid out; only what
-// varies is written: lengths, keys, shapes and dtypes. Numbers are as the machine has them.
+// Elements to bytes, for files, and back. The layout follows from the element's type; beside the values only
+// what varies is written: lengths, keys, shapes and dtypes. Numbers are in the machine's byte order.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class ByteWriter {
   void put_bytes(std::span<const std::byte> bytes) {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  /// Of any device.
+  /// The tensor may be on any device.
   void put_tensor(const Tensor& tensor);
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
@@ -48,7 +48,7 @@ class ByteReader {
     std::memcpy(&value, get_bytes(sizeof value).data(), sizeof value);
     return value;
   }
-  /// How many parts of at least `least_bytes` each follow.
+  /// The number of parts that follow, each of at least `least_bytes`.
   [[nodiscard]] std::size_t get_count(std::size_t least_bytes);
   [[nodiscard]] std::span<const std::byte> get_bytes(std::size_t count);
   [[nodiscard]] Tensor get_tensor();

@@ -1,4 +1,4 @@
-// Elements that are replicas' parts already, as functions that make datasets return them.
+// Elements that are already the parts of replicas, from datasets that a program's function makes.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ class ElementsInTurn final : public LocalSteps<Element> {
   ElementsInTurn(std::vector<std::unique_ptr<ElementIterator<Element>>> pipelines, int replicas)
       : pipelines_(std::move(pipelines)), replicas_(static_cast<std::size_t>(replicas)) {}
 
-  // Where one part fails the others are read all the same, so that the next step is what it would have been.
+  // If one part fails, the others are read all the same, so that the next step is the same as without the
+  // error.
   std::optional<LocalParts<Element>> next() override {
     LocalParts<Element> parts(replicas_);
     std::exception_ptr error;

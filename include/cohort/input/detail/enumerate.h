@@ -17,7 +17,7 @@ class Enumerated final : public ElementIterator<std::pair<std::int64_t, Element>
       : source_(std::move(source)), number_(start) {}
 
   std::optional<std::pair<std::int64_t, Element>> next() override {
-    const std::int64_t number = number_++;  // also of an element that fails
+    const std::int64_t number = number_++;  // an element that fails has a number, too
     std::optional<Element> element = source_->next();
     if (!element) return std::nullopt;
     return std::pair(number, std::move(*element));

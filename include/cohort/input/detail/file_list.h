@@ -1,5 +1,4 @@
-// The paths of files, for stages that read them: what is divided among workers under
-// AutoShardPolicy::kFile.
+// The paths of files, for stages that read them. AutoShardPolicy::kFile divides this list among the workers.
 #pragma once
 
 #include <memory>
@@ -10,11 +9,12 @@
 
 namespace cohort::detail {
 
-/// The files that the patterns of the shell (`*`, `?`, `[a-z]`) match, or that they name, sorted and
-/// each once. @throws Unavailable naming a pattern that nothing matches.
+/// The files that are named, or match a shell pattern (`*`, `?`, `[a-z]`), sorted and each once. @throws
+/// Unavailable naming a pattern that nothing matches.
 [[nodiscard]] std::vector<std::string> matching_files(const std::vector<std::string>& patterns);
 
-/// Every so-manieth path. @throws InvalidArgument, on every worker, for fewer files than shards.
+/// Every `shard.count`-th path, from the `shard.index`-th on. @throws InvalidArgument, on every worker, for
+/// fewer files than shards.
 [[nodiscard]] std::vector<std::string> files_of(const std::vector<std::string>& paths, const Shard& shard);
 
 class FileListNode final : public SourceNode<std::string> {

@@ -1,5 +1,5 @@
-// The source of a pipeline that reads files: the elements of each file of a list in turn. What a
-// file's elements are is up to its format.
+// The source of a pipeline that reads files: the elements of one file of a list after the other. The format
+// decides what a file's elements are.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class FileFormat {
   /// The elements of one file. @throws Error naming the file when it cannot be read.
   [[nodiscard]] virtual std::unique_ptr<ElementIterator<Element>> open(const std::string& path) const = 0;
 
-  /// How many elements the file has, where the file says so without being read to its end.
+  /// How many elements the file has, if that is known without reading the file to its end.
   [[nodiscard]] virtual Cardinality cardinality(const std::string& /*path*/) const {
     return Cardinality::unknown();
   }
@@ -90,7 +90,8 @@ class FileSourceNode final : public DatasetNode<Element> {
     return std::make_unique<FileElements<Element>>(files_, format_);
   }
 
-  // A file that is not here may be in another worker's part of the list; reading it tells what is wrong.
+  // A file that is missing here may be in another worker's part of the list; if it is not, reading fails with
+  // its error.
   [[nodiscard]] Cardinality cardinality() const override {
     std::int64_t sum = 0;
     for (const std::string& file : *files_) {

@@ -10,7 +10,7 @@
 
 namespace cohort::detail {
 
-/// Gives the elements of one pass, one per call, and then nothing.
+/// Returns the elements of one pass, one per call, and then nothing.
 template <class Element>
 using Generator = std::function<std::optional<Element>()>;
 
@@ -19,7 +19,7 @@ class Generated final : public ElementIterator<Element> {
  public:
   explicit Generated(Generator<Element> generator) : generator_(std::move(generator)) {}
 
-  // What has ended is not called again.
+  // A generator that has ended is not called again.
   std::optional<Element> next() override {
     if (!generator_) return std::nullopt;
     std::optional<Element> element = generator_();

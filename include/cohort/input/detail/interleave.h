@@ -1,5 +1,5 @@
-// Elements of many datasets in turn, one dataset per element of the source: lines of several files,
-// for example. Without threads or with them, the order is the same.
+// Elements of many datasets in turn, one dataset per element of the source: lines of several files, for
+// example. The order is the same with threads and without.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class Interleaved final : public ElementIterator<Out> {
 
   std::optional<Out> next() override {
     while (find_open()) {
-      ++taken_;  // also when it fails, for an error takes an element's place
+      ++taken_;  // even if it fails: an error takes an element's place
       std::optional<Out> element = cycle_[turn_]->next();
       if (element) return element;
       close();
@@ -75,7 +75,7 @@ class Interleaved final : public ElementIterator<Out> {
     return false;
   }
 
-  /// Opens the next dataset in the place whose turn it is.
+  /// Opens the next dataset, in the current place of the cycle.
   [[nodiscard]] bool open_next() {
     if (source_ended_) return false;
     std::optional<In> input = source_->next();

@@ -1,4 +1,4 @@
-// What a worker's replicas get, step by step, before the workers agree on the end.
+// The batches of a worker's replicas, step by step, before the workers agree on the end.
 #pragma once
 
 #include <iterator>

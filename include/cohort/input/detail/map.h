@@ -1,4 +1,4 @@
-// Each element replaced by what a function makes of it.
+// Each element replaced by the result of a function.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace cohort {
 
 struct MapOptions {
   int parallelism = 1;     ///< calls of the function at a time; above 1, on threads of the iterator's own
-  bool keep_order = true;  ///< otherwise results come as they get done: no order to rely on
+  bool keep_order = true;  ///< otherwise results come as they are done, in any order
 };
 
 }  // namespace cohort

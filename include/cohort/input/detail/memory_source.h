@@ -1,4 +1,4 @@
-// A source whose elements are at hand in memory, or made from their number.
+// A source whose elements are in memory, or computed from their index.
 #pragma once
 
 #include <algorithm>

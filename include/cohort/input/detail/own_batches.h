@@ -1,5 +1,5 @@
-// Batches that a worker has to itself: each is worth as many steps as there are workers, so that one of
-// the global batch size feeds the same number of elements per step as under any other policy.
+// Batches that a worker reads for itself alone. Each is cut into as many steps as there are workers, so that
+// a batch of the global batch size feeds the same number of elements per step as under any other policy.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,14 @@
 namespace cohort::detail {
 
 enum class Streams {
-  kAlike,     ///< every worker may read the same: they cut it alike, and no step is empty for all
+  kAlike,     ///< workers may read the same elements: they cut alike, and no step is empty for all
   kDisjoint,  ///< workers read different elements: their cuts complement each other in each step
 };
 
 template <class Element>
 class OwnBatches final : public LocalSteps<Element> {
  public:
-  /// `whole`: the size of the batches that are whole, where it is known; otherwise each counts as whole.
+  /// `whole` is the size of a full batch, where it is known; otherwise each batch counts as full.
   OwnBatches(std::unique_ptr<ElementIterator<Element>> batches, const std::optional<BatchSize>& whole,
              const WorkerPlace& place, Streams streams)
       : batches_(std::move(batches)),
@@ -47,8 +47,8 @@ class OwnBatches final : public LocalSteps<Element> {
   }
 
  private:
-  /// One range for each replica and step. A partial batch is cut to the sizes of a whole one, which
-  /// leaves out the steps that it has no rows for.
+  /// One range for each replica and step. A partial batch is cut to the sizes of a full one; steps for which
+  /// it has no rows are left out.
   static std::vector<RowRange> cuts_of(std::int64_t rows, std::int64_t whole, WorkerPlace place,
                                        Streams streams) {
     const auto per_step = static_cast<std::size_t>(place.replicas_per_worker);

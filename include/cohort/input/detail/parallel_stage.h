@@ -1,8 +1,8 @@
-// Threads that work ahead of a consumer, for stages that read or compute in the background. A
-// stage has a few slots; each holds one element on its way: read, one after the other and in order,
-// worked on, many at once, and taken by the consumer. No slot free, no reading: that bounds memory.
+// Threads that work ahead of a consumer, for stages that read or compute in the background. A stage has a few
+// slots. Each holds one element: it is read (one at a time, in order), worked on (many at once), and taken by
+// the consumer. Reading waits for a free slot, which bounds memory.
 //
-// The threads live as long as the stage. Destroying it waits for what they are doing just then.
+// The threads live as long as the stage. Its destructor waits for the elements that they are working on.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ namespace cohort::detail {
 
 struct ParallelStageOptions {
   int threads = 1;
-  std::size_t slots = 1;   ///< elements on their way at a time
-  bool keep_order = true;  ///< elements are taken in the order of reading, otherwise as they get done
+  std::size_t slots = 1;   ///< elements in the stage at a time
+  bool keep_order = true;  ///< elements are taken in the order of reading, otherwise as they are done
 };
 
 class ParallelStage {
  public:
   /// Reads the next element into the slot; false at the end. Never called by two threads at once.
   using Read = std::function<bool(std::size_t slot)>;
-  /// What is done to the element of a slot, by any thread.
+  /// Works on the element of a slot, on any of the threads.
   using Work = std::function<void(std::size_t slot)>;
-  /// What the consumer does with a finished element.
+  /// Takes a finished element, on the consumer's thread.
   using Take = std::function<void(std::size_t slot)>;
 
   /// @throws Unavailable when the threads cannot be started.
@@ -39,8 +39,8 @@ class ParallelStage {
   ParallelStage(const ParallelStage&) = delete;
   ParallelStage& operator=(const ParallelStage&) = delete;
 
-  /// Waits for the next element and calls `take` with its slot; false at the end. Throws what reading
-  /// or working on that element threw; the call after goes on with the element behind it.
+  /// Waits for the next element and calls `take` with its slot; false at the end. Throws what reading or
+  /// working on that element threw; the next call continues with the following element.
   [[nodiscard]] bool next(const Take& take);
 
  private:
@@ -52,9 +52,10 @@ class ParallelStage {
   void serve();
   /// Reads into a free slot and returns it; nothing when there is no more to do.
   [[nodiscard]] std::optional<std::size_t> read_one();
-  /// Nothing when none is needed any more.
+  /// Nothing when no more are needed.
   [[nodiscard]] std::optional<std::size_t> wait_for_free_slot();
-  /// Of the next element, or with any order of any element, if there is one. `mutex_` is held.
+  /// The slot of the next element, or in any order of any finished one; nothing when it is not done. `mutex_`
+  /// is held.
   [[nodiscard]] std::optional<std::size_t> take_done_slot();
   void stop();
 

@@ -1,4 +1,5 @@
-// What the batches of a replica look like, rows aside: enough to make empty ones.
+// The form of a replica's batches (structure, dtypes and shapes but for the rows), from which empty ones are
+// made.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ class PartForm {
  public:
   explicit PartForm(const Element& like) : like_(like) {
     for_each_leaf([&](const Tensor& tensor) { specs_.push_back({tensor.shape(), tensor.dtype()}); }, like);
-    // What it is like is of interest, not what it holds.
+    // Only its form is kept, not its elements.
     if (can_be_empty()) like_ = without_rows(Device());
   }
 
@@ -43,8 +44,8 @@ class PartForm {
  private:
   static Element element_of(std::span<const TensorSpec> specs) {
     static_assert(std::is_default_constructible_v<Element>,
-                  "elements of distributed datasets are default-constructible: a worker without data makes "
-                  "empty ones");
+                  "elements of distributed datasets are default-constructible: "
+                  "a worker without data makes empty ones");
     Element element{};
     std::size_t leaves = 0;
     for_each_leaf(
@@ -55,9 +56,8 @@ class PartForm {
         element);
     if (leaves == specs.size()) return element;
     throw InvalidArgument(
-        "this worker has no data at all, and what the others have, elements of {} tensors, does not follow "
-        "from "
-        "the type of the elements; give every worker at least one element",
+        "this worker has no data at all, and the others' elements of {} tensors "
+        "do not follow from the type of the elements; give every worker at least one element",
         specs.size());
   }
 

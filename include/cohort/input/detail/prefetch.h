@@ -16,7 +16,7 @@ namespace cohort::detail {
 template <class Element>
 class Prefetched final : public ElementIterator<Element> {
  public:
-  /// Up to `elements` of `source` wait here. Reading begins with the first one that is asked for.
+  /// Holds up to `elements` elements of `source`. Reading begins when the first one is asked for.
   Prefetched(std::unique_ptr<ElementIterator<Element>> source, std::int64_t elements)
       : source_(std::move(source)), buffer_(static_cast<std::size_t>(elements)) {}
 

@@ -1,4 +1,4 @@
-// Elements that can be had in any order, for stages that choose among them.
+// Elements that can be read in any order, for stages that choose among them.
 #pragma once
 
 #include <cstdint>

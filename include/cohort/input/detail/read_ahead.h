@@ -1,9 +1,8 @@
-// Reading ahead of a consumer, on a thread, as long as that pays: a hand-over between threads costs some
-// microseconds, so a source that is read faster than that, or whose consumer does nothing in between, is
-// read on the consumer's own thread after a while. Elements come in order, and never more than the slots
-// hold are read ahead.
+// Reading ahead of a consumer, on a thread, as long as that saves time. Handing an element over costs some
+// microseconds, so after a while the consumer reads by itself if reading is faster than that, or if it does
+// nothing between two elements. Elements come in order, and never more than the slots hold are read ahead.
 //
-// The thread lives as long as this. Destroying it waits for what it is reading just then.
+// The thread lives as long as this object. The destructor waits for the element that it is reading.
 #pragma once
 
 #include <chrono>
@@ -24,7 +23,7 @@ class ReadAhead {
  public:
   /// Reads the next element into the slot; false at the end. Never called by two threads at once.
   using Read = std::function<bool(std::size_t slot)>;
-  /// What the consumer does with the element in the slot; it does not throw.
+  /// Takes the element in the slot, on the consumer's thread; does not throw.
   using Take = std::function<void(std::size_t slot)>;
 
   /// `slots` is at least 1. @throws Unavailable when the thread cannot be started.
@@ -34,7 +33,7 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
 
   /// Waits for the next element and calls `take` with its slot; false at the end. Throws what reading that
-  /// element threw; the call after goes on with the element behind it.
+  /// element threw; the next call continues with the following element.
   [[nodiscard]] bool next(const Take& take);
 
  private:
@@ -50,16 +49,17 @@ class ReadAhead {
   [[nodiscard]] std::optional<bool> pays(Clock::duration reading, Clock::duration busy);
 
   void serve();
-  /// False when there is nothing left to read, or nobody to read for.
+  /// False when there is nothing left to read, or this object is being destroyed.
   [[nodiscard]] bool wait_for_room(std::unique_lock<std::mutex>& lock);
 
   [[nodiscard]] bool has_room() const { return is_lent_ && ready_ < slots_.size(); }
-  /// Whether the consumer need not wait: for an element, the end, or the source.
+  /// Whether the consumer need not wait: an element is ready, the source has ended, or the consumer may read
+  /// it.
   [[nodiscard]] bool is_decided() const { return ready_ > 0 || ended_ || !(is_lent_ || is_reading_); }
 
   Read read_;
 
-  // The consumer's. What a thread saves it is summed up over a few elements.
+  // Used by the consumer alone: the time that the thread saves it, summed up over a few elements.
   Clock::duration saved_{};
   int counted_ = 0;
 
@@ -69,9 +69,9 @@ class ReadAhead {
   std::vector<Slot> slots_;
   std::size_t first_ = 0;    ///< the slot that is taken next
   std::size_t ready_ = 0;    ///< slots with elements, from there
-  Clock::time_point given_;  ///< when the last element was; while the source is not lent, the consumer's
+  Clock::time_point given_;  ///< when the last element was given; used by the consumer while it reads itself
   Clock::duration between_takes_{};
-  bool is_lent_ = true;  ///< the thread may read the source, and not the consumer
+  bool is_lent_ = true;  ///< the thread, not the consumer, may read the source
   bool is_reading_ = false;
   bool is_asleep_ = false;  ///< the thread, until it is woken
   bool ended_ = false;

@@ -30,7 +30,7 @@ class Repeated final : public ElementIterator<Element> {
     return read([&](ElementIterator<Element>& elements) { return elements.next_parts(rule); });
   }
 
-  // A batch within one round is the source's affair; one that crosses rounds is put together here.
+  // A batch within one round is stacked by the source; one that crosses rounds is stacked here.
   std::optional<std::vector<Element>> next_stacked(std::int64_t count, const SplitRule& rule) override {
     if (elements_ && once_ == Cardinality::of(given_)) elements_.reset();
     const bool in_round = once_.is_known() && (elements_ || begin_round()) && once_.count() - given_ >= count;
@@ -56,7 +56,7 @@ class Repeated final : public ElementIterator<Element> {
   template <class Read>
   auto read(const Read& read_from) -> decltype(read_from(std::declval<ElementIterator<Element>&>())) {
     while (elements_ || begin_round()) {
-      ++given_;  // also when it fails, for an error takes an element's place
+      ++given_;  // even if it fails: an error takes an element's place
       if (auto result = read_from(*elements_)) return result;
       --given_;
       end_round();
@@ -74,7 +74,7 @@ class Repeated final : public ElementIterator<Element> {
     if (given_ == 0) round_ = end_;  // an empty dataset, repeated for ever, is empty
     elements_.reset();
   }
-  /// Passes over whole rounds, as far as their length is known; returns the number of elements.
+  /// Skips whole rounds, if their length is known; returns the number of elements.
   [[nodiscard]] std::int64_t skip_rounds(std::int64_t count) {
     if (!once_.is_known() || once_.count() == 0) return 0;
     const auto wanted = static_cast<std::uint64_t>(count / once_.count());

@@ -1,4 +1,4 @@
-// Every so-manieth element of a dataset: one worker's part.
+// Every `count`-th element of a dataset, from the `index`-th on: one worker's part.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 
 namespace cohort::detail {
 
-/// What is asked of the dataset that is divided.
+/// What a shard requires of the dataset that is divided.
 enum class ShardDemand {
   kNothing,           ///< a part may be empty
-  kAnElementForEach,  ///< an error, in every part, when it has elements but not one for each part
+  kAnElementForEach,  ///< fewer elements than parts, but not none, are an error in every part
 };
 
 /// @throws InvalidArgument unless the count is positive and the index below it.
@@ -55,7 +55,7 @@ class Sharded final : public ElementIterator<Element> {
  private:
   template <class Read>
   auto read(const Read& read_one) -> decltype(read_one()) {
-    // Set before anything is read, for an error takes an element's place.
+    // Set before anything is read: an error takes an element's place.
     const std::int64_t wanted = std::exchange(before_next_, shard_.count - 1);
     const bool must_count = std::exchange(must_count_, false);
     const std::int64_t before = source_->skip(wanted);

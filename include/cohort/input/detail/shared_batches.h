@@ -13,7 +13,7 @@
 
 namespace cohort::detail {
 
-/// A batch is a step. Its parts are dealt to the workers in turn, a round for each of their replicas.
+/// A batch is a step. Its parts go to the workers in turn, one round for each of their replicas.
 template <class Element>
 class SharedBatches final : public LocalSteps<Element> {
  public:

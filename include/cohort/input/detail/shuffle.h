@@ -17,7 +17,7 @@
 
 namespace cohort::detail {
 
-/// Over elements in memory: the buffer holds their numbers, and what is drawn is copied once.
+/// Over elements in memory: the buffer holds their indices, and each element drawn is copied once.
 template <class Element>
 class ShuffledRows final : public ElementIterator<Element> {
  public:
@@ -127,7 +127,7 @@ class ShuffledElements final : public ElementIterator<Element> {
   bool started_ = false;
 };
 
-/// How a dataset is shuffled; what ShuffleOptions say.
+/// How a dataset is shuffled, from ShuffleOptions.
 struct ShuffleRule {
   std::optional<std::int64_t> capacity;
   std::uint64_t seed = 0;

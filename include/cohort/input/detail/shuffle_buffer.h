@@ -1,4 +1,4 @@
-// The buffer of a shuffle: what was read and not yet drawn.
+// The buffer of a shuffle: elements that were read and not yet drawn.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,12 @@ namespace cohort::detail {
 template <class T>
 class ShuffleBuffer {
  public:
-  /// A buffer of `capacity` elements; without one, of as many as there are.
+  /// A buffer of `capacity` elements; unset: of all elements.
   ShuffleBuffer(const std::mt19937_64& random, std::optional<std::int64_t> capacity, std::vector<T> held = {})
       : random_(random), capacity_(capacity), held_(std::move(held)) {}
 
-  /// One of the elements held, after filling up with what `read()` gives until it gives nothing.
+  /// Fills the buffer with what `read()` returns, until it returns nothing, and draws one of the elements in
+  /// it.
   template <class Read>
   [[nodiscard]] std::optional<T> draw(const Read& read) {
     while (!source_ended_ && (!capacity_ || static_cast<std::int64_t>(held_.size()) < *capacity_)) {

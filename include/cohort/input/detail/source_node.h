@@ -1,4 +1,4 @@
-// What sources have in common that have no list of files to divide and nothing upstream.
+// The base of sources that have no list of files to divide and nothing upstream.
 #pragma once
 
 #include <cohort/input/detail/dataset_node.h>

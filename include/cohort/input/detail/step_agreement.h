@@ -1,8 +1,7 @@
-// How the workers that read a distributed dataset agree on its end: a worker whose data has ended
-// goes on with empty batches until the others' have ended, too. It costs nothing where all of them
-// are known to have the same number of steps; one small all-reduce of flags for each step that some
-// worker may not have; and one at the beginning, which finds out. Calls are made by the thread that
-// drives the strategy.
+// How the workers that read a distributed dataset agree on its end: a worker whose data has ended goes on
+// with empty batches until the others' have ended, too. With several workers it costs one small all-reduce at
+// the beginning, which finds out how many steps all are certain to have, and one of flags for each later
+// step; none of these where all read the same data. The thread that drives the strategy makes the calls.
 #pragma once
 
 #include <cstdint>
@@ -16,36 +15,36 @@
 
 namespace cohort::detail {
 
-/// What one worker can say of its next step.
+/// What one worker knows about its next step.
 struct StepOffer {
   bool has_data = false;         ///< for at least one of its replicas
-  bool needs_form = false;       ///< it must make empty batches, and has not seen any to model them on
-  bool cannot_be_empty = false;  ///< it lacks a batch whose elements have no batch axis
+  bool needs_form = false;       ///< it must make empty batches, and has not seen a batch to model them on
+  bool cannot_be_empty = false;  ///< a replica lacks data, and elements without a batch axis cannot be empty
 };
 
-/// What the workers do about it, all of them the same.
+/// What all workers do about it.
 struct StepDecision {
   bool goes_on = false;
-  std::optional<int> form_from = {};  ///< some worker needs a form, and this one has it
+  std::optional<int> form_from = {};  ///< a worker that has the form that others need
 };
 
 class StepAgreement {
  public:
-  /// `own_steps`: how many steps this worker surely has. `shared`: every worker reads everything, so that
-  /// they all have the same steps. Collective over the workers.
-  /// @throws InvalidArgument on all workers when `own_steps` says that what they share differs.
+  /// `own_steps`: how many steps this worker is certain to have. `shared`: every worker reads everything, so
+  /// that all have the same steps. Collective over the workers.
+  /// @throws InvalidArgument on all workers when the data is shared and `own_steps` differs all the same.
   StepAgreement(StrategyExtended& extended, Cardinality own_steps, bool shared);
 
-  /// Whether each worker knows what the others have to say of step number `step`.
+  /// Whether all workers are known to have step number `step`.
   [[nodiscard]] bool is_known(std::int64_t step) const noexcept { return step < known_steps_; }
 
-  /// Whether this worker's end is everybody's.
+  /// Whether all workers end at the same step.
   [[nodiscard]] bool ends_together() const noexcept { return ends_together_; }
 
   /// Collective over the workers.
   [[nodiscard]] StepDecision decide(const StepOffer& own);
 
-  /// The specs of worker `from`, given there, on every worker. Collective over the workers.
+  /// Returns the specs of worker `from`, where `own` has them, on every worker. Collective over the workers.
   [[nodiscard]] std::vector<TensorSpec> share_form(std::span<const TensorSpec> own, int from);
 
  private:

@@ -13,7 +13,7 @@ namespace cohort::detail {
 template <class T>
 constexpr bool holds_only_tensors();
 
-/// For tuples, and for what `cohort_fields` ties together.
+/// For tuples, such as `cohort_fields` returns.
 template <class Fields>
 constexpr bool fields_hold_only_tensors() {
   return []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {

@@ -1,4 +1,4 @@
-// What transformations of one dataset have in common: sharding is their source's affair.
+// The base of transformations of one dataset, which leave sharding to their source.
 #pragma once
 
 #include <utility>

@@ -33,7 +33,7 @@ class Unbatched final : public ElementIterator<Element> {
   }
 
  private:
-  /// Reads on until there is a row to give.
+  /// Reads on until there is a row to return.
   [[nodiscard]] bool find_row() {
     while (row_ == rows_) {
       row_ = rows_ = 0;

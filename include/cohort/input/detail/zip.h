@@ -1,4 +1,4 @@
-// Elements of several datasets side by side, as far as the shortest goes.
+// Elements of several datasets side by side, until the shortest ends.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ class Zipped final : public ElementIterator<std::tuple<Elements...>> {
  public:
   explicit Zipped(std::unique_ptr<ElementIterator<Elements>>... sources) : sources_(std::move(sources)...) {}
 
-  // Where one source fails the others are read all the same, so that what belongs together stays so.
+  // If one source fails, the others are read all the same, so that elements that belong together stay
+  // together.
   std::optional<std::tuple<Elements...>> next() override {
     if (ended_) return std::nullopt;
     std::exception_ptr error;
@@ -84,7 +85,7 @@ class ZipNode final : public DatasetNode<std::tuple<Elements...>> {
     });
   }
 
-  /// Elements that belong together must be divided alike: only lists of files all around can be.
+  /// Elements that belong together must be divided alike, which needs a list of files in every source.
   [[nodiscard]] DatasetNodePtr<Element> with_files_of(const Shard& shard) const override {
     return for_sources([&](const auto&... sources) -> DatasetNodePtr<Element> {
       std::tuple<DatasetNodePtr<Elements>...> parts{sources->with_files_of(shard)...};

@@ -7,8 +7,8 @@
 //     csv_dataset<House>({"a.csv", "b.csv"}, {.has_header = true, .columns = {"street", "rent", "built"}})
 //     csv_dataset<Tensor>({"digits.csv"}, {.dtype = DType::kFloat32})
 //
-// Blank lines are passed over, and spaces around numbers. A field is a number when all of it is one
-// that its type holds; nothing is rounded to an integer.
+// Blank lines are skipped, and spaces around numbers. A field is a number only if all of it is one, and its
+// type can hold it; nothing is rounded to an integer.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ namespace cohort {
 /// - a tuple, pair, array or aggregate (COHORT_FIELDS) of these: as many columns, in their order.
 /// Map rows of the latter kinds to tensors before they are batched.
 /// @throws InvalidArgument without a file, and for options that contradict each other. When iterated:
-/// Unavailable for a file that cannot be opened; InvalidArgument for a column that is not there; DataLoss
+/// Unavailable for a file that cannot be opened; InvalidArgument for a column that does not exist; DataLoss
 /// naming file, line and field for a row of another number of fields, or a field of another type.
 template <class Row>
 [[nodiscard]] Dataset<Row> csv_dataset(std::vector<std::string> files, const CsvOptions& options = {});

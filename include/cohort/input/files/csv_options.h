@@ -1,4 +1,4 @@
-// How a CSV file is written, and what of it is wanted.
+// How a CSV file is written, and which of its columns are wanted.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 namespace cohort {
 
 struct CsvOptions {
-  /// Of rows that are tensors; unset: float32. The C++ types of other rows say what theirs is.
+  /// For rows that are tensors; unset: float32. Other rows have C++ types of their own.
   std::optional<DType> dtype;
   char delimiter = ',';
   bool has_header = false;             ///< the first line of each file names the columns
-  std::optional<char> comment = '#';   ///< lines that start with it are passed over; nothing: none are
-  std::vector<std::string> columns{};  ///< the names of those that are wanted, in this order; none: all
+  std::optional<char> comment = '#';   ///< lines that start with it are skipped; nothing: none
+  std::vector<std::string> columns{};  ///< names of the wanted columns, in this order; empty: all
 };
 
 }  // namespace cohort

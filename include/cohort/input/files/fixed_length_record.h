@@ -1,5 +1,5 @@
-// Records of a fixed number of bytes, one after the other, maybe between a header and a footer:
-// the CIFAR files, for example, and dumps of memory.
+// Records of a fixed number of bytes, one after the other, optionally between a header and a footer: the
+// CIFAR files, for example, and dumps of memory.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace cohort {
 
 struct FixedLengthRecordOptions {
   std::int64_t record_bytes = 0;  ///< of each record, at least 1
-  std::int64_t header_bytes = 0;  ///< passed over at the start of each file
+  std::int64_t header_bytes = 0;  ///< skipped at the start of each file
   std::int64_t footer_bytes = 0;  ///< and at its end
 };
 

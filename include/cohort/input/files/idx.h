@@ -1,4 +1,4 @@
-// IDX, the format of MNIST: an array of any number of axes, in the byte order of large machines.
+// IDX, the format of MNIST: an array of any number of axes, big-endian.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace cohort {
 
 /// One element per row of the array in each file: of uint8[60000, 28, 28], tensors uint8[28, 28].
 /// Bytes are views of the mapped file; longer numbers are copied into this machine's order.
-/// @throws InvalidArgument without a file. When iterated: Unavailable for a file that cannot be
-/// opened; DataLoss for one that is no IDX file, or whose header promises other sizes than it has.
+/// @throws InvalidArgument without a file. When iterated: Unavailable for a file that cannot be opened;
+/// DataLoss for one that is not an IDX file, or whose header does not match its size.
 [[nodiscard]] Dataset<Tensor> idx_dataset(std::vector<std::string> files);
 
 }  // namespace cohort

@@ -18,7 +18,7 @@
 namespace cohort {
 
 struct NpyOptions {
-  std::optional<DType> dtype;  ///< what the arrays must be of; unset: anything
+  std::optional<DType> dtype;  ///< the dtype that the arrays must have; unset: any
 };
 
 /// One element per row of the array in each .npy file: of float32[1000, 28, 28], tensors float32[28, 28],
@@ -33,8 +33,8 @@ struct NpzOptions {
   std::vector<std::string> arrays;
 };
 
-/// One element per row of the named arrays of each .npz file, all of as many rows. The arrays of one
-/// file are in memory at a time.
+/// One element per row of the named arrays of each .npz file, which have equally many rows. The arrays of one
+/// file at a time are in memory.
 ///
 ///     npz_dataset<Batch>({"mnist.npz"}, {.arrays = {"x_train", "y_train"}})
 ///

@@ -8,8 +8,8 @@
 
 namespace cohort {
 
-/// One element per line, without the newline, or the carriage return and newline, at its end. What the
-/// bytes mean is not looked at. Map lines to tensors before they are batched.
+/// One element per line, without the newline, or the carriage return and newline, at its end. The encoding is
+/// not checked. Map lines to tensors before they are batched.
 /// @throws InvalidArgument without a file. When iterated: Unavailable for a file that cannot be opened.
 [[nodiscard]] Dataset<std::string> text_line_dataset(std::vector<std::string> files);
 

@@ -1,5 +1,5 @@
-// TFRecord: records of any length, each with checksums of its length and of its bytes. What the
-// bytes mean is the program's affair.
+// TFRecord: records of any length, each with checksums of its length and of its bytes. The program interprets
+// the bytes.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace cohort {
 /// Writes a TFRecord file. One thread at a time.
 class TfRecordWriter {
  public:
-  /// Replaces a file that is there. @throws Unavailable when it cannot be written.
+  /// Replaces an existing file. @throws Unavailable when it cannot be written.
   explicit TfRecordWriter(std::string path);
 
   /// @throws Unavailable when the disk is full, for example.
@@ -29,8 +29,8 @@ class TfRecordWriter {
   /// The elements of a CPU tensor as they lie in memory.
   void write(const Tensor& record) { write(record.raw()); }
 
-  /// Ends the file. Without it, whether everything has been written is not known. A file without records is
-  /// empty, and refused by who reads it.
+  /// Ends the file, and finds out whether everything has been written. A file without records is empty;
+  /// readers refuse it.
   /// @throws Unavailable as write().
   void close();
 
