@@ -8,7 +8,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
-mapfile -t files < <(sources include src mpi launch benchmarks examples tests)
+mapfile -t files < <(sources include src mpi tools benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
@@ -20,9 +20,9 @@ BEGIN {
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["mpi"] = allowed["collective"] "mpi "
-  allowed["launch"] = allowed["device"] "mpi launch "
+  allowed["resolvers"] = allowed["device"] "mpi resolvers "
   # The header that programs include: the whole core, but nothing that needs MPI or a GPU.
-  allowed["cohort.h"] = below "coordinator checkpoint train launch "
+  allowed["cohort.h"] = below "coordinator checkpoint train resolvers "
 
   # Folders that may include headers of a foreign library.
   home["MPI"] = "mpi/ benchmarks/ tests/mpi/"
@@ -55,8 +55,8 @@ function starts_with_one_of(path, folders,    list, n, i) {
 }
 
 FNR == 1 {
-  # Programs and tests may use every layer: benchmarks, examples, and the one of launch/info.
-  unit = FILENAME ~ /^(include|src|mpi|launch)\// && FILENAME !~ /^launch\/info\// ? unit_of(FILENAME) : ""
+  # Programs and tests may use every layer: tools, benchmarks, examples.
+  unit = FILENAME ~ /^(include|src|mpi)\// ? unit_of(FILENAME) : ""
   if (unit != "" && !(unit in allowed)) complain("no layer of this name; the layers are listed in tests/checks/include_direction.sh")
 }
 

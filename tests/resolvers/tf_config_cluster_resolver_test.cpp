@@ -1,5 +1,5 @@
 // TF_CONFIG, well and badly formed.
-#include <cohort/launch/tf_config_cluster_resolver.h>
+#include <cohort/resolvers/tf_config_cluster_resolver.h>
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include <cohort/launch/mpi_cluster_resolver.h>
+#include <cohort/resolvers/mpi_cluster_resolver.h>
 
 namespace cohort {
 

@@ -1,6 +1,6 @@
 #include <stdexcept>
 
-#include <cohort/launch/role_list.h>
+#include <cohort/resolvers/role_list.h>
 
 #include "fuzz_one.h"
 

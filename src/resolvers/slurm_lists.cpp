@@ -1,4 +1,4 @@
-#include <cohort/launch/slurm_lists.h>
+#include <cohort/resolvers/slurm_lists.h>
 
 #include <cctype>
 

@@ -1,5 +1,5 @@
 // Roles of the ranks of a job: who trains with whom.
-#include <cohort/launch/role_cluster_resolver.h>
+#include <cohort/resolvers/role_cluster_resolver.h>
 
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cohort/base/error.h>
-#include <cohort/launch/tf_config_cluster_resolver.h>
+#include <cohort/resolvers/tf_config_cluster_resolver.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
 #include "mpi_main.h"

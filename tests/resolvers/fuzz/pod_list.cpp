@@ -1,4 +1,4 @@
-#include <cohort/launch/kubernetes_cluster_resolver.h>
+#include <cohort/resolvers/kubernetes_cluster_resolver.h>
 
 #include "fuzz_one.h"
 

@@ -5,10 +5,10 @@
 
 #include <cohort/cluster/cluster_roles.h>
 #include <cohort/cluster/cluster_spec_json.h>
-#include <cohort/launch/slurm_cluster_resolver.h>
-#include <cohort/launch/slurm_lists.h>
-#include <cohort/launch/tf_config_cluster_resolver.h>
-#include <cohort/launch/union_cluster_resolver.h>
+#include <cohort/resolvers/slurm_cluster_resolver.h>
+#include <cohort/resolvers/slurm_lists.h>
+#include <cohort/resolvers/tf_config_cluster_resolver.h>
+#include <cohort/resolvers/union_cluster_resolver.h>
 
 #include "common.h"
 
@@ -331,7 +331,7 @@ void add_roles(std::vector<Scenario>& all) {
 
 }  // namespace
 
-std::vector<Scenario> launch_scenarios() {
+std::vector<Scenario> cluster_scenarios() {
   std::vector<Scenario> all;
   add_slurm_lists(all);
   add_slurm(all);

@@ -1,5 +1,5 @@
 // The variables are those that srun set on a real cluster.
-#include <cohort/launch/slurm_cluster_resolver.h>
+#include <cohort/resolvers/slurm_cluster_resolver.h>
 
 #include <cstdlib>
 

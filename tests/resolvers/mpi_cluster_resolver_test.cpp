@@ -1,5 +1,5 @@
 // The resolver reads a Bootstrap; a cluster of threads stands in for MPI.
-#include <cohort/launch/mpi_cluster_resolver.h>
+#include <cohort/resolvers/mpi_cluster_resolver.h>
 
 #include <gmock/gmock.h>
 

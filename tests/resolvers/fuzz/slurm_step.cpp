@@ -1,4 +1,4 @@
-#include <cohort/launch/slurm_cluster_resolver.h>
+#include <cohort/resolvers/slurm_cluster_resolver.h>
 
 #include "environment_lines.h"
 #include "fuzz_one.h"

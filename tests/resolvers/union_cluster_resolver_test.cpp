@@ -1,5 +1,5 @@
 // Several clusters as one.
-#include <cohort/launch/union_cluster_resolver.h>
+#include <cohort/resolvers/union_cluster_resolver.h>
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include <cohort/launch/role_list.h>
+#include <cohort/resolvers/role_list.h>
 
 #include <algorithm>
 #include <charconv>

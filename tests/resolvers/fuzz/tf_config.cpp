@@ -1,4 +1,4 @@
-#include <cohort/launch/tf_config_cluster_resolver.h>
+#include <cohort/resolvers/tf_config_cluster_resolver.h>
 
 #include "fuzz_one.h"
 

@@ -1,6 +1,6 @@
 #include <stdexcept>
 
-#include <cohort/launch/slurm_lists.h>
+#include <cohort/resolvers/slurm_lists.h>
 
 #include "fuzz_one.h"
 

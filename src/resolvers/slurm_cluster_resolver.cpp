@@ -1,4 +1,4 @@
-#include <cohort/launch/slurm_cluster_resolver.h>
+#include <cohort/resolvers/slurm_cluster_resolver.h>
 
 #include <algorithm>
 #include <charconv>
@@ -13,7 +13,7 @@
 #include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
 #include <cohort/cluster/visible_gpus.h>
-#include <cohort/launch/slurm_lists.h>
+#include <cohort/resolvers/slurm_lists.h>
 
 namespace cohort {
 namespace {

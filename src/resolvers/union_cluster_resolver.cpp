@@ -1,4 +1,4 @@
-#include <cohort/launch/union_cluster_resolver.h>
+#include <cohort/resolvers/union_cluster_resolver.h>
 
 #include <algorithm>
 

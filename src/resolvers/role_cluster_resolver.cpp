@@ -1,4 +1,4 @@
-#include <cohort/launch/role_cluster_resolver.h>
+#include <cohort/resolvers/role_cluster_resolver.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/cluster_spec_json.h>
-#include <cohort/launch/role_list.h>
+#include <cohort/resolvers/role_list.h>
 
 namespace cohort {
 namespace {

@@ -1,5 +1,5 @@
 // Lists of pods as Kubernetes gives them.
-#include <cohort/launch/kubernetes_cluster_resolver.h>
+#include <cohort/resolvers/kubernetes_cluster_resolver.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
