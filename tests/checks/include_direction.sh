@@ -12,17 +12,15 @@ mapfile -t files < <(sources include src mpi tools benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
-  layers = split("base cluster device collective value strategy input", chain)
+  layers = split("base cluster device collective value strategy input train", chain)
   for (i = 1; i <= layers; i++) allowed[chain[i]] = below = below chain[i] " "
-  split("coordinator checkpoint train", tops)
-  for (i in tops) allowed[tops[i]] = below tops[i] " "
   # Beside the core.
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["mpi"] = allowed["collective"] "mpi "
   allowed["resolvers"] = allowed["device"] "mpi resolvers "
   # The header that programs include: the whole core, but nothing that needs MPI or a GPU.
-  allowed["cohort.h"] = below "coordinator checkpoint train resolvers "
+  allowed["cohort.h"] = below "resolvers "
 
   # Folders that may include headers of a foreign library.
   home["MPI"] = "mpi/ benchmarks/ tests/mpi/"
