@@ -106,7 +106,7 @@ void ReplicaRun::record_failure(int local_replica, const std::exception_ptr& err
   releases_.notify();
   pause(own, Phase::kFailed);
   // Others may wait for this replica in a collective.
-  if (blame != Blame::kOther) extended_.leave_replicas(local_replica, error);
+  if (blame != Blame::kOther) extended_.abort_replicas(local_replica, error);
 }
 
 std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request) {
@@ -131,7 +131,7 @@ int ReplicaRun::id_of(const Seat& seat) const {
 }
 
 const ReplicaRun::Seat* ReplicaRun::deserter() const {
-  if (extended_.has_left_replicas()) return nullptr;  // whoever waits is being told why already
+  if (extended_.has_aborted_replicas()) return nullptr;  // whoever waits is being told why already
   const Seat* fewest = nullptr;
   int most = 0;
   for (const Seat& seat : seats_) {
@@ -171,7 +171,7 @@ void ReplicaRun::serve_merges() {
       merge_error_ = unequal_collectives(*left);
       ending_ = true;
       releases_.notify();
-      return extended_.leave_replicas(static_cast<int>(left - seats_.data()), merge_error_);
+      return extended_.abort_replicas(static_cast<int>(left - seats_.data()), merge_error_);
     }
     const auto merging = std::count_if(seats_.begin(), seats_.end(),
                                        [](const Seat& seat) { return seat.phase == Phase::kMerging; });

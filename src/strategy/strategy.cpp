@@ -107,7 +107,7 @@ LeafList ReplicaContext::reduce_leaves(ReduceOp op, const LeafList& leaves, std:
 void ReplicaContext::all_reduce_in_place(SumOrMean op, std::span<const Tensor> tensors,
                                          const CommunicationOptions& options) const {
   require_current("all_reduce_in_place");
-  made_or_told([&] {
+  or_abort_replicas([&] {
     if (!extended_.has_own_cross_device_ops())
       return extended_.all_reduce_in_place(local_replica_, op, tensors, options);
     const LeafList leaves(tensors.begin(), tensors.end());

@@ -133,16 +133,16 @@ void StrategyExtended::require_chosen(const char* what) const {
       what);
 }
 
-void StrategyExtended::leave_workers(const std::exception_ptr& error) {
+void StrategyExtended::abort_workers(const std::exception_ptr& error) {
   const std::string& host = communicator(0).members()[static_cast<std::size_t>(communicator(0).rank())].host;
   const Aborted told = failure_for_others(fmt::format("worker {} (host {})", layout_.worker, host), error);
   for (const auto& seat : seats_) seat->abort(told);
   if (workers_seat_ != nullptr) workers_seat_->abort(told);
 }
 
-void StrategyExtended::leave_replicas(int local_replica, const std::exception_ptr& error) {
+void StrategyExtended::abort_replicas(int local_replica, const std::exception_ptr& error) {
   if (num_replicas_in_sync() == 1) return;
-  replicas_left_ = true;
+  replicas_aborted_ = true;
   communicator(local_replica)
       .abort(failure_for_others(replica_name(static_cast<std::size_t>(local_replica)), error));
 }
@@ -165,13 +165,8 @@ void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& bo
   ReplicaContext replica(*this, 0, merge_point);
   const ContextScope scope({ContextKind::kReplica, this, &replica, 0, layout_.devices.front(), &merge_point});
   const EnteredDevice entered(layout_.devices.front());
-  try {
-    body(replica);
-  } catch (...) {
-    // The other workers may wait for this replica in a collective, and must not take a later one for it.
-    if (workers() > 1) leave_workers(std::current_exception());
-    throw;
-  }
+  // The other workers may wait for this replica in a collective, and must not take a later one for it.
+  or_abort_workers([&] { body(replica); });
 }
 
 std::unique_ptr<ReplicaTeam> StrategyExtended::make_team() const {
@@ -196,10 +191,10 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
   --depth_;
   // All replicas have returned; the seats of a group that somebody left early are of no more use. What other
   // workers make of theirs is not known, so there can be no new seats among them.
-  const bool left = replicas_left_.exchange(false) || error != nullptr;
+  const bool left = replicas_aborted_.exchange(false) || error != nullptr;
   if (left && workers() == 1) take_seats(route_->connected(layout_.connect()));
   if (error == nullptr) return;
-  if (workers() > 1) leave_workers(error);
+  if (workers() > 1) abort_workers(error);
   std::rethrow_exception(error);
 }
 

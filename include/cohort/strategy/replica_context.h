@@ -86,11 +86,11 @@ class ReplicaContext {
   [[nodiscard]] Structure reduce_scatter(SumOrMean op, const Structure& value, const Structure& part,
                                          int axis, const CommunicationOptions& options = {}) const;
 
-  /// Makes `call`, this replica's part in a collective of all. Where it fails, the collectives of all
-  /// replicas end with an error that names this one: its next call would pass for the one that the others
-  /// wait for. The collectives of this class are made so. @throws what `call` throws.
+  /// Runs `call`, this replica's part in a collective of all. When it throws, the collectives of all replicas
+  /// are aborted with an error that names this one: its next call would pass for the one that the others
+  /// wait for. The collectives of this class run so. @throws what `call` throws.
   template <class Call>
-  decltype(auto) made_or_told(Call&& call) const;
+  decltype(auto) or_abort_replicas(Call&& call) const;
 
   /// Pauses all local replicas and calls `merge_fn(strategy, PerReplica<Args>...)` once, in
   /// cross-replica context, on the thread that called `run`. Each replica gets its components of the
@@ -118,11 +118,11 @@ class ReplicaContext {
 };
 
 template <class Call>
-decltype(auto) ReplicaContext::made_or_told(Call&& call) const {
+decltype(auto) ReplicaContext::or_abort_replicas(Call&& call) const {
   try {
     return std::forward<Call>(call)();
   } catch (const std::exception&) {  // not what unwinds a replica whose merge will never happen
-    extended_.leave_replicas(local_replica_, std::current_exception());
+    extended_.abort_replicas(local_replica_, std::current_exception());
     throw;
   }
 }
@@ -131,7 +131,7 @@ template <class Structure>
 Structure ReplicaContext::all_reduce(SumOrMean op, const Structure& value,
                                      const CommunicationOptions& options) const {
   require_current("all_reduce");
-  return made_or_told([&] {
+  return or_abort_replicas([&] {
     const LeafList leaves = detail::leaves_for(op, value);
     return from_leaves(value, reduce_leaves(op, leaves, structure_fingerprint(value), options));
   });
@@ -141,7 +141,7 @@ template <class Structure>
 Structure ReplicaContext::all_gather(const Structure& value, int axis,
                                      const CommunicationOptions& options) const {
   require_current("all_gather");
-  return made_or_told([&] {
+  return or_abort_replicas([&] {
     const std::uint64_t structure = structure_fingerprint(value);
     LeafList gathered;
     for_each_leaf(
@@ -158,7 +158,7 @@ template <class Structure>
 Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, const Structure& part,
                                          int axis, const CommunicationOptions& options) const {
   require_current("reduce_scatter");
-  return made_or_told([&] {
+  return or_abort_replicas([&] {
     LeafList leaves;
     std::vector<Shape> parts;
     for_each_leaf(

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cohort/collective/communicator.h>
@@ -115,8 +116,8 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return *seats_[static_cast<std::size_t>(local_replica)];
   }
 
-  /// Whether a replica of this run could not make a collective, so that those of the others end.
-  [[nodiscard]] bool has_left_replicas() const noexcept { return replicas_left_; }
+  /// Whether a replica of this run could not make a collective, so that those of the others were aborted.
+  [[nodiscard]] bool has_aborted_replicas() const noexcept { return replicas_aborted_; }
 
   /// The same for a collective that the replica, whose thread this is, begins now.
   [[nodiscard]] Communicator& begin_collective(int local_replica);
@@ -129,17 +130,17 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return workers_seat_ != nullptr ? *workers_seat_ : *seats_.front();
   }
 
-  /// What `prepare` returns. It may find that this worker cannot make its next collective, which other
-  /// workers do not see: they would wait for this worker's part, and take a later one for it. So they are
-  /// told when it throws, and their calls end with its error.
-  template <class Prepare>
-  auto prepared_or_told(Prepare prepare);
+  /// Runs `call`, which may find that this worker cannot make its next collective. The other workers do not
+  /// see that: they would wait for this worker's part, and take a later one for it. So when it throws, the
+  /// collectives of all workers are aborted with its error. @throws what `call` throws.
+  template <class Call>
+  decltype(auto) or_abort_workers(Call&& call);
 
   /// A value as one structure per local replica, or as itself where it is plain, to be reduced or gathered.
   /// @throws InvalidArgument, on all workers, for a structure with PerReplica values of another strategy.
   template <class Value>
   [[nodiscard]] auto components_of(const Value& value) {
-    return prepared_or_told([&] { return detail::components_of(value, local_replicas()); });
+    return or_abort_workers([&] { return detail::components_of(value, local_replicas()); });
   }
 
   /// How this strategy reduces values.
@@ -238,7 +239,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
                                  int local_replica) override;
   [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
                                              int local_replica) override;
-  void leave_replicas(int local_replica, const std::exception_ptr& error) override;
+  void abort_replicas(int local_replica, const std::exception_ptr& error) override;
   [[nodiscard]] Tensor aggregate_components(VariableAggregation aggregation,
                                             std::span<const Tensor> components) override;
   [[nodiscard]] std::uint64_t next_variable_number() noexcept override { return ++variables_made_; }
@@ -248,8 +249,8 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
  private:
   explicit StrategyExtended(StrategyLayout layout);
 
-  /// Tells the other workers that this one does not make the collectives that they make, because of `error`.
-  void leave_workers(const std::exception_ptr& error);
+  /// Ends the collectives of all workers, who wait for this one in vain because of `error`.
+  void abort_workers(const std::exception_ptr& error);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
   void take_seats(std::vector<std::unique_ptr<Communicator>> seats);
@@ -290,7 +291,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   std::shared_ptr<CrossDeviceOps> cross_device_ops_;
   std::vector<std::unique_ptr<ReplicaTeam>> teams_;  // one per depth of nested runs, made on first use
   std::size_t depth_ = 0;
-  std::atomic<bool> replicas_left_{false};  // a replica could not make a collective, and said so
+  std::atomic<bool> replicas_aborted_{false};  // since a replica could not make a collective
 };
 
 // ---- implementation of the templates ----
@@ -308,12 +309,12 @@ template <class Structure>
 
 }  // namespace detail
 
-template <class Prepare>
-auto StrategyExtended::prepared_or_told(Prepare prepare) {
+template <class Call>
+decltype(auto) StrategyExtended::or_abort_workers(Call&& call) {
   try {
-    return prepare();
+    return std::forward<Call>(call)();
   } catch (...) {
-    if (workers() > 1) leave_workers(std::current_exception());
+    if (workers() > 1) abort_workers(std::current_exception());
     throw;
   }
 }

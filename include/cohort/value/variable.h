@@ -121,7 +121,7 @@ class Variable {
   /// `value` in this variable's dtype.
   template <Element T>
   [[nodiscard]] Tensor number(T value) const {
-    return state_->made_or_told([&] {
+    return state_->or_abort_replicas([&] {
       Tensor result = Tensor::scalar(value).cast(dtype());
       if (!is_floating(dtype()) && result.item<double>() != convert_element<double>(value)) {
         throw InvalidArgument("variable '{}' is {}, which cannot hold {}", name(), to_string(dtype()),

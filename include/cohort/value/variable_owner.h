@@ -49,9 +49,9 @@ class VariableOwner {
   [[nodiscard]] virtual IndexedSlices aggregate_rows(VariableAggregation aggregation,
                                                      const IndexedSlices& rows, int local_replica) = 0;
 
-  /// Inside local replica `local_replica`: ends the collectives of all replicas, which wait for this one in
+  /// Inside local replica `local_replica`: ends the collectives of all replicas, who wait for this one in
   /// vain because of `error`.
-  virtual void leave_replicas(int local_replica, const std::exception_ptr& error) = 0;
+  virtual void abort_replicas(int local_replica, const std::exception_ptr& error) = 0;
 
   /// In cross-replica context: the aggregate of one component per local replica, of all workers.
   /// Collective over the workers.

@@ -54,14 +54,14 @@ class VariableState {
     return own != nullptr && count_ == by_replica_.size() ? *own : writable_elsewhere();
   }
 
-  /// Makes `call`, a part of a change of this variable. Where that is a collective, and a replica cannot make
-  /// its part, the others are told, who wait for it. @throws what `call` throws.
+  /// Runs `call`, a part of a change of this variable. Where that is a collective and the replica cannot make
+  /// its part, the collectives of all replicas are aborted. @throws what `call` throws.
   template <class Call>
-  decltype(auto) made_or_told(Call&& call) const {
+  decltype(auto) or_abort_replicas(Call&& call) const {
     try {
       return std::forward<Call>(call)();
     } catch (const std::exception&) {
-      tell_replicas(std::current_exception());
+      abort_replicas(std::current_exception());
       throw;
     }
   }
@@ -97,7 +97,7 @@ class VariableState {
   virtual void require_scatter(const RowUpdate& update) const;
 
  private:
-  void tell_replicas(const std::exception_ptr& error) const;
+  void abort_replicas(const std::exception_ptr& error) const;
   [[nodiscard]] const Tensor& writable_elsewhere() const;
   void require_own_strategy(std::string_view what) const;
   void require_one_writer(std::string_view what) const;
