@@ -36,6 +36,13 @@ Aborted failure_for_others(std::string_view who, const std::exception_ptr& error
   }
 }
 
+std::shared_ptr<void> LoneMergePoint::meet(int /*local_replica*/, MergeRequest& request) {
+  const ContextScope scope(ContextMode::cross_replica(strategy_));
+  const InheritedCreators outside(strategy_ == nullptr ? VariableCreatorScope::innermost() : creators_);
+  void* const arguments[] = {request.arguments};
+  return request.merge(arguments);
+}
+
 ReplicaTeam::ReplicaTeam(std::span<const std::vector<int>> cores) : seats_(cores.size()) {
   for (std::size_t i = 0; i < cores.size(); ++i) seats_[i].thread = std::make_unique<DeviceThread>(cores[i]);
 }

@@ -1,5 +1,5 @@
-// One concurrent `run`: L replicas on L threads, the points where they merge, and how
-// all of them end when one fails.
+// How the replicas of a `run` merge: the only one where it runs; L of them, on L threads,
+// at points where all pause. And how all of them end when one fails.
 #pragma once
 
 #include <atomic>
@@ -25,6 +25,19 @@ namespace cohort {
 /// What others are told when `who` (such as `worker 2`) fails with `error`. An Aborted error says already
 /// whose failure it comes from.
 [[nodiscard]] Aborted failure_for_others(std::string_view who, const std::exception_ptr& error);
+
+/// A merge of the only replica needs no meeting: it runs where the replica runs.
+class LoneMergePoint final : public MergePoint {
+ public:
+  explicit LoneMergePoint(VariableOwner* strategy) : strategy_(strategy) {}
+
+  std::shared_ptr<void> meet(int local_replica, MergeRequest& request) override;
+  void begin_collective(int /*local_replica*/) override {}
+
+ private:
+  VariableOwner* strategy_;  // null in the default context, which a merge leaves as it is
+  const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the caller of run
+};
 
 /// The threads of a strategy's devices, and what a run keeps for each replica. One run at a time.
 class ReplicaTeam {

@@ -13,7 +13,6 @@
 #include <cohort/strategy/collective_all_reduce.h>
 #include <cohort/strategy/replica_context.h>
 
-#include "default_replica.h"
 #include "device_route.h"
 #include "leaf_reducer.h"
 #include "replica_run.h"
@@ -39,32 +38,7 @@ void say_once_that_cores_are_shared(const std::string& strategy, int devices, st
   });
 }
 
-/// A merge of the only replica needs no meeting: it runs where the replica runs.
-class LoneMergePoint final : public MergePoint {
- public:
-  explicit LoneMergePoint(VariableOwner* strategy) : strategy_(strategy) {}
-
-  std::shared_ptr<void> meet(int /*local_replica*/, MergeRequest& request) override {
-    const ContextScope scope(ContextMode::cross_replica(strategy_));
-    const InheritedCreators outside(strategy_ == nullptr ? VariableCreatorScope::innermost() : creators_);
-    void* const arguments[] = {request.arguments};
-    return request.merge(arguments);
-  }
-
-  void begin_collective(int /*local_replica*/) override {}
-
- private:
-  VariableOwner* strategy_;  // null in the default context, which a merge leaves as it is
-  const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the caller of run
-};
-
 }  // namespace
-
-ReplicaContext& default_replica() {
-  static LoneMergePoint merge_point(nullptr);
-  static ReplicaContext replica(*StrategyExtended::default_strategy(), 0, merge_point);
-  return replica;
-}
 
 std::shared_ptr<StrategyExtended> StrategyExtended::make(StrategyLayout layout) {
   return std::shared_ptr<StrategyExtended>(new StrategyExtended(std::move(layout)));
@@ -160,7 +134,7 @@ void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaCon
 
 void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& body) {
   // The default strategy leaves the context as it is: there, the caller is the replica.
-  if (is_default()) return body(default_replica());
+  if (is_default()) return body(ReplicaContext::default_replica());
   LoneMergePoint merge_point(this);
   ReplicaContext replica(*this, 0, merge_point);
   const ContextScope scope({ContextKind::kReplica, this, &replica, 0, layout_.devices.front(), &merge_point});

@@ -270,16 +270,7 @@ LeafList StrategyExtended::all_reduce(int local_replica, ReduceOp op, std::span<
   for (const TensorOrSlices& value : values) leaves.push_back(prepared(op, value));
   Communicator& seat = begin_collective(local_replica);
   const CommunicationScope scope(seat, options, structure);
-  return reducers_[static_cast<std::size_t>(local_replica)]->all_reduced(seat, leaves, op);
-}
-
-void StrategyExtended::all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors,
-                                           const CommunicationOptions& options) {
-  options.validate();
-  if (num_replicas_in_sync() == 1 || tensors.empty()) return;
-  Communicator& seat = begin_collective(local_replica);
-  const CommunicationScope scope(seat, options);
-  reducers_[static_cast<std::size_t>(local_replica)]->all_reduce(seat, tensors, op);
+  return reducer(local_replica).all_reduced(seat, leaves, op);
 }
 
 }  // namespace cohort

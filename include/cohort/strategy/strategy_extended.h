@@ -116,11 +116,11 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return *seats_[static_cast<std::size_t>(local_replica)];
   }
 
-  /// Whether a replica of this run could not make a collective, so that those of the others were aborted.
-  [[nodiscard]] bool has_aborted_replicas() const noexcept { return replicas_aborted_; }
-
   /// The same for a collective that the replica, whose thread this is, begins now.
   [[nodiscard]] Communicator& begin_collective(int local_replica);
+
+  /// Whether a replica of this run could not make a collective, so that those of the others were aborted.
+  [[nodiscard]] bool has_aborted_replicas() const noexcept { return replicas_aborted_; }
 
   /// One destination per local replica, on its device.
   [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
@@ -197,10 +197,6 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] LeafList all_reduce(int local_replica, ReduceOp op, std::span<const TensorOrSlices> values,
                                     std::uint64_t structure = 0, const CommunicationOptions& options = {});
 
-  /// The same in the caller's tensors, which must not overlap; without conversion of dtypes.
-  void all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors,
-                           const CommunicationOptions& options = {});
-
   /// @throws WrongContext inside a replica, or when another strategy is active.
   void require_cross_replica(const char* what) const;
 
@@ -247,6 +243,8 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::shared_ptr<VariableOwner> share() override { return shared_from_this(); }
 
  private:
+  friend class ReplicaContext;
+
   explicit StrategyExtended(StrategyLayout layout);
 
   /// Ends the collectives of all workers, who wait for this one in vain because of `error`.
@@ -254,6 +252,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
   void take_seats(std::vector<std::unique_ptr<Communicator>> seats);
+  [[nodiscard]] LeafReducer& reducer(int local_replica) const noexcept {
+    return *reducers_[static_cast<std::size_t>(local_replica)];
+  }
   [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
   void require_chosen(const char* what) const;
   void require_reducible(ReduceOp op, const StructureReduction& value) const;
