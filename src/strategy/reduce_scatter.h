@@ -9,7 +9,8 @@
 
 namespace cohort {
 
-/// @throws InvalidArgument for a part that differs from the value elsewhere than along `axis`, and for scalars.
+/// @throws InvalidArgument for a part that differs from the value elsewhere than along `axis`, and for
+/// scalars.
 void require_part(const Tensor& value, const Shape& part, int axis);
 
 /// This member's part of each value's reduction, in new storage. The parts of the members lie one after the

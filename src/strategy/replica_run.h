@@ -48,16 +48,17 @@ class ReplicaTeam {
  private:
   friend class ReplicaRun;
 
-  /// `kRunning` belongs to the replica; a seat in any other phase is left alone by its replica until the
+  /// `kRunning` belongs to the replica; a runner in any other phase is left alone by its replica until the
   /// calling thread lets it run again. Once a run is ending, phases mean nothing: the calling
-  /// thread leaves all seats alone until their threads are through.
+  /// thread leaves all runners alone until their threads are through.
   enum class Phase { kRunning, kMerging, kDone, kFailed };
 
   /// Who made a replica end: itself, or another one. An Aborted error comes from a collective that another
   /// one's failure ended, unless nobody has failed: then it is the replica's own.
   enum class Blame { kOwn, kOther, kOtherIfAnyFailed };
 
-  struct Seat {
+  /// A thread, and where the replica is that it runs.
+  struct Runner {
     std::unique_ptr<DeviceThread> thread;
     std::atomic<Phase> phase{Phase::kRunning};
     MergeRequest* request = nullptr;
@@ -68,7 +69,7 @@ class ReplicaTeam {
     Blame blame = Blame::kOwn;  // for `error`
   };
 
-  std::vector<Seat> seats_;
+  std::vector<Runner> runners_;
   EventCount pauses_;    // of replicas, for the calling thread
   EventCount releases_;  // of replicas that wait in a merge
 };
@@ -87,29 +88,31 @@ class ReplicaRun final : public MergePoint {
  private:
   using Phase = ReplicaTeam::Phase;
   using Blame = ReplicaTeam::Blame;
-  using Seat = ReplicaTeam::Seat;
+  using Runner = ReplicaTeam::Runner;
 
-  [[nodiscard]] Seat& seat(int local_replica) { return seats_[static_cast<std::size_t>(local_replica)]; }
+  [[nodiscard]] Runner& runner(int local_replica) {
+    return runners_[static_cast<std::size_t>(local_replica)];
+  }
 
   void run_replica(int local_replica);
   void record_failure(int local_replica, const std::exception_ptr& error, Blame blame);
-  void pause(Seat& seat, Phase phase);
+  void pause(Runner& runner, Phase phase);
   void serve_merges();
   [[nodiscard]] bool all_paused() const;
   void merge_all();
   [[nodiscard]] std::vector<void*> arguments_by_replica() const;
   [[nodiscard]] std::exception_ptr unequal_merges() const;
   /// A replica that will not make the collective that another one has begun; null when there is none.
-  [[nodiscard]] const Seat* deserter() const;
-  [[nodiscard]] std::exception_ptr unequal_collectives(const Seat& deserter) const;
-  [[nodiscard]] int id_of(const Seat& seat) const;
+  [[nodiscard]] const Runner* deserter() const;
+  [[nodiscard]] std::exception_ptr unequal_collectives(const Runner& deserter) const;
+  [[nodiscard]] int id_of(const Runner& runner) const;
   [[nodiscard]] std::exception_ptr first_error() const;
-  void clear_seats();
+  void clear_runners();
 
   StrategyExtended& extended_;
   const std::function<void(ReplicaContext&)>& body_;
   const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the calling thread
-  std::vector<Seat>& seats_;
+  std::vector<Runner>& runners_;
   EventCount& pauses_;
   EventCount& releases_;
   std::exception_ptr merge_error_;   // thrown by a merge function, or by unequal merges

@@ -61,13 +61,13 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
     }
   }
   parameter_devices_ = layout_.parameter_device ? std::vector{*layout_.parameter_device} : layout_.devices;
-  std::vector<std::unique_ptr<Communicator>> seats = layout_.connect();
-  COHORT_CHECK(seats.size() == layout_.devices.size());
+  std::vector<std::unique_ptr<Communicator>> communicators = layout_.connect();
+  COHORT_CHECK(communicators.size() == layout_.devices.size());
   route_ = std::make_unique<const DeviceRoute>(layout_.name, layout_.bootstrap, layout_.devices,
-                                               seats.front()->options().implementation);
+                                               communicators.front()->options().implementation);
   for (const Device device : parameter_devices_) require_device(device, layout_.name);
-  take_seats(route_->connected(std::move(seats)));
-  if (layout_.connect_workers) workers_seat_ = route_->connected(layout_.connect_workers());
+  take_communicators(route_->connected(std::move(communicators)));
+  if (layout_.connect_workers) workers_communicator_ = route_->connected(layout_.connect_workers());
   COHORT_CHECK(workers_communicator().size() == workers() || workers() == 1);
   cross_device_ops_ = layout_.cross_device_ops;
   if (cross_device_ops_ == nullptr) {
@@ -78,11 +78,11 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
 
 StrategyExtended::~StrategyExtended() = default;
 
-/// What reducers keep belongs to their seats.
-void StrategyExtended::take_seats(std::vector<std::unique_ptr<Communicator>> seats) {
+/// What reducers keep belongs to their communicators.
+void StrategyExtended::take_communicators(std::vector<std::unique_ptr<Communicator>> communicators) {
   reducers_.clear();
-  seats_ = std::move(seats);
-  for (std::size_t seat = 0; seat < seats_.size(); ++seat)
+  communicators_ = std::move(communicators);
+  for (std::size_t i = 0; i < communicators_.size(); ++i)
     reducers_.push_back(std::make_unique<LeafReducer>());
 }
 
@@ -110,8 +110,8 @@ void StrategyExtended::require_chosen(const char* what) const {
 void StrategyExtended::abort_workers(const std::exception_ptr& error) {
   const std::string& host = communicator(0).members()[static_cast<std::size_t>(communicator(0).rank())].host;
   const Aborted told = failure_for_others(fmt::format("worker {} (host {})", layout_.worker, host), error);
-  for (const auto& seat : seats_) seat->abort(told);
-  if (workers_seat_ != nullptr) workers_seat_->abort(told);
+  for (const auto& communicator : communicators_) communicator->abort(told);
+  if (workers_communicator_ != nullptr) workers_communicator_->abort(told);
 }
 
 void StrategyExtended::abort_replicas(int local_replica, const std::exception_ptr& error) {
@@ -163,10 +163,10 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
     error = std::current_exception();
   }
   --depth_;
-  // All replicas have returned; the seats of a group that somebody left early are of no more use. What other
-  // workers make of theirs is not known, so there can be no new seats among them.
+  // All replicas have returned; the communicators of a group that somebody left early are of no more use.
+  // What other workers make of theirs is not known, so there can be no new ones among them.
   const bool left = replicas_aborted_.exchange(false) || error != nullptr;
-  if (left && workers() == 1) take_seats(route_->connected(layout_.connect()));
+  if (left && workers() == 1) take_communicators(route_->connected(layout_.connect()));
   if (error == nullptr) return;
   if (workers() > 1) abort_workers(error);
   std::rethrow_exception(error);

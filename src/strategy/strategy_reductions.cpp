@@ -268,9 +268,9 @@ LeafList StrategyExtended::all_reduce(int local_replica, ReduceOp op, std::span<
   LeafList leaves;
   leaves.reserve(values.size());
   for (const TensorOrSlices& value : values) leaves.push_back(prepared(op, value));
-  Communicator& seat = begin_collective(local_replica);
-  const CommunicationScope scope(seat, options, structure);
-  return reducer(local_replica).all_reduced(seat, leaves, op);
+  Communicator& communicator = begin_collective(local_replica);
+  const CommunicationScope scope(communicator, options, structure);
+  return reducer(local_replica).all_reduced(communicator, leaves, op);
 }
 
 }  // namespace cohort

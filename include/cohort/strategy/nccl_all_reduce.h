@@ -24,11 +24,11 @@ class NcclAllReduce final : public AllReduceCrossDeviceOps {
  private:
   [[nodiscard]] bool fits(std::span<const Device> devices) const override;
   void all_reduce(std::span<const Tensor> parts, int pack) override;
-  /// Makes sure that there are seats for the devices of these tensors.
+  /// Makes sure that there are communicators for the devices of these tensors.
   void connect(std::span<const Tensor> parts);
 
   std::vector<Device> devices_;
-  std::vector<std::unique_ptr<Communicator>> seats_;  ///< by device
+  std::vector<std::unique_ptr<Communicator>> communicators_;  ///< by device
 };
 
 }  // namespace cohort

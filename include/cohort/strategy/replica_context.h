@@ -49,8 +49,8 @@ class ReplicaContext {
   }
   [[nodiscard]] Device device() const { return extended_.device(local_replica_); }
 
-  /// This replica's seat among all replicas, for GradientBuckets and what else goes beyond this class.
-  /// After a failed `run` it may be gone: what was made with it is then made anew.
+  /// The communicator of all replicas, for this one: for GradientBuckets and what else goes beyond this
+  /// class. After a failed `run` it may be gone: what was made with it is then made anew.
   [[nodiscard]] Communicator& communicator() const { return extended_.communicator(local_replica_); }
 
   /// The SUM or MEAN over all replicas of each leaf of a structure, which all replicas pass alike.

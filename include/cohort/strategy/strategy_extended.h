@@ -49,11 +49,11 @@ struct StrategyLayout {
   /// How values are reduced; null: CollectiveAllReduce over all workers.
   std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
 
-  /// Makes one seat per local replica in a communicator of all replicas of all workers, on the host: for
+  /// Makes one member per local replica of a communicator of all replicas of all workers, on the host: for
   /// replicas on GPUs the strategy makes those that take their tensors.
   std::function<std::vector<std::unique_ptr<Communicator>>()> connect = {};
 
-  /// Makes this worker's seat in a communicator of the workers; absent: its only replica's seat is that.
+  /// Makes this worker's member of a communicator of the workers; absent: its only replica's is that.
   std::function<std::unique_ptr<Communicator>()> connect_workers = {};
 };
 
@@ -111,9 +111,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// replica that failed by itself is thrown after all have ended.
   void call_for_each_replica(const std::function<void(ReplicaContext&)>& body);
 
-  /// The seat of a local replica among all replicas.
+  /// The communicator of all replicas, for a local replica.
   [[nodiscard]] Communicator& communicator(int local_replica) {
-    return *seats_[static_cast<std::size_t>(local_replica)];
+    return *communicators_[static_cast<std::size_t>(local_replica)];
   }
 
   /// The same for a collective that the replica, whose thread this is, begins now.
@@ -125,9 +125,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   /// One destination per local replica, on its device.
   [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
 
-  /// This worker's seat among the workers, for the thread that drives the strategy.
+  /// The communicator of the workers, for the thread that drives the strategy.
   [[nodiscard]] Communicator& workers_communicator() const noexcept {
-    return workers_seat_ != nullptr ? *workers_seat_ : *seats_.front();
+    return workers_communicator_ != nullptr ? *workers_communicator_ : *communicators_.front();
   }
 
   /// Runs `call`, which may find that this worker cannot make its next collective. The other workers do not
@@ -251,7 +251,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void abort_workers(const std::exception_ptr& error);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
-  void take_seats(std::vector<std::unique_ptr<Communicator>> seats);
+  void take_communicators(std::vector<std::unique_ptr<Communicator>> communicators);
   [[nodiscard]] LeafReducer& reducer(int local_replica) const noexcept {
     return *reducers_[static_cast<std::size_t>(local_replica)];
   }
@@ -286,9 +286,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   std::vector<std::weak_ptr<VariableState>> variables_;
   std::uint64_t variables_made_ = 0;
   std::unique_ptr<const DeviceRoute> route_;
-  std::vector<std::unique_ptr<Communicator>> seats_;
-  std::unique_ptr<Communicator> workers_seat_;          // where several replicas of a worker have seats
-  std::vector<std::unique_ptr<LeafReducer>> reducers_;  // one per seat: each replica's thread uses its own
+  std::vector<std::unique_ptr<Communicator>> communicators_;  // of all replicas, one per local replica
+  std::unique_ptr<Communicator> workers_communicator_;        // where a worker has several replicas
+  std::vector<std::unique_ptr<LeafReducer>> reducers_;        // one per local replica, whose thread uses it
   std::shared_ptr<CrossDeviceOps> cross_device_ops_;
   std::vector<std::unique_ptr<ReplicaTeam>> teams_;  // one per depth of nested runs, made on first use
   std::size_t depth_ = 0;
