@@ -15,10 +15,11 @@
 #include <vector>
 
 #include <cohort/device/arithmetic.h>
-#include <cohort/device/optimizer_arithmetic.h>
 #include <cohort/device/tensor.h>
 
 namespace cohort {
+
+struct OptimizerStep;
 
 /// Blocks of `width` bytes, `count` of them, each `pitch` bytes after the one before. At least one of
 /// the places is on a device.
@@ -78,11 +79,9 @@ class DeviceRuntime {
   virtual void reduce(ElementOperator op, std::span<const Tensor> inputs, const Tensor& output,
                       std::size_t divisor) = 0;
 
-  virtual void update(const SgdStep& step, const Tensor& variable, const Tensor& gradient) = 0;
-  virtual void update(const MomentumStep& step, const Tensor& variable, const Tensor& velocity,
+  /// One step of an optimizer, whose rule says how many slots there are.
+  virtual void update(const OptimizerStep& step, const Tensor& variable, std::span<const Tensor> slots,
                       const Tensor& gradient) = 0;
-  virtual void update(const AdamStep& step, const Tensor& variable, const Tensor& first_moment,
-                      const Tensor& second_moment, const Tensor& gradient) = 0;
 
   /// Blocks the thread until everything that was queued for the device has been done.
   virtual void synchronize(Device device) = 0;

@@ -1,9 +1,15 @@
-// One element's step of each optimizer, on CPUs and GPUs alike. 16-bit elements are computed
-// in float32 and rounded once.
+// One step of each optimizer, element by element, on CPUs and GPUs alike. 16-bit elements are
+// computed in float32 and rounded once.
+//
+// A rule is a struct with the constants of a step, how many slots a variable has, and a class
+// `Element<T>`: the constants as elements of type T need them, and what becomes of one element.
+// A new optimizer adds its rule to `OptimizerStep` here, and a kernel in src/cuda/kernel_bodies.h.
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <type_traits>
+#include <variant>
 
 #include <cohort/device/dtype.h>
 
@@ -16,6 +22,14 @@ using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 /// variable -= rate * gradient
 struct SgdStep {
   double rate = 0;
+
+  static constexpr std::size_t kSlots = 0;
+
+  /// Why a graph of a GPU, which repeats a step as it was, cannot have one; null where it can.
+  static constexpr const char* kNotRepeated = nullptr;
+
+  template <class T>
+  class Element;
 };
 
 /// velocity = momentum * velocity - rate * gradient; variable += velocity, or, with
@@ -24,6 +38,12 @@ struct MomentumStep {
   double rate = 0;
   double momentum = 0;
   bool nesterov = false;
+
+  static constexpr std::size_t kSlots = 1;
+  static constexpr const char* kNotRepeated = nullptr;
+
+  template <class T>
+  class Element;
 };
 
 /// m = beta_1 m + (1 - beta_1) gradient; v = beta_2 v + (1 - beta_2) gradient^2;
@@ -33,13 +53,22 @@ struct AdamStep {
   double beta_1 = 0;
   double beta_2 = 0;
   double epsilon = 0;
+
+  static constexpr std::size_t kSlots = 2;
+  static constexpr const char* kNotRepeated = "an update by Adam, which depends on the number of the step,";
+
+  template <class T>
+  class Element;
 };
 
-/// The constants of a step as elements of type T need them, and what becomes of one element.
+struct OptimizerStep {
+  std::variant<SgdStep, MomentumStep, AdamStep> rule;
+};
+
 template <class T>
-class SgdElement {
+class SgdStep::Element {
  public:
-  explicit constexpr SgdElement(const SgdStep& step) : rate_(static_cast<Wide<T>>(step.rate)) {}
+  explicit constexpr Element(const SgdStep& step) : rate_(static_cast<Wide<T>>(step.rate)) {}
 
   constexpr void update(T& value, T slope) const {
     value = T(static_cast<Wide<T>>(value) - rate_ * static_cast<Wide<T>>(slope));
@@ -50,9 +79,9 @@ class SgdElement {
 };
 
 template <class T>
-class MomentumElement {
+class MomentumStep::Element {
  public:
-  explicit constexpr MomentumElement(const MomentumStep& step)
+  explicit constexpr Element(const MomentumStep& step)
       : rate_(static_cast<Wide<T>>(step.rate)),
         momentum_(static_cast<Wide<T>>(step.momentum)),
         nesterov_(step.nesterov) {}
@@ -72,9 +101,9 @@ class MomentumElement {
 };
 
 template <class T>
-class AdamElement {
+class AdamStep::Element {
  public:
-  explicit constexpr AdamElement(const AdamStep& step)
+  explicit constexpr Element(const AdamStep& step)
       : rate_(static_cast<Wide<T>>(step.rate)),
         beta_1_(static_cast<Wide<T>>(step.beta_1)),
         beta_2_(static_cast<Wide<T>>(step.beta_2)),
