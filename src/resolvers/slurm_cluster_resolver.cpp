@@ -12,8 +12,9 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
-#include <cohort/cluster/visible_gpus.h>
 #include <cohort/resolvers/slurm_lists.h>
+
+#include "cluster/visible_gpus.h"
 
 namespace cohort {
 namespace {

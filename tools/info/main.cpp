@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
-#include <cohort/cluster/launcher_place.h>
 
+#include "cluster/launcher_place.h"
 #include "facts.h"
 
 namespace {

@@ -1,7 +1,6 @@
 #include <stdexcept>
 
-#include <cohort/cluster/launcher_place.h>
-
+#include "cluster/launcher_place.h"
 #include "environment_lines.h"
 #include "fuzz_one.h"
 

@@ -16,8 +16,9 @@
 #include <vector>
 
 #include <cohort/base/error.h>
-#include <cohort/cluster/fault_record.h>
 #include <cohort/cluster/worker.h>
+
+#include "fault_record.h"
 
 namespace cohort {
 
