@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <new>
 
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/memory_limits.h>
+#include <cohort/device/tensor.h>
 
 #include "agreed_error.h"
 

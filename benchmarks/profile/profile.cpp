@@ -6,8 +6,8 @@
 
 #include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/gradient_buckets.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/memory_limits.h>
+#include <cohort/device/tensor.h>
 
 #include "agreed_error.h"
 #include "buffers.h"

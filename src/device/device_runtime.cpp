@@ -1,5 +1,7 @@
 #include <cohort/device/device_runtime.h>
 
+#include <cstring>
+
 // A module for devices defines it. The reference is weak, so that programs without one link; what
 // makes others link theirs is the module's own link option.
 extern "C" __attribute__((weak)) cohort::DeviceRuntime* cohort_device_runtime() noexcept;
@@ -15,22 +17,15 @@ DeviceRuntime& runtime_of(Device device) {
   if (DeviceRuntime* const runtime = linked_device_runtime()) return *runtime;
   throw Unavailable(
       "device {} does not exist: this program has no GPU support; build Cohort with the CUDA toolkit and "
-      "link "
-      "cohort::cuda, or use a cpu:K device",
+      "link cohort::cuda, or use a cpu:K device",
       to_string(device));
 }
 
-void require_exists(Device device) {
-  if (!is_cpu(device)) runtime_of(device).require(device);
-}
-
-std::vector<Device> gpu_devices() {
-  const DeviceRuntime* const runtime = linked_device_runtime();
-  return runtime == nullptr ? std::vector<Device>() : runtime->devices();
-}
-
-void synchronize(Device device) {
-  if (!is_cpu(device)) runtime_of(device).synchronize(device);
+void copy_blocks(const BlockCopy& copy) {
+  if (!is_cpu(copy.to_device)) return runtime_of(copy.to_device).copy(copy);
+  if (!is_cpu(copy.from_device)) return runtime_of(copy.from_device).copy(copy);
+  for (std::size_t block = 0; block < copy.count; ++block)
+    std::memcpy(copy.to + block * copy.to_pitch, copy.from + block * copy.from_pitch, copy.width);
 }
 
 EnteredDevice::EnteredDevice(Device device) {

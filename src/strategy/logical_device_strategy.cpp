@@ -8,7 +8,6 @@
 
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/device/device_runtime.h>
-#include <cohort/device/tensor_ops.h>
 
 namespace cohort {
 namespace {

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <cohort/device/device_runtime.h>
-#include <cohort/device/tensor_ops.h>
 #include <cohort/device/tensor_spec.h>
 
 namespace cohort {

@@ -15,7 +15,7 @@
 #include <cohort/cuda/devices.h>
 #include <cohort/cuda/graph_part.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/adam.h>
 #include <cohort/train/momentum.h>

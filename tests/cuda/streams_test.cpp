@@ -15,7 +15,6 @@
 #include <cohort/cuda/event.h>
 #include <cohort/cuda/guard.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor.h>
 
 namespace cohort::cuda {

@@ -11,7 +11,7 @@
 
 #include <cohort/cuda/graph_part.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/train/momentum.h>
 

@@ -21,8 +21,7 @@ namespace cohort {
 
 struct OptimizerStep;
 
-/// Blocks of `width` bytes, `count` of them, each `pitch` bytes after the one before. At least one of
-/// the places is on a device.
+/// Blocks of `width` bytes, `count` of them, each `pitch` bytes after the one before.
 struct BlockCopy {
   std::byte* to = nullptr;
   Device to_device = {};
@@ -54,6 +53,7 @@ class DeviceRuntime {
   /// it in place. Meant to be kept: it is dear to make.
   [[nodiscard]] virtual std::shared_ptr<const Buffer> allocate_staging(std::size_t bytes, Device device) = 0;
 
+  /// At least one of the places is on a device.
   virtual void copy(const BlockCopy& copy) = 0;
 
   /// Several copies within one device, of tensors of one dtype, at the price of few.
@@ -101,17 +101,8 @@ class DeviceRuntime {
 /// @throws Unavailable in programs that are not linked with it.
 [[nodiscard]] DeviceRuntime& runtime_of(Device device);
 
-[[nodiscard]] inline bool is_cpu(Device device) noexcept { return device.kind() == DeviceKind::kCpu; }
-[[nodiscard]] inline bool is_cpu(const Tensor& tensor) noexcept { return is_cpu(tensor.device()); }
-
-/// @throws Unavailable when there is no such device. CPUs are always there: they are cores of this process.
-void require_exists(Device device);
-
-/// All GPUs that this process sees; none in programs without GPU support.
-[[nodiscard]] std::vector<Device> gpu_devices();
-
-/// Blocks until everything that was queued for `device` has been done; nothing is queued for CPUs.
-void synchronize(Device device);
+/// Between any devices, CPUs as well.
+void copy_blocks(const BlockCopy& copy);
 
 /// While it lives, code of other libraries on this thread finds the device chosen: the GPU of a
 /// replica is CUDA's current device there.

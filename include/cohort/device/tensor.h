@@ -120,6 +120,8 @@ class Tensor {
 /// The description and the first elements.
 std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);
 
+[[nodiscard]] inline bool is_cpu(const Tensor& tensor) noexcept { return is_cpu(tensor.device()); }
+
 /// True when dtype, shape and every byte agree.
 [[nodiscard]] bool bitwise_equal(const Tensor& a, const Tensor& b);
 
