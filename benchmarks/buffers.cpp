@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <new>
 
-#include <cohort/device/memory_limits.h>
 #include <cohort/device/tensor.h>
 
 #include "agreed_error.h"
+#include "device/memory_limits.h"
 
 namespace cohort::bench {
 namespace {

@@ -6,11 +6,11 @@
 
 #include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/gradient_buckets.h>
-#include <cohort/device/memory_limits.h>
 #include <cohort/device/tensor.h>
 
 #include "agreed_error.h"
 #include "buffers.h"
+#include "device/memory_limits.h"
 #include "exact_values.h"
 #include "gpu/gpu_busy_loop.h"
 #include "gpu/gpu_side.h"

@@ -15,9 +15,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <cohort/device/arithmetic.h>
 #include <cohort/device/dtype.h>
-#include <cohort/device/optimizer_step.h>
+
+#include "device/arithmetic.h"
+#include "device/optimizer_step.h"
 
 namespace cohort::cuda {
 

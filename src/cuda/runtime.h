@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort::cuda {
 

@@ -7,7 +7,8 @@
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
-#include <cohort/device/device_runtime.h>
+
+#include "device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/device/device_runtime.h>
+#include "device_runtime.h"
 
 #include <cstring>
 

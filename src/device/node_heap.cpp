@@ -1,4 +1,4 @@
-#include <cohort/device/node_heap.h>
+#include "node_heap.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,10 +15,11 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
-#include <cohort/device/memory_limits.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
+
+#include "memory_limits.h"
 #else
 #define ASAN_POISON_MEMORY_REGION(begin, bytes) static_cast<void>(0)
 #define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) static_cast<void>(0)

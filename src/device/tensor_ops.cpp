@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <cohort/device/device_runtime.h>
+#include "device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -9,7 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include <cohort/base/log.h>
-#include <cohort/device/device_runtime.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

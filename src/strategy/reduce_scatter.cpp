@@ -6,8 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor_spec.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cohort/device/device_runtime.h>
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -13,9 +13,10 @@
 
 #include <cohort/base/error.h>
 #include <cohort/base/event_count.h>
-#include <cohort/device/device_thread.h>
 #include <cohort/strategy/replica_context.h>
 #include <cohort/value/variable_creator_scope.h>
+
+#include "device/device_thread.h"
 
 namespace cohort {
 

@@ -8,11 +8,11 @@
 
 #include <cohort/base/log.h>
 #include <cohort/collective/thread_communicator.h>
-#include <cohort/device/device_runtime.h>
-#include <cohort/device/topology.h>
 #include <cohort/strategy/collective_all_reduce.h>
 #include <cohort/strategy/replica_context.h>
 
+#include "device/device_runtime.h"
+#include "device/topology.h"
 #include "device_route.h"
 #include "leaf_reducer.h"
 #include "replica_run.h"

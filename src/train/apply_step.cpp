@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include <cohort/device/device_runtime.h>
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -5,8 +5,9 @@
 
 #include <span>
 
-#include <cohort/device/optimizer_step.h>
 #include <cohort/device/tensor.h>
+
+#include "device/optimizer_step.h"
 
 namespace cohort {
 

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <cohort/collective/group_numbers.h>
-#include <cohort/device/node_heap.h>
 
+#include "device/node_heap.h"
 #include "groups_contract.h"
 #include "members.h"
 #include "network_members.h"

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include <cohort/base/environment.h>
-#include <cohort/device/topology.h>
 
+#include "device/topology.h"
 #include "facts.h"
 
 namespace cohort::info {

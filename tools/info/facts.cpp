@@ -5,8 +5,9 @@
 
 #include <cohort/base/version.h>
 #include <cohort/device/device.h>
-#include <cohort/device/node_heap.h>
-#include <cohort/device/topology.h>
+
+#include "device/node_heap.h"
+#include "device/topology.h"
 
 namespace cohort::info {
 namespace {

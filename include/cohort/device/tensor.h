@@ -3,7 +3,7 @@
 // `clone()` for new storage. Row slices and reshapes are views of the same storage.
 //
 // Elements of CPU tensors are reached through `span<T>()`; the dtype is checked. What is done to
-// tensors on a GPU is queued there, in order (device_runtime.h); a copy to a CPU waits for it.
+// tensors on a GPU is queued there, in order; a copy to a CPU waits for it.
 // Different threads may use one tensor as they may use one array: readers together,
 // a writer alone.
 #pragma once

@@ -10,9 +10,8 @@
 
 #include <fmt/format.h>
 
-#include <cohort/device/registered_ranges.h>
-
 #include "carry_out.h"
+#include "device/registered_ranges.h"
 #include "progress.h"
 
 namespace cohort::node {

@@ -9,10 +9,9 @@
 
 #include <fmt/format.h>
 
-#include <cohort/device/node_heap.h>
-
 #include "../tuning_store.h"
 #include "carry_out.h"
+#include "device/node_heap.h"
 
 namespace cohort::node {
 namespace {

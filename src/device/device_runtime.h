@@ -14,8 +14,9 @@
 #include <string>
 #include <vector>
 
-#include <cohort/device/arithmetic.h>
 #include <cohort/device/tensor.h>
+
+#include "arithmetic.h"
 
 namespace cohort {
 

@@ -14,7 +14,7 @@
 #include <memory>
 #include <optional>
 
-#include <cohort/device/registered_ranges.h>
+#include "registered_ranges.h"
 
 namespace cohort {
 
