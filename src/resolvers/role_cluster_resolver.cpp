@@ -9,7 +9,8 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/cluster_spec_json.h>
-#include <cohort/resolvers/role_list.h>
+
+#include "role_list.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/resolvers/role_list.h>
+#include "role_list.h"
 
 #include <algorithm>
 #include <charconv>

@@ -12,9 +12,9 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
-#include <cohort/resolvers/slurm_lists.h>
 
 #include "cluster/visible_gpus.h"
+#include "slurm_lists.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/resolvers/slurm_lists.h>
+#include "slurm_lists.h"
 
 #include <cctype>
 

@@ -1,5 +1,5 @@
 // What Slurm prints, and what nobody should.
-#include <cohort/resolvers/slurm_lists.h>
+#include "resolvers/slurm_lists.h"
 
 #include <gmock/gmock.h>
 

@@ -6,11 +6,11 @@
 #include <cohort/cluster/cluster_roles.h>
 #include <cohort/cluster/cluster_spec_json.h>
 #include <cohort/resolvers/slurm_cluster_resolver.h>
-#include <cohort/resolvers/slurm_lists.h>
 #include <cohort/resolvers/tf_config_cluster_resolver.h>
 #include <cohort/resolvers/union_cluster_resolver.h>
 
 #include "common.h"
+#include "resolvers/slurm_lists.h"
 
 namespace cohort::conformance {
 namespace {

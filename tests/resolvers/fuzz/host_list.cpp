@@ -1,8 +1,7 @@
 #include <stdexcept>
 
-#include <cohort/resolvers/slurm_lists.h>
-
 #include "fuzz_one.h"
+#include "resolvers/slurm_lists.h"
 
 namespace cohort::fuzz {
 

@@ -1,8 +1,7 @@
 #include <stdexcept>
 
-#include <cohort/resolvers/role_list.h>
-
 #include "fuzz_one.h"
+#include "resolvers/role_list.h"
 
 namespace cohort::fuzz {
 
