@@ -2,7 +2,7 @@
 // aggregates them (ON_READ): statistics and metrics, which cost no communication per step.
 #pragma once
 
-#include <cohort/value/variable_state.h>
+#include <cohort/value/detail/variable_state.h>
 
 namespace cohort {
 

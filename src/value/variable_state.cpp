@@ -1,4 +1,4 @@
-#include <cohort/value/variable_state.h>
+#include <cohort/value/detail/variable_state.h>
 
 #include <algorithm>
 #include <exception>

@@ -21,8 +21,8 @@
 #include <cohort/device/device.h>
 #include <cohort/strategy/strategy_extended.h>
 #include <cohort/strategy/sum_or_mean.h>
+#include <cohort/value/detail/merge_point.h>
 #include <cohort/value/leaves.h>
-#include <cohort/value/merge_point.h>
 #include <cohort/value/per_replica.h>
 #include <cohort/value/regroup.h>
 #include <cohort/value/structure.h>

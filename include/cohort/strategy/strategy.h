@@ -276,4 +276,4 @@ auto Strategy::distribute_values_from_function(Function&& function) const {
 
 }  // namespace cohort
 
-#include <cohort/strategy/variable_update.h>  // IWYU pragma: export
+#include <cohort/strategy/detail/variable_update.h>  // IWYU pragma: export

@@ -23,9 +23,9 @@
 #include <cohort/strategy/cross_device_ops.h>
 #include <cohort/strategy/structure_reduction.h>
 #include <cohort/value/context.h>
+#include <cohort/value/detail/variable_owner.h>
 #include <cohort/value/variable.h>
 #include <cohort/value/variable_creator_scope.h>
-#include <cohort/value/variable_owner.h>
 
 namespace cohort {
 

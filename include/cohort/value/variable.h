@@ -19,8 +19,8 @@
 #include <string_view>
 
 #include <cohort/device/tensor.h>
+#include <cohort/value/detail/variable_state.h>
 #include <cohort/value/indexed_slices.h>
-#include <cohort/value/variable_state.h>
 
 namespace cohort {
 

@@ -15,9 +15,9 @@
 
 #include <cohort/device/tensor.h>
 #include <cohort/value/context.h>
+#include <cohort/value/detail/variable_owner.h>
 #include <cohort/value/indexed_slices.h>
 #include <cohort/value/variable_options.h>
-#include <cohort/value/variable_owner.h>
 
 namespace cohort {
 
