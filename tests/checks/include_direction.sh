@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Includes point strictly down the list of layers, and foreign headers stay in the module
-# that wraps them. Names every include that does not, and what is allowed there.
+# Includes point strictly down the list of layers, be they <cohort/LAYER/...>, which is public, or
+# "LAYER/...", which is in src/; public headers include public ones alone; foreign headers stay in the
+# module that wraps them. Names every include that does not, and what is allowed there.
 #
 #   tests/checks/include_direction.sh [ROOT]
 set -euo pipefail
@@ -64,6 +65,10 @@ FNR == 1 {
   library = library_of(path)
   if (library != "") {
     if (!starts_with_one_of(FILENAME, home[library])) complain(path " may be included only below " home[library])
+    next
+  }
+  if (FILENAME ~ /^include\// && $0 ~ /include[ \t]*"/) {
+    complain("a public header includes public ones alone, as <cohort/...>; " path " is not installed")
     next
   }
   target = unit_of(path)
