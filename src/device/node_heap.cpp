@@ -16,10 +16,10 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "memory_limits.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
-
-#include "memory_limits.h"
 #else
 #define ASAN_POISON_MEMORY_REGION(begin, bytes) static_cast<void>(0)
 #define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) static_cast<void>(0)
