@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <new>
 
-#include <cohort/device/device_runtime.h>
-#include <cohort/device/memory_limits.h>
+#include <cohort/device/tensor.h>
 
+#include "device/memory_limits.h"
 #include "errors.h"
 
 namespace cohort::bench {

@@ -14,7 +14,8 @@
 
 #include <cohort/base/config.h>
 #include <cohort/base/version.h>
-#include <cohort/device/topology.h>
+
+#include "device/topology.h"
 
 namespace cohort::bench {
 namespace {

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
-#include <cohort/cluster/launcher_place.h>
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/mpi/session.h>
 
+#include "cluster/launcher_place.h"
 #include "command_line.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"

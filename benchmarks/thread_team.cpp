@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <cohort/device/topology.h>
+#include "device/topology.h"
 
 namespace cohort::bench {
 

@@ -3,7 +3,8 @@
 #
 #   cohort_layer(device SOURCES ... LINKS base PRIVATE hwloc)
 #
-# makes the library cohort_device, with the alias cohort::device, and installs it.
+# makes the library cohort_device, with the alias cohort::device, and installs it. Its public headers are
+# <cohort/device/...>; those for other layers and for the tests alone are "device/..." in src/.
 function(cohort_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PUBLIC;PRIVATE" ${ARGN})
   set(target cohort_${name})
@@ -14,7 +15,8 @@ function(cohort_layer name)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${cohort_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${cohort_BINARY_DIR}/include>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE ${cohort_SOURCE_DIR}/src)
   list(TRANSFORM ARG_LINKS PREPEND cohort_)
   target_link_libraries(${target} PUBLIC ${ARG_LINKS} ${ARG_PUBLIC}
     PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:cohort_warnings>)

@@ -1,4 +1,4 @@
-# add_fuzz_target(name SOURCES name.cpp LINKS launch CORPUS corpus/name)
+# add_fuzz_target(name SOURCES name.cpp LINKS cluster CORPUS corpus/name)
 #
 # SOURCES define cohort::fuzz::fuzz_one (tests/fuzz/fuzz_one.h). Makes the CTest entry
 # fuzz.name, which replays the corpus and mutations of it, and, with COHORT_SANITIZE=fuzzer,

@@ -13,7 +13,8 @@
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
-#include <cohort/device/topology.h>
+
+#include "device/topology.h"
 
 namespace cohort::mpi {
 namespace {

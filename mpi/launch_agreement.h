@@ -7,8 +7,9 @@
 #include <span>
 #include <string>
 
-#include <cohort/cluster/launcher_place.h>
 #include <cohort/cluster/worker.h>
+
+#include "cluster/launcher_place.h"
 
 namespace cohort::mpi {
 

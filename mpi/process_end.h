@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include <cohort/cluster/peer_watch.h>
+#include "cluster/peer_watch.h"
 
 namespace cohort::mpi {
 

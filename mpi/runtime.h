@@ -6,8 +6,8 @@
 #include <utility>
 
 #include <cohort/base/error.h>
-#include <cohort/cluster/fault_record.h>
 
+#include "cluster/fault_record.h"
 #include "gate.h"
 #include "operators.h"
 

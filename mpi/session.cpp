@@ -11,11 +11,11 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
-#include <cohort/cluster/launcher_place.h>
-#include <cohort/cluster/peer_watch.h>
 #include <cohort/collective/communicator.h>
 
 #include "calls.h"
+#include "cluster/launcher_place.h"
+#include "cluster/peer_watch.h"
 #include "core_binding.h"
 #include "meeting_guard.h"
 #include "process_end.h"

@@ -11,8 +11,8 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 #include <cohort/base/version.h>
-#include <cohort/cluster/visible_gpus.h>
 
+#include "cluster/visible_gpus.h"
 #include "launch_agreement.h"
 
 namespace cohort::mpi {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include <cohort/base/config.h>
-#include <cohort/cluster/launcher_place.h>
 #include <cohort/cluster/worker.h>
 
 #include "calls.h"
+#include "cluster/launcher_place.h"
 
 namespace cohort::mpi {
 

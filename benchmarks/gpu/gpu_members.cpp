@@ -1,6 +1,6 @@
 #include "gpu/gpu_members.h"
 
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/device.h>
 
 #include "errors.h"
 #include "strategy/device_route.h"

@@ -6,11 +6,11 @@
 
 #include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/gradient_buckets.h>
-#include <cohort/device/device_runtime.h>
-#include <cohort/device/memory_limits.h>
+#include <cohort/device/tensor.h>
 
 #include "buffers.h"
 #include "busy_loop.h"
+#include "device/memory_limits.h"
 #include "errors.h"
 #include "exact_values.h"
 #include "gpu/gpu_side.h"

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include <cohort/base/error.h>
-#include <cohort/launch/tf_config_cluster_resolver.h>
+#include <cohort/resolvers/tf_config_cluster_resolver.h>
 
 #include "options.h"
 

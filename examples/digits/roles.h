@@ -7,7 +7,7 @@
 #include <string>
 
 #include <cohort/collective/communicator.h>
-#include <cohort/launch/role_cluster_resolver.h>
+#include <cohort/resolvers/role_cluster_resolver.h>
 #include <cohort/value/variable.h>
 
 namespace digits {

@@ -7,7 +7,7 @@
 #include <cohort/base/error.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 #include "../digits/initial_weights.h"
 #include "kernels.h"

@@ -1,4 +1,4 @@
-#include <cohort/cluster/launcher_place.h>
+#include "launcher_place.h"
 
 #include <array>
 

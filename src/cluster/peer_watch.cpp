@@ -1,4 +1,4 @@
-#include <cohort/cluster/peer_watch.h>
+#include "peer_watch.h"
 
 #include <algorithm>
 

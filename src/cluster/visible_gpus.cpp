@@ -1,4 +1,4 @@
-#include <cohort/cluster/visible_gpus.h>
+#include "visible_gpus.h"
 
 #include <algorithm>
 #include <cctype>

@@ -15,10 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include <cohort/cluster/fault_record.h>
-#include <cohort/cluster/peer_watch.h>
-
+#include "fault_record.h"
 #include "fd.h"
+#include "peer_watch.h"
 #include "signal_relay.h"
 #include "watch_address.h"
 #include "watch_link.h"

@@ -9,7 +9,7 @@
 #include <cohort/base/config.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/measured_cost.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 #include "buffer_checks.h"
 

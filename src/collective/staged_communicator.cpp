@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/device/device_runtime.h>
+#include "device/device_runtime.h"
 
 namespace cohort {
 

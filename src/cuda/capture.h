@@ -10,11 +10,11 @@
 #include <vector>
 
 #include <cohort/cuda/event.h>
-#include <cohort/cuda/graph_part.h>
 #include <cohort/cuda/stream.h>
 #include <cohort/device/allocator.h>
 
 #include "calls.h"
+#include "graph_part.h"
 
 namespace cohort::cuda {
 

@@ -5,7 +5,7 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cuda/current_device.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 #include "calls.h"
 

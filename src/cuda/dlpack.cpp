@@ -1,8 +1,8 @@
 #include <cohort/cuda/dlpack.h>
 
 #include <cohort/base/error.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/dlpack.h>
+#include <cohort/device/tensor.h>
 
 namespace cohort::cuda {
 namespace {

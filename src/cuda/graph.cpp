@@ -5,11 +5,11 @@
 #include <vector>
 
 #include <cohort/cuda/current_device.h>
-#include <cohort/cuda/graph_part.h>
 #include <cohort/cuda/stream.h>
 
 #include "calls.h"
 #include "capture.h"
+#include "graph_part.h"
 
 namespace cohort::cuda {
 

@@ -1,4 +1,4 @@
-#include <cohort/cuda/guard.h>
+#include "guard.h"
 
 #include <algorithm>
 #include <chrono>

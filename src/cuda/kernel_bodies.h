@@ -13,10 +13,12 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
-#include <cohort/device/arithmetic.h>
 #include <cohort/device/dtype.h>
-#include <cohort/device/optimizer_arithmetic.h>
+
+#include "device/arithmetic.h"
+#include "device/optimizer_step.h"
 
 namespace cohort::cuda {
 
@@ -223,63 +225,35 @@ struct Reduce {
   }
 };
 
-struct ApplySgd {
-  void* variable;
-  const void* gradient;
+/// A step of the optimizer whose rule it is.
+template <class Rule>
+struct Update {
+  void* tensors[Rule::kSlots + 2];  ///< the variable, its slots, the gradient
   std::size_t elements;
   DType dtype;
-  SgdStep constants;
+  Rule rule;
 
   [[nodiscard]] constexpr std::size_t items() const { return elements; }
   constexpr void run(std::size_t first, std::size_t step) const {
     visit_floating_type(dtype, [&]<class T>(std::type_identity<T>) {
-      const SgdElement<T> element(constants);
-      for (std::size_t i = first; i < elements; i += step)
-        element.update(static_cast<T*>(variable)[i], static_cast<const T*>(gradient)[i]);
+      update<T>(first, step, std::make_index_sequence<Rule::kSlots>{});
     });
+  }
+
+ private:
+  template <class T, std::size_t... kSlot>
+  constexpr void update(std::size_t first, std::size_t step, std::index_sequence<kSlot...>) const {
+    const typename Rule::template Element<T> element(rule);
+    for (std::size_t i = first; i < elements; i += step) {
+      element.update(static_cast<T*>(tensors[0])[i], static_cast<T*>(tensors[1 + kSlot])[i]...,
+                     static_cast<const T*>(tensors[1 + Rule::kSlots])[i]);
+    }
   }
 };
 
-struct ApplyMomentum {
-  void* variable;
-  void* velocity;
-  const void* gradient;
-  std::size_t elements;
-  DType dtype;
-  MomentumStep constants;
-
-  [[nodiscard]] constexpr std::size_t items() const { return elements; }
-  constexpr void run(std::size_t first, std::size_t step) const {
-    visit_floating_type(dtype, [&]<class T>(std::type_identity<T>) {
-      const MomentumElement<T> element(constants);
-      for (std::size_t i = first; i < elements; i += step) {
-        element.update(static_cast<T*>(variable)[i], static_cast<T*>(velocity)[i],
-                       static_cast<const T*>(gradient)[i]);
-      }
-    });
-  }
-};
-
-struct ApplyAdam {
-  void* variable;
-  void* first_moment;
-  void* second_moment;
-  const void* gradient;
-  std::size_t elements;
-  DType dtype;
-  AdamStep constants;
-
-  [[nodiscard]] constexpr std::size_t items() const { return elements; }
-  constexpr void run(std::size_t first, std::size_t step) const {
-    visit_floating_type(dtype, [&]<class T>(std::type_identity<T>) {
-      const AdamElement<T> element(constants);
-      for (std::size_t i = first; i < elements; i += step) {
-        element.update(static_cast<T*>(variable)[i], static_cast<T*>(first_moment)[i],
-                       static_cast<T*>(second_moment)[i], static_cast<const T*>(gradient)[i]);
-      }
-    });
-  }
-};
+using UpdateBySgd = Update<SgdStep>;
+using UpdateByMomentum = Update<MomentumStep>;
+using UpdateByAdam = Update<AdamStep>;
 
 /// Packs or unpacks many tensors of one dtype in one launch.
 struct CopyEach {
@@ -310,6 +284,6 @@ struct CopyEach {
 }  // namespace cohort::cuda
 
 /// Calls `macro(Body)` for every body.
-#define COHORT_CUDA_BODIES(macro)                                                         \
-  macro(Fill) macro(Cast) macro(Combine) macro(CombineRows) macro(Reduce) macro(ApplySgd) \
-      macro(ApplyMomentum) macro(ApplyAdam) macro(CopyEach)
+#define COHORT_CUDA_BODIES(macro)                                                            \
+  macro(Fill) macro(Cast) macro(Combine) macro(CombineRows) macro(Reduce) macro(UpdateBySgd) \
+      macro(UpdateByMomentum) macro(UpdateByAdam) macro(CopyEach)

@@ -198,22 +198,20 @@ void Runtime::reduce(ElementOperator op, std::span<const Tensor> inputs, const T
   launch(output.device(), body);
 }
 
-void Runtime::update(const SgdStep& step, const Tensor& variable, const Tensor& gradient) {
-  launch(variable.device(),
-         ApplySgd{variable.data(), gradient.data(), variable.elements(), variable.dtype(), step});
-}
-
-void Runtime::update(const MomentumStep& step, const Tensor& variable, const Tensor& velocity,
+void Runtime::update(const OptimizerStep& step, const Tensor& variable, std::span<const Tensor> slots,
                      const Tensor& gradient) {
-  launch(variable.device(), ApplyMomentum{variable.data(), velocity.data(), gradient.data(),
-                                          variable.elements(), variable.dtype(), step});
-}
-
-void Runtime::update(const AdamStep& step, const Tensor& variable, const Tensor& first_moment,
-                     const Tensor& second_moment, const Tensor& gradient) {
-  require_not_captured(variable.device(), "an update by Adam, which depends on the number of the step,");
-  launch(variable.device(), ApplyAdam{variable.data(), first_moment.data(), second_moment.data(),
-                                      gradient.data(), variable.elements(), variable.dtype(), step});
+  std::visit(
+      [&]<class Rule>(const Rule& rule) {
+        COHORT_CHECK(slots.size() == Rule::kSlots);
+        if constexpr (Rule::kNotRepeated != nullptr)
+          require_not_captured(variable.device(), Rule::kNotRepeated);
+        Update<Rule> body{.elements = variable.elements(), .dtype = variable.dtype(), .rule = rule};
+        body.tensors[0] = variable.data();
+        for (std::size_t i = 0; i < Rule::kSlots; ++i) body.tensors[1 + i] = slots[i].data();
+        body.tensors[1 + Rule::kSlots] = gradient.data();
+        launch(variable.device(), body);
+      },
+      step.rule);
 }
 
 void Runtime::synchronize(Device device) { compute_stream(device).synchronize(); }

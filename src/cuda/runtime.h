@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort::cuda {
 
@@ -31,11 +32,8 @@ class Runtime final : public DeviceRuntime {
                     const Tensor& values) override;
   void reduce(ElementOperator op, std::span<const Tensor> inputs, const Tensor& output,
               std::size_t divisor) override;
-  void update(const SgdStep& step, const Tensor& variable, const Tensor& gradient) override;
-  void update(const MomentumStep& step, const Tensor& variable, const Tensor& velocity,
+  void update(const OptimizerStep& step, const Tensor& variable, std::span<const Tensor> slots,
               const Tensor& gradient) override;
-  void update(const AdamStep& step, const Tensor& variable, const Tensor& first_moment,
-              const Tensor& second_moment, const Tensor& gradient) override;
 
   void synchronize(Device device) override;
   void drain(Device device) noexcept override;

@@ -10,7 +10,8 @@
 
 #include <cohort/cuda/event.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort::cuda {
 

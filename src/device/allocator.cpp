@@ -7,8 +7,9 @@
 
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
-#include <cohort/device/device_runtime.h>
-#include <cohort/device/node_heap.h>
+
+#include "device_runtime.h"
+#include "node_heap.h"
 
 namespace cohort {
 namespace {

@@ -8,6 +8,8 @@
 
 #include <cohort/base/error.h>
 
+#include "device_runtime.h"
+
 namespace cohort {
 namespace {
 
@@ -55,6 +57,19 @@ std::vector<Device> cpu_devices(int count) {
   devices.reserve(static_cast<std::size_t>(count));
   for (int index = 0; index < count; ++index) devices.push_back(Device::cpu(index));
   return devices;
+}
+
+void require_exists(Device device) {
+  if (!is_cpu(device)) runtime_of(device).require(device);
+}
+
+std::vector<Device> gpu_devices() {
+  const DeviceRuntime* const runtime = linked_device_runtime();
+  return runtime == nullptr ? std::vector<Device>() : runtime->devices();
+}
+
+void synchronize(Device device) {
+  if (!is_cpu(device)) runtime_of(device).synchronize(device);
 }
 
 }  // namespace cohort

@@ -1,4 +1,6 @@
-#include <cohort/device/device_runtime.h>
+#include "device_runtime.h"
+
+#include <cstring>
 
 // A module for devices defines it. The reference is weak, so that programs without a module link; a link
 // option of the module's own makes others link theirs.
@@ -19,17 +21,11 @@ DeviceRuntime& runtime_of(Device device) {
       to_string(device));
 }
 
-void require_exists(Device device) {
-  if (!is_cpu(device)) runtime_of(device).require(device);
-}
-
-std::vector<Device> gpu_devices() {
-  const DeviceRuntime* const runtime = linked_device_runtime();
-  return runtime == nullptr ? std::vector<Device>() : runtime->devices();
-}
-
-void synchronize(Device device) {
-  if (!is_cpu(device)) runtime_of(device).synchronize(device);
+void copy_blocks(const BlockCopy& copy) {
+  if (!is_cpu(copy.to_device)) return runtime_of(copy.to_device).copy(copy);
+  if (!is_cpu(copy.from_device)) return runtime_of(copy.from_device).copy(copy);
+  for (std::size_t block = 0; block < copy.count; ++block)
+    std::memcpy(copy.to + block * copy.to_pitch, copy.from + block * copy.from_pitch, copy.width);
 }
 
 EnteredDevice::EnteredDevice(Device device) {

@@ -1,4 +1,4 @@
-#include <cohort/device/device_thread.h>
+#include "device_thread.h"
 
 #include <atomic>
 #include <thread>
@@ -6,7 +6,8 @@
 #include <cohort/base/error.h>
 #include <cohort/base/event_count.h>
 #include <cohort/base/log.h>
-#include <cohort/device/topology.h>
+
+#include "topology.h"
 
 namespace cohort {
 

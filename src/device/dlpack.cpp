@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/device/device_runtime.h>
+#include "device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/device/memory_limits.h>
+#include "memory_limits.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -16,10 +16,10 @@
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
-#include <cohort/device/node_heap.h>
-#include <cohort/device/registered_ranges.h>
 
 #include "mappings.h"
+#include "node_heap.h"
+#include "registered_ranges.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/device/node_heap.h>
+#include "node_heap.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +15,8 @@
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
-#include <cohort/device/memory_limits.h>
+
+#include "memory_limits.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>

@@ -14,7 +14,8 @@
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
-#include <cohort/device/node_heap.h>
+
+#include "node_heap.h"
 
 namespace cohort {
 namespace {

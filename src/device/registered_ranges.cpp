@@ -1,4 +1,4 @@
-#include <cohort/device/registered_ranges.h>
+#include "registered_ranges.h"
 
 #include <algorithm>
 #include <mutex>

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <cohort/device/device_runtime.h>
+#include "device_runtime.h"
 
 namespace cohort {
 

@@ -1,10 +1,9 @@
 #include <cohort/device/tensor_ops.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
-#include <cohort/device/device_runtime.h>
+#include "device_runtime.h"
 
 namespace cohort {
 namespace {
@@ -49,13 +48,6 @@ void add_along(const Tensor& tensor, std::span<const std::size_t> strides, std::
 }
 
 }  // namespace
-
-void copy_blocks(const BlockCopy& copy) {
-  if (!is_cpu(copy.to_device)) return runtime_of(copy.to_device).copy(copy);
-  if (!is_cpu(copy.from_device)) return runtime_of(copy.from_device).copy(copy);
-  for (std::size_t block = 0; block < copy.count; ++block)
-    std::memcpy(copy.to + block * copy.to_pitch, copy.from + block * copy.from_pitch, copy.width);
-}
 
 void copy_each(std::span<const Tensor> from, std::span<const Tensor> to) {
   COHORT_CHECK(from.size() == to.size());

@@ -1,4 +1,4 @@
-#include <cohort/device/topology.h>
+#include "topology.h"
 
 #include <algorithm>
 #include <cerrno>

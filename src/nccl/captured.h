@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/cuda/graph_part.h>
-
+#include "cuda/graph_part.h"
 #include "nccl_communicator_impl.h"
 
 namespace cohort::nccl {

@@ -25,11 +25,11 @@
 #include <vector>
 
 #include <cohort/collective/communicator.h>
-#include <cohort/cuda/graph_part.h>
-#include <cohort/cuda/guard.h>
 #include <cohort/cuda/stream.h>
 
 #include "comm.h"
+#include "cuda/graph_part.h"
+#include "cuda/guard.h"
 #include "event_pool.h"
 #include "symmetric_memory.h"
 

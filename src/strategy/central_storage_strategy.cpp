@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <cohort/collective/thread_communicator.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/device.h>
 #include <cohort/strategy/reduction_to_one_device.h>
 
 namespace cohort {

@@ -9,7 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include <cohort/base/log.h>
-#include <cohort/device/device_runtime.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {
@@ -149,23 +150,23 @@ DeviceRoute::DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Devi
 }
 
 std::vector<std::unique_ptr<Communicator>> DeviceRoute::connected(
-    std::vector<std::unique_ptr<Communicator>> seats, std::span<const Device> devices) const {
-  if (way_ == Way::kCpu) return seats;
-  if (way_ == Way::kModule && seats.front()->size() > 1) {
+    std::vector<std::unique_ptr<Communicator>> communicators, std::span<const Device> devices) const {
+  if (way_ == Way::kCpu) return communicators;
+  if (way_ == Way::kModule && communicators.front()->size() > 1) {
     try {
-      return linked_device_collectives()->connect(seats, devices);
+      return linked_device_collectives()->connect(communicators, devices);
     } catch (const Error& error) {
       if (must_be_module_) throw;
       log::warning("{}: {}; collectives of GPUs go through the host", who_, error.what());
     }
   }
-  return make_staged_communicators(std::move(seats), devices);
+  return make_staged_communicators(std::move(communicators), devices);
 }
 
-std::unique_ptr<Communicator> DeviceRoute::connected(std::unique_ptr<Communicator> seat) const {
-  std::vector<std::unique_ptr<Communicator>> seats;
-  seats.push_back(std::move(seat));
-  return std::move(connected(std::move(seats), std::span(devices_).first(1)).front());
+std::unique_ptr<Communicator> DeviceRoute::connected(std::unique_ptr<Communicator> communicator) const {
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  communicators.push_back(std::move(communicator));
+  return std::move(connected(std::move(communicators), std::span(devices_).first(1)).front());
 }
 
 }  // namespace cohort

@@ -27,18 +27,18 @@ class DeviceRoute {
   /// constructor.
   /// @throws Unavailable on every worker when NCCL was asked for and cannot connect them.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> connected(
-      std::vector<std::unique_ptr<Communicator>> seats) const {
-    return connected(std::move(seats), devices_);
+      std::vector<std::unique_ptr<Communicator>> communicators) const {
+    return connected(std::move(communicators), devices_);
   }
 
-  /// A communicator over the workers, for tensors on the first device of each.
-  [[nodiscard]] std::unique_ptr<Communicator> connected(std::unique_ptr<Communicator> seat) const;
+  /// A communicator of the workers, for tensors on the first device of each.
+  [[nodiscard]] std::unique_ptr<Communicator> connected(std::unique_ptr<Communicator> communicator) const;
 
  private:
   enum class Way { kCpu, kModule, kHost };
 
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> connected(
-      std::vector<std::unique_ptr<Communicator>> seats, std::span<const Device> devices) const;
+      std::vector<std::unique_ptr<Communicator>> communicators, std::span<const Device> devices) const;
 
   std::string who_;
   std::vector<Device> devices_;

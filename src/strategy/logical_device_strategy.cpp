@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <cohort/collective/thread_communicator.h>
-#include <cohort/device/device_runtime.h>
-#include <cohort/device/tensor_ops.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

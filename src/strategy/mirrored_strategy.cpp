@@ -2,7 +2,7 @@
 
 #include <cohort/base/config.h>
 #include <cohort/collective/thread_communicator.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/device.h>
 
 namespace cohort {
 namespace {

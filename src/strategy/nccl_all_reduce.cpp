@@ -22,8 +22,8 @@ void NcclAllReduce::connect(std::span<const Tensor> parts) {
   devices.reserve(parts.size());
   for (const Tensor& part : parts) devices.push_back(part.device());
   if (devices == devices_) return;
-  auto seats = make_thread_communicators(static_cast<int>(devices.size()));
-  seats_ = linked_device_collectives()->connect(seats, devices);
+  auto communicators = make_thread_communicators(static_cast<int>(devices.size()));
+  communicators_ = linked_device_collectives()->connect(communicators, devices);
   devices_ = std::move(devices);
 }
 
@@ -33,7 +33,7 @@ void NcclAllReduce::all_reduce(std::span<const Tensor> parts, int /*pack*/) {
   std::vector<Work> works;
   works.reserve(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i)
-    works.push_back(seats_[i]->all_reduce_async(parts[i], ReduceOp::kSum));
+    works.push_back(communicators_[i]->all_reduce_async(parts[i], ReduceOp::kSum));
   for (Work& work : works) work.wait();
 }
 

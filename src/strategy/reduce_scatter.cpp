@@ -1,18 +1,14 @@
-// ReplicaContext::reduce_scatter: parts may differ in length and lie along any axis, while the
-// communicator scatters equal blocks. So shorter parts are padded to the longest.
+#include "reduce_scatter.h"
+
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cohort/base/fingerprint.h>
-#include <cohort/device/device_runtime.h>
-#include <cohort/device/tensor_ops.h>
 #include <cohort/device/tensor_spec.h>
-#include <cohort/strategy/replica_context.h>
 
-#include "leaf_arithmetic.h"
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {
@@ -124,35 +120,17 @@ Tensor scattered(Communicator& communicator, ReduceOp op, const Tensor& value, c
 
 }  // namespace
 
-LeafList ReplicaContext::scatter_leaves(ReduceOp op, const LeafList& leaves, std::span<const Shape> parts,
-                                        int axis, std::uint64_t structure,
-                                        const CommunicationOptions& options) const {
-  options.validate();
-  const bool alone = num_replicas_in_sync() == 1;
-  std::vector<Tensor> values;
-  values.reserve(leaves.size());
-  for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
-    if (is_sparse(leaves[leaf])) {
-      throw Unimplemented("reduce_scatter of {}: all_reduce takes sparse values; or densify them first",
-                          describe(leaves[leaf]));
-    }
-    const Tensor& value = std::get<Tensor>(leaves[leaf]);
-    require_part(value, parts[leaf], axis);
-    if (alone && value.shape() != parts[leaf]) {
-      throw InvalidArgument("reduce_scatter: the part of the only replica is {}, which is not all of {}",
-                            to_string(parts[leaf]), describe(value));
-    }
-    values.push_back(alone ? value.clone() : std::get<Tensor>(prepared(op, value)));
-  }
-  // Every thread outside a scope runs the default replica, but a communicator is for one thread at a time.
-  if (alone || values.empty()) return {values.begin(), values.end()};
+void require_part(const Tensor& value, const Shape& part, int axis) {
+  if (value.shape().rank() == 0)
+    throw InvalidArgument("reduce_scatter: a scalar has no parts; reshape it to [1] first");
+  const int along = value.shape().normalize_axis(axis);
+  if (part.rank() == value.shape().rank() && part == value.shape().with(along, part[along])) return;
+  throw InvalidArgument("reduce_scatter: {} has no part {}; only axis {} may differ", describe(value),
+                        to_string(part), along);
+}
 
-  Communicator& communicator = extended_.begin_collective(local_replica_);
-  Fingerprint purpose;
-  purpose.add(structure);
-  for (const Tensor& value : values)
-    purpose.add(static_cast<std::uint64_t>(value.shape().normalize_axis(axis)));
-  const CommunicationScope scope(communicator, options, purpose.value());
+LeafList reduce_scatter_parts(Communicator& communicator, ReduceOp op, std::span<const Tensor> values,
+                              std::span<const Shape> parts, int axis) {
   const ExtentsOfAll extents(communicator, values, parts, axis);
   LeafList results;
   results.reserve(values.size());

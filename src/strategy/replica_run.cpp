@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cohort/device/device_runtime.h>
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {
@@ -36,41 +36,49 @@ Aborted failure_for_others(std::string_view who, const std::exception_ptr& error
   }
 }
 
-ReplicaTeam::ReplicaTeam(std::span<const std::vector<int>> cores) : seats_(cores.size()) {
-  for (std::size_t i = 0; i < cores.size(); ++i) seats_[i].thread = std::make_unique<DeviceThread>(cores[i]);
+std::shared_ptr<void> LoneMergePoint::meet(int /*local_replica*/, MergeRequest& request) {
+  const ContextScope scope(ContextMode::cross_replica(strategy_));
+  const InheritedCreators outside(strategy_ == nullptr ? VariableCreatorScope::innermost() : creators_);
+  void* const arguments[] = {request.arguments};
+  return request.merge(arguments);
+}
+
+ReplicaTeam::ReplicaTeam(std::span<const std::vector<int>> cores) : runners_(cores.size()) {
+  for (std::size_t i = 0; i < cores.size(); ++i)
+    runners_[i].thread = std::make_unique<DeviceThread>(cores[i]);
 }
 
 ReplicaRun::ReplicaRun(StrategyExtended& extended, const std::function<void(ReplicaContext&)>& body,
                        ReplicaTeam& team)
     : extended_(extended),
       body_(body),
-      seats_(team.seats_),
+      runners_(team.runners_),
       pauses_(team.pauses_),
       releases_(team.releases_) {
-  for (Seat& seat : seats_) {
-    seat.phase = Phase::kRunning;
-    seat.merges = 0;
-    seat.collectives = 0;
+  for (Runner& runner : runners_) {
+    runner.phase = Phase::kRunning;
+    runner.merges = 0;
+    runner.collectives = 0;
   }
 }
 
 void ReplicaRun::execute() {
-  for (std::size_t replica = 0; replica < seats_.size(); ++replica) {
-    seats_[replica].thread->submit([this, replica] { run_replica(static_cast<int>(replica)); });
+  for (std::size_t replica = 0; replica < runners_.size(); ++replica) {
+    runners_[replica].thread->submit([this, replica] { run_replica(static_cast<int>(replica)); });
   }
   serve_merges();
-  for (const Seat& seat : seats_) seat.thread->wait();
+  for (const Runner& runner : runners_) runner.thread->wait();
   const std::exception_ptr error = first_error();
-  clear_seats();
+  clear_runners();
   if (error != nullptr) std::rethrow_exception(error);
 }
 
-/// Releases what the program threw or merged, which belongs to the caller from now on; the team lives longer.
-void ReplicaRun::clear_seats() {
-  for (Seat& seat : seats_) {
-    seat.request = nullptr;
-    seat.merged = nullptr;
-    seat.error = nullptr;
+/// What the program threw or merged is the caller's from now on; the team lives longer.
+void ReplicaRun::clear_runners() {
+  for (Runner& runner : runners_) {
+    runner.request = nullptr;
+    runner.merged = nullptr;
+    runner.error = nullptr;
   }
 }
 
@@ -82,7 +90,7 @@ void ReplicaRun::run_replica(int local_replica) {
   try {
     const EnteredDevice entered(replica.device());
     body_(replica);
-    pause(seat(local_replica), Phase::kDone);
+    pause(runner(local_replica), Phase::kDone);
   } catch (const ReplicaGivesUp&) {
     record_failure(local_replica, nullptr, Blame::kOther);
   } catch (const Aborted&) {
@@ -92,13 +100,13 @@ void ReplicaRun::run_replica(int local_replica) {
   }
 }
 
-void ReplicaRun::pause(Seat& seat, Phase phase) {
-  seat.phase = phase;
+void ReplicaRun::pause(Runner& runner, Phase phase) {
+  runner.phase = phase;
   pauses_.notify();
 }
 
 void ReplicaRun::record_failure(int local_replica, const std::exception_ptr& error, Blame blame) {
-  Seat& own = seat(local_replica);
+  Runner& own = runner(local_replica);
   const bool others_failed = ending_.exchange(true);
   if (blame == Blame::kOtherIfAnyFailed && others_failed) blame = Blame::kOther;
   own.blame = blame;
@@ -106,11 +114,11 @@ void ReplicaRun::record_failure(int local_replica, const std::exception_ptr& err
   releases_.notify();
   pause(own, Phase::kFailed);
   // Others may wait for this replica in a collective.
-  if (blame != Blame::kOther) extended_.leave_replicas(local_replica, error);
+  if (blame != Blame::kOther) extended_.abort_replicas(local_replica, error);
 }
 
 std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request) {
-  Seat& own = seat(local_replica);
+  Runner& own = runner(local_replica);
   if (ending_) throw ReplicaGivesUp();
   own.request = &request;
   pause(own, Phase::kMerging);
@@ -121,32 +129,32 @@ std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request)
 
 // A replica that pauses or begins a collective notifies the calling thread after the change is visible.
 void ReplicaRun::begin_collective(int local_replica) {
-  ++seat(local_replica).collectives;
-  const auto is_paused = [](const Seat& seat) { return seat.phase != Phase::kRunning; };
-  if (std::ranges::any_of(seats_, is_paused)) pauses_.notify();
+  ++runner(local_replica).collectives;
+  const auto is_paused = [](const Runner& runner) { return runner.phase != Phase::kRunning; };
+  if (std::ranges::any_of(runners_, is_paused)) pauses_.notify();
 }
 
-int ReplicaRun::id_of(const Seat& seat) const {
-  return extended_.first_replica_id() + static_cast<int>(&seat - seats_.data());
+int ReplicaRun::id_of(const Runner& runner) const {
+  return extended_.first_replica_id() + static_cast<int>(&runner - runners_.data());
 }
 
-const ReplicaRun::Seat* ReplicaRun::deserter() const {
-  if (extended_.has_left_replicas()) return nullptr;  // waiting replicas are being told why already
-  const Seat* fewest = nullptr;
+const ReplicaRun::Runner* ReplicaRun::deserter() const {
+  if (extended_.has_aborted_replicas()) return nullptr;  // whoever waits is being told why already
+  const Runner* fewest = nullptr;
   int most = 0;
-  for (const Seat& seat : seats_) {
-    const int collectives = seat.collectives;
-    const bool is_paused = seat.phase != Phase::kRunning;
+  for (const Runner& runner : runners_) {
+    const int collectives = runner.collectives;
+    const bool is_paused = runner.phase != Phase::kRunning;
     if (!is_paused) most = std::max(most, collectives);
-    if (is_paused && (fewest == nullptr || collectives < fewest->collectives)) fewest = &seat;
+    if (is_paused && (fewest == nullptr || collectives < fewest->collectives)) fewest = &runner;
   }
   return fewest != nullptr && fewest->collectives < most ? fewest : nullptr;
 }
 
-std::exception_ptr ReplicaRun::unequal_collectives(const Seat& deserter) const {
+std::exception_ptr ReplicaRun::unequal_collectives(const Runner& deserter) const {
   std::vector<int> waiting;
-  for (const Seat& seat : seats_) {
-    if (seat.collectives > deserter.collectives) waiting.push_back(id_of(seat));
+  for (const Runner& runner : runners_) {
+    if (runner.collectives > deserter.collectives) waiting.push_back(id_of(runner));
   }
   const std::string elsewhere = deserter.phase == Phase::kMerging
                                     ? fmt::format("waits in {}", deserter.request->call)
@@ -158,25 +166,25 @@ std::exception_ptr ReplicaRun::unequal_collectives(const Seat& deserter) const {
 }
 
 bool ReplicaRun::all_paused() const {
-  return std::none_of(seats_.begin(), seats_.end(),
-                      [](const Seat& seat) { return seat.phase == Phase::kRunning; });
+  return std::none_of(runners_.begin(), runners_.end(),
+                      [](const Runner& runner) { return runner.phase == Phase::kRunning; });
 }
 
 void ReplicaRun::serve_merges() {
   while (true) {
-    const Seat* left = nullptr;
+    const Runner* left = nullptr;
     pauses_.wait_until([&] { return ending_ || all_paused() || (left = deserter()) != nullptr; });
     if (ending_) return;
     if (left != nullptr) {
       merge_error_ = unequal_collectives(*left);
       ending_ = true;
       releases_.notify();
-      return extended_.leave_replicas(static_cast<int>(left - seats_.data()), merge_error_);
+      return extended_.abort_replicas(static_cast<int>(left - runners_.data()), merge_error_);
     }
-    const auto merging = std::count_if(seats_.begin(), seats_.end(),
-                                       [](const Seat& seat) { return seat.phase == Phase::kMerging; });
+    const auto merging = std::count_if(runners_.begin(), runners_.end(),
+                                       [](const Runner& runner) { return runner.phase == Phase::kMerging; });
     if (merging == 0) return;
-    if (merging == static_cast<std::ptrdiff_t>(seats_.size())) {
+    if (merging == static_cast<std::ptrdiff_t>(runners_.size())) {
       merge_all();
     } else {
       merge_error_ = unequal_merges();
@@ -188,11 +196,11 @@ void ReplicaRun::serve_merges() {
 
 std::vector<void*> ReplicaRun::arguments_by_replica() const {
   std::vector<void*> arguments;
-  arguments.reserve(seats_.size());
-  const MergeRequest& first = *seats_.front().request;
-  for (const Seat& seat : seats_) {
-    const MergeRequest& request = *seat.request;
-    const int id = id_of(seat);
+  arguments.reserve(runners_.size());
+  const MergeRequest& first = *runners_.front().request;
+  for (const Runner& runner : runners_) {
+    const MergeRequest& request = *runner.request;
+    const int id = id_of(runner);
     if (request.call != first.call) {
       throw WrongContext(
           "replicas meet in different calls: replica {} in {}, replica {} in {}; every replica must make the "
@@ -215,29 +223,30 @@ void ReplicaRun::merge_all() {
   try {
     const std::vector<void*> arguments = arguments_by_replica();
     const ContextScope scope(ContextMode::cross_replica(&extended_));
-    merged = seats_.front().request->merge(arguments);
+    merged = runners_.front().request->merge(arguments);
   } catch (...) {
     merge_error_ = std::current_exception();
     return;
   }
-  for (Seat& seat : seats_) {
-    seat.merged = merged;
-    seat.request = nullptr;
-    ++seat.merges;
-    seat.phase = Phase::kRunning;
+  for (Runner& runner : runners_) {
+    runner.merged = merged;
+    runner.request = nullptr;
+    ++runner.merges;
+    runner.phase = Phase::kRunning;
   }
 }
 
 std::exception_ptr ReplicaRun::unequal_merges() const {
   std::vector<int> waiting;
   std::vector<int> finished;
-  for (const Seat& seat : seats_) (seat.phase == Phase::kMerging ? waiting : finished).push_back(id_of(seat));
-  const auto waits = [](const Seat& seat) { return seat.phase == Phase::kMerging; };
-  const std::string_view call = std::ranges::find_if(seats_, waits)->request->call;
+  for (const Runner& runner : runners_)
+    (runner.phase == Phase::kMerging ? waiting : finished).push_back(id_of(runner));
+  const auto waits = [](const Runner& runner) { return runner.phase == Phase::kMerging; };
+  const std::string_view call = std::ranges::find_if(runners_, waits)->request->call;
   return std::make_exception_ptr(WrongContext(
       "replicas made a different number of {0} calls: [{1}] wait in call {2}, {0}, while [{3}] have "
       "returned from the replica function; every replica must make the same calls equally often",
-      call, fmt::join(waiting, ", "), seats_.front().merges + 1, fmt::join(finished, ", ")));
+      call, fmt::join(waiting, ", "), runners_.front().merges + 1, fmt::join(finished, ", ")));
 }
 
 std::exception_ptr ReplicaRun::first_error() const {
@@ -246,8 +255,8 @@ std::exception_ptr ReplicaRun::first_error() const {
   // others' Aborted may come first, but counts only if no replica failed by itself: each may have handled its
   // own error.
   for (const Blame blame : {Blame::kOwn, Blame::kOtherIfAnyFailed}) {
-    for (const Seat& seat : seats_) {
-      if (seat.error && seat.blame == blame) return seat.error;
+    for (const Runner& runner : runners_) {
+      if (runner.error && runner.blame == blame) return runner.error;
     }
   }
   return nullptr;

@@ -1,5 +1,5 @@
-// One concurrent `run`: L replicas on L threads, the points where they merge, and how
-// all of them end when one fails.
+// How the replicas of a `run` merge: the only one where it runs; L of them, on L threads,
+// at points where all pause. And how all of them end when one fails.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,10 @@
 
 #include <cohort/base/error.h>
 #include <cohort/base/event_count.h>
-#include <cohort/device/device_thread.h>
 #include <cohort/strategy/replica_context.h>
 #include <cohort/value/variable_creator_scope.h>
+
+#include "device/device_thread.h"
 
 namespace cohort {
 
@@ -26,6 +27,19 @@ namespace cohort {
 /// original failure already.
 [[nodiscard]] Aborted failure_for_others(std::string_view who, const std::exception_ptr& error);
 
+/// A merge of the only replica needs no meeting: it runs where the replica runs.
+class LoneMergePoint final : public MergePoint {
+ public:
+  explicit LoneMergePoint(VariableOwner* strategy) : strategy_(strategy) {}
+
+  std::shared_ptr<void> meet(int local_replica, MergeRequest& request) override;
+  void begin_collective(int /*local_replica*/) override {}
+
+ private:
+  VariableOwner* strategy_;  // null in the default context, which a merge leaves as it is
+  const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the caller of run
+};
+
 /// The threads of a strategy's devices, and what a run keeps for each replica. One run at a time.
 class ReplicaTeam {
  public:
@@ -35,16 +49,17 @@ class ReplicaTeam {
  private:
   friend class ReplicaRun;
 
-  /// While `kRunning`, the replica owns its seat; in any other phase it leaves the seat alone until the
+  /// While `kRunning`, the replica owns its runner; in any other phase it leaves the runner alone until the
   /// calling thread lets it run again. Once a run is ending, phases mean nothing: the calling thread leaves
-  /// all seats alone until their threads have finished.
+  /// all runners alone until their threads have finished.
   enum class Phase { kRunning, kMerging, kDone, kFailed };
 
   /// Which failure ended a replica: its own, or another's. An Aborted error comes from a collective that
   /// another replica's failure ended; if no other has failed, it is the replica's own.
   enum class Blame { kOwn, kOther, kOtherIfAnyFailed };
 
-  struct Seat {
+  /// A thread, and where the replica is that it runs.
+  struct Runner {
     std::unique_ptr<DeviceThread> thread;
     std::atomic<Phase> phase{Phase::kRunning};
     MergeRequest* request = nullptr;
@@ -55,7 +70,7 @@ class ReplicaTeam {
     Blame blame = Blame::kOwn;  // for `error`
   };
 
-  std::vector<Seat> seats_;
+  std::vector<Runner> runners_;
   EventCount pauses_;    // of replicas, for the calling thread
   EventCount releases_;  // of replicas that wait in a merge
 };
@@ -74,29 +89,31 @@ class ReplicaRun final : public MergePoint {
  private:
   using Phase = ReplicaTeam::Phase;
   using Blame = ReplicaTeam::Blame;
-  using Seat = ReplicaTeam::Seat;
+  using Runner = ReplicaTeam::Runner;
 
-  [[nodiscard]] Seat& seat(int local_replica) { return seats_[static_cast<std::size_t>(local_replica)]; }
+  [[nodiscard]] Runner& runner(int local_replica) {
+    return runners_[static_cast<std::size_t>(local_replica)];
+  }
 
   void run_replica(int local_replica);
   void record_failure(int local_replica, const std::exception_ptr& error, Blame blame);
-  void pause(Seat& seat, Phase phase);
+  void pause(Runner& runner, Phase phase);
   void serve_merges();
   [[nodiscard]] bool all_paused() const;
   void merge_all();
   [[nodiscard]] std::vector<void*> arguments_by_replica() const;
   [[nodiscard]] std::exception_ptr unequal_merges() const;
   /// A replica that will not make the collective that another one has begun; null when there is none.
-  [[nodiscard]] const Seat* deserter() const;
-  [[nodiscard]] std::exception_ptr unequal_collectives(const Seat& deserter) const;
-  [[nodiscard]] int id_of(const Seat& seat) const;
+  [[nodiscard]] const Runner* deserter() const;
+  [[nodiscard]] std::exception_ptr unequal_collectives(const Runner& deserter) const;
+  [[nodiscard]] int id_of(const Runner& runner) const;
   [[nodiscard]] std::exception_ptr first_error() const;
-  void clear_seats();
+  void clear_runners();
 
   StrategyExtended& extended_;
   const std::function<void(ReplicaContext&)>& body_;
   const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the calling thread
-  std::vector<Seat>& seats_;
+  std::vector<Runner>& runners_;
   EventCount& pauses_;
   EventCount& releases_;
   std::exception_ptr merge_error_;   // thrown by a merge function, or by unequal merges

@@ -8,12 +8,11 @@
 
 #include <cohort/base/log.h>
 #include <cohort/collective/thread_communicator.h>
-#include <cohort/device/device_runtime.h>
-#include <cohort/device/topology.h>
 #include <cohort/strategy/collective_all_reduce.h>
 #include <cohort/strategy/replica_context.h>
 
-#include "default_replica.h"
+#include "device/device_runtime.h"
+#include "device/topology.h"
 #include "device_route.h"
 #include "leaf_reducer.h"
 #include "replica_run.h"
@@ -39,32 +38,7 @@ void say_once_that_cores_are_shared(const std::string& strategy, int devices, st
   });
 }
 
-/// A merge of the only replica needs no meeting: it runs where the replica runs.
-class LoneMergePoint final : public MergePoint {
- public:
-  explicit LoneMergePoint(VariableOwner* strategy) : strategy_(strategy) {}
-
-  std::shared_ptr<void> meet(int /*local_replica*/, MergeRequest& request) override {
-    const ContextScope scope(ContextMode::cross_replica(strategy_));
-    const InheritedCreators outside(strategy_ == nullptr ? VariableCreatorScope::innermost() : creators_);
-    void* const arguments[] = {request.arguments};
-    return request.merge(arguments);
-  }
-
-  void begin_collective(int /*local_replica*/) override {}
-
- private:
-  VariableOwner* strategy_;  // null in the default context, which a merge leaves as it is
-  const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the caller of run
-};
-
 }  // namespace
-
-ReplicaContext& default_replica() {
-  static LoneMergePoint merge_point(nullptr);
-  static ReplicaContext replica(*StrategyExtended::default_strategy(), 0, merge_point);
-  return replica;
-}
 
 std::shared_ptr<StrategyExtended> StrategyExtended::make(StrategyLayout layout) {
   return std::shared_ptr<StrategyExtended>(new StrategyExtended(std::move(layout)));
@@ -87,13 +61,13 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
     }
   }
   parameter_devices_ = layout_.parameter_device ? std::vector{*layout_.parameter_device} : layout_.devices;
-  std::vector<std::unique_ptr<Communicator>> seats = layout_.connect();
-  COHORT_CHECK(seats.size() == layout_.devices.size());
+  std::vector<std::unique_ptr<Communicator>> communicators = layout_.connect();
+  COHORT_CHECK(communicators.size() == layout_.devices.size());
   route_ = std::make_unique<const DeviceRoute>(layout_.name, layout_.bootstrap, layout_.devices,
-                                               seats.front()->options().implementation);
+                                               communicators.front()->options().implementation);
   for (const Device device : parameter_devices_) require_device(device, layout_.name);
-  take_seats(route_->connected(std::move(seats)));
-  if (layout_.connect_workers) workers_seat_ = route_->connected(layout_.connect_workers());
+  take_communicators(route_->connected(std::move(communicators)));
+  if (layout_.connect_workers) workers_communicator_ = route_->connected(layout_.connect_workers());
   COHORT_CHECK(workers_communicator().size() == workers() || workers() == 1);
   cross_device_ops_ = layout_.cross_device_ops;
   if (cross_device_ops_ == nullptr) {
@@ -105,10 +79,10 @@ StrategyExtended::StrategyExtended(StrategyLayout layout) : layout_(std::move(la
 StrategyExtended::~StrategyExtended() = default;
 
 /// Reducers keep state of their communicators, so they are replaced together.
-void StrategyExtended::take_seats(std::vector<std::unique_ptr<Communicator>> seats) {
+void StrategyExtended::take_communicators(std::vector<std::unique_ptr<Communicator>> communicators) {
   reducers_.clear();
-  seats_ = std::move(seats);
-  for (std::size_t seat = 0; seat < seats_.size(); ++seat)
+  communicators_ = std::move(communicators);
+  for (std::size_t i = 0; i < communicators_.size(); ++i)
     reducers_.push_back(std::make_unique<LeafReducer>());
 }
 
@@ -133,16 +107,16 @@ void StrategyExtended::require_chosen(const char* what) const {
       what);
 }
 
-void StrategyExtended::leave_workers(const std::exception_ptr& error) {
+void StrategyExtended::abort_workers(const std::exception_ptr& error) {
   const std::string& host = communicator(0).members()[static_cast<std::size_t>(communicator(0).rank())].host;
   const Aborted told = failure_for_others(fmt::format("worker {} (host {})", layout_.worker, host), error);
-  for (const auto& seat : seats_) seat->abort(told);
-  if (workers_seat_ != nullptr) workers_seat_->abort(told);
+  for (const auto& communicator : communicators_) communicator->abort(told);
+  if (workers_communicator_ != nullptr) workers_communicator_->abort(told);
 }
 
-void StrategyExtended::leave_replicas(int local_replica, const std::exception_ptr& error) {
+void StrategyExtended::abort_replicas(int local_replica, const std::exception_ptr& error) {
   if (num_replicas_in_sync() == 1) return;
-  replicas_left_ = true;
+  replicas_aborted_ = true;
   communicator(local_replica)
       .abort(failure_for_others(replica_name(static_cast<std::size_t>(local_replica)), error));
 }
@@ -160,18 +134,13 @@ void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaCon
 
 void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& body) {
   // The default strategy leaves the context as it is: there, the caller is the replica.
-  if (is_default()) return body(default_replica());
+  if (is_default()) return body(ReplicaContext::default_replica());
   LoneMergePoint merge_point(this);
   ReplicaContext replica(*this, 0, merge_point);
   const ContextScope scope({ContextKind::kReplica, this, &replica, 0, layout_.devices.front(), &merge_point});
   const EnteredDevice entered(layout_.devices.front());
-  try {
-    body(replica);
-  } catch (...) {
-    // The other workers may wait for this replica in a collective, and must not take a later call for it.
-    if (workers() > 1) leave_workers(std::current_exception());
-    throw;
-  }
+  // The other workers may wait for this replica in a collective, and must not take a later call for it.
+  or_abort_workers([&] { body(replica); });
 }
 
 std::unique_ptr<ReplicaTeam> StrategyExtended::make_team() const {
@@ -196,10 +165,10 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
   --depth_;
   // All replicas have returned; communicators that a replica has left early can no longer be used. With
   // several workers there can be no new ones, since the state of the others is not known.
-  const bool left = replicas_left_.exchange(false) || error != nullptr;
-  if (left && workers() == 1) take_seats(route_->connected(layout_.connect()));
+  const bool left = replicas_aborted_.exchange(false) || error != nullptr;
+  if (left && workers() == 1) take_communicators(route_->connected(layout_.connect()));
   if (error == nullptr) return;
-  if (workers() > 1) leave_workers(error);
+  if (workers() > 1) abort_workers(error);
   std::rethrow_exception(error);
 }
 

@@ -123,7 +123,7 @@ void StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& 
 std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
                                                             std::span<const StructureReduction> values,
                                                             const CommunicationOptions& options) {
-  prepared_or_told([&] {
+  or_abort_workers([&] {
     options.validate();
     for (const StructureReduction& value : values) require_reducible(op, value);
   });
@@ -230,7 +230,7 @@ StructureReduction StrategyExtended::summed_along(ReduceOp op, std::span<const T
 
 Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> values,
                                       std::span<const int> axes) {
-  const StructureReduction partial = prepared_or_told([&] { return summed_along(op, values, axes); });
+  const StructureReduction partial = or_abort_workers([&] { return summed_along(op, values, axes); });
   const DType dtype = values.front().dtype();
   const LeafList totals = reduce(ReduceOp::kSum, {&partial, 1}, {}).front().front();
   const Tensor& sum = std::get<Tensor>(totals.front());
@@ -241,7 +241,7 @@ Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> value
 }
 
 std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, int axis) {
-  std::vector<Tensor> results = prepared_or_told([&] {
+  std::vector<Tensor> results = or_abort_workers([&] {
     require_own(value);
     require_one_form(value);
     return concatenated_leaves(value, axis);
@@ -268,18 +268,9 @@ LeafList StrategyExtended::all_reduce(int local_replica, ReduceOp op, std::span<
   LeafList leaves;
   leaves.reserve(values.size());
   for (const TensorOrSlices& value : values) leaves.push_back(prepared(op, value));
-  Communicator& seat = begin_collective(local_replica);
-  const CommunicationScope scope(seat, options, structure);
-  return reducers_[static_cast<std::size_t>(local_replica)]->all_reduced(seat, leaves, op);
-}
-
-void StrategyExtended::all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors,
-                                           const CommunicationOptions& options) {
-  options.validate();
-  if (num_replicas_in_sync() == 1 || tensors.empty()) return;
-  Communicator& seat = begin_collective(local_replica);
-  const CommunicationScope scope(seat, options);
-  reducers_[static_cast<std::size_t>(local_replica)]->all_reduce(seat, tensors, op);
+  Communicator& communicator = begin_collective(local_replica);
+  const CommunicationScope scope(communicator, options, structure);
+  return reducer(local_replica).all_reduced(communicator, leaves, op);
 }
 
 }  // namespace cohort

@@ -7,7 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include <cohort/base/error.h>
-#include <cohort/device/device_runtime.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "apply_step.h"
 #include "require_option.h"
-#include "update_kernels.h"
 
 namespace cohort {
 
@@ -20,11 +20,11 @@ void Adam::update(const Tensor& variable, std::span<const Tensor> slots, const T
   const auto steps = static_cast<double>(step);
   const double first_bias = 1 - std::pow(options_.beta_1, steps);
   const double second_bias = 1 - std::pow(options_.beta_2, steps);
-  adam_step(variable, slots[0], slots[1], gradient,
-            {.rate = options_.learning_rate * std::sqrt(second_bias) / first_bias,
-             .beta_1 = options_.beta_1,
-             .beta_2 = options_.beta_2,
-             .epsilon = options_.epsilon});
+  apply_step({AdamStep{.rate = options_.learning_rate * std::sqrt(second_bias) / first_bias,
+                       .beta_1 = options_.beta_1,
+                       .beta_2 = options_.beta_2,
+                       .epsilon = options_.epsilon}},
+             variable, slots, gradient);
 }
 
 }  // namespace cohort

@@ -1,7 +1,7 @@
 #include <cohort/train/momentum.h>
 
+#include "apply_step.h"
 #include "require_option.h"
-#include "update_kernels.h"
 
 namespace cohort {
 
@@ -12,9 +12,10 @@ Momentum::Momentum(MomentumOptions options) : Optimizer({"velocity"}), options_(
 
 void Momentum::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                       std::int64_t /*step*/) const {
-  momentum_step(
-      variable, slots[0], gradient,
-      {.rate = options_.learning_rate, .momentum = options_.momentum, .nesterov = options_.nesterov});
+  apply_step(
+      {MomentumStep{
+          .rate = options_.learning_rate, .momentum = options_.momentum, .nesterov = options_.nesterov}},
+      variable, slots, gradient);
 }
 
 }  // namespace cohort

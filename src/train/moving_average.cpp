@@ -45,7 +45,7 @@ void assign_moving_average(const Variable& variable, const Tensor& value, double
   // alone.
   if (context == ContextKind::kReplica) {
     const ReplicaContext& replica = *get_replica_context();
-    replica.made_or_told([&] { require_fit(variable, value, decay); });
+    replica.or_abort_replicas([&] { require_fit(variable, value, decay); });
     replica.strategy().extended().update(variable, follow, replica.all_reduce(ReduceOp::kMean, value));
     return;
   }

@@ -133,7 +133,7 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
   if (aggregation == GradientAggregation::kNone)
     require_all_fitting();
   else
-    replica->made_or_told(require_all_fitting);
+    replica->or_abort_replicas(require_all_fitting);
 
   ReplicaState& state = state_of_this_replica();
   state.gradients.clear();

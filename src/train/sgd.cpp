@@ -1,7 +1,7 @@
 #include <cohort/train/sgd.h>
 
+#include "apply_step.h"
 #include "require_option.h"
-#include "update_kernels.h"
 
 namespace cohort {
 
@@ -9,9 +9,9 @@ Sgd::Sgd(SgdOptions options) : options_(options) {
   require_positive("Sgd", "learning_rate", options.learning_rate);
 }
 
-void Sgd::update(const Tensor& variable, std::span<const Tensor> /*slots*/, const Tensor& gradient,
+void Sgd::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                  std::int64_t /*step*/) const {
-  sgd_step(variable, gradient, {.rate = options_.learning_rate});
+  apply_step({SgdStep{.rate = options_.learning_rate}}, variable, slots, gradient);
 }
 
 }  // namespace cohort

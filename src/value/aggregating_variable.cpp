@@ -4,7 +4,7 @@
 #include <typeindex>
 
 #include <cohort/collective/reduce_tensors.h>
-#include <cohort/value/merge_point.h>
+#include <cohort/value/detail/merge_point.h>
 
 #include "element_update.h"
 #include "row_update.h"

@@ -2,7 +2,7 @@
 // first, and applied once while all of them pause.
 #pragma once
 
-#include <cohort/value/variable_state.h>
+#include <cohort/value/detail/variable_state.h>
 
 namespace cohort {
 

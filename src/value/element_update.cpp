@@ -1,7 +1,7 @@
 #include "element_update.h"
 
-#include <cohort/device/arithmetic.h>
-#include <cohort/device/device_runtime.h>
+#include "device/arithmetic.h"
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -8,8 +8,9 @@
 #include <fmt/format.h>
 
 #include <cohort/collective/reduction.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor_ops.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/fingerprint.h>
-#include <cohort/value/merge_point.h>
+#include <cohort/value/detail/merge_point.h>
 #include <cohort/value/variable.h>
 
 #include "aggregating_variable.h"

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include <cohort/value/detail/variable_state.h>
 #include <cohort/value/variable_options.h>
-#include <cohort/value/variable_state.h>
 
 namespace cohort {
 

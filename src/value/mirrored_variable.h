@@ -6,7 +6,7 @@
 // each updates its own component.
 #pragma once
 
-#include <cohort/value/variable_state.h>
+#include <cohort/value/detail/variable_state.h>
 
 namespace cohort {
 

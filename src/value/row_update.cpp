@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include <cohort/device/arithmetic.h>
-#include <cohort/device/device_runtime.h>
+#include "device/arithmetic.h"
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -2,7 +2,7 @@
 // (ON_READ). For statistics and metrics, which then cost no communication per step.
 #pragma once
 
-#include <cohort/value/variable_state.h>
+#include <cohort/value/detail/variable_state.h>
 
 namespace cohort {
 

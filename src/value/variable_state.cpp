@@ -1,4 +1,4 @@
-#include <cohort/value/variable_state.h>
+#include <cohort/value/detail/variable_state.h>
 
 #include <algorithm>
 #include <exception>
@@ -60,15 +60,15 @@ Tensor VariableState::read_elsewhere() const {
   return read_across();
 }
 
-void VariableState::tell_replicas(const std::exception_ptr& error) const {
+void VariableState::abort_replicas(const std::exception_ptr& error) const {
   const ContextMode& mode = current_mode();
   if (mode.kind == ContextKind::kReplica && own_component() != nullptr && communicates_in_replica())
-    owner_->leave_replicas(mode.local_replica, error);
+    owner_->abort_replicas(mode.local_replica, error);
 }
 
 void VariableState::assign(const ElementUpdate& update, const Tensor& value) const {
   require_own_strategy(update.name);
-  made_or_told([&] {
+  or_abort_replicas([&] {
     const Tensor& like = component(0);
     if (value.dtype() != like.dtype() || value.shape() != like.shape()) {
       throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and shape must agree", update.name,
@@ -89,7 +89,7 @@ void VariableState::assign(const ElementUpdate& update, const Tensor& value) con
 
 void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) const {
   require_own_strategy(update.name);
-  made_or_told([&] {
+  or_abort_replicas([&] {
     require_scatter(update);
     const Tensor& like = component(0);
     validate(rows);

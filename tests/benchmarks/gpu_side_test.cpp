@@ -11,7 +11,7 @@
 #include <cohort/base/error.h>
 #include <cohort/cuda/devices.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 namespace cohort::bench {
 namespace {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Includes point strictly down the list of layers, and foreign headers stay in the module
-# that wraps them. Names every include that does not, and what is allowed there.
+# Includes point strictly down the list of layers, be they <cohort/LAYER/...>, which is public, or
+# "LAYER/...", which is in src/; public headers include public ones alone; foreign headers stay in the
+# module that wraps them. Names every include that does not, and what is allowed there.
 #
 #   tests/checks/include_direction.sh [ROOT]
 set -euo pipefail
@@ -8,7 +9,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
-mapfile -t files < <(sources include src mpi launch benchmarks examples tests)
+mapfile -t files < <(sources include src mpi tools benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
@@ -18,9 +19,9 @@ BEGIN {
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["mpi"] = allowed["collective"] "mpi "
-  allowed["launch"] = allowed["device"] "mpi launch "
+  allowed["resolvers"] = allowed["device"] "mpi resolvers "
   # The header that programs include: the whole core, but nothing that needs MPI or a GPU.
-  allowed["cohort.h"] = below "coordinator checkpoint train launch "
+  allowed["cohort.h"] = below "resolvers "
 
   # Folders that may include headers of a foreign library.
   home["MPI"] = "mpi/ benchmarks/ tests/mpi/"
@@ -53,8 +54,8 @@ function starts_with_one_of(path, folders,    list, n, i) {
 }
 
 FNR == 1 {
-  # Programs and tests may use every layer: benchmarks, examples, and the one of launch/info.
-  unit = FILENAME ~ /^(include|src|mpi|launch)\// && FILENAME !~ /^launch\/info\// ? unit_of(FILENAME) : ""
+  # Programs and tests may use every layer: tools, benchmarks, examples.
+  unit = FILENAME ~ /^(include|src|mpi)\// ? unit_of(FILENAME) : ""
   if (unit != "" && !(unit in allowed)) complain("no layer of this name; the layers are listed in tests/checks/include_direction.sh")
 }
 
@@ -66,6 +67,10 @@ FNR == 1 { has_files[unit] }
   library = library_of(path)
   if (library != "") {
     if (!starts_with_one_of(FILENAME, home[library])) complain(path " may be included only below " home[library])
+    next
+  }
+  if (FILENAME ~ /^include\// && $0 ~ /include[ \t]*"/) {
+    complain("a public header includes public ones alone, as <cohort/...>; " path " is not installed")
     next
   }
   target = unit_of(path)

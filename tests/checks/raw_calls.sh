@@ -9,7 +9,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/sources.sh"
 enter_root "$@"
 
-mapfile -t files < <(sources include src mpi launch examples tests)
+mapfile -t files < <(sources include src mpi tools examples tests)
 awk '
 function look_for(names, wrapper, users,    call) {
   if (FILENAME ~ "^" wrapper "\\.(h|cpp)$" || FILENAME ~ "^(" users ")/") return

@@ -1,6 +1,6 @@
 // Workers of a PeerWatch as processes: what happens when one is killed, stopped or
 // signalled, and what the others write and how they end.
-#include <cohort/cluster/peer_watch.h>
+#include "cluster/peer_watch.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // Workers of a PeerWatch as threads of one process: which worker learns what, in every shape of cluster. What
 // only processes can do (be killed, stopped, signalled) is tested in peer_watch_processes_test.cpp.
-#include <cohort/cluster/peer_watch.h>
+#include "cluster/peer_watch.h"
 
 #include <barrier>
 #include <future>

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
-#include <cohort/launch/slurm_cluster_resolver.h>
 #include <cohort/mpi/session.h>
+#include <cohort/resolvers/slurm_cluster_resolver.h>
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include <cohort/cluster/visible_gpus.h>
+#include "cluster/visible_gpus.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/node_heap.h"
 #include <cohort/collective/context_ids.h>
-#include <cohort/device/node_heap.h>
 
+#include "device/node_heap.h"
 #include "groups_contract.h"
 #include "members.h"
 #include "network_members.h"

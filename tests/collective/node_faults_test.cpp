@@ -18,8 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cohort/device/node_heap.h>
-
+#include "device/node_heap.h"
 #include "members.h"
 #include "thrown.h"
 

@@ -91,7 +91,7 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
                                 options_scenarios(),
                                 context_scenarios(),
                                 afterwards_scenarios(),
-                                launch_scenarios(),
+                                cluster_scenarios(),
                                 variable_creation_scenarios(),
                                 variable_assignment_in_replicas_scenarios(),
                                 variable_assignment_across_scenarios(),

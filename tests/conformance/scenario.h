@@ -46,7 +46,7 @@ struct Scenario {
 [[nodiscard]] std::vector<Scenario> placement_scenarios();
 [[nodiscard]] std::vector<Scenario> constructor_scenarios();
 [[nodiscard]] std::vector<Scenario> name_scenarios();
-[[nodiscard]] std::vector<Scenario> launch_scenarios();
+[[nodiscard]] std::vector<Scenario> cluster_scenarios();
 [[nodiscard]] std::vector<Scenario> variable_creation_scenarios();
 [[nodiscard]] std::vector<Scenario> variable_assignment_in_replicas_scenarios();
 [[nodiscard]] std::vector<Scenario> variable_assignment_across_scenarios();

@@ -6,12 +6,12 @@
 
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/train/sgd.h>
 
 #include "calls.h"
+#include "device/device_runtime.h"
 
 namespace cohort::cuda {
 namespace {

@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 
 #include <cohort/collective/reduce_tensors.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/value/indexed_slices.h>
 #include <cohort/value/variable.h>
 

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/device/device_runtime.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
 #include "mpi_main.h"

@@ -5,8 +5,8 @@
 #include <cohort/base/error.h>
 #include <cohort/cuda/copy.h>
 #include <cohort/cuda/dlpack.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/dlpack.h>
+#include <cohort/device/tensor.h>
 
 namespace cohort::cuda {
 namespace {

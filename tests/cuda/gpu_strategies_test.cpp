@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/central_storage_strategy.h>
 #include <cohort/strategy/hierarchical_copy_all_reduce.h>

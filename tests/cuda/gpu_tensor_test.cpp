@@ -3,7 +3,6 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 

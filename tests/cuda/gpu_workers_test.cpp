@@ -2,7 +2,7 @@
 // node has. Their values come together through the host and must be those of CPU devices, to the bit.
 #include <gmock/gmock.h>
 
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/train/sgd.h>
 

@@ -13,14 +13,14 @@
 #include <cohort/cuda/copy.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
-#include <cohort/cuda/graph_part.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/adam.h>
 #include <cohort/train/momentum.h>
 
 #include "calls_counted.h"
+#include "cuda/graph_part.h"
 #include "thrown.h"
 
 namespace cohort::testing {

@@ -13,10 +13,10 @@
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
 #include <cohort/cuda/event.h>
-#include <cohort/cuda/guard.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor.h>
+
+#include "cuda/guard.h"
 
 namespace cohort::cuda {
 namespace {

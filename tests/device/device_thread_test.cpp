@@ -1,4 +1,4 @@
-#include <cohort/device/device_thread.h>
+#include "device/device_thread.h"
 
 #include <atomic>
 #include <future>
@@ -7,7 +7,8 @@
 #include <gmock/gmock.h>
 
 #include <cohort/base/error.h>
-#include <cohort/device/topology.h>
+
+#include "device/topology.h"
 
 namespace cohort {
 namespace {

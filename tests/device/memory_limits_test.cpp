@@ -1,4 +1,4 @@
-#include <cohort/device/memory_limits.h>
+#include "device/memory_limits.h"
 
 #include <sstream>
 

@@ -11,9 +11,9 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/device/node_heap.h>
 #include <cohort/device/tensor.h>
 
+#include "device/node_heap.h"
 #include "mapped_pages.h"
 #include "thrown.h"
 

@@ -1,5 +1,5 @@
 // The node heap: blocks, their reuse, and what another mapping of the file sees.
-#include <cohort/device/node_heap.h>
+#include "device/node_heap.h"
 
 #include <sys/mman.h>
 

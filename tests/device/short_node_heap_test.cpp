@@ -6,8 +6,9 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/device/node_heap.h>
 #include <cohort/device/tensor.h>
+
+#include "device/node_heap.h"
 
 namespace cohort {
 namespace {

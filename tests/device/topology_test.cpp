@@ -1,4 +1,4 @@
-#include <cohort/device/topology.h>
+#include "device/topology.h"
 
 #include <sched.h>
 

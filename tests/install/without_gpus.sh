@@ -26,7 +26,7 @@ echo "without CUDA"
 configure cpu "GPUs: none (COHORT_CUDA=OFF)" -DCOHORT_CUDA=OFF -DCOHORT_BUILD_TESTS=OFF -DCOHORT_BUILD_EXAMPLES=OFF
 cd "$folder/cpu"
 mapfile -t own < <(comm -23 <(commands "$folder/cpu") <(commands "$build") | grep -o ' -o [^ ]*' | cut -c 5-)
-others=$(printf '%s\n' "${own[@]}" | grep -vE '^(launch/info|benchmarks/CMakeFiles/cohort-bench.dir)/') || true
+others=$(printf '%s\n' "${own[@]}" | grep -vE '^(tools/info|benchmarks/CMakeFiles/cohort-bench.dir)/') || true
 ((${#own[@]} > 3)) && [[ -z $others ]] || fail "compiled in another way than with CUDA: $others"
 in_cpu -j 2 "${own[@]}" >build.log 2>&1 || fail "no build: $(sed -n '/^FAILED:/,$p' build.log | head -n 40)"
 
@@ -54,7 +54,7 @@ foreign() {
     END { if (count < 1000) print "only", count, "includes are known" }' | sort -u
 }
 included=$(in_cpu -t deps | foreign '^$'
-  "$cmake" --build "$build" -- -t deps | foreign '^(src/(cuda|nccl)|tests|examples|launch/info)/|cohort-bench[.]dir/gpu/')
+  "$cmake" --build "$build" -- -t deps | foreign '^(src/(cuda|nccl)|tests|examples|tools/info)/|cohort-bench[.]dir/gpu/')
 [[ -z $included ]] || fail "headers of CUDA or NCCL are included: $included"
 
 echo "with NCCL's header, but without a toolkit"

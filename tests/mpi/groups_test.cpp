@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cohort/device/node_heap.h>
-
+#include "device/node_heap.h"
 #include "groups_contract.h"
 #include "rank_values.h"
 

@@ -7,8 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cohort/device/node_heap.h>
-
+#include "device/node_heap.h"
 #include "rank_values.h"
 
 namespace cohort {

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include <cohort/device/dlpack.h>
-#include <cohort/device/node_heap.h>
 
+#include "device/node_heap.h"
 #include "mapped_pages.h"
 #include "rank_values.h"
 

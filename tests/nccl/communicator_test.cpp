@@ -10,7 +10,7 @@
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 #include "call_options_contract.h"
 #include "collective_contract.h"

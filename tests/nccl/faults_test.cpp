@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 #include "gpu_members.h"
 #include "nccl_faults.h"

@@ -9,13 +9,13 @@
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
-#include <cohort/cuda/graph_part.h>
 #include <cohort/cuda/stream.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/train/momentum.h>
 
 #include "../cuda/calls_counted.h"
+#include "cuda/graph_part.h"
 #include "gpu_members.h"
 #include "nccl_faults.h"
 #include "texts.h"

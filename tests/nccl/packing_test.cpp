@@ -6,7 +6,7 @@
 #include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/device_communicators.h>
 #include <cohort/collective/gradient_buckets.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 #include "../cuda/calls_counted.h"
 #include "gpu_members.h"

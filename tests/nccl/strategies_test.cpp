@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/nccl_all_reduce.h>
 

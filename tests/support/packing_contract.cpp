@@ -11,8 +11,8 @@
 #include <cohort/collective/batch_reducer.h>
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/collective/measured_cost.h>
-#include <cohort/device/node_heap.h>
 
+#include "device/node_heap.h"
 #include "exact_inputs.h"
 #include "thrown.h"
 

@@ -2,7 +2,7 @@
 // this process's own task. Strategies ask it once, at construction.
 //
 // `SimpleClusterResolver` repeats what it was given; resolvers for launchers live in
-// `cohort/launch/`.
+// `cohort/resolvers/`.
 #pragma once
 
 #include <map>

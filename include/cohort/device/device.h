@@ -37,7 +37,18 @@ class Device {
 /// For example `cpu:0`.
 [[nodiscard]] std::string to_string(Device device);
 
+[[nodiscard]] inline bool is_cpu(Device device) noexcept { return device.kind() == DeviceKind::kCpu; }
+
 /// `cpu:0` to `cpu:count-1`.
 [[nodiscard]] std::vector<Device> cpu_devices(int count);
+
+/// All GPUs that this process sees; none in programs without GPU support.
+[[nodiscard]] std::vector<Device> gpu_devices();
+
+/// @throws Unavailable when there is no such device. CPUs are always there: they are cores of this process.
+void require_exists(Device device);
+
+/// Blocks until everything that was queued for `device` has been done; nothing is queued for CPUs.
+void synchronize(Device device);
 
 }  // namespace cohort

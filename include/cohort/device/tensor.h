@@ -3,7 +3,7 @@
 // `clone()` for new storage. Row slices and reshapes are views of the same storage.
 //
 // Elements of CPU tensors are reached through `span<T>()`; the dtype is checked. Operations on GPU tensors
-// are queued on the GPU, in order (device_runtime.h); a copy to a CPU waits for them. Different threads may
+// are queued on the GPU, in order; a copy to a CPU waits for them. Different threads may
 // use one tensor as they may use one array: readers together, a writer alone.
 #pragma once
 
@@ -118,6 +118,8 @@ class Tensor {
 
 /// The description and the first elements.
 std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);
+
+[[nodiscard]] inline bool is_cpu(const Tensor& tensor) noexcept { return is_cpu(tensor.device()); }
 
 /// True when dtype, shape and every byte agree.
 [[nodiscard]] bool bitwise_equal(const Tensor& a, const Tensor& b);

@@ -9,11 +9,6 @@
 
 namespace cohort {
 
-struct BlockCopy;
-
-/// Between any devices.
-void copy_blocks(const BlockCopy& copy);
-
 /// to[i] = from[i], all on one device and of one dtype: for many small tensors.
 void copy_each(std::span<const Tensor> from, std::span<const Tensor> to);
 

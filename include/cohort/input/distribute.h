@@ -98,7 +98,7 @@ template <class Element>
   const WorkerPlace place = detail::place_of(extended);
   detail::require_usable(options.input, true, extended);
   // Workers may find different files.
-  const auto shard = extended.prepared_or_told(
+  const auto shard = extended.or_abort_workers(
       [&] { return detail::auto_shard(dataset.node(), options.auto_shard_policy, place); });
   auto source = place.replicas() == 1 ? detail::in_turn(std::vector{Dataset<Element>(shard.dataset)}, 1)
                                       : detail::split(shard, place);
@@ -118,7 +118,7 @@ template <class Function>
   StrategyExtended& extended = strategy.extended();
   const WorkerPlace place = detail::place_of(extended);
   detail::require_usable(options, false, extended);
-  auto pipelines = extended.prepared_or_told([&] {
+  auto pipelines = extended.or_abort_workers([&] {
     std::vector<Dataset<Element>> made;
     if (options.replication_mode == InputReplicationMode::kPerWorker) {
       made.push_back(function(InputContext{place.workers, place.worker, place.replicas()}));

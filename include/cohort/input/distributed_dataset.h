@@ -131,7 +131,7 @@ DistributedIterator<Element> DistributedDataset<Element>::iterate_at(const Datas
   places.reserve(static_cast<std::size_t>(extended.local_replicas()));
   for (int replica = 0; replica < extended.local_replicas(); ++replica)
     places.push_back(on_devices ? extended.device(replica) : Device());
-  auto steps = extended.prepared_or_told([&] {
+  auto steps = extended.or_abort_workers([&] {
     std::unique_ptr<detail::LocalSteps<Element>> own = source_.iterate(Pass(position.pass));
     if (options_.fetch_to_device)
       own = std::make_unique<detail::FetchedParts<Element>>(std::move(own), places);

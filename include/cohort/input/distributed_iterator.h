@@ -71,7 +71,7 @@ template <class Element>
 std::optional<PerReplica<Element>> DistributedIterator<Element>::get_next_as_optional() {
   strategy_.extended().require_cross_replica("iterating a distributed dataset");
   if (steps_ == nullptr) return std::nullopt;
-  auto parts = strategy_.extended().prepared_or_told([&] {
+  auto parts = strategy_.extended().or_abort_workers([&] {
     try {
       return steps_->next();
     } catch (...) {
@@ -117,7 +117,7 @@ void DistributedIterator<Element>::learn_form(int from) {
   const std::vector<TensorSpec> specs =
       agreement_.share_form(form_ ? form_->specs() : std::span<const TensorSpec>(), from);
   if (form_) return;
-  strategy_.extended().prepared_or_told([&] { form_.emplace(std::span<const TensorSpec>(specs)); });
+  strategy_.extended().or_abort_workers([&] { form_.emplace(std::span<const TensorSpec>(specs)); });
 }
 
 template <class Element>

@@ -28,7 +28,7 @@ class NcclAllReduce final : public AllReduceCrossDeviceOps {
   void connect(std::span<const Tensor> parts);
 
   std::vector<Device> devices_;
-  std::vector<std::unique_ptr<Communicator>> seats_;  ///< by device
+  std::vector<std::unique_ptr<Communicator>> communicators_;  ///< by device
 };
 
 }  // namespace cohort

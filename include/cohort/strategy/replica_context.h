@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <typeindex>
 #include <utility>
@@ -19,9 +20,10 @@
 #include <cohort/device/device.h>
 #include <cohort/strategy/strategy_extended.h>
 #include <cohort/strategy/sum_or_mean.h>
+#include <cohort/value/detail/merge_point.h>
 #include <cohort/value/leaves.h>
-#include <cohort/value/merge_point.h>
 #include <cohort/value/per_replica.h>
+#include <cohort/value/regroup.h>
 #include <cohort/value/structure.h>
 
 namespace cohort {
@@ -35,6 +37,9 @@ class ReplicaContext {
 
   ReplicaContext(const ReplicaContext&) = delete;
   ReplicaContext& operator=(const ReplicaContext&) = delete;
+
+  /// That of code outside any scope: replica 0 of the default strategy.
+  [[nodiscard]] static ReplicaContext& default_replica();
 
   [[nodiscard]] Strategy strategy() const;
   [[nodiscard]] int num_replicas_in_sync() const noexcept { return extended_.num_replicas_in_sync(); }
@@ -88,7 +93,7 @@ class ReplicaContext {
   /// replicas end with an error that names this one; otherwise they would take its next call for the one that
   /// they wait for. The collectives of this class use it. @throws what `call` throws.
   template <class Call>
-  decltype(auto) made_or_told(Call&& call) const;
+  decltype(auto) or_abort_replicas(Call&& call) const;
 
   /// Pauses all local replicas and calls `merge_fn(strategy, PerReplica<Args>...)` once, in
   /// cross-replica context, on the thread that called `run`. Each replica gets its components of the
@@ -102,6 +107,12 @@ class ReplicaContext {
  private:
   friend class Strategy;
   void require_current(const char* what) const;
+
+  /// merge_call without types: `merge` gets the `arguments` of all replicas, which must be of the same types.
+  [[nodiscard]] std::shared_ptr<void> meet(
+      std::type_index types, void* arguments,
+      const std::function<std::shared_ptr<void>(const Strategy&, std::span<void* const>)>& merge) const;
+
   [[nodiscard]] LeafList reduce_leaves(ReduceOp op, const LeafList& leaves, std::uint64_t structure,
                                        const CommunicationOptions& options) const;
   [[nodiscard]] Tensor gather_leaf(const TensorOrSlices& value, int axis, std::uint64_t structure,
@@ -116,11 +127,11 @@ class ReplicaContext {
 };
 
 template <class Call>
-decltype(auto) ReplicaContext::made_or_told(Call&& call) const {
+decltype(auto) ReplicaContext::or_abort_replicas(Call&& call) const {
   try {
     return std::forward<Call>(call)();
   } catch (const std::exception&) {  // not what unwinds a replica whose merge will never happen
-    extended_.leave_replicas(local_replica_, std::current_exception());
+    extended_.abort_replicas(local_replica_, std::current_exception());
     throw;
   }
 }
@@ -129,7 +140,7 @@ template <class Structure>
 Structure ReplicaContext::all_reduce(SumOrMean op, const Structure& value,
                                      const CommunicationOptions& options) const {
   require_current("all_reduce");
-  return made_or_told([&] {
+  return or_abort_replicas([&] {
     const LeafList leaves = detail::leaves_for(op, value);
     return from_leaves(value, reduce_leaves(op, leaves, structure_fingerprint(value), options));
   });
@@ -139,7 +150,7 @@ template <class Structure>
 Structure ReplicaContext::all_gather(const Structure& value, int axis,
                                      const CommunicationOptions& options) const {
   require_current("all_gather");
-  return made_or_told([&] {
+  return or_abort_replicas([&] {
     const std::uint64_t structure = structure_fingerprint(value);
     LeafList gathered;
     for_each_leaf(
@@ -156,7 +167,7 @@ template <class Structure>
 Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, const Structure& part,
                                          int axis, const CommunicationOptions& options) const {
   require_current("reduce_scatter");
-  return made_or_told([&] {
+  return or_abort_replicas([&] {
     LeafList leaves;
     std::vector<Shape> parts;
     for_each_leaf(
@@ -168,6 +179,40 @@ Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, c
         value, part);
     return from_leaves(value, scatter_leaves(op, leaves, parts, axis, structure_fingerprint(value), options));
   });
+}
+
+template <class MergeFunction, class... Args>
+auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) const {
+  using Arguments = std::tuple<const Args&...>;
+  using Result =
+      std::remove_cvref_t<std::invoke_result_t<MergeFunction&, const Strategy&, const PerReplica<Args>&...>>;
+  Arguments arguments(args...);
+
+  const auto merge = [&](const Strategy& strategy,
+                         std::span<void* const> by_replica) -> std::shared_ptr<void> {
+    const auto regroup = [&]<std::size_t kIndex>(std::integral_constant<std::size_t, kIndex>) {
+      std::vector<std::tuple_element_t<kIndex, std::tuple<Args...>>> components;
+      components.reserve(by_replica.size());
+      for (void* const of_replica : by_replica)
+        components.push_back(std::get<kIndex>(*static_cast<Arguments*>(of_replica)));
+      return PerReplica(std::move(components));
+    };
+    return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>)->std::shared_ptr<void> {
+      if constexpr (std::is_void_v<Result>) {
+        merge_fn(strategy, regroup(std::integral_constant<std::size_t, kIndex>{})...);
+        return nullptr;
+      } else {
+        return std::make_shared<Result>(
+            merge_fn(strategy, regroup(std::integral_constant<std::size_t, kIndex>{})...));
+      }
+    }
+    (std::index_sequence_for<Args...>{});
+  };
+  const std::shared_ptr<void> result = meet(typeid(Result(*)(Arguments)), &arguments, merge);
+  if constexpr (!std::is_void_v<Result>) {
+    return select_replica(static_cast<std::size_t>(local_replica_),
+                          *static_cast<const Result*>(result.get()));
+  }
 }
 
 }  // namespace cohort

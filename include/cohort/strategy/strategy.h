@@ -274,41 +274,6 @@ auto Strategy::distribute_values_from_function(Function&& function) const {
   return PerReplica(std::move(values));
 }
 
-template <class MergeFunction, class... Args>
-auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) const {
-  require_current("merge_call");
-  using Arguments = std::tuple<const Args&...>;
-  using Result =
-      std::remove_cvref_t<std::invoke_result_t<MergeFunction&, Strategy, const PerReplica<Args>&...>>;
-  Arguments arguments(args...);
-
-  const auto merge = [&](std::span<void* const> by_replica) -> std::shared_ptr<void> {
-    const auto regroup = [&]<std::size_t kIndex>(std::integral_constant<std::size_t, kIndex>) {
-      std::vector<std::tuple_element_t<kIndex, std::tuple<Args...>>> components;
-      components.reserve(by_replica.size());
-      for (void* const of_replica : by_replica)
-        components.push_back(std::get<kIndex>(*static_cast<Arguments*>(of_replica)));
-      return PerReplica(std::move(components));
-    };
-    return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>)->std::shared_ptr<void> {
-      if constexpr (std::is_void_v<Result>) {
-        merge_fn(strategy(), regroup(std::integral_constant<std::size_t, kIndex>{})...);
-        return nullptr;
-      } else {
-        return std::make_shared<Result>(
-            merge_fn(strategy(), regroup(std::integral_constant<std::size_t, kIndex>{})...));
-      }
-    }
-    (std::index_sequence_for<Args...>{});
-  };
-  MergeRequest request{"merge_call", typeid(Result(*)(Arguments)), &arguments, merge};
-  const std::shared_ptr<void> result = merge_point_.meet(local_replica_, request);
-  if constexpr (!std::is_void_v<Result>) {
-    return select_replica(static_cast<std::size_t>(local_replica_),
-                          *static_cast<const Result*>(result.get()));
-  }
-}
-
 }  // namespace cohort
 
-#include <cohort/strategy/variable_update.h>  // IWYU pragma: export
+#include <cohort/strategy/detail/variable_update.h>  // IWYU pragma: export

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cohort/collective/communicator.h>
@@ -22,9 +23,9 @@
 #include <cohort/strategy/cross_device_ops.h>
 #include <cohort/strategy/structure_reduction.h>
 #include <cohort/value/context.h>
+#include <cohort/value/detail/variable_owner.h>
 #include <cohort/value/variable.h>
 #include <cohort/value/variable_creator_scope.h>
-#include <cohort/value/variable_owner.h>
 
 namespace cohort {
 
@@ -112,34 +113,34 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
 
   /// The communicator of a local replica, over all replicas.
   [[nodiscard]] Communicator& communicator(int local_replica) {
-    return *seats_[static_cast<std::size_t>(local_replica)];
+    return *communicators_[static_cast<std::size_t>(local_replica)];
   }
-
-  /// Whether a replica of this run could not make a collective, which ends the collectives of the others.
-  [[nodiscard]] bool has_left_replicas() const noexcept { return replicas_left_; }
 
   /// The communicator, for a collective that this local replica, on the calling thread, begins now.
   [[nodiscard]] Communicator& begin_collective(int local_replica);
+
+  /// Whether a replica of this run could not make a collective, so that those of the others were aborted.
+  [[nodiscard]] bool has_aborted_replicas() const noexcept { return replicas_aborted_; }
 
   /// One destination per local replica, on its device.
   [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
 
   /// This worker's communicator over the workers, for the thread that drives the strategy.
   [[nodiscard]] Communicator& workers_communicator() const noexcept {
-    return workers_seat_ != nullptr ? *workers_seat_ : *seats_.front();
+    return workers_communicator_ != nullptr ? *workers_communicator_ : *communicators_.front();
   }
 
-  /// Returns what `prepare` returns. When it throws, this worker cannot make its next collective. The other
-  /// workers would not see that, and take a later call for it; so they are told, and their calls end with the
-  /// error.
-  template <class Prepare>
-  auto prepared_or_told(Prepare prepare);
+  /// Runs `call`, which prepares this worker's next collective. If it throws, this worker cannot make that
+  /// collective, and the other workers would take a later one for it; so the collectives of all workers are
+  /// aborted with its error. @throws what `call` throws.
+  template <class Call>
+  decltype(auto) or_abort_workers(Call&& call);
 
   /// A value as one structure per local replica, or as itself where it is plain, to be reduced or gathered.
   /// @throws InvalidArgument, on all workers, for a structure with PerReplica values of another strategy.
   template <class Value>
   [[nodiscard]] auto components_of(const Value& value) {
-    return prepared_or_told([&] { return detail::components_of(value, local_replicas()); });
+    return or_abort_workers([&] { return detail::components_of(value, local_replicas()); });
   }
 
   /// How this strategy reduces values.
@@ -196,10 +197,6 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] LeafList all_reduce(int local_replica, ReduceOp op, std::span<const TensorOrSlices> values,
                                     std::uint64_t structure = 0, const CommunicationOptions& options = {});
 
-  /// The same in the caller's tensors, which must not overlap; without conversion of dtypes.
-  void all_reduce_in_place(int local_replica, ReduceOp op, std::span<const Tensor> tensors,
-                           const CommunicationOptions& options = {});
-
   /// @throws WrongContext inside a replica, or when another strategy is active.
   void require_cross_replica(const char* what) const;
 
@@ -236,7 +233,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
                                  int local_replica) override;
   [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
                                              int local_replica) override;
-  void leave_replicas(int local_replica, const std::exception_ptr& error) override;
+  void abort_replicas(int local_replica, const std::exception_ptr& error) override;
   [[nodiscard]] Tensor aggregate_components(VariableAggregation aggregation,
                                             std::span<const Tensor> components) override;
   [[nodiscard]] std::uint64_t next_variable_number() noexcept override { return ++variables_made_; }
@@ -244,13 +241,18 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::shared_ptr<VariableOwner> share() override { return shared_from_this(); }
 
  private:
+  friend class ReplicaContext;
+
   explicit StrategyExtended(StrategyLayout layout);
 
-  /// Tells the other workers that this one cannot make the next collective, because of `error`.
-  void leave_workers(const std::exception_ptr& error);
+  /// Ends the collectives of all workers, because `error` keeps this one from taking part.
+  void abort_workers(const std::exception_ptr& error);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
-  void take_seats(std::vector<std::unique_ptr<Communicator>> seats);
+  void take_communicators(std::vector<std::unique_ptr<Communicator>> communicators);
+  [[nodiscard]] LeafReducer& reducer(int local_replica) const noexcept {
+    return *reducers_[static_cast<std::size_t>(local_replica)];
+  }
   [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
   void require_chosen(const char* what) const;
   void require_reducible(ReduceOp op, const StructureReduction& value) const;
@@ -282,13 +284,13 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   std::vector<std::weak_ptr<VariableState>> variables_;
   std::uint64_t variables_made_ = 0;
   std::unique_ptr<const DeviceRoute> route_;
-  std::vector<std::unique_ptr<Communicator>> seats_;
-  std::unique_ptr<Communicator> workers_seat_;          // only where a worker has several replicas
-  std::vector<std::unique_ptr<LeafReducer>> reducers_;  // each replica's thread uses its own
+  std::vector<std::unique_ptr<Communicator>> communicators_;  // of all replicas, one per local replica
+  std::unique_ptr<Communicator> workers_communicator_;        // where a worker has several replicas
+  std::vector<std::unique_ptr<LeafReducer>> reducers_;        // one per local replica, whose thread uses it
   std::shared_ptr<CrossDeviceOps> cross_device_ops_;
   std::vector<std::unique_ptr<ReplicaTeam>> teams_;  // one per depth of nested runs, made on first use
   std::size_t depth_ = 0;
-  std::atomic<bool> replicas_left_{false};  // a replica could not make a collective, and said so
+  std::atomic<bool> replicas_aborted_{false};  // since a replica could not make a collective
 };
 
 // ---- implementation of the templates ----
@@ -306,12 +308,12 @@ template <class Structure>
 
 }  // namespace detail
 
-template <class Prepare>
-auto StrategyExtended::prepared_or_told(Prepare prepare) {
+template <class Call>
+decltype(auto) StrategyExtended::or_abort_workers(Call&& call) {
   try {
-    return prepare();
+    return std::forward<Call>(call)();
   } catch (...) {
-    if (workers() > 1) leave_workers(std::current_exception());
+    if (workers() > 1) abort_workers(std::current_exception());
     throw;
   }
 }

@@ -18,8 +18,8 @@
 #include <string_view>
 
 #include <cohort/device/tensor.h>
+#include <cohort/value/detail/variable_state.h>
 #include <cohort/value/indexed_slices.h>
-#include <cohort/value/variable_state.h>
 
 namespace cohort {
 
@@ -119,7 +119,7 @@ class Variable {
   /// `value` in this variable's dtype.
   template <Element T>
   [[nodiscard]] Tensor number(T value) const {
-    return state_->made_or_told([&] {
+    return state_->or_abort_replicas([&] {
       Tensor result = Tensor::scalar(value).cast(dtype());
       if (!is_floating(dtype()) && result.item<double>() != convert_element<double>(value)) {
         throw InvalidArgument("variable '{}' is {}, which cannot hold {}", name(), to_string(dtype()),

@@ -3,7 +3,8 @@
 #include <vector>
 
 #include <cohort/collective/reduction.h>
-#include <cohort/device/device_runtime.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
-#include <cohort/device/node_heap.h>
 
+#include "device/node_heap.h"
 #include "tuning.h"
 
 namespace cohort::node {

@@ -7,7 +7,8 @@
 #include <fmt/format.h>
 
 #include <cohort/collective/copy_bytes.h>
-#include <cohort/device/node_heap.h>
+
+#include "device/node_heap.h"
 
 namespace cohort::node {
 namespace {

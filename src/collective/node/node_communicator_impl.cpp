@@ -10,8 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <cohort/device/registered_ranges.h>
-
+#include "device/registered_ranges.h"
 #include "execute.h"
 #include "progress.h"
 

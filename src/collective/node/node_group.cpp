@@ -14,9 +14,9 @@
 #include <fmt/ranges.h>
 
 #include <cohort/base/config.h>
-#include <cohort/device/node_heap.h>
 
 #include "contribution.h"
+#include "device/node_heap.h"
 
 namespace cohort::node {
 namespace {

@@ -9,9 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <cohort/device/node_heap.h>
-
 #include "collective/choice/tuning_store.h"
+#include "device/node_heap.h"
 #include "execute.h"
 
 namespace cohort::node {

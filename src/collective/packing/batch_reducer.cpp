@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <cohort/base/fingerprint.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 
 #include "call_parts.h"

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cohort/base/fingerprint.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 
 #include "call_parts.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <cohort/collective/communicator.h>
-#include <cohort/device/device_runtime.h>
+#include <cohort/device/tensor.h>
 
 namespace cohort {
 namespace {

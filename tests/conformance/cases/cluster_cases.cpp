@@ -5,9 +5,10 @@
 
 #include <cohort/base/error.h>
 #include <cohort/cluster/cluster_roles.h>
-#include <cohort/launch/slurm_cluster_resolver.h>
-#include <cohort/launch/slurm_lists.h>
-#include <cohort/launch/tf_config_cluster_resolver.h>
+#include <cohort/resolvers/slurm_cluster_resolver.h>
+#include <cohort/resolvers/tf_config_cluster_resolver.h>
+
+#include "resolvers/slurm_lists.h"
 
 namespace cohort::testing {
 namespace {

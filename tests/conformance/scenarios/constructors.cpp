@@ -1,6 +1,6 @@
 // How strategies and cross-device operations are made: defaults, and what they refuse.
 #include <cohort/base/config.h>
-#include <cohort/launch/tf_config_cluster_resolver.h>
+#include <cohort/resolvers/tf_config_cluster_resolver.h>
 #include <cohort/strategy/central_storage_strategy.h>
 #include <cohort/strategy/hierarchical_copy_all_reduce.h>
 #include <cohort/strategy/mirrored_strategy.h>

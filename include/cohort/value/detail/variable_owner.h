@@ -1,0 +1,71 @@
+// What variables need of the strategy in whose scope they were made: how many replicas
+// share them, on which devices they live, and the collectives that keep them equal.
+// Strategies implement it. Internal.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <cohort/device/tensor.h>
+#include <cohort/value/indexed_slices.h>
+
+namespace cohort {
+
+class VariableState;
+enum class VariableAggregation;
+
+/// Where the components of a strategy's variables are.
+enum class VariablePlacement {
+  kMirrored,    ///< one on the device of every local replica
+  kSingleCopy,  ///< one for all local replicas, on the parameter device
+};
+
+class VariableOwner {
+ public:
+  virtual ~VariableOwner() = default;
+
+  [[nodiscard]] virtual const std::string& strategy_name() const noexcept = 0;
+  [[nodiscard]] virtual int local_replicas() const noexcept = 0;
+  [[nodiscard]] virtual int num_replicas_in_sync() const noexcept = 0;
+  [[nodiscard]] virtual int first_replica_id() const noexcept = 0;
+  [[nodiscard]] virtual VariablePlacement variable_placement() const noexcept = 0;
+
+  /// One device per component of a variable.
+  [[nodiscard]] virtual std::span<const Device> variable_devices() const noexcept = 0;
+
+  /// The chief's value of `value`, on every worker. Collective over the workers, which must agree on
+  /// `purpose`, a fingerprint of what it is for.
+  [[nodiscard]] virtual Tensor from_chief(const Tensor& value, std::uint64_t purpose) = 0;
+
+  /// Inside local replica `local_replica`: the aggregate of what all replicas pass, not NONE.
+  /// Collective over all replicas.
+  [[nodiscard]] virtual Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
+                                         int local_replica) = 0;
+
+  /// The same for rows: those of all replicas concatenated, and for MEAN divided by the number of replicas.
+  [[nodiscard]] virtual IndexedSlices aggregate_rows(VariableAggregation aggregation,
+                                                     const IndexedSlices& rows, int local_replica) = 0;
+
+  /// Inside local replica `local_replica`: ends the collectives of all replicas, because `error` keeps this
+  /// one from taking part.
+  virtual void abort_replicas(int local_replica, const std::exception_ptr& error) = 0;
+
+  /// In cross-replica context: the aggregate of one component per local replica, of all workers.
+  /// Collective over the workers.
+  [[nodiscard]] virtual Tensor aggregate_components(VariableAggregation aggregation,
+                                                    std::span<const Tensor> components) = 0;
+
+  /// The number of the variable that is being made, the same on all workers.
+  [[nodiscard]] virtual std::uint64_t next_variable_number() noexcept = 0;
+
+  /// Told of every variable that is made for this strategy.
+  virtual void adopt(const std::shared_ptr<VariableState>& variable) = 0;
+
+  /// Keeps the strategy's devices and communicators alive as long as its variables.
+  [[nodiscard]] virtual std::shared_ptr<VariableOwner> share() = 0;
+};
+
+}  // namespace cohort

@@ -1,0 +1,85 @@
+// A PeerWatch notices that another worker died, failed or cannot be reached any more,
+// which MPI does not report. Every worker makes one at start; one thread per process,
+// asleep in poll(), keeps links to the others: within a node over local sockets to the
+// node's lowest rank, between nodes over TCP from those to the chief.
+//
+// The first fault reaches every survivor within milliseconds and stays: `fault()` says which worker and why,
+// so that waits can give up. A process that has not ended a grace period later is ended with a line on
+// standard error. The owner destroys it; any thread may call.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <cohort/base/error.h>
+#include <cohort/cluster/worker.h>
+
+#include "fault_record.h"
+
+namespace cohort {
+
+namespace watch {
+class Loop;
+}
+
+struct PeerWatchOptions {
+  int rank = 0;
+  std::vector<WorkerInfo> workers;  ///< by rank
+
+  /// Returns every worker's blob, by rank; called a few times, collectively.
+  std::function<std::vector<std::string>(std::string_view)> exchange;
+
+  std::chrono::duration<double> grace{3};    ///< from a fault to the end of this process
+  std::chrono::milliseconds beat{1000};      ///< between heartbeats, on every link
+  std::chrono::milliseconds silence{5000};   ///< without a heartbeat: out of reach; 0: never
+  std::chrono::milliseconds connect{5000};   ///< for making one link
+  std::chrono::milliseconds interrupt{500};  ///< after another worker's SIGTERM: for this one's to arrive
+
+  /// Handle SIGTERM and SIGINT if the program does not: the other workers are told, so that they do not take
+  /// it for a crash, and a known fault is printed before the signal ends this process.
+  bool handle_signals = true;
+
+  /// Ends this process after writing the line; tests replace it.
+  std::function<void(const std::string& line)> end_process;
+};
+
+class PeerWatch {
+ public:
+  /// Collective. A link that cannot be made costs a warning, never a failure.
+  explicit PeerWatch(PeerWatchOptions options);
+
+  /// Call `leave` first; otherwise the others take this worker for dead.
+  ~PeerWatch();
+
+  PeerWatch(const PeerWatch&) = delete;
+  PeerWatch& operator=(const PeerWatch&) = delete;
+
+  /// The first fault among the other workers, or null; stays valid. Cheap enough for polling.
+  [[nodiscard]] const Error* fault() const noexcept;
+
+  /// The record of the fault, which may outlive this watch.
+  [[nodiscard]] std::shared_ptr<const FaultRecord> record() const noexcept;
+
+  /// Tells the others why this worker ends; this process is ended a grace period later.
+  void announce_failure(std::string_view text) noexcept;
+
+  /// Says that this process has told its user why it ends, so that the watch need not when a signal comes.
+  void mute() noexcept;
+
+  /// From here on, the end of this worker is no fault. Returns true once every worker has left, false at a
+  /// fault. Call it when nothing waits for another worker any more.
+  bool leave();
+
+  /// Workers that have no link towards the chief, because none could be made.
+  [[nodiscard]] const std::vector<int>& unwatched() const noexcept { return unwatched_; }
+
+ private:
+  std::unique_ptr<watch::Loop> loop_;
+  std::vector<int> unwatched_;
+};
+
+}  // namespace cohort

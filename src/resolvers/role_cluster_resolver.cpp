@@ -1,0 +1,111 @@
+#include <cohort/resolvers/role_cluster_resolver.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+#include <cohort/cluster/cluster_spec_json.h>
+
+#include "role_list.h"
+
+namespace cohort {
+namespace {
+
+/// Chief and workers train together; each other job is on its own.
+int color_of(const Task& task) {
+  if (task.type == "evaluator") return 1;
+  return task.type == "ps" ? 2 : 0;
+}
+
+/// The order within a role.
+int key_of(const ClusterSpec& spec, const Task& task) {
+  return task.type == "ps" ? task.id : id_in_cluster(spec, task);
+}
+
+ClusterPlace place_by(std::string_view list, const Bootstrap& session) {
+  const std::vector<RoleCount> roles = parse_role_list(list);
+  std::int64_t tasks = 0;
+  for (const RoleCount& role : roles) tasks += role.tasks;
+  if (tasks != session.size())
+    throw InvalidArgument("roles '{}' are {} tasks, but the job has {} workers", list, tasks, session.size());
+  std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
+  Task own;
+  int rank = 0;
+  for (const RoleCount& role : roles) {
+    for (int task = 0; task < role.tasks; ++task, ++rank) {
+      jobs[role.job].emplace(task, session.workers()[static_cast<std::size_t>(rank)].host);
+      if (rank == session.rank()) own = {role.job, task};
+    }
+  }
+  return {ClusterSpec(std::move(jobs)), std::move(own)};
+}
+
+ClusterPlace place_by(const ClusterResolver& description) {
+  return {description.cluster_spec(),
+          {description.task_type().value_or(""), description.task_id().value_or(-1)}};
+}
+
+/// Throws on all workers what one of them finds wrong, before any of them waits for it.
+void require_no_complaints(std::span<const WorkerInfo> workers, std::span<const std::string> complaints) {
+  const auto first =
+      std::ranges::find_if(complaints, [](const std::string& complaint) { return !complaint.empty(); });
+  if (first == complaints.end()) return;
+  const auto alike = std::ranges::count(complaints, *first);
+  throw InvalidArgument("{}{}: {}", describe(workers[static_cast<std::size_t>(first - complaints.begin())]),
+                        alike == 1 ? "" : fmt::format(" and {} more", alike - 1), *first);
+}
+
+void require_one_cluster(std::span<const WorkerInfo> workers, std::span<const std::string> specs) {
+  const auto other =
+      std::ranges::find_if(specs, [&](const std::string& spec) { return spec != specs.front(); });
+  if (other == specs.end()) return;
+  throw InvalidArgument("{} has another cluster than {}: {} and {}",
+                        describe(workers[static_cast<std::size_t>(other - specs.begin())]),
+                        describe(workers.front()), *other, specs.front());
+}
+
+void require_own_tasks(std::span<const WorkerInfo> workers, std::span<const std::string> tasks) {
+  std::map<std::string, const WorkerInfo*> owners;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const auto [owner, is_new] = owners.emplace(tasks[i], &workers[i]);
+    if (is_new) continue;
+    throw InvalidArgument("{} and {} have the same task, '{}': give each an index of its own",
+                          describe(*owner->second), describe(workers[i]), tasks[i]);
+  }
+}
+
+}  // namespace
+
+RoleClusterResolver::RoleClusterResolver(Bootstrap& session, std::string_view roles) {
+  take_place(session, [&] { return place_by(roles, session); });
+}
+
+RoleClusterResolver::RoleClusterResolver(Bootstrap& session, const ClusterResolver& description) {
+  take_place(session, [&] { return place_by(description); });
+}
+
+RoleClusterResolver::RoleClusterResolver(
+    Bootstrap& session, const std::function<std::unique_ptr<ClusterResolver>()>& make_description) {
+  take_place(session, [&] { return place_by(*make_description()); });
+}
+
+void RoleClusterResolver::take_place(Bootstrap& session, const std::function<ClusterPlace()>& find_place) {
+  std::string complaint;
+  try {
+    place_ = find_place();
+    static_cast<void>(is_chief(place_.spec, place_.task));  // throws unless jobs and task are known
+  } catch (const Error& error) {
+    complaint = error.what();
+  }
+  const std::span<const WorkerInfo> workers = session.workers();
+  require_no_complaints(workers, session.exchange(complaint));
+  require_one_cluster(workers, session.exchange(to_json(place_.spec)));
+  require_own_tasks(workers, session.exchange(fmt::format("{} {}", place_.task.type, place_.task.id)));
+  group_ = session.split(color_of(place_.task), key_of(place_.spec, place_.task));
+}
+
+}  // namespace cohort

@@ -1,0 +1,66 @@
+#include "facts.h"
+
+#include <algorithm>
+#include <set>
+
+#include <cohort/base/version.h>
+#include <cohort/device/device.h>
+
+#include "device/node_heap.h"
+#include "device/topology.h"
+
+namespace cohort::info {
+namespace {
+
+std::vector<DeviceFacts> gather_devices(int count) {
+  const std::vector<Core> cores = allowed_cores();
+  std::vector<DeviceFacts> devices;
+  for (const std::vector<int>& group : split_cores(cores, count)) {
+    std::set<int> nodes;
+    for (const Core& core : cores) {
+      if (std::find(group.begin(), group.end(), core.os_index) != group.end()) nodes.insert(core.numa_node);
+    }
+    const int index = static_cast<int>(devices.size());
+    devices.push_back({to_string(Device::cpu(index)), group, {nodes.begin(), nodes.end()}});
+  }
+  return devices;
+}
+
+MemoryFacts gather_memory(const Config& settings) {
+  const NodeHeap* heap = NodeHeap::of_this_process();
+  return {.node_heap_bytes = heap == nullptr ? std::nullopt : std::optional(heap->bytes()),
+          .huge_pages = settings.huge_pages()};
+}
+
+/// `version` is empty in a build without it.
+Component component(const char* name, const std::string& version) {
+  return {.name = name, .enabled = !version.empty(), .version = version};
+}
+
+}  // namespace
+
+Facts gather() {
+  const Config& settings = config();
+  return {
+      .version = COHORT_VERSION,
+      .build_type = COHORT_INFO_BUILD_TYPE,
+      .compiler = COHORT_INFO_COMPILER,
+      .components = {component("cuda", COHORT_INFO_CUDA), component("nccl", COHORT_INFO_NCCL)},
+      .mpi_library = mpi::library_version(),
+      .devices = gather_devices(settings.cpu_devices()),
+      .gpus = gather_gpus(),
+      .nccl = gather_nccl(),
+      .memory = gather_memory(settings),
+      .settings = {settings.settings().begin(), settings.settings().end()},
+  };
+}
+
+TuningFacts gather_tuning(int argc, char** argv) {
+  mpi::Session session(argc, argv);
+  return {.workers = session.size(),
+          .nodes = std::ranges::max(session.workers(), {}, &WorkerInfo::node).node + 1,
+          .forced = config().algorithm(),
+          .figures = session.tuning()};
+}
+
+}  // namespace cohort::info

@@ -1,0 +1,89 @@
+// cohort-info: what this copy of Cohort is and finds here. Runs with or without a launcher.
+#include <iostream>
+#include <sstream>
+
+#include <boost/program_options.hpp>
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+
+#include "cluster/launcher_place.h"
+#include "facts.h"
+
+namespace {
+
+namespace po = boost::program_options;
+namespace info = cohort::info;
+
+enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
+
+struct Answer {
+  std::string text;
+  std::string complaint;
+  ExitStatus status = kSuccess;
+};
+
+Answer answer_usage(const std::string& complaint) {
+  return {.text = {}, .complaint = complaint + "; see cohort-info --help", .status = kUsage};
+}
+
+template <class Facts>
+std::string render(const Facts& facts, const std::string& format) {
+  return format == "json" ? info::to_json(facts) + "\n" : info::to_text(facts);
+}
+
+Answer answer(int argc, char** argv) {
+  po::options_description options("cohort-info: version, build, devices and settings of this copy of Cohort",
+                                  108);
+  options.add_options()("format", po::value<std::string>()->default_value("text")->value_name("NAME"),
+                        "text or json")(
+      "tuning",
+      "instead: the figures by which the workers' collectives choose their algorithms, and where each comes "
+      "from; under a launcher, for all workers together")(
+      "report-bindings", "instead: the node, cores, NUMA nodes, GPUs and networks of each worker")(
+      "help,h", "print this text");
+  po::variables_map values;
+  try {
+    po::store(po::command_line_parser(argc, argv)
+                  .options(options)
+                  .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
+                  .positional(po::positional_options_description())
+                  .run(),
+              values);
+  } catch (const po::error& error) {
+    return answer_usage(error.what());
+  }
+  if (values.count("help") > 0) {
+    std::ostringstream help;
+    help << options;
+    return {.text = help.str(), .complaint = {}};
+  }
+
+  const auto& format = values["format"].as<std::string>();
+  if (format != "text" && format != "json") {
+    return answer_usage(fmt::format("--format {}: choose text or json", format));
+  }
+  try {
+    if (values.count("tuning") > 0)
+      return {.text = render(info::gather_tuning(argc, argv), format), .complaint = {}};
+    if (values.count("report-bindings") > 0)
+      return {.text = render(info::gather_bindings(argc, argv), format), .complaint = {}};
+    return {.text = render(info::gather(), format), .complaint = {}};
+  } catch (const cohort::InvalidArgument& error) {
+    return {.text = {}, .complaint = error.what(), .status = kUsage};
+  } catch (const cohort::Error& error) {
+    return {.text = {}, .complaint = error.what(), .status = kFailure};
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Answer result = answer(argc, argv);
+  // Under a launcher every rank has the same answer; only the first prints it.
+  if (cohort::is_first_rank()) {
+    std::cout << result.text;
+    if (!result.complaint.empty()) std::cerr << "cohort-info: " << result.complaint << std::endl;
+  }
+  return result.status;
+}
