@@ -178,12 +178,11 @@ TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
 
 TEST(CostModel, LetsSmallContributionsRide) {
   const CostConstants constants = kBuiltInConstants;
-  EXPECT_TRUE(rides_on_roll_call(4, 2, 2, constants));
-  EXPECT_TRUE(rides_on_roll_call(0, 1000, 100, constants));
-  EXPECT_TRUE(rides_on_roll_call(std::size_t{32} << 10, 2, 2, constants));
-  EXPECT_FALSE(rides_on_roll_call(std::size_t{32} << 10, 4, 2, constants)) << "more than a slot";
-  EXPECT_FALSE(rides_on_roll_call(1024, 64, 64, constants))
-      << "all contributions are more than the rounds save";
+  EXPECT_TRUE(fits_roll_call(4, 2, 2, constants));
+  EXPECT_TRUE(fits_roll_call(0, 1000, 100, constants));
+  EXPECT_TRUE(fits_roll_call(std::size_t{32} << 10, 2, 2, constants));
+  EXPECT_FALSE(fits_roll_call(std::size_t{32} << 10, 4, 2, constants)) << "more than a slot";
+  EXPECT_FALSE(fits_roll_call(1024, 64, 64, constants)) << "all contributions are more than the rounds save";
 }
 
 }  // namespace
