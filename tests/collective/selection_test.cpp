@@ -46,8 +46,8 @@ std::string_view chosen(const Selection& selection, CollectiveKind kind) {
 
 TEST(Selection, LeavesAllToTheModelByDefault) {
   const Selection selection("auto", {});
-  for (std::size_t i = 0; i < kKindsWithAlgorithms; ++i)
-    EXPECT_EQ(selection.forced(static_cast<CollectiveKind>(i)), std::nullopt);
+  for (const CollectiveTraits& traits : kCollectives)
+    EXPECT_EQ(selection.forced(traits.kind), std::nullopt) << traits.name;
 }
 
 TEST(Selection, AppliesANameToTheCollectivesThatHaveIt) {

@@ -37,12 +37,6 @@ inline constexpr std::string_view kAutomatic = "auto";
   return std::nullopt;
 }
 
-/// Whether there is anything to choose for calls of this kind.
-[[nodiscard]] constexpr bool has_algorithms(CollectiveKind kind) noexcept {
-  return kind < CollectiveKind::kBarrier;
-}
-inline constexpr std::size_t kKindsWithAlgorithms = static_cast<std::size_t>(CollectiveKind::kBarrier);
-
 /// Whether an algorithm can carry out calls of this kind: on a node all ways can.
 [[nodiscard]] constexpr bool applies_to(BuiltInAlgorithm algorithm, CollectiveKind kind) noexcept {
   switch (algorithm) {

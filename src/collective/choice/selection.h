@@ -52,7 +52,7 @@ class Selection {
   [[nodiscard]] std::string legal_names(std::optional<CollectiveKind> kind) const;
 
   std::vector<std::shared_ptr<const Algorithm>> registered_;
-  std::array<Want, static_cast<std::size_t>(CollectiveKind::kReceive) + 1> wants_;
+  std::array<Want, kCollectiveKinds> wants_;  ///< by kind
 };
 
 }  // namespace cohort

@@ -167,9 +167,17 @@ double built_in_seconds(const CallShape& call, const CostConstants& constants) {
     case CollectiveKind::kReduce: return 2 * pairwise(size.share * bytes);
     case CollectiveKind::kReduceScatter:
       return pairwise(size.share * bytes) + bytes * constants.reduce_seconds_per_byte;
-    // A node receives what the members of the others bring, or sends what they take.
-    default: return pairwise(size.share * bytes * call.members);
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kSplit:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive: break;
   }
+  // A node receives what the members of the others bring, or sends what they take.
+  return pairwise(size.share * bytes * call.members);
 }
 
 std::size_t part_bytes(AllReduceAlgorithm algorithm, int members, std::size_t message_bytes) noexcept {

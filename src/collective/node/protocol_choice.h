@@ -62,13 +62,9 @@ class ProtocolChoice {
 
   [[nodiscard]] static Figure figure_of(CollectiveKind kind, BufferAccess access, bool in_place) {
     if (access == BufferAccess::kSingleCopy) return Figure::kSingleCopy;
-    switch (kind) {
-      case CollectiveKind::kAllReduce: return in_place ? Figure::kDirectReduction : Figure::kDirectOutOfPlace;
-      case CollectiveKind::kReduce:
-      case CollectiveKind::kReduceScatter: return Figure::kDirectReduction;
-      case CollectiveKind::kBroadcast: return Figure::kDirectBroadcast;
-      default: return Figure::kDirectMove;
-    }
+    if (kind == CollectiveKind::kAllReduce && !in_place) return Figure::kDirectOutOfPlace;
+    if (kind == CollectiveKind::kBroadcast) return Figure::kDirectBroadcast;
+    return reduces(kind) ? Figure::kDirectReduction : Figure::kDirectMove;
   }
 
   const TuningTable& tuning_;
