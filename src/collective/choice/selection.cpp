@@ -60,7 +60,7 @@ Selection::Selection(std::string_view setting, std::vector<std::shared_ptr<const
 }
 
 void Selection::want(std::string_view name, std::optional<CollectiveKind> kind) {
-  const std::optional<BuiltInAlgorithm> built_in = find_built_in(name);
+  const BuiltInAlgorithm* const built_in = find_built_in(name);
   const auto found =
       std::ranges::find_if(registered_, [name](const auto& algorithm) { return algorithm->name() == name; });
   const Algorithm* const own = found == registered_.end() ? nullptr : found->get();
@@ -71,11 +71,11 @@ void Selection::want(std::string_view name, std::optional<CollectiveKind> kind) 
     Want& want = wants_[static_cast<std::size_t>(candidate)];
     if (name == kAutomatic) {
       want = {};
-    } else if (built_in && applies_to(*built_in, candidate)) {
+    } else if (built_in != nullptr && built_in->applies_to(candidate)) {
       want = {built_in, nullptr};
       applies = true;
     } else if (own != nullptr && own->kind() == candidate) {
-      want = {std::nullopt, own};
+      want = {nullptr, own};
       applies = true;
     }
   }
@@ -87,8 +87,8 @@ void Selection::want(std::string_view name, std::optional<CollectiveKind> kind) 
 
 std::string Selection::legal_names(std::optional<CollectiveKind> kind) const {
   std::vector<std::string_view> names{kAutomatic};
-  for (std::size_t i = 0; i < kBuiltInNames.size(); ++i) {
-    if (!kind || applies_to(static_cast<BuiltInAlgorithm>(i), *kind)) names.push_back(kBuiltInNames[i]);
+  for (const BuiltInAlgorithm& algorithm : built_in_algorithms()) {
+    if (!kind || algorithm.applies_to(*kind)) names.push_back(algorithm.name);
   }
   for (const auto& algorithm : registered_) {
     if (!kind || algorithm->kind() == *kind) names.push_back(algorithm->name());
@@ -121,7 +121,7 @@ Selection::Choice Selection::choose(const CallShape& shape, const CostConstants&
   const Want& want = wants_[static_cast<std::size_t>(shape.kind)];
   if (want.registered != nullptr && want.registered->is_legal(shape)) return {want.registered, true};
   Choice best;
-  if (want.built_in || !has_registered()) return best;
+  if (want.built_in != nullptr || !has_registered()) return best;
   double least = seconds_of_built_in(shape, constants);
   for (const auto& algorithm : registered_) {
     if (algorithm->kind() != shape.kind || !algorithm->is_legal(shape)) continue;
