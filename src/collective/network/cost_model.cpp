@@ -58,9 +58,9 @@ CostConstants constants_of(const TuningTable& tuning) noexcept {
 bool fits_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants) {
   const std::size_t limit = members > nodes ? kPiggybackBytesOnNodes : kPiggybackBytes;
   if (bytes * static_cast<std::size_t>(members) > limit) return false;
-  const LaneShape size(nodes);
-  const double rounds = size.doublings + size.folds;
-  const double bytes_more = (size.members - 1 - rounds) * static_cast<double>(bytes) * members / nodes;
+  const LaneShape lane(nodes);
+  const double rounds = lane.doublings + lane.folds;
+  const double bytes_more = (lane.members - 1 - rounds) * static_cast<double>(bytes) * members / nodes;
   return bytes_more * constants.seconds_per_byte <= rounds * constants.latency_seconds;
 }
 
@@ -96,19 +96,19 @@ std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& 
 }
 
 double built_in_seconds(const CallShape& call, const CostConstants& constants) {
-  const LaneShape size(call.nodes);
+  const LaneShape lane(call.nodes);
   const double bytes = static_cast<double>(call.bytes);
-  const double rounds = size.members - 1;
+  const double rounds = lane.members - 1;
   const auto pairwise = [&](double bytes_sent) {
     return rounds * constants.latency_seconds + bytes_sent * constants.seconds_per_byte;
   };
   switch (call.kind) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kBroadcast:
-      return seconds(choose_algorithm(call.kind, call.bytes, size, constants), call.bytes, size, constants);
-    case CollectiveKind::kReduce: return 2 * pairwise(size.share * bytes);
+      return seconds(choose_algorithm(call.kind, call.bytes, lane, constants), call.bytes, lane, constants);
+    case CollectiveKind::kReduce: return 2 * pairwise(lane.share * bytes);
     case CollectiveKind::kReduceScatter:
-      return pairwise(size.share * bytes) + bytes * constants.reduce_seconds_per_byte;
+      return pairwise(lane.share * bytes) + bytes * constants.reduce_seconds_per_byte;
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kGather:
@@ -119,7 +119,7 @@ double built_in_seconds(const CallShape& call, const CostConstants& constants) {
     case CollectiveKind::kReceive: break;
   }
   // A node receives what the members of the others bring, or sends what they take.
-  return pairwise(size.share * bytes * call.members);
+  return pairwise(lane.share * bytes * call.members);
 }
 
 }  // namespace cohort::network
