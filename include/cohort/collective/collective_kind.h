@@ -88,7 +88,6 @@ static_assert(kCollectives.size() == kCollectiveKinds, "every kind of collective
 static_assert(std::ranges::adjacent_find(kCollectives, std::ranges::greater_equal(),
                                          &CollectiveTraits::kind) == kCollectives.end(),
               "the lines of the table stand in the order of the kinds");
-static_assert(std::ranges::is_sorted(kCollectives, {}, &CollectiveTraits::is_message), "messages come last");
 
 [[nodiscard]] constexpr const CollectiveTraits& traits_of(CollectiveKind kind) noexcept {
   return kCollectives[static_cast<std::size_t>(kind)];
@@ -100,7 +99,16 @@ static_assert(std::ranges::is_sorted(kCollectives, {}, &CollectiveTraits::is_mes
 }
 [[nodiscard]] constexpr bool reduces(CollectiveKind kind) noexcept { return traits_of(kind).reduces; }
 [[nodiscard]] constexpr bool has_root(CollectiveKind kind) noexcept { return traits_of(kind).has_root(); }
-[[nodiscard]] constexpr bool is_message(CollectiveKind kind) noexcept { return traits_of(kind).is_message(); }
+
+/// A comparison alone, since every call asks.
+[[nodiscard]] constexpr bool is_message(CollectiveKind kind) noexcept {
+  return kind >= CollectiveKind::kSend;
+}
+static_assert(std::ranges::all_of(kCollectives,
+                                  [](const CollectiveTraits& traits) {
+                                    return traits.is_message() == is_message(traits.kind);
+                                  }),
+              "messages come last, `kSend` first among them");
 
 /// Whether there is something to choose for calls of this kind, and COHORT_ALGORITHM may name it.
 [[nodiscard]] constexpr bool has_algorithms(CollectiveKind kind) noexcept {
