@@ -35,11 +35,6 @@ int to_count(std::size_t elements) { return static_cast<int>(elements); }
 
 }  // namespace
 
-bool reduces(CollectiveKind kind) noexcept {
-  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kReduceScatter;
-}
-
 void require_countable(const CollectiveCall& call, int size) {
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<int>::max());
   std::size_t elements = call.elements;

@@ -22,9 +22,6 @@ struct Place {
   bool reproducible = false;  ///< results must not depend on the layout
 };
 
-/// Whether the kind combines the members' elements.
-[[nodiscard]] bool reduces(CollectiveKind kind) noexcept;
-
 /// @throws Unimplemented when the call moves more elements than MPI can count.
 void require_countable(const CollectiveCall& call, int size);
 

@@ -51,13 +51,6 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
          before(b.data(), a.data() + a.size());
 }
 
-/// Whether the call writes to what is its `output`: who sends, or is the root of a broadcast, names his
-/// tensor there too.
-bool has_result(const CollectiveCall& call, int rank) {
-  const bool is_source = call.kind == CollectiveKind::kBroadcast && call.root == rank;
-  return call.output != nullptr && call.kind != CollectiveKind::kSend && !is_source;
-}
-
 }  // namespace
 
 class BufferChecks::Checked final : public Work::State {
@@ -66,7 +59,7 @@ class BufferChecks::Checked final : public Work::State {
       : call_(call),
         input_(call.input, input_bytes(call, checks.rank_, checks.size_)),
         output_(call.output, output_bytes(call, checks.rank_, checks.size_)),
-        has_result_(has_result(call, checks.rank_)),
+        has_result_(writes_output(call, checks.rank_)),
         who_(describe(checks.rank_, checks.info_)),
         origin_(std::move(origin)),
         input_before_(checksums_of(input_)),
@@ -197,8 +190,7 @@ Work BufferChecks::start(const CollectiveCall& call,
 }
 
 std::string BufferChecks::name_next(const CollectiveCall& call) {
-  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive)
-    return std::string(to_string(call.kind));
+  if (is_message(call.kind)) return std::string(to_string(call.kind));
   return fmt::format("{} #{}", to_string(call.kind), collectives_++);
 }
 

@@ -11,15 +11,7 @@
 namespace cohort {
 namespace {
 
-bool has_root(CollectiveKind kind) {
-  return kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast ||
-         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
-}
-
-bool has_op(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kReduceScatter;
-}
+using Extent = CollectiveTraits::Extent;
 
 std::size_t own_block_bytes(const CollectiveCall& call, int rank) {
   const std::size_t elements =
@@ -34,12 +26,30 @@ std::size_t all_blocks_bytes(const CollectiveCall& call, int size) {
   return elements * size_of(call.dtype);
 }
 
+std::size_t bytes_of(Extent extent, const CollectiveCall& call, int rank, int size) {
+  switch (extent) {
+    case Extent::kNothing: return 0;
+    case Extent::kOneBlock: return own_block_bytes(call, rank);
+    case Extent::kAllBlocks: return all_blocks_bytes(call, size);
+  }
+  return 0;
+}
+
+bool is_always_in_place(CollectiveKind kind) {
+  return traits_of(kind).in_place == CollectiveTraits::InPlace::kAlways;
+}
+
+/// Whether the data of the others is that of this member.
+bool is_source(const CollectiveCall& call, int rank) {
+  return is_message(call.kind) ? call.kind == CollectiveKind::kSend : call.root == rank;
+}
+
 std::string describe(const CallSignature& call) {
   const bool urgent = call.priority == Priority::kUrgent;
   if (call.kind == CollectiveKind::kBarrier || call.kind == CollectiveKind::kSplit)
     return fmt::format("{}({})", to_string(call.kind), urgent ? "urgent" : "");
   std::string text = fmt::format("{}({}[{}]", to_string(call.kind), to_string(call.dtype), call.elements);
-  if (has_op(call.kind)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(call.op)));
+  if (reduces(call.kind)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(call.op)));
   if (has_root(call.kind)) text += fmt::format(", root {}", call.root);
   if (call.layout != 0) text += fmt::format(", layout {:08x}", call.layout & 0xffffffffu);
   if (call.device != DeviceKind::kCpu) text += ", on GPUs";
@@ -56,47 +66,20 @@ std::string list_members(std::span<const int> ranks, std::span<const MemberInfo>
 
 }  // namespace
 
-std::string_view to_string(CollectiveKind kind) noexcept {
-  switch (kind) {
-    case CollectiveKind::kAllReduce: return "all_reduce";
-    case CollectiveKind::kReduce: return "reduce";
-    case CollectiveKind::kBroadcast: return "broadcast";
-    case CollectiveKind::kAllGather: return "all_gather";
-    case CollectiveKind::kReduceScatter: return "reduce_scatter";
-    case CollectiveKind::kAllToAll: return "all_to_all";
-    case CollectiveKind::kGather: return "gather";
-    case CollectiveKind::kScatter: return "scatter";
-    case CollectiveKind::kSplit: return "split";
-    case CollectiveKind::kBarrier: return "barrier";
-    case CollectiveKind::kSend: return "send";
-    case CollectiveKind::kReceive: return "receive";
-  }
-  return "unknown";
-}
-
 std::size_t input_bytes(const CollectiveCall& call, int rank, int size) noexcept {
-  if (call.input == nullptr) return 0;
-  switch (call.kind) {
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kGather: return own_block_bytes(call, rank);
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kScatter: return all_blocks_bytes(call, size);
-    default: return call.elements * size_of(call.dtype);
-  }
+  return call.input == nullptr ? 0 : bytes_of(traits_of(call.kind).input, call, rank, size);
 }
 
 std::size_t output_bytes(const CollectiveCall& call, int rank, int size) noexcept {
-  if (call.output == nullptr) return 0;
-  switch (call.kind) {
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kScatter: return own_block_bytes(call, rank);
-    case CollectiveKind::kSplit:
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kGather: return all_blocks_bytes(call, size);
-    default: return call.elements * size_of(call.dtype);
-  }
+  return call.output == nullptr ? 0 : bytes_of(traits_of(call.kind).output, call, rank, size);
+}
+
+bool reads_input(const CollectiveCall& call, int rank) noexcept {
+  return call.input != nullptr && (!is_always_in_place(call.kind) || is_source(call, rank));
+}
+
+bool writes_output(const CollectiveCall& call, int rank) noexcept {
+  return call.output != nullptr && (!is_always_in_place(call.kind) || !is_source(call, rank));
 }
 
 OwnedCall::OwnedCall(const CollectiveCall& call)
@@ -115,7 +98,7 @@ OwnedCall::OwnedCall(const CollectiveCall& call)
 
 std::string describe(const CollectiveCall& call) {
   if (call.stands_for != nullptr) return describe(*call.stands_for);
-  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) {
+  if (is_message(call.kind)) {
     return fmt::format("{}({}[{}], {} member {}, tag {})", to_string(call.kind), to_string(call.dtype),
                        call.elements, call.kind == CollectiveKind::kSend ? "to" : "from", call.root,
                        call.tag);
@@ -135,7 +118,7 @@ CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
   result.priority = call.priority;
   result.device = call.device.kind();
   result.captured = call.captured;
-  result.op = has_op(call.kind) ? static_cast<std::uint8_t>(call.op) : std::uint8_t{0};
+  result.op = reduces(call.kind) ? static_cast<std::uint8_t>(call.op) : std::uint8_t{0};
   if (!call.counts.empty()) {
     // Members of an uneven all-gather contribute different amounts, but must agree on the list.
     result.elements = 0;

@@ -16,6 +16,10 @@
 namespace cohort {
 namespace {
 
+using Extent = CollectiveTraits::Extent;
+using InPlace = CollectiveTraits::InPlace;
+using Pattern = CollectiveTraits::Pattern;
+
 // Every check of a caller's arguments happens here, once, before an implementation sees the call.
 
 CollectiveCall make_call(CollectiveKind kind, const CallOptions& options) {
@@ -112,53 +116,71 @@ std::size_t block_elements(CollectiveKind kind, const Tensor& whole, const char*
                         to_string(kind), whole.elements(), role, describe(whole), size);
 }
 
-CollectiveCall all_reduce_call(const Tensor& input, const Tensor& output, ReduceOp op,
-                               const CallOptions& options) {
-  constexpr auto kKind = CollectiveKind::kAllReduce;
-  require_legal(op, input.dtype());
-  if (&input != &output) {
-    require_alike(kKind, input, output);
+/// Input and output of one call hold what the table says, and overlap only as it allows.
+template <CollectiveKind kKind>
+void require_matching(const Tensor& input, const Tensor& output, int rank, int size) {
+  constexpr CollectiveTraits kTraits = traits_of(kKind);
+  const auto members = static_cast<std::size_t>(size);
+  require_alike(kKind, input, output);
+  if constexpr (kTraits.input == kTraits.output)
     require_elements(kKind, output, "output", input.elements(), "as many as the input");
+  else if constexpr (kTraits.output == Extent::kAllBlocks)
+    require_elements(kKind, output, "output", input.elements() * members,
+                     "the input's elements times the number of members");
+  else
+    require_elements(kKind, input, "input", output.elements() * members,
+                     "the output's elements times the number of members");
+
+  if constexpr (kTraits.in_place == InPlace::kWhole)
     require_aliasing(kKind, input, output, 0);
-  }
-  CollectiveCall call = make_call(kKind, input, output, input.elements(), options);
-  call.op = op;
-  return call;
+  else if constexpr (kTraits.in_place == InPlace::kNever)
+    require_disjoint(kKind, input, output);
+  else if constexpr (kTraits.output == Extent::kAllBlocks)
+    require_aliasing(kKind, input, output, static_cast<std::size_t>(rank) * input.bytes());
+  else
+    require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
 }
 
-CollectiveCall reduce_call(const Tensor& input, const Tensor& output, ReduceOp op, int root, int rank,
-                           int size, const CallOptions& options) {
-  constexpr auto kKind = CollectiveKind::kReduce;
-  require_legal(op, input.dtype());
-  require_member(kKind, root, size, "root");
-  CollectiveCall call = make_call(kKind, input, output, input.elements(), options);
-  call.op = op;
-  call.root = root;
-  if (rank != root) {
-    call.output = nullptr;
-    return call;
-  }
-  require_alike(kKind, input, output);
-  require_elements(kKind, output, "output", input.elements(), "as many as the input");
-  require_aliasing(kKind, input, output, 0);
-  return call;
+/// Elements of the call: of one member's block.
+template <CollectiveKind kKind>
+std::size_t elements_of(const Tensor& input, const Tensor& output, int size) {
+  constexpr CollectiveTraits kTraits = traits_of(kKind);
+  if constexpr (kTraits.input == Extent::kOneBlock) return input.elements();
+  if constexpr (kTraits.output == Extent::kOneBlock) return output.elements();
+  return block_elements(kKind, input, "input", size);
 }
 
-CollectiveCall broadcast_call(const Tensor& tensor, int root, int size, const CallOptions& options) {
-  require_member(CollectiveKind::kBroadcast, root, size, "root");
-  CollectiveCall call = make_call(CollectiveKind::kBroadcast, tensor, tensor, tensor.elements(), options);
-  call.root = root;
-  return call;
-}
+/// What a kind may need beside tensors.
+struct Arguments {
+  ReduceOp op = ReduceOp::kSum;
+  int root = 0;
+};
 
-CollectiveCall all_gather_call(const Tensor& input, const Tensor& output, int rank, int size,
-                               const CallOptions& options) {
-  constexpr auto kKind = CollectiveKind::kAllGather;
-  require_alike(kKind, input, output);
-  require_elements(kKind, output, "output", input.elements() * static_cast<std::size_t>(size),
-                   "the input's elements times the number of members");
-  require_aliasing(kKind, input, output, static_cast<std::size_t>(rank) * input.bytes());
-  return make_call(kKind, input, output, input.elements(), options);
+/// A collective of blocks of one size, checked by what the table says about its kind.
+template <CollectiveKind kKind>
+CollectiveCall checked_call(const Communicator& communicator, const Tensor& input, const Tensor& output,
+                            const Arguments& arguments, const CallOptions& options) {
+  constexpr CollectiveTraits kTraits = traits_of(kKind);
+  constexpr bool kAlwaysInPlace = kTraits.in_place == InPlace::kAlways;
+  const int rank = communicator.rank();
+  const int size = communicator.size();
+  if constexpr (kTraits.reduces) require_legal(arguments.op, input.dtype());
+  if constexpr (kTraits.has_root()) require_member(kKind, arguments.root, size, "root");
+  // Only the root needs both tensors; what others pass for the second one is not looked at.
+  const bool is_root = !kTraits.has_root() || rank == arguments.root;
+  const bool has_input = kAlwaysInPlace || is_root || kTraits.pattern != Pattern::kFromRoot;
+  const bool has_output = kAlwaysInPlace || is_root || kTraits.pattern != Pattern::kToRoot;
+  // Where one tensor is both, as it most often is in an all-reduce, there is nothing to compare.
+  const bool is_one_tensor = kAlwaysInPlace || (kTraits.in_place == InPlace::kWhole && &input == &output);
+  if (!is_one_tensor && has_input && has_output) require_matching<kKind>(input, output, rank, size);
+
+  CollectiveCall call =
+      make_call(kKind, has_input ? input : output, output, elements_of<kKind>(input, output, size), options);
+  if constexpr (kTraits.reduces) call.op = arguments.op;
+  if constexpr (kTraits.has_root()) call.root = arguments.root;
+  if (!has_input) call.input = nullptr;
+  if (!has_output) call.output = nullptr;
+  return call;
 }
 
 CollectiveCall all_gather_uneven_call(const Tensor& input, const Tensor& output,
@@ -181,62 +203,6 @@ CollectiveCall all_gather_uneven_call(const Tensor& input, const Tensor& output,
   require_aliasing(kKind, input, output, before * size_of(input.dtype()));
   CollectiveCall call = make_call(kKind, input, output, input.elements(), options);
   call.counts = counts;
-  return call;
-}
-
-CollectiveCall reduce_scatter_call(const Tensor& input, const Tensor& output, ReduceOp op, int rank, int size,
-                                   const CallOptions& options) {
-  constexpr auto kKind = CollectiveKind::kReduceScatter;
-  require_legal(op, input.dtype());
-  require_alike(kKind, input, output);
-  require_elements(kKind, input, "input", output.elements() * static_cast<std::size_t>(size),
-                   "the output's elements times the number of members");
-  require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
-  CollectiveCall call = make_call(kKind, input, output, output.elements(), options);
-  call.op = op;
-  return call;
-}
-
-CollectiveCall all_to_all_call(const Tensor& input, const Tensor& output, int size,
-                               const CallOptions& options) {
-  constexpr auto kKind = CollectiveKind::kAllToAll;
-  require_alike(kKind, input, output);
-  require_elements(kKind, output, "output", input.elements(), "as many as the input");
-  require_disjoint(kKind, input, output);
-  return make_call(kKind, input, output, block_elements(kKind, input, "input", size), options);
-}
-
-CollectiveCall gather_call(const Tensor& input, const Tensor& output, int root, int rank, int size,
-                           const CallOptions& options) {
-  constexpr auto kKind = CollectiveKind::kGather;
-  require_member(kKind, root, size, "root");
-  CollectiveCall call = make_call(kKind, input, output, input.elements(), options);
-  call.root = root;
-  if (rank != root) {
-    call.output = nullptr;
-    return call;
-  }
-  require_alike(kKind, input, output);
-  require_elements(kKind, output, "output", input.elements() * static_cast<std::size_t>(size),
-                   "the input's elements times the number of members");
-  require_aliasing(kKind, input, output, static_cast<std::size_t>(rank) * input.bytes());
-  return call;
-}
-
-CollectiveCall scatter_call(const Tensor& input, const Tensor& output, int root, int rank, int size,
-                            const CallOptions& options) {
-  constexpr auto kKind = CollectiveKind::kScatter;
-  require_member(kKind, root, size, "root");
-  CollectiveCall call = make_call(kKind, output, output, output.elements(), options);
-  call.root = root;
-  call.input = nullptr;
-  if (rank != root) return call;
-  require_alike(kKind, input, output);
-  require_elements(kKind, input, "input", output.elements() * static_cast<std::size_t>(size),
-                   "the output's elements times the number of members");
-  require_aliasing(kKind, output, input, static_cast<std::size_t>(rank) * output.bytes());
-  call.input = input.data();
-  call.buffers[0] = &input.buffer();
   return call;
 }
 
@@ -280,7 +246,7 @@ const CommunicationCost& Communicator::cost() {
 
 CollectiveCall Communicator::with_scope_options(CollectiveCall call) const {
   if (!call.timeout_seconds) call.timeout_seconds = scope_timeout_;
-  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) return call;
+  if (is_message(call.kind)) return call;
   if (call.kind == CollectiveKind::kAllReduce) call.implementation = options_.implementation;
   if (purpose_ != 0 || call.implementation != CommunicationImplementation::kAuto) {
     const auto implementation = static_cast<std::uint64_t>(call.implementation);
@@ -368,34 +334,35 @@ std::vector<Communicator::SplitMember> Communicator::exchange_split(std::optiona
 
 void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op,
                               const CallOptions& options) {
-  run(all_reduce_call(input, output, op, options));
+  run(checked_call<CollectiveKind::kAllReduce>(*this, input, output, {.op = op}, options));
 }
 Work Communicator::all_reduce_async(const Tensor& input, const Tensor& output, ReduceOp op,
                                     const CallOptions& options) {
-  return start(all_reduce_call(input, output, op, options));
+  return start(checked_call<CollectiveKind::kAllReduce>(*this, input, output, {.op = op}, options));
 }
 
 void Communicator::reduce(const Tensor& input, const Tensor& output, ReduceOp op, int root,
                           const CallOptions& options) {
-  run(reduce_call(input, output, op, root, rank(), size(), options));
+  run(checked_call<CollectiveKind::kReduce>(*this, input, output, {.op = op, .root = root}, options));
 }
 Work Communicator::reduce_async(const Tensor& input, const Tensor& output, ReduceOp op, int root,
                                 const CallOptions& options) {
-  return start(reduce_call(input, output, op, root, rank(), size(), options));
+  return start(
+      checked_call<CollectiveKind::kReduce>(*this, input, output, {.op = op, .root = root}, options));
 }
 
 void Communicator::broadcast(const Tensor& tensor, int root, const CallOptions& options) {
-  run(broadcast_call(tensor, root, size(), options));
+  run(checked_call<CollectiveKind::kBroadcast>(*this, tensor, tensor, {.root = root}, options));
 }
 Work Communicator::broadcast_async(const Tensor& tensor, int root, const CallOptions& options) {
-  return start(broadcast_call(tensor, root, size(), options));
+  return start(checked_call<CollectiveKind::kBroadcast>(*this, tensor, tensor, {.root = root}, options));
 }
 
 void Communicator::all_gather(const Tensor& input, const Tensor& output, const CallOptions& options) {
-  run(all_gather_call(input, output, rank(), size(), options));
+  run(checked_call<CollectiveKind::kAllGather>(*this, input, output, {}, options));
 }
 Work Communicator::all_gather_async(const Tensor& input, const Tensor& output, const CallOptions& options) {
-  return start(all_gather_call(input, output, rank(), size(), options));
+  return start(checked_call<CollectiveKind::kAllGather>(*this, input, output, {}, options));
 }
 
 void Communicator::all_gather_uneven(const Tensor& input, const Tensor& output,
@@ -409,34 +376,34 @@ Work Communicator::all_gather_uneven_async(const Tensor& input, const Tensor& ou
 
 void Communicator::reduce_scatter(const Tensor& input, const Tensor& output, ReduceOp op,
                                   const CallOptions& options) {
-  run(reduce_scatter_call(input, output, op, rank(), size(), options));
+  run(checked_call<CollectiveKind::kReduceScatter>(*this, input, output, {.op = op}, options));
 }
 Work Communicator::reduce_scatter_async(const Tensor& input, const Tensor& output, ReduceOp op,
                                         const CallOptions& options) {
-  return start(reduce_scatter_call(input, output, op, rank(), size(), options));
+  return start(checked_call<CollectiveKind::kReduceScatter>(*this, input, output, {.op = op}, options));
 }
 
 void Communicator::all_to_all(const Tensor& input, const Tensor& output, const CallOptions& options) {
-  run(all_to_all_call(input, output, size(), options));
+  run(checked_call<CollectiveKind::kAllToAll>(*this, input, output, {}, options));
 }
 Work Communicator::all_to_all_async(const Tensor& input, const Tensor& output, const CallOptions& options) {
-  return start(all_to_all_call(input, output, size(), options));
+  return start(checked_call<CollectiveKind::kAllToAll>(*this, input, output, {}, options));
 }
 
 void Communicator::gather(const Tensor& input, const Tensor& output, int root, const CallOptions& options) {
-  run(gather_call(input, output, root, rank(), size(), options));
+  run(checked_call<CollectiveKind::kGather>(*this, input, output, {.root = root}, options));
 }
 Work Communicator::gather_async(const Tensor& input, const Tensor& output, int root,
                                 const CallOptions& options) {
-  return start(gather_call(input, output, root, rank(), size(), options));
+  return start(checked_call<CollectiveKind::kGather>(*this, input, output, {.root = root}, options));
 }
 
 void Communicator::scatter(const Tensor& input, const Tensor& output, int root, const CallOptions& options) {
-  run(scatter_call(input, output, root, rank(), size(), options));
+  run(checked_call<CollectiveKind::kScatter>(*this, input, output, {.root = root}, options));
 }
 Work Communicator::scatter_async(const Tensor& input, const Tensor& output, int root,
                                  const CallOptions& options) {
-  return start(scatter_call(input, output, root, rank(), size(), options));
+  return start(checked_call<CollectiveKind::kScatter>(*this, input, output, {.root = root}, options));
 }
 
 void Communicator::barrier(const CallOptions& options) { run(make_call(CollectiveKind::kBarrier, options)); }

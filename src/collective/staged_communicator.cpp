@@ -61,12 +61,8 @@ class StagedCommunicator::Passage {
       : staging_(std::move(staging)), device_(call.device), call_(call) {
     const std::size_t input = input_bytes(call, rank, size);
     const std::size_t output = output_bytes(call, rank, size);
-    const bool root = rank == call.root;
-    reads_ = call.kind == CollectiveKind::kReceive || (call.kind == CollectiveKind::kBroadcast && !root)
-                 ? 0
-                 : input;
-    writes_ =
-        call.kind == CollectiveKind::kSend || (call.kind == CollectiveKind::kBroadcast && root) ? 0 : output;
+    reads_ = reads_input(call, rank) ? input : 0;
+    writes_ = writes_output(call, rank) ? output : 0;
     place(input, output);
   }
 

@@ -8,11 +8,6 @@
 namespace cohort::nccl {
 namespace {
 
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kReduceScatter;
-}
-
 /// One member's call, and the way of each block within it.
 class Launch {
  public:
@@ -89,7 +84,7 @@ class Launch {
 }  // namespace
 
 bool can_carry(const CollectiveCall& call) noexcept {
-  if (call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive) return false;
+  if (is_message(call.kind)) return false;
   return !reduces(call.kind) || arithmetic_type(call.dtype).has_value();
 }
 

@@ -57,7 +57,12 @@ class NcclCommunicator final : public Communicator {
       case CollectiveKind::kReduce: output = 0; break;  // the root's alone
       case CollectiveKind::kAllGather: input = input != 0 ? 1 : 0; break;
       case CollectiveKind::kReduceScatter: output = output != 0 ? 1 : 0; break;
-      default: return call;  // no collective of NCCL's
+      case CollectiveKind::kGather:  // no collectives of NCCL's
+      case CollectiveKind::kScatter:
+      case CollectiveKind::kSplit:
+      case CollectiveKind::kBarrier:
+      case CollectiveKind::kSend:
+      case CollectiveKind::kReceive: return call;
     }
     if (input != 0 || output != 0)
       call.layout = Fingerprint().add(call.layout).add(input).add(output).value();

@@ -31,10 +31,6 @@ constexpr auto kTimeToOwnUp = 1s;
 /// How long the end of a communicator may take before it is ended by force.
 constexpr auto kTimeToFinalize = 10s;
 
-bool is_message(const CollectiveCall& call) {
-  return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive;
-}
-
 /// A replica that owns several GPUs is a member with the first of them; NCCL takes what is on that one.
 bool is_elsewhere(const CollectiveCall& call, Device own) {
   return call.device.kind() == DeviceKind::kCuda && call.device != own;
@@ -141,7 +137,8 @@ bool NcclCommunicatorImpl::nothing_is_queued() {
 void NcclCommunicatorImpl::require_capturable(const CollectiveCall& call) const {
   const bool is_copied_elsewhere = is_elsewhere(call, parts_.device) && cuda::is_captured(call.device);
   const Device captured = is_copied_elsewhere ? call.device : parts_.device;
-  if (!cuda::is_captured(captured) || (!is_message(call) && !is_of_the_host(call, parts_.device))) return;
+  if (!cuda::is_captured(captured) || (!is_message(call.kind) && !is_of_the_host(call, parts_.device)))
+    return;
   throw WrongContext(
       "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
       "call outside",
@@ -165,7 +162,7 @@ std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::add(const
 
 void NcclCommunicatorImpl::run(const CollectiveCall& call) {
   require_capturable(call);
-  if (is_message(call) || !nothing_is_queued()) return start(call).wait();
+  if (is_message(call.kind) || !nothing_is_queued()) return start(call).wait();
   if (is_of_the_host(call, parts_.device)) {
     require_usable();
     return run_on_host(call);
@@ -178,7 +175,7 @@ void NcclCommunicatorImpl::run(const CollectiveCall& call) {
 Work NcclCommunicatorImpl::start(const CollectiveCall& call) {
   require_capturable(call);
   require_usable();
-  if (is_message(call)) return parts_.messages->start_checked(call);
+  if (is_message(call.kind)) return parts_.messages->start_checked(call);
   std::shared_ptr<Operation> operation = add(call);
   {
     const std::lock_guard lock(mutex_);

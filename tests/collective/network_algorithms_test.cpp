@@ -1,5 +1,7 @@
 // Each algorithm that moves data along a lane, with threads as its members.
 #include <numeric>
+#include <set>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -7,9 +9,8 @@
 
 #include <cohort/collective/crew.h>
 
-#include "collective/network/broadcast.h"
 #include "collective/network/cost_model.h"
-#include "collective/network/halving_doubling.h"
+#include "collective/network/lane_algorithm.h"
 #include "collective/network/recursive_doubling.h"
 #include "collective/network/ring.h"
 #include "collective/network/stream.h"
@@ -73,23 +74,29 @@ std::byte* bytes_of(std::vector<std::int32_t>& values) { return reinterpret_cast
 class Algorithms : public ::testing::TestWithParam<int> {};
 
 template <class AllReduce>
-void check_all_reduce(int members, AllReduce all_reduce) {
+void check_all_reduce(std::string_view name, int members, AllReduce all_reduce) {
   for (const std::size_t elements : kSizes) {
     on_lane(members, [&](const Lane& lane) {
       std::vector<std::int32_t> input = marks(lane.index(), elements);
       std::vector<std::int32_t> output(elements);
       drive(all_reduce(lane, Part{bytes_of(input), bytes_of(output), elements, 1}, kSum));
-      EXPECT_EQ(output, sums(members, elements)) << elements << " elements";
-      EXPECT_EQ(input, marks(lane.index(), elements)) << "the input is left alone";
+      EXPECT_EQ(output, sums(members, elements)) << name << ", " << elements << " elements";
+      EXPECT_EQ(input, marks(lane.index(), elements)) << name << " leaves the input alone";
       drive(all_reduce(lane, Part{bytes_of(input), bytes_of(input), elements, 1}, kSum));
-      EXPECT_EQ(input, sums(members, elements)) << elements << " elements, in place";
+      EXPECT_EQ(input, sums(members, elements)) << name << ", " << elements << " elements, in place";
     });
   }
 }
 
-TEST_P(Algorithms, RecursiveDoublingSums) { check_all_reduce(GetParam(), recursive_doubling_all_reduce); }
-TEST_P(Algorithms, RingSums) { check_all_reduce(GetParam(), ring_all_reduce); }
-TEST_P(Algorithms, HalvingDoublingSums) { check_all_reduce(GetParam(), halving_doubling_all_reduce); }
+TEST_P(Algorithms, EveryAllReduceSums) {
+  for (const LaneAlgorithm* const algorithm : lane_algorithms()) {
+    if (algorithm->kind != CollectiveKind::kAllReduce || algorithm->in_rank_order) continue;
+    check_all_reduce(algorithm->name, GetParam(),
+                     [algorithm](const Lane& lane, const Part& part, Arithmetic arithmetic) {
+                       return algorithm->run({.lane = lane, .part = part, .arithmetic = arithmetic});
+                     });
+  }
+}
 
 TEST_P(Algorithms, RingReduceGivesTheRootTheSum) {
   for (const std::size_t elements : kSizes) {
@@ -106,21 +113,40 @@ TEST_P(Algorithms, RingReduceGivesTheRootTheSum) {
 }
 
 template <class Broadcast>
-void check_broadcast(int members, Broadcast broadcast) {
+void check_broadcast(std::string_view name, int members, Broadcast broadcast) {
   for (const std::size_t elements : kSizes) {
     for (int root = 0; root < members; ++root) {
       on_lane(members, [&](const Lane& lane) {
         std::vector<std::int32_t> data = marks(lane.index(), elements);
         drive(broadcast(lane, Part{nullptr, bytes_of(data), elements, 1}, root, sizeof(std::int32_t)));
-        EXPECT_EQ(data, marks(root, elements)) << elements << " elements from " << root;
+        EXPECT_EQ(data, marks(root, elements)) << name << ", " << elements << " elements from " << root;
       });
     }
   }
 }
 
-TEST_P(Algorithms, BinomialTreeBroadcasts) { check_broadcast(GetParam(), binomial_broadcast); }
-TEST_P(Algorithms, ScatterAndAllGatherBroadcast) {
-  check_broadcast(GetParam(), scatter_all_gather_broadcast);
+TEST_P(Algorithms, EveryBroadcastGivesAllTheDataOfTheRoot) {
+  for (const LaneAlgorithm* const algorithm : lane_algorithms()) {
+    if (algorithm->kind != CollectiveKind::kBroadcast) continue;
+    check_broadcast(algorithm->name, GetParam(),
+                    [algorithm](const Lane& lane, const Part& part, int root, std::size_t) {
+                      return algorithm->run(
+                          {.lane = lane, .part = part, .arithmetic = {.dtype = DType::kInt32}, .root = root});
+                    });
+  }
+}
+
+TEST(LaneAlgorithms, HaveCompleteRecords) {
+  std::set<std::string_view> names;
+  for (const LaneAlgorithm* const algorithm : lane_algorithms()) {
+    EXPECT_TRUE(algorithm->name.starts_with("two_level_")) << algorithm->name;
+    EXPECT_TRUE(names.insert(algorithm->name).second) << algorithm->name << " is there twice";
+    ASSERT_TRUE(algorithm->cost != nullptr && algorithm->part_bytes != nullptr && algorithm->run != nullptr)
+        << algorithm->name;
+    EXPECT_GE(algorithm->part_bytes(3, kMessageBytes), kMessageBytes) << algorithm->name;
+    EXPECT_GT(algorithm->cost(LaneShape(3), 1e6).rounds, 0) << algorithm->name;
+    EXPECT_GT(algorithm->cost(LaneShape(3), 1e6).bytes_sent, 0) << algorithm->name;
+  }
 }
 
 TEST_P(Algorithms, PartsMayGoSideBySide) {
@@ -162,28 +188,30 @@ TEST(Streams, MoveBlocksOfAnyLength) {
   }
 }
 
+std::string_view chosen(CollectiveKind kind, std::size_t bytes, int members) {
+  return choose_algorithm(kind, bytes, LaneShape(members), kBuiltInConstants).name;
+}
+
 TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
-  const CostConstants constants = kBuiltInConstants;
   for (const int members : {2, 4, 8, 64}) {
-    EXPECT_EQ(choose_all_reduce(1, members, constants), AllReduceAlgorithm::kRecursiveDoubling) << members;
+    EXPECT_EQ(chosen(CollectiveKind::kAllReduce, 1, members), "two_level_recursive_doubling") << members;
   }
-  EXPECT_EQ(choose_all_reduce(std::size_t{1} << 26, 2, constants), AllReduceAlgorithm::kRecursiveDoubling)
+  EXPECT_EQ(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 2), "two_level_recursive_doubling")
       << "with two members nothing moves fewer bytes";
-  EXPECT_NE(choose_all_reduce(std::size_t{1} << 26, 8, constants), AllReduceAlgorithm::kRecursiveDoubling);
-  EXPECT_EQ(choose_all_reduce(std::size_t{1} << 26, 7, constants), AllReduceAlgorithm::kRing)
+  EXPECT_NE(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 8), "two_level_recursive_doubling");
+  EXPECT_EQ(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 7), "two_level_ring")
       << "folding costs all bytes twice more";
-  EXPECT_EQ(choose_broadcast(1, 8, constants), BroadcastAlgorithm::kBinomial);
-  EXPECT_EQ(choose_broadcast(std::size_t{1} << 26, 8, constants), BroadcastAlgorithm::kScatterAllGather);
+  EXPECT_EQ(chosen(CollectiveKind::kBroadcast, 1, 8), "two_level_binomial");
+  EXPECT_EQ(chosen(CollectiveKind::kBroadcast, std::size_t{1} << 26, 8), "two_level_scatter_all_gather");
 }
 
 TEST(CostModel, LetsSmallContributionsRide) {
   const CostConstants constants = kBuiltInConstants;
-  EXPECT_TRUE(rides_on_roll_call(4, 2, 2, constants));
-  EXPECT_TRUE(rides_on_roll_call(0, 1000, 100, constants));
-  EXPECT_TRUE(rides_on_roll_call(std::size_t{32} << 10, 2, 2, constants));
-  EXPECT_FALSE(rides_on_roll_call(std::size_t{32} << 10, 4, 2, constants)) << "more than a slot";
-  EXPECT_FALSE(rides_on_roll_call(1024, 64, 64, constants))
-      << "all contributions are more than the rounds save";
+  EXPECT_TRUE(fits_roll_call(4, 2, 2, constants));
+  EXPECT_TRUE(fits_roll_call(0, 1000, 100, constants));
+  EXPECT_TRUE(fits_roll_call(std::size_t{32} << 10, 2, 2, constants));
+  EXPECT_FALSE(fits_roll_call(std::size_t{32} << 10, 4, 2, constants)) << "more than a slot";
+  EXPECT_FALSE(fits_roll_call(1024, 64, 64, constants)) << "all contributions are more than the rounds save";
 }
 
 }  // namespace

@@ -14,30 +14,13 @@
 #include <vector>
 
 #include <cohort/collective/call_options.h>
+#include <cohort/collective/collective_kind.h>
 #include <cohort/collective/communication_options.h>
 #include <cohort/collective/reduce_op.h>
 #include <cohort/device/allocator.h>
 #include <cohort/device/device.h>
 
 namespace cohort {
-
-enum class CollectiveKind : std::uint8_t {
-  kAllReduce,
-  kReduce,
-  kBroadcast,
-  kAllGather,
-  kReduceScatter,
-  kAllToAll,
-  kGather,
-  kScatter,
-  kSplit,  ///< an all-gather of what members say about themselves
-  kBarrier,
-  kSend,
-  kReceive,
-};
-
-/// The name of the function, for example `all_reduce`.
-[[nodiscard]] std::string_view to_string(CollectiveKind kind) noexcept;
 
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::kBarrier;
@@ -87,6 +70,11 @@ struct CollectiveCall {
 /// Bytes that the call reads at `input`, and writes at `output`, when the member `rank` of `size` makes it.
 [[nodiscard]] std::size_t input_bytes(const CollectiveCall& call, int rank, int size) noexcept;
 [[nodiscard]] std::size_t output_bytes(const CollectiveCall& call, int rank, int size) noexcept;
+
+/// Whether that member reads its input, and writes its output: where both are one tensor, it does one of the
+/// two.
+[[nodiscard]] bool reads_input(const CollectiveCall& call, int rank) noexcept;
+[[nodiscard]] bool writes_output(const CollectiveCall& call, int rank) noexcept;
 
 /// A call that goes on after the function that made it has returned: it owns what the call borrows.
 class OwnedCall {

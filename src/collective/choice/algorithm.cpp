@@ -60,7 +60,7 @@ void register_algorithm(std::shared_ptr<const Algorithm> algorithm) {
     throw InvalidArgument(
         "'{}' cannot be an algorithm's name: use lower-case letters, digits and underscores", name);
   }
-  if (name == kAutomatic || find_built_in(name))
+  if (name == kAutomatic || find_built_in(name) != nullptr)
     throw InvalidArgument("'{}' cannot be registered: the name is one of Cohort's own", name);
   if (!has_algorithms(algorithm->kind()))
     throw InvalidArgument("algorithm {}: {} has no algorithms", name, to_string(algorithm->kind()));

@@ -1,61 +1,40 @@
-// The algorithms that COHORT_ALGORITHM can name without anybody's registering them.
+// The algorithms that COHORT_ALGORITHM can name without anybody's registering them: the
+// protocols of a node (node/protocol.h), and the algorithms between nodes that are in the
+// table of network/lane_algorithms.cpp.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
-#include <cohort/collective/collective_call.h>
+#include <cohort/collective/collective_kind.h>
+
+#include "collective/node/protocol.h"
 
 namespace cohort {
 
-enum class BuiltInAlgorithm : std::uint8_t {
-  // on a node
-  kPieces,
-  kDirect,
-  kSingleCopy,
-  // between nodes
-  kRecursiveDoubling,
-  kHalvingDoubling,
-  kRing,
-  kBinomial,
-  kScatterAllGather,
+namespace network {
+struct LaneAlgorithm;
+}
+
+struct BuiltInAlgorithm {
+  std::string_view name;
+  std::optional<CollectiveKind> kind;                      ///< unset: every kind that has algorithms
+  std::optional<node::Protocol> protocol;                  ///< on a node
+  const network::LaneAlgorithm* lane_algorithm = nullptr;  ///< between nodes
+
+  /// Whether it can carry out calls of this kind.
+  [[nodiscard]] bool applies_to(CollectiveKind called) const noexcept {
+    return kind ? *kind == called : has_algorithms(called);
+  }
 };
 
-inline constexpr std::array<std::string_view, 8> kBuiltInNames{
-    "pieces",           "direct", "single_copy", "recursive_doubling",
-    "halving_doubling", "ring",   "binomial",    "scatter_all_gather"};
+[[nodiscard]] std::span<const BuiltInAlgorithm> built_in_algorithms();
+
+/// Null if there is none of this name.
+[[nodiscard]] const BuiltInAlgorithm* find_built_in(std::string_view name);
 
 /// What COHORT_ALGORITHM says where the choice is Cohort's.
 inline constexpr std::string_view kAutomatic = "auto";
-
-[[nodiscard]] constexpr std::optional<BuiltInAlgorithm> find_built_in(std::string_view name) noexcept {
-  for (std::size_t i = 0; i < kBuiltInNames.size(); ++i) {
-    if (kBuiltInNames[i] == name) return static_cast<BuiltInAlgorithm>(i);
-  }
-  return std::nullopt;
-}
-
-/// Whether there is anything to choose for calls of this kind.
-[[nodiscard]] constexpr bool has_algorithms(CollectiveKind kind) noexcept {
-  return kind < CollectiveKind::kBarrier;
-}
-inline constexpr std::size_t kKindsWithAlgorithms = static_cast<std::size_t>(CollectiveKind::kBarrier);
-
-/// Whether an algorithm can carry out calls of this kind: on a node all ways can.
-[[nodiscard]] constexpr bool applies_to(BuiltInAlgorithm algorithm, CollectiveKind kind) noexcept {
-  switch (algorithm) {
-    case BuiltInAlgorithm::kPieces:
-    case BuiltInAlgorithm::kDirect:
-    case BuiltInAlgorithm::kSingleCopy: return has_algorithms(kind);
-    case BuiltInAlgorithm::kRecursiveDoubling:
-    case BuiltInAlgorithm::kHalvingDoubling:
-    case BuiltInAlgorithm::kRing: return kind == CollectiveKind::kAllReduce;
-    case BuiltInAlgorithm::kBinomial:
-    case BuiltInAlgorithm::kScatterAllGather: return kind == CollectiveKind::kBroadcast;
-  }
-  return false;
-}
 
 }  // namespace cohort

@@ -14,9 +14,8 @@ namespace cohort {
 namespace {
 
 std::optional<CollectiveKind> find_kind(std::string_view name) {
-  for (std::size_t i = 0; i < kKindsWithAlgorithms; ++i) {
-    const auto kind = static_cast<CollectiveKind>(i);
-    if (to_string(kind) == name) return kind;
+  for (const CollectiveTraits& traits : kCollectives) {
+    if (traits.name == name && has_algorithms(traits.kind)) return traits.kind;
   }
   return std::nullopt;
 }
@@ -47,8 +46,9 @@ Selection::Selection(std::string_view setting, std::vector<std::shared_ptr<const
       const std::optional<CollectiveKind> kind = find_kind(entry.substr(0, equals));
       if (!kind) {
         std::vector<std::string_view> kinds;
-        for (std::size_t i = 0; i < kKindsWithAlgorithms; ++i)
-          kinds.push_back(to_string(static_cast<CollectiveKind>(i)));
+        for (const CollectiveTraits& traits : kCollectives) {
+          if (has_algorithms(traits.kind)) kinds.push_back(traits.name);
+        }
         throw InvalidArgument("COHORT_ALGORITHM: '{}' is no collective that has algorithms; these have: {}",
                               entry.substr(0, equals), fmt::join(kinds, ", "));
       }
@@ -60,21 +60,22 @@ Selection::Selection(std::string_view setting, std::vector<std::shared_ptr<const
 }
 
 void Selection::want(std::string_view name, std::optional<CollectiveKind> kind) {
-  const std::optional<BuiltInAlgorithm> built_in = find_built_in(name);
+  const BuiltInAlgorithm* const built_in = find_built_in(name);
   const auto found =
       std::ranges::find_if(registered_, [name](const auto& algorithm) { return algorithm->name() == name; });
   const Algorithm* const own = found == registered_.end() ? nullptr : found->get();
   bool applies = name == kAutomatic;
-  for (std::size_t i = 0; i < kKindsWithAlgorithms; ++i) {
-    const auto candidate = static_cast<CollectiveKind>(i);
-    if (kind && candidate != *kind) continue;
+  for (const CollectiveTraits& traits : kCollectives) {
+    const CollectiveKind candidate = traits.kind;
+    if (!has_algorithms(candidate) || (kind && candidate != *kind)) continue;
+    Want& want = wants_[static_cast<std::size_t>(candidate)];
     if (name == kAutomatic) {
-      wants_[i] = {};
-    } else if (built_in && applies_to(*built_in, candidate)) {
-      wants_[i] = {built_in, nullptr};
+      want = {};
+    } else if (built_in != nullptr && built_in->applies_to(candidate)) {
+      want = {built_in, nullptr};
       applies = true;
     } else if (own != nullptr && own->kind() == candidate) {
-      wants_[i] = {std::nullopt, own};
+      want = {nullptr, own};
       applies = true;
     }
   }
@@ -86,8 +87,8 @@ void Selection::want(std::string_view name, std::optional<CollectiveKind> kind) 
 
 std::string Selection::legal_names(std::optional<CollectiveKind> kind) const {
   std::vector<std::string_view> names{kAutomatic};
-  for (std::size_t i = 0; i < kBuiltInNames.size(); ++i) {
-    if (!kind || applies_to(static_cast<BuiltInAlgorithm>(i), *kind)) names.push_back(kBuiltInNames[i]);
+  for (const BuiltInAlgorithm& algorithm : built_in_algorithms()) {
+    if (!kind || algorithm.applies_to(*kind)) names.push_back(algorithm.name);
   }
   for (const auto& algorithm : registered_) {
     if (!kind || algorithm->kind() == *kind) names.push_back(algorithm->name());
@@ -120,7 +121,7 @@ Selection::Choice Selection::choose(const CallShape& shape, const CostConstants&
   const Want& want = wants_[static_cast<std::size_t>(shape.kind)];
   if (want.registered != nullptr && want.registered->is_legal(shape)) return {want.registered, true};
   Choice best;
-  if (want.built_in || !has_registered()) return best;
+  if (want.built_in != nullptr || !has_registered()) return best;
   double least = seconds_of_built_in(shape, constants);
   for (const auto& algorithm : registered_) {
     if (algorithm->kind() != shape.kind || !algorithm->is_legal(shape)) continue;

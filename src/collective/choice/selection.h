@@ -27,8 +27,8 @@ class Selection {
   /// `exchange` may be null when there is one. @throws InvalidArgument naming who differs.
   [[nodiscard]] static Selection agreed(std::span<const WorkerInfo> workers, const BlobExchange& exchange);
 
-  /// The algorithm of Cohort's own that calls of this kind should take where they can.
-  [[nodiscard]] std::optional<BuiltInAlgorithm> forced(CollectiveKind kind) const noexcept {
+  /// The algorithm of Cohort's own that calls of this kind should take where they can; null for any.
+  [[nodiscard]] const BuiltInAlgorithm* forced(CollectiveKind kind) const noexcept {
     return wants_[static_cast<std::size_t>(kind)].built_in;
   }
 
@@ -45,14 +45,14 @@ class Selection {
 
  private:
   struct Want {
-    std::optional<BuiltInAlgorithm> built_in;
+    const BuiltInAlgorithm* built_in = nullptr;
     const Algorithm* registered = nullptr;
   };
   void want(std::string_view name, std::optional<CollectiveKind> kind);
   [[nodiscard]] std::string legal_names(std::optional<CollectiveKind> kind) const;
 
   std::vector<std::shared_ptr<const Algorithm>> registered_;
-  std::array<Want, static_cast<std::size_t>(CollectiveKind::kReceive) + 1> wants_;
+  std::array<Want, kCollectiveKinds> wants_;  ///< by kind
 };
 
 }  // namespace cohort

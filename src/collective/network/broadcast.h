@@ -11,9 +11,12 @@
 
 #include <cohort/collective/steps.h>
 
-#include "lane.h"
+#include "lane_algorithm.h"
 
 namespace cohort::network {
+
+extern const LaneAlgorithm kBinomial;
+extern const LaneAlgorithm kScatterAllGather;
 
 /// The root's output is the data; the input is not used.
 [[nodiscard]] Steps binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);

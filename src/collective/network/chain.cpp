@@ -1,8 +1,11 @@
 #include "chain.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <cohort/collective/reduction.h>
+
+#include "cost_model.h"
 
 namespace cohort::network {
 
@@ -36,5 +39,20 @@ Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size
     co_await until([&] { return sending.done(); });
   }
 }
+
+constinit const LaneAlgorithm kChain{
+    .name = "two_level_chain",
+    .kind = CollectiveKind::kAllReduce,
+    .in_rank_order = true,
+    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
+      // A chain that is longer than there are parts in flight is never full.
+      const double waits = std::max(1.0, (lane.members - 1) / static_cast<double>(kPartsInFlight));
+      return {2 * (lane.members - 1), (lane.members == 2 ? 1 : 2 * waits) * bytes, bytes};
+    },
+    .part_bytes = part_of_one_message,
+    .run =
+        [](const PartCall& call) {
+          return chain_all_reduce(call.lane, *call.topology, call.part, call.stride, call.arithmetic);
+        }};
 
 }  // namespace cohort::network

@@ -9,11 +9,13 @@
 
 #include <cstddef>
 
-#include "lane.h"
-#include "topology.h"
 #include <cohort/collective/steps.h>
 
+#include "lane_algorithm.h"
+
 namespace cohort::network {
+
+extern const LaneAlgorithm kChain;
 
 /// The input is the contribution of this node's first member; those of the others follow, each `stride`
 /// bytes behind the one before. Not for 16-bit elements: every sum on the way would be rounded.

@@ -1,22 +1,20 @@
 #include "cost_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <optional>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
 
 namespace cohort::network {
 namespace {
 
-struct Cost {
-  double rounds = 0;         ///< alphas
-  double bytes_sent = 0;     ///< betas
-  double bytes_reduced = 0;  ///< gammas
-};
-
 // Parts in flight share the latency of their rounds, and reduce while others are on the wire: only the
 // longer of the two counts, and the first part's reduction.
-double seconds(const Cost& cost, std::size_t bytes, std::size_t bytes_of_part,
+double seconds(const LaneCost& cost, std::size_t bytes, std::size_t bytes_of_part,
                const CostConstants& constants) {
   const double parts = std::ceil(static_cast<double>(bytes) / static_cast<double>(bytes_of_part));
   const double batches = std::ceil(parts / static_cast<double>(kPartsInFlight));
@@ -26,59 +24,28 @@ double seconds(const Cost& cost, std::size_t bytes, std::size_t bytes_of_part,
          std::min(wire, reduction) / parts;
 }
 
-struct Sizes {
-  double members;
-  double doublings;  ///< rounds of the largest power of two
-  double folds;      ///< 1 if some members sit out
-  double share;      ///< (p-1)/p
+double seconds(const LaneAlgorithm& algorithm, std::size_t bytes, const LaneShape& lane,
+               const CostConstants& constants) {
+  return seconds(algorithm.cost(lane, static_cast<double>(bytes)), std::max<std::size_t>(bytes, 1),
+                 algorithm.part_bytes(static_cast<int>(lane.members), kMessageBytes), constants);
+}
 
-  explicit Sizes(int size)
-      : members(size),
-        doublings(std::bit_width(static_cast<unsigned>(size)) - 1),
-        folds(std::has_single_bit(static_cast<unsigned>(size)) ? 0 : 1),
-        share((members - 1) / members) {}
+struct CrossoverText {
+  std::string name;
+  std::string text;
 };
 
-Cost cost_of(AllReduceAlgorithm algorithm, const Sizes& size, double bytes) {
-  switch (algorithm) {
-    case AllReduceAlgorithm::kRecursiveDoubling:
-      return {size.doublings + 2 * size.folds, (size.doublings + 2 * size.folds) * bytes,
-              (size.doublings + size.folds) * bytes};
-    case AllReduceAlgorithm::kRing:
-      return {2 * (size.members - 1), 2 * size.share * bytes, size.share * bytes};
-    case AllReduceAlgorithm::kHalvingDoubling:
-      return {2 * (size.doublings + size.folds), (2 * size.share + 2 * size.folds) * bytes,
-              (size.share + size.folds) * bytes};
-    case AllReduceAlgorithm::kRankOrder:
-    case AllReduceAlgorithm::kChain: break;
-  }
-  return {};
-}
-
-Cost cost_of(BroadcastAlgorithm algorithm, const Sizes& size, double bytes) {
-  switch (algorithm) {
-    case BroadcastAlgorithm::kBinomial: {
-      const double rounds = size.doublings + size.folds;
-      return {rounds, rounds * bytes, 0};
+/// What people read about an all-reduce that is chosen from some size on. Figures only point to it.
+const CrossoverText& crossover_text(const LaneAlgorithm& algorithm) {
+  static const auto* const texts = [] {
+    auto* all = new std::map<const LaneAlgorithm*, CrossoverText>;
+    for (const LaneAlgorithm* const each : lane_algorithms()) {
+      (*all)[each] = {fmt::format("{}_bytes", each->setting()),
+                      fmt::format("all-reduce: `{}` from here on", each->setting())};
     }
-    case BroadcastAlgorithm::kScatterAllGather: return {2 * (size.members - 1), 2 * size.share * bytes, 0};
-  }
-  return {};
-}
-
-template <class Algorithm>
-double seconds(Algorithm algorithm, std::size_t bytes, int members, const CostConstants& constants) {
-  const Cost cost = cost_of(algorithm, Sizes(members), static_cast<double>(bytes));
-  return seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(algorithm, members, kMessageBytes),
-                 constants);
-}
-
-/// The cheapest; of equal ones the first.
-template <class Algorithm, std::size_t kCount>
-Algorithm cheapest(const Algorithm (&candidates)[kCount], std::size_t bytes, int members,
-                   const CostConstants& constants) {
-  return *std::ranges::min_element(
-      candidates, {}, [&](Algorithm candidate) { return seconds(candidate, bytes, members, constants); });
+    return all;
+  }();
+  return texts->at(&algorithm);
 }
 
 }  // namespace
@@ -91,116 +58,68 @@ CostConstants constants_of(const TuningTable& tuning) noexcept {
 bool fits_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants) {
   const std::size_t limit = members > nodes ? kPiggybackBytesOnNodes : kPiggybackBytes;
   if (bytes * static_cast<std::size_t>(members) > limit) return false;
-  const Sizes size(nodes);
-  const double rounds = size.doublings + size.folds;
-  const double bytes_more = (size.members - 1 - rounds) * static_cast<double>(bytes) * members / nodes;
+  const LaneShape lane(nodes);
+  const double rounds = lane.doublings + lane.folds;
+  const double bytes_more = (lane.members - 1 - rounds) * static_cast<double>(bytes) * members / nodes;
   return bytes_more * constants.seconds_per_byte <= rounds * constants.latency_seconds;
 }
 
-AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members, const CostConstants& constants) {
-  constexpr AllReduceAlgorithm kCandidates[] = {AllReduceAlgorithm::kRecursiveDoubling,
-                                                AllReduceAlgorithm::kRing,
-                                                AllReduceAlgorithm::kHalvingDoubling};
-  return cheapest(kCandidates, bytes, members, constants);
-}
-
-AllReduceAlgorithm choose_ordered_all_reduce(std::size_t bytes, int nodes, int members_on_node,
-                                             const CostConstants& constants) {
-  const auto p = static_cast<double>(nodes);
-  const auto m = static_cast<double>(members_on_node);
-  const auto n = static_cast<double>(bytes);
-  const Cost exchange{p, (m + 1) * (p - 1) / p * n, m * n};
-  // A chain that is longer than there are parts in flight is never full.
-  const double waits = std::max(1.0, (p - 1) / static_cast<double>(kPartsInFlight));
-  const Cost chain{2 * (p - 1), (nodes == 2 ? 1 : 2 * waits) * n, n};
-  const auto time_of = [&](const Cost& cost, AllReduceAlgorithm algorithm) {
-    return seconds(cost, std::max<std::size_t>(bytes, 1), part_bytes(algorithm, nodes, kMessageBytes),
-                   constants);
-  };
-  return time_of(chain, AllReduceAlgorithm::kChain) < time_of(exchange, AllReduceAlgorithm::kRankOrder)
-             ? AllReduceAlgorithm::kChain
-             : AllReduceAlgorithm::kRankOrder;
-}
-
-BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members, const CostConstants& constants) {
-  constexpr BroadcastAlgorithm kCandidates[] = {BroadcastAlgorithm::kBinomial,
-                                                BroadcastAlgorithm::kScatterAllGather};
-  return cheapest(kCandidates, bytes, members, constants);
+const LaneAlgorithm& choose_algorithm(CollectiveKind kind, std::size_t bytes, const LaneShape& lane,
+                                      const CostConstants& constants, Order order) {
+  const LaneAlgorithm* best = nullptr;
+  double least = 0;
+  for (const LaneAlgorithm* const candidate : lane_algorithms()) {
+    if (candidate->kind != kind || candidate->in_rank_order != (order == Order::kRanks)) continue;
+    const double expected = seconds(*candidate, bytes, lane, constants);
+    if (best != nullptr && expected >= least) continue;
+    best = candidate;
+    least = expected;
+  }
+  COHORT_CHECK(best != nullptr);
+  return *best;
 }
 
 std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
                                                 TuningSource source) {
-  const auto figure = [source](AllReduceAlgorithm algorithm, std::size_t bytes) -> TuningFigure {
-    const auto from = static_cast<double>(bytes);
-    switch (algorithm) {
-      case AllReduceAlgorithm::kRing: return {"ring_bytes", "all-reduce: `ring` from here on", from, source};
-      case AllReduceAlgorithm::kHalvingDoubling:
-        return {"halving_doubling_bytes", "all-reduce: `halving_doubling` from here on", from, source};
-      case AllReduceAlgorithm::kRecursiveDoubling:
-      case AllReduceAlgorithm::kRankOrder:  // the last two are for reproducible sums, chosen elsewhere
-      case AllReduceAlgorithm::kChain: break;
-    }
-    return {"recursive_doubling_bytes", "all-reduce: `recursive_doubling` from here on", from, source};
-  };
+  const LaneShape lane(nodes);
   std::vector<TuningFigure> figures;
-  std::optional<AllReduceAlgorithm> last;
+  const LaneAlgorithm* last = nullptr;
   for (std::size_t bytes = 1; bytes <= std::size_t{1} << 30; bytes *= 2) {
-    const AllReduceAlgorithm algorithm = choose_all_reduce(bytes, nodes, constants);
-    if (algorithm != last) figures.push_back(figure(algorithm, bytes));
-    last = algorithm;
+    const LaneAlgorithm& algorithm = choose_algorithm(CollectiveKind::kAllReduce, bytes, lane, constants);
+    if (&algorithm != last) {
+      const CrossoverText& text = crossover_text(algorithm);
+      figures.push_back({text.name, text.text, static_cast<double>(bytes), source});
+    }
+    last = &algorithm;
   }
   return figures;
 }
 
 double built_in_seconds(const CallShape& call, const CostConstants& constants) {
-  const Sizes size(call.nodes);
+  const LaneShape lane(call.nodes);
   const double bytes = static_cast<double>(call.bytes);
-  const double rounds = size.members - 1;
+  const double rounds = lane.members - 1;
   const auto pairwise = [&](double bytes_sent) {
     return rounds * constants.latency_seconds + bytes_sent * constants.seconds_per_byte;
   };
   switch (call.kind) {
     case CollectiveKind::kAllReduce:
-      return seconds(choose_all_reduce(call.bytes, call.nodes, constants), call.bytes, call.nodes, constants);
     case CollectiveKind::kBroadcast:
-      return seconds(choose_broadcast(call.bytes, call.nodes, constants), call.bytes, call.nodes, constants);
-    case CollectiveKind::kReduce: return 2 * pairwise(size.share * bytes);
+      return seconds(choose_algorithm(call.kind, call.bytes, lane, constants), call.bytes, lane, constants);
+    case CollectiveKind::kReduce: return 2 * pairwise(lane.share * bytes);
     case CollectiveKind::kReduceScatter:
-      return pairwise(size.share * bytes) + bytes * constants.reduce_seconds_per_byte;
-    // A node receives what the members of the others bring, or sends what they take.
-    default: return pairwise(size.share * bytes * call.members);
+      return pairwise(lane.share * bytes) + bytes * constants.reduce_seconds_per_byte;
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+    case CollectiveKind::kSplit:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive: break;
   }
-}
-
-std::size_t part_bytes(AllReduceAlgorithm algorithm, int members, std::size_t message_bytes) noexcept {
-  switch (algorithm) {
-    case AllReduceAlgorithm::kRecursiveDoubling:
-    case AllReduceAlgorithm::kChain: return message_bytes;
-    case AllReduceAlgorithm::kRing:
-    case AllReduceAlgorithm::kRankOrder: return message_bytes * static_cast<std::size_t>(members);
-    case AllReduceAlgorithm::kHalvingDoubling: return 2 * message_bytes;
-  }
-  return message_bytes;
-}
-
-std::size_t part_bytes(BroadcastAlgorithm algorithm, int members, std::size_t message_bytes) noexcept {
-  return algorithm == BroadcastAlgorithm::kBinomial ? message_bytes
-                                                    : message_bytes * static_cast<std::size_t>(members);
-}
-
-std::string_view to_string(AllReduceAlgorithm algorithm) noexcept {
-  switch (algorithm) {
-    case AllReduceAlgorithm::kRecursiveDoubling: return "two_level_recursive_doubling";
-    case AllReduceAlgorithm::kRing: return "two_level_ring";
-    case AllReduceAlgorithm::kHalvingDoubling: return "two_level_halving_doubling";
-    case AllReduceAlgorithm::kRankOrder: return "two_level_rank_order";
-    case AllReduceAlgorithm::kChain: return "two_level_chain";
-  }
-  return "unknown";
-}
-
-std::string_view to_string(BroadcastAlgorithm algorithm) noexcept {
-  return algorithm == BroadcastAlgorithm::kBinomial ? "two_level_binomial" : "two_level_scatter_all_gather";
+  // A node receives what the members of the others bring, or sends what they take.
+  return pairwise(lane.share * bytes * call.members);
 }
 
 }  // namespace cohort::network

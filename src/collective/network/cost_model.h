@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
 #include <cohort/collective/algorithm.h>
 
 #include "collective/choice/tuning_table.h"
+#include "lane_algorithm.h"
 
 namespace cohort::network {
 
@@ -39,17 +39,13 @@ inline constexpr std::size_t kPartsInFlight = 8;
 /// Parts of a lane's share of a segment: the members of a node meet twice per segment.
 inline constexpr std::size_t kPartsPerMeeting = 4;
 
-/// The last two combine the members in the order of their ranks.
-enum class AllReduceAlgorithm { kRecursiveDoubling, kRing, kHalvingDoubling, kRankOrder, kChain };
-enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };
+/// The order in which members are combined: any, or that of their ranks.
+enum class Order { kAny, kRanks };
 
-[[nodiscard]] AllReduceAlgorithm choose_all_reduce(std::size_t bytes, int members,
-                                                   const CostConstants& constants);
-/// One that combines the members in the order of their ranks, which follow the nodes.
-[[nodiscard]] AllReduceAlgorithm choose_ordered_all_reduce(std::size_t bytes, int nodes, int members_on_node,
-                                                           const CostConstants& constants);
-[[nodiscard]] BroadcastAlgorithm choose_broadcast(std::size_t bytes, int members,
-                                                  const CostConstants& constants);
+/// The fastest for that many bytes of a lane; of equal ones the first.
+[[nodiscard]] const LaneAlgorithm& choose_algorithm(CollectiveKind kind, std::size_t bytes,
+                                                    const LaneShape& lane, const CostConstants& constants,
+                                                    Order order = Order::kAny);
 
 /// From which bytes of a lane on each algorithm of an all-reduce is chosen, in powers of two.
 [[nodiscard]] std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
@@ -57,15 +53,5 @@ enum class BroadcastAlgorithm { kBinomial, kScatterAllGather };
 
 /// How long Cohort's own algorithm takes for a call among members of several nodes.
 [[nodiscard]] double built_in_seconds(const CallShape& call, const CostConstants& constants);
-
-/// Bytes of a part, such that its messages have at most `message_bytes`.
-[[nodiscard]] std::size_t part_bytes(AllReduceAlgorithm algorithm, int members,
-                                     std::size_t message_bytes) noexcept;
-[[nodiscard]] std::size_t part_bytes(BroadcastAlgorithm algorithm, int members,
-                                     std::size_t message_bytes) noexcept;
-
-/// As benchmarks name it, for example `two_level_ring`.
-[[nodiscard]] std::string_view to_string(AllReduceAlgorithm algorithm) noexcept;
-[[nodiscard]] std::string_view to_string(BroadcastAlgorithm algorithm) noexcept;
 
 }  // namespace cohort::network

@@ -88,4 +88,17 @@ Steps halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   co_await finished(exit);
 }
 
+constinit const LaneAlgorithm kHalvingDoubling{
+    .name = "two_level_halving_doubling",
+    .kind = CollectiveKind::kAllReduce,
+    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
+      return {2 * (lane.doublings + lane.folds), (2 * lane.share + 2 * lane.folds) * bytes,
+              (lane.share + lane.folds) * bytes};
+    },
+    .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
+    .run =
+        [](const PartCall& call) {
+          return halving_doubling_all_reduce(call.lane, call.part, call.arithmetic);
+        }};
+
 }  // namespace cohort::network

@@ -132,8 +132,8 @@ Selection::Choice HierarchicalCollectives::registered_choice(const CollectiveCal
 }
 
 ChoiceReason HierarchicalCollectives::reason(CollectiveKind kind) const {
-  const std::optional<BuiltInAlgorithm> forced = endpoint_.group().selection().forced(kind);
-  if (forced && *forced >= BuiltInAlgorithm::kRecursiveDoubling) return ChoiceReason::kForced;
+  const BuiltInAlgorithm* const forced = endpoint_.group().selection().forced(kind);
+  if (forced != nullptr && forced->lane_algorithm != nullptr) return ChoiceReason::kForced;
   if (!tuning_) return ChoiceReason::kModel;
   const std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
   return reason_of(std::ranges::max_element(figures, {}, &TuningFigure::source)->source);

@@ -9,23 +9,10 @@
 
 namespace cohort::network {
 
-AllReduceAlgorithm HierarchyContext::all_reduce_algorithm(std::size_t lane_bytes) const {
-  switch (
-      endpoint.group().selection().forced(CollectiveKind::kAllReduce).value_or(BuiltInAlgorithm::kPieces)) {
-    case BuiltInAlgorithm::kRecursiveDoubling: return AllReduceAlgorithm::kRecursiveDoubling;
-    case BuiltInAlgorithm::kHalvingDoubling: return AllReduceAlgorithm::kHalvingDoubling;
-    case BuiltInAlgorithm::kRing: return AllReduceAlgorithm::kRing;
-    default: return choose_all_reduce(lane_bytes, topology.nodes(), constants);
-  }
-}
-
-BroadcastAlgorithm HierarchyContext::broadcast_algorithm(std::size_t lane_bytes) const {
-  switch (
-      endpoint.group().selection().forced(CollectiveKind::kBroadcast).value_or(BuiltInAlgorithm::kPieces)) {
-    case BuiltInAlgorithm::kBinomial: return BroadcastAlgorithm::kBinomial;
-    case BuiltInAlgorithm::kScatterAllGather: return BroadcastAlgorithm::kScatterAllGather;
-    default: return choose_broadcast(lane_bytes, topology.nodes(), constants);
-  }
+const LaneAlgorithm& HierarchyContext::algorithm(CollectiveKind kind, std::size_t lane_bytes) const {
+  const BuiltInAlgorithm* const forced = endpoint.group().selection().forced(kind);
+  if (forced != nullptr && forced->lane_algorithm != nullptr) return *forced->lane_algorithm;
+  return choose_algorithm(kind, lane_bytes, LaneShape(topology.nodes()), constants);
 }
 
 Steps on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::size_t> counts) {

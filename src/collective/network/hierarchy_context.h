@@ -48,8 +48,7 @@ struct HierarchyContext {
   }
 
   /// What carries a lane's share of that many bytes: what COHORT_ALGORITHM names, or the model's choice.
-  [[nodiscard]] AllReduceAlgorithm all_reduce_algorithm(std::size_t lane_bytes) const;
-  [[nodiscard]] BroadcastAlgorithm broadcast_algorithm(std::size_t lane_bytes) const;
+  [[nodiscard]] const LaneAlgorithm& algorithm(CollectiveKind kind, std::size_t lane_bytes) const;
 };
 
 /// Where the tags of urgent calls begin: beyond those of normal ones, registered algorithms among them.

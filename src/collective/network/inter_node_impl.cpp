@@ -18,7 +18,7 @@ InterNodeImpl::InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr
 
 std::optional<Error> InterNodeImpl::check_for_failure(const CollectiveCall& call,
                                                       const node::Waiting& waiting) {
-  const bool in_collective = call.kind != CollectiveKind::kSend && call.kind != CollectiveKind::kReceive;
+  const bool in_collective = !is_message(call.kind);
   if (std::optional<Error> error = failure_detector_.poll_failure(in_collective)) return error;
   if (!in_collective) return std::nullopt;
   return collectives(call.priority).check_for_failure(call, waiting);

@@ -4,6 +4,8 @@
 
 #include <cohort/collective/reduction.h>
 
+#include "ring.h"
+
 namespace cohort::network {
 
 Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
@@ -40,5 +42,32 @@ Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, 
   reduce_elements(arithmetic.dtype, arithmetic.op, contributions,
                   part.output + arithmetic.bytes(blocks.begin(lane.index())), blocks.elements(lane.index()));
 }
+
+namespace {
+
+Steps rank_order_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                            Arithmetic arithmetic) {
+  Steps reduction = rank_order_reduce_scatter(lane, topology, part, stride, arithmetic);
+  co_await finished(reduction);
+  Steps gather = ring_all_gather(lane, part, size_of(arithmetic.dtype));
+  co_await finished(gather);
+}
+
+}  // namespace
+
+constinit const LaneAlgorithm kRankOrder{
+    .name = "two_level_rank_order",
+    .kind = CollectiveKind::kAllReduce,
+    .in_rank_order = true,
+    .divides_mean = true,
+    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
+      return {lane.members, (lane.members_of_node + 1) * (lane.members - 1) / lane.members * bytes,
+              lane.members_of_node * bytes};
+    },
+    .part_bytes = part_of_blocks,
+    .run =
+        [](const PartCall& call) {
+          return rank_order_all_reduce(call.lane, *call.topology, call.part, call.stride, call.arithmetic);
+        }};
 
 }  // namespace cohort::network

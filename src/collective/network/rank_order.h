@@ -9,11 +9,14 @@
 
 #include <cstddef>
 
-#include "lane.h"
-#include "topology.h"
 #include <cohort/collective/steps.h>
 
+#include "lane_algorithm.h"
+
 namespace cohort::network {
+
+/// An all-reduce: the reduce-scatter below, and the all-gather of a ring.
+extern const LaneAlgorithm kRankOrder;
 
 /// Block `index` of `Blocks(elements, size)` of the output gets that block of the result. The input is
 /// the contribution of this node's first member; those of the others follow, each `stride` bytes behind

@@ -32,4 +32,17 @@ Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic)
   co_await finished(exit);
 }
 
+constinit const LaneAlgorithm kRecursiveDoubling{
+    .name = "two_level_recursive_doubling",
+    .kind = CollectiveKind::kAllReduce,
+    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
+      return {lane.doublings + 2 * lane.folds, (lane.doublings + 2 * lane.folds) * bytes,
+              (lane.doublings + lane.folds) * bytes};
+    },
+    .part_bytes = part_of_one_message,
+    .run =
+        [](const PartCall& call) {
+          return recursive_doubling_all_reduce(call.lane, call.part, call.arithmetic);
+        }};
+
 }  // namespace cohort::network

@@ -6,9 +6,11 @@
 
 #include <cohort/collective/steps.h>
 
-#include "lane.h"
+#include "lane_algorithm.h"
 
 namespace cohort::network {
+
+extern const LaneAlgorithm kRecursiveDoubling;
 
 [[nodiscard]] Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 

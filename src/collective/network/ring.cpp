@@ -73,4 +73,13 @@ Steps gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes) {
   for (Transfer& transfer : transfers) co_await until([&] { return transfer.done(); });
 }
 
+constinit const LaneAlgorithm kRing{
+    .name = "two_level_ring",
+    .kind = CollectiveKind::kAllReduce,
+    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
+      return {2 * (lane.members - 1), 2 * lane.share * bytes, lane.share * bytes};
+    },
+    .part_bytes = part_of_blocks,
+    .run = [](const PartCall& call) { return ring_all_reduce(call.lane, call.part, call.arithmetic); }};
+
 }  // namespace cohort::network

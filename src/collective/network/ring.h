@@ -11,9 +11,11 @@
 
 #include <cohort/collective/steps.h>
 
-#include "lane.h"
+#include "lane_algorithm.h"
 
 namespace cohort::network {
+
+extern const LaneAlgorithm kRing;
 
 [[nodiscard]] Steps ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 

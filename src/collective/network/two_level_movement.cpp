@@ -7,7 +7,6 @@
 #include <cohort/collective/reduction.h>
 
 #include "../node/contribution.h"
-#include "broadcast.h"
 #include "stream.h"
 
 namespace cohort::network {
@@ -60,13 +59,6 @@ std::vector<int> remote_members(const HierarchyContext& context, const std::vect
   return members;
 }
 
-Steps broadcast_along(BroadcastAlgorithm algorithm, const Lane& lane, const Part& part, int root,
-                      std::size_t element_bytes) {
-  return algorithm == BroadcastAlgorithm::kBinomial
-             ? binomial_broadcast(lane, part, root, element_bytes)
-             : scatter_all_gather_broadcast(lane, part, root, element_bytes);
-}
-
 void copy_block(const std::byte* from, std::byte* to, std::size_t bytes) {
   if (from != to && bytes > 0) copy_bytes(to, from, bytes);
 }
@@ -79,9 +71,9 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
   const int root_node = context.topology.node_of(call.root);
   const bool at_root = context.topology.own_node() == root_node;
   const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(context.topology.lanes());
-  const BroadcastAlgorithm algorithm = context.broadcast_algorithm(lane_bytes);
+  const LaneAlgorithm& algorithm = context.algorithm(call.kind, lane_bytes);
   const Segments segments =
-      segments_of(context, call, part_bytes(algorithm, nodes, context.wire.message_bytes()));
+      segments_of(context, call, algorithm.part_bytes(nodes, context.wire.message_bytes()));
   Crew crew;
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
@@ -98,8 +90,10 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
         co_await finished(spreading);
       }
       if (context.has_lane()) {
-        static_cast<void>(crew.add(broadcast_along(
-            algorithm, context.lane(), {share, share, own, tag_of_part(segment)}, root_node, size)));
+        static_cast<void>(crew.add(algorithm.run({.lane = context.lane(),
+                                                  .part = {share, share, own, tag_of_part(segment)},
+                                                  .arithmetic = {.dtype = call.dtype},
+                                                  .root = root_node})));
       }
       ++opened;
     } else {
@@ -119,7 +113,7 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
       ++closed;
     }
   }
-  context.endpoint.algorithm = to_string(algorithm);
+  context.endpoint.algorithm = algorithm.name;
 }
 
 Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call) {

@@ -3,10 +3,7 @@
 #include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
 
-#include "chain.h"
-#include "halving_doubling.h"
 #include "rank_order.h"
-#include "recursive_doubling.h"
 #include "ring.h"
 #include "segments.h"
 
@@ -37,64 +34,44 @@ Steps bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, std:
 }
 
 /// What algorithm the members of a lane use: all of them the same, by what all know alike.
-AllReduceAlgorithm algorithm_for(const HierarchyContext& context, const CollectiveCall& call) {
+const LaneAlgorithm& algorithm_for(const HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const std::size_t lane_bytes =
       call.elements * size_of(call.dtype) / static_cast<std::size_t>(topology.lanes());
   if (!context.keeps_rank_order(call)) {
     return call.implementation == CommunicationImplementation::kAuto
-               ? context.all_reduce_algorithm(lane_bytes)
-               : AllReduceAlgorithm::kRing;
+               ? context.algorithm(call.kind, lane_bytes)
+               : kRing;
   }
   // 16-bit sums are rounded once, by whom has all contributions.
-  if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return AllReduceAlgorithm::kRankOrder;
-  return choose_ordered_all_reduce(lane_bytes, topology.nodes(), topology.most_members_on_a_node(),
-                                   context.constants);
-}
-
-/// A part of the contributions that lie `stride` bytes apart.
-Steps all_reduce_in_rank_order(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                               Arithmetic arithmetic) {
-  Steps reduction = rank_order_reduce_scatter(lane, topology, part, stride, arithmetic);
-  co_await finished(reduction);
-  Steps gather = ring_all_gather(lane, part, size_of(arithmetic.dtype));
-  co_await finished(gather);
-}
-
-/// A part of a share; `stride` tells apart what the node's members bring, where it is not their sum.
-Steps all_reduce_along(AllReduceAlgorithm algorithm, const HierarchyContext& context,
-                       const CollectiveCall& call, const Part& part, std::size_t stride) {
-  const Lane lane = context.lane();
-  switch (algorithm) {
-    case AllReduceAlgorithm::kRing: return ring_all_reduce(lane, part, lane_arithmetic(call));
-    case AllReduceAlgorithm::kHalvingDoubling:
-      return halving_doubling_all_reduce(lane, part, lane_arithmetic(call));
-    case AllReduceAlgorithm::kRankOrder:
-      return all_reduce_in_rank_order(lane, context.topology, part, stride, {call.dtype, call.op});
-    case AllReduceAlgorithm::kChain:
-      return chain_all_reduce(lane, context.topology, part, stride, lane_arithmetic(call));
-    case AllReduceAlgorithm::kRecursiveDoubling: break;
-  }
-  return recursive_doubling_all_reduce(lane, part, lane_arithmetic(call));
+  if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return kRankOrder;
+  return choose_algorithm(call.kind, lane_bytes,
+                          LaneShape(topology.nodes(), topology.most_members_on_a_node()), context.constants,
+                          Order::kRanks);
 }
 
 /// A share of a segment, in parts.
-Steps all_reduce_share(HierarchyContext& context, const CollectiveCall& call, AllReduceAlgorithm algorithm,
+Steps all_reduce_share(HierarchyContext& context, const CollectiveCall& call, const LaneAlgorithm& algorithm,
                        Part share) {
   const std::size_t size = size_of(call.dtype);
   const Segments parts(share.elements,
-                       part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()) / size);
+                       algorithm.part_bytes(context.topology.nodes(), context.wire.message_bytes()) / size);
+  const Arithmetic arithmetic =
+      algorithm.divides_mean ? Arithmetic{call.dtype, call.op} : lane_arithmetic(call);
   Crew crew;
   for (std::size_t index = 0; index < parts.count(); ++index) {
     const std::size_t offset = parts.begin(index) * size;
-    static_cast<void>(crew.add(all_reduce_along(algorithm, context, call,
-                                                {share.input + offset, share.output + offset,
-                                                 parts.elements(index), share.tag + static_cast<int>(index)},
-                                                share.elements * size)));
+    static_cast<void>(
+        crew.add(algorithm.run({.lane = context.lane(),
+                                .part = {share.input + offset, share.output + offset, parts.elements(index),
+                                         share.tag + static_cast<int>(index)},
+                                .arithmetic = arithmetic,
+                                .topology = &context.topology,
+                                .stride = share.elements * size})));
   }
   Steps all = all_done(crew);
   co_await finished(all);
-  if (call.op == ReduceOp::kMean && algorithm != AllReduceAlgorithm::kRankOrder) {
+  if (call.op == ReduceOp::kMean && !algorithm.divides_mean) {
     divide_elements(call.dtype, share.output, share.elements,
                     static_cast<std::size_t>(context.topology.members()));
   }
@@ -124,10 +101,10 @@ Steps reduce_share(HierarchyContext& context, const CollectiveCall& call, int ro
 Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
   const bool in_rank_order = context.keeps_rank_order(call);
-  const AllReduceAlgorithm algorithm = algorithm_for(context, call);
+  const LaneAlgorithm& algorithm = algorithm_for(context, call);
   const std::size_t parts = context.parts_per_segment();
   const Segments segments = segments_of(
-      context, call, parts * part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()));
+      context, call, parts * algorithm.part_bytes(context.topology.nodes(), context.wire.message_bytes()));
   const std::size_t in_flight = kPartsInFlight / parts;
   Crew crew;
   const std::size_t contributed_bytes =
@@ -174,7 +151,7 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
       ++closed;
     }
   }
-  context.endpoint.algorithm = to_string(algorithm);
+  context.endpoint.algorithm = algorithm.name;
 }
 
 Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
@@ -182,9 +159,9 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const int root_node = context.topology.node_of(call.root);
   const bool at_root = context.topology.own_node() == root_node;
   const bool in_rank_order = context.keeps_rank_order(call);
+  const LaneAlgorithm& algorithm = in_rank_order ? kRankOrder : kRing;
   const Segments segments = segments_of(
-      context, call,
-      part_bytes(AllReduceAlgorithm::kRing, context.topology.nodes(), context.wire.message_bytes()));
+      context, call, algorithm.part_bytes(context.topology.nodes(), context.wire.message_bytes()));
   const std::size_t share_bytes = largest_share(context, segments) * size;
   // Contributions of the node lie behind the place of the result.
   const std::size_t scratch_bytes =
@@ -232,8 +209,7 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
       ++closed;
     }
   }
-  context.endpoint.algorithm =
-      to_string(in_rank_order ? AllReduceAlgorithm::kRankOrder : AllReduceAlgorithm::kRing);
+  context.endpoint.algorithm = algorithm.name;
 }
 
 }  // namespace cohort::network

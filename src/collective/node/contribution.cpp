@@ -44,20 +44,6 @@ std::size_t block_elements(const CollectiveCall& call) noexcept {
   return call.counts.empty() ? call.elements : *std::max_element(call.counts.begin(), call.counts.end());
 }
 
-std::size_t blocks_brought(CollectiveKind kind, int size) noexcept {
-  switch (kind) {
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-    case CollectiveKind::kScatter: return static_cast<std::size_t>(size);
-    default: return 1;
-  }
-}
-
-bool reduces(CollectiveKind kind) noexcept {
-  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduce ||
-         kind == CollectiveKind::kReduceScatter;
-}
-
 Block block_of(const CollectiveCall& call, int member) noexcept {
   const auto index = static_cast<std::size_t>(member);
   if (call.counts.empty()) return {index * call.elements, call.elements};
@@ -71,7 +57,7 @@ void contribute(const CollectiveCall& call, const Position& position, const Rang
     const std::size_t size = size_of(call.dtype);
     return copy(cell, call.input + range.begin * size, range.elements * size);
   }
-  const bool root_alone = call.kind == CollectiveKind::kBroadcast || call.kind == CollectiveKind::kScatter;
+  const bool root_alone = traits_of(call.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
   if (root_alone && position.rank != call.root) return;
   const std::size_t size = size_of(call.dtype);
   const std::size_t blocks = blocks_brought(call.kind, position.size);

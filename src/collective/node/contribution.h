@@ -27,15 +27,14 @@ struct Range {
 [[nodiscard]] std::size_t block_elements(const CollectiveCall& call) noexcept;
 
 /// Blocks that one member brings: 1, or one per member.
-[[nodiscard]] std::size_t blocks_brought(CollectiveKind kind, int size) noexcept;
+[[nodiscard]] inline std::size_t blocks_brought(CollectiveKind kind, int size) noexcept {
+  return traits_of(kind).input == CollectiveTraits::Extent::kAllBlocks ? static_cast<std::size_t>(size) : 1;
+}
 
 /// The space that one member's contribution takes.
 [[nodiscard]] inline std::size_t contributed_bytes(const CollectiveCall& call, int size) noexcept {
   return blocks_brought(call.kind, size) * block_elements(call) * size_of(call.dtype);
 }
-
-/// Whether the kind combines the members' elements, and so has an operator.
-[[nodiscard]] bool reduces(CollectiveKind kind) noexcept;
 
 /// Where the block of `member` begins, and how many elements it has, in a buffer of all blocks.
 struct Block {

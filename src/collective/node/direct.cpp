@@ -128,8 +128,16 @@ class DirectExchange {
       case CollectiveKind::kBroadcast:
         return shares_broadcast() ? share_of(position_.rank, 2, bytes) : Share{0, bytes};
       case CollectiveKind::kAllToAll: return {0, block_elements(call_) * size_of(call_.dtype)};
-      default: return {0, own_block().bytes};
+      case CollectiveKind::kAllGather:
+      case CollectiveKind::kReduceScatter:
+      case CollectiveKind::kGather:
+      case CollectiveKind::kScatter:
+      case CollectiveKind::kSplit:
+      case CollectiveKind::kBarrier:
+      case CollectiveKind::kSend:
+      case CollectiveKind::kReceive: break;
     }
+    return {0, own_block().bytes};
   }
 
   /// Does a part of it.

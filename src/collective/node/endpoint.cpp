@@ -39,10 +39,12 @@ bool is_exact(const CallDetails& details) noexcept {
 /// 32 bits of what members must agree on. Exact ones are like no other call's: kind, dtype and operator
 /// have 11 bits, the root 5, the elements 16. Otherwise the rest is mixed into the last ones.
 std::uint32_t fingerprint(const CollectiveCall& call, const CallDetails& details) noexcept {
-  constexpr std::uint32_t kKinds = static_cast<std::uint32_t>(CollectiveKind::kBarrier) + 1;
+  constexpr auto kKinds =
+      static_cast<std::uint32_t>(std::ranges::count(kCollectives, false, &CollectiveTraits::is_message));
   constexpr auto kDTypes = static_cast<std::uint32_t>(kAllDTypes.size());
   constexpr std::uint32_t kOps = 7;
-  static_assert(2 * kKinds * kDTypes * kOps <= std::uint32_t{1} << 11);
+  static_assert(2 * kKinds * kDTypes * kOps <= std::uint32_t{1} << 11,
+                "kind, dtype and operator need more bits of the fingerprint");
   std::uint32_t head = is_exact(details) ? 0 : 1;
   head = head * kKinds + static_cast<std::uint32_t>(call.kind);
   head = head * kDTypes + static_cast<std::uint32_t>(call.dtype);

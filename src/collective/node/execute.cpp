@@ -87,12 +87,8 @@ Steps execute_first_large(Endpoint& endpoint, const CollectiveCall& call, const 
 
 /// The protocol that COHORT_ALGORITHM names for such calls.
 std::optional<Protocol> wanted_protocol(const Endpoint& endpoint, const CollectiveCall& call) {
-  const std::optional<BuiltInAlgorithm> forced =
-      endpoint.group().selection().forced(endpoint.kind_of_whole(call));
-  if (forced == BuiltInAlgorithm::kPieces) return Protocol::kPieces;
-  if (forced == BuiltInAlgorithm::kDirect) return Protocol::kDirect;
-  if (forced == BuiltInAlgorithm::kSingleCopy) return Protocol::kSingleCopy;
-  return std::nullopt;
+  const BuiltInAlgorithm* const forced = endpoint.group().selection().forced(endpoint.kind_of_whole(call));
+  return forced == nullptr ? std::nullopt : forced->protocol;
 }
 
 /// By an algorithm that the program has registered.

@@ -17,10 +17,6 @@
 namespace cohort::node {
 namespace {
 
-bool is_message(const CollectiveCall& call) {
-  return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive;
-}
-
 /// The exception being handled, as an error of ours that says whose it is.
 Error error_being_handled(const std::string& who) {
   try {
@@ -188,7 +184,7 @@ std::shared_ptr<NodeCommunicatorImpl::Operation> NodeCommunicatorImpl::find_drop
 }
 
 void NodeCommunicatorImpl::run(const CollectiveCall& call) {
-  if (is_message(call)) return start(call).wait();
+  if (is_message(call.kind)) return start(call).wait();
   Endpoint& endpoint = this->endpoint(call.priority);
   latest_ = &endpoint;
   if (!idle()) return start(call).wait();  // calls in flight come first
@@ -223,7 +219,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
     starters_.fetch_sub(1, std::memory_order_relaxed);
     if (endpoint.failure() || group().failed())
       endpoint.fail(endpoint.failure() ? *endpoint.failure() : group().failure());
-    if (is_message(call)) {
+    if (is_message(call.kind)) {
       messages_.push_back(operation);
     } else {
       operation->number = calls_++;
@@ -231,7 +227,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
     }
     first = in_flight_.fetch_add(1, std::memory_order_release) == 0;
     // A message that can be posted at once is off before its sender looks away.
-    if (is_message(call)) advance();
+    if (is_message(call.kind)) advance();
   }
   const bool any_thread = inter_node_ == nullptr || inter_node_->any_thread_may_drive();
   if (first && any_thread) Progress::of_this_process().attend(shared_from_this());
@@ -318,7 +314,7 @@ bool NodeCommunicatorImpl::goes_to_another_node(const CollectiveCall& message) c
 
 Steps NodeCommunicatorImpl::steps_of(const Operation& operation) {
   const CollectiveCall& call = operation.call.get();
-  if (!is_message(call)) {
+  if (!is_message(call.kind)) {
     endpoint(call.priority).set_number(operation.number);
     return inter_node_ != nullptr ? inter_node_->execute(call) : execute(endpoint(call.priority), call);
   }
@@ -360,7 +356,7 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
     if (moved) {
       operation.waiting = Waiting(group().oversubscribed());
     } else if (operation.waiting.is_time_to_check()) {
-      if (is_message(call))
+      if (is_message(call.kind))
         check_message_for_failure(call, operation.waiting);
       else
         endpoint.check_for_failure(call, operation.waiting);
@@ -368,7 +364,7 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
     return moved;
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
-    if (is_message(call) && !endpoint.failure()) {
+    if (is_message(call.kind) && !endpoint.failure()) {
       operation.error = error;
       operation.finish();
     } else {

@@ -136,9 +136,7 @@ class Probe {
   Steps compare(const Crossover& crossover, std::size_t bytes, Protocol incumbent, Protocol challenger,
                 bool& wins) {
     const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
-    const std::size_t blocks = crossover.kind == CollectiveKind::kAllGather
-                                   ? static_cast<std::size_t>(endpoint_.position().size)
-                                   : 1;
+    const std::size_t blocks = output_blocks(crossover.kind);
     std::byte* const input = make_buffer(elements * sizeof(float), crossover.in_heap);
     CollectiveCall call;
     call.kind = crossover.kind;
@@ -188,8 +186,7 @@ class Probe {
   Steps take_step(const CollectiveCall& call, std::byte* input, Protocol protocol, std::size_t blocks,
                   int round, Seconds& seconds) {
     const std::size_t bytes = call.elements * size_of(call.dtype);
-    const bool brings_data =
-        call.kind != CollectiveKind::kBroadcast || endpoint_.position().rank == call.root;
+    const bool brings_data = reads_input(call, endpoint_.position().rank);
     const Clock::time_point start = Clock::now();
     if (brings_data) std::memset(input, round, bytes);
     const Clock::time_point called = Clock::now();
@@ -201,8 +198,13 @@ class Probe {
   }
 
   [[nodiscard]] std::size_t largest(const Crossover& crossover) const {
-    const int copies = crossover.kind == CollectiveKind::kAllGather ? endpoint_.position().size : 1;
-    return kLargestBuffer / static_cast<std::size_t>(copies);
+    return kLargestBuffer / output_blocks(crossover.kind);
+  }
+
+  [[nodiscard]] std::size_t output_blocks(CollectiveKind kind) const {
+    return traits_of(kind).output == CollectiveTraits::Extent::kAllBlocks
+               ? static_cast<std::size_t>(endpoint_.position().size)
+               : 1;
   }
 
   Endpoint& endpoint_;

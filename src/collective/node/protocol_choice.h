@@ -1,29 +1,16 @@
-// How data moves on a node that does not fit a slot: by the table of sizes, unless
+// Which protocol moves data on a node that does not fit a slot: by the table of sizes, unless
 // COHORT_ALGORITHM names one and the members' buffers allow it.
 #pragma once
 
-#include <cstdint>
 #include <limits>
 #include <optional>
-#include <string_view>
 
 #include "collective/choice/choice_reason.h"
 #include "collective/choice/tuning_table.h"
 #include "direct.h"
+#include "protocol.h"
 
 namespace cohort::node {
-
-enum class Protocol : std::uint8_t { kPieces, kDirect, kSingleCopy };
-
-/// As benchmarks name it, for example `single_copy`.
-[[nodiscard]] constexpr std::string_view to_string(Protocol protocol) noexcept {
-  switch (protocol) {
-    case Protocol::kPieces: return "pieces";
-    case Protocol::kDirect: return "direct";
-    case Protocol::kSingleCopy: return "single_copy";
-  }
-  return "unknown";
-}
 
 /// The same on all members, for it goes by what all know alike.
 class ProtocolChoice {
@@ -62,13 +49,9 @@ class ProtocolChoice {
 
   [[nodiscard]] static Figure figure_of(CollectiveKind kind, BufferAccess access, bool in_place) {
     if (access == BufferAccess::kSingleCopy) return Figure::kSingleCopy;
-    switch (kind) {
-      case CollectiveKind::kAllReduce: return in_place ? Figure::kDirectReduction : Figure::kDirectOutOfPlace;
-      case CollectiveKind::kReduce:
-      case CollectiveKind::kReduceScatter: return Figure::kDirectReduction;
-      case CollectiveKind::kBroadcast: return Figure::kDirectBroadcast;
-      default: return Figure::kDirectMove;
-    }
+    if (kind == CollectiveKind::kAllReduce && !in_place) return Figure::kDirectOutOfPlace;
+    if (kind == CollectiveKind::kBroadcast) return Figure::kDirectBroadcast;
+    return reduces(kind) ? Figure::kDirectReduction : Figure::kDirectMove;
   }
 
   const TuningTable& tuning_;
