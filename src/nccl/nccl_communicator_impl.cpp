@@ -115,7 +115,7 @@ std::chrono::duration<double> NcclCommunicatorImpl::timeout(const CollectiveCall
 /// The lock is held.
 void NcclCommunicatorImpl::throw_failure() {
   if (!serves_a_member) is_owed_ = false;
-  throw_error(failure_->code(), failure_->what(), failure_->origin());
+  throw_error(*failure_);
 }
 
 void NcclCommunicatorImpl::require_usable() {
@@ -327,8 +327,7 @@ void NcclCommunicatorImpl::check_for_failure() {
   parts_.comm->check();
   const std::unique_lock lock(on_host_, std::try_to_lock);
   if (!lock) return;  // who is there finds out
-  if (const std::optional<Error> error = parts_.control->failure())
-    throw_error(error->code(), error->what(), error->origin());
+  if (const std::optional<Error> error = parts_.control->failure()) throw_error(*error);
 }
 
 void NcclCommunicatorImpl::require_in_time(Operation& operation) {

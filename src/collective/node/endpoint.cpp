@@ -287,8 +287,7 @@ const Error& Endpoint::set_failure(const Error& error) {
 }
 
 void Endpoint::fail(const Error& error) {
-  set_failure(error);
-  throw_error(failure_->code(), failure_->what(), failure_->origin());
+  throw_error(set_failure(error));
 }
 
 }  // namespace cohort::node

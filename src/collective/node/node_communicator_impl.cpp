@@ -258,8 +258,7 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
     waiting.give_way();
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
-  if (operation.error)
-    throw_error(operation.error->code(), operation.error->what(), operation.error->origin());
+  if (operation.error) throw_error(*operation.error);
 }
 
 bool NodeCommunicatorImpl::try_advance() {
