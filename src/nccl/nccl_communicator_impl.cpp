@@ -178,7 +178,7 @@ void NcclCommunicatorImpl::run(const CollectiveCall& call) {
 Work NcclCommunicatorImpl::start(const CollectiveCall& call) {
   require_capturable(call);
   require_usable();
-  if (is_message(call)) return parts_.messages->start_checked(call);
+  if (is_message(call)) return CommunicatorBase::start_checked(*parts_.messages, call);
   std::shared_ptr<Operation> operation = add(call);
   {
     const std::lock_guard lock(mutex_);
@@ -232,13 +232,13 @@ void NcclCommunicatorImpl::run_on_host(const CollectiveCall& call) {
   CollectiveCall exact = call;
   // So that members whose tensors take different ways notice.
   if (is_elsewhere(call, parts_.device)) exact.layout = Fingerprint().add(call.layout).add(1).value();
-  parts_.control->run_checked(exact);
+  CommunicatorBase::run_checked(*parts_.control, exact);
 }
 
 void NcclCommunicatorImpl::agree(Operation& operation) {
   const std::lock_guard lock(on_host_);
   operation.number = calls_++;
-  parts_.control->agree(operation.call.get());
+  CommunicatorBase::agree(*parts_.control, operation.call.get());
 }
 
 void NcclCommunicatorImpl::launch(Operation& operation) {
@@ -414,11 +414,10 @@ std::optional<Error> NcclCommunicatorImpl::failure() {
   return failure_;
 }
 
-std::optional<CommunicatorParts> NcclCommunicatorImpl::split(
-    std::span<const Communicator::SplitMember> split_members) {
+std::optional<CommunicatorParts> NcclCommunicatorImpl::split(std::span<const SplitMember> split_members) {
   std::optional<int> color;
   int key = 0;
-  for (const Communicator::SplitMember& member : split_members) {
+  for (const SplitMember& member : split_members) {
     // A number that no other group has.
     color = std::min(color.value_or(member.rank), member.rank);
     if (member.rank == rank_) key = static_cast<int>(&member - split_members.data());

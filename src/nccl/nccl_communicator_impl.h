@@ -22,7 +22,7 @@
 #include <thread>
 #include <vector>
 
-#include <cohort/collective/communicator.h>
+#include <cohort/collective/communicator_base.h>
 #include <cohort/cuda/graph_part.h>
 #include <cohort/cuda/guard.h>
 #include <cohort/cuda/stream.h>
@@ -58,8 +58,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
 
   /// The group of `split_members`, of whom this member is one, or none. Collective over all members, all of
   /// whom are known to call it; no call may be in flight.
-  [[nodiscard]] std::optional<CommunicatorParts> split(
-      std::span<const Communicator::SplitMember> split_members);
+  [[nodiscard]] std::optional<CommunicatorParts> split(std::span<const SplitMember> split_members);
 
   [[nodiscard]] Device device() const noexcept { return parts_.device; }
 

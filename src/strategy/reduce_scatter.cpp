@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <cohort/base/fingerprint.h>
+#include <cohort/collective/communication_scope.h>
 #include <cohort/device/device_runtime.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/device/tensor_spec.h>

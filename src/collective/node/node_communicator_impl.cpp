@@ -115,15 +115,15 @@ ContextIdSet NodeCommunicatorImpl::free_context_ids() const {
   return inter_node_ == nullptr ? ContextIdSet() : inter_node_->free_context_ids();
 }
 
-std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(
-    std::span<const Communicator::SplitMember> split_members, NewControlBlock block) {
+std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(std::span<const SplitMember> split_members,
+                                                                  NewControlBlock block) {
   const auto group = std::make_shared<NodeGroup>(this->group(), split_members, rank(), std::move(block));
   auto impl = std::make_shared<NodeCommunicatorImpl>(group, group->first_own_local_rank());
   if (inter_node_ == nullptr) return impl;
   std::vector<int> ranks;
   ranks.reserve(split_members.size());
   ContextIdSet offer = split_members.front().contribution.context_ids;
-  for (const Communicator::SplitMember& member : split_members) {
+  for (const SplitMember& member : split_members) {
     ranks.push_back(member.rank);
     offer.combine(member.contribution.context_ids);
   }

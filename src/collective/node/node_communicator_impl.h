@@ -51,8 +51,8 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   /// What this member has for the name of a group over several nodes.
   [[nodiscard]] ContextIdSet free_context_ids() const;
   /// This member in a group of the split_members, of whom it is one. All of them make it.
-  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(
-      std::span<const Communicator::SplitMember> split_members, NewControlBlock block);
+  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(std::span<const SplitMember> split_members,
+                                                            NewControlBlock block);
 
   /// Any thread may call it.
   void abort(const Error& error);

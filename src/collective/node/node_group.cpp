@@ -164,15 +164,15 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
   detect_oversubscription();
 }
 
-NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::SplitMember> split_members,
-                     int own_rank, NewControlBlock own_block)
+NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split_members, int own_rank,
+                     NewControlBlock own_block)
     : process_(parent.process_),
       memory_(parent.memory_),
       selection_(parent.selection_),
       timeout_(parent.timeout_),
       reproducible_(parent.reproducible_),
       fault_(parent.fault_) {
-  for (const Communicator::SplitMember& member : split_members) {
+  for (const SplitMember& member : split_members) {
     const MemberInfo& info = parent.members_[static_cast<std::size_t>(member.rank)];
     if (member.contribution.control_block == std::array<std::uint64_t, 2>{}) {
       throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
@@ -199,7 +199,7 @@ void NodeGroup::detect_oversubscription() {
   oversubscribed_ = waits_for_others || size() > memory_->cores();
 }
 
-ControlBlock* NodeGroup::find_block(const Communicator::SplitMember& member, int worker) const noexcept {
+ControlBlock* NodeGroup::find_block(const SplitMember& member, int worker) const noexcept {
   const auto [address, offset] = member.contribution.control_block;
   if (!memory_->is_this_process(worker))
     return reinterpret_cast<ControlBlock*>(memory_->address(worker, offset - 1));

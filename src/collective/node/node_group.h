@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <cohort/base/error.h>
-#include <cohort/collective/communicator.h>
+#include <cohort/collective/communicator_base.h>
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
 
@@ -54,7 +54,7 @@ class NodeGroup {
   explicit NodeGroup(const NodeGroupOptions& options);
   /// A group of members of `parent`, as one of them sees it.
   /// @throws Unavailable, on each of them, when the control block of one cannot be reached.
-  NodeGroup(const NodeGroup& parent, std::span<const Communicator::SplitMember> split_members, int own_rank,
+  NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split_members, int own_rank,
             NewControlBlock own_block);
   ~NodeGroup();
 
@@ -145,7 +145,7 @@ class NodeGroup {
   void add_blocks(std::span<ControlBlock* const> blocks, int worker, int first_rank);
   std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
                                             std::span<ControlBlock* const> own_blocks, bool alone);
-  [[nodiscard]] ControlBlock* find_block(const Communicator::SplitMember& member, int worker) const noexcept;
+  [[nodiscard]] ControlBlock* find_block(const SplitMember& member, int worker) const noexcept;
   void detect_oversubscription();
   [[nodiscard]] FailureRecord& record() const noexcept { return blocks_.front()->failure; }
 
