@@ -119,7 +119,7 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
       ++closed;
     }
   }
-  context.endpoint.algorithm = to_string(algorithm);
+  context.endpoint.set_algorithm(to_string(algorithm));
 }
 
 Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call) {
@@ -162,7 +162,7 @@ Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
@@ -191,7 +191,7 @@ Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
@@ -220,7 +220,7 @@ Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
@@ -249,7 +249,7 @@ Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 }  // namespace cohort::network

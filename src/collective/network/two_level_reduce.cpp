@@ -174,7 +174,7 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
       ++closed;
     }
   }
-  context.endpoint.algorithm = to_string(algorithm);
+  context.endpoint.set_algorithm(to_string(algorithm));
 }
 
 Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
@@ -232,8 +232,8 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
       ++closed;
     }
   }
-  context.endpoint.algorithm =
-      to_string(in_rank_order ? AllReduceAlgorithm::kRankOrder : AllReduceAlgorithm::kRing);
+  context.endpoint.set_algorithm(
+      to_string(in_rank_order ? AllReduceAlgorithm::kRankOrder : AllReduceAlgorithm::kRing));
 }
 
 }  // namespace cohort::network

@@ -108,7 +108,7 @@ NodeCommunicatorImpl::~NodeCommunicatorImpl() {
 
 void NodeCommunicatorImpl::set_inter_node(std::shared_ptr<InterNode> inter_node) {
   inter_node_ = std::move(inter_node);
-  for (Endpoint& endpoint : endpoints_) endpoint.set_inter_node(inter_node_.get());
+  for (Endpoint& endpoint : endpoints_) endpoint.faults().set_inter_node(inter_node_.get());
 }
 
 ContextIdSet NodeCommunicatorImpl::free_context_ids() const {
@@ -134,7 +134,7 @@ std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(std::span<cons
 
 std::vector<TuningFigure> NodeCommunicatorImpl::tuning() const {
   std::vector<TuningFigure> figures;
-  if (const std::optional<TuningTable>& table = endpoints_.front().tuning) {
+  if (const std::optional<TuningTable>& table = endpoints_.front().tuning()) {
     figures = fixed_node_figures();
     std::ranges::copy(table->figures(TuningScope::kNode), std::back_inserter(figures));
   }
@@ -153,7 +153,7 @@ std::optional<Error> NodeCommunicatorImpl::failure() {
   std::optional<Error> found = group().fault();
   if (!found && inter_node_ != nullptr) found = inter_node_->poll_failure();
   if (!found) return std::nullopt;
-  return endpoints_.front().set_failure(*found);
+  return endpoints_.front().faults().set_failure(*found);
 }
 
 void NodeCommunicatorImpl::close() {
@@ -193,7 +193,7 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   Endpoint& endpoint = this->endpoint(call.priority);
   latest_ = &endpoint;
   if (!idle()) return start(call).wait();  // calls in flight come first
-  const bool failed_before = endpoint.failure().has_value();
+  const bool failed_before = endpoint.faults().failure().has_value();
   endpoint.set_number(calls_++);
   try {
     if (inter_node_ != nullptr)
@@ -203,7 +203,7 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
-    endpoint.fail(endpoint.cause_of(call, error));
+    endpoint.faults().fail(endpoint.faults().cause_of(call, error));
   }
 }
 
@@ -222,8 +222,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
     starters_.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard lock(driving_);
     starters_.fetch_sub(1, std::memory_order_relaxed);
-    if (endpoint.failure() || group().failed())
-      endpoint.fail(endpoint.failure() ? *endpoint.failure() : group().failure());
+    endpoint.faults().require_usable();
     if (is_message(call)) {
       messages_.push_back(operation);
     } else {
@@ -329,10 +328,9 @@ Steps NodeCommunicatorImpl::steps_of(const Operation& operation) {
 
 void NodeCommunicatorImpl::check_message_for_failure(const CollectiveCall& call, const Waiting& waiting) {
   if (!goes_to_another_node(call)) return mailbox_.check_for_failure(call, waiting);
-  Endpoint& endpoint = endpoints_.front();
-  if (group().failed()) endpoint.fail(group().failure());
-  if (const std::optional<Error> fault = group().fault()) endpoint.fail(*fault);
-  if (const std::optional<Error> error = inter_node_->check_for_failure(call, waiting)) endpoint.fail(*error);
+  FaultWatch& faults = endpoints_.front().faults();
+  faults.check_group();
+  if (const std::optional<Error> error = inter_node_->check_for_failure(call, waiting)) faults.fail(*error);
   const std::chrono::duration<double> timeout = group().timeout(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   inter_node_->withdraw(call);
@@ -363,16 +361,16 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
       if (is_message(call))
         check_message_for_failure(call, operation.waiting);
       else
-        endpoint.check_for_failure(call, operation.waiting);
+        endpoint.faults().check(call, operation.waiting);
     }
     return moved;
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
-    if (is_message(call) && !endpoint.failure()) {
+    if (is_message(call) && !endpoint.faults().failure()) {
       operation.error = error;
       operation.finish();
     } else {
-      fail_all(endpoint.set_failure(endpoint.cause_of(call, error)));
+      fail_all(endpoint.faults().set_failure(endpoint.faults().cause_of(call, error)));
     }
   }
   return true;

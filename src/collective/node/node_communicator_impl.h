@@ -42,8 +42,8 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
 
   [[nodiscard]] NodeGroup& group() const noexcept { return endpoints_.front().group(); }
   [[nodiscard]] int rank() const noexcept { return group().rank_of(position().rank); }
-  [[nodiscard]] std::string_view last_algorithm() const noexcept { return latest_->algorithm; }
-  [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(latest_->reason); }
+  [[nodiscard]] std::string_view last_algorithm() const noexcept { return latest_->algorithm(); }
+  [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(latest_->reason()); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
   void run(const CollectiveCall& call);

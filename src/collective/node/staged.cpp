@@ -16,8 +16,8 @@ constexpr std::size_t kPiecesBetweenRests = kBytesBetweenRests / kPieceBytes;
 SlotCall::SlotCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
     : endpoint_(endpoint), call_(call), plan_(plan), in_line_(plan.in_line) {
   endpoint_.open(plan);
-  endpoint_.algorithm = in_line_ ? "line" : "slot";
-  endpoint_.reason = ChoiceReason::kSize;
+  endpoint_.set_algorithm(in_line_ ? "line" : "slot");
+  endpoint_.set_reason(ChoiceReason::kSize);
   if (!in_line_) slot_ = endpoint_.next_slot();
   if (plan.bytes > 0)
     contribute(call_, endpoint_.position(), {0, plan.elements}, cell_of(endpoint_.position().rank));
