@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <new>
 
 #include <fmt/format.h>
 
-#include <cohort/base/config.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 #include <cohort/cuda/current_device.h>
@@ -55,22 +53,6 @@ thread_local bool serves_a_member = false;
 
 }  // namespace
 
-class NcclCommunicatorImpl::InFlight final : public Work::State {
- public:
-  InFlight(std::shared_ptr<NcclCommunicatorImpl> impl, std::shared_ptr<Operation> operation)
-      : impl_(std::move(impl)), operation_(std::move(operation)) {}
-  ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
-  InFlight(const InFlight&) = delete;
-  InFlight& operator=(const InFlight&) = delete;
-
-  void wait() override { impl_->wait(*operation_); }
-  [[nodiscard]] bool done() noexcept override { return impl_->done(*operation_); }
-
- private:
-  std::shared_ptr<NcclCommunicatorImpl> impl_;
-  std::shared_ptr<Operation> operation_;
-};
-
 NcclCommunicatorImpl::NcclCommunicatorImpl(CommunicatorParts parts)
     : parts_(std::move(parts)),
       stream_(parts_.device, cuda::Stream::Priority::kHigh),
@@ -107,9 +89,7 @@ std::string NcclCommunicatorImpl::who() const {
 }
 
 std::chrono::duration<double> NcclCommunicatorImpl::timeout(const CollectiveCall& call) const {
-  if (call.timeout_seconds) return std::chrono::duration<double>(*call.timeout_seconds);
-  const std::optional<double> own = parts_.control->options().timeout_seconds;
-  return own ? std::chrono::duration<double>(*own) : config().collective_timeout();
+  return timeout_of(call, parts_.control->options().timeout());
 }
 
 /// The lock is held.
@@ -185,7 +165,7 @@ Work NcclCommunicatorImpl::start(const CollectiveCall& call) {
     queue_.push_back(operation);
   }
   changed_.notify_all();
-  return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
+  return Work(std::make_shared<WorkInFlight<NcclCommunicatorImpl>>(shared_from_this(), std::move(operation)));
 }
 
 void NcclCommunicatorImpl::serve() {
@@ -263,7 +243,7 @@ void NcclCommunicatorImpl::launch(Operation& operation) {
       }
     }
   } catch (const std::exception&) {
-    return fail_by_exception();
+    return fail(error_being_handled(who()));
   }
   const std::lock_guard lock(mutex_);
   if (operation.state == Operation::State::kFailed) return;
@@ -292,7 +272,7 @@ void NcclCommunicatorImpl::wait(Operation& operation) {
   cuda::compute_stream(parts_.device).wait(operation.done);
 }
 
-bool NcclCommunicatorImpl::done(Operation& operation) {
+bool NcclCommunicatorImpl::done(Operation& operation) noexcept {
   return operation.state != Operation::State::kQueued && poll(operation);
 }
 
@@ -310,7 +290,7 @@ bool NcclCommunicatorImpl::poll(Operation& operation) {
         return false;
       }
     } catch (const std::exception&) {
-      fail_by_exception();
+      fail(error_being_handled(who()));
     }
   }
   const std::lock_guard lock(mutex_);
@@ -359,18 +339,6 @@ void NcclCommunicatorImpl::require_in_time(Operation& operation) {
                   describe(call), where));
 }
 
-void NcclCommunicatorImpl::fail_by_exception() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    fail(error);
-  } catch (const std::bad_alloc&) {
-    fail(Unavailable("{} is out of memory", who()));
-  } catch (const std::exception& error) {
-    fail(Internal("{}: {}", who(), error.what()));
-  }
-}
-
 void NcclCommunicatorImpl::fail(const Error& error) {
   // The first error of any member counts on all of them.
   parts_.control->abort(error);
@@ -408,7 +376,7 @@ std::optional<Error> NcclCommunicatorImpl::failure() {
   try {
     check_for_failure();
   } catch (const std::exception&) {
-    fail_by_exception();
+    fail(error_being_handled(who()));
   }
   const std::lock_guard lock(mutex_);
   return failure_;
@@ -433,7 +401,7 @@ std::optional<CommunicatorParts> NcclCommunicatorImpl::split(std::span<const Spl
     group.comm =
         parts_.comm->split(color, key, Deadline::after(timeout({})), [this] { check_for_failure(); });
   } catch (const std::exception&) {
-    fail_by_exception();
+    fail(error_being_handled(who()));
     require_usable();
   }
   if (!color) return std::nullopt;
@@ -481,7 +449,7 @@ std::shared_ptr<const Buffer> NcclCommunicatorImpl::allocate(std::size_t bytes) 
                 .timeout = timeout({}),
                 .look = [this] { check_for_failure(); }});
   } catch (const std::exception&) {
-    fail_by_exception();
+    fail(error_being_handled(who()));
     require_usable();
   }
   return memory;
@@ -490,19 +458,12 @@ std::shared_ptr<const Buffer> NcclCommunicatorImpl::allocate(std::size_t bytes) 
 /// A call in flight that no Work will be asked about.
 std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::find_unheld() {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(in_flight_, [](const auto& operation) {
-    return operation->relied_on || operation->dropped.load(std::memory_order_relaxed);
-  });
-  return found == in_flight_.end() ? nullptr : *found;
+  return cohort::find_unheld(in_flight_);
 }
 
 void NcclCommunicatorImpl::close() {
-  if (std::uncaught_exceptions() > 0) {
-    // This member will not get to the calls that the others make.
-    const MemberInfo& own = parts_.control->members()[static_cast<std::size_t>(rank_)];
-    return fail(Aborted(ErrorOrigin{"", rank_, own.host},
-                        fmt::format("{} left the communicator because of an error", who())));
-  }
+  const MemberInfo& own = parts_.control->members()[static_cast<std::size_t>(rank_)];
+  if (const std::optional<Error> error = error_of_unwinding(rank_, own)) return fail(*error);
   while (const std::shared_ptr<Operation> unheld = find_unheld()) finish(*unheld);
   const std::lock_guard lock(mutex_);
   if (is_owed_) log::error("what {} has computed since is worthless: {}", who(), failure_->what());

@@ -27,6 +27,7 @@
 #include <cohort/cuda/guard.h>
 #include <cohort/cuda/stream.h>
 
+#include "../collective/operation_in_flight.h"
 #include "comm.h"
 #include "event_pool.h"
 #include "symmetric_memory.h"
@@ -78,7 +79,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
 
  private:
   struct Operation;
-  class InFlight;
+  friend class WorkInFlight<NcclCommunicatorImpl>;
   class Captured;
   using Clock = std::chrono::steady_clock;
 
@@ -103,7 +104,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void launched(std::shared_ptr<Operation> launch);
 
   void wait(Operation& operation);
-  [[nodiscard]] bool done(Operation& operation);
+  [[nodiscard]] bool done(Operation& operation) noexcept;
   /// True once the operation has ended, one way or the other.
   [[nodiscard]] bool poll(Operation& operation);
   void check_for_failure();
@@ -117,7 +118,6 @@ class NcclCommunicatorImpl final : public cuda::Guard,
 
   /// Makes `error` the end of all members' calls, unless another one is already.
   void fail(const Error& error);
-  void fail_by_exception();
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const;
   [[nodiscard]] std::string who() const;
 

@@ -5,6 +5,7 @@
 // environment (COHORT_*), then the library's own choice (the cost model).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -51,6 +52,9 @@ struct CommunicationOptions {
 
   /// @throws InvalidArgument for a negative time-out or a negative number of bytes.
   void validate() const;
+
+  /// How long a collective waits, whether or not that was set here; 0: for ever.
+  [[nodiscard]] std::chrono::duration<double> timeout() const;
 
   /// The deadline of a collective that starts now. @throws InvalidArgument as `validate`.
   [[nodiscard]] Deadline deadline() const;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <new>
 #include <thread>
 
 #include <fmt/format.h>
@@ -22,19 +21,6 @@ bool is_message(const CollectiveCall& call) {
   return call.kind == CollectiveKind::kSend || call.kind == CollectiveKind::kReceive;
 }
 
-/// The exception being handled, as an error of ours that says whose it is.
-Error error_being_handled(const std::string& who) {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return Unavailable("{} is out of memory", who);
-  } catch (const std::exception& error) {
-    return Internal("{}: {}", who, error.what());
-  }
-}
-
 /// Co-ownership of what the call's buffers lie in, where that is registered memory.
 using RegisteredBlocks = std::array<std::shared_ptr<const void>, 2>;
 
@@ -46,46 +32,20 @@ RegisteredBlocks registered_blocks(const CollectiveCall& call) {
 
 }  // namespace
 
-struct NodeCommunicatorImpl::Operation {
+struct NodeCommunicatorImpl::Operation : OperationInFlight {
   Operation(const CollectiveCall& borrowed, bool oversubscribed)
-      : call(borrowed), registered(registered_blocks(borrowed)), waiting(oversubscribed) {}
+      : OperationInFlight(borrowed), registered(registered_blocks(borrowed)), waiting(oversubscribed) {}
 
   void finish() {
-    // Who has waited may give registered memory back. A failed call may still be written to.
+    // A caller that has waited may give registered memory back. A failed call may still be written to.
     if (!error) registered = {};
     finished.store(true, std::memory_order_release);
   }
 
-  const OwnedCall call;
   RegisteredBlocks registered;
-  std::uint64_t number = 0;  ///< of a collective, among those of all priorities
   Steps steps;
   Waiting waiting;
-  std::optional<Error> error;
   std::atomic<bool> finished{false};
-  std::atomic<bool> dropped{false};  ///< nobody holds its Work
-};
-
-class NodeCommunicatorImpl::InFlight final : public Work::State {
- public:
-  InFlight(std::shared_ptr<NodeCommunicatorImpl> impl, std::shared_ptr<Operation> operation)
-      : impl_(std::move(impl)), operation_(std::move(operation)) {}
-  ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
-  InFlight(const InFlight&) = delete;
-  InFlight& operator=(const InFlight&) = delete;
-
-  void wait() override { impl_->wait(*operation_); }
-
-  [[nodiscard]] bool done() noexcept override {
-    if (operation_->finished.load(std::memory_order_acquire)) return true;
-    // Who asks in a loop would keep a core from those it waits for.
-    if (!impl_->try_advance() && impl_->group().oversubscribed()) std::this_thread::yield();
-    return operation_->finished.load(std::memory_order_acquire);
-  }
-
- private:
-  std::shared_ptr<NodeCommunicatorImpl> impl_;
-  std::shared_ptr<Operation> operation_;
 };
 
 NodeCommunicatorImpl::NodeCommunicatorImpl(const std::shared_ptr<NodeGroup>& group, int local_rank)
@@ -160,32 +120,23 @@ void NodeCommunicatorImpl::close() {
   if (!group().is_of_this_process()) return;
   // On its node it is seen that a member has left; other nodes have to be told, in case of an error.
   if (idle() && (inter_node_ == nullptr || group().failed())) return;
-  if (std::uncaught_exceptions() > 0) {
-    // This member will not get to the calls that the others make, so waiting could be in vain.
-    abort(Aborted(ErrorOrigin{"", rank(), group().host_of(rank())},
-                  fmt::format("{} left the communicator because of an error{}", who(),
-                              idle() ? "" : ", with calls in flight")));
-    return;
-  }
-  while (const std::shared_ptr<Operation> dropped = find_dropped()) {
+  const MemberInfo& own = group().members()[static_cast<std::size_t>(rank())];
+  if (const std::optional<Error> error = error_of_unwinding(rank(), own, !idle())) return abort(*error);
+  while (const std::shared_ptr<Operation> unheld = find_unheld()) {
     try {
-      wait(*dropped);
+      wait(*unheld);
     } catch (const Error&) {
       return;  // nobody asks any more
     }
   }
 }
 
-std::shared_ptr<NodeCommunicatorImpl::Operation> NodeCommunicatorImpl::find_dropped() {
+std::shared_ptr<NodeCommunicatorImpl::Operation> NodeCommunicatorImpl::find_unheld() {
   const std::lock_guard lock(driving_);
-  const auto is_dropped = [](const auto& operation) {
-    return operation->dropped.load(std::memory_order_relaxed);
-  };
   for (const Collectives& collectives : collectives_) {
-    if (const auto at = std::ranges::find_if(collectives, is_dropped); at != collectives.end()) return *at;
+    if (std::shared_ptr<Operation> unheld = cohort::find_unheld(collectives)) return unheld;
   }
-  if (const auto at = std::ranges::find_if(messages_, is_dropped); at != messages_.end()) return *at;
-  return nullptr;
+  return cohort::find_unheld(messages_);
 }
 
 void NodeCommunicatorImpl::run(const CollectiveCall& call) {
@@ -235,7 +186,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
   }
   const bool any_thread = inter_node_ == nullptr || inter_node_->any_thread_may_drive();
   if (first && any_thread) Progress::of_this_process().attend(shared_from_this());
-  return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
+  return Work(std::make_shared<WorkInFlight<NodeCommunicatorImpl>>(shared_from_this(), std::move(operation)));
 }
 
 void NodeCommunicatorImpl::wait(const Operation& operation) {
@@ -258,6 +209,13 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
   if (operation.error) throw_error(*operation.error);
+}
+
+bool NodeCommunicatorImpl::done(const Operation& operation) noexcept {
+  if (operation.finished.load(std::memory_order_acquire)) return true;
+  // A caller that asks in a loop would keep a core from those it waits for.
+  if (!try_advance() && group().oversubscribed()) std::this_thread::yield();
+  return operation.finished.load(std::memory_order_acquire);
 }
 
 bool NodeCommunicatorImpl::try_advance() {

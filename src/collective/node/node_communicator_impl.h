@@ -18,6 +18,7 @@
 
 #include <cohort/collective/work.h>
 
+#include "collective/operation_in_flight.h"
 #include "endpoint.h"
 #include "messages.h"
 #include "node_peers.h"
@@ -74,13 +75,14 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
 
  private:
   struct Operation;
-  class InFlight;
+  friend class WorkInFlight<NodeCommunicatorImpl>;
 
   using Collectives = std::deque<std::shared_ptr<Operation>>;
 
   [[nodiscard]] const Position& position() const noexcept { return endpoints_.front().position(); }
   void wait(const Operation& operation);
-  [[nodiscard]] std::shared_ptr<Operation> find_dropped();
+  [[nodiscard]] bool done(const Operation& operation) noexcept;
+  [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   bool advance();
   bool advance(Collectives& collectives);
   /// As far as its next rest. True when it has moved; sets `finished` at its end.

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cohort/base/config.h>
 #include <cohort/device/node_heap.h>
 
 #include "contribution.h"
@@ -143,7 +142,7 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
       memory_(checked(options).memory),
       selection_(Selection::agreed(options.workers, options.exchange)),
-      timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
+      timeout_(options.communication.timeout()),
       reproducible_(options.communication.reproducible),
       fault_(options.fault) {
   DepartedControlBlocks::of_this_process().sweep();

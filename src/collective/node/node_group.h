@@ -20,6 +20,7 @@
 #include <cohort/device/node_memory.h>
 
 #include "collective/choice/selection.h"
+#include "collective/operation_in_flight.h"
 #include "control_block.h"
 
 namespace cohort::node {
@@ -106,7 +107,7 @@ class NodeGroup {
 
   /// How long `call` waits for its members; 0: for ever.
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const noexcept {
-    return call.timeout_seconds ? std::chrono::duration<double>(*call.timeout_seconds) : timeout_;
+    return timeout_of(call, timeout_);
   }
 
   /// Whether the call must combine the members in the order of their ranks, for its result must not depend
