@@ -123,7 +123,7 @@ void NcclCommunicatorImpl::require_capturable(const CollectiveCall& call) const 
   const Device captured = is_copied_elsewhere ? call.device : parts_.device;
   if (!cuda::is_captured(captured) || (!is_message(call) && !is_of_the_host(call, parts_.device))) return;
   throw WrongContext(
-      "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
+      "{} goes through the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
       "call outside",
       describe(call), to_string(captured));
 }

@@ -1,8 +1,8 @@
 // How collectives behave. A strategy and a communicator take options for all of their
-// calls, most functions of a strategy also for one call.
+// calls, and most functions of a strategy for one call.
 //
-// Who wins: what a call's options say, then those of the strategy or communicator, then the
-// environment (COHORT_*), then the library's own choice (the cost model).
+// The first of these that says something counts: the call's options, those of the strategy or
+// communicator, the environment (COHORT_*), the library's own choice (the cost model).
 #pragma once
 
 #include <chrono>
