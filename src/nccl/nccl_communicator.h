@@ -1,4 +1,5 @@
-// The Communicator that a member's owner has in hand.
+// A Communicator in front of its implementation. Its Works may outlive it, for they co-own the
+// implementation.
 #pragma once
 
 #include <memory>

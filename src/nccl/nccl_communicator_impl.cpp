@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 constexpr auto kBetweenLooks = 1ms;
 /// Between two looks at a GPU that is waited for.
 constexpr auto kNap = 20us;
-/// After the deadline, who is late itself says so; the others give it this much time to.
+/// After the deadline, a member that is late itself says so; the others give it this much time to.
 constexpr auto kTimeToOwnUp = 1s;
 /// How long the end of a communicator may take before it is ended by force.
 constexpr auto kTimeToFinalize = 10s;
@@ -123,8 +123,8 @@ void NcclCommunicatorImpl::require_capturable(const CollectiveCall& call) const 
   const Device captured = is_copied_elsewhere ? call.device : parts_.device;
   if (!cuda::is_captured(captured) || (!is_message(call) && !is_of_the_host(call, parts_.device))) return;
   throw WrongContext(
-      "{} goes through the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
-      "call outside",
+      "{} goes through the host, and a graph that is captured on {} holds what the GPU does by itself; "
+      "make the call outside",
       describe(call), to_string(captured));
 }
 
@@ -265,7 +265,8 @@ void NcclCommunicatorImpl::wait(Operation& operation) {
     if (operation.state == Operation::State::kEnded) return;
     if (operation.state == Operation::State::kLaunched) {
       operation.relied_on = true;
-      // It is no part of the graph, whose launches come after it, as what else is queued then.
+      // It is no part of the graph: the compute stream waits for it, and so do launches, once the capture
+      // has ended.
       if (cuda::is_captured(parts_.device)) return cuda::wait_after_capture(operation.done);
     }
   }
@@ -306,7 +307,7 @@ void NcclCommunicatorImpl::check_for_failure() {
   }
   parts_.comm->check();
   const std::unique_lock lock(on_host_, std::try_to_lock);
-  if (!lock) return;  // who is there finds out
+  if (!lock) return;  // the thread that uses `control` finds out
   if (const std::optional<Error> error = parts_.control->failure()) throw_error(*error);
 }
 
@@ -317,7 +318,7 @@ void NcclCommunicatorImpl::require_in_time(Operation& operation) {
   if (allowed.count() <= 0 || waited < allowed) return;
   const bool is_late_itself = !operation.ready.done();
   if (!is_late_itself && waited < allowed + kTimeToOwnUp) return;
-  // Nobody has asked before whether all members have launched the graph. Those who have come here.
+  // Whether all members have launched the graph is asked only now, by those that have.
   const bool is_launch = operation.launches != nullptr;
   if (!is_late_itself && is_launch) {
     if (!serves_a_member) return;  // for one thread to ask

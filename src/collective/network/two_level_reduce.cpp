@@ -46,7 +46,7 @@ AllReduceAlgorithm algorithm_for(const HierarchyContext& context, const Collecti
                ? context.all_reduce_algorithm(lane_bytes)
                : AllReduceAlgorithm::kRing;
   }
-  // 16-bit sums are rounded once, by whom has all contributions.
+  // 16-bit sums are rounded once, by the member that has all contributions.
   if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return AllReduceAlgorithm::kRankOrder;
   return choose_ordered_all_reduce(lane_bytes, topology.nodes(), topology.most_members_on_a_node(),
                                    context.constants);

@@ -102,7 +102,7 @@ Steps execute_registered(Endpoint& endpoint, const CollectiveCall& call, const C
   co_await finished(agreement);
   endpoint.set_algorithm(choice.algorithm->name());
   endpoint.set_reason(choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel);
-  // Whoever waits in the middle of it can tell who has not come to its end.
+  // A member that waits in the middle of it can then name those that have not come to its end.
   endpoint.await_next_shares();
   Steps steps = choice.algorithm->execute(endpoint.peers(), call);
   co_await finished(steps);
@@ -113,8 +113,8 @@ Steps execute_registered(Endpoint& endpoint, const CollectiveCall& call, const C
 Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCall& call,
                                     const CallPlan& plan) {
   const Selection& selection = endpoint.group().selection();
-  // Parts of calls over several nodes are no concern of a program's.
-  // And urgent calls would meet the messages of normal ones.
+  // Parts of calls over several nodes are no concern of a program's, and urgent calls would meet the messages
+  // of normal ones.
   if (!selection.has_registered() || endpoint.reaches_other_nodes() || call.priority != Priority::kNormal ||
       endpoint.group().fixes_order_of(call))
     return {};

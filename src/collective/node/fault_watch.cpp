@@ -79,7 +79,8 @@ const PriorityBlock* FaultWatch::find_description(int member) const noexcept {
   return other.explained_number.load(std::memory_order_acquire) == open_.number + 1 ? &other : nullptr;
 }
 
-// Announcements are waited for one member after the other; a difference is one whoever is still missing.
+// Announcements are waited for one member after the other. Here a member that differs is found although an
+// earlier one is still missing.
 void FaultWatch::notice_difference() noexcept {
   if (open_.awaited != Awaited::kAnnouncements) return;
   for (int member = open_.next_to_check; member < group_.size(); ++member) {
@@ -119,8 +120,8 @@ Steps FaultWatch::explain_disagreement(const CollectiveCall& call) {
       explain_mismatch(signatures.calls, signatures.ranks, group_.members(), odd);
   fail(InvalidArgument(
       ErrorOrigin{name_of(call), odd, mismatch ? group_.host_of(odd) : ""},
-      mismatch.value_or(fmt::format("{}: members disagree, and those who differ did not say what they called",
-                                    name_of(call)))));
+      mismatch.value_or(fmt::format(
+          "{}: members disagree, and those that differ did not say what they called", name_of(call)))));
 }
 
 // ---- members that are missing
@@ -172,9 +173,10 @@ void FaultWatch::require_nobody_left(const CollectiveCall& call) {
   const int first = group_.rank_of(left.front());
   fail(Aborted(
       ErrorOrigin{name_of(call), first, group_.host_of(first)},
-      fmt::format("{}: waiting in {} for who left the communicator without this call: {}. An error ended "
-                  "their part, or they make fewer calls",
-                  name_of(call), describe(open_.as_called(call)), fmt::join(names, ", "))));
+      fmt::format(
+          "{}: {} waits for members that left the communicator without making this call: {}. An error "
+          "ended their part, or they make fewer calls",
+          name_of(call), describe(open_.as_called(call)), fmt::join(names, ", "))));
 }
 
 // ---- errors
@@ -191,7 +193,7 @@ Error FaultWatch::in_call(const CollectiveCall& call, const Error& error) const 
 
 Error FaultWatch::cause_of(const CollectiveCall& call, const Error& error) const {
   if (failure_) return *failure_;
-  // A member that copies from a process which has just ended learns it before those who watch processes do.
+  // A member that copies from a process which has just ended learns it before the watch of processes does.
   const Deadline deadline = Deadline::after(kTimeToNotice);
   const bool may_be_gone = error.code() == ErrorCode::kUnavailable && !group_.is_one_process();
   while (may_be_gone && !group_.failed() && !deadline.expired()) {

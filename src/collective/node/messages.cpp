@@ -75,7 +75,8 @@ Steps Mailbox::send(const CollectiveCall& call) {
   const std::byte* data = call.input;
   const bool reachable = (heap != nullptr && heap->offset_of(data, bytes)) || group.is_one_process() ||
                          group.memory().has_single_copy();
-  // Who has many messages on their way waits for the receivers, or would run ahead of them for ever.
+  // A sender that has many messages on their way waits for the receivers: it could run ahead of them for
+  // ever.
   const bool eager = lies_in(own(), envelope) && (bytes <= kEagerBytes || !reachable);
   if ((eager || !reachable) && bytes > 0) {
     sending->contents = allocate(bytes, Device());

@@ -1,5 +1,5 @@
 // A Communicator in front of its implementation: what node_communicator.h and network_communicator.h
-// hand out. Its Works may outlive it, for they co-own the member.
+// hand out. Its Works may outlive it, for they co-own the implementation.
 #pragma once
 
 #include <memory>

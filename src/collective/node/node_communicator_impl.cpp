@@ -109,7 +109,7 @@ void NodeCommunicatorImpl::abort(const Error& error) {
 std::optional<Error> NodeCommunicatorImpl::failure() {
   if (group().failed()) return group().failure();
   const std::unique_lock lock(driving_, std::try_to_lock);
-  if (!lock) return std::nullopt;  // who drives finds out
+  if (!lock) return std::nullopt;  // the thread that drives finds out
   std::optional<Error> found = group().fault();
   if (!found && inter_node_ != nullptr) found = inter_node_->poll_failure();
   if (!found) return std::nullopt;
@@ -195,7 +195,7 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
   while (!operation.finished.load(std::memory_order_acquire)) {
     std::unique_lock lock(driving_, std::defer_lock);
     if (starters_.load(std::memory_order_relaxed) > 0 || !lock.try_lock()) {
-      // The one who drives may have been put off this very core.
+      // The thread that drives may be waiting for this very core.
       ::sched_yield();
       continue;
     }

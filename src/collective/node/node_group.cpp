@@ -20,7 +20,7 @@
 namespace cohort::node {
 namespace {
 
-/// Seats that their members have left, while others may still look at them.
+/// Control blocks that their members have left, while others may still look at them.
 class DepartedControlBlocks {
  public:
   static DepartedControlBlocks& of_this_process() {
@@ -187,13 +187,14 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split
   }
   own_buffers_.push_back(own_block.take());
   detect_oversubscription();
-  oversubscribed_ = oversubscribed_ || parent.oversubscribed_;  // whose other members go on beside the group
+  // The parent's other members need cores meanwhile.
+  oversubscribed_ = oversubscribed_ || parent.oversubscribed_;
 }
 
 void NodeGroup::detect_oversubscription() {
   one_process_ =
       std::ranges::all_of(workers_, [this](int worker) { return memory_->is_this_process(worker); });
-  // Who waits for another node waits for long, and its neighbours may have the work.
+  // A member that waits for another node waits for long, and its neighbours may need the core.
   const bool waits_for_others = members_.size() > blocks_.size() && size() > 1;
   oversubscribed_ = waits_for_others || size() > memory_->cores();
 }
@@ -243,8 +244,8 @@ std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& opt
     if (offset || alone) offsets.push_back(offset.value_or(0));
   }
   if (options.workers.size() == 1 || !options.exchange) return {};
-  // A worker without memory for it says so by an empty list: alone it must not give up, for the others would
-  // wait for it.
+  // A worker without memory for it says so by an empty list: it must not give up alone, since the others
+  // would wait for it.
   if (offsets.size() < own_blocks.size()) offsets.clear();
   std::vector<std::string> blobs = options.exchange(
       {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(std::uint64_t)});

@@ -25,7 +25,7 @@ enum class Protocol : std::uint8_t { kPieces, kDirect, kSingleCopy };
   return "unknown";
 }
 
-/// The same on all members, for it goes by what all know alike.
+/// The same on all members, for it follows from what all of them know alike.
 class ProtocolChoice {
  public:
   ProtocolChoice(const TuningTable& tuning, std::optional<Protocol> wanted)
