@@ -2,13 +2,14 @@
 // It starts calls whose arguments have been checked and completed by the options of open scopes;
 // all else that users see of a call is the Communicator's.
 //
-// Also what a communicator needs that works through others: it hands calls on to them, and has
-// members agree on a call without making it.
+// Here is also what communicators need that work through another one: they hand calls on to it, or have
+// its members agree on a call without making it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <cohort/collective/communicator.h>
