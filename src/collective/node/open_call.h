@@ -23,9 +23,9 @@ struct OpenCall {
   bool payload_has_details = false;
   bool disagreement = false;  ///< some member has called something else
 
+  int next_to_check = 0;  ///< members before it have done what is awaited
   Awaited awaited = Awaited::kAnnouncements;
   std::uint64_t awaited_count = 0;
-  int next_to_check = 0;  ///< members before it have done what is awaited
 
   /// What the program has called: `call`, or what it is a part of, or stands for.
   [[nodiscard]] const CollectiveCall& as_called(const CollectiveCall& call) const noexcept {
