@@ -44,8 +44,8 @@ class Transport {
 
   [[nodiscard]] virtual Ticket send(const Address& to, std::span<const std::byte> data) = 0;
 
-  /// The message may be shorter than `into`. One that is longer never completes the receive: its
-  /// sender has called something else, which comes to light elsewhere.
+  /// The message may be shorter than `into`. One that is longer never completes the receive: who sent
+  /// it has called something else, which comes to light elsewhere.
   [[nodiscard]] virtual Ticket receive(const Address& from, std::span<std::byte> into) = 0;
 
   /// Once the transfer has completed: its bytes, and the ticket is void. Moves all transfers on.
