@@ -22,7 +22,7 @@ class InFlight final : public Work::State {
 
 MpiCommunicator::MpiCommunicator(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int rank,
                                  std::vector<MemberInfo> members, const CommunicationOptions& options)
-    : Communicator(rank, members, options),
+    : CommunicatorBase(rank, members, options),
       group_(std::make_shared<Group>(std::move(runtime), comm, rank, std::move(members), options)) {}
 
 void MpiCommunicator::wait_for_all() { barrier({.timeout_seconds = 0}); }

@@ -8,13 +8,13 @@
 
 #include <memory>
 
-#include <cohort/collective/communicator.h>
+#include <cohort/collective/communicator_base.h>
 
 #include "group.h"
 
 namespace cohort::mpi {
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public CommunicatorBase {
  public:
   /// Collective over `comm`, and blocks in MPI: all members must be known to be here.
   MpiCommunicator(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int rank, std::vector<MemberInfo> members,
@@ -36,7 +36,7 @@ class MpiCommunicator final : public Communicator {
  private:
   MpiCommunicator(int rank, std::vector<MemberInfo> members, std::shared_ptr<Group> group,
                   const CommunicationOptions& options)
-      : Communicator(rank, std::move(members), options), group_(std::move(group)) {}
+      : CommunicatorBase(rank, std::move(members), options), group_(std::move(group)) {}
 
   std::shared_ptr<Group> group_;
 };

@@ -32,6 +32,8 @@ void throw_error(ErrorCode code, const std::string& message, ErrorOrigin origin)
   throw Internal(std::move(origin), message);
 }
 
+void throw_error(const Error& error) { throw_error(error.code(), error.what(), error.origin()); }
+
 namespace detail {
 void check_failed(const char* condition, const char* file, int line) {
   throw Internal("{}:{}: check failed: {}. This is a bug in Cohort; please report it.", file, line,

@@ -91,7 +91,7 @@ class BufferChecks::Checked final : public Work::State {
     work_->wait();
     const std::lock_guard lock(mutex_);
     if (!ended_) end();
-    if (error_) throw_error(error_->code(), error_->what(), error_->origin());
+    if (error_) throw_error(*error_);
   }
 
   /// The copy of the call has ended, and nobody may have waited for it yet.

@@ -155,7 +155,7 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
     }
   }
   const bool majority = 2 * votes > std::ssize(calls);
-  // Calls of another priority come between: then equal calls meet that are not the same ones.
+  // Calls of the other priority shift the order, so two calls may look alike without being the same one.
   const bool numbers_differ = std::ranges::any_of(
       calls, [&](const CallSignature& other) { return other.sequence != calls.front().sequence; });
   const bool layouts_differ = std::ranges::any_of(

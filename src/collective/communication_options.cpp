@@ -56,10 +56,13 @@ void CommunicationOptions::validate() const {
   }
 }
 
+std::chrono::duration<double> CommunicationOptions::timeout() const {
+  return timeout_seconds ? std::chrono::duration<double>(*timeout_seconds) : config().collective_timeout();
+}
+
 Deadline CommunicationOptions::deadline() const {
   validate();
-  if (!timeout_seconds) return Deadline::after(config().collective_timeout());
-  return Deadline::after(std::chrono::duration<double>(*timeout_seconds));
+  return Deadline::after(timeout());
 }
 
 }  // namespace cohort

@@ -1,7 +1,5 @@
 #include <cohort/collective/communicator.h>
 
-#include <algorithm>
-#include <cstring>
 #include <functional>
 
 #include <fmt/format.h>
@@ -45,26 +43,6 @@ CollectiveCall make_call(CollectiveKind kind, const Tensor& input, const Tensor&
   call.buffers = {&input.buffer(), &output.buffer()};
   call.device = input.device();
   return call;
-}
-
-/// The call by which members agree on one whose data takes another way.
-CollectiveCall agreement_barrier(const CollectiveCall& call) {
-  const CallSignature exact = signature(call, 0);
-  CollectiveCall barrier;
-  barrier.kind = CollectiveKind::kBarrier;
-  barrier.layout =
-      Fingerprint()
-          .add(exact.elements)
-          .add(exact.layout)
-          .add(static_cast<std::uint64_t>(exact.kind) << 32 | static_cast<std::uint64_t>(exact.dtype) << 16 |
-               exact.op)
-          .add(static_cast<std::uint64_t>(exact.captured) << 40 |
-               static_cast<std::uint64_t>(exact.device) << 32 | static_cast<std::uint32_t>(exact.root))
-          .value();
-  barrier.priority = call.priority;
-  barrier.timeout_seconds = call.timeout_seconds;
-  barrier.stands_for = &call;
-  return barrier;
 }
 
 void require_member(CollectiveKind kind, int member, int size, const char* role) {
@@ -279,57 +257,6 @@ Work Communicator::start(const CollectiveCall& call) {
   // What lies on a GPU cannot be looked at from here.
   if (checks_ == nullptr || !is_cpu(call.device)) return begin(effective);
   return checks_->start(effective, [this](const CollectiveCall& copy) { return begin(copy); });
-}
-
-void Communicator::agree(const CollectiveCall& call) { execute(agreement_barrier(call)); }
-
-CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
-                                       std::uint64_t purpose)
-    : communicator_(communicator),
-      outer_options_(communicator.options_),
-      outer_timeout_(communicator.scope_timeout_),
-      outer_purpose_(communicator.purpose_) {
-  options.validate();
-  communicator.options_ = outer_options_.merge(options);
-  if (options.timeout_seconds) communicator.scope_timeout_ = options.timeout_seconds;
-  if (purpose != 0) communicator.purpose_ = Fingerprint().add(outer_purpose_).add(purpose).value();
-  communicator.calls_are_plain_ = false;
-}
-
-CommunicationScope::~CommunicationScope() {
-  communicator_.options_ = outer_options_;
-  communicator_.scope_timeout_ = outer_timeout_;
-  communicator_.purpose_ = outer_purpose_;
-  communicator_.calls_are_plain_ = !outer_timeout_ && outer_purpose_ == 0 &&
-                                   outer_options_.implementation == CommunicationImplementation::kAuto;
-}
-
-std::vector<Communicator::SplitMember> Communicator::exchange_split(std::optional<int> color, int key,
-                                                                    const SplitContribution& contribution) {
-  struct Entry {
-    std::int64_t takes_part = 0;
-    std::int64_t color = 0;
-    std::int64_t key = 0;
-    SplitContribution contribution;
-  };
-  constexpr std::int64_t kWords = sizeof(Entry) / sizeof(std::int64_t);
-  const Entry own{color.has_value() ? 1 : 0, color.value_or(0), key, contribution};
-  const Tensor input = Tensor::uninitialized({kWords}, DType::kInt64);
-  const Tensor output = Tensor::uninitialized({size(), kWords}, DType::kInt64);
-  std::memcpy(input.data(), &own, sizeof own);
-  run(make_call(CollectiveKind::kSplit, input, output, input.elements(), {}));
-  std::vector<Entry> all(static_cast<std::size_t>(size()));
-  std::memcpy(all.data(), output.data(), output.bytes());
-
-  std::vector<SplitMember> split_members;
-  for (int member = 0; color && member < size(); ++member) {
-    const Entry& entry = all[static_cast<std::size_t>(member)];
-    if (entry.takes_part != 0 && entry.color == *color) split_members.push_back({member, entry.contribution});
-  }
-  std::ranges::stable_sort(split_members, {}, [&](const SplitMember& member) {
-    return all[static_cast<std::size_t>(member.rank)].key;
-  });
-  return split_members;
 }
 
 void Communicator::all_reduce(const Tensor& input, const Tensor& output, ReduceOp op,

@@ -155,7 +155,7 @@ class StagedCommunicator::PassageWork final : public Work::State {
 };
 
 StagedCommunicator::StagedCommunicator(std::unique_ptr<Communicator> host, Device device)
-    : Communicator(host->rank(), {host->members().begin(), host->members().end()}, host->options()),
+    : CommunicatorBase(host->rank(), {host->members().begin(), host->members().end()}, host->options()),
       host_(std::move(host)),
       device_(device) {}
 
@@ -169,16 +169,16 @@ StagedCommunicator::Passage StagedCommunicator::passage(const CollectiveCall& ca
 }
 
 Work StagedCommunicator::begin(const CollectiveCall& call) {
-  if (is_cpu(call.device)) return host_->start_checked(call);
+  if (is_cpu(call.device)) return start_checked(*host_, call);
   Passage through = passage(call);
-  Work work = host_->start_checked(through.enter());
+  Work work = start_checked(*host_, through.enter());
   return Work(std::make_shared<PassageWork>(std::move(through), std::move(work)));
 }
 
 void StagedCommunicator::execute(const CollectiveCall& call) {
-  if (is_cpu(call.device)) return host_->run_checked(call);
+  if (is_cpu(call.device)) return run_checked(*host_, call);
   Passage through = passage(call);
-  host_->run_checked(through.enter());
+  run_checked(*host_, through.enter());
   through.leave();
 }
 

@@ -7,11 +7,11 @@
 #include <memory>
 #include <mutex>
 
-#include <cohort/collective/communicator.h>
+#include <cohort/collective/communicator_base.h>
 
 namespace cohort {
 
-class StagedCommunicator final : public Communicator {
+class StagedCommunicator final : public CommunicatorBase {
  public:
   StagedCommunicator(std::unique_ptr<Communicator> host, Device device);
   ~StagedCommunicator() override;

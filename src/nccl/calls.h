@@ -4,7 +4,7 @@
 //
 // Cohort's communicators do not block: what a call begins is under way until `is_settled`, and until then
 // the communicator takes no other call but `abort`. One that `init` made has done what it was told when
-// a call returns; it is for who needs no deadline, as the peer of the benchmarks.
+// a call returns; it is for callers that need no deadline, such as the peer of the benchmarks.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace cohort::nccl::calls {
 /// On the thread's current device.
 [[nodiscard]] ncclComm_t begin_init(int size, const ncclUniqueId& id, int rank);
 /// Collective over the members of `comm`. NCCL fills `group` in at some time until `comm` is settled, with
-/// null for who passes NCCL_SPLIT_NOCOLOR.
+/// null for a member that passes NCCL_SPLIT_NOCOLOR.
 void begin_split(ncclComm_t comm, int color, int key, ncclComm_t& group);
 
 /// Whether what was begun has ended. @throws what has gone wrong on `comm` since it was made.

@@ -32,7 +32,7 @@ void NcclCommunicatorImpl::conclude(Captured& captured) {
   if (failure_) throw_failure();
   for (const std::shared_ptr<Operation>& call : *captured.calls) {
     if (call->state != Operation::State::kCaptured) continue;
-    // Also for calls whose Works nobody has waited for.
+    // Calls whose Works nobody has waited for are waited for, too.
     cuda::compute_stream(parts_.device).wait(call->done);
     call->state = Operation::State::kEnded;
   }
@@ -41,7 +41,7 @@ void NcclCommunicatorImpl::conclude(Captured& captured) {
 std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::prepare_launch(
     const Captured& captured) {
   wait_until_all_are_launched();
-  static_cast<void>(failure());  // of others, too, whom nobody asks before a launch
+  static_cast<void>(failure());  // looks for errors of other members: nothing else does before a launch
   require_usable();
   // The longest deadline of its calls is that of a launch.
   const auto patience = [this](const std::shared_ptr<Operation>& call) {

@@ -32,7 +32,7 @@ class Comm {
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  /// A group of the members that give the same color; null for who gives none. Collective over all.
+  /// A group of the members that give the same color; null for a member that gives none. Collective.
   [[nodiscard]] std::unique_ptr<Comm> split(std::optional<int> color, int key, const Deadline& deadline,
                                             const Look& look);
 

@@ -62,8 +62,7 @@ class Connection {
 
   [[nodiscard]] std::unique_ptr<Comm> connect(const ncclUniqueId& group, Communicator& control) const {
     const auto look = [&control] {
-      if (const std::optional<Error> error = control.failure())
-        throw_error(error->code(), error->what(), error->origin());
+      if (const std::optional<Error> error = control.failure()) throw_error(*error);
     };
     return std::make_unique<Comm>(device_, host_.size(), group, host_.rank(), host_.options().deadline(),
                                   look);

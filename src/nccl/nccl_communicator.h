@@ -1,4 +1,5 @@
-// The Communicator that a member's owner has in hand.
+// A Communicator in front of its implementation. Its Works may outlive it, for they co-own the
+// implementation.
 #pragma once
 
 #include <memory>
@@ -6,18 +7,18 @@
 #include <utility>
 
 #include <cohort/base/fingerprint.h>
-#include <cohort/collective/communicator.h>
+#include <cohort/collective/communicator_base.h>
 
 #include "nccl_communicator_impl.h"
 
 namespace cohort::nccl {
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public CommunicatorBase {
  public:
   explicit NcclCommunicator(std::shared_ptr<NcclCommunicatorImpl> impl)
-      : Communicator(impl->control().rank(),
-                     {impl->control().members().begin(), impl->control().members().end()},
-                     impl->control().options()),
+      : CommunicatorBase(impl->control().rank(),
+                         {impl->control().members().begin(), impl->control().members().end()},
+                         impl->control().options()),
         impl_(std::move(impl)) {}
   ~NcclCommunicator() override { impl_->close(); }
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <new>
 
 #include <fmt/format.h>
 
-#include <cohort/base/config.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 #include <cohort/cuda/current_device.h>
@@ -26,7 +24,7 @@ using namespace std::chrono_literals;
 constexpr auto kBetweenLooks = 1ms;
 /// Between two looks at a GPU that is waited for.
 constexpr auto kNap = 20us;
-/// After the deadline, who is late itself says so; the others give it this much time to.
+/// After the deadline, a member that is late itself says so; the others give it this much time to.
 constexpr auto kTimeToOwnUp = 1s;
 /// How long the end of a communicator may take before it is ended by force.
 constexpr auto kTimeToFinalize = 10s;
@@ -50,22 +48,6 @@ bool moves_something(const CollectiveCall& call) {
 thread_local bool serves_a_member = false;
 
 }  // namespace
-
-class NcclCommunicatorImpl::InFlight final : public Work::State {
- public:
-  InFlight(std::shared_ptr<NcclCommunicatorImpl> impl, std::shared_ptr<Operation> operation)
-      : impl_(std::move(impl)), operation_(std::move(operation)) {}
-  ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
-  InFlight(const InFlight&) = delete;
-  InFlight& operator=(const InFlight&) = delete;
-
-  void wait() override { impl_->wait(*operation_); }
-  [[nodiscard]] bool done() noexcept override { return impl_->done(*operation_); }
-
- private:
-  std::shared_ptr<NcclCommunicatorImpl> impl_;
-  std::shared_ptr<Operation> operation_;
-};
 
 NcclCommunicatorImpl::NcclCommunicatorImpl(CommunicatorParts parts)
     : parts_(std::move(parts)),
@@ -103,15 +85,13 @@ std::string NcclCommunicatorImpl::who() const {
 }
 
 std::chrono::duration<double> NcclCommunicatorImpl::timeout(const CollectiveCall& call) const {
-  if (call.timeout_seconds) return std::chrono::duration<double>(*call.timeout_seconds);
-  const std::optional<double> own = parts_.control->options().timeout_seconds;
-  return own ? std::chrono::duration<double>(*own) : config().collective_timeout();
+  return timeout_of(call, parts_.control->options().timeout());
 }
 
 /// The lock is held.
 void NcclCommunicatorImpl::throw_failure() {
   if (!serves_a_member) is_owed_ = false;
-  throw_error(failure_->code(), failure_->what(), failure_->origin());
+  throw_error(*failure_);
 }
 
 void NcclCommunicatorImpl::require_usable() {
@@ -140,8 +120,8 @@ void NcclCommunicatorImpl::require_capturable(const CollectiveCall& call) const 
   if (!cuda::is_captured(captured) || (!is_message(call.kind) && !is_of_the_host(call, parts_.device)))
     return;
   throw WrongContext(
-      "{} goes by the host, and a graph that is captured on {} holds what the GPU does by itself; make the "
-      "call outside",
+      "{} goes through the host, and a graph that is captured on {} holds what the GPU does by itself; "
+      "make the call outside",
       describe(call), to_string(captured));
 }
 
@@ -175,14 +155,14 @@ void NcclCommunicatorImpl::run(const CollectiveCall& call) {
 Work NcclCommunicatorImpl::start(const CollectiveCall& call) {
   require_capturable(call);
   require_usable();
-  if (is_message(call.kind)) return parts_.messages->start_checked(call);
+  if (is_message(call.kind)) return CommunicatorBase::start_checked(*parts_.messages, call);
   std::shared_ptr<Operation> operation = add(call);
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(operation);
   }
   changed_.notify_all();
-  return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
+  return Work(std::make_shared<WorkInFlight<NcclCommunicatorImpl>>(shared_from_this(), std::move(operation)));
 }
 
 void NcclCommunicatorImpl::serve() {
@@ -229,13 +209,13 @@ void NcclCommunicatorImpl::run_on_host(const CollectiveCall& call) {
   CollectiveCall exact = call;
   // So that members whose tensors take different ways notice.
   if (is_elsewhere(call, parts_.device)) exact.layout = Fingerprint().add(call.layout).add(1).value();
-  parts_.control->run_checked(exact);
+  CommunicatorBase::run_checked(*parts_.control, exact);
 }
 
 void NcclCommunicatorImpl::agree(Operation& operation) {
   const std::lock_guard lock(on_host_);
   operation.number = calls_++;
-  parts_.control->agree(operation.call.get());
+  CommunicatorBase::agree(*parts_.control, operation.call.get());
 }
 
 void NcclCommunicatorImpl::launch(Operation& operation) {
@@ -260,7 +240,7 @@ void NcclCommunicatorImpl::launch(Operation& operation) {
       }
     }
   } catch (const std::exception&) {
-    return fail_by_exception();
+    return fail(error_being_handled(who()));
   }
   const std::lock_guard lock(mutex_);
   if (operation.state == Operation::State::kFailed) return;
@@ -282,14 +262,15 @@ void NcclCommunicatorImpl::wait(Operation& operation) {
     if (operation.state == Operation::State::kEnded) return;
     if (operation.state == Operation::State::kLaunched) {
       operation.relied_on = true;
-      // It is no part of the graph, whose launches come after it, as what else is queued then.
+      // It is no part of the graph: the compute stream waits for it, and so do launches, once the capture
+      // has ended.
       if (cuda::is_captured(parts_.device)) return cuda::wait_after_capture(operation.done);
     }
   }
   cuda::compute_stream(parts_.device).wait(operation.done);
 }
 
-bool NcclCommunicatorImpl::done(Operation& operation) {
+bool NcclCommunicatorImpl::done(Operation& operation) noexcept {
   return operation.state != Operation::State::kQueued && poll(operation);
 }
 
@@ -307,7 +288,7 @@ bool NcclCommunicatorImpl::poll(Operation& operation) {
         return false;
       }
     } catch (const std::exception&) {
-      fail_by_exception();
+      fail(error_being_handled(who()));
     }
   }
   const std::lock_guard lock(mutex_);
@@ -323,9 +304,8 @@ void NcclCommunicatorImpl::check_for_failure() {
   }
   parts_.comm->check();
   const std::unique_lock lock(on_host_, std::try_to_lock);
-  if (!lock) return;  // who is there finds out
-  if (const std::optional<Error> error = parts_.control->failure())
-    throw_error(error->code(), error->what(), error->origin());
+  if (!lock) return;  // the thread that uses `control` finds out
+  if (const std::optional<Error> error = parts_.control->failure()) throw_error(*error);
 }
 
 void NcclCommunicatorImpl::require_in_time(Operation& operation) {
@@ -335,7 +315,7 @@ void NcclCommunicatorImpl::require_in_time(Operation& operation) {
   if (allowed.count() <= 0 || waited < allowed) return;
   const bool is_late_itself = !operation.ready.done();
   if (!is_late_itself && waited < allowed + kTimeToOwnUp) return;
-  // Nobody has asked before whether all members have launched the graph. Those who have come here.
+  // Whether all members have launched the graph is asked only now, by those that have.
   const bool is_launch = operation.launches != nullptr;
   if (!is_late_itself && is_launch) {
     if (!serves_a_member) return;  // for one thread to ask
@@ -355,18 +335,6 @@ void NcclCommunicatorImpl::require_in_time(Operation& operation) {
                   is_late_itself ? parts_.control->members()[static_cast<std::size_t>(rank_)].host : ""},
       fmt::format("{}: {} passed on the GPUs in {}: {}", name, describe_deadline(call, allowed.count()),
                   describe(call), where));
-}
-
-void NcclCommunicatorImpl::fail_by_exception() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    fail(error);
-  } catch (const std::bad_alloc&) {
-    fail(Unavailable("{} is out of memory", who()));
-  } catch (const std::exception& error) {
-    fail(Internal("{}: {}", who(), error.what()));
-  }
 }
 
 void NcclCommunicatorImpl::fail(const Error& error) {
@@ -406,17 +374,16 @@ std::optional<Error> NcclCommunicatorImpl::failure() {
   try {
     check_for_failure();
   } catch (const std::exception&) {
-    fail_by_exception();
+    fail(error_being_handled(who()));
   }
   const std::lock_guard lock(mutex_);
   return failure_;
 }
 
-std::optional<CommunicatorParts> NcclCommunicatorImpl::split(
-    std::span<const Communicator::SplitMember> split_members) {
+std::optional<CommunicatorParts> NcclCommunicatorImpl::split(std::span<const SplitMember> split_members) {
   std::optional<int> color;
   int key = 0;
-  for (const Communicator::SplitMember& member : split_members) {
+  for (const SplitMember& member : split_members) {
     // A number that no other group has.
     color = std::min(color.value_or(member.rank), member.rank);
     if (member.rank == rank_) key = static_cast<int>(&member - split_members.data());
@@ -432,7 +399,7 @@ std::optional<CommunicatorParts> NcclCommunicatorImpl::split(
     group.comm =
         parts_.comm->split(color, key, Deadline::after(timeout({})), [this] { check_for_failure(); });
   } catch (const std::exception&) {
-    fail_by_exception();
+    fail(error_being_handled(who()));
     require_usable();
   }
   if (!color) return std::nullopt;
@@ -480,7 +447,7 @@ std::shared_ptr<const Buffer> NcclCommunicatorImpl::allocate(std::size_t bytes) 
                 .timeout = timeout({}),
                 .look = [this] { check_for_failure(); }});
   } catch (const std::exception&) {
-    fail_by_exception();
+    fail(error_being_handled(who()));
     require_usable();
   }
   return memory;
@@ -489,19 +456,12 @@ std::shared_ptr<const Buffer> NcclCommunicatorImpl::allocate(std::size_t bytes) 
 /// A call in flight that no Work will be asked about.
 std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::find_unheld() {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(in_flight_, [](const auto& operation) {
-    return operation->relied_on || operation->dropped.load(std::memory_order_relaxed);
-  });
-  return found == in_flight_.end() ? nullptr : *found;
+  return cohort::find_unheld(in_flight_);
 }
 
 void NcclCommunicatorImpl::close() {
-  if (std::uncaught_exceptions() > 0) {
-    // This member will not get to the calls that the others make.
-    const MemberInfo& own = parts_.control->members()[static_cast<std::size_t>(rank_)];
-    return fail(Aborted(ErrorOrigin{"", rank_, own.host},
-                        fmt::format("{} left the communicator because of an error", who())));
-  }
+  const MemberInfo& own = parts_.control->members()[static_cast<std::size_t>(rank_)];
+  if (const std::optional<Error> error = error_of_unwinding(rank_, own)) return fail(*error);
   while (const std::shared_ptr<Operation> unheld = find_unheld()) finish(*unheld);
   const std::lock_guard lock(mutex_);
   if (is_owed_) log::error("what {} has computed since is worthless: {}", who(), failure_->what());

@@ -1,11 +1,11 @@
-// A member at work: its communicator of NCCL with a stream of its own, and two on the host, one on which
-// members agree and one for messages. Collectives are launched one after the other, in the order in
+// What is behind one member's communicator: NCCL's with a stream of its own, and two on the host, one on
+// which members agree and one for messages. Collectives are launched one after the other, in the order in
 // which they were called: by the caller while nothing is queued, otherwise by the member's thread,
 // since members have to agree before and an asynchronous call does not wait for that.
 //
-// A call has been waited for when the GPU's compute stream goes on behind it; no thread waits for the GPU.
-// What goes wrong there is found by the member's thread, which looks after everything in flight, and told by
-// the next call, or where the host waits for the GPU.
+// A call has been waited for when the GPU's compute stream goes on after it; no thread waits for the GPU.
+// What goes wrong there is found by the member's thread, which looks after everything in flight, and thrown
+// by the next call, or where the host waits for the GPU.
 //
 // Calls that are captured are agreed on once, when they are made. Each launch of their graph is then in
 // flight as a call is; whether all members have launched is asked only when it takes too long.
@@ -24,9 +24,10 @@
 #include <thread>
 #include <vector>
 
-#include <cohort/collective/communicator.h>
+#include <cohort/collective/communicator_base.h>
 #include <cohort/cuda/stream.h>
 
+#include "collective/operation_in_flight.h"
 #include "comm.h"
 #include "cuda/graph_part.h"
 #include "cuda/guard.h"
@@ -58,10 +59,9 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
 
-  /// The group of `split_members`, of whom this member is one, or none. Collective over all members, all of
-  /// whom are known to call it; no call may be in flight.
-  [[nodiscard]] std::optional<CommunicatorParts> split(
-      std::span<const Communicator::SplitMember> split_members);
+  /// The group of `split_members`, which this member is one of; nothing if there are none. Collective: all
+  /// members are known to call it. No call may be in flight.
+  [[nodiscard]] std::optional<CommunicatorParts> split(std::span<const SplitMember> split_members);
 
   [[nodiscard]] Device device() const noexcept { return parts_.device; }
 
@@ -81,7 +81,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
 
  private:
   struct Operation;
-  class InFlight;
+  friend class WorkInFlight<NcclCommunicatorImpl>;
   class Captured;
   using Clock = std::chrono::steady_clock;
 
@@ -106,7 +106,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void launched(std::shared_ptr<Operation> launch);
 
   void wait(Operation& operation);
-  [[nodiscard]] bool done(Operation& operation);
+  [[nodiscard]] bool done(Operation& operation) noexcept;
   /// True once the operation has ended, one way or the other.
   [[nodiscard]] bool poll(Operation& operation);
   void check_for_failure();
@@ -115,12 +115,11 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void finish(Operation& operation);
   /// Until no call is in flight, however they end.
   void wait_for_all();
-  /// Every number becomes that of the member where it is the least; `about` is what they must agree on.
+  /// Element-wise minimum over all members; `about` is a fingerprint that they must agree on.
   void exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t about);
 
   /// Makes `error` the end of all members' calls, unless another one is already.
   void fail(const Error& error);
-  void fail_by_exception();
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const;
   [[nodiscard]] std::string who() const;
 
@@ -131,7 +130,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   int rank_;
   int size_;
 
-  std::mutex on_host_;  ///< who uses `control`
+  std::mutex on_host_;  ///< held while `control` is used
 
   std::mutex mutex_;
   std::condition_variable changed_;

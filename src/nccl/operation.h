@@ -16,11 +16,11 @@
 
 namespace cohort::nccl {
 
-struct NcclCommunicatorImpl::Operation {
+struct NcclCommunicatorImpl::Operation : OperationInFlight {
   enum class State { kQueued, kLaunched, kCaptured, kEnded, kFailed };
 
   Operation(const CollectiveCall& borrowed, EventPool& pool)
-      : events(pool), call(borrowed), ready(pool.take()), done(pool.take()) {}
+      : OperationInFlight(borrowed), events(pool), ready(pool.take()), done(pool.take()) {}
   ~Operation() {
     if (is_part_of_graph()) return;  // whose events nobody may ask
     events.give_back(std::move(ready));
@@ -29,20 +29,19 @@ struct NcclCommunicatorImpl::Operation {
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
+  /// A Work that has been waited for is not asked again, even if it is held. With the member's lock.
+  [[nodiscard]] bool is_unheld() const noexcept { return relied_on || OperationInFlight::is_unheld(); }
+
   [[nodiscard]] bool is_part_of_graph() const { return call->captured && launches == nullptr; }
 
   EventPool& events;
-  const OwnedCall call;
-  /// What the launch of a graph, as which this is in flight, makes at once, `call` among it; null for a call.
+  /// For a graph launch: the operations in the graph (`call` is one of them). Null for an ordinary call.
   std::shared_ptr<const std::vector<std::shared_ptr<Operation>>> launches;
   cuda::Event ready;  ///< the computation has come to the call
   cuda::Event done;
-  std::uint64_t number = 0;
   Clock::time_point launched;
-  std::optional<Error> error;                ///< once it has failed
   std::atomic<State> state{State::kQueued};  ///< set with the member's lock
-  std::atomic<bool> dropped{false};          ///< nobody holds its Work
-  bool relied_on = false;                    ///< the computation goes on behind it; with the member's lock
+  bool relied_on = false;                    ///< the computation goes on after it; with the member's lock
 };
 
 }  // namespace cohort::nccl

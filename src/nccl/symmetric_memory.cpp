@@ -20,8 +20,8 @@ constexpr Registration kOwnRegistration = calls::kHasWindows  ? Registration::kW
 
 }  // namespace
 
-/// Given back with its last owner, who waits for what was queued on the GPU: its work is there or ordered
-/// with it, and this memory goes at once, not in the stream's order.
+/// Freed with its last owner, once the GPU has done what was queued: this memory goes at once, not in the
+/// order of the stream, which everything that uses it is in or ordered with.
 class SymmetricMemory::Memory {
  public:
   Memory(Device device, std::size_t bytes) : device_(device), bytes_(bytes) {

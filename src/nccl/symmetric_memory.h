@@ -1,11 +1,12 @@
-// The memory of NCCL's that the members of a communicator have made together and registered with it, so that
+// Memory that the members of a communicator have allocated together by NCCL and registered with it, so that
 // NCCL moves what lies there without buffers of its own: as symmetric windows, where NCCL has them for these
 // GPUs, or else each member's allocation by itself. All members have the same allocations in the same order,
 // and register and give back together: NCCL lays out windows by that order, and must not see memory in one
 // call that is registered on some members only.
 //
-// A tensor co-owns its allocation. Pieces that no tensor has any more are given back when the next one is
-// made, and all with the communicator, which tensors may outlive. Used by who begins a member's calls.
+// A tensor co-owns its allocation. Allocations that no tensor has any more are given back when the next one
+// is made, and all with the communicator, which tensors may outlive. Used by the thread that begins a
+// member's calls.
 #pragma once
 
 #include <chrono>
@@ -23,8 +24,8 @@ namespace cohort::nccl {
 
 class SymmetricMemory {
  public:
-  /// What a allocation is made by. `least` exchanges with all members: every number becomes that of the
-  /// member where it is the least; `about` is what they must agree on.
+  /// What an allocation needs of the communicator. `least` is the element-wise minimum over all members;
+  /// `about` is a fingerprint that they must agree on.
   struct Exchange {
     std::function<void(std::vector<std::uint8_t>& numbers, std::uint64_t about)> least;
     std::chrono::duration<double> timeout;  ///< of a window, once all members have come

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <cohort/collective/communication_scope.h>
+
 #include "leaf_arithmetic.h"
 #include "leaf_reducer.h"
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/fingerprint.h>
+#include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gather_tensors.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy_extended.h>

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/fingerprint.h>
+#include <cohort/collective/communication_scope.h>
 #include <cohort/strategy/strategy.h>
 
 namespace cohort {

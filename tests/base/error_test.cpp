@@ -22,7 +22,7 @@ constexpr ErrorCode kAllCodes[] = {
 template <class Kind>
 void expect_rethrown_as(ErrorCode code) {
   try {
-    throw_error(code, "the text", {"all_reduce #12", 5, "n1"});
+    throw_error(Error(code, "the text", {"all_reduce #12", 5, "n1"}));
   } catch (const Kind& error) {
     EXPECT_EQ(error.code(), code);
     EXPECT_STREQ(error.what(), "the text");

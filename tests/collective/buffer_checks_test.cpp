@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/collective/communicator_base.h>
 #include <cohort/collective/thread_communicator.h>
 
 #include "buffer_checks_contract.h"
@@ -44,10 +45,10 @@ TEST_P(BufferChecks, FinishDroppedWorks) {
 INSTANTIATE_TEST_SUITE_P(Members, BufferChecks, ::testing::Values(1, 2, 3, 7));
 
 /// A communicator of one, with a say in what happens while a call is in flight.
-class Alone final : public Communicator {
+class Alone final : public CommunicatorBase {
  public:
   explicit Alone(std::function<void()> in_flight)
-      : Communicator(0, {MemberInfo{4, "n1"}}), in_flight_(std::move(in_flight)) {}
+      : CommunicatorBase(0, {MemberInfo{4, "n1"}}), in_flight_(std::move(in_flight)) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "alone"; }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int>, int) override { return nullptr; }
   void abort(const Error&) override {}

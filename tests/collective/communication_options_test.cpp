@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/collective/communication_scope.h>
+
 #include "members.h"
 #include "thrown.h"
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/collective/batch_reducer.h>
+#include <cohort/collective/communicator_base.h>
 #include <cohort/collective/gradient_buckets.h>
 
 #include "../../benchmarks/dispatch/allocations.h"
@@ -11,9 +12,9 @@ namespace cohort::testing {
 namespace {
 
 /// The only member, whose sums are its inputs; every call has ended when it starts.
-class LoneCommunicator final : public Communicator {
+class LoneCommunicator final : public CommunicatorBase {
  public:
-  LoneCommunicator() : Communicator(0, {MemberInfo{}}) {}
+  LoneCommunicator() : CommunicatorBase(0, {MemberInfo{}}) {}
   [[nodiscard]] std::string_view name() const noexcept override { return "lone"; }
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int>, int) override { return nullptr; }
   void abort(const Error&) override {}

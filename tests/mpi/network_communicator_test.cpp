@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cohort/collective/communication_scope.h>
+
 #include "rank_values.h"
 
 namespace cohort {

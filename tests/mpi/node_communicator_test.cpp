@@ -33,8 +33,8 @@ TEST(NodeCommunicator, NamesWhoLeftWithoutTheCall) {
       FAIL() << "no error";
     } catch (const Aborted& error) {
       EXPECT_EQ(error.origin().member, last);
-      EXPECT_THAT(error.what(),
-                  HasSubstr("left the communicator without this call: member " + std::to_string(last)));
+      EXPECT_THAT(error.what(), HasSubstr("left the communicator without making this call: member " +
+                                          std::to_string(last)));
     }
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s) << "not at the deadline";

@@ -1,5 +1,7 @@
 #include "on_gpus.h"
 
+#include <cohort/collective/communicator_base.h>
+
 namespace cohort::testing {
 namespace {
 
@@ -9,10 +11,10 @@ Tensor bytes_at(const std::byte* data, std::size_t bytes) {
                       {static_cast<std::int64_t>(bytes)});
 }
 
-class OnGpu final : public Communicator {
+class OnGpu final : public CommunicatorBase {
  public:
   OnGpu(std::unique_ptr<Communicator> host, Device device)
-      : Communicator(host->rank(), {host->members().begin(), host->members().end()}, host->options()),
+      : CommunicatorBase(host->rank(), {host->members().begin(), host->members().end()}, host->options()),
         host_(std::move(host)),
         device_(device) {}
 
@@ -86,7 +88,7 @@ class OnGpu::Moved {
 class OnGpu::InFlight final : public Work::State {
  public:
   InFlight(Communicator& host, std::unique_ptr<const Moved> moved, const CollectiveCall& call)
-      : call_(call), moved_(std::move(moved)), work_(host.start_checked(moved_->call())) {}
+      : call_(call), moved_(std::move(moved)), work_(CommunicatorBase::start_checked(host, moved_->call())) {}
 
   void wait() override {
     work_.wait();
@@ -114,7 +116,7 @@ Work OnGpu::begin(const CollectiveCall& call) {
 
 void OnGpu::execute(const CollectiveCall& call) {
   const Moved moved(call, *this);
-  host_->run_checked(moved.call());
+  run_checked(*host_, moved.call());
   moved.give_back();
 }
 

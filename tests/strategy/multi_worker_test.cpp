@@ -263,8 +263,8 @@ TEST_P(SeveralWorkers, AreToldAtOnceWhoLeft) {
   on_every_worker([](const Strategy& strategy, int rank) {
     if (rank == last()) return;
     EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
-                ThrowsMessage<Aborted>(
-                    HasSubstr("left the communicator without this call: member " + std::to_string(last()))));
+                ThrowsMessage<Aborted>(HasSubstr("left the communicator without making this call: member " +
+                                                 std::to_string(last()))));
   });
 }
 

@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/collective/communicator_base.h>
+
 #include "exact_inputs.h"
 #include "thrown.h"
 
@@ -492,7 +494,7 @@ CollectiveCall call_on_gpus(std::size_t elements) {
 
 void agree_often(Communicator& communicator) {
   for (const std::size_t elements : {0u, 3u, 1u << 20}) {
-    communicator.agree(call_on_gpus(elements));
+    CommunicatorBase::agree(communicator, call_on_gpus(elements));
     communicator.barrier();
   }
   EXPECT_EQ(communicator.failure(), std::nullopt);
@@ -504,8 +506,8 @@ void check_agreement_with_a_missing_member(Communicator& communicator) {
   agree_often(communicator);
   const int missing = communicator.size() - 1;
   if (communicator.size() == 1 || communicator.rank() == missing) return;
-  const std::string text =
-      message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.agree(call_on_gpus(8)); });
+  const std::string text = message_of(ErrorCode::kDeadlineExceeded,
+                                      [&] { CommunicatorBase::agree(communicator, call_on_gpus(8)); });
   EXPECT_THAT(text, HasSubstr(fmt::format("missing: member {} ", missing)));
   EXPECT_THAT(text, HasSubstr("all_reduce #6"));
   EXPECT_THAT(text, HasSubstr("float32[8], sum, on GPUs"));
@@ -521,7 +523,7 @@ void check_agreement_on_different_calls(Communicator& communicator) {
     if (communicator.rank() == odd)
       communicator.all_reduce(Tensor::zeros({8}, DType::kFloat32), ReduceOp::kSum);
     else
-      communicator.agree(call_on_gpus(8));
+      CommunicatorBase::agree(communicator, call_on_gpus(8));
   });
   EXPECT_THAT(text, HasSubstr(fmt::format("member {} ", odd)));
   EXPECT_THAT(text, HasSubstr("all_reduce(float32[8], sum);"));

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/collective/batch_reducer.h>
+#include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/collective/measured_cost.h>
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/collective/batch_reducer.h>
+#include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 
 #include "exact_inputs.h"

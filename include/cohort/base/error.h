@@ -75,6 +75,9 @@ using Internal = CodedError<ErrorCode::kInternal>;
 /// Throws the alias that belongs to `code`; for errors that arrived as data from another member.
 [[noreturn]] void throw_error(ErrorCode code, const std::string& message, ErrorOrigin origin = {});
 
+/// The same for an error that was kept: it is caught by its alias, as it was when it was thrown first.
+[[noreturn]] void throw_error(const Error& error);
+
 namespace detail {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 }

@@ -11,7 +11,7 @@ namespace cohort {
 /// Which of a member's calls go first. Calls of one priority keep their order among themselves.
 enum class Priority : std::uint8_t {
   kNormal,
-  kUrgent,  ///< overtakes normal calls, also one that is under way, between two of its segments
+  kUrgent,  ///< overtakes normal calls, even one that is under way, between two of its segments
 };
 inline constexpr std::size_t kPriorities = 2;
 

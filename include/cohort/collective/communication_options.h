@@ -1,10 +1,11 @@
 // How collectives behave. A strategy and a communicator take options for all of their
-// calls, most functions of a strategy also for one call.
+// calls, and most functions of a strategy for one call.
 //
-// Who wins: what a call's options say, then those of the strategy or communicator, then the
-// environment (COHORT_*), then the library's own choice (the cost model).
+// The first of these that says something counts: the call's options, those of the strategy or
+// communicator, the environment (COHORT_*), the library's own choice (the cost model).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -51,6 +52,9 @@ struct CommunicationOptions {
 
   /// @throws InvalidArgument for a negative time-out or a negative number of bytes.
   void validate() const;
+
+  /// How long a collective waits, whether or not that was set here; 0: for ever.
+  [[nodiscard]] std::chrono::duration<double> timeout() const;
 
   /// The deadline of a collective that starts now. @throws InvalidArgument as `validate`.
   [[nodiscard]] Deadline deadline() const;

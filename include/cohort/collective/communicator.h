@@ -8,13 +8,14 @@
 // output, they may be the same memory as described, and must not overlap otherwise.
 //
 // Urgent calls overtake normal ones; see CallOptions. `split` makes communicators among some of the
-// members.
+// members. A CommunicationScope gives all calls of a block their options; see communication_scope.h.
 //
 // The `_async` forms return at once; the tensors must be left alone until the Work has
 // ended. Several may be in flight; they end in any order.
+//
+// Those who write a communicator of their own derive from CommunicatorBase; see communicator_base.h.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,7 +27,6 @@
 #include <cohort/collective/call_options.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communication_options.h>
-#include <cohort/collective/context_ids.h>
 #include <cohort/collective/packing.h>
 #include <cohort/collective/tuning.h>
 #include <cohort/collective/work.h>
@@ -35,6 +35,7 @@
 namespace cohort {
 
 class BufferChecks;
+class CommunicatorBase;
 
 class Communicator {
  public:
@@ -57,24 +58,23 @@ class Communicator {
   /// (figures that were measured, see tuning.h), `forced` (COHORT_ALGORITHM), or `library`.
   [[nodiscard]] virtual std::string_view last_choice() const noexcept { return "library"; }
 
-  /// The figures that choices go by, once a call has needed them.
+  /// The figures by which algorithms are chosen, once a call has needed them.
   [[nodiscard]] virtual std::vector<TuningFigure> tuning() const { return {}; }
 
-  // For who keeps tensors that take part in calls again and again, such as packed gradients.
+  // For tensors that take part in calls again and again, such as packed gradients.
 
   /// Where this member's tensors usually are.
   [[nodiscard]] virtual Device device() const noexcept { return {}; }
 
-  /// A tensor on `device()`, uninitialised, where this communicator moves it best. Collective over all
-  /// members, who ask for the same, and dear: on GPUs it waits for what is in flight and takes memory of the
-  /// driver, which it gives back when a later one is asked for, or the communicator ends. The tensor may
-  /// outlive both. The members of a call pass the same part of such a tensor, or all others.
+  /// A tensor on `device()`, uninitialised, where this communicator moves it best. Collective: all members
+  /// pass the same arguments. Expensive: on GPUs it waits for calls in flight and allocates from the driver;
+  /// the memory of tensors that are gone is freed at the next `allocate` or with the communicator, which a
+  /// tensor may outlive. In one call, either all members pass the same slice of such a tensor, or none does.
   /// @throws Unavailable when memory is short; on GPUs as a collective, on every member.
   [[nodiscard]] virtual Tensor allocate(Shape shape, DType dtype);
 
-  /// What decides how tensors are packed for this communicator: for CPUs the round numbers of a
-  /// CommunicationCost, for GPUs what the first call of this measures, which is collective; see
-  /// measured_cost.h. The same on all members.
+  /// What calls cost here, by which tensors are packed: round numbers on CPUs; on GPUs what the first use of
+  /// this function measures, which is collective, see measured_cost.h. The same on all members.
   [[nodiscard]] const CommunicationCost& cost();
 
   // Each call takes options of its own; see call_options.h.
@@ -142,72 +142,40 @@ class Communicator {
   Work receive_async(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
 
   /// Divides the members into groups. Those of one `color` get a communicator of their own, in the order
-  /// of `key`, and of their ranks here where keys are equal; who passes no color takes part in the call and
-  /// gets null. Collective over all members, and blocking. A group keeps this communicator's options and
-  /// nothing else of it: both are used, fail and go independently of each other. But over several nodes, a
-  /// member splits a communicator and the groups that descend from it one after the other.
+  /// of `key`, and of their ranks here where keys are equal; a member that passes no color takes part in the
+  /// call and gets null. Collective over all members, and blocking. A group keeps this communicator's options
+  /// and nothing else of it: both are used, fail and go independently of each other. But over several nodes,
+  /// a member splits a communicator and the groups that descend from it one after the other.
   /// @throws as any collective; Unavailable on the whole group when a member has no memory for its control
   /// block, or when one of several nodes has members that are in 511 such groups already, or as many as MPI's
   /// tags can tell apart; WrongContext when the member makes another such group at the same time.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
 
-  /// What a member wants the others of its group to know.
-  struct SplitContribution {
-    std::array<std::uint64_t, 2>
-        control_block{};       ///< where it is to be found on its node; twice 0 when nowhere
-    ContextIdSet context_ids;  ///< what it has for the name of a group over several nodes
-  };
-
-  /// A member of a group that is being split off.
-  struct SplitMember {
-    int rank = 0;  ///< in the communicator that is split
-    SplitContribution contribution;
-  };
-
-  // For communicators that hand their calls on to this one, which has the same members.
-
-  /// Makes a call that another communicator has checked, and completed by its options.
-  void run_checked(const CollectiveCall& call) { execute(call); }
-  Work start_checked(const CollectiveCall& call) { return begin(call); }
-
-  /// Returns once every member has come to a call that is like `call`, whose data takes another way. As a
-  /// barrier in all else; its errors speak of `call`.
-  void agree(const CollectiveCall& call);
-
-  /// What ended this communicator, if something has, for who waits for something else meanwhile.
+  /// The error that ended this communicator, if there is one; for callers that wait for something else
+  /// meanwhile.
   [[nodiscard]] virtual std::optional<Error> failure() = 0;
 
-  /// What its calls follow, and whoever packs tensors for them.
+  /// What calls follow, and how lists of tensors are packed for them.
   [[nodiscard]] const CommunicationOptions& options() const noexcept { return options_; }
 
   /// Ends every pending and future call of this group, on the members that share this process,
   /// with `error`; used when a member can no longer take part.
   virtual void abort(const Error& error) = 0;
 
- protected:
-  Communicator(int rank, std::vector<MemberInfo> members, const CommunicationOptions& options = {});
-
-  /// The exchange with which `split` begins: the members of this member's group, in their new order; none
-  /// where it takes part in no group.
-  [[nodiscard]] std::vector<SplitMember> exchange_split(std::optional<int> color, int key,
-                                                        const SplitContribution& contribution);
-
-  /// Whether calls may have their tensors on devices of this kind.
-  [[nodiscard]] virtual bool takes(DeviceKind kind) const noexcept { return kind == DeviceKind::kCpu; }
-
-  /// Starts a call whose arguments have been checked. What it borrows is the caller's again when
-  /// this returns, so implementations keep an `OwnedCall`.
-  virtual Work begin(const CollectiveCall& call) = 0;
-
-  /// The blocking form; implementations may have a shorter way than starting and waiting.
-  virtual void execute(const CollectiveCall& call) { begin(call).wait(); }
-
  private:
+  friend class CommunicatorBase;
+  friend class CommunicationScope;
+
+  Communicator(int rank, std::vector<MemberInfo> members, const CommunicationOptions& options);
+
+  // What implementations do; see CommunicatorBase.
+  [[nodiscard]] virtual bool takes(DeviceKind kind) const noexcept = 0;
+  virtual Work begin(const CollectiveCall& call) = 0;
+  virtual void execute(const CollectiveCall& call) = 0;
+
   void run(const CollectiveCall& call);
   Work start(const CollectiveCall& call);
   void require_place(const CollectiveCall& call) const;
-
-  friend class CommunicationScope;
   [[nodiscard]] CollectiveCall with_scope_options(CollectiveCall call) const;
 
   int rank_;
@@ -218,25 +186,6 @@ class Communicator {
   std::optional<double> scope_timeout_;    ///< of the open scopes, where they set one
   std::uint64_t purpose_ = 0;
   bool calls_are_plain_ = true;  ///< nothing of the above is to be said of each call
-};
-
-/// While it lives, the calls of one communicator follow `options` where these say something.
-class [[nodiscard]] CommunicationScope {
- public:
-  /// `purpose` is a fingerprint of what the calls are made for, on which members must agree as well.
-  /// @throws InvalidArgument for options that are not valid.
-  CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
-                     std::uint64_t purpose = 0);
-  ~CommunicationScope();
-
-  CommunicationScope(const CommunicationScope&) = delete;
-  CommunicationScope& operator=(const CommunicationScope&) = delete;
-
- private:
-  Communicator& communicator_;
-  CommunicationOptions outer_options_;
-  std::optional<double> outer_timeout_;
-  std::uint64_t outer_purpose_;
 };
 
 }  // namespace cohort

@@ -39,7 +39,7 @@ struct GradientBucketsOptions {
 class GradientBuckets {
  public:
   /// Collective on GPUs, where it measures the cost and makes the memory of buckets that are shared. All
-  /// members describe the same gradients; who does not is named here or by the first all-reduce.
+  /// members describe the same gradients; one that does not is named here or by the first all-reduce.
   /// @throws InvalidArgument when `op` is not defined for a gradient's dtype; as Communicator::allocate.
   GradientBuckets(Communicator& communicator, std::span<const TensorSpec> gradients,
                   const GradientBucketsOptions& options = {});

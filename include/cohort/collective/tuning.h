@@ -1,5 +1,5 @@
-// The figures that the choice of an algorithm goes by, as a communicator uses them: sizes
-// from which one way of moving data gives over to the next, and what the network does.
+// The figures by which a communicator chooses its algorithms: sizes from which one way of
+// moving data gives over to the next, and what the network does.
 // Built-in figures hold until a probe has found better ones; a probe runs with the first
 // collective that needs it, and all members agree on what it found.
 #pragma once

@@ -22,9 +22,9 @@ class [[nodiscard]] Work {
 
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  /// Blocks until the collective has ended, or until the GPU's compute stream will go on behind its end.
+  /// Blocks until the collective has ended, or until the GPU's compute stream will go on after its end.
   /// @throws Error of the collective: DeadlineExceeded naming the members that are missing,
-  /// InvalidArgument naming the member whose call differs, Unavailable naming who is gone.
+  /// InvalidArgument naming the member whose call differs, Unavailable naming the worker that is gone.
   void wait() { state_->wait(); }
 
   /// True once the result is in place, or `wait()` throws.

@@ -3,10 +3,10 @@
 // come, end in the same error on all of them as everywhere; NCCL itself would hang.
 //
 // A call takes what was queued on the compute stream of its GPU before it as its input, and runs
-// beside what is queued afterwards, until it is waited for: then the stream goes on behind it, and the
+// beside what is queued afterwards, until it is waited for: then the stream goes on after it, and the
 // thread goes on at once. What goes wrong on a GPU after that is thrown where the host waits for the GPU
 // (to(cpu), synchronize), or by the next call, whichever comes first; what was computed since is
-// worthless. Tensors of the CPU are welcome too, and take the way of the host; so do messages. Calls on GPUs
+// worthless. Tensors of the CPU are welcome too, and go through the host, as messages do. Calls on GPUs
 // may become part of a graph (cohort/cuda/graph.h).
 //
 // Rounding is NCCL's: sums of 16-bit floats are rounded at each step, and `reproducible` is refused. A

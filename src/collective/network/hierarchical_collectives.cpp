@@ -75,8 +75,8 @@ Steps HierarchicalCollectives::execute_on_roll_call(const CollectiveCall& call) 
   Steps agreement = agree(call);
   co_await finished(agreement);
   collect_result(call);
-  endpoint_.algorithm = "roll_call";
-  endpoint_.reason = ChoiceReason::kSize;
+  endpoint_.set_algorithm("roll_call");
+  endpoint_.set_reason(ChoiceReason::kSize);
 }
 
 Steps HierarchicalCollectives::agree_and_move(const CollectiveCall& call) {
@@ -84,7 +84,7 @@ Steps HierarchicalCollectives::agree_and_move(const CollectiveCall& call) {
   co_await finished(agreement);
   Steps movement = execute_large(call);
   co_await finished(movement);
-  endpoint_.reason = reason(call.kind);
+  endpoint_.set_reason(reason(call.kind));
 }
 
 /// The first parts are on their way together with the roll call, and are reduced after it.
@@ -98,7 +98,7 @@ Steps HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& c
   context_.agreed = true;
   Steps rest = all_done(crew);
   co_await finished(rest);
-  endpoint_.reason = reason(call.kind);
+  endpoint_.set_reason(reason(call.kind));
 }
 
 /// By an algorithm that the program has registered.
@@ -109,8 +109,8 @@ Steps HierarchicalCollectives::execute_registered(const CollectiveCall& call,
   co_await finished(agreement);
   Steps steps = choice.algorithm->execute(peers_, call);
   co_await finished(steps);
-  endpoint_.algorithm = choice.algorithm->name();
-  endpoint_.reason = choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier);
+  endpoint_.set_algorithm(choice.algorithm->name());
+  endpoint_.set_reason(choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier));
 }
 
 Selection::Choice HierarchicalCollectives::registered_choice(const CollectiveCall& call) const {
@@ -199,7 +199,7 @@ Steps HierarchicalCollectives::small_part(CollectiveKind kind, DType dtype, std:
 }
 
 Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
-  const node::CallPlan& plan = endpoint_.plan(call);
+  const node::CallPlan& plan = endpoint_.planner().plan(call);
   kernel_ = plan.kernel;
   endpoint_.open(plan);
   contribute(call, !plan.payload_has_details);
@@ -214,7 +214,7 @@ Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
   }
   if (context_.alone_on_node()) co_return;
   // The leader's second announcement says that all nodes agree, and where the contributions are.
-  endpoint_.open(endpoint_.plan(call));
+  endpoint_.open(endpoint_.planner().plan(call));
   publish_contributions();
   endpoint_.announce();
   co_await until([&] { return endpoint_.all_announced(); });
@@ -222,18 +222,18 @@ Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
 Steps HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
-  node::Endpoint::Signatures signatures;
-  Steps description = endpoint_.collect_signatures(call, signatures);
+  node::FaultWatch::Signatures signatures;
+  Steps description = endpoint_.faults().collect_signatures(call, signatures);
   co_await finished(description);
   co_await until([&] { return endpoint_.group().failed(); });
-  endpoint_.fail(endpoint_.group().failure());
+  endpoint_.faults().fail(endpoint_.group().failure());
 }
 
 Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
   if (endpoint_.disagreement()) {
-    node::Endpoint::Signatures signatures;
-    Steps collection = endpoint_.collect_signatures(call, signatures);
+    node::FaultWatch::Signatures signatures;
+    Steps collection = endpoint_.faults().collect_signatures(call, signatures);
     co_await finished(collection);
     own.by_member = std::move(signatures.calls);
     own.ranks = std::move(signatures.ranks);
@@ -245,8 +245,10 @@ Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   co_await finished(exchange);
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
-  if (const std::optional<Error> error = failure_detector_.poll_failure(true)) endpoint_.fail(*error);
-  endpoint_.fail(roll_call_.disagreement(endpoint_.name_of(call), endpoint_.group().members()));
+  if (const std::optional<Error> error = failure_detector_.poll_failure(true))
+    endpoint_.faults().fail(*error);
+  endpoint_.faults().fail(
+      roll_call_.disagreement(endpoint_.faults().name_of(call), endpoint_.group().members()));
 }
 
 Steps HierarchicalCollectives::execute_large(const CollectiveCall& call) {

@@ -113,7 +113,7 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
       ++closed;
     }
   }
-  context.endpoint.algorithm = algorithm.name;
+  context.endpoint.set_algorithm(algorithm.name);
 }
 
 Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call) {
@@ -156,7 +156,7 @@ Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
@@ -185,7 +185,7 @@ Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
@@ -214,7 +214,7 @@ Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
@@ -243,7 +243,7 @@ Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call
   }
   Steps rest = all_done(crew);
   co_await finished(rest);
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 }  // namespace cohort::network

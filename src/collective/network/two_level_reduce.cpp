@@ -43,7 +43,7 @@ const LaneAlgorithm& algorithm_for(const HierarchyContext& context, const Collec
                ? context.algorithm(call.kind, lane_bytes)
                : kRing;
   }
-  // 16-bit sums are rounded once, by whom has all contributions.
+  // 16-bit sums are rounded once, by the member that has all contributions.
   if (!topology.ranks_follow_nodes() || is_half(call.dtype)) return kRankOrder;
   return choose_algorithm(call.kind, lane_bytes,
                           LaneShape(topology.nodes(), topology.most_members_on_a_node()), context.constants,
@@ -151,7 +151,7 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
       ++closed;
     }
   }
-  context.endpoint.algorithm = algorithm.name;
+  context.endpoint.set_algorithm(algorithm.name);
 }
 
 Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
@@ -209,7 +209,7 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
       ++closed;
     }
   }
-  context.endpoint.algorithm = algorithm.name;
+  context.endpoint.set_algorithm(algorithm.name);
 }
 
 }  // namespace cohort::network

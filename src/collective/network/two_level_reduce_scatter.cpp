@@ -143,7 +143,7 @@ Steps two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall& 
     co_await finished(rest);
     segment.combine();
   }
-  context.endpoint.algorithm = "two_level_pairwise";
+  context.endpoint.set_algorithm("two_level_pairwise");
 }
 
 }  // namespace cohort::network

@@ -1,10 +1,9 @@
-// How a member that has waited for long sleeps until the one that it waits for has done
-// more. The bell lies in the control block of that one, who rings it with everything that it does:
-// that costs a read of a line that hardly ever changes, as long as nobody sleeps.
+// Wakes members that have polled for too long. Each member owns a Bell and rings it after every flag that it
+// raises; waiters sleep on it (futex). Ringing costs one relaxed load when nobody sleeps.
 //
-// Nothing orders the ring and the falling asleep, which would cost every ring a fence. A
-// sleeper that is missed so sleeps until the limit that it has set itself. Sleepers and
-// ringer may be of different processes.
+// Nothing orders a ring and a waiter that is about to fall asleep, since every ring would pay for the fence.
+// A sleeper that misses a ring sleeps until the limit that it has set itself. Sleepers and the ringer may be
+// of different processes.
 #pragma once
 
 #include <atomic>
@@ -15,12 +14,13 @@ namespace cohort::node {
 
 class Bell {
  public:
-  /// Wakes all who sleep.
+  /// Wakes all sleepers.
   void ring() noexcept {
     if (sleepers_.load(std::memory_order_relaxed) != 0) wake_all();
   }
 
-  /// One who is about to sleep, and looks once more before.
+  /// A waiter that is about to sleep. Between making this and `sleep`, it looks once more for what it waits
+  /// for.
   class Sleeper {
    public:
     explicit Sleeper(Bell& bell) noexcept;

@@ -2,14 +2,14 @@
 // written again without asking whether all have read it. tests/collective/cell_rotation_test.cpp
 // tries them in every order of steps.
 //
-// With two members the cells of a pair change hands: who reads a cell fetches its lines for
+// With two members the cells of a pair change hands: the member that reads a cell fetches its lines for
 // writing and fills this very cell in its next turn. Each line then crosses between the
 // cores once per call, where cells of fixed owners cost two crossings. Nothing else guards
 // a cell: a member writes to it only after it has read it itself.
 //
 // With more members a cell has several readers and stays its owner's. Two slots suffice,
-// since nobody reaches call k + 2 before all have read call k; pieces are read one behind
-// the writing, so four cells do.
+// since nobody reaches call k + 2 before all have read call k. A member reads a piece after
+// it has written the next one, so four cells do.
 #pragma once
 
 #include <cstddef>

@@ -75,7 +75,7 @@ inline constexpr std::size_t kEnvelopes = 16;
 /// where all members are of one process.
 using EnvelopeLink = std::atomic<std::uint64_t>;
 
-/// Parcels beyond the first ones: made when those are all posted, so that none waits for another that
+/// Envelopes beyond the first ones: made when those are all posted, so that none waits for another that
 /// its receiver wants later.
 struct MoreEnvelopes {
   std::array<Envelope, 4 * kEnvelopes> envelopes;
@@ -106,11 +106,12 @@ struct PriorityBlock {
   /// Rung whenever one of the flags above has been raised.
   alignas(kApart) Bell bell;
 
-  /// The exact call, for who finds a difference or waits for long. `described` is its sequence number.
+  /// The exact call, once this member has found a difference or waited for long. `described` is its sequence
+  /// number.
   alignas(kApart) std::atomic<std::uint64_t> described{0};
   CallSignature signature;
-  /// The described call among those of all priorities, counted from 1: who has the same number on
-  /// another block disagrees. `explained` is set once nothing but an explanation can follow.
+  /// The described call among those of all priorities, counted from 1: a member that has the same number on
+  /// the block of another priority disagrees. `explained` is set once nothing but an explanation can follow.
   std::atomic<std::uint64_t> described_number{0};
   std::atomic<std::uint64_t> explained_number{0};
 
@@ -121,7 +122,7 @@ struct PriorityBlock {
 struct ControlBlock {
   /// This member takes part no more.
   alignas(kApart) std::atomic<bool> left{false};
-  /// Counted by the others: those who will not look at this control block any more.
+  /// Counted by the others: those that will not look at this control block any more.
   std::atomic<int> departures{0};
 
   alignas(kApart) FailureRecord failure;

@@ -7,7 +7,7 @@ double built_in_seconds(const CallShape& call, const CostConstants& constants) {
   const auto bytes = static_cast<double>(call.bytes);
   switch (call.kind) {
     case CollectiveKind::kAllReduce: return waits + 2 * bytes * constants.seconds_per_byte;
-    // Whose buffer has all members' blocks is read or written by all of them at once.
+    // A buffer that has all members' blocks is read or written by all of them at once.
     case CollectiveKind::kAllGather: return waits + bytes * call.members * constants.seconds_per_byte;
     case CollectiveKind::kReduce:
     case CollectiveKind::kBroadcast:

@@ -257,7 +257,7 @@ class DirectExchange {
   void broadcast(const Share& part) const {
     const bool is_root = position_.rank == call_.root;
     if (position_.size != 2) {
-      // Those who want the data are enough to saturate its source.
+      // The members that want the data are enough to saturate its source.
       if (!is_root) copy(input(call_.root), part.begin, output(position_.rank), part.begin, part.bytes);
     } else if (shares_broadcast()) {
       // Past the caches: what was there is of no use any more.

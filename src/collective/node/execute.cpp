@@ -15,7 +15,7 @@ Steps execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallPl
   SlotCall slot(endpoint, call, plan);
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    Steps explanation = endpoint.explain_disagreement(call);
+    Steps explanation = endpoint.faults().explain_disagreement(call);
     co_await finished(explanation);
   }
   slot.finish();
@@ -46,14 +46,14 @@ Steps exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan pl
   }
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    Steps explanation = endpoint.explain_disagreement(call);
+    Steps explanation = endpoint.faults().explain_disagreement(call);
     co_await finished(explanation);
   }
   const BufferAccess access = buffer_access(endpoint);
   const bool in_place = all_in_place(endpoint);
   const Protocol protocol = choice.protocol(call.kind, access, in_place, plan.bytes);
-  endpoint.algorithm = to_string(protocol);
-  endpoint.reason = choice.reason(call.kind, access, in_place);
+  endpoint.set_algorithm(to_string(protocol));
+  endpoint.set_reason(choice.reason(call.kind, access, in_place));
   if (!exchange.started()) {
     exchange = protocol == Protocol::kPieces ? exchange_in_pieces(endpoint, call, plan.kernel)
                                              : exchange_directly(endpoint, call, plan.kernel, in_place);
@@ -67,7 +67,7 @@ Steps agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan)
   endpoint.announce();
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    Steps explanation = endpoint.explain_disagreement(call);
+    Steps explanation = endpoint.faults().explain_disagreement(call);
     co_await finished(explanation);
   }
 }
@@ -96,9 +96,9 @@ Steps execute_registered(Endpoint& endpoint, const CollectiveCall& call, const C
                          const Selection::Choice choice) {
   Steps agreement = agree(endpoint, call, plan);
   co_await finished(agreement);
-  endpoint.algorithm = choice.algorithm->name();
-  endpoint.reason = choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel;
-  // Whoever waits in the middle of it can tell who has not come to its end.
+  endpoint.set_algorithm(choice.algorithm->name());
+  endpoint.set_reason(choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel);
+  // A member that waits in the middle of it can then name those that have not come to its end.
   endpoint.await_next_shares();
   Steps steps = choice.algorithm->execute(endpoint.peers(), call);
   co_await finished(steps);
@@ -109,8 +109,8 @@ Steps execute_registered(Endpoint& endpoint, const CollectiveCall& call, const C
 Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCall& call,
                                     const CallPlan& plan) {
   const Selection& selection = endpoint.group().selection();
-  // Parts of calls over several nodes are no concern of a program's.
-  // And urgent calls would meet the messages of normal ones.
+  // Parts of calls over several nodes are no concern of a program's, and urgent calls would meet the messages
+  // of normal ones.
   if (!selection.has_registered() || endpoint.reaches_other_nodes() || call.priority != Priority::kNormal ||
       endpoint.group().fixes_order_of(call))
     return {};
@@ -128,29 +128,29 @@ Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCa
 Steps execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
   if (const Selection::Choice choice = registered_choice(endpoint, call, plan); choice.algorithm != nullptr)
     return execute_registered(endpoint, call, plan, choice);
-  if (!endpoint.tuning) return execute_first_large(endpoint, call, plan);
-  return exchange(endpoint, call, plan, {*endpoint.tuning, wanted_protocol(endpoint, call)});
+  if (!endpoint.tuning()) return execute_first_large(endpoint, call, plan);
+  return exchange(endpoint, call, plan, {*endpoint.tuning(), wanted_protocol(endpoint, call)});
 }
 
 }  // namespace
 
 Steps execute(Endpoint& endpoint, const CollectiveCall& call) {
-  const CallPlan& plan = endpoint.plan(call);
+  const CallPlan& plan = endpoint.planner().plan(call);
   return fits_slot(plan.bytes) ? execute_small(endpoint, call, plan) : execute_large(endpoint, call, plan);
 }
 
 void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
-  const CallPlan& plan = endpoint.plan(call);
+  const CallPlan& plan = endpoint.planner().plan(call);
   if (!fits_slot(plan.bytes)) return endpoint.drive(call, execute_large(endpoint, call, plan));
   SlotCall slot(endpoint, call, plan);
   endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
-  if (endpoint.disagreement()) endpoint.drive(call, endpoint.explain_disagreement(call));
+  if (endpoint.disagreement()) endpoint.drive(call, endpoint.faults().explain_disagreement(call));
   slot.finish();
 }
 
 Steps execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {
   static const TuningTable built_in;
-  return exchange(endpoint, call, endpoint.plan(call), {built_in, protocol});
+  return exchange(endpoint, call, endpoint.planner().plan(call), {built_in, protocol});
 }
 
 }  // namespace cohort::node

@@ -12,7 +12,7 @@ namespace cohort::node {
 /// The whole collective of one member. `call` must outlive it.
 Steps execute(Endpoint& endpoint, const CollectiveCall& call);
 
-/// The same for who waits at once: small calls without the detour of being resumable.
+/// The same for a caller that waits at once: small calls without the detour of being resumable.
 void execute_now(Endpoint& endpoint, const CollectiveCall& call);
 
 /// A collective by this protocol, whatever its size, where the members' buffers allow it.

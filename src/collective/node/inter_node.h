@@ -39,18 +39,18 @@ class InterNode {
   /// The message gets no further: its error is final.
   virtual void withdraw(const CollectiveCall& call) = 0;
 
-  /// What was heard from other nodes about why not to wait any longer: an error of the whole group, or
-  /// who is missing once the group's deadline has passed. Nothing if there is no reason.
+  /// A reason not to wait any longer, as far as other nodes have told it: an error of the whole group, or,
+  /// once the call's deadline has passed, the members that are missing.
   [[nodiscard]] virtual std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                                const Waiting& waiting) = 0;
 
-  /// The error of the whole group, if another node has reported one; for who does not wait in a call.
+  /// The error of the whole group, if another node has reported one; for callers that do not wait in a call.
   [[nodiscard]] virtual std::optional<Error> poll_failure() = 0;
 
   /// Tells the members of other nodes that the group has failed. Any thread may call it.
   virtual void tell(const Error& failure) = 0;
 
-  /// The figures that choices between nodes go by, once a call has needed them.
+  /// The figures by which algorithms between nodes are chosen, once a call has needed them.
   [[nodiscard]] virtual std::vector<TuningFigure> tuning() const = 0;
 
   /// The context ids that this member has free for a group.

@@ -76,7 +76,8 @@ Steps Mailbox::send(const CollectiveCall& call) {
   const std::byte* data = call.input;
   const bool reachable = (heap != nullptr && heap->offset_of(data, bytes)) || group.is_one_process() ||
                          group.memory().has_single_copy();
-  // Who has many messages on their way waits for the receivers, or would run ahead of them for ever.
+  // A sender that has many messages on their way waits for the receivers: it could run ahead of them for
+  // ever.
   const bool eager = lies_in(own(), envelope) && (bytes <= kEagerBytes || !reachable);
   if ((eager || !reachable) && bytes > 0) {
     sending->contents = allocate(bytes, Device());
@@ -168,8 +169,7 @@ void Mailbox::fetch(const CollectiveCall& call, const Envelope& envelope) const 
 
 void Mailbox::check_for_failure(const CollectiveCall& call, const Waiting& waiting) {
   NodeGroup& group = endpoint_.group();
-  if (group.failed()) endpoint_.fail(group.failure());
-  if (const std::optional<Error> fault = group.fault()) endpoint_.fail(*fault);
+  endpoint_.faults().check_group();
   const std::chrono::duration<double> timeout = group.timeout(call);
   const bool late = timeout.count() > 0 && waiting.waited() >= timeout;
   const bool left = group.control_block(local_rank_of(call)).left.load(std::memory_order_acquire);

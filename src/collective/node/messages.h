@@ -2,7 +2,7 @@
 // receiver finds it there, copies the contents itself and marks it as taken. Short ones
 // are copied on sending, so that the sender need not wait.
 //
-// An error of a message, also a late one, ends that message alone.
+// An error of a message, even that it is late, ends that message alone.
 #pragma once
 
 #include <deque>
@@ -36,7 +36,7 @@ class Mailbox {
   }
   [[nodiscard]] int local_rank_of(const CollectiveCall& call) const;
 
-  /// A envelope of this member, and the copy of its contents if there is one.
+  /// An envelope of this member, and the copy of its contents if there is one.
   struct Sending {
     Envelope* envelope = nullptr;
     std::shared_ptr<const Buffer> contents;
@@ -52,8 +52,7 @@ class Mailbox {
 
   Endpoint& endpoint_;
   std::uint64_t number_ = 0;
-  std::deque<Sending>
-      sendings_;  ///< a place for each envelope; the first kEnvelopes lie in the control block
+  std::deque<Sending> sendings_;  ///< one for each envelope; the first kEnvelopes lie in the control block
   std::vector<std::shared_ptr<const Buffer>> more_envelopes_;
   EnvelopeLink* last_link_;
   std::map<const CollectiveCall*, Envelope*> posted_;  ///< sends that wait for their receiver

@@ -1,5 +1,5 @@
 // A Communicator in front of its implementation: what node_communicator.h and network_communicator.h
-// hand out. Its Works may outlive it, for they co-own the member.
+// hand out. Its Works may outlive it, for they co-own the implementation.
 #pragma once
 
 #include <memory>
@@ -7,16 +7,16 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/collective/communicator.h>
+#include <cohort/collective/communicator_base.h>
 
 #include "node_communicator_impl.h"
 
 namespace cohort::node {
 
-class NodeCommunicator final : public Communicator {
+class NodeCommunicator final : public CommunicatorBase {
  public:
   NodeCommunicator(std::shared_ptr<NodeCommunicatorImpl> impl, const CommunicationOptions& options)
-      : Communicator(impl->rank(), impl->group().members(), options), impl_(std::move(impl)) {}
+      : CommunicatorBase(impl->rank(), impl->group().members(), options), impl_(std::move(impl)) {}
   ~NodeCommunicator() override { impl_->close(); }
 
   NodeCommunicator(const NodeCommunicator&) = delete;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <new>
 #include <thread>
 
 #include <fmt/format.h>
@@ -16,19 +15,6 @@
 
 namespace cohort::node {
 namespace {
-
-/// The exception being handled, as an error of ours that says whose it is.
-Error error_being_handled(const std::string& who) {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return Unavailable("{} is out of memory", who);
-  } catch (const std::exception& error) {
-    return Internal("{}: {}", who, error.what());
-  }
-}
 
 /// Co-ownership of what the call's buffers lie in, where that is registered memory.
 using RegisteredBlocks = std::array<std::shared_ptr<const void>, 2>;
@@ -41,46 +27,20 @@ RegisteredBlocks registered_blocks(const CollectiveCall& call) {
 
 }  // namespace
 
-struct NodeCommunicatorImpl::Operation {
+struct NodeCommunicatorImpl::Operation : OperationInFlight {
   Operation(const CollectiveCall& borrowed, bool oversubscribed)
-      : call(borrowed), registered(registered_blocks(borrowed)), waiting(oversubscribed) {}
+      : OperationInFlight(borrowed), registered(registered_blocks(borrowed)), waiting(oversubscribed) {}
 
   void finish() {
-    // Who has waited may give registered memory back. A failed call may still be written to.
+    // A caller that has waited may give registered memory back. A failed call may still be written to.
     if (!error) registered = {};
     finished.store(true, std::memory_order_release);
   }
 
-  const OwnedCall call;
   RegisteredBlocks registered;
-  std::uint64_t number = 0;  ///< of a collective, among those of all priorities
   Steps steps;
   Waiting waiting;
-  std::optional<Error> error;
   std::atomic<bool> finished{false};
-  std::atomic<bool> dropped{false};  ///< nobody holds its Work
-};
-
-class NodeCommunicatorImpl::InFlight final : public Work::State {
- public:
-  InFlight(std::shared_ptr<NodeCommunicatorImpl> impl, std::shared_ptr<Operation> operation)
-      : impl_(std::move(impl)), operation_(std::move(operation)) {}
-  ~InFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
-  InFlight(const InFlight&) = delete;
-  InFlight& operator=(const InFlight&) = delete;
-
-  void wait() override { impl_->wait(*operation_); }
-
-  [[nodiscard]] bool done() noexcept override {
-    if (operation_->finished.load(std::memory_order_acquire)) return true;
-    // Who asks in a loop would keep a core from those it waits for.
-    if (!impl_->try_advance() && impl_->group().oversubscribed()) std::this_thread::yield();
-    return operation_->finished.load(std::memory_order_acquire);
-  }
-
- private:
-  std::shared_ptr<NodeCommunicatorImpl> impl_;
-  std::shared_ptr<Operation> operation_;
 };
 
 NodeCommunicatorImpl::NodeCommunicatorImpl(const std::shared_ptr<NodeGroup>& group, int local_rank)
@@ -103,22 +63,22 @@ NodeCommunicatorImpl::~NodeCommunicatorImpl() {
 
 void NodeCommunicatorImpl::set_inter_node(std::shared_ptr<InterNode> inter_node) {
   inter_node_ = std::move(inter_node);
-  for (Endpoint& endpoint : endpoints_) endpoint.set_inter_node(inter_node_.get());
+  for (Endpoint& endpoint : endpoints_) endpoint.faults().set_inter_node(inter_node_.get());
 }
 
 ContextIdSet NodeCommunicatorImpl::free_context_ids() const {
   return inter_node_ == nullptr ? ContextIdSet() : inter_node_->free_context_ids();
 }
 
-std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(
-    std::span<const Communicator::SplitMember> split_members, NewControlBlock block) {
+std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(std::span<const SplitMember> split_members,
+                                                                  NewControlBlock block) {
   const auto group = std::make_shared<NodeGroup>(this->group(), split_members, rank(), std::move(block));
   auto impl = std::make_shared<NodeCommunicatorImpl>(group, group->first_own_local_rank());
   if (inter_node_ == nullptr) return impl;
   std::vector<int> ranks;
   ranks.reserve(split_members.size());
   ContextIdSet offer = split_members.front().contribution.context_ids;
-  for (const Communicator::SplitMember& member : split_members) {
+  for (const SplitMember& member : split_members) {
     ranks.push_back(member.rank);
     offer.combine(member.contribution.context_ids);
   }
@@ -129,7 +89,7 @@ std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(
 
 std::vector<TuningFigure> NodeCommunicatorImpl::tuning() const {
   std::vector<TuningFigure> figures;
-  if (const std::optional<TuningTable>& table = endpoints_.front().tuning) {
+  if (const std::optional<TuningTable>& table = endpoints_.front().tuning()) {
     figures = fixed_node_figures();
     std::ranges::copy(table->figures(TuningScope::kNode), std::back_inserter(figures));
   }
@@ -144,43 +104,34 @@ void NodeCommunicatorImpl::abort(const Error& error) {
 std::optional<Error> NodeCommunicatorImpl::failure() {
   if (group().failed()) return group().failure();
   const std::unique_lock lock(driving_, std::try_to_lock);
-  if (!lock) return std::nullopt;  // who drives finds out
+  if (!lock) return std::nullopt;  // the thread that drives finds out
   std::optional<Error> found = group().fault();
   if (!found && inter_node_ != nullptr) found = inter_node_->poll_failure();
   if (!found) return std::nullopt;
-  return endpoints_.front().set_failure(*found);
+  return endpoints_.front().faults().set_failure(*found);
 }
 
 void NodeCommunicatorImpl::close() {
   if (!group().is_of_this_process()) return;
   // On its node it is seen that a member has left; other nodes have to be told, in case of an error.
   if (idle() && (inter_node_ == nullptr || group().failed())) return;
-  if (std::uncaught_exceptions() > 0) {
-    // This member will not get to the calls that the others make, so waiting could be in vain.
-    abort(Aborted(ErrorOrigin{"", rank(), group().host_of(rank())},
-                  fmt::format("{} left the communicator because of an error{}", who(),
-                              idle() ? "" : ", with calls in flight")));
-    return;
-  }
-  while (const std::shared_ptr<Operation> dropped = find_dropped()) {
+  const MemberInfo& own = group().members()[static_cast<std::size_t>(rank())];
+  if (const std::optional<Error> error = error_of_unwinding(rank(), own, !idle())) return abort(*error);
+  while (const std::shared_ptr<Operation> unheld = find_unheld()) {
     try {
-      wait(*dropped);
+      wait(*unheld);
     } catch (const Error&) {
       return;  // nobody asks any more
     }
   }
 }
 
-std::shared_ptr<NodeCommunicatorImpl::Operation> NodeCommunicatorImpl::find_dropped() {
+std::shared_ptr<NodeCommunicatorImpl::Operation> NodeCommunicatorImpl::find_unheld() {
   const std::lock_guard lock(driving_);
-  const auto is_dropped = [](const auto& operation) {
-    return operation->dropped.load(std::memory_order_relaxed);
-  };
   for (const Collectives& collectives : collectives_) {
-    if (const auto at = std::ranges::find_if(collectives, is_dropped); at != collectives.end()) return *at;
+    if (std::shared_ptr<Operation> unheld = cohort::find_unheld(collectives)) return unheld;
   }
-  if (const auto at = std::ranges::find_if(messages_, is_dropped); at != messages_.end()) return *at;
-  return nullptr;
+  return cohort::find_unheld(messages_);
 }
 
 void NodeCommunicatorImpl::run(const CollectiveCall& call) {
@@ -188,7 +139,7 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   Endpoint& endpoint = this->endpoint(call.priority);
   latest_ = &endpoint;
   if (!idle()) return start(call).wait();  // calls in flight come first
-  const bool failed_before = endpoint.failure().has_value();
+  const bool failed_before = endpoint.faults().failure().has_value();
   endpoint.set_number(calls_++);
   try {
     if (inter_node_ != nullptr)
@@ -198,7 +149,7 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
-    endpoint.fail(endpoint.cause_of(call, error));
+    endpoint.faults().fail(endpoint.faults().cause_of(call, error));
   }
 }
 
@@ -217,8 +168,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
     starters_.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard lock(driving_);
     starters_.fetch_sub(1, std::memory_order_relaxed);
-    if (endpoint.failure() || group().failed())
-      endpoint.fail(endpoint.failure() ? *endpoint.failure() : group().failure());
+    endpoint.faults().require_usable();
     if (is_message(call.kind)) {
       messages_.push_back(operation);
     } else {
@@ -231,7 +181,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
   }
   const bool any_thread = inter_node_ == nullptr || inter_node_->any_thread_may_drive();
   if (first && any_thread) Progress::of_this_process().attend(shared_from_this());
-  return Work(std::make_shared<InFlight>(shared_from_this(), std::move(operation)));
+  return Work(std::make_shared<WorkInFlight<NodeCommunicatorImpl>>(shared_from_this(), std::move(operation)));
 }
 
 void NodeCommunicatorImpl::wait(const Operation& operation) {
@@ -240,7 +190,7 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
   while (!operation.finished.load(std::memory_order_acquire)) {
     std::unique_lock lock(driving_, std::defer_lock);
     if (starters_.load(std::memory_order_relaxed) > 0 || !lock.try_lock()) {
-      // The one who drives may have been put off this very core.
+      // The thread that drives may be waiting for this very core.
       ::sched_yield();
       continue;
     }
@@ -253,8 +203,14 @@ void NodeCommunicatorImpl::wait(const Operation& operation) {
     waiting.give_way();
   }
   waiters_.fetch_sub(1, std::memory_order_relaxed);
-  if (operation.error)
-    throw_error(operation.error->code(), operation.error->what(), operation.error->origin());
+  if (operation.error) throw_error(*operation.error);
+}
+
+bool NodeCommunicatorImpl::done(const Operation& operation) noexcept {
+  if (operation.finished.load(std::memory_order_acquire)) return true;
+  // A caller that asks in a loop would keep a core from those it waits for.
+  if (!try_advance() && group().oversubscribed()) std::this_thread::yield();
+  return operation.finished.load(std::memory_order_acquire);
 }
 
 bool NodeCommunicatorImpl::try_advance() {
@@ -325,10 +281,9 @@ Steps NodeCommunicatorImpl::steps_of(const Operation& operation) {
 
 void NodeCommunicatorImpl::check_message_for_failure(const CollectiveCall& call, const Waiting& waiting) {
   if (!goes_to_another_node(call)) return mailbox_.check_for_failure(call, waiting);
-  Endpoint& endpoint = endpoints_.front();
-  if (group().failed()) endpoint.fail(group().failure());
-  if (const std::optional<Error> fault = group().fault()) endpoint.fail(*fault);
-  if (const std::optional<Error> error = inter_node_->check_for_failure(call, waiting)) endpoint.fail(*error);
+  FaultWatch& faults = endpoints_.front().faults();
+  faults.check_group();
+  if (const std::optional<Error> error = inter_node_->check_for_failure(call, waiting)) faults.fail(*error);
   const std::chrono::duration<double> timeout = group().timeout(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   inter_node_->withdraw(call);
@@ -359,16 +314,16 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
       if (is_message(call.kind))
         check_message_for_failure(call, operation.waiting);
       else
-        endpoint.check_for_failure(call, operation.waiting);
+        endpoint.faults().check(call, operation.waiting);
     }
     return moved;
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
-    if (is_message(call.kind) && !endpoint.failure()) {
+    if (is_message(call.kind) && !endpoint.faults().failure()) {
       operation.error = error;
       operation.finish();
     } else {
-      fail_all(endpoint.set_failure(endpoint.cause_of(call, error)));
+      fail_all(endpoint.faults().set_failure(endpoint.faults().cause_of(call, error)));
     }
   }
   return true;

@@ -1,9 +1,9 @@
-// A member at work: its endpoints, its mailbox, and the calls that it has started and not
-// finished. Collectives of one priority go one after the other, in the order in which they
-// were started, the urgent ones at each rest of a normal one; messages move on beside them. The communicator
-// and each Work co-own it.
+// What is behind one member's communicator: its endpoints, its mailbox, and the calls that it has started and
+// not finished. Collectives of one priority go one after the other, in the order in which they were started;
+// urgent ones go on at each rest of a normal one, and messages at any time. The communicator and each Work
+// co-own it.
 //
-// Whoever waits for a call drives it, and so does the progress thread.
+// A thread that waits for a call drives all of them, and so does the progress thread.
 #pragma once
 
 #include <array>
@@ -18,6 +18,7 @@
 
 #include <cohort/collective/work.h>
 
+#include "collective/operation_in_flight.h"
 #include "endpoint.h"
 #include "messages.h"
 #include "node_peers.h"
@@ -42,17 +43,18 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
 
   [[nodiscard]] NodeGroup& group() const noexcept { return endpoints_.front().group(); }
   [[nodiscard]] int rank() const noexcept { return group().rank_of(position().rank); }
-  [[nodiscard]] std::string_view last_algorithm() const noexcept { return latest_->algorithm; }
-  [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(latest_->reason); }
+  [[nodiscard]] std::string_view last_algorithm() const noexcept { return latest_->algorithm(); }
+  [[nodiscard]] std::string_view last_choice() const noexcept { return to_string(latest_->reason()); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const;
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
-  /// What this member has for the name of a group over several nodes.
+  /// The context ids that this member has free for a group over several nodes.
   [[nodiscard]] ContextIdSet free_context_ids() const;
-  /// This member in a group of the split_members, of whom it is one. All of them make it.
-  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(
-      std::span<const Communicator::SplitMember> split_members, NewControlBlock block);
+  /// The implementation for this member in a group of `split_members`, which it is one of. Each of them makes
+  /// its own.
+  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(std::span<const SplitMember> split_members,
+                                                            NewControlBlock block);
 
   /// Any thread may call it.
   void abort(const Error& error);
@@ -74,13 +76,14 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
 
  private:
   struct Operation;
-  class InFlight;
+  friend class WorkInFlight<NodeCommunicatorImpl>;
 
   using Collectives = std::deque<std::shared_ptr<Operation>>;
 
   [[nodiscard]] const Position& position() const noexcept { return endpoints_.front().position(); }
   void wait(const Operation& operation);
-  [[nodiscard]] std::shared_ptr<Operation> find_dropped();
+  [[nodiscard]] bool done(const Operation& operation) noexcept;
+  [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   bool advance();
   bool advance(Collectives& collectives);
   /// As far as its next rest. True when it has moved; sets `finished` at its end.
@@ -107,7 +110,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   std::vector<std::shared_ptr<const void>> failed_;
   std::atomic<int> in_flight_{0};
   std::atomic<int> waiters_{0};
-  std::atomic<int> starters_{0};  ///< threads that have a call to start, and come before those who drive
+  std::atomic<int> starters_{0};  ///< threads that have a call to start, which come before those that drive
 };
 
 }  // namespace cohort::node

@@ -13,15 +13,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cohort/base/config.h>
-
 #include "contribution.h"
 #include "device/node_heap.h"
 
 namespace cohort::node {
 namespace {
 
-/// Seats that their members have left, while others may still look at them.
+/// Control blocks that their members have left, while others may still look at them.
 class DepartedControlBlocks {
  public:
   static DepartedControlBlocks& of_this_process() {
@@ -143,7 +141,7 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
       memory_(checked(options).memory),
       selection_(Selection::agreed(options.workers, options.exchange)),
-      timeout_(options.communication.timeout_seconds.value_or(config().collective_timeout().count())),
+      timeout_(options.communication.timeout()),
       reproducible_(options.communication.reproducible),
       fault_(options.fault) {
   DepartedControlBlocks::of_this_process().sweep();
@@ -164,15 +162,15 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
   detect_oversubscription();
 }
 
-NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::SplitMember> split_members,
-                     int own_rank, NewControlBlock own_block)
+NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split_members, int own_rank,
+                     NewControlBlock own_block)
     : process_(parent.process_),
       memory_(parent.memory_),
       selection_(parent.selection_),
       timeout_(parent.timeout_),
       reproducible_(parent.reproducible_),
       fault_(parent.fault_) {
-  for (const Communicator::SplitMember& member : split_members) {
+  for (const SplitMember& member : split_members) {
     const MemberInfo& info = parent.members_[static_cast<std::size_t>(member.rank)];
     if (member.contribution.control_block == std::array<std::uint64_t, 2>{}) {
       throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
@@ -188,18 +186,19 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const Communicator::Spli
   }
   own_buffers_.push_back(own_block.take());
   detect_oversubscription();
-  oversubscribed_ = oversubscribed_ || parent.oversubscribed_;  // whose other members go on beside the group
+  // The parent's other members need cores meanwhile.
+  oversubscribed_ = oversubscribed_ || parent.oversubscribed_;
 }
 
 void NodeGroup::detect_oversubscription() {
   one_process_ =
       std::ranges::all_of(workers_, [this](int worker) { return memory_->is_this_process(worker); });
-  // Who waits for another node waits for long, and its neighbours may have the work.
+  // A member that waits for another node waits for long, and its neighbours may need the core.
   const bool waits_for_others = members_.size() > blocks_.size() && size() > 1;
   oversubscribed_ = waits_for_others || size() > memory_->cores();
 }
 
-ControlBlock* NodeGroup::find_block(const Communicator::SplitMember& member, int worker) const noexcept {
+ControlBlock* NodeGroup::find_block(const SplitMember& member, int worker) const noexcept {
   const auto [address, offset] = member.contribution.control_block;
   if (!memory_->is_this_process(worker))
     return reinterpret_cast<ControlBlock*>(memory_->address(worker, offset - 1));
@@ -244,8 +243,8 @@ std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& opt
     if (offset || alone) offsets.push_back(offset.value_or(0));
   }
   if (options.workers.size() == 1 || !options.exchange) return {};
-  // A worker without memory for it says so by an empty list: alone it must not give up, for the others would
-  // wait for it.
+  // A worker without memory for it says so by an empty list: it must not give up alone, since the others
+  // would wait for it.
   if (offsets.size() < own_blocks.size()) offsets.clear();
   std::vector<std::string> blobs = options.exchange(
       {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(std::uint64_t)});

@@ -1,5 +1,5 @@
-// What the members of one communicator on one node share: each other's control blocks, who they
-// are, the first error. Made once per process and communicator, and co-owned by all of
+// What the members of one communicator on one node share: each other's control blocks, their
+// workers and hosts, the first error. Made once per process and communicator, and co-owned by all of
 // this process's members; in a group that was split off, each member makes its own. The communicator may have
 // members on other nodes: local ranks are counted within the node, ranks within the communicator.
 //
@@ -15,11 +15,12 @@
 #include <vector>
 
 #include <cohort/base/error.h>
-#include <cohort/collective/communicator.h>
+#include <cohort/collective/communicator_base.h>
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
 
 #include "collective/choice/selection.h"
+#include "collective/operation_in_flight.h"
 #include "control_block.h"
 
 namespace cohort::node {
@@ -54,7 +55,7 @@ class NodeGroup {
   explicit NodeGroup(const NodeGroupOptions& options);
   /// A group of members of `parent`, as one of them sees it.
   /// @throws Unavailable, on each of them, when the control block of one cannot be reached.
-  NodeGroup(const NodeGroup& parent, std::span<const Communicator::SplitMember> split_members, int own_rank,
+  NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split_members, int own_rank,
             NewControlBlock own_block);
   ~NodeGroup();
 
@@ -101,16 +102,17 @@ class NodeGroup {
   /// Whether all members are of this process.
   [[nodiscard]] bool is_one_process() const noexcept { return one_process_; }
 
-  /// More members than cores, or several that wait for other nodes: then who waits must give way at once.
+  /// More members than cores, or several that wait for other nodes: then a waiting member gives its core away
+  /// at once.
   [[nodiscard]] bool oversubscribed() const noexcept { return oversubscribed_; }
 
   /// How long `call` waits for its members; 0: for ever.
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const noexcept {
-    return call.timeout_seconds ? std::chrono::duration<double>(*call.timeout_seconds) : timeout_;
+    return timeout_of(call, timeout_);
   }
 
-  /// Whether the call must combine the members in the order of their ranks, for its result must not depend
-  /// on the layout and would.
+  /// True if reproducible results were asked for and this operation's result depends on the order: then
+  /// operands are combined by rank.
   [[nodiscard]] bool fixes_order_of(const CollectiveCall& call) const noexcept;
 
   /// Whether the loss of a worker would become known.
@@ -133,7 +135,7 @@ class NodeGroup {
   /// False in a forked child, which has a copy of this object and no access to the control blocks.
   [[nodiscard]] bool is_of_this_process() const noexcept;
 
-  /// Keeps memory that transfers between nodes may still read or write, which nobody can tell.
+  /// Deliberately leaks memory that a transfer may still access: there is no way to know when it stops.
   static void keep_for_ever(std::shared_ptr<const void> memory);
 
   /// A member of this process leaves; `held` is memory that others may still read or write, until
@@ -145,7 +147,7 @@ class NodeGroup {
   void add_blocks(std::span<ControlBlock* const> blocks, int worker, int first_rank);
   std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
                                             std::span<ControlBlock* const> own_blocks, bool alone);
-  [[nodiscard]] ControlBlock* find_block(const Communicator::SplitMember& member, int worker) const noexcept;
+  [[nodiscard]] ControlBlock* find_block(const SplitMember& member, int worker) const noexcept;
   void detect_oversubscription();
   [[nodiscard]] FailureRecord& record() const noexcept { return blocks_.front()->failure; }
 

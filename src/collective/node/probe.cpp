@@ -157,7 +157,7 @@ class Probe {
                                first ? times.incumbent : times.challenger);
         co_await finished(step);
         // All members see alike whether their buffers allow this way.
-        wins = wins && endpoint_.algorithm == to_string(first ? incumbent : challenger);
+        wins = wins && endpoint_.algorithm() == to_string(first ? incumbent : challenger);
       }
       times.since_start = seconds_since(start_);
       Steps agreement = small_part(endpoint_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
@@ -234,7 +234,7 @@ Steps agree_on_tuning(Endpoint& endpoint) {
     bool known = false;
   };
   if (endpoint.position().size == 1) {
-    endpoint.tuning.emplace();
+    endpoint.set_tuning({});
     co_return;
   }
   Word word;
@@ -256,7 +256,7 @@ Steps agree_on_tuning(Endpoint& endpoint) {
     if (endpoint.position().rank == 0) store.save(TuningScope::kNode, shape, word.table);
   }
   store.keep(shape, word.table);
-  endpoint.tuning = word.table;
+  endpoint.set_tuning(word.table);
 }
 
 }  // namespace cohort::node

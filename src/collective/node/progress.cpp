@@ -108,7 +108,7 @@ void Progress::serve() {
 
 void Progress::take_arrivals(std::vector<std::shared_ptr<NodeCommunicatorImpl>>& members) {
   for (std::shared_ptr<NodeCommunicatorImpl>& arrival : arrivals_) {
-    // Who was idle for a moment only is here still.
+    // One that was idle only for a moment is still in the list.
     if (std::ranges::find(members, arrival) == members.end()) members.push_back(std::move(arrival));
   }
   arrivals_.clear();

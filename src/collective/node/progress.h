@@ -20,7 +20,7 @@ class Progress {
  public:
   [[nodiscard]] static Progress& of_this_process();
 
-  /// Drives `member` until nothing of it is in flight, and keeps it alive meanwhile.
+  /// Drives `impl` until nothing of it is in flight, and keeps it alive meanwhile.
   void attend(std::shared_ptr<NodeCommunicatorImpl> impl);
 
   Progress(const Progress&) = delete;

@@ -12,7 +12,7 @@
 
 namespace cohort::node {
 
-/// The same on all members, for it goes by what all know alike.
+/// The same on all members, for it follows from what all of them know alike.
 class ProtocolChoice {
  public:
   ProtocolChoice(const TuningTable& tuning, std::optional<Protocol> wanted)

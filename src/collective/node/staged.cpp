@@ -15,13 +15,13 @@ constexpr std::size_t kPiecesBetweenRests = kBytesBetweenRests / kPieceBytes;
 
 SlotCall::SlotCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
     : endpoint_(endpoint), call_(call), plan_(plan), in_line_(plan.in_line) {
-  endpoint_.open(plan);
-  endpoint_.algorithm = in_line_ ? "line" : "slot";
-  endpoint_.reason = ChoiceReason::kSize;
-  if (!in_line_) slot_ = endpoint_.next_slot();
+  endpoint.open(plan);
+  endpoint.set_algorithm(in_line_ ? "line" : "slot");
+  endpoint.set_reason(ChoiceReason::kSize);
+  if (!in_line_) slot_ = endpoint.next_slot();
   if (plan.bytes > 0)
-    contribute(call_, endpoint_.position(), {0, plan.elements}, cell_of(endpoint_.position().rank));
-  endpoint_.announce();
+    contribute(call, endpoint.position(), {0, plan.elements}, cell_of(endpoint.position().rank));
+  endpoint.announce();
 }
 
 std::byte* SlotCall::cell_of(int member) const noexcept {

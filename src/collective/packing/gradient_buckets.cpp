@@ -143,7 +143,7 @@ void GradientBuckets::require_gradient(std::size_t index) const {
 }
 
 void GradientBuckets::require_usable() const {
-  if (failure_) throw_error(failure_->code(), failure_->what(), failure_->origin());
+  if (failure_) throw_error(*failure_);
 }
 
 void GradientBuckets::require_all_announced() const {
@@ -167,7 +167,7 @@ std::string GradientBuckets::name_of(std::size_t index) const {
 
 void GradientBuckets::fail(const Error& error) {
   failure_ = error;
-  throw_error(error.code(), error.what(), error.origin());
+  throw_error(error);
 }
 
 }  // namespace cohort

@@ -13,8 +13,8 @@ namespace cohort {
 namespace {
 
 constexpr std::size_t kSmallBytes = 64;
-/// Large tensors grow from the first to the last by the factor, until one of them takes long enough to
-/// outweigh the clock, and what is left of the latency.
+/// Tensor sizes grow from kFirstLargeBytes to kLastLargeBytes by kGrowth until one call takes long enough to
+/// drown clock resolution and latency.
 constexpr std::size_t kFirstLargeBytes = std::size_t{256} << 10;
 constexpr std::size_t kLastLargeBytes = std::size_t{16} << 20;
 constexpr std::size_t kGrowth = 4;

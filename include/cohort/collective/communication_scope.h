@@ -1,0 +1,31 @@
+// Options for all calls of a block, for example for the reductions that a strategy makes for one
+// function of the program. Scopes of one communicator end in the reverse order of their beginning.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <cohort/collective/communicator.h>
+
+namespace cohort {
+
+/// While it lives, the calls of one communicator follow `options` where these say something.
+class [[nodiscard]] CommunicationScope {
+ public:
+  /// `purpose` is a fingerprint of what the calls are made for, on which members must agree as well.
+  /// @throws InvalidArgument for options that are not valid.
+  CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
+                     std::uint64_t purpose = 0);
+  ~CommunicationScope();
+
+  CommunicationScope(const CommunicationScope&) = delete;
+  CommunicationScope& operator=(const CommunicationScope&) = delete;
+
+ private:
+  Communicator& communicator_;
+  CommunicationOptions outer_options_;
+  std::optional<double> outer_timeout_;
+  std::uint64_t outer_purpose_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,28 @@
+#include <cohort/collective/communication_scope.h>
+
+#include <cohort/base/fingerprint.h>
+
+namespace cohort {
+
+CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
+                                       std::uint64_t purpose)
+    : communicator_(communicator),
+      outer_options_(communicator.options_),
+      outer_timeout_(communicator.scope_timeout_),
+      outer_purpose_(communicator.purpose_) {
+  options.validate();
+  communicator.options_ = outer_options_.merge(options);
+  if (options.timeout_seconds) communicator.scope_timeout_ = options.timeout_seconds;
+  if (purpose != 0) communicator.purpose_ = Fingerprint().add(outer_purpose_).add(purpose).value();
+  communicator.calls_are_plain_ = false;
+}
+
+CommunicationScope::~CommunicationScope() {
+  communicator_.options_ = outer_options_;
+  communicator_.scope_timeout_ = outer_timeout_;
+  communicator_.purpose_ = outer_purpose_;
+  communicator_.calls_are_plain_ = !outer_timeout_ && outer_purpose_ == 0 &&
+                                   outer_options_.implementation == CommunicationImplementation::kAuto;
+}
+
+}  // namespace cohort

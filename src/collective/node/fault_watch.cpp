@@ -1,0 +1,218 @@
+#include "fault_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cell_rotation.h"
+
+namespace cohort::node {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long a member that has left is given for the reason to become known, where workers are watched.
+constexpr auto kTimeForTheReason = 200ms;
+
+/// How long members that have found a difference wait for each other's exact calls.
+constexpr auto kTimeToDescribe = 500ms;
+
+/// How long the end of another process may go unnoticed.
+constexpr auto kTimeToNotice = 500ms;
+
+}  // namespace
+
+FaultWatch::FaultWatch(NodeGroup& group, int local_rank, Priority priority, OpenCall& open)
+    : group_(group),
+      open_(open),
+      priority_(priority),
+      priority_blocks_(group.priority_blocks(priority).data()),
+      own_(*priority_blocks_[local_rank]),
+      group_failure_(group.control_block(0).failure.state) {}
+
+void FaultWatch::check(const CollectiveCall& call, const Waiting& waiting) {
+  if (group_.failed()) fail(group_.failure());
+  if (const std::optional<Error> fault = group_.fault()) fail(in_call(call, *fault));
+  if (inter_node_ != nullptr) {
+    if (const std::optional<Error> error = inter_node_->check_for_failure(open_.as_called(call), waiting))
+      fail(*error);
+  }
+  describe_call(call);
+  notice_difference();
+  require_nobody_left(call);
+  // A member that is late may wait for other nodes, and then it takes more than one node to see who is
+  // missing.
+  if (inter_node_ == nullptr) require_nobody_late(call, waiting);
+}
+
+void FaultWatch::check_group() {
+  if (group_.failed()) fail(group_.failure());
+  if (const std::optional<Error> fault = group_.fault()) fail(*fault);
+}
+
+// ---- what members say about their calls
+
+const PriorityBlock& FaultWatch::other_priority(int member) const noexcept {
+  const Priority other = priority_ == Priority::kNormal ? Priority::kUrgent : Priority::kNormal;
+  return *group_.priority_blocks(other)[static_cast<std::size_t>(member)];
+}
+
+std::uint64_t FaultWatch::announced_word(int member) const noexcept {
+  return block(member).lines[line_of(open_.sequence)].word.load(std::memory_order_acquire);
+}
+
+void FaultWatch::describe_call(const CollectiveCall& call) {
+  if (own_.described.load(std::memory_order_relaxed) == open_.sequence) return;
+  own_.signature = signature(open_.as_called(call), open_.number);
+  own_.described.store(open_.sequence, std::memory_order_release);
+  own_.described_number.store(open_.number + 1, std::memory_order_release);
+}
+
+/// What a member has called instead, or nothing if it has not said so.
+const PriorityBlock* FaultWatch::find_description(int member) const noexcept {
+  const PriorityBlock& same = block(member);
+  if (same.described.load(std::memory_order_acquire) == open_.sequence) return &same;
+  const PriorityBlock& other = other_priority(member);
+  return other.explained_number.load(std::memory_order_acquire) == open_.number + 1 ? &other : nullptr;
+}
+
+// Announcements are waited for one member after the other. Here a member that differs is found although an
+// earlier one is still missing.
+void FaultWatch::notice_difference() noexcept {
+  if (open_.awaited != Awaited::kAnnouncements) return;
+  for (int member = open_.next_to_check; member < group_.size(); ++member) {
+    const std::uint64_t word = announced_word(member);
+    if (word >> 32 == open_.word >> 32 && word != open_.word) open_.next_to_check = member;
+    if (other_priority(member).described_number.load(std::memory_order_acquire) == open_.number + 1) {
+      open_.disagreement = true;
+      open_.next_to_check = group_.size();
+    }
+  }
+}
+
+Steps FaultWatch::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
+  describe_call(call);
+  own_.explained_number.store(open_.number + 1, std::memory_order_release);
+  const Deadline deadline = Deadline::after(kTimeToDescribe);
+  co_await until([&] {
+    for (int member = 0; member < group_.size(); ++member) {
+      if (find_description(member) == nullptr) return deadline.expired() || group_.failed();
+    }
+    return true;
+  });
+  for (int member = 0; member < group_.size(); ++member) {
+    const PriorityBlock* const description = find_description(member);
+    if (description == nullptr) continue;
+    signatures.calls.push_back(description->signature);
+    signatures.ranks.push_back(group_.rank_of(member));
+  }
+}
+
+Steps FaultWatch::explain_disagreement(const CollectiveCall& call) {
+  Signatures signatures;
+  Steps collection = collect_signatures(call, signatures);
+  co_await finished(collection);
+  int odd = 0;
+  const std::optional<std::string> mismatch =
+      explain_mismatch(signatures.calls, signatures.ranks, group_.members(), odd);
+  fail(InvalidArgument(
+      ErrorOrigin{name_of(call), odd, mismatch ? group_.host_of(odd) : ""},
+      mismatch.value_or(fmt::format(
+          "{}: members disagree, and those that differ did not say what they called", name_of(call)))));
+}
+
+// ---- members that are missing
+
+bool FaultWatch::has_done_what_is_awaited(int member) const noexcept {
+  switch (open_.awaited) {
+    case Awaited::kAnnouncements: return announced_word(member) >> 32 == open_.word >> 32;
+    case Awaited::kPieces: return block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;
+    case Awaited::kShares: return block(member).shares.load(std::memory_order_acquire) >= open_.awaited_count;
+  }
+  return true;
+}
+
+std::vector<int> FaultWatch::missing_members() const {
+  std::vector<int> missing;
+  for (int member = 0; member < group_.size(); ++member) {
+    if (!has_done_what_is_awaited(member)) missing.push_back(member);
+  }
+  return missing;
+}
+
+void FaultWatch::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
+  const std::chrono::duration<double> timeout = group_.timeout(open_.as_called(call));
+  if (timeout.count() <= 0 || waiting.waited() < timeout) return;
+  const std::vector<int> missing = missing_members();
+  if (missing.empty()) return;
+  fail(DeadlineExceeded(ErrorOrigin{name_of(call), missing.front(), group_.host_of(missing.front())},
+                        explain_missing(open_.as_called(call), open_.number, missing, group_.members(),
+                                        waiting.waited().count())));
+}
+
+void FaultWatch::require_nobody_left(const CollectiveCall& call) {
+  std::vector<int> left;
+  for (int member = 0; member < group_.size(); ++member) {
+    if (group_.control_block(member).left.load(std::memory_order_acquire)) left.push_back(member);
+  }
+  if (left.empty()) return;
+  // What they did before they left counts, and all of it can be seen now.
+  std::erase_if(left, [&](int member) { return has_done_what_is_awaited(member); });
+  if (left.empty()) return;
+  if (group_.is_watched()) {
+    // An error that ends a worker is told by the watch, a moment later and with its reason.
+    if (!departure_noticed_) departure_noticed_ = Waiting::Clock::now();
+    if (Waiting::Clock::now() - *departure_noticed_ < kTimeForTheReason) return;
+  }
+  std::vector<std::string> names;
+  names.reserve(left.size());
+  for (const int member : left) names.push_back(group_.who(group_.rank_of(member)));
+  const int first = group_.rank_of(left.front());
+  fail(Aborted(
+      ErrorOrigin{name_of(call), first, group_.host_of(first)},
+      fmt::format(
+          "{}: {} waits for members that left the communicator without making this call: {}. An error "
+          "ended their part, or they make fewer calls",
+          name_of(call), describe(open_.as_called(call)), fmt::join(names, ", "))));
+}
+
+// ---- errors
+
+std::string FaultWatch::name_of(const CollectiveCall& call) const {
+  return fmt::format("{} #{}", to_string(open_.as_called(call).kind), open_.number);
+}
+
+Error FaultWatch::in_call(const CollectiveCall& call, const Error& error) const {
+  ErrorOrigin origin = error.origin();
+  origin.call = name_of(call);
+  return {error.code(), fmt::format("{}: {}", name_of(call), error.what()), std::move(origin)};
+}
+
+Error FaultWatch::cause_of(const CollectiveCall& call, const Error& error) const {
+  if (failure_) return *failure_;
+  // A member that copies from a process which has just ended learns it before the watch of processes does.
+  const Deadline deadline = Deadline::after(kTimeToNotice);
+  const bool may_be_gone = error.code() == ErrorCode::kUnavailable && !group_.is_one_process();
+  while (may_be_gone && !group_.failed() && !deadline.expired()) {
+    if (const std::optional<Error> fault = group_.fault()) return in_call(call, *fault);
+    std::this_thread::yield();
+  }
+  return error.origin().call.empty() ? in_call(call, error) : error;
+}
+
+const Error& FaultWatch::set_failure(const Error& error) {
+  if (failure_) return *failure_;
+  const bool first = group_.fail(error);
+  failure_ = group_.failure();
+  if (first && inter_node_ != nullptr) inter_node_->tell(*failure_);
+  return *failure_;
+}
+
+void FaultWatch::fail(const Error& error) { throw_error(set_failure(error)); }
+
+void FaultWatch::fail_again() { fail(failure_ ? *failure_ : group_.failure()); }
+
+}  // namespace cohort::node

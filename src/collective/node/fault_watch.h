@@ -1,0 +1,97 @@
+// Finds out why a collective will never end, so that nobody waits for ever: the group has failed, a worker
+// is lost, another node reports an error, members have called different things, a member has left, or the
+// deadline has passed. The first reason that any member finds becomes the error of the whole group. It
+// names the call and the members that caused it.
+//
+// A member that waits asks about once a millisecond. By then it has described its own call as well, so that
+// others can say how theirs differ. A call that ends soon costs one look at whether the group has failed.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <cohort/base/error.h>
+#include <cohort/collective/steps.h>
+
+#include "inter_node.h"
+#include "node_group.h"
+#include "open_call.h"
+#include "waiting.h"
+
+namespace cohort::node {
+
+class FaultWatch {
+ public:
+  /// Watches the calls of one priority of the member `local_rank`; `open` is the one that it is in.
+  FaultWatch(NodeGroup& group, int local_rank, Priority priority, OpenCall& open);
+
+  FaultWatch(const FaultWatch&) = delete;
+  FaultWatch& operator=(const FaultWatch&) = delete;
+
+  /// Set once, by a member of a communicator over several nodes.
+  void set_inter_node(InterNode* inter_node) noexcept { inter_node_ = inter_node; }
+  [[nodiscard]] bool reaches_other_nodes() const noexcept { return inter_node_ != nullptr; }
+
+  /// @throws the group's error, if it has one.
+  void require_usable() {
+    if (group_failure_.load(std::memory_order_acquire) != FailureRecord::State::kNone || failure_)
+      fail_again();
+  }
+
+  /// Looks for a reason not to wait any longer in `call`. @throws the error of the group.
+  void check(const CollectiveCall& call, const Waiting& waiting);
+
+  /// The same for messages, whose own faults end them alone. @throws the error of the group.
+  void check_group();
+
+  /// The exact calls of members that have described theirs.
+  struct Signatures {
+    std::vector<CallSignature> calls;
+    std::vector<int> ranks;
+  };
+
+  /// After a disagreement: describes `call`, and waits a moment for the others to describe theirs.
+  Steps collect_signatures(const CollectiveCall& call, Signatures& signatures);
+  /// The same, and then @throws InvalidArgument naming the members that have called something else.
+  Steps explain_disagreement(const CollectiveCall& call);
+
+  /// What has caused an error that ended this member's part of `call`, with the call's name.
+  [[nodiscard]] Error cause_of(const CollectiveCall& call, const Error& error) const;
+
+  /// Makes `error` the group's, unless it has one, and this member unusable. @throws the group's error.
+  [[noreturn]] void fail(const Error& error);
+  /// The same without throwing; returns the group's error.
+  const Error& set_failure(const Error& error);
+  [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
+
+  /// For example `all_reduce #12`: the open collective, or the whole of which it is a part.
+  [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
+
+ private:
+  [[noreturn]] void fail_again();
+  [[nodiscard]] const PriorityBlock& block(int member) const noexcept { return *priority_blocks_[member]; }
+  [[nodiscard]] const PriorityBlock& other_priority(int member) const noexcept;
+  [[nodiscard]] std::uint64_t announced_word(int member) const noexcept;
+  [[nodiscard]] bool has_done_what_is_awaited(int member) const noexcept;
+  [[nodiscard]] std::vector<int> missing_members() const;
+  void describe_call(const CollectiveCall& call);
+  [[nodiscard]] const PriorityBlock* find_description(int member) const noexcept;
+  void notice_difference() noexcept;
+  void require_nobody_left(const CollectiveCall& call);
+  void require_nobody_late(const CollectiveCall& call, const Waiting& waiting);
+  [[nodiscard]] Error in_call(const CollectiveCall& call, const Error& error) const;
+
+  NodeGroup& group_;
+  OpenCall& open_;
+  Priority priority_;
+  PriorityBlock* const* priority_blocks_;  ///< the group's for this priority, by local rank
+  PriorityBlock& own_;
+  const std::atomic<FailureRecord::State>& group_failure_;
+  InterNode* inter_node_ = nullptr;
+  std::optional<Error> failure_;
+  std::optional<Waiting::Clock::time_point> departure_noticed_;
+};
+
+}  // namespace cohort::node

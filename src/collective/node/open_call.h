@@ -1,0 +1,36 @@
+// The collective that a member is in: which one it is, what the member announces about it, and what it
+// waits for. The Endpoint moves it on; the FaultWatch sees from it what to look for.
+#pragma once
+
+#include <cstdint>
+
+#include <cohort/collective/collective_call.h>
+
+namespace cohort::node {
+
+/// What a member waits for until each of the others has it.
+enum class Awaited {
+  kAnnouncements,  ///< of the call
+  kPieces,         ///< in the cells
+  kShares,         ///< of a direct collective
+};
+
+struct OpenCall {
+  std::uint64_t number = 0;               ///< of the collective, among those of all priorities
+  const CollectiveCall* whole = nullptr;  ///< the collective that this is a part of; null: it is whole itself
+  std::uint64_t sequence = 0;             ///< announcements so far: a collective in parts has several
+  std::uint64_t word = 0;                 ///< what is announced: {sequence, fingerprint}, 32 bits each
+  bool payload_has_details = false;
+  bool disagreement = false;  ///< some member has called something else
+
+  int next_to_check = 0;  ///< members before it have done what is awaited
+  Awaited awaited = Awaited::kAnnouncements;
+  std::uint64_t awaited_count = 0;
+
+  /// What the program has called: `call`, or what it is a part of, or stands for.
+  [[nodiscard]] const CollectiveCall& as_called(const CollectiveCall& call) const noexcept {
+    return (whole == nullptr ? call : *whole).as_called();
+  }
+};
+
+}  // namespace cohort::node

@@ -1,0 +1,86 @@
+// The life of a call that a communicator works on while its caller does something else, in one place for all
+// implementations that do so.
+//
+// It begins with an operation, which owns what the call needs, and a Work in front of it. It ends with the
+// result, or with the error that the operation keeps for those who wait. When the last Work goes, nobody
+// will ask about the operation any more: a communicator that closes finishes it first, while an operation
+// whose Work is still held goes on, since the Work co-owns the implementation.
+//
+// What stays with the implementations: how an operation moves on and when it has ended, which for one is
+// when its steps are done, for another when the GPU is; and how an error reaches the other members.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <cohort/base/error.h>
+#include <cohort/collective/collective_call.h>
+#include <cohort/collective/work.h>
+
+namespace cohort {
+
+/// What all operations have; implementations derive theirs from it.
+struct OperationInFlight {
+  explicit OperationInFlight(const CollectiveCall& borrowed) : call(borrowed) {}
+
+  /// Whether no Work will be asked about it.
+  [[nodiscard]] bool is_unheld() const noexcept { return dropped.load(std::memory_order_relaxed); }
+
+  const OwnedCall call;
+  std::uint64_t number = 0;          ///< of a collective, among those of its communicator
+  std::optional<Error> error;        ///< that has ended it
+  std::atomic<bool> dropped{false};  ///< nobody holds its Work
+};
+
+/// The Work in front of an `Impl::Operation`. The implementation waits for the operation and knows whether it
+/// has ended.
+template <class Impl>
+class WorkInFlight final : public Work::State {
+ public:
+  using Operation = typename Impl::Operation;
+
+  WorkInFlight(std::shared_ptr<Impl> impl, std::shared_ptr<Operation> operation)
+      : impl_(std::move(impl)), operation_(std::move(operation)) {}
+  ~WorkInFlight() override { operation_->dropped.store(true, std::memory_order_relaxed); }
+  WorkInFlight(const WorkInFlight&) = delete;
+  WorkInFlight& operator=(const WorkInFlight&) = delete;
+
+  void wait() override { impl_->wait(*operation_); }
+  [[nodiscard]] bool done() noexcept override { return impl_->done(*operation_); }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Operation> operation_;
+};
+
+/// The first of these operations that no Work will be asked about; null when there is none.
+template <class Operations>
+[[nodiscard]] typename Operations::value_type find_unheld(const Operations& operations) {
+  const auto found =
+      std::ranges::find_if(operations, [](const auto& operation) { return operation->is_unheld(); });
+  return found == operations.end() ? nullptr : *found;
+}
+
+/// How long a call waits for its members, where `usual` is how long its communicator's calls do; 0: for ever.
+[[nodiscard]] inline std::chrono::duration<double> timeout_of(const CollectiveCall& call,
+                                                              std::chrono::duration<double> usual) noexcept {
+  return call.timeout_seconds ? std::chrono::duration<double>(*call.timeout_seconds) : usual;
+}
+
+/// The exception being handled as an Error that can be told to the other members; one that is not Cohort's
+/// says that it is `member`'s, for example `member 5 (worker 2, host n1)`.
+[[nodiscard]] Error error_being_handled(const std::string& member);
+
+/// For a communicator that closes: what to abort it with if an exception is unwinding, which keeps this
+/// member from the calls that the others make. Nothing otherwise: then operations that nobody holds are
+/// waited for. `calls_in_flight` is said in the error, if it is known.
+[[nodiscard]] std::optional<Error> error_of_unwinding(int rank, const MemberInfo& info,
+                                                      bool calls_in_flight = false);
+
+}  // namespace cohort
