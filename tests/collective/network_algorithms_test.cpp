@@ -24,11 +24,11 @@ using testing::ThreadTransport;
 constexpr std::size_t kSizes[] = {0, 1, 2, 3, 7, 8, 63, 1000, 30'001};
 constexpr Arithmetic kSum{DType::kInt32, ReduceOp::kSum};
 
-void drive(Steps steps) {
+void drive(Task<> task) {
   while (true) {
-    steps.resume();
-    if (steps.done()) return;
-    while (!steps.ready()) std::this_thread::yield();
+    task.resume();
+    if (task.done()) return;
+    while (!task.ready()) std::this_thread::yield();
   }
 }
 
@@ -178,11 +178,11 @@ TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
 
 TEST(CostModel, LetsSmallContributionsRide) {
   const CostConstants constants = kBuiltInConstants;
-  EXPECT_TRUE(rides_on_roll_call(4, 2, 2, constants));
-  EXPECT_TRUE(rides_on_roll_call(0, 1000, 100, constants));
-  EXPECT_TRUE(rides_on_roll_call(std::size_t{32} << 10, 2, 2, constants));
-  EXPECT_FALSE(rides_on_roll_call(std::size_t{32} << 10, 4, 2, constants)) << "more than a slot";
-  EXPECT_FALSE(rides_on_roll_call(1024, 64, 64, constants))
+  EXPECT_TRUE(fits_roll_call(4, 2, 2, constants));
+  EXPECT_TRUE(fits_roll_call(0, 1000, 100, constants));
+  EXPECT_TRUE(fits_roll_call(std::size_t{32} << 10, 2, 2, constants));
+  EXPECT_FALSE(fits_roll_call(std::size_t{32} << 10, 4, 2, constants)) << "more than a slot";
+  EXPECT_FALSE(fits_roll_call(1024, 64, 64, constants))
       << "all contributions are more than the rounds save";
 }
 

@@ -46,12 +46,12 @@ bool is_well_formed(std::string_view name) {
 
 }  // namespace
 
-Steps Peers::exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into, int tag) {
+Task<> Peers::exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into,
+                       int tag) {
   Crew crew;
   crew.add(receive(from, into, tag));
   crew.add(send(to, data, tag));
-  Steps both = all_done(crew);
-  co_await finished(both);
+  co_await all_done(crew);
 }
 
 void register_algorithm(std::shared_ptr<const Algorithm> algorithm) {

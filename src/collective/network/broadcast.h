@@ -9,14 +9,14 @@
 // parts and many members.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane.h"
 
 namespace cohort::network {
 
 /// The root's output is the data; the input is not used.
-[[nodiscard]] Steps binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
-[[nodiscard]] Steps scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
+[[nodiscard]] Task<> binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
+[[nodiscard]] Task<> scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
 
 }  // namespace cohort::network

@@ -11,13 +11,13 @@
 
 #include "lane.h"
 #include "topology.h"
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 namespace cohort::network {
 
 /// The input is the contribution of this node's first member; those of the others follow, each `stride`
 /// bytes behind the one before. Not for 16-bit elements: every sum on the way would be rounded.
-[[nodiscard]] Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                                     Arithmetic arithmetic);
+[[nodiscard]] Task<> chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                                      Arithmetic arithmetic);
 
 }  // namespace cohort::network

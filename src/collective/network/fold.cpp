@@ -12,7 +12,7 @@ Fold::Fold(const Lane& lane)
   number_ = !has_pair() ? index_ - pairs_ : even ? -1 : index_ / 2;
 }
 
-Steps Fold::enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const {
+Task<> Fold::enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const {
   source = part.input;
   if (!has_pair()) co_return;
   const std::size_t bytes = arithmetic.bytes(part.elements);
@@ -28,7 +28,7 @@ Steps Fold::enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*&
   source = part.output;
 }
 
-Steps Fold::leave(Lane lane, Part part, std::size_t element_bytes) const {
+Task<> Fold::leave(Lane lane, Part part, std::size_t element_bytes) const {
   if (!has_pair()) co_return;
   const std::size_t bytes = part.elements * element_bytes;
   Transfer transfer = sits_out() ? lane.receive(index_ + 1, part.tag, part.output, bytes)

@@ -4,7 +4,7 @@
 // Costs 2 (alpha + n beta) + n gamma more, where r is not 0.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane.h"
 
@@ -25,9 +25,9 @@ class Fold {
   }
 
   /// Folds; who is active then finds its data where `source` says: the input, or the output.
-  [[nodiscard]] Steps enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const;
+  [[nodiscard]] Task<> enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const;
   /// Hands the result to who sat out.
-  [[nodiscard]] Steps leave(Lane lane, Part part, std::size_t element_bytes) const;
+  [[nodiscard]] Task<> leave(Lane lane, Part part, std::size_t element_bytes) const;
 
  private:
   [[nodiscard]] bool has_pair() const noexcept { return index_ < 2 * pairs_; }

@@ -4,12 +4,12 @@
 // p is a power of two; others fold first (fold.h), which costs all bytes twice more.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane.h"
 
 namespace cohort::network {
 
-[[nodiscard]] Steps halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+[[nodiscard]] Task<> halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
 }  // namespace cohort::network

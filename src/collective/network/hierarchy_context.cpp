@@ -28,7 +28,7 @@ BroadcastAlgorithm HierarchyContext::broadcast_algorithm(std::size_t lane_bytes)
   }
 }
 
-Steps on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::size_t> counts) {
+Task<> on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::size_t> counts) {
   part.counts = counts;
   part.layout = 0;
   part.buffers = {};
@@ -37,12 +37,11 @@ Steps on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::s
       copy_bytes(part.output, part.input, part.elements * size_of(part.dtype));
     co_return;
   }
-  Steps steps = node::execute(context.endpoint, part);
-  co_await finished(steps);
+  co_await node::execute(context.endpoint, part);
 }
 
-Steps spread_on_node(HierarchyContext& context, DType dtype, std::byte* data, std::size_t elements,
-                     int local_rank) {
+Task<> spread_on_node(HierarchyContext& context, DType dtype, std::byte* data, std::size_t elements,
+                      int local_rank) {
   CollectiveCall part;
   part.kind = CollectiveKind::kBroadcast;
   part.dtype = dtype;

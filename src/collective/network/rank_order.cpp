@@ -6,8 +6,8 @@
 
 namespace cohort::network {
 
-Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                                Arithmetic arithmetic) {
+Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                                 Arithmetic arithmetic) {
   const Blocks blocks(part.elements, lane.size());
   const std::size_t own_bytes = arithmetic.bytes(blocks.elements(lane.index()));
   const std::byte* const own_block = part.input + arithmetic.bytes(blocks.begin(lane.index()));

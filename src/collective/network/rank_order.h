@@ -11,14 +11,14 @@
 
 #include "lane.h"
 #include "topology.h"
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 namespace cohort::network {
 
 /// Block `index` of `Blocks(elements, size)` of the output gets that block of the result. The input is
 /// the contribution of this node's first member; those of the others follow, each `stride` bytes behind
 /// the one before. MEAN is divided here.
-[[nodiscard]] Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part,
-                                              std::size_t stride, Arithmetic arithmetic);
+[[nodiscard]] Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part,
+                                               std::size_t stride, Arithmetic arithmetic);
 
 }  // namespace cohort::network

@@ -4,12 +4,12 @@
 // then nothing moves fewer bytes. Others fold first (fold.h).
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane.h"
 
 namespace cohort::network {
 
-[[nodiscard]] Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+[[nodiscard]] Task<> recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
 }  // namespace cohort::network

@@ -60,8 +60,8 @@ std::vector<int> remote_members(const HierarchyContext& context, const std::vect
   return members;
 }
 
-Steps broadcast_along(BroadcastAlgorithm algorithm, const Lane& lane, const Part& part, int root,
-                      std::size_t element_bytes) {
+Task<> broadcast_along(BroadcastAlgorithm algorithm, const Lane& lane, const Part& part, int root,
+                       std::size_t element_bytes) {
   return algorithm == BroadcastAlgorithm::kBinomial
              ? binomial_broadcast(lane, part, root, element_bytes)
              : scatter_all_gather_broadcast(lane, part, root, element_bytes);
@@ -73,7 +73,7 @@ void copy_block(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 }  // namespace
 
-Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
   const int nodes = context.topology.nodes();
   const int root_node = context.topology.node_of(call.root);
@@ -93,9 +93,8 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
     std::byte* const share = data + own_share(context, counts) * size;
     if (opens) {
       if (at_root) {
-        Steps spreading = beside(crew, spread_on_node(context, call.dtype, data, segments.elements(segment),
-                                                      context.local_rank_of(call.root)));
-        co_await finished(spreading);
+        co_await beside(crew, spread_on_node(context, call.dtype, data, segments.elements(segment),
+                                             context.local_rank_of(call.root)));
       }
       if (context.has_lane()) {
         static_cast<void>(crew.add(broadcast_along(
@@ -104,8 +103,7 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
       ++opened;
     } else {
       if (context.has_lane()) {
-        Steps arrival = one_done(crew, closed);
-        co_await finished(arrival);
+        co_await one_done(crew, closed);
       }
       if (!at_root && !context.alone_on_node()) {
         CollectiveCall gathering = call;
@@ -113,8 +111,7 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
         gathering.elements = own;
         gathering.input = share;
         gathering.output = data;
-        Steps gather = beside(crew, on_node(context, gathering, counts));
-        co_await finished(gather);
+        co_await beside(crew, on_node(context, gathering, counts));
       }
       ++closed;
     }
@@ -122,7 +119,7 @@ Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call)
   context.endpoint.algorithm = to_string(algorithm);
 }
 
-Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const int rank = topology.rank();
   const BlockRange own = range_of(call, rank);
@@ -149,23 +146,20 @@ Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call
   for (const int node : nodes) {
     for (const int member : topology.members_of(node)) {
       if (const auto arrival = arrivals.find(member); arrival != arrivals.end()) {
-        Steps waiting = one_done(crew, arrival->second);
-        co_await finished(waiting);
+        co_await one_done(crew, arrival->second);
       }
       const node::Block block = node::block_of(call, member);
       const int agent = topology.agent_of(member, topology.own_node());
       std::byte* const data = call.output + range_of(call, member).offset;
-      Steps spreading = beside(
+      co_await beside(
           crew, spread_on_node(context, call.dtype, data, block.elements, context.local_rank_of(agent)));
-      co_await finished(spreading);
     }
   }
-  Steps rest = all_done(crew);
-  co_await finished(rest);
+  co_await all_done(crew);
   context.endpoint.algorithm = "two_level_pairwise";
 }
 
-Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const int rank = topology.rank();
   Crew crew;
@@ -183,18 +177,16 @@ Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
     CollectiveCall part = call;
     part.root = context.local_rank_of(call.root);
     if (part.output != nullptr) part.output += range_of(call, topology.local_members().front()).offset;
-    Steps gathering = beside(crew, on_node(context, part));
-    co_await finished(gathering);
+    co_await beside(crew, on_node(context, part));
   } else if (rank != call.root) {
     static_cast<void>(
         crew.add(stream_to(context.wire, call.root, kTag, call.input, call.elements * size_of(call.dtype))));
   }
-  Steps rest = all_done(crew);
-  co_await finished(rest);
+  co_await all_done(crew);
   context.endpoint.algorithm = "two_level_pairwise";
 }
 
-Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const int rank = topology.rank();
   Crew crew;
@@ -212,18 +204,16 @@ Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
     CollectiveCall part = call;
     part.root = context.local_rank_of(call.root);
     if (part.input != nullptr) part.input += range_of(call, topology.local_members().front()).offset;
-    Steps scattering = beside(crew, on_node(context, part));
-    co_await finished(scattering);
+    co_await beside(crew, on_node(context, part));
   } else if (rank != call.root) {
     static_cast<void>(crew.add(
         stream_from(context.wire, call.root, kTag, call.output, call.elements * size_of(call.dtype))));
   }
-  Steps rest = all_done(crew);
-  co_await finished(rest);
+  co_await all_done(crew);
   context.endpoint.algorithm = "two_level_pairwise";
 }
 
-Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   Crew crew;
   for (const int member : remote_members(context, nodes_before(topology))) {
@@ -241,14 +231,12 @@ Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call
     const std::size_t first = range_of(call, topology.local_members().front()).offset;
     part.input += first;
     part.output += first;
-    Steps exchange = beside(crew, on_node(context, part));
-    co_await finished(exchange);
+    co_await beside(crew, on_node(context, part));
   } else {
     const BlockRange own = range_of(call, topology.rank());
     copy_block(call.input + own.offset, call.output + own.offset, own.bytes);
   }
-  Steps rest = all_done(crew);
-  co_await finished(rest);
+  co_await all_done(crew);
   context.endpoint.algorithm = "two_level_pairwise";
 }
 

@@ -25,8 +25,8 @@ std::size_t largest_share(const HierarchyContext& context, const Segments& segme
 
 /// Each of the node's members gets its lane's share of the segment, at `output`: the sum of all, or, where
 /// only whoever has the contributions of all nodes may sum, those of this node one after the other.
-Steps bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, std::size_t begin,
-                     std::vector<std::size_t> counts, std::byte* output) {
+Task<> bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, std::size_t begin,
+                      std::vector<std::size_t> counts, std::byte* output) {
   CollectiveCall part = call;
   part.kind = context.keeps_rank_order(call) ? CollectiveKind::kAllToAll : CollectiveKind::kReduceScatter;
   part.op = lane_arithmetic(call).op;
@@ -53,17 +53,15 @@ AllReduceAlgorithm algorithm_for(const HierarchyContext& context, const Collecti
 }
 
 /// A part of the contributions that lie `stride` bytes apart.
-Steps all_reduce_in_rank_order(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                               Arithmetic arithmetic) {
-  Steps reduction = rank_order_reduce_scatter(lane, topology, part, stride, arithmetic);
-  co_await finished(reduction);
-  Steps gather = ring_all_gather(lane, part, size_of(arithmetic.dtype));
-  co_await finished(gather);
+Task<> all_reduce_in_rank_order(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                                Arithmetic arithmetic) {
+  co_await rank_order_reduce_scatter(lane, topology, part, stride, arithmetic);
+  co_await ring_all_gather(lane, part, size_of(arithmetic.dtype));
 }
 
 /// A part of a share; `stride` tells apart what the node's members bring, where it is not their sum.
-Steps all_reduce_along(AllReduceAlgorithm algorithm, const HierarchyContext& context,
-                       const CollectiveCall& call, const Part& part, std::size_t stride) {
+Task<> all_reduce_along(AllReduceAlgorithm algorithm, const HierarchyContext& context,
+                        const CollectiveCall& call, const Part& part, std::size_t stride) {
   const Lane lane = context.lane();
   switch (algorithm) {
     case AllReduceAlgorithm::kRing: return ring_all_reduce(lane, part, lane_arithmetic(call));
@@ -79,8 +77,8 @@ Steps all_reduce_along(AllReduceAlgorithm algorithm, const HierarchyContext& con
 }
 
 /// A share of a segment, in parts.
-Steps all_reduce_share(HierarchyContext& context, const CollectiveCall& call, AllReduceAlgorithm algorithm,
-                       Part share) {
+Task<> all_reduce_share(HierarchyContext& context, const CollectiveCall& call, AllReduceAlgorithm algorithm,
+                        Part share) {
   const std::size_t size = size_of(call.dtype);
   const Segments parts(share.elements,
                        part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()) / size);
@@ -92,8 +90,7 @@ Steps all_reduce_share(HierarchyContext& context, const CollectiveCall& call, Al
                                                  parts.elements(index), share.tag + static_cast<int>(index)},
                                                 share.elements * size)));
   }
-  Steps all = all_done(crew);
-  co_await finished(all);
+  co_await all_done(crew);
   if (call.op == ReduceOp::kMean && algorithm != AllReduceAlgorithm::kRankOrder) {
     divide_elements(call.dtype, share.output, share.elements,
                     static_cast<std::size_t>(context.topology.members()));
@@ -101,19 +98,16 @@ Steps all_reduce_share(HierarchyContext& context, const CollectiveCall& call, Al
 }
 
 /// The result of a part gets to the lane's member on the root's node.
-Steps reduce_share(HierarchyContext& context, const CollectiveCall& call, int root_node, Part part) {
+Task<> reduce_share(HierarchyContext& context, const CollectiveCall& call, int root_node, Part part) {
   const Lane lane = context.lane();
   const std::size_t size = size_of(call.dtype);
   if (context.keeps_rank_order(call)) {
-    Steps reduction =
-        rank_order_reduce_scatter(lane, context.topology, part, part.elements * size, {call.dtype, call.op});
-    co_await finished(reduction);
-    Steps gather = gather_blocks(lane, part, root_node, size);
-    co_await finished(gather);
+    co_await rank_order_reduce_scatter(lane, context.topology, part, part.elements * size,
+                                       {call.dtype, call.op});
+    co_await gather_blocks(lane, part, root_node, size);
     co_return;
   }
-  Steps reduction = ring_reduce(lane, part, root_node, lane_arithmetic(call));
-  co_await finished(reduction);
+  co_await ring_reduce(lane, part, root_node, lane_arithmetic(call));
   if (call.op == ReduceOp::kMean && lane.index() == root_node)
     divide_elements(call.dtype, part.output, part.elements,
                     static_cast<std::size_t>(context.topology.members()));
@@ -121,7 +115,7 @@ Steps reduce_share(HierarchyContext& context, const CollectiveCall& call, int ro
 
 }  // namespace
 
-Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
   const bool in_rank_order = context.keeps_rank_order(call);
   const AllReduceAlgorithm algorithm = algorithm_for(context, call);
@@ -148,8 +142,7 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
         Wire::Scratch& scratch = scratches[segment % in_flight];
         if (in_rank_order && scratch.data() == nullptr) scratch = context.wire.scratch(contributed_bytes);
         std::byte* const brought = in_rank_order ? scratch.data() : output;
-        Steps meeting = beside(crew, bring_to_lanes(context, call, begin, counts, brought));
-        co_await finished(meeting);
+        co_await beside(crew, bring_to_lanes(context, call, begin, counts, brought));
         input = brought;
       }
       if (context.has_lane()) {
@@ -159,8 +152,7 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
       ++opened;
     } else {
       if (context.has_lane()) {
-        Steps arrival = one_done(crew, closed);
-        co_await finished(arrival);
+        co_await one_done(crew, closed);
       }
       CollectiveCall gathering = call;
       gathering.kind = CollectiveKind::kAllGather;
@@ -168,8 +160,7 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
       gathering.input = output;
       gathering.output = call.output + begin * size;
       if (!context.alone_on_node()) {
-        Steps gather = beside(crew, on_node(context, gathering, counts));
-        co_await finished(gather);
+        co_await beside(crew, on_node(context, gathering, counts));
       }
       ++closed;
     }
@@ -177,7 +168,7 @@ Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call
   context.endpoint.algorithm = to_string(algorithm);
 }
 
-Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
   const int root_node = context.topology.node_of(call.root);
   const bool at_root = context.topology.own_node() == root_node;
@@ -205,8 +196,7 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
       const std::byte* input = call.input + begin * size;
       if (!context.alone_on_node()) {
         std::byte* const brought = scratch.data() + (in_rank_order ? share_bytes : 0);
-        Steps meeting = beside(crew, bring_to_lanes(context, call, begin, counts, brought));
-        co_await finished(meeting);
+        co_await beside(crew, bring_to_lanes(context, call, begin, counts, brought));
         input = brought;
       }
       if (context.has_lane()) {
@@ -216,8 +206,7 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
       ++opened;
     } else {
       if (context.has_lane()) {
-        Steps arrival = one_done(crew, closed);
-        co_await finished(arrival);
+        co_await one_done(crew, closed);
       }
       if (at_root) {
         CollectiveCall gathering = call;
@@ -226,8 +215,7 @@ Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
         gathering.input = scratch.data();
         gathering.output = call.output == nullptr ? nullptr : call.output + begin * size;
         gathering.root = context.local_rank_of(call.root);
-        Steps gather = beside(crew, on_node(context, gathering, counts));
-        co_await finished(gather);
+        co_await beside(crew, on_node(context, gathering, counts));
       }
       ++closed;
     }

@@ -126,7 +126,7 @@ const PriorityBlock* Endpoint::find_description(int member) const noexcept {
   return other.explained_number.load(std::memory_order_acquire) == number_ + 1 ? &other : nullptr;
 }
 
-Steps Endpoint::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
+Task<> Endpoint::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
   describe_call(call);
   own_.explained_number.store(number_ + 1, std::memory_order_release);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
@@ -144,10 +144,9 @@ Steps Endpoint::collect_signatures(const CollectiveCall& call, Signatures& signa
   }
 }
 
-Steps Endpoint::explain_disagreement(const CollectiveCall& call) {
+Task<> Endpoint::explain_disagreement(const CollectiveCall& call) {
   Signatures signatures;
-  Steps collection = collect_signatures(call, signatures);
-  co_await finished(collection);
+  co_await collect_signatures(call, signatures);
   int odd = 0;
   const std::optional<std::string> mismatch =
       explain_mismatch(signatures.calls, signatures.ranks, group_->members(), odd);
@@ -178,11 +177,11 @@ std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
   return peer(location.owner).cells[location.index].data();
 }
 
-void Endpoint::drive(const CollectiveCall& call, Steps steps) {
+void Endpoint::drive(const CollectiveCall& call, Task<> task) {
   while (true) {
-    steps.resume();
-    if (steps.done()) return;
-    if (!steps.rests()) wait_for(call, [&] { return steps.ready(); });
+    task.resume();
+    if (task.done()) return;
+    if (!task.has_yielded()) wait_for(call, [&] { return task.ready(); });
   }
 }
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "cell_rotation.h"
 #include "collective/choice/choice_reason.h"
@@ -128,14 +128,14 @@ class Endpoint {
   }
 
   /// Waits for the members' exact calls. @throws InvalidArgument naming the odd ones.
-  Steps explain_disagreement(const CollectiveCall& call);
+  Task<> explain_disagreement(const CollectiveCall& call);
 
   /// The same without the conclusion: the exact calls of those who have said what they called.
   struct Signatures {
     std::vector<CallSignature> calls;
     std::vector<int> ranks;
   };
-  Steps collect_signatures(const CollectiveCall& call, Signatures& signatures);
+  Task<> collect_signatures(const CollectiveCall& call, Signatures& signatures);
 
   /// Fetches the line of the next call for writing, which hides behind what the caller does between.
   void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[line_of(sequence_ + 1)]); }
@@ -199,7 +199,7 @@ class Endpoint {
   [[nodiscard]] std::pmr::memory_resource* lists() noexcept { return &lists_; }
 
   /// Runs an algorithm to its end.
-  void drive(const CollectiveCall& call, Steps steps);
+  void drive(const CollectiveCall& call, Task<> task);
 
   /// Looks for a reason not to wait any longer. @throws the error of the group.
   void check_for_failure(const CollectiveCall& call, const Waiting& waiting);
