@@ -24,8 +24,8 @@ class Fold {
     return number < pairs_ ? 2 * number + 1 : number + pairs_;
   }
 
-  /// Folds; who is active then finds its data where `source` says: the input, or the output.
-  [[nodiscard]] Task<> enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const;
+  /// Folds. Returns where who is active finds its data then: the input, or the output.
+  [[nodiscard]] Task<const std::byte*> enter(Lane lane, Part part, Arithmetic arithmetic) const;
   /// Hands the result to who sat out.
   [[nodiscard]] Task<> leave(Lane lane, Part part, std::size_t element_bytes) const;
 

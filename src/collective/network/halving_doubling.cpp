@@ -73,8 +73,7 @@ Task<> redouble(Lane lane, Part part, const Fold& fold, const Cut& cut) {
 Task<> halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   const Fold fold(lane);
   const Cut cut{Blocks(part.elements, fold.active_members()), size_of(arithmetic.dtype)};
-  const std::byte* source = nullptr;
-  co_await fold.enter(lane, part, arithmetic, source);
+  const std::byte* const source = co_await fold.enter(lane, part, arithmetic);
   if (!fold.sits_out()) {
     if (fold.active_members() == 1 && source != part.output)
       copy_bytes(part.output, source, arithmetic.bytes(part.elements));

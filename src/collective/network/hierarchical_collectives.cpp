@@ -166,8 +166,7 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
       return small_part(CollectiveKind::kAllReduce, DType::kFloat64,
                         reinterpret_cast<std::byte*>(values.data()), values.size());
     };
-    Task<> probing = probe(topology_.is_leader() ? &leaders : nullptr, take_maximum, word.table);
-    co_await probing;
+    word.table = co_await probe(topology_.is_leader() ? &leaders : nullptr, take_maximum);
     if (topology_.rank() == 0) store.save(TuningScope::kNetwork, shape, word.table);
   }
   store.keep(shape, word.table);
@@ -209,8 +208,7 @@ Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
 Task<> HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
-  node::Endpoint::Signatures signatures;
-  co_await endpoint_.collect_signatures(call, signatures);
+  co_await endpoint_.collect_signatures(call);
   co_await until([&] { return endpoint_.group().failed(); });
   endpoint_.fail(endpoint_.group().failure());
 }
@@ -218,8 +216,7 @@ Task<> HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
 Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
   if (endpoint_.disagreement()) {
-    node::Endpoint::Signatures signatures;
-    co_await endpoint_.collect_signatures(call, signatures);
+    node::Endpoint::Signatures signatures = co_await endpoint_.collect_signatures(call);
     own.by_member = std::move(signatures.calls);
     own.ranks = std::move(signatures.ranks);
   }

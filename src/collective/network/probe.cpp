@@ -83,13 +83,15 @@ class Bench {
 };
 
 /// The seconds of each of `rounds` exchanges.
-Task<> measure(Bench& bench, const Stage& stage, int rounds, std::vector<double>& seconds) {
-  seconds.clear();
+Task<std::vector<double>> measure(Bench& bench, const Stage& stage, int rounds) {
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(rounds));
   for (int round = 0; round < rounds; ++round) {
     const Clock::time_point start = Clock::now();
     co_await bench.execute(stage);
     seconds.push_back(seconds_since(start));
   }
+  co_return seconds;
 }
 
 /// Whether a figure should take the place of the built-in one.
@@ -100,17 +102,17 @@ bool is_news(double figure, double built_in) {
 
 }  // namespace
 
-Task<> probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table) {
+Task<TuningTable> probe(const Lane* leaders, TakeMaximum take_maximum) {
+  TuningTable table;
   const Clock::time_point start = Clock::now();
   std::optional<Bench> bench;
   if (leaders != nullptr) bench.emplace(*leaders);
-  std::vector<double> seconds;
   for (const Stage& stage : kStages) {
     // The second of two exchanges tells how many more there is time for. All take as many.
     std::array<double, 2> pace{};
     if (bench) {
-      co_await measure(*bench, stage, 2, seconds);
-      pace[0] = seconds.back();
+      const std::vector<double> trial = co_await measure(*bench, stage, 2);
+      pace[0] = trial.back();
     }
     pace[1] = seconds_since(start);
     co_await take_maximum(pace);
@@ -121,7 +123,7 @@ Task<> probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table) 
 
     std::array<double, 2> agreed{};  // the best time and the disturbance, of the slowest leader
     if (bench) {
-      co_await measure(*bench, stage, rounds, seconds);
+      std::vector<double> seconds = co_await measure(*bench, stage, rounds);
       std::ranges::sort(seconds);
       agreed = {seconds.front(), seconds[seconds.size() / 2] / seconds.front()};
     }
@@ -130,6 +132,7 @@ Task<> probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table) 
     if (agreed[1] < kDisturbed && is_news(figure, table.value(stage.figure)))
       table.set(stage.figure, figure, TuningSource::kProbed);
   }
+  co_return table;
 }
 
 }  // namespace cohort::network

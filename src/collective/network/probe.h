@@ -22,6 +22,6 @@ using TakeMaximum = std::function<Task<>(std::span<double> values)>;
 
 /// Carried out by all members, of whom those with `leaders` measure; all get the same table. What
 /// differs little from its built-in value, or from one time to the next a lot, keeps that value.
-[[nodiscard]] Task<> probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table);
+[[nodiscard]] Task<TuningTable> probe(const Lane* leaders, TakeMaximum take_maximum);
 
 }  // namespace cohort::network

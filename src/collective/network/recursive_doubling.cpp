@@ -10,8 +10,7 @@ namespace cohort::network {
 Task<> recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   const Fold fold(lane);
   const std::size_t bytes = arithmetic.bytes(part.elements);
-  const std::byte* source = nullptr;
-  co_await fold.enter(lane, part, arithmetic, source);
+  const std::byte* source = co_await fold.enter(lane, part, arithmetic);
   if (!fold.sits_out()) {
     const Wire::Scratch scratch = lane.scratch(bytes);
     for (int distance = 1; distance < fold.active_members(); distance *= 2) {

@@ -126,7 +126,7 @@ const PriorityBlock* Endpoint::find_description(int member) const noexcept {
   return other.explained_number.load(std::memory_order_acquire) == number_ + 1 ? &other : nullptr;
 }
 
-Task<> Endpoint::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
+Task<Endpoint::Signatures> Endpoint::collect_signatures(const CollectiveCall& call) {
   describe_call(call);
   own_.explained_number.store(number_ + 1, std::memory_order_release);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
@@ -136,17 +136,18 @@ Task<> Endpoint::collect_signatures(const CollectiveCall& call, Signatures& sign
     }
     return true;
   });
+  Signatures signatures;
   for (int member = 0; member < position_.size; ++member) {
     const PriorityBlock* const description = find_description(member);
     if (description == nullptr) continue;
     signatures.calls.push_back(description->signature);
     signatures.ranks.push_back(group_->rank_of(member));
   }
+  co_return signatures;
 }
 
 Task<> Endpoint::explain_disagreement(const CollectiveCall& call) {
-  Signatures signatures;
-  co_await collect_signatures(call, signatures);
+  const Signatures signatures = co_await collect_signatures(call);
   int odd = 0;
   const std::optional<std::string> mismatch =
       explain_mismatch(signatures.calls, signatures.ranks, group_->members(), odd);

@@ -135,7 +135,7 @@ class Endpoint {
     std::vector<CallSignature> calls;
     std::vector<int> ranks;
   };
-  Task<> collect_signatures(const CollectiveCall& call, Signatures& signatures);
+  Task<Signatures> collect_signatures(const CollectiveCall& call);
 
   /// Fetches the line of the next call for writing, which hides behind what the caller does between.
   void prepare_next_line() noexcept { prefetch_to_write(&own_.lines[line_of(sequence_ + 1)]); }

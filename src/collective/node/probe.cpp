@@ -100,38 +100,41 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  Task<> run(TuningTable& table) {
+  Task<TuningTable> run() {
+    TuningTable table;
     for (const Crossover& crossover : kCrossovers) {
       const bool exists = crossover.in_heap || !endpoint_.group().is_one_process();
       if (!exists || spent_) continue;
-      co_await find(crossover, table);
+      const std::size_t built_in = table.bytes(crossover.figure);
+      const std::size_t threshold = co_await find(crossover, built_in);
+      if (threshold != built_in)
+        table.set(crossover.figure, static_cast<double>(threshold), TuningSource::kProbed);
     }
+    co_return table;
   }
 
  private:
-  /// Moves the figure down while the late way wins below it, or up while the early way wins at it.
-  Task<> find(const Crossover& crossover, TuningTable& table) {
-    const std::size_t built_in = table.bytes(crossover.figure);
+  /// The figure, moved down while the late way wins below it, or up while the early way wins at it.
+  Task<std::size_t> find(const Crossover& crossover, std::size_t built_in) {
     const std::size_t least = std::max(built_in / kFarthest, kSlotBytes + 1);
     const std::size_t most = std::min(kFarthest * built_in, largest(crossover));
     std::size_t threshold = built_in;
     bool moves = true;
     while (moves && threshold / 2 >= least) {
-      co_await compare(crossover, threshold / 2, Protocol::kPieces, crossover.late, moves);
+      moves = co_await is_faster(crossover, threshold / 2, Protocol::kPieces, crossover.late);
       if (moves) threshold /= 2;
     }
     moves = threshold == built_in;
     while (moves && 2 * threshold <= most) {
-      co_await compare(crossover, threshold, crossover.late, Protocol::kPieces, moves);
+      moves = co_await is_faster(crossover, threshold, crossover.late, Protocol::kPieces);
       if (moves) threshold *= 2;
     }
-    if (threshold != built_in)
-      table.set(crossover.figure, static_cast<double>(threshold), TuningSource::kProbed);
+    co_return threshold;
   }
 
   /// Whether `challenger` is clearly faster at this size than what the table has.
-  Task<> compare(const Crossover& crossover, std::size_t bytes, Protocol incumbent, Protocol challenger,
-                 bool& wins) {
+  Task<bool> is_faster(const Crossover& crossover, std::size_t bytes, Protocol incumbent,
+                       Protocol challenger) {
     const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
     const std::size_t blocks = crossover.kind == CollectiveKind::kAllGather
                                    ? static_cast<std::size_t>(endpoint_.position().size)
@@ -145,18 +148,18 @@ class Probe {
     call.output =
         crossover.in_place ? input : make_buffer(blocks * elements * sizeof(float), crossover.in_heap);
 
-    wins = true;
+    bool wins = true;
     // The first round pays for memory that nobody has touched, and does not count.
     for (int round = 0; wins && round <= kWins; ++round) {
       Round times;
       for (const int turn : {0, 1}) {
         // Each of the ways is the first one in every second round.
         const bool first = turn == round % 2;
-        Task<> step = take_step(call, input, first ? incumbent : challenger, blocks, round,
-                                first ? times.incumbent : times.challenger);
-        co_await step;
+        const Protocol protocol = first ? incumbent : challenger;
+        Seconds& seconds = first ? times.incumbent : times.challenger;
+        seconds = co_await take_step(call, input, protocol, blocks, round);
         // All members see alike whether their buffers allow this way.
-        wins = wins && endpoint_.algorithm == to_string(first ? incumbent : challenger);
+        wins = wins && endpoint_.algorithm == to_string(protocol);
       }
       times.since_start = seconds_since(start_);
       co_await small_part(endpoint_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
@@ -165,6 +168,7 @@ class Probe {
       wins = wins && !spent_ && (round == 0 || times.challenger_wins());
     }
     buffers_.clear();
+    co_return wins;
   }
 
   /// Of the heap, or of this process alone; until the comparison has ended.
@@ -181,8 +185,8 @@ class Probe {
 
   /// What a training step does: other values each time, the call, a look at the result. A way that leaves
   /// lines in the other cores' caches makes the call short, and what surrounds it long.
-  Task<> take_step(const CollectiveCall& call, std::byte* input, Protocol protocol, std::size_t blocks,
-                   int round, Seconds& seconds) {
+  Task<Seconds> take_step(const CollectiveCall& call, std::byte* input, Protocol protocol, std::size_t blocks,
+                          int round) {
     const std::size_t bytes = call.elements * size_of(call.dtype);
     const bool brings_data =
         call.kind != CollectiveKind::kBroadcast || endpoint_.position().rank == call.root;
@@ -190,9 +194,9 @@ class Probe {
     if (brings_data) std::memset(input, round, bytes);
     const Clock::time_point called = Clock::now();
     co_await execute_by(endpoint_, call, protocol);
-    seconds.of_call = seconds_since(called);
+    const double of_call = seconds_since(called);
     read_all({call.output, blocks * bytes});
-    seconds.of_step = seconds_since(start);
+    co_return Seconds{.of_call = of_call, .of_step = seconds_since(start)};
   }
 
   [[nodiscard]] std::size_t largest(const Crossover& crossover) const {
@@ -243,7 +247,7 @@ Task<> agree_on_tuning(Endpoint& endpoint) {
                       reinterpret_cast<std::byte*>(&word), sizeof word);
   if (!word.known) {
     Probe probe(endpoint);
-    co_await probe.run(word.table);
+    word.table = co_await probe.run();
     if (endpoint.position().rank == 0) store.save(TuningScope::kNode, shape, word.table);
   }
   store.keep(shape, word.table);
