@@ -5,14 +5,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cohort/collective/crew.h>
-
 #include "collective/network/broadcast.h"
 #include "collective/network/cost_model.h"
 #include "collective/network/halving_doubling.h"
 #include "collective/network/recursive_doubling.h"
 #include "collective/network/ring.h"
 #include "collective/network/stream.h"
+#include "collective/task/task_group.h"
 #include "thread_transport.h"
 
 namespace cohort::network {
@@ -128,15 +127,14 @@ TEST_P(Algorithms, PartsMayGoSideBySide) {
   constexpr std::size_t kElements = 100;
   on_lane(GetParam(), [&](const Lane& lane) {
     std::vector<std::int32_t> data = marks(lane.index(), kParts * kElements);
-    Crew crew;
+    TaskGroup tasks;
     for (std::size_t part = 0; part < kParts; ++part) {
       std::byte* const begin = bytes_of(data) + part * kElements * sizeof(std::int32_t);
       const int tag = static_cast<int>(part) + 1;
-      static_cast<void>(crew.add(
-          part % 2 == 0 ? ring_all_reduce(lane, {begin, begin, kElements, tag}, kSum)
-                        : recursive_doubling_all_reduce(lane, {begin, begin, kElements, tag}, kSum)));
+      tasks.add(part % 2 == 0 ? ring_all_reduce(lane, {begin, begin, kElements, tag}, kSum)
+                              : recursive_doubling_all_reduce(lane, {begin, begin, kElements, tag}, kSum));
     }
-    drive(all_done(crew));
+    drive(tasks.wait_for_all());
     EXPECT_EQ(data, sums(GetParam(), kParts * kElements));
   });
 }
@@ -182,8 +180,7 @@ TEST(CostModel, LetsSmallContributionsRide) {
   EXPECT_TRUE(fits_roll_call(0, 1000, 100, constants));
   EXPECT_TRUE(fits_roll_call(std::size_t{32} << 10, 2, 2, constants));
   EXPECT_FALSE(fits_roll_call(std::size_t{32} << 10, 4, 2, constants)) << "more than a slot";
-  EXPECT_FALSE(fits_roll_call(1024, 64, 64, constants))
-      << "all contributions are more than the rounds save";
+  EXPECT_FALSE(fits_roll_call(1024, 64, 64, constants)) << "all contributions are more than the rounds save";
 }
 
 }  // namespace

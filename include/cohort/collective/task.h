@@ -22,9 +22,9 @@
 // and so must a lambda that is a coroutine, whose captures lie in the lambda. `co_await f(...)` keeps
 // what `f` is given until `f` has ended. A task that was resumed already may be awaited later.
 //
-// GCC 12 destroys some temporaries of an awaited expression twice: give a name, before the `co_await`,
-// to a lambda that captures objects with a destructor, to a struct of such members that is made
-// with braces, and to the result of `condition ? f() : g()`.
+// With GCC 12, await in a statement of its own, as above: in the condition of an `if` or a loop, behind
+// `&&` and in `?:` it miscompiles. And give a name, before the `co_await`, to what braces make of a struct
+// whose members have destructors, and to a lambda that captures such objects: it destroys them twice.
 #pragma once
 
 #include <coroutine>

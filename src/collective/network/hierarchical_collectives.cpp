@@ -5,10 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <cohort/collective/crew.h>
-
 #include "../node/contribution.h"
 #include "collective/choice/tuning_store.h"
+#include "collective/task/task_group.h"
 #include "probe.h"
 #include "two_level_movement.h"
 #include "two_level_reduce.h"
@@ -85,13 +84,13 @@ Task<> HierarchicalCollectives::agree_and_move(const CollectiveCall& call) {
 
 /// The first parts are on their way together with the roll call, and are reduced after it.
 Task<> HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& call) {
-  Crew crew;
-  const std::size_t agreement = crew.add(agree(call));
+  TaskGroup tasks;
+  const std::size_t agreement = tasks.add(agree(call));
   context_.agreed = false;
-  static_cast<void>(crew.add(two_level_all_reduce(context_, call)));
-  co_await one_done(crew, agreement);
+  tasks.add(two_level_all_reduce(context_, call));
+  co_await tasks.wait_for(agreement);
   context_.agreed = true;
-  co_await all_done(crew);
+  co_await tasks.wait_for_all();
   endpoint_.reason = reason(call.kind);
 }
 

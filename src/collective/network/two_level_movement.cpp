@@ -3,11 +3,11 @@
 #include <map>
 
 #include <cohort/collective/copy_bytes.h>
-#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
 
 #include "../node/contribution.h"
 #include "broadcast.h"
+#include "collective/task/task_group.h"
 #include "stream.h"
 
 namespace cohort::network {
@@ -82,7 +82,7 @@ Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call
   const BroadcastAlgorithm algorithm = context.broadcast_algorithm(lane_bytes);
   const Segments segments =
       segments_of(context, call, part_bytes(algorithm, nodes, context.wire.message_bytes()));
-  Crew crew;
+  TaskGroup tasks;
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
     const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
@@ -93,17 +93,17 @@ Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call
     std::byte* const share = data + own_share(context, counts) * size;
     if (opens) {
       if (at_root) {
-        co_await beside(crew, spread_on_node(context, call.dtype, data, segments.elements(segment),
-                                             context.local_rank_of(call.root)));
+        co_await tasks.run_alongside(spread_on_node(context, call.dtype, data, segments.elements(segment),
+                                                    context.local_rank_of(call.root)));
       }
       if (context.has_lane()) {
-        static_cast<void>(crew.add(broadcast_along(
-            algorithm, context.lane(), {share, share, own, tag_of_part(segment)}, root_node, size)));
+        tasks.add(broadcast_along(algorithm, context.lane(), {share, share, own, tag_of_part(segment)},
+                                  root_node, size));
       }
       ++opened;
     } else {
       if (context.has_lane()) {
-        co_await one_done(crew, closed);
+        co_await tasks.wait_for(closed);
       }
       if (!at_root && !context.alone_on_node()) {
         CollectiveCall gathering = call;
@@ -111,7 +111,7 @@ Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call
         gathering.elements = own;
         gathering.input = share;
         gathering.output = data;
-        co_await beside(crew, on_node(context, gathering, counts));
+        co_await tasks.run_alongside(on_node(context, gathering, counts));
       }
       ++closed;
     }
@@ -125,11 +125,10 @@ Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& cal
   const BlockRange own = range_of(call, rank);
   copy_block(call.input, call.output + own.offset, own.bytes);
 
-  Crew crew;
+  TaskGroup tasks;
   for (const int node : nodes_behind(topology)) {
     const std::byte* const data = call.output + own.offset;
-    static_cast<void>(
-        crew.add(stream_to(context.wire, topology.agent_of(rank, node), kTag, data, own.bytes)));
+    tasks.add(stream_to(context.wire, topology.agent_of(rank, node), kTag, data, own.bytes));
   }
   std::map<int, std::size_t> arrivals;  // by member, where this one receives for its node
   for (const int node : nodes_before(topology)) {
@@ -137,7 +136,7 @@ Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& cal
       if (topology.agent_of(member, topology.own_node()) != rank) continue;
       const BlockRange range = range_of(call, member);
       arrivals[member] =
-          crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
+          tasks.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
     }
   }
 
@@ -146,30 +145,29 @@ Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& cal
   for (const int node : nodes) {
     for (const int member : topology.members_of(node)) {
       if (const auto arrival = arrivals.find(member); arrival != arrivals.end()) {
-        co_await one_done(crew, arrival->second);
+        co_await tasks.wait_for(arrival->second);
       }
       const node::Block block = node::block_of(call, member);
       const int agent = topology.agent_of(member, topology.own_node());
       std::byte* const data = call.output + range_of(call, member).offset;
-      co_await beside(
-          crew, spread_on_node(context, call.dtype, data, block.elements, context.local_rank_of(agent)));
+      co_await tasks.run_alongside(
+          spread_on_node(context, call.dtype, data, block.elements, context.local_rank_of(agent)));
     }
   }
-  co_await all_done(crew);
+  co_await tasks.wait_for_all();
   context.endpoint.algorithm = "two_level_pairwise";
 }
 
 Task<> two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const int rank = topology.rank();
-  Crew crew;
+  TaskGroup tasks;
   if (rank == call.root) {
     const BlockRange own = range_of(call, rank);
     copy_block(call.input, call.output + own.offset, own.bytes);
     for (const int member : remote_members(context, nodes_before(topology))) {
       const BlockRange range = range_of(call, member);
-      static_cast<void>(
-          crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)));
+      tasks.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
@@ -177,26 +175,24 @@ Task<> two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
     CollectiveCall part = call;
     part.root = context.local_rank_of(call.root);
     if (part.output != nullptr) part.output += range_of(call, topology.local_members().front()).offset;
-    co_await beside(crew, on_node(context, part));
+    co_await tasks.run_alongside(on_node(context, part));
   } else if (rank != call.root) {
-    static_cast<void>(
-        crew.add(stream_to(context.wire, call.root, kTag, call.input, call.elements * size_of(call.dtype))));
+    tasks.add(stream_to(context.wire, call.root, kTag, call.input, call.elements * size_of(call.dtype)));
   }
-  co_await all_done(crew);
+  co_await tasks.wait_for_all();
   context.endpoint.algorithm = "two_level_pairwise";
 }
 
 Task<> two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const int rank = topology.rank();
-  Crew crew;
+  TaskGroup tasks;
   if (rank == call.root) {
     const BlockRange own = range_of(call, rank);
     copy_block(call.input + own.offset, call.output, own.bytes);
     for (const int member : remote_members(context, nodes_behind(topology))) {
       const BlockRange range = range_of(call, member);
-      static_cast<void>(
-          crew.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes)));
+      tasks.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
@@ -204,39 +200,36 @@ Task<> two_level_scatter(HierarchyContext& context, const CollectiveCall& call) 
     CollectiveCall part = call;
     part.root = context.local_rank_of(call.root);
     if (part.input != nullptr) part.input += range_of(call, topology.local_members().front()).offset;
-    co_await beside(crew, on_node(context, part));
+    co_await tasks.run_alongside(on_node(context, part));
   } else if (rank != call.root) {
-    static_cast<void>(crew.add(
-        stream_from(context.wire, call.root, kTag, call.output, call.elements * size_of(call.dtype))));
+    tasks.add(stream_from(context.wire, call.root, kTag, call.output, call.elements * size_of(call.dtype)));
   }
-  co_await all_done(crew);
+  co_await tasks.wait_for_all();
   context.endpoint.algorithm = "two_level_pairwise";
 }
 
 Task<> two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
-  Crew crew;
+  TaskGroup tasks;
   for (const int member : remote_members(context, nodes_before(topology))) {
     const BlockRange range = range_of(call, member);
-    static_cast<void>(
-        crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)));
+    tasks.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
   }
   for (const int member : remote_members(context, nodes_behind(topology))) {
     const BlockRange range = range_of(call, member);
-    static_cast<void>(
-        crew.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes)));
+    tasks.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
   }
   if (has_node_part(context)) {
     CollectiveCall part = call;
     const std::size_t first = range_of(call, topology.local_members().front()).offset;
     part.input += first;
     part.output += first;
-    co_await beside(crew, on_node(context, part));
+    co_await tasks.run_alongside(on_node(context, part));
   } else {
     const BlockRange own = range_of(call, topology.rank());
     copy_block(call.input + own.offset, call.output + own.offset, own.bytes);
   }
-  co_await all_done(crew);
+  co_await tasks.wait_for_all();
   context.endpoint.algorithm = "two_level_pairwise";
 }
 

@@ -1,9 +1,9 @@
 #include "two_level_reduce.h"
 
-#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
 
 #include "chain.h"
+#include "collective/task/task_group.h"
 #include "halving_doubling.h"
 #include "rank_order.h"
 #include "recursive_doubling.h"
@@ -82,15 +82,15 @@ Task<> all_reduce_share(HierarchyContext& context, const CollectiveCall& call, A
   const std::size_t size = size_of(call.dtype);
   const Segments parts(share.elements,
                        part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()) / size);
-  Crew crew;
+  TaskGroup tasks;
   for (std::size_t index = 0; index < parts.count(); ++index) {
     const std::size_t offset = parts.begin(index) * size;
-    static_cast<void>(crew.add(all_reduce_along(algorithm, context, call,
-                                                {share.input + offset, share.output + offset,
-                                                 parts.elements(index), share.tag + static_cast<int>(index)},
-                                                share.elements * size)));
+    tasks.add(all_reduce_along(algorithm, context, call,
+                               {share.input + offset, share.output + offset, parts.elements(index),
+                                share.tag + static_cast<int>(index)},
+                               share.elements * size));
   }
-  co_await all_done(crew);
+  co_await tasks.wait_for_all();
   if (call.op == ReduceOp::kMean && algorithm != AllReduceAlgorithm::kRankOrder) {
     divide_elements(call.dtype, share.output, share.elements,
                     static_cast<std::size_t>(context.topology.members()));
@@ -123,7 +123,7 @@ Task<> two_level_all_reduce(HierarchyContext& context, const CollectiveCall& cal
   const Segments segments = segments_of(
       context, call, parts * part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()));
   const std::size_t in_flight = kPartsInFlight / parts;
-  Crew crew;
+  TaskGroup tasks;
   const std::size_t contributed_bytes =
       static_cast<std::size_t>(context.local_size()) * largest_share(context, segments) * size;
   std::vector<Wire::Scratch> scratches(in_flight);  // for the contributions of the node
@@ -142,17 +142,17 @@ Task<> two_level_all_reduce(HierarchyContext& context, const CollectiveCall& cal
         Wire::Scratch& scratch = scratches[segment % in_flight];
         if (in_rank_order && scratch.data() == nullptr) scratch = context.wire.scratch(contributed_bytes);
         std::byte* const brought = in_rank_order ? scratch.data() : output;
-        co_await beside(crew, bring_to_lanes(context, call, begin, counts, brought));
+        co_await tasks.run_alongside(bring_to_lanes(context, call, begin, counts, brought));
         input = brought;
       }
       if (context.has_lane()) {
-        static_cast<void>(crew.add(all_reduce_share(
-            context, call, algorithm, {input, output, elements, tag_of_part(segment * parts)})));
+        tasks.add(all_reduce_share(context, call, algorithm,
+                                   {input, output, elements, tag_of_part(segment * parts)}));
       }
       ++opened;
     } else {
       if (context.has_lane()) {
-        co_await one_done(crew, closed);
+        co_await tasks.wait_for(closed);
       }
       CollectiveCall gathering = call;
       gathering.kind = CollectiveKind::kAllGather;
@@ -160,7 +160,7 @@ Task<> two_level_all_reduce(HierarchyContext& context, const CollectiveCall& cal
       gathering.input = output;
       gathering.output = call.output + begin * size;
       if (!context.alone_on_node()) {
-        co_await beside(crew, on_node(context, gathering, counts));
+        co_await tasks.run_alongside(on_node(context, gathering, counts));
       }
       ++closed;
     }
@@ -180,7 +180,7 @@ Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
   // Contributions of the node lie behind the place of the result.
   const std::size_t scratch_bytes =
       share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + context.local_size() : 1);
-  Crew crew;
+  TaskGroup tasks;
   std::vector<Wire::Scratch> scratches(kPartsInFlight);
   std::size_t opened = 0;
   for (std::size_t closed = 0; closed < segments.count();) {
@@ -196,17 +196,17 @@ Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
       const std::byte* input = call.input + begin * size;
       if (!context.alone_on_node()) {
         std::byte* const brought = scratch.data() + (in_rank_order ? share_bytes : 0);
-        co_await beside(crew, bring_to_lanes(context, call, begin, counts, brought));
+        co_await tasks.run_alongside(bring_to_lanes(context, call, begin, counts, brought));
         input = brought;
       }
       if (context.has_lane()) {
-        static_cast<void>(crew.add(
-            reduce_share(context, call, root_node, {input, scratch.data(), elements, tag_of_part(segment)})));
+        tasks.add(
+            reduce_share(context, call, root_node, {input, scratch.data(), elements, tag_of_part(segment)}));
       }
       ++opened;
     } else {
       if (context.has_lane()) {
-        co_await one_done(crew, closed);
+        co_await tasks.wait_for(closed);
       }
       if (at_root) {
         CollectiveCall gathering = call;
@@ -215,7 +215,7 @@ Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
         gathering.input = scratch.data();
         gathering.output = call.output == nullptr ? nullptr : call.output + begin * size;
         gathering.root = context.local_rank_of(call.root);
-        co_await beside(crew, on_node(context, gathering, counts));
+        co_await tasks.run_alongside(on_node(context, gathering, counts));
       }
       ++closed;
     }

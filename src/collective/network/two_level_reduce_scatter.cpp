@@ -1,7 +1,8 @@
 #include "two_level_reduce_scatter.h"
 
-#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
+
+#include "collective/task/task_group.h"
 
 namespace cohort::network {
 namespace {
@@ -38,7 +39,7 @@ class Segment {
   }
 
   /// What this node brings to the block of `member` goes to the one who acts for that member here.
-  Task<> bring_block(int member, Crew& crew) {
+  Task<> bring_block(int member, TaskGroup& tasks) {
     const Topology& topology = context_.topology;
     const int agent = topology.agent_of(member, topology.own_node());
     const bool acts = agent == topology.rank();
@@ -56,9 +57,9 @@ class Segment {
       part.output = member == topology.rank() ? brought_[static_cast<std::size_t>(topology.own_node())].data()
                                               : leaving_.back().data();
     }
-    co_await beside(crew, on_node(context_, part));
+    co_await tasks.run_alongside(on_node(context_, part));
     if (acts && member != topology.rank())
-      static_cast<void>(crew.add(sent(context_.wire.send(member, tag_, part.output, bytes))));
+      tasks.add(sent(context_.wire.send(member, tag_, part.output, bytes)));
   }
 
   Task<> arrival_of_others() {
@@ -131,13 +132,13 @@ Task<> two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall&
   const std::vector<int> members = in_order_of_sending(context.topology);
   for (std::size_t index = 0; index < segments.count(); ++index) {
     Segment segment(context, call, segments.begin(index), segments.elements(index), tag_of_part(index));
-    Crew crew;
+    TaskGroup tasks;
     segment.expect_others();
     for (const int member : members) {
-      co_await segment.bring_block(member, crew);
+      co_await segment.bring_block(member, tasks);
     }
-    static_cast<void>(crew.add(segment.arrival_of_others()));
-    co_await all_done(crew);
+    tasks.add(segment.arrival_of_others());
+    co_await tasks.wait_for_all();
     segment.combine();
   }
   context.endpoint.algorithm = "two_level_pairwise";

@@ -1,13 +1,13 @@
-#include <cohort/collective/crew.h>
+#include "task_group.h"
 
 namespace cohort {
 
-std::size_t Crew::add(Task<> task) {
+std::size_t TaskGroup::add(Task<> task) {
   tasks_.push_back(std::move(task));
   return gone_ + tasks_.size() - 1;
 }
 
-bool Crew::advance() {
+bool TaskGroup::advance() {
   bool moved = false;
   for (Task<>& task : tasks_) {
     while (!task.done() && task.ready()) {
@@ -20,29 +20,31 @@ bool Crew::advance() {
   return moved;
 }
 
-bool Crew::done(std::size_t number) const noexcept { return number < gone_ || tasks_[number - gone_].done(); }
+bool TaskGroup::done(std::size_t number) const noexcept {
+  return number < gone_ || tasks_[number - gone_].done();
+}
 
-// Every movement counts as progress of who waits, so that it does not take the long way for a standstill,
+// Every movement counts as progress of who waits, so that it does not take a long transfer for a standstill,
 // and is followed by a yield, so that what is more urgent gets its turn.
 
-Task<> all_done(Crew& crew) {
-  while (!crew.done()) {
-    co_await until([&crew] { return crew.advance() || crew.done(); });
+Task<> TaskGroup::wait_for_all() {
+  while (!done()) {
+    co_await until([this] { return advance() || done(); });
     co_await yield();
   }
 }
 
-Task<> one_done(Crew& crew, std::size_t number) {
-  while (!crew.done(number)) {
-    co_await until([&crew] { return crew.advance(); });
+Task<> TaskGroup::wait_for(std::size_t number) {
+  while (!done(number)) {
+    co_await until([this] { return advance(); });
     co_await yield();
   }
 }
 
-Task<> beside(Crew& crew, Task<> task) {
+Task<> TaskGroup::run_alongside(Task<> task) {
   while (!task.done()) {
     co_await until([&] {
-      bool moved = crew.advance();
+      bool moved = advance();
       for (; !task.done() && task.ready(); moved = true) {
         task.resume();
         if (!task.done() && task.has_yielded()) return true;
