@@ -22,9 +22,9 @@
 // and so must a lambda that is a coroutine, whose captures lie in the lambda. `co_await f(...)` keeps
 // what `f` is given until `f` has ended. A task that was resumed already may be awaited later.
 //
-// With GCC 12, await in a statement of its own, as above: in the condition of an `if` or a loop, behind
-// `&&` and in `?:` it miscompiles. And give a name, before the `co_await`, to what braces make of a struct
-// whose members have destructors, and to a lambda that captures such objects: it destroys them twice.
+// With GCC 12, await in a statement of its own, as above: it miscompiles an await in the condition of an
+// `if` or a loop, behind `&&` and in `?:` (tests/checks/awaits.sh). And give a name, before the `co_await`,
+// to what `?:`, braces or the captures of a lambda make of types with destructors: it destroys them twice.
 #pragma once
 
 #include <coroutine>
