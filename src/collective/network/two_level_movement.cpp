@@ -8,6 +8,7 @@
 #include "../node/contribution.h"
 #include "broadcast.h"
 #include "collective/task/task_group.h"
+#include "pipeline.h"
 #include "stream.h"
 
 namespace cohort::network {
@@ -75,47 +76,33 @@ void copy_block(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
-  const int nodes = context.topology.nodes();
   const int root_node = context.topology.node_of(call.root);
   const bool at_root = context.topology.own_node() == root_node;
   const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(context.topology.lanes());
   const BroadcastAlgorithm algorithm = context.broadcast_algorithm(lane_bytes);
-  const Segments segments =
-      segments_of(context, call, part_bytes(algorithm, nodes, context.wire.message_bytes()));
+  const Segments segments = segments_of(
+      context, call, part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()));
   TaskGroup tasks;
-  std::size_t opened = 0;
-  for (std::size_t closed = 0; closed < segments.count();) {
-    const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
-    const std::size_t segment = opens ? opened : closed;
-    const std::vector<std::size_t> counts = lane_counts(context, segments.elements(segment));
-    const std::size_t own = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
-    std::byte* const data = call.output + segments.begin(segment) * size;
-    std::byte* const share = data + own_share(context, counts) * size;
-    if (opens) {
-      if (at_root) {
-        co_await tasks.run_alongside(spread_on_node(context, call.dtype, data, segments.elements(segment),
-                                                    context.local_rank_of(call.root)));
-      }
-      if (context.has_lane()) {
-        tasks.add(broadcast_along(algorithm, context.lane(), {share, share, own, tag_of_part(segment)},
-                                  root_node, size));
-      }
-      ++opened;
-    } else {
-      if (context.has_lane()) {
-        co_await tasks.wait_for(closed);
-      }
-      if (!at_root && !context.alone_on_node()) {
-        CollectiveCall gathering = call;
-        gathering.kind = CollectiveKind::kAllGather;
-        gathering.elements = own;
-        gathering.input = share;
-        gathering.output = data;
-        co_await tasks.run_alongside(on_node(context, gathering, counts));
-      }
-      ++closed;
+
+  const auto open = [&](std::size_t segment) -> Task<> {
+    const SegmentShares shares = shares_of(context, segments, segment);
+    if (at_root) {
+      co_await tasks.run_alongside(spread_on_node(context, call.dtype, call.output + shares.begin * size,
+                                                  segments.elements(segment),
+                                                  context.local_rank_of(call.root)));
     }
-  }
+    std::byte* const share = call.output + shares.own_begin * size;
+    if (context.has_lane()) {
+      tasks.add(broadcast_along(algorithm, context.lane(),
+                                {share, share, shares.own_elements, tag_of_part(segment)}, root_node, size));
+    }
+  };
+  const auto close = [&](std::size_t segment) -> Task<> {
+    if (context.has_lane()) co_await tasks.wait_for(segment);
+    if (at_root || context.alone_on_node()) co_return;
+    co_await tasks.run_alongside(all_gather_on_node(context, call, shares_of(context, segments, segment)));
+  };
+  co_await pipeline(segments.count(), kPartsInFlight, open, close);
   context.endpoint.algorithm = to_string(algorithm);
 }
 

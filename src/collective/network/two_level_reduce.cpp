@@ -5,10 +5,10 @@
 #include "chain.h"
 #include "collective/task/task_group.h"
 #include "halving_doubling.h"
+#include "pipeline.h"
 #include "rank_order.h"
 #include "recursive_doubling.h"
 #include "ring.h"
-#include "segments.h"
 
 namespace cohort::network {
 namespace {
@@ -19,21 +19,34 @@ Arithmetic lane_arithmetic(const CollectiveCall& call) {
 }
 
 /// The most that a member gets of a segment: the first one is the longest.
-std::size_t largest_share(const HierarchyContext& context, const Segments& segments) {
-  return Blocks(segments.elements(0), context.topology.lanes()).largest();
+std::size_t largest_share_bytes(const HierarchyContext& context, const CollectiveCall& call,
+                                const Segments& segments) {
+  return Blocks(segments.elements(0), context.topology.lanes()).largest() * size_of(call.dtype);
 }
 
 /// Each of the node's members gets its lane's share of the segment, at `output`: the sum of all, or, where
 /// only whoever has the contributions of all nodes may sum, those of this node one after the other.
-Task<> bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, std::size_t begin,
-                      std::vector<std::size_t> counts, std::byte* output) {
+Task<> bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, const SegmentShares& shares,
+                      std::byte* output) {
   CollectiveCall part = call;
   part.kind = context.keeps_rank_order(call) ? CollectiveKind::kAllToAll : CollectiveKind::kReduceScatter;
   part.op = lane_arithmetic(call).op;
-  part.input = call.input + begin * size_of(call.dtype);
+  part.input = call.input + shares.begin * size_of(call.dtype);
   part.output = output;
-  part.elements = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
-  return on_node(context, part, std::move(counts));
+  part.elements = shares.own_elements;
+  return on_node(context, part, shares.counts);
+}
+
+/// The root, on this node, gets the whole segment, of which each member has its share at `share`.
+Task<> gather_at_root(HierarchyContext& context, const CollectiveCall& call, const SegmentShares& shares,
+                      const std::byte* share) {
+  CollectiveCall part = call;
+  part.kind = CollectiveKind::kGather;
+  part.root = context.local_rank_of(call.root);
+  part.input = share;
+  part.output = call.output == nullptr ? nullptr : call.output + shares.begin * size_of(call.dtype);
+  part.elements = shares.own_elements;
+  return on_node(context, part, shares.counts);
 }
 
 /// What algorithm the members of a lane use: all of them the same, by what all know alike.
@@ -117,109 +130,74 @@ Task<> reduce_share(HierarchyContext& context, const CollectiveCall& call, int r
 
 Task<> two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
-  const bool in_rank_order = context.keeps_rank_order(call);
   const AllReduceAlgorithm algorithm = algorithm_for(context, call);
   const std::size_t parts = context.parts_per_segment();
   const Segments segments = segments_of(
       context, call, parts * part_bytes(algorithm, context.topology.nodes(), context.wire.message_bytes()));
   const std::size_t in_flight = kPartsInFlight / parts;
   TaskGroup tasks;
-  const std::size_t contributed_bytes =
-      static_cast<std::size_t>(context.local_size()) * largest_share(context, segments) * size;
-  std::vector<Wire::Scratch> scratches(in_flight);  // for the contributions of the node
-  std::size_t opened = 0;
-  for (std::size_t closed = 0; closed < segments.count();) {
-    const bool opens = opened < segments.count() && opened - closed < in_flight;
-    const std::size_t segment = opens ? opened : closed;
-    const std::vector<std::size_t> counts = lane_counts(context, segments.elements(segment));
-    const std::size_t begin = segments.begin(segment);
-    const std::size_t share = begin + own_share(context, counts);
-    const std::size_t elements = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
-    std::byte* const output = call.output + share * size;
-    if (opens) {
-      const std::byte* input = call.input + share * size;
-      if (!context.alone_on_node()) {
-        Wire::Scratch& scratch = scratches[segment % in_flight];
-        if (in_rank_order && scratch.data() == nullptr) scratch = context.wire.scratch(contributed_bytes);
-        std::byte* const brought = in_rank_order ? scratch.data() : output;
-        co_await tasks.run_alongside(bring_to_lanes(context, call, begin, counts, brought));
-        input = brought;
-      }
-      if (context.has_lane()) {
-        tasks.add(all_reduce_share(context, call, algorithm,
-                                   {input, output, elements, tag_of_part(segment * parts)}));
-      }
-      ++opened;
-    } else {
-      if (context.has_lane()) {
-        co_await tasks.wait_for(closed);
-      }
-      CollectiveCall gathering = call;
-      gathering.kind = CollectiveKind::kAllGather;
-      gathering.elements = elements;
-      gathering.input = output;
-      gathering.output = call.output + begin * size;
-      if (!context.alone_on_node()) {
-        co_await tasks.run_alongside(on_node(context, gathering, counts));
-      }
-      ++closed;
+  SegmentScratch contributions(
+      context.wire, in_flight,
+      largest_share_bytes(context, call, segments) * static_cast<std::size_t>(context.local_size()));
+
+  const auto open = [&](std::size_t segment) -> Task<> {
+    const SegmentShares shares = shares_of(context, segments, segment);
+    const std::byte* input = call.input + shares.own_begin * size;
+    std::byte* const output = call.output + shares.own_begin * size;
+    if (!context.alone_on_node()) {
+      std::byte* const brought = context.keeps_rank_order(call) ? contributions.of(segment) : output;
+      co_await tasks.run_alongside(bring_to_lanes(context, call, shares, brought));
+      input = brought;
     }
-  }
+    if (context.has_lane()) {
+      tasks.add(all_reduce_share(context, call, algorithm,
+                                 {input, output, shares.own_elements, tag_of_part(segment * parts)}));
+    }
+  };
+  const auto close = [&](std::size_t segment) -> Task<> {
+    if (context.has_lane()) co_await tasks.wait_for(segment);
+    if (context.alone_on_node()) co_return;
+    co_await tasks.run_alongside(all_gather_on_node(context, call, shares_of(context, segments, segment)));
+  };
+  co_await pipeline(segments.count(), in_flight, open, close);
   context.endpoint.algorithm = to_string(algorithm);
 }
 
 Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
-  const std::size_t size = size_of(call.dtype);
   const int root_node = context.topology.node_of(call.root);
-  const bool at_root = context.topology.own_node() == root_node;
   const bool in_rank_order = context.keeps_rank_order(call);
   const Segments segments = segments_of(
       context, call,
       part_bytes(AllReduceAlgorithm::kRing, context.topology.nodes(), context.wire.message_bytes()));
-  const std::size_t share_bytes = largest_share(context, segments) * size;
-  // Contributions of the node lie behind the place of the result.
-  const std::size_t scratch_bytes =
-      share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + context.local_size() : 1);
+  const std::size_t share_bytes = largest_share_bytes(context, call, segments);
   TaskGroup tasks;
-  std::vector<Wire::Scratch> scratches(kPartsInFlight);
-  std::size_t opened = 0;
-  for (std::size_t closed = 0; closed < segments.count();) {
-    const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
-    const std::size_t segment = opens ? opened : closed;
-    const std::vector<std::size_t> counts = lane_counts(context, segments.elements(segment));
-    const std::size_t elements = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
-    const std::size_t begin = segments.begin(segment);
-    Wire::Scratch& scratch = scratches[segment % kPartsInFlight];
-    if (opens) {
-      // Only the root has a place for the result, and the partial sums need one everywhere.
-      if (scratch.data() == nullptr) scratch = context.wire.scratch(scratch_bytes);
-      const std::byte* input = call.input + begin * size;
-      if (!context.alone_on_node()) {
-        std::byte* const brought = scratch.data() + (in_rank_order ? share_bytes : 0);
-        co_await tasks.run_alongside(bring_to_lanes(context, call, begin, counts, brought));
-        input = brought;
-      }
-      if (context.has_lane()) {
-        tasks.add(
-            reduce_share(context, call, root_node, {input, scratch.data(), elements, tag_of_part(segment)}));
-      }
-      ++opened;
-    } else {
-      if (context.has_lane()) {
-        co_await tasks.wait_for(closed);
-      }
-      if (at_root) {
-        CollectiveCall gathering = call;
-        gathering.kind = CollectiveKind::kGather;
-        gathering.elements = elements;
-        gathering.input = scratch.data();
-        gathering.output = call.output == nullptr ? nullptr : call.output + begin * size;
-        gathering.root = context.local_rank_of(call.root);
-        co_await tasks.run_alongside(on_node(context, gathering, counts));
-      }
-      ++closed;
+  // Only the root has a place for the result, and the partial sums need one everywhere. Contributions of the
+  // node lie behind it.
+  SegmentScratch results(
+      context.wire, kPartsInFlight,
+      share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + context.local_size() : 1));
+
+  const auto open = [&](std::size_t segment) -> Task<> {
+    const SegmentShares shares = shares_of(context, segments, segment);
+    const std::byte* input = call.input + shares.begin * size_of(call.dtype);
+    std::byte* const result = results.of(segment);
+    if (!context.alone_on_node()) {
+      std::byte* const brought = result + (in_rank_order ? share_bytes : 0);
+      co_await tasks.run_alongside(bring_to_lanes(context, call, shares, brought));
+      input = brought;
     }
-  }
+    if (context.has_lane()) {
+      tasks.add(
+          reduce_share(context, call, root_node, {input, result, shares.own_elements, tag_of_part(segment)}));
+    }
+  };
+  const auto close = [&](std::size_t segment) -> Task<> {
+    if (context.has_lane()) co_await tasks.wait_for(segment);
+    if (context.topology.own_node() != root_node) co_return;
+    const SegmentShares shares = shares_of(context, segments, segment);
+    co_await tasks.run_alongside(gather_at_root(context, call, shares, results.of(segment)));
+  };
+  co_await pipeline(segments.count(), kPartsInFlight, open, close);
   context.endpoint.algorithm =
       to_string(in_rank_order ? AllReduceAlgorithm::kRankOrder : AllReduceAlgorithm::kRing);
 }
