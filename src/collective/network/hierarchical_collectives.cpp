@@ -237,8 +237,8 @@ Task<> HierarchicalCollectives::execute_large(const CollectiveCall& call) {
     case CollectiveKind::kBroadcast: return two_level_broadcast(context_, call);
     case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather: return two_level_all_gather(context_, call);
-    case CollectiveKind::kGather: return two_level_gather(context_, call);
-    case CollectiveKind::kScatter: return two_level_scatter(context_, call);
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter: return two_level_gather_or_scatter(context_, call);
     case CollectiveKind::kAllToAll: return two_level_all_to_all(context_, call);
     case CollectiveKind::kBarrier:
     case CollectiveKind::kSend:

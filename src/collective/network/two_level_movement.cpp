@@ -145,51 +145,34 @@ Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& cal
   context.endpoint.algorithm = "two_level_pairwise";
 }
 
-Task<> two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
+// One is the mirror image of the other: blocks go to the root, or come from it.
+Task<> two_level_gather_or_scatter(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
-  const int rank = topology.rank();
+  const bool gathers = call.kind == CollectiveKind::kGather;
+  const bool is_root = topology.rank() == call.root;
   TaskGroup tasks;
-  if (rank == call.root) {
-    const BlockRange own = range_of(call, rank);
-    copy_block(call.input, call.output + own.offset, own.bytes);
-    for (const int member : remote_members(context, nodes_before(topology))) {
+  if (is_root) {
+    const BlockRange own = range_of(call, call.root);
+    copy_block(call.input + (gathers ? 0 : own.offset), call.output + (gathers ? own.offset : 0), own.bytes);
+    const std::vector<int> nodes = gathers ? nodes_before(topology) : nodes_behind(topology);
+    for (const int member : remote_members(context, nodes)) {
       const BlockRange range = range_of(call, member);
-      tasks.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
+      tasks.add(gathers ? stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)
+                        : stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
   if (near_root && has_node_part(context)) {
     CollectiveCall part = call;
     part.root = context.local_rank_of(call.root);
-    if (part.output != nullptr) part.output += range_of(call, topology.local_members().front()).offset;
+    const std::size_t first = range_of(call, topology.local_members().front()).offset;
+    if (gathers && part.output != nullptr) part.output += first;
+    if (!gathers && part.input != nullptr) part.input += first;
     co_await tasks.run_alongside(on_node(context, part));
-  } else if (rank != call.root) {
-    tasks.add(stream_to(context.wire, call.root, kTag, call.input, call.elements * size_of(call.dtype)));
-  }
-  co_await tasks.wait_for_all();
-  context.endpoint.algorithm = "two_level_pairwise";
-}
-
-Task<> two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
-  const Topology& topology = context.topology;
-  const int rank = topology.rank();
-  TaskGroup tasks;
-  if (rank == call.root) {
-    const BlockRange own = range_of(call, rank);
-    copy_block(call.input + own.offset, call.output, own.bytes);
-    for (const int member : remote_members(context, nodes_behind(topology))) {
-      const BlockRange range = range_of(call, member);
-      tasks.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
-    }
-  }
-  const bool near_root = topology.node_of(call.root) == topology.own_node();
-  if (near_root && has_node_part(context)) {
-    CollectiveCall part = call;
-    part.root = context.local_rank_of(call.root);
-    if (part.input != nullptr) part.input += range_of(call, topology.local_members().front()).offset;
-    co_await tasks.run_alongside(on_node(context, part));
-  } else if (rank != call.root) {
-    tasks.add(stream_from(context.wire, call.root, kTag, call.output, call.elements * size_of(call.dtype)));
+  } else if (!is_root) {
+    const std::size_t bytes = call.elements * size_of(call.dtype);
+    tasks.add(gathers ? stream_to(context.wire, call.root, kTag, call.input, bytes)
+                      : stream_from(context.wire, call.root, kTag, call.output, bytes));
   }
   co_await tasks.wait_for_all();
   context.endpoint.algorithm = "two_level_pairwise";
