@@ -21,7 +21,7 @@ using cohort::CallShape;
 using cohort::CollectiveCall;
 using cohort::CollectiveKind;
 using cohort::CostConstants;
-using cohort::Steps;
+using cohort::Task;
 
 /// In round k a member sends the blocks that it has, its own first, to the member 2^k places before it. Cost
 /// ceil(log2 p) alpha + (p-1) n beta, and two copies of the result.
@@ -38,7 +38,7 @@ class Bruck final : public cohort::Algorithm {
            result * (constants.seconds_per_byte + 2 * constants.reduce_seconds_per_byte);
   }
 
-  [[nodiscard]] Steps execute(cohort::Peers& peers, const CollectiveCall& call) const override {
+  [[nodiscard]] Task<> execute(cohort::Peers& peers, const CollectiveCall& call) const override {
     const int members = peers.size();
     const std::size_t block = call.elements * cohort::size_of(call.dtype);
     const auto place = [block](int index) { return static_cast<std::size_t>(index) * block; };
@@ -49,9 +49,8 @@ class Bruck final : public cohort::Algorithm {
     cohort::copy_bytes(blocks.get(), call.input, block);
     for (int known = 1; known < members; known *= 2) {
       const int leaving = std::min(known, members - known);
-      Steps round = peers.exchange(member_behind(-known), {blocks.get(), place(leaving)},
-                                   member_behind(known), {blocks.get() + place(known), place(leaving)});
-      co_await finished(round);
+      co_await peers.exchange(member_behind(-known), {blocks.get(), place(leaving)}, member_behind(known),
+                              {blocks.get() + place(known), place(leaving)});
     }
     for (int index = 0; index < members; ++index)
       cohort::copy_bytes(call.output + place(member_behind(index)), blocks.get() + place(index), block);

@@ -76,6 +76,7 @@ mkdir -p build
 check "format" format
 check "include direction" tests/checks/include_direction.sh
 check "raw calls" tests/checks/raw_calls.sh
+check "awaits" tests/checks/awaits.sh
 check "tree" tests/checks/tree.sh
 check "cases" tests/checks/cases.sh
 check "clang-tidy" tidy

@@ -48,7 +48,7 @@ unused_layers() { "$checks/include_direction.sh" "$tree" | sed -n 's/.*: lists \
 mapfile -t layers < <(unused_layers)
 [[ " ${layers[*]} " == *" device "* ]] || fail "include_direction.sh accepts a layer without files: ${layers[*]}"
 for layer in "${layers[@]}"; do plant "src/$layer/layer.cpp" '// A file.'; done
-for check in include_direction raw_calls tree cases; do
+for check in include_direction raw_calls awaits tree cases; do
   "$checks/$check.sh" "$tree" || fail "$check.sh rejects the clean tree"
 done
 
@@ -117,6 +117,20 @@ calls accepts src/nccl/functions.h '  USE(ncclAllReduce)'
 calls accepts tests/stand_in/nccl_calls.cpp 'ncclResult_t ncclGroupStart() {'
 calls rejects src/cuda/device.cpp 'if (cudaMalloc(&p, 8) != 0) {}'
 calls rejects src/cuda/device.cpp 'cuMemCreate(&handle);'
+
+awaits() { "$1" awaits.sh src/collective/ring.cpp "$2"; }
+awaits accepts 'if (is_root) co_await send(next);'
+awaits accepts 'const bool fits = co_await check(a && b, c ? 1 : 2);'
+awaits accepts 'while (moves) moves = co_await is_faster(a);'
+awaits accepts 'for (Transfer& transfer : all) co_await until(done);'
+awaits accepts 'case Kind::kSend: co_await send(next);'
+awaits accepts '// if (co_await f())'
+awaits rejects 'if (co_await is_faster(a)) ++wins;'
+awaits rejects $'while (wins < limit(a) &&\n       co_await is_faster(a)) {'
+awaits rejects 'switch (co_await kind()) {'
+awaits rejects 'const bool all = some && co_await rest();'
+awaits rejects 'const int sum = one ? co_await left() : 0;'
+awaits rejects 'co_await (sends ? send(a) : receive(a));'
 
 later="TO""DO"  # in two pieces, for the tree check reads this file too
 tree() { "$1" tree.sh "$2" "$3"; }

@@ -7,13 +7,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cohort/collective/crew.h>
-
 #include "collective/network/cost_model.h"
 #include "collective/network/lane_algorithm.h"
 #include "collective/network/recursive_doubling.h"
 #include "collective/network/ring.h"
 #include "collective/network/stream.h"
+#include "collective/task/task_group.h"
 #include "thread_transport.h"
 
 namespace cohort::network {
@@ -25,11 +24,11 @@ using testing::ThreadTransport;
 constexpr std::size_t kSizes[] = {0, 1, 2, 3, 7, 8, 63, 1000, 30'001};
 constexpr Arithmetic kSum{DType::kInt32, ReduceOp::kSum};
 
-void drive(Steps steps) {
+void drive(Task<> task) {
   while (true) {
-    steps.resume();
-    if (steps.done()) return;
-    while (!steps.ready()) std::this_thread::yield();
+    task.resume();
+    if (task.done()) return;
+    while (!task.ready()) std::this_thread::yield();
   }
 }
 
@@ -154,15 +153,14 @@ TEST_P(Algorithms, PartsMayGoSideBySide) {
   constexpr std::size_t kElements = 100;
   on_lane(GetParam(), [&](const Lane& lane) {
     std::vector<std::int32_t> data = marks(lane.index(), kParts * kElements);
-    Crew crew;
+    TaskGroup tasks;
     for (std::size_t part = 0; part < kParts; ++part) {
       std::byte* const begin = bytes_of(data) + part * kElements * sizeof(std::int32_t);
       const int tag = static_cast<int>(part) + 1;
-      static_cast<void>(crew.add(
-          part % 2 == 0 ? ring_all_reduce(lane, {begin, begin, kElements, tag}, kSum)
-                        : recursive_doubling_all_reduce(lane, {begin, begin, kElements, tag}, kSum)));
+      tasks.add(part % 2 == 0 ? ring_all_reduce(lane, {begin, begin, kElements, tag}, kSum)
+                              : recursive_doubling_all_reduce(lane, {begin, begin, kElements, tag}, kSum));
     }
-    drive(all_done(crew));
+    drive(tasks.wait_for_all());
     EXPECT_EQ(data, sums(GetParam(), kParts * kElements));
   });
 }

@@ -25,7 +25,7 @@ class Named final : public Algorithm {
                                const CostConstants& /*constants*/) const override {
     return seconds_;
   }
-  [[nodiscard]] Steps execute(Peers& /*peers*/, const CollectiveCall& /*call*/) const override { co_return; }
+  [[nodiscard]] Task<> execute(Peers& /*peers*/, const CollectiveCall& /*call*/) const override { co_return; }
 
  private:
   std::string name_;

@@ -25,28 +25,24 @@ class Chain final : public Algorithm {
            (constants.latency_seconds + static_cast<double>(shape.bytes) * constants.seconds_per_byte);
   }
 
-  [[nodiscard]] Steps execute(Peers& peers, const CollectiveCall& call) const override {
+  [[nodiscard]] Task<> execute(Peers& peers, const CollectiveCall& call) const override {
     const int last = peers.size() - 1;
     const std::size_t bytes = call.elements * sizeof(std::int32_t);
     const std::span<const std::byte> result(call.output, bytes);
     const std::shared_ptr<std::byte> scratch = peers.scratch(bytes);
     if (call.output != call.input) std::memcpy(call.output, call.input, bytes);
     if (peers.rank() > 0) {
-      Steps arrival = peers.receive(peers.rank() - 1, {scratch.get(), bytes});
-      co_await finished(arrival);
+      co_await peers.receive(peers.rank() - 1, {scratch.get(), bytes});
       const std::byte* const inputs[] = {scratch.get(), call.output};
       reduce_elements(call.dtype, call.op, inputs, call.output, call.elements);
     }
     if (peers.rank() < last) {
-      Steps departure = peers.send(peers.rank() + 1, result);
-      co_await finished(departure);
+      co_await peers.send(peers.rank() + 1, result);
       if (peers.rank() == 0 && call.elements == kThrowing) throw std::runtime_error("the chain broke");
-      Steps answer = peers.receive(last, {call.output, bytes}, 1);
-      co_await finished(answer);
+      co_await peers.receive(last, {call.output, bytes}, 1);
     } else if (call.elements != kForgetful) {
       for (int member = 0; member < last; ++member) {
-        Steps answer = peers.send(member, result, 1);
-        co_await finished(answer);
+        co_await peers.send(member, result, 1);
       }
     }
   }

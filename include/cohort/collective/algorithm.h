@@ -19,7 +19,7 @@
 #include <vector>
 
 #include <cohort/collective/collective_call.h>
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 namespace cohort {
 
@@ -59,16 +59,16 @@ class Peers {
 
   /// One message. Both sides name the same number of bytes. It starts when it is first resumed, and is
   /// resumed until it has finished. Its memory is a part of the call's own input and output, or `scratch`.
-  [[nodiscard]] virtual Steps send(int to, std::span<const std::byte> data, int tag = 0) = 0;
-  [[nodiscard]] virtual Steps receive(int from, std::span<std::byte> into, int tag = 0) = 0;
+  [[nodiscard]] virtual Task<> send(int to, std::span<const std::byte> data, int tag = 0) = 0;
+  [[nodiscard]] virtual Task<> receive(int from, std::span<std::byte> into, int tag = 0) = 0;
 
   /// Memory for messages beside the call's own. What else a program allocates may be gone when a failure
   /// ends the call, while others still read and write it.
   [[nodiscard]] virtual std::shared_ptr<std::byte> scratch(std::size_t bytes) = 0;
 
   /// Both at the same time, with two members or one.
-  [[nodiscard]] Steps exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into,
-                               int tag = 0);
+  [[nodiscard]] Task<> exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into,
+                                int tag = 0);
 
  protected:
   Peers() = default;
@@ -90,9 +90,9 @@ class Algorithm {
   /// anything else.
   [[nodiscard]] virtual double seconds(const CallShape& shape, const CostConstants& constants) const = 0;
 
-  /// One member's part. Both arguments outlive the steps. `call.output` is null where this member gets
+  /// One member's part. Both arguments outlive the task. `call.output` is null where this member gets
   /// no result, and may equal `call.input`. Several calls, of several threads, may be under way.
-  [[nodiscard]] virtual Steps execute(Peers& peers, const CollectiveCall& call) const = 0;
+  [[nodiscard]] virtual Task<> execute(Peers& peers, const CollectiveCall& call) const = 0;
 
  protected:
   Algorithm() = default;

@@ -5,10 +5,10 @@
 #include <mutex>
 
 #include <cohort/base/error.h>
-#include <cohort/collective/crew.h>
 
 #include "algorithm_registry.h"
 #include "built_in_algorithms.h"
+#include "collective/task/task_group.h"
 
 namespace cohort {
 namespace {
@@ -46,12 +46,12 @@ bool is_well_formed(std::string_view name) {
 
 }  // namespace
 
-Steps Peers::exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into, int tag) {
-  Crew crew;
-  crew.add(receive(from, into, tag));
-  crew.add(send(to, data, tag));
-  Steps both = all_done(crew);
-  co_await finished(both);
+Task<> Peers::exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into,
+                       int tag) {
+  TaskGroup tasks;
+  tasks.add(receive(from, into, tag));
+  tasks.add(send(to, data, tag));
+  co_await tasks.wait_for_all();
 }
 
 void register_algorithm(std::shared_ptr<const Algorithm> algorithm) {

@@ -4,7 +4,7 @@
 
 namespace cohort::network {
 
-Steps binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
+Task<> binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
   const std::size_t bytes = part.elements * element_bytes;
   const int distance_to_root = lane.around(-root);  // the root counts as 0
   int reach = 1;                                    // members nearer than this have the data
@@ -20,7 +20,7 @@ Steps binomial_broadcast(Lane lane, Part part, int root, std::size_t element_byt
   for (Transfer& transfer : sending) co_await until([&] { return transfer.done(); });
 }
 
-Steps scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
+Task<> scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
   const Blocks blocks(part.elements, lane.size());
   const auto place_of = [&](int block) { return part.output + blocks.begin(block) * element_bytes; };
   const auto bytes_of = [&](int block) { return blocks.elements(block) * element_bytes; };
@@ -34,8 +34,7 @@ Steps scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t e
     Transfer receiving = lane.receive(root, part.tag, place_of(lane.index()), bytes_of(lane.index()));
     co_await until([&] { return receiving.done(); });
   }
-  Steps gathering = ring_all_gather(lane, part, element_bytes);
-  co_await finished(gathering);
+  co_await ring_all_gather(lane, part, element_bytes);
 }
 
 constinit const LaneAlgorithm kBinomial{.name = "two_level_binomial",

@@ -9,7 +9,7 @@
 // parts and many members.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane_algorithm.h"
 
@@ -19,7 +19,7 @@ extern const LaneAlgorithm kBinomial;
 extern const LaneAlgorithm kScatterAllGather;
 
 /// The root's output is the data; the input is not used.
-[[nodiscard]] Steps binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
-[[nodiscard]] Steps scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
+[[nodiscard]] Task<> binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
+[[nodiscard]] Task<> scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes);
 
 }  // namespace cohort::network

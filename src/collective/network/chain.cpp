@@ -9,8 +9,8 @@
 
 namespace cohort::network {
 
-Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                       Arithmetic arithmetic) {
+Task<> chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                        Arithmetic arithmetic) {
   const int before = lane.index() - 1;
   const int behind = lane.index() + 1;
   const bool is_last = behind == lane.size();

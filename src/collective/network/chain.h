@@ -9,7 +9,7 @@
 
 #include <cstddef>
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane_algorithm.h"
 
@@ -19,7 +19,7 @@ extern const LaneAlgorithm kChain;
 
 /// The input is the contribution of this node's first member; those of the others follow, each `stride`
 /// bytes behind the one before. Not for 16-bit elements: every sum on the way would be rounded.
-[[nodiscard]] Steps chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                                     Arithmetic arithmetic);
+[[nodiscard]] Task<> chain_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                                      Arithmetic arithmetic);
 
 }  // namespace cohort::network

@@ -12,23 +12,22 @@ Fold::Fold(const Lane& lane)
   number_ = !has_pair() ? index_ - pairs_ : even ? -1 : index_ / 2;
 }
 
-Steps Fold::enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const {
-  source = part.input;
-  if (!has_pair()) co_return;
+Task<const std::byte*> Fold::enter(Lane lane, Part part, Arithmetic arithmetic) const {
+  if (!has_pair()) co_return part.input;
   const std::size_t bytes = arithmetic.bytes(part.elements);
   if (sits_out()) {
     Transfer sending = lane.send(index_ + 1, part.tag, part.input, bytes);
     co_await until([&] { return sending.done(); });
-    co_return;
+    co_return part.input;
   }
   const Wire::Scratch scratch = lane.scratch(bytes);
   Transfer receiving = lane.receive(index_ - 1, part.tag, scratch.data(), bytes);
   co_await until([&] { return receiving.done(); });
   arithmetic.combine(scratch.data(), part.input, part.output, part.elements);
-  source = part.output;
+  co_return part.output;
 }
 
-Steps Fold::leave(Lane lane, Part part, std::size_t element_bytes) const {
+Task<> Fold::leave(Lane lane, Part part, std::size_t element_bytes) const {
   if (!has_pair()) co_return;
   const std::size_t bytes = part.elements * element_bytes;
   Transfer transfer = sits_out() ? lane.receive(index_ + 1, part.tag, part.output, bytes)

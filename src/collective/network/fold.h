@@ -4,7 +4,7 @@
 // Costs 2 (alpha + n beta) + n gamma more, where r is not 0.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane.h"
 
@@ -24,10 +24,10 @@ class Fold {
     return number < pairs_ ? 2 * number + 1 : number + pairs_;
   }
 
-  /// Folds; who is active then finds its data where `source` says: the input, or the output.
-  [[nodiscard]] Steps enter(Lane lane, Part part, Arithmetic arithmetic, const std::byte*& source) const;
+  /// Folds. Returns where who is active finds its data then: the input, or the output.
+  [[nodiscard]] Task<const std::byte*> enter(Lane lane, Part part, Arithmetic arithmetic) const;
   /// Hands the result to who sat out.
-  [[nodiscard]] Steps leave(Lane lane, Part part, std::size_t element_bytes) const;
+  [[nodiscard]] Task<> leave(Lane lane, Part part, std::size_t element_bytes) const;
 
  private:
   [[nodiscard]] bool has_pair() const noexcept { return index_ < 2 * pairs_; }

@@ -32,8 +32,8 @@ struct Cut {
 };
 
 /// Halves until one block is left, which is this member's; `source` is where the data begins.
-Steps halve(Lane lane, Part part, Arithmetic arithmetic, const Fold& fold, const Cut& cut,
-            const std::byte* source) {
+Task<> halve(Lane lane, Part part, Arithmetic arithmetic, const Fold& fold, const Cut& cut,
+             const std::byte* source) {
   const Wire::Scratch scratch = lane.scratch(arithmetic.bytes(part.elements) / 2 + size_of(arithmetic.dtype));
   Span span{0, fold.active_members()};
   for (int distance = fold.active_members() / 2; distance > 0; distance /= 2) {
@@ -52,7 +52,7 @@ Steps halve(Lane lane, Part part, Arithmetic arithmetic, const Fold& fold, const
 }
 
 /// Undoes the halving: doubles from this member's block to all.
-Steps redouble(Lane lane, Part part, const Fold& fold, const Cut& cut) {
+Task<> redouble(Lane lane, Part part, const Fold& fold, const Cut& cut) {
   for (int distance = 1; distance < fold.active_members(); distance *= 2) {
     const int other = fold.number() ^ distance;
     const auto span_of = [&](int number) {
@@ -70,22 +70,17 @@ Steps redouble(Lane lane, Part part, const Fold& fold, const Cut& cut) {
 
 }  // namespace
 
-Steps halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
+Task<> halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   const Fold fold(lane);
   const Cut cut{Blocks(part.elements, fold.active_members()), size_of(arithmetic.dtype)};
-  const std::byte* source = nullptr;
-  Steps entry = fold.enter(lane, part, arithmetic, source);
-  co_await finished(entry);
+  const std::byte* const source = co_await fold.enter(lane, part, arithmetic);
   if (!fold.sits_out()) {
     if (fold.active_members() == 1 && source != part.output)
       copy_bytes(part.output, source, arithmetic.bytes(part.elements));
-    Steps halving = halve(lane, part, arithmetic, fold, cut, source);
-    co_await finished(halving);
-    Steps doubling = redouble(lane, part, fold, cut);
-    co_await finished(doubling);
+    co_await halve(lane, part, arithmetic, fold, cut, source);
+    co_await redouble(lane, part, fold, cut);
   }
-  Steps exit = fold.leave(lane, part, cut.element_bytes);
-  co_await finished(exit);
+  co_await fold.leave(lane, part, cut.element_bytes);
 }
 
 constinit const LaneAlgorithm kHalvingDoubling{

@@ -4,7 +4,7 @@
 // p is a power of two; others fold first (fold.h), which costs all bytes twice more.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane_algorithm.h"
 
@@ -12,6 +12,6 @@ namespace cohort::network {
 
 extern const LaneAlgorithm kHalvingDoubling;
 
-[[nodiscard]] Steps halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+[[nodiscard]] Task<> halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
 }  // namespace cohort::network

@@ -5,10 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <cohort/collective/crew.h>
-
 #include "../node/contribution.h"
 #include "collective/choice/tuning_store.h"
+#include "collective/task/task_group.h"
 #include "probe.h"
 #include "two_level_movement.h"
 #include "two_level_reduce.h"
@@ -51,19 +50,18 @@ bool HierarchicalCollectives::is_piggybacked(const CollectiveCall& call) const {
   return fits_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
 }
 
-Steps HierarchicalCollectives::execute(const CollectiveCall& call) {
+Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
   endpoint_.begin_parts(call);
   if (!tuning_ && !is_piggybacked(call)) {
-    Steps tuning = agree_on_tuning(call);
-    co_await finished(tuning);
+    co_await agree_on_tuning(call);
   }
   const Selection::Choice choice = registered_choice(call);
-  Steps body = choice.algorithm != nullptr ? execute_registered(call, choice) : exchange(call);
-  co_await finished(body);
+  Task<> body = choice.algorithm != nullptr ? execute_registered(call, choice) : exchange(call);
+  co_await body;
   endpoint_.end_parts();
 }
 
-Steps HierarchicalCollectives::exchange(const CollectiveCall& call) {
+Task<> HierarchicalCollectives::exchange(const CollectiveCall& call) {
   const bool piggybacked = is_piggybacked(call);
   piggyback_bytes_ = piggybacked ? node::contributed_bytes(call, topology_.members()) : 0;
   if (!piggybacked && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
@@ -71,44 +69,37 @@ Steps HierarchicalCollectives::exchange(const CollectiveCall& call) {
   return piggybacked ? execute_on_roll_call(call) : agree_and_move(call);
 }
 
-Steps HierarchicalCollectives::execute_on_roll_call(const CollectiveCall& call) {
-  Steps agreement = agree(call);
-  co_await finished(agreement);
+Task<> HierarchicalCollectives::execute_on_roll_call(const CollectiveCall& call) {
+  co_await agree(call);
   collect_result(call);
   endpoint_.set_algorithm("roll_call");
   endpoint_.set_reason(ChoiceReason::kSize);
 }
 
-Steps HierarchicalCollectives::agree_and_move(const CollectiveCall& call) {
-  Steps agreement = agree(call);
-  co_await finished(agreement);
-  Steps movement = execute_large(call);
-  co_await finished(movement);
+Task<> HierarchicalCollectives::agree_and_move(const CollectiveCall& call) {
+  co_await agree(call);
+  co_await execute_large(call);
   endpoint_.set_reason(reason(call.kind));
 }
 
 /// The first parts are on their way together with the roll call, and are reduced after it.
-Steps HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& call) {
-  Crew crew;
-  const std::size_t agreement = crew.add(agree(call));
+Task<> HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& call) {
+  TaskGroup tasks;
+  const std::size_t agreement = tasks.add(agree(call));
   context_.agreed = false;
-  static_cast<void>(crew.add(two_level_all_reduce(context_, call)));
-  Steps roll_call = one_done(crew, agreement);
-  co_await finished(roll_call);
+  tasks.add(two_level_all_reduce(context_, call));
+  co_await tasks.wait_for(agreement);
   context_.agreed = true;
-  Steps rest = all_done(crew);
-  co_await finished(rest);
+  co_await tasks.wait_for_all();
   endpoint_.set_reason(reason(call.kind));
 }
 
 /// By an algorithm that the program has registered.
-Steps HierarchicalCollectives::execute_registered(const CollectiveCall& call,
-                                                  const Selection::Choice choice) {
+Task<> HierarchicalCollectives::execute_registered(const CollectiveCall& call,
+                                                   const Selection::Choice choice) {
   piggyback_bytes_ = 0;
-  Steps agreement = agree(call);
-  co_await finished(agreement);
-  Steps steps = choice.algorithm->execute(peers_, call);
-  co_await finished(steps);
+  co_await agree(call);
+  co_await choice.algorithm->execute(peers_, call);
   endpoint_.set_algorithm(choice.algorithm->name());
   endpoint_.set_reason(choice.forced ? ChoiceReason::kForced : reason(CollectiveKind::kBarrier));
 }
@@ -150,11 +141,10 @@ std::vector<TuningFigure> HierarchicalCollectives::tuning() const {
 
 // ---- before the first large call: member 0's table if it has one for groups of this shape, or a probe's
 
-Steps HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
+Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
   // Members must be known to have called the same before they exchange anything else.
   piggyback_bytes_ = 0;
-  Steps agreement = agree(call);
-  co_await finished(agreement);
+  co_await agree(call);
   tuning_.emplace();  // the parts of this go by what is built in
   struct Word {
     TuningTable table;
@@ -167,17 +157,15 @@ Steps HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
     if (const std::optional<TuningTable> table = store.find(TuningScope::kNetwork, shape))
       word = {*table, true};
   }
-  Steps publication =
-      small_part(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word), sizeof word);
-  co_await finished(publication);
+  co_await small_part(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word),
+                      sizeof word);
   if (!word.known) {
     const Lane leaders(context_.wire, leaders_, topology_.own_node());
     const auto take_maximum = [this](std::span<double> values) {
       return small_part(CollectiveKind::kAllReduce, DType::kFloat64,
                         reinterpret_cast<std::byte*>(values.data()), values.size());
     };
-    Steps probing = probe(topology_.is_leader() ? &leaders : nullptr, take_maximum, word.table);
-    co_await finished(probing);
+    word.table = co_await probe(topology_.is_leader() ? &leaders : nullptr, take_maximum);
     if (topology_.rank() == 0) store.save(TuningScope::kNetwork, shape, word.table);
   }
   store.keep(shape, word.table);
@@ -186,19 +174,18 @@ Steps HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
 }
 
 /// A small collective of all members, which takes the maximum if it reduces.
-Steps HierarchicalCollectives::small_part(CollectiveKind kind, DType dtype, std::byte* data,
-                                          std::size_t elements) {
+Task<> HierarchicalCollectives::small_part(CollectiveKind kind, DType dtype, std::byte* data,
+                                           std::size_t elements) {
   CollectiveCall part;
   part.kind = kind;
   part.dtype = dtype;
   part.op = ReduceOp::kMax;
   part.elements = elements;
   part.input = part.output = data;
-  Steps steps = exchange(part);
-  co_await finished(steps);
+  co_await exchange(part);
 }
 
-Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
+Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
   const node::CallPlan& plan = endpoint_.planner().plan(call);
   kernel_ = plan.kernel;
   endpoint_.open(plan);
@@ -206,11 +193,9 @@ Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
   endpoint_.announce();
   co_await until([&] { return endpoint_.all_announced(); });
   if (topology_.is_leader()) {
-    Steps roll_call = hold_roll_call(call);
-    co_await finished(roll_call);
+    co_await hold_roll_call(call);
   } else if (endpoint_.disagreement()) {
-    Steps lesson = learn_disagreement(call);
-    co_await finished(lesson);
+    co_await learn_disagreement(call);
   }
   if (context_.alone_on_node()) co_return;
   // The leader's second announcement says that all nodes agree, and where the contributions are.
@@ -221,28 +206,23 @@ Steps HierarchicalCollectives::agree(const CollectiveCall& call) {
 }
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
-Steps HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
-  node::FaultWatch::Signatures signatures;
-  Steps description = endpoint_.faults().collect_signatures(call, signatures);
-  co_await finished(description);
+Task<> HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
+  co_await endpoint_.faults().collect_signatures(call);
   co_await until([&] { return endpoint_.group().failed(); });
   endpoint_.faults().fail(endpoint_.group().failure());
 }
 
-Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
+Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
   if (endpoint_.disagreement()) {
-    node::FaultWatch::Signatures signatures;
-    Steps collection = endpoint_.faults().collect_signatures(call, signatures);
-    co_await finished(collection);
+    node::FaultWatch::Signatures signatures = co_await endpoint_.faults().collect_signatures(call);
     own.by_member = std::move(signatures.calls);
     own.ranks = std::move(signatures.ranks);
   }
   const std::size_t neighbours = own.ranks.empty() ? topology_.local_members().size() : 0;
   std::byte* const payload = roll_call_.answer(own, neighbours * piggyback_bytes_);
   if (neighbours > 0) put_contributions(payload);
-  Steps exchange = roll_call_.execute();
-  co_await finished(exchange);
+  co_await roll_call_.execute();
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
   if (const std::optional<Error> error = failure_detector_.poll_failure(true))
@@ -251,7 +231,7 @@ Steps HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
       roll_call_.disagreement(endpoint_.faults().name_of(call), endpoint_.group().members()));
 }
 
-Steps HierarchicalCollectives::execute_large(const CollectiveCall& call) {
+Task<> HierarchicalCollectives::execute_large(const CollectiveCall& call) {
   switch (call.kind) {
     case CollectiveKind::kAllReduce: return two_level_all_reduce(context_, call);
     case CollectiveKind::kReduce: return two_level_reduce(context_, call);
@@ -259,8 +239,8 @@ Steps HierarchicalCollectives::execute_large(const CollectiveCall& call) {
     case CollectiveKind::kBroadcast: return two_level_broadcast(context_, call);
     case CollectiveKind::kSplit:
     case CollectiveKind::kAllGather: return two_level_all_gather(context_, call);
-    case CollectiveKind::kGather: return two_level_gather(context_, call);
-    case CollectiveKind::kScatter: return two_level_scatter(context_, call);
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter: return two_level_gather_or_scatter(context_, call);
     case CollectiveKind::kAllToAll: return two_level_all_to_all(context_, call);
     case CollectiveKind::kBarrier:
     case CollectiveKind::kSend:

@@ -26,7 +26,7 @@ class HierarchicalCollectives {
                           const Topology& topology);
 
   /// A whole collective, with its parts on this node. `call` must outlive it.
-  [[nodiscard]] Steps execute(const CollectiveCall& call);
+  [[nodiscard]] Task<> execute(const CollectiveCall& call);
 
   /// For who waits in `call`: an error of the whole group, if there is a reason not to wait any longer.
   [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
@@ -37,19 +37,19 @@ class HierarchicalCollectives {
 
  private:
   [[nodiscard]] bool is_piggybacked(const CollectiveCall& call) const;
-  [[nodiscard]] Steps exchange(const CollectiveCall& call);
-  [[nodiscard]] Steps execute_on_roll_call(const CollectiveCall& call);
-  [[nodiscard]] Steps agree_and_move(const CollectiveCall& call);
-  [[nodiscard]] Steps execute_registered(const CollectiveCall& call, Selection::Choice choice);
+  [[nodiscard]] Task<> exchange(const CollectiveCall& call);
+  [[nodiscard]] Task<> execute_on_roll_call(const CollectiveCall& call);
+  [[nodiscard]] Task<> agree_and_move(const CollectiveCall& call);
+  [[nodiscard]] Task<> execute_registered(const CollectiveCall& call, Selection::Choice choice);
   [[nodiscard]] Selection::Choice registered_choice(const CollectiveCall& call) const;
   [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
-  [[nodiscard]] Steps agree(const CollectiveCall& call);
-  [[nodiscard]] Steps agree_on_tuning(const CollectiveCall& call);
-  [[nodiscard]] Steps small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements);
-  [[nodiscard]] Steps all_reduce_while_agreeing(const CollectiveCall& call);
-  [[nodiscard]] Steps learn_disagreement(const CollectiveCall& call);
-  [[nodiscard]] Steps hold_roll_call(const CollectiveCall& call);
-  [[nodiscard]] Steps execute_large(const CollectiveCall& call);
+  [[nodiscard]] Task<> agree(const CollectiveCall& call);
+  [[nodiscard]] Task<> agree_on_tuning(const CollectiveCall& call);
+  [[nodiscard]] Task<> small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements);
+  [[nodiscard]] Task<> all_reduce_while_agreeing(const CollectiveCall& call);
+  [[nodiscard]] Task<> learn_disagreement(const CollectiveCall& call);
+  [[nodiscard]] Task<> hold_roll_call(const CollectiveCall& call);
+  [[nodiscard]] Task<> execute_large(const CollectiveCall& call);
 
   void contribute(const CollectiveCall& call, bool line_is_free);
   void put_contributions(std::byte* to) const;

@@ -1,6 +1,7 @@
 #include "hierarchy_context.h"
 
-#include <numeric>
+#include <algorithm>
+#include <utility>
 
 #include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
@@ -15,7 +16,7 @@ const LaneAlgorithm& HierarchyContext::algorithm(CollectiveKind kind, std::size_
   return choose_algorithm(kind, lane_bytes, LaneShape(topology.nodes()), constants);
 }
 
-Steps on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::size_t> counts) {
+Task<> on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::size_t> counts) {
   part.counts = counts;
   part.layout = 0;
   part.buffers = {};
@@ -24,12 +25,11 @@ Steps on_node(HierarchyContext& context, CollectiveCall part, std::vector<std::s
       copy_bytes(part.output, part.input, part.elements * size_of(part.dtype));
     co_return;
   }
-  Steps steps = node::execute(context.endpoint, part);
-  co_await finished(steps);
+  co_await node::execute(context.endpoint, part);
 }
 
-Steps spread_on_node(HierarchyContext& context, DType dtype, std::byte* data, std::size_t elements,
-                     int local_rank) {
+Task<> spread_on_node(HierarchyContext& context, DType dtype, std::byte* data, std::size_t elements,
+                      int local_rank) {
   CollectiveCall part;
   part.kind = CollectiveKind::kBroadcast;
   part.dtype = dtype;
@@ -39,17 +39,26 @@ Steps spread_on_node(HierarchyContext& context, DType dtype, std::byte* data, st
   return on_node(context, part);
 }
 
-std::vector<std::size_t> lane_counts(const HierarchyContext& context, std::size_t elements) {
-  const Blocks shares(elements, context.topology.lanes());
+SegmentShares shares_of(const HierarchyContext& context, const Segments& segments, std::size_t segment) {
+  const int lanes = context.topology.lanes();
+  const int own = context.endpoint.position().rank;
+  const Blocks shares(segments.elements(segment), lanes);
   std::vector<std::size_t> counts(static_cast<std::size_t>(context.local_size()));
-  for (int lane = 0; lane < context.topology.lanes(); ++lane)
-    counts[static_cast<std::size_t>(lane)] = shares.elements(lane);
-  return counts;
+  for (int lane = 0; lane < lanes; ++lane) counts[static_cast<std::size_t>(lane)] = shares.elements(lane);
+  const std::size_t begin = segments.begin(segment);
+  const std::size_t own_elements = counts[static_cast<std::size_t>(own)];
+  return {begin, begin + shares.begin(std::min(own, lanes)), own_elements, std::move(counts)};
 }
 
-std::size_t own_share(const HierarchyContext& context, const std::vector<std::size_t>& counts) {
-  const auto local_rank = static_cast<std::ptrdiff_t>(context.endpoint.position().rank);
-  return std::accumulate(counts.begin(), counts.begin() + local_rank, std::size_t{0});
+Task<> all_gather_on_node(HierarchyContext& context, const CollectiveCall& call,
+                          const SegmentShares& shares) {
+  const std::size_t size = size_of(call.dtype);
+  CollectiveCall gathering = call;
+  gathering.kind = CollectiveKind::kAllGather;
+  gathering.elements = shares.own_elements;
+  gathering.input = call.output + shares.own_begin * size;
+  gathering.output = call.output + shares.begin * size;
+  return on_node(context, gathering, shares.counts);
 }
 
 Segments segments_of(const HierarchyContext& context, const CollectiveCall& call, std::size_t share_bytes) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <cohort/collective/collective_call.h>
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "../node/endpoint.h"
 #include "cost_model.h"
@@ -59,18 +59,26 @@ inline constexpr int kFirstUrgentTag = 28'000;
 
 /// A collective among the members of this node, as part of a larger one; `counts` is empty or has the
 /// elements of each member's block, by local rank.
-[[nodiscard]] Steps on_node(HierarchyContext& context, CollectiveCall part,
-                            std::vector<std::size_t> counts = {});
+[[nodiscard]] Task<> on_node(HierarchyContext& context, CollectiveCall part,
+                             std::vector<std::size_t> counts = {});
 
 /// The node's members get what the one with `local_rank` has: at `data` on each of them.
-[[nodiscard]] Steps spread_on_node(HierarchyContext& context, DType dtype, std::byte* data,
-                                   std::size_t elements, int local_rank);
+[[nodiscard]] Task<> spread_on_node(HierarchyContext& context, DType dtype, std::byte* data,
+                                    std::size_t elements, int local_rank);
 
-/// The elements of the lanes' shares of `elements`, by local rank; members without a lane have none.
-[[nodiscard]] std::vector<std::size_t> lane_counts(const HierarchyContext& context, std::size_t elements);
+/// A segment of a call, cut into the lanes' shares, in elements.
+struct SegmentShares {
+  std::size_t begin;                ///< where the segment begins
+  std::size_t own_begin;            ///< where this member's share of it begins
+  std::size_t own_elements;         ///< of that share; none without a lane
+  std::vector<std::size_t> counts;  ///< of all shares, by local rank
+};
+[[nodiscard]] SegmentShares shares_of(const HierarchyContext& context, const Segments& segments,
+                                      std::size_t segment);
 
-/// Where this member's share begins, by those counts.
-[[nodiscard]] std::size_t own_share(const HierarchyContext& context, const std::vector<std::size_t>& counts);
+/// The node's members get the whole segment, of which each has its share in the output.
+[[nodiscard]] Task<> all_gather_on_node(HierarchyContext& context, const CollectiveCall& call,
+                                        const SegmentShares& shares);
 
 /// Segments whose shares have about `share_bytes`.
 [[nodiscard]] Segments segments_of(const HierarchyContext& context, const CollectiveCall& call,

@@ -23,11 +23,11 @@ class InterNodeImpl final : public node::InterNode {
   InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr<Transport> transport, Topology topology,
                 std::uint64_t generation = 0);
 
-  [[nodiscard]] Steps execute(const CollectiveCall& call) override {
+  [[nodiscard]] Task<> execute(const CollectiveCall& call) override {
     return collectives(call.priority).execute(call);
   }
-  [[nodiscard]] Steps send(const CollectiveCall& call) override { return messages_.send(call); }
-  [[nodiscard]] Steps receive(const CollectiveCall& call) override { return messages_.receive(call); }
+  [[nodiscard]] Task<> send(const CollectiveCall& call) override { return messages_.send(call); }
+  [[nodiscard]] Task<> receive(const CollectiveCall& call) override { return messages_.receive(call); }
   void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
   [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                        const node::Waiting& waiting) override;

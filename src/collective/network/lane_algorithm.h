@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include <cohort/collective/collective_kind.h>
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane.h"
 #include "topology.h"
@@ -67,7 +67,7 @@ struct LaneAlgorithm {
   LaneCost (*cost)(const LaneShape& lane, double bytes);
   /// Bytes of a part, such that its messages have at most `message_bytes`.
   std::size_t (*part_bytes)(int members, std::size_t message_bytes);
-  Steps (*run)(const PartCall& call);
+  Task<> (*run)(const PartCall& call);
 
   /// As COHORT_ALGORITHM names it, for example `ring`.
   [[nodiscard]] constexpr std::string_view setting() const noexcept {

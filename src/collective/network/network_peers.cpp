@@ -15,14 +15,12 @@ int NetworkPeers::tag_of_turn(int other, int tag) const {
   return kFirstTag + static_cast<int>(context_.endpoint.number() % kTurns) * (kLargestTag + 1) + tag;
 }
 
-Steps NetworkPeers::send(int to, std::span<const std::byte> data, int tag) {
-  Steps steps = stream_to(context_.wire, to, tag_of_turn(to, tag), data.data(), data.size());
-  co_await finished(steps);
+Task<> NetworkPeers::send(int to, std::span<const std::byte> data, int tag) {
+  co_await stream_to(context_.wire, to, tag_of_turn(to, tag), data.data(), data.size());
 }
 
-Steps NetworkPeers::receive(int from, std::span<std::byte> into, int tag) {
-  Steps steps = stream_from(context_.wire, from, tag_of_turn(from, tag), into.data(), into.size());
-  co_await finished(steps);
+Task<> NetworkPeers::receive(int from, std::span<std::byte> into, int tag) {
+  co_await stream_from(context_.wire, from, tag_of_turn(from, tag), into.data(), into.size());
 }
 
 }  // namespace cohort::network

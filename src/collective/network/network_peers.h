@@ -15,8 +15,8 @@ class NetworkPeers final : public Peers {
   [[nodiscard]] int rank() const noexcept override { return context_.topology.rank(); }
   [[nodiscard]] int size() const noexcept override { return context_.topology.members(); }
   [[nodiscard]] int node_of(int member) const noexcept override { return context_.topology.node_of(member); }
-  [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
-  [[nodiscard]] Steps receive(int from, std::span<std::byte> into, int tag) override;
+  [[nodiscard]] Task<> send(int to, std::span<const std::byte> data, int tag) override;
+  [[nodiscard]] Task<> receive(int from, std::span<std::byte> into, int tag) override;
   [[nodiscard]] std::shared_ptr<std::byte> scratch(std::size_t bytes) override {
     return context_.wire.scratch_pool().shared_scratch(bytes);
   }

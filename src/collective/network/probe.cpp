@@ -61,7 +61,7 @@ class Bench {
     std::fill_n(arriving_.data(), kPartsInFlight * kMessageBytes, std::byte{});
   }
 
-  Steps execute(const Stage& stage) {
+  Task<> execute(const Stage& stage) {
     if (stage.messages == 0) {
       constexpr Arithmetic kSum{DType::kFloat32, ReduceOp::kSum};
       kSum.combine(leaving_.data(), arriving_.data(), arriving_.data(), stage.bytes / sizeof(float));
@@ -83,14 +83,15 @@ class Bench {
 };
 
 /// The seconds of each of `rounds` exchanges.
-Steps measure(Bench& bench, const Stage& stage, int rounds, std::vector<double>& seconds) {
-  seconds.clear();
+Task<std::vector<double>> measure(Bench& bench, const Stage& stage, int rounds) {
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(rounds));
   for (int round = 0; round < rounds; ++round) {
     const Clock::time_point start = Clock::now();
-    Steps exchange = bench.execute(stage);
-    co_await finished(exchange);
+    co_await bench.execute(stage);
     seconds.push_back(seconds_since(start));
   }
+  co_return seconds;
 }
 
 /// Whether a figure should take the place of the built-in one.
@@ -101,22 +102,20 @@ bool is_news(double figure, double built_in) {
 
 }  // namespace
 
-Steps probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table) {
+Task<TuningTable> probe(const Lane* leaders, TakeMaximum take_maximum) {
+  TuningTable table;
   const Clock::time_point start = Clock::now();
   std::optional<Bench> bench;
   if (leaders != nullptr) bench.emplace(*leaders);
-  std::vector<double> seconds;
   for (const Stage& stage : kStages) {
     // The second of two exchanges tells how many more there is time for. All take as many.
     std::array<double, 2> pace{};
     if (bench) {
-      Steps trial = measure(*bench, stage, 2, seconds);
-      co_await finished(trial);
-      pace[0] = seconds.back();
+      const std::vector<double> trial = co_await measure(*bench, stage, 2);
+      pace[0] = trial.back();
     }
     pace[1] = seconds_since(start);
-    Steps agreement = take_maximum(pace);
-    co_await finished(agreement);
+    co_await take_maximum(pace);
     const double left = std::chrono::duration<double>(kProbeBudget).count() - pace[1];
     // No stage takes more than a third of what is left.
     const int rounds = static_cast<int>(std::clamp<double>(left / 3 / pace[0], 0, kMostRounds));
@@ -124,17 +123,16 @@ Steps probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table) {
 
     std::array<double, 2> agreed{};  // the best time and the disturbance, of the slowest leader
     if (bench) {
-      Steps measurement = measure(*bench, stage, rounds, seconds);
-      co_await finished(measurement);
+      std::vector<double> seconds = co_await measure(*bench, stage, rounds);
       std::ranges::sort(seconds);
       agreed = {seconds.front(), seconds[seconds.size() / 2] / seconds.front()};
     }
-    agreement = take_maximum(agreed);
-    co_await finished(agreement);
+    co_await take_maximum(agreed);
     const double figure = stage.figure_of(agreed[0]);
     if (agreed[1] < kDisturbed && is_news(figure, table.value(stage.figure)))
       table.set(stage.figure, figure, TuningSource::kProbed);
   }
+  co_return table;
 }
 
 }  // namespace cohort::network

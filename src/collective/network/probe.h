@@ -7,7 +7,7 @@
 #include <functional>
 #include <span>
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "collective/choice/tuning_table.h"
 #include "lane.h"
@@ -18,10 +18,10 @@ namespace cohort::network {
 inline constexpr std::chrono::milliseconds kProbeBudget{20};
 
 /// Replaces each value by the largest of all members; carried out by all of them.
-using TakeMaximum = std::function<Steps(std::span<double> values)>;
+using TakeMaximum = std::function<Task<>(std::span<double> values)>;
 
 /// Carried out by all members, of whom those with `leaders` measure; all get the same table. What
 /// differs little from its built-in value, or from one time to the next a lot, keeps that value.
-[[nodiscard]] Steps probe(const Lane* leaders, TakeMaximum take_maximum, TuningTable& table);
+[[nodiscard]] Task<TuningTable> probe(const Lane* leaders, TakeMaximum take_maximum);
 
 }  // namespace cohort::network

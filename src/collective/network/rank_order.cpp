@@ -8,8 +8,8 @@
 
 namespace cohort::network {
 
-Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                                Arithmetic arithmetic) {
+Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                                 Arithmetic arithmetic) {
   const Blocks blocks(part.elements, lane.size());
   const std::size_t own_bytes = arithmetic.bytes(blocks.elements(lane.index()));
   const std::byte* const own_block = part.input + arithmetic.bytes(blocks.begin(lane.index()));
@@ -45,12 +45,10 @@ Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, 
 
 namespace {
 
-Steps rank_order_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
-                            Arithmetic arithmetic) {
-  Steps reduction = rank_order_reduce_scatter(lane, topology, part, stride, arithmetic);
-  co_await finished(reduction);
-  Steps gather = ring_all_gather(lane, part, size_of(arithmetic.dtype));
-  co_await finished(gather);
+Task<> rank_order_all_reduce(Lane lane, const Topology& topology, Part part, std::size_t stride,
+                             Arithmetic arithmetic) {
+  co_await rank_order_reduce_scatter(lane, topology, part, stride, arithmetic);
+  co_await ring_all_gather(lane, part, size_of(arithmetic.dtype));
 }
 
 }  // namespace

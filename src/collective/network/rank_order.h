@@ -9,7 +9,7 @@
 
 #include <cstddef>
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane_algorithm.h"
 
@@ -21,7 +21,7 @@ extern const LaneAlgorithm kRankOrder;
 /// Block `index` of `Blocks(elements, size)` of the output gets that block of the result. The input is
 /// the contribution of this node's first member; those of the others follow, each `stride` bytes behind
 /// the one before. MEAN is divided here.
-[[nodiscard]] Steps rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part,
-                                              std::size_t stride, Arithmetic arithmetic);
+[[nodiscard]] Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part,
+                                               std::size_t stride, Arithmetic arithmetic);
 
 }  // namespace cohort::network

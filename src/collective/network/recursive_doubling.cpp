@@ -7,12 +7,10 @@
 
 namespace cohort::network {
 
-Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
+Task<> recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   const Fold fold(lane);
   const std::size_t bytes = arithmetic.bytes(part.elements);
-  const std::byte* source = nullptr;
-  Steps entry = fold.enter(lane, part, arithmetic, source);
-  co_await finished(entry);
+  const std::byte* source = co_await fold.enter(lane, part, arithmetic);
   if (!fold.sits_out()) {
     const Wire::Scratch scratch = lane.scratch(bytes);
     for (int distance = 1; distance < fold.active_members(); distance *= 2) {
@@ -28,8 +26,7 @@ Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic)
     }
     if (source != part.output) copy_bytes(part.output, source, bytes);  // a lane of one
   }
-  Steps exit = fold.leave(lane, part, size_of(arithmetic.dtype));
-  co_await finished(exit);
+  co_await fold.leave(lane, part, size_of(arithmetic.dtype));
 }
 
 constinit const LaneAlgorithm kRecursiveDoubling{

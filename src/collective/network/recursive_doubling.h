@@ -4,7 +4,7 @@
 // then nothing moves fewer bytes. Others fold first (fold.h).
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane_algorithm.h"
 
@@ -12,6 +12,6 @@ namespace cohort::network {
 
 extern const LaneAlgorithm kRecursiveDoubling;
 
-[[nodiscard]] Steps recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+[[nodiscard]] Task<> recursive_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
 }  // namespace cohort::network

@@ -26,7 +26,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
 }  // namespace
 
-Steps RemoteMessages::send(const CollectiveCall& call) {
+Task<> RemoteMessages::send(const CollectiveCall& call) {
   const std::size_t bytes = call.elements * size_of(call.dtype);
   const Transport::Address to{Transport::Channel::kMessage, call.root, call.tag};
   const std::size_t carried = bytes <= kShortBytes ? bytes : 0;
@@ -44,7 +44,7 @@ Steps RemoteMessages::send(const CollectiveCall& call) {
   }
 }
 
-Steps RemoteMessages::receive(const CollectiveCall& call) {
+Task<> RemoteMessages::receive(const CollectiveCall& call) {
   const Transport::Address from{Transport::Channel::kMessage, call.root, call.tag};
   const Wire::Scratch scratch = wire_.scratch(sizeof(Label) + kShortBytes);
   Transport& transport = wire_.transport();

@@ -9,7 +9,7 @@
 
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/communicator.h>
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "wire.h"
 
@@ -22,8 +22,8 @@ class RemoteMessages {
       : wire_(wire), rank_(rank), members_(members), generation_(generation) {}
 
   /// `call` must outlive them.
-  [[nodiscard]] Steps send(const CollectiveCall& call);
-  [[nodiscard]] Steps receive(const CollectiveCall& call);
+  [[nodiscard]] Task<> send(const CollectiveCall& call);
+  [[nodiscard]] Task<> receive(const CollectiveCall& call);
 
   /// The call has ended with an error: a receive that nothing has come for is taken back.
   void withdraw(const CollectiveCall& call);

@@ -5,7 +5,7 @@
 
 namespace cohort::network {
 
-Steps ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
+Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
   const Blocks blocks(part.elements, lane.size());
   const Wire::Scratch scratch = lane.scratch(arithmetic.bytes(blocks.largest()));
   const std::byte* source = part.input;
@@ -25,7 +25,7 @@ Steps ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
   }
 }
 
-Steps ring_all_gather(Lane lane, Part part, std::size_t element_bytes) {
+Task<> ring_all_gather(Lane lane, Part part, std::size_t element_bytes) {
   const Blocks blocks(part.elements, lane.size());
   for (int round = 0; round < lane.size() - 1; ++round) {
     const int leaving = lane.around(-round);
@@ -40,25 +40,21 @@ Steps ring_all_gather(Lane lane, Part part, std::size_t element_bytes) {
   }
 }
 
-Steps ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
+Task<> ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   if (lane.size() == 1 && part.input != part.output)
     copy_bytes(part.output, part.input, arithmetic.bytes(part.elements));
-  Steps reduce_scatter = ring_reduce_scatter(lane, part, arithmetic);
-  co_await finished(reduce_scatter);
-  Steps all_gather = ring_all_gather(lane, part, size_of(arithmetic.dtype));
-  co_await finished(all_gather);
+  co_await ring_reduce_scatter(lane, part, arithmetic);
+  co_await ring_all_gather(lane, part, size_of(arithmetic.dtype));
 }
 
-Steps ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic) {
+Task<> ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic) {
   if (lane.size() == 1 && part.input != part.output)
     copy_bytes(part.output, part.input, arithmetic.bytes(part.elements));
-  Steps reduce_scatter = ring_reduce_scatter(lane, part, arithmetic);
-  co_await finished(reduce_scatter);
-  Steps gather = gather_blocks(lane, part, root, size_of(arithmetic.dtype));
-  co_await finished(gather);
+  co_await ring_reduce_scatter(lane, part, arithmetic);
+  co_await gather_blocks(lane, part, root, size_of(arithmetic.dtype));
 }
 
-Steps gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes) {
+Task<> gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes) {
   const Blocks blocks(part.elements, lane.size());
   const auto place_of = [&](int block) { return part.output + blocks.begin(block) * element_bytes; };
   const auto bytes_of = [&](int block) { return blocks.elements(block) * element_bytes; };

@@ -9,7 +9,7 @@
 //   reduce           the reduce-scatter, then each block to the root: alpha + (p-1)/p n beta there
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane_algorithm.h"
 
@@ -17,19 +17,19 @@ namespace cohort::network {
 
 extern const LaneAlgorithm kRing;
 
-[[nodiscard]] Steps ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
+[[nodiscard]] Task<> ring_all_reduce(Lane lane, Part part, Arithmetic arithmetic);
 
 /// Block `index` of each member's output goes to its place in the output of `root`.
-[[nodiscard]] Steps gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes);
+[[nodiscard]] Task<> gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes);
 
 /// The output of `root` gets the result; the others' outputs are used on the way.
-[[nodiscard]] Steps ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic);
+[[nodiscard]] Task<> ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic);
 
 /// Block `index` of `Blocks(elements, size)` of the output gets that block of the result; the other
 /// blocks are used on the way.
-[[nodiscard]] Steps ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic);
+[[nodiscard]] Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic);
 
 /// Block `index` of the output is there, and all get all blocks.
-[[nodiscard]] Steps ring_all_gather(Lane lane, Part part, std::size_t element_bytes);
+[[nodiscard]] Task<> ring_all_gather(Lane lane, Part part, std::size_t element_bytes);
 
 }  // namespace cohort::network

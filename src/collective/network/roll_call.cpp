@@ -51,7 +51,7 @@ std::byte* RollCall::answer(const NodeCalls& own, std::size_t payload_bytes) {
   return to;
 }
 
-Steps RollCall::execute() {
+Task<> RollCall::execute() {
   for (int distance = 1; distance < leaders_.size(); distance *= 2) {
     const auto leaving = static_cast<std::size_t>(std::min(distance, leaders_.size() - distance));
     const std::size_t leaving_end = leaving < begins_.size() ? begins_[leaving] : end_;

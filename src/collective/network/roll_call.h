@@ -13,7 +13,7 @@
 
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "lane.h"
 #include "topology.h"
@@ -37,7 +37,7 @@ class RollCall {
   std::byte* answer(const NodeCalls& own, std::size_t payload_bytes);
 
   /// The exchange; once.
-  [[nodiscard]] Steps execute();
+  [[nodiscard]] Task<> execute();
 
   /// Afterwards: the payload of a node.
   [[nodiscard]] std::span<const std::byte> payload_of(int node) const;

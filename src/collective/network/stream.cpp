@@ -10,7 +10,7 @@ namespace {
 
 /// `start(offset, bytes)` starts the transfer of a piece.
 template <class Start>
-Steps in_pieces(std::size_t bytes, std::size_t message_bytes, Start start) {
+Task<> in_pieces(std::size_t bytes, std::size_t message_bytes, Start start) {
   std::deque<Transfer> pieces;
   for (std::size_t offset = 0; offset < bytes || !pieces.empty();) {
     if (offset < bytes && pieces.size() < kPartsInFlight) {
@@ -26,14 +26,14 @@ Steps in_pieces(std::size_t bytes, std::size_t message_bytes, Start start) {
 
 }  // namespace
 
-Steps stream_to(Wire& wire, int member, int tag, const std::byte* data, std::size_t bytes) {
+Task<> stream_to(Wire& wire, int member, int tag, const std::byte* data, std::size_t bytes) {
   return in_pieces(bytes, wire.message_bytes(),
                    [&wire, member, tag, data](std::size_t offset, std::size_t piece) {
                      return wire.send(member, tag, data + offset, piece);
                    });
 }
 
-Steps stream_from(Wire& wire, int member, int tag, std::byte* into, std::size_t bytes) {
+Task<> stream_from(Wire& wire, int member, int tag, std::byte* into, std::size_t bytes) {
   return in_pieces(bytes, wire.message_bytes(),
                    [&wire, member, tag, into](std::size_t offset, std::size_t piece) {
                      return wire.receive(member, tag, into + offset, piece);

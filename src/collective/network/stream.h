@@ -4,13 +4,13 @@
 
 #include <cstddef>
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "wire.h"
 
 namespace cohort::network {
 
-[[nodiscard]] Steps stream_to(Wire& wire, int member, int tag, const std::byte* data, std::size_t bytes);
-[[nodiscard]] Steps stream_from(Wire& wire, int member, int tag, std::byte* into, std::size_t bytes);
+[[nodiscard]] Task<> stream_to(Wire& wire, int member, int tag, const std::byte* data, std::size_t bytes);
+[[nodiscard]] Task<> stream_from(Wire& wire, int member, int tag, std::byte* into, std::size_t bytes);
 
 }  // namespace cohort::network

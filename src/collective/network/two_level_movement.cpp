@@ -3,10 +3,11 @@
 #include <map>
 
 #include <cohort/collective/copy_bytes.h>
-#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
 
 #include "../node/contribution.h"
+#include "collective/task/task_group.h"
+#include "pipeline.h"
 #include "stream.h"
 
 namespace cohort::network {
@@ -65,68 +66,50 @@ void copy_block(const std::byte* from, std::byte* to, std::size_t bytes) {
 
 }  // namespace
 
-Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t size = size_of(call.dtype);
-  const int nodes = context.topology.nodes();
   const int root_node = context.topology.node_of(call.root);
   const bool at_root = context.topology.own_node() == root_node;
   const std::size_t lane_bytes = call.elements * size / static_cast<std::size_t>(context.topology.lanes());
   const LaneAlgorithm& algorithm = context.algorithm(call.kind, lane_bytes);
-  const Segments segments =
-      segments_of(context, call, algorithm.part_bytes(nodes, context.wire.message_bytes()));
-  Crew crew;
-  std::size_t opened = 0;
-  for (std::size_t closed = 0; closed < segments.count();) {
-    const bool opens = opened < segments.count() && opened - closed < kPartsInFlight;
-    const std::size_t segment = opens ? opened : closed;
-    const std::vector<std::size_t> counts = lane_counts(context, segments.elements(segment));
-    const std::size_t own = counts[static_cast<std::size_t>(context.endpoint.position().rank)];
-    std::byte* const data = call.output + segments.begin(segment) * size;
-    std::byte* const share = data + own_share(context, counts) * size;
-    if (opens) {
-      if (at_root) {
-        Steps spreading = beside(crew, spread_on_node(context, call.dtype, data, segments.elements(segment),
-                                                      context.local_rank_of(call.root)));
-        co_await finished(spreading);
-      }
-      if (context.has_lane()) {
-        static_cast<void>(crew.add(algorithm.run({.lane = context.lane(),
-                                                  .part = {share, share, own, tag_of_part(segment)},
-                                                  .arithmetic = {.dtype = call.dtype},
-                                                  .root = root_node})));
-      }
-      ++opened;
-    } else {
-      if (context.has_lane()) {
-        Steps arrival = one_done(crew, closed);
-        co_await finished(arrival);
-      }
-      if (!at_root && !context.alone_on_node()) {
-        CollectiveCall gathering = call;
-        gathering.kind = CollectiveKind::kAllGather;
-        gathering.elements = own;
-        gathering.input = share;
-        gathering.output = data;
-        Steps gather = beside(crew, on_node(context, gathering, counts));
-        co_await finished(gather);
-      }
-      ++closed;
+  const Segments segments = segments_of(
+      context, call, algorithm.part_bytes(context.topology.nodes(), context.wire.message_bytes()));
+  TaskGroup tasks;
+
+  const auto open = [&](std::size_t segment) -> Task<> {
+    const SegmentShares shares = shares_of(context, segments, segment);
+    if (at_root) {
+      co_await tasks.run_alongside(spread_on_node(context, call.dtype, call.output + shares.begin * size,
+                                                  segments.elements(segment),
+                                                  context.local_rank_of(call.root)));
     }
-  }
+    std::byte* const share = call.output + shares.own_begin * size;
+    if (context.has_lane()) {
+      tasks.add(algorithm.run({.lane = context.lane(),
+                               .part = {share, share, shares.own_elements, tag_of_part(segment)},
+                               .arithmetic = {.dtype = call.dtype},
+                               .root = root_node}));
+    }
+  };
+  const auto close = [&](std::size_t segment) -> Task<> {
+    if (context.has_lane()) co_await tasks.wait_for(segment);
+    if (at_root || context.alone_on_node()) co_return;
+    co_await tasks.run_alongside(all_gather_on_node(context, call, shares_of(context, segments, segment)));
+  };
+  co_await pipeline(segments.count(), kPartsInFlight, open, close);
   context.endpoint.set_algorithm(algorithm.name);
 }
 
-Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const int rank = topology.rank();
   const BlockRange own = range_of(call, rank);
   copy_block(call.input, call.output + own.offset, own.bytes);
 
-  Crew crew;
+  TaskGroup tasks;
   for (const int node : nodes_behind(topology)) {
     const std::byte* const data = call.output + own.offset;
-    static_cast<void>(
-        crew.add(stream_to(context.wire, topology.agent_of(rank, node), kTag, data, own.bytes)));
+    tasks.add(stream_to(context.wire, topology.agent_of(rank, node), kTag, data, own.bytes));
   }
   std::map<int, std::size_t> arrivals;  // by member, where this one receives for its node
   for (const int node : nodes_before(topology)) {
@@ -134,7 +117,7 @@ Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call
       if (topology.agent_of(member, topology.own_node()) != rank) continue;
       const BlockRange range = range_of(call, member);
       arrivals[member] =
-          crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
+          tasks.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
     }
   }
 
@@ -143,106 +126,74 @@ Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call
   for (const int node : nodes) {
     for (const int member : topology.members_of(node)) {
       if (const auto arrival = arrivals.find(member); arrival != arrivals.end()) {
-        Steps waiting = one_done(crew, arrival->second);
-        co_await finished(waiting);
+        co_await tasks.wait_for(arrival->second);
       }
       const node::Block block = node::block_of(call, member);
       const int agent = topology.agent_of(member, topology.own_node());
       std::byte* const data = call.output + range_of(call, member).offset;
-      Steps spreading = beside(
-          crew, spread_on_node(context, call.dtype, data, block.elements, context.local_rank_of(agent)));
-      co_await finished(spreading);
+      co_await tasks.run_alongside(
+          spread_on_node(context, call.dtype, data, block.elements, context.local_rank_of(agent)));
     }
   }
-  Steps rest = all_done(crew);
-  co_await finished(rest);
+  co_await tasks.wait_for_all();
   context.endpoint.set_algorithm("two_level_pairwise");
 }
 
-Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call) {
+// One is the mirror image of the other: blocks go to the root, or come from it.
+Task<> two_level_gather_or_scatter(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
-  const int rank = topology.rank();
-  Crew crew;
-  if (rank == call.root) {
-    const BlockRange own = range_of(call, rank);
-    copy_block(call.input, call.output + own.offset, own.bytes);
-    for (const int member : remote_members(context, nodes_before(topology))) {
+  const bool gathers = call.kind == CollectiveKind::kGather;
+  const bool is_root = topology.rank() == call.root;
+  TaskGroup tasks;
+  if (is_root) {
+    const BlockRange own = range_of(call, call.root);
+    copy_block(call.input + (gathers ? 0 : own.offset), call.output + (gathers ? own.offset : 0), own.bytes);
+    const std::vector<int> nodes = gathers ? nodes_before(topology) : nodes_behind(topology);
+    for (const int member : remote_members(context, nodes)) {
       const BlockRange range = range_of(call, member);
-      static_cast<void>(
-          crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)));
+      tasks.add(gathers ? stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)
+                        : stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
     }
   }
   const bool near_root = topology.node_of(call.root) == topology.own_node();
   if (near_root && has_node_part(context)) {
     CollectiveCall part = call;
     part.root = context.local_rank_of(call.root);
-    if (part.output != nullptr) part.output += range_of(call, topology.local_members().front()).offset;
-    Steps gathering = beside(crew, on_node(context, part));
-    co_await finished(gathering);
-  } else if (rank != call.root) {
-    static_cast<void>(
-        crew.add(stream_to(context.wire, call.root, kTag, call.input, call.elements * size_of(call.dtype))));
+    const std::size_t first = range_of(call, topology.local_members().front()).offset;
+    if (gathers && part.output != nullptr) part.output += first;
+    if (!gathers && part.input != nullptr) part.input += first;
+    co_await tasks.run_alongside(on_node(context, part));
+  } else if (!is_root) {
+    const std::size_t bytes = call.elements * size_of(call.dtype);
+    tasks.add(gathers ? stream_to(context.wire, call.root, kTag, call.input, bytes)
+                      : stream_from(context.wire, call.root, kTag, call.output, bytes));
   }
-  Steps rest = all_done(crew);
-  co_await finished(rest);
+  co_await tasks.wait_for_all();
   context.endpoint.set_algorithm("two_level_pairwise");
 }
 
-Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
-  const int rank = topology.rank();
-  Crew crew;
-  if (rank == call.root) {
-    const BlockRange own = range_of(call, rank);
-    copy_block(call.input + own.offset, call.output, own.bytes);
-    for (const int member : remote_members(context, nodes_behind(topology))) {
-      const BlockRange range = range_of(call, member);
-      static_cast<void>(
-          crew.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes)));
-    }
-  }
-  const bool near_root = topology.node_of(call.root) == topology.own_node();
-  if (near_root && has_node_part(context)) {
-    CollectiveCall part = call;
-    part.root = context.local_rank_of(call.root);
-    if (part.input != nullptr) part.input += range_of(call, topology.local_members().front()).offset;
-    Steps scattering = beside(crew, on_node(context, part));
-    co_await finished(scattering);
-  } else if (rank != call.root) {
-    static_cast<void>(crew.add(
-        stream_from(context.wire, call.root, kTag, call.output, call.elements * size_of(call.dtype))));
-  }
-  Steps rest = all_done(crew);
-  co_await finished(rest);
-  context.endpoint.set_algorithm("two_level_pairwise");
-}
-
-Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call) {
-  const Topology& topology = context.topology;
-  Crew crew;
+  TaskGroup tasks;
   for (const int member : remote_members(context, nodes_before(topology))) {
     const BlockRange range = range_of(call, member);
-    static_cast<void>(
-        crew.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes)));
+    tasks.add(stream_from(context.wire, member, kTag, call.output + range.offset, range.bytes));
   }
   for (const int member : remote_members(context, nodes_behind(topology))) {
     const BlockRange range = range_of(call, member);
-    static_cast<void>(
-        crew.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes)));
+    tasks.add(stream_to(context.wire, member, kTag, call.input + range.offset, range.bytes));
   }
   if (has_node_part(context)) {
     CollectiveCall part = call;
     const std::size_t first = range_of(call, topology.local_members().front()).offset;
     part.input += first;
     part.output += first;
-    Steps exchange = beside(crew, on_node(context, part));
-    co_await finished(exchange);
+    co_await tasks.run_alongside(on_node(context, part));
   } else {
     const BlockRange own = range_of(call, topology.rank());
     copy_block(call.input + own.offset, call.output + own.offset, own.bytes);
   }
-  Steps rest = all_done(crew);
-  co_await finished(rest);
+  co_await tasks.wait_for_all();
   context.endpoint.set_algorithm("two_level_pairwise");
 }
 

@@ -13,10 +13,9 @@
 namespace cohort::network {
 
 /// All members have called it alike; `call` must outlive them.
-[[nodiscard]] Steps two_level_broadcast(HierarchyContext& context, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_all_gather(HierarchyContext& context, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_gather(HierarchyContext& context, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_scatter(HierarchyContext& context, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Task<> two_level_broadcast(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Task<> two_level_all_gather(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Task<> two_level_gather_or_scatter(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Task<> two_level_all_to_all(HierarchyContext& context, const CollectiveCall& call);
 
 }  // namespace cohort::network

@@ -18,7 +18,7 @@
 namespace cohort::network {
 
 /// All members have called it alike. Both take `call` by reference, which must outlive them.
-[[nodiscard]] Steps two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call);
-[[nodiscard]] Steps two_level_reduce(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Task<> two_level_all_reduce(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call);
 
 }  // namespace cohort::network

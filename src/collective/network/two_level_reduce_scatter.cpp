@@ -1,12 +1,13 @@
 #include "two_level_reduce_scatter.h"
 
-#include <cohort/collective/crew.h>
 #include <cohort/collective/reduction.h>
+
+#include "collective/task/task_group.h"
 
 namespace cohort::network {
 namespace {
 
-Steps sent(Transfer transfer) {
+Task<> sent(Transfer transfer) {
   co_await until([&] { return transfer.done(); });
 }
 
@@ -38,7 +39,7 @@ class Segment {
   }
 
   /// What this node brings to the block of `member` goes to the one who acts for that member here.
-  Steps bring_block(int member, Crew& crew) {
+  Task<> bring_block(int member, TaskGroup& tasks) {
     const Topology& topology = context_.topology;
     const int agent = topology.agent_of(member, topology.own_node());
     const bool acts = agent == topology.rank();
@@ -56,13 +57,12 @@ class Segment {
       part.output = member == topology.rank() ? brought_[static_cast<std::size_t>(topology.own_node())].data()
                                               : leaving_.back().data();
     }
-    Steps meeting = beside(crew, on_node(context_, part));
-    co_await finished(meeting);
+    co_await tasks.run_alongside(on_node(context_, part));
     if (acts && member != topology.rank())
-      static_cast<void>(crew.add(sent(context_.wire.send(member, tag_, part.output, bytes))));
+      tasks.add(sent(context_.wire.send(member, tag_, part.output, bytes)));
   }
 
-  Steps arrival_of_others() {
+  Task<> arrival_of_others() {
     for (Transfer& transfer : receiving_) co_await until([&] { return transfer.done(); });
   }
 
@@ -123,7 +123,7 @@ std::vector<int> in_order_of_sending(const Topology& topology) {
 // A segment's sum is written to the output, which may be this member's block of the input, once the whole
 // node has read that part of it.
 
-Steps two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall& call) {
+Task<> two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t blocks_per_message =
       context.keeps_rank_order(call) ? static_cast<std::size_t>(context.topology.most_members_on_a_node())
                                      : 1;
@@ -132,15 +132,13 @@ Steps two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall& 
   const std::vector<int> members = in_order_of_sending(context.topology);
   for (std::size_t index = 0; index < segments.count(); ++index) {
     Segment segment(context, call, segments.begin(index), segments.elements(index), tag_of_part(index));
-    Crew crew;
+    TaskGroup tasks;
     segment.expect_others();
     for (const int member : members) {
-      Steps bringing = segment.bring_block(member, crew);
-      co_await finished(bringing);
+      co_await segment.bring_block(member, tasks);
     }
-    static_cast<void>(crew.add(segment.arrival_of_others()));
-    Steps rest = all_done(crew);
-    co_await finished(rest);
+    tasks.add(segment.arrival_of_others());
+    co_await tasks.wait_for_all();
     segment.combine();
   }
   context.endpoint.set_algorithm("two_level_pairwise");

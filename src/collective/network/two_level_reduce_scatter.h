@@ -10,6 +10,6 @@
 namespace cohort::network {
 
 /// All members have called it alike; `call` must outlive it.
-[[nodiscard]] Steps two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall& call);
+[[nodiscard]] Task<> two_level_reduce_scatter(HierarchyContext& context, const CollectiveCall& call);
 
 }  // namespace cohort::network

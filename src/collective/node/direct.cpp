@@ -330,13 +330,13 @@ bool all_in_place(const Endpoint& endpoint) noexcept {
   return true;
 }
 
-Steps exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,
-                        bool in_place) {
+Task<> exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,
+                         bool in_place) {
   const DirectExchange exchange(endpoint, call, kernel, in_place);
   const Share whole = exchange.whole();
-  for (std::size_t done = 0; done < whole.bytes; done += kBytesBetweenRests) {
-    if (done > 0) co_await rest();
-    exchange.work({whole.begin + done, std::min(kBytesBetweenRests, whole.bytes - done)});
+  for (std::size_t done = 0; done < whole.bytes; done += kBytesBetweenYields) {
+    if (done > 0) co_await yield();
+    exchange.work({whole.begin + done, std::min(kBytesBetweenYields, whole.bytes - done)});
   }
   endpoint.raise_shares();
   co_await until([&endpoint] { return endpoint.all_have_shares(); });

@@ -10,7 +10,7 @@
 // against 63).
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "endpoint.h"
 
@@ -31,7 +31,7 @@ enum class BufferAccess {
 [[nodiscard]] bool all_in_place(const Endpoint& endpoint) noexcept;
 
 /// The collective itself, once all have announced where their buffers are.
-Steps exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,
-                        bool in_place);
+Task<> exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,
+                         bool in_place);
 
 }  // namespace cohort::node

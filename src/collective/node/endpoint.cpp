@@ -43,11 +43,11 @@ std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
   return peer(location.owner).cells[location.index].data();
 }
 
-void Endpoint::drive(const CollectiveCall& call, Steps steps) {
+void Endpoint::drive(const CollectiveCall& call, Task<> task) {
   while (true) {
-    steps.resume();
-    if (steps.done()) return;
-    if (!steps.rests()) wait_for(call, [&] { return steps.ready(); });
+    task.resume();
+    if (task.done()) return;
+    if (!task.has_yielded()) wait_for(call, [&] { return task.ready(); });
   }
 }
 

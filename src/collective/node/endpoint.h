@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "call_planner.h"
 #include "cell_rotation.h"
@@ -172,7 +172,7 @@ class Endpoint {
   [[nodiscard]] std::pmr::memory_resource* lists() noexcept { return &lists_; }
 
   /// Runs an algorithm to its end.
-  void drive(const CollectiveCall& call, Steps steps);
+  void drive(const CollectiveCall& call, Task<> task);
 
   // ---- what is reported and what is known
 

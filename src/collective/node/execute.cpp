@@ -11,12 +11,11 @@
 namespace cohort::node {
 namespace {
 
-Steps execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
   SlotCall slot(endpoint, call, plan);
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    Steps explanation = endpoint.faults().explain_disagreement(call);
-    co_await finished(explanation);
+    co_await endpoint.faults().explain_disagreement(call);
   }
   slot.finish();
 }
@@ -32,13 +31,13 @@ bool goes_in_pieces(const Endpoint& endpoint, const CollectiveCall& call, const 
          choice.protocol(call.kind, best, false, bytes) == Protocol::kPieces;
 }
 
-Steps exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
-               const ProtocolChoice choice) {
+Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
+                const ProtocolChoice choice) {
   endpoint.open(plan);
   const BufferAddresses own = addresses_of(call, endpoint.position());
   std::memcpy(endpoint.payload_of(endpoint.position().rank) + sizeof(CallDetails), &own, sizeof own);
   endpoint.announce();
-  Steps exchange;
+  Task<> exchange;
   if (goes_in_pieces(endpoint, call, own, choice, plan.bytes)) {
     // The first pieces are on their way while the announcements are.
     exchange = exchange_in_pieces(endpoint, call, plan.kernel);
@@ -46,42 +45,37 @@ Steps exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan pl
   }
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    Steps explanation = endpoint.faults().explain_disagreement(call);
-    co_await finished(explanation);
+    co_await endpoint.faults().explain_disagreement(call);
   }
   const BufferAccess access = buffer_access(endpoint);
   const bool in_place = all_in_place(endpoint);
   const Protocol protocol = choice.protocol(call.kind, access, in_place, plan.bytes);
   endpoint.set_algorithm(to_string(protocol));
   endpoint.set_reason(choice.reason(call.kind, access, in_place));
-  if (!exchange.started()) {
+  if (!exchange.valid()) {
     exchange = protocol == Protocol::kPieces ? exchange_in_pieces(endpoint, call, plan.kernel)
                                              : exchange_directly(endpoint, call, plan.kernel, in_place);
   }
-  co_await finished(exchange);
+  co_await exchange;
 }
 
 /// All members are found to have called the same; nothing moves yet.
-Steps agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+Task<> agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
   endpoint.open(plan);
   endpoint.announce();
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    Steps explanation = endpoint.faults().explain_disagreement(call);
-    co_await finished(explanation);
+    co_await endpoint.faults().explain_disagreement(call);
   }
 }
 
 /// Before the first call that is too large for a slot, the members agree on the table that decides about it.
-Steps execute_first_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
+Task<> execute_first_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
   const bool is_whole = !endpoint.in_parts();
   if (is_whole) endpoint.begin_parts(call);
-  Steps agreement = agree(endpoint, call, plan);
-  co_await finished(agreement);
-  Steps tuning = agree_on_tuning(endpoint);
-  co_await finished(tuning);
-  Steps exchange = execute(endpoint, call);
-  co_await finished(exchange);
+  co_await agree(endpoint, call, plan);
+  co_await agree_on_tuning(endpoint);
+  co_await execute(endpoint, call);
   if (is_whole) endpoint.end_parts();
 }
 
@@ -92,16 +86,14 @@ std::optional<Protocol> wanted_protocol(const Endpoint& endpoint, const Collecti
 }
 
 /// By an algorithm that the program has registered.
-Steps execute_registered(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
-                         const Selection::Choice choice) {
-  Steps agreement = agree(endpoint, call, plan);
-  co_await finished(agreement);
+Task<> execute_registered(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
+                          const Selection::Choice choice) {
+  co_await agree(endpoint, call, plan);
   endpoint.set_algorithm(choice.algorithm->name());
   endpoint.set_reason(choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel);
   // A member that waits in the middle of it can then name those that have not come to its end.
   endpoint.await_next_shares();
-  Steps steps = choice.algorithm->execute(endpoint.peers(), call);
-  co_await finished(steps);
+  co_await choice.algorithm->execute(endpoint.peers(), call);
   endpoint.raise_shares();
   co_await until([&] { return endpoint.all_have_shares(); });
 }
@@ -125,7 +117,7 @@ Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCa
   return selection.choose(shape, kNodeConstants, built_in_seconds);
 }
 
-Steps execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
+Task<> execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan) {
   if (const Selection::Choice choice = registered_choice(endpoint, call, plan); choice.algorithm != nullptr)
     return execute_registered(endpoint, call, plan, choice);
   if (!endpoint.tuning()) return execute_first_large(endpoint, call, plan);
@@ -134,7 +126,7 @@ Steps execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallPl
 
 }  // namespace
 
-Steps execute(Endpoint& endpoint, const CollectiveCall& call) {
+Task<> execute(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
   return fits_slot(plan.bytes) ? execute_small(endpoint, call, plan) : execute_large(endpoint, call, plan);
 }
@@ -148,7 +140,7 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   slot.finish();
 }
 
-Steps execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {
+Task<> execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {
   static const TuningTable built_in;
   return exchange(endpoint, call, endpoint.planner().plan(call), {built_in, protocol});
 }

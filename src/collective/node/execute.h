@@ -2,7 +2,7 @@
 // what all members have announced about their buffers, so that all choose alike.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "endpoint.h"
 #include "protocol_choice.h"
@@ -10,12 +10,12 @@
 namespace cohort::node {
 
 /// The whole collective of one member. `call` must outlive it.
-Steps execute(Endpoint& endpoint, const CollectiveCall& call);
+Task<> execute(Endpoint& endpoint, const CollectiveCall& call);
 
 /// The same for a caller that waits at once: small calls without the detour of being resumable.
 void execute_now(Endpoint& endpoint, const CollectiveCall& call);
 
 /// A collective by this protocol, whatever its size, where the members' buffers allow it.
-Steps execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol);
+Task<> execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol);
 
 }  // namespace cohort::node

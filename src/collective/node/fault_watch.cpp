@@ -93,7 +93,7 @@ void FaultWatch::notice_difference() noexcept {
   }
 }
 
-Steps FaultWatch::collect_signatures(const CollectiveCall& call, Signatures& signatures) {
+Task<FaultWatch::Signatures> FaultWatch::collect_signatures(const CollectiveCall& call) {
   describe_call(call);
   own_.explained_number.store(open_.number + 1, std::memory_order_release);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
@@ -103,18 +103,18 @@ Steps FaultWatch::collect_signatures(const CollectiveCall& call, Signatures& sig
     }
     return true;
   });
+  Signatures signatures;
   for (int member = 0; member < group_.size(); ++member) {
     const PriorityBlock* const description = find_description(member);
     if (description == nullptr) continue;
     signatures.calls.push_back(description->signature);
     signatures.ranks.push_back(group_.rank_of(member));
   }
+  co_return signatures;
 }
 
-Steps FaultWatch::explain_disagreement(const CollectiveCall& call) {
-  Signatures signatures;
-  Steps collection = collect_signatures(call, signatures);
-  co_await finished(collection);
+Task<> FaultWatch::explain_disagreement(const CollectiveCall& call) {
+  const Signatures signatures = co_await collect_signatures(call);
   int odd = 0;
   const std::optional<std::string> mismatch =
       explain_mismatch(signatures.calls, signatures.ranks, group_.members(), odd);

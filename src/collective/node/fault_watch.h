@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <cohort/base/error.h>
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "inter_node.h"
 #include "node_group.h"
@@ -53,9 +53,9 @@ class FaultWatch {
   };
 
   /// After a disagreement: describes `call`, and waits a moment for the others to describe theirs.
-  Steps collect_signatures(const CollectiveCall& call, Signatures& signatures);
+  Task<Signatures> collect_signatures(const CollectiveCall& call);
   /// The same, and then @throws InvalidArgument naming the members that have called something else.
-  Steps explain_disagreement(const CollectiveCall& call);
+  Task<> explain_disagreement(const CollectiveCall& call);
 
   /// What has caused an error that ended this member's part of `call`, with the call's name.
   [[nodiscard]] Error cause_of(const CollectiveCall& call, const Error& error) const;

@@ -13,7 +13,7 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/context_ids.h>
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 #include <cohort/collective/tuning.h>
 
 #include "waiting.h"
@@ -30,11 +30,11 @@ class InterNode {
   InterNode& operator=(const InterNode&) = delete;
 
   /// A whole collective, with its parts on this node. `call` must outlive it.
-  [[nodiscard]] virtual Steps execute(const CollectiveCall& call) = 0;
+  [[nodiscard]] virtual Task<> execute(const CollectiveCall& call) = 0;
 
   /// A message to or from a member of another node.
-  [[nodiscard]] virtual Steps send(const CollectiveCall& call) = 0;
-  [[nodiscard]] virtual Steps receive(const CollectiveCall& call) = 0;
+  [[nodiscard]] virtual Task<> send(const CollectiveCall& call) = 0;
+  [[nodiscard]] virtual Task<> receive(const CollectiveCall& call) = 0;
 
   /// The message gets no further: its error is final.
   virtual void withdraw(const CollectiveCall& call) = 0;

@@ -66,7 +66,7 @@ MoreEnvelopes* Mailbox::follow(int member, const EnvelopeLink& link) const {
   return reinterpret_cast<MoreEnvelopes*>(address - 1);  // NOLINT(performance-no-int-to-ptr)
 }
 
-Steps Mailbox::send(const CollectiveCall& call) {
+Task<> Mailbox::send(const CollectiveCall& call) {
   Sending* sending = nullptr;
   co_await until([&] { return (sending = find_free()) != nullptr; });
   Envelope& envelope = *sending->envelope;
@@ -135,7 +135,7 @@ Envelope* Mailbox::take_for(const CollectiveCall& call) const {
   return nullptr;
 }
 
-Steps Mailbox::receive(const CollectiveCall& call) {
+Task<> Mailbox::receive(const CollectiveCall& call) {
   Envelope* envelope = nullptr;
   co_await until([&] { return (envelope = take_for(call)) != nullptr; });
   const bool fits = envelope->dtype == call.dtype && envelope->elements == call.elements;

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "endpoint.h"
 
@@ -21,8 +21,8 @@ class Mailbox {
   explicit Mailbox(Endpoint& endpoint);
 
   /// `call` must outlive them. Sends are posted in the order in which they are resumed.
-  Steps send(const CollectiveCall& call);
-  Steps receive(const CollectiveCall& call);
+  Task<> send(const CollectiveCall& call);
+  Task<> receive(const CollectiveCall& call);
 
   /// Looks for a reason not to wait any longer. @throws the message's error.
   void check_for_failure(const CollectiveCall& call, const Waiting& waiting);

@@ -38,7 +38,7 @@ struct NodeCommunicatorImpl::Operation : OperationInFlight {
   }
 
   RegisteredBlocks registered;
-  Steps steps;
+  Task<> task;
   Waiting waiting;
   std::atomic<bool> finished{false};
 };
@@ -268,7 +268,7 @@ bool NodeCommunicatorImpl::goes_to_another_node(const CollectiveCall& message) c
   return inter_node_ != nullptr && !group().local_rank_of(message.root);
 }
 
-Steps NodeCommunicatorImpl::steps_of(const Operation& operation) {
+Task<> NodeCommunicatorImpl::task_of(const Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   if (!is_message(call.kind)) {
     endpoint(call.priority).set_number(operation.number);
@@ -298,15 +298,15 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
   Endpoint& endpoint = this->endpoint(call.priority);
   bool moved = false;
   try {
-    if (!operation.steps.started()) operation.steps = steps_of(operation);
-    while (operation.steps.ready()) {
-      operation.steps.resume();
+    if (!operation.task.valid()) operation.task = task_of(operation);
+    while (operation.task.ready()) {
+      operation.task.resume();
       moved = true;
-      if (operation.steps.done()) {
+      if (operation.task.done()) {
         operation.finish();
         return true;
       }
-      if (operation.steps.rests()) break;
+      if (operation.task.has_yielded()) break;
     }
     if (moved) {
       operation.waiting = Waiting(group().oversubscribed());

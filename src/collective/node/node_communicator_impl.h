@@ -86,9 +86,9 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   bool advance();
   bool advance(Collectives& collectives);
-  /// As far as its next rest. True when it has moved; sets `finished` at its end.
+  /// As far as its next yield. True when it has moved; sets `finished` at its end.
   bool advance(Operation& operation);
-  [[nodiscard]] Steps steps_of(const Operation& operation);
+  [[nodiscard]] Task<> task_of(const Operation& operation);
   void check_message_for_failure(const CollectiveCall& call, const Waiting& waiting);
   [[nodiscard]] std::string who() const;
   [[nodiscard]] bool goes_to_another_node(const CollectiveCall& message) const;

@@ -18,18 +18,16 @@ CollectiveCall NodePeers::message(CollectiveKind kind, int other, std::size_t by
   return message;
 }
 
-Steps NodePeers::send(int to, std::span<const std::byte> data, int tag) {
+Task<> NodePeers::send(int to, std::span<const std::byte> data, int tag) {
   CollectiveCall call = message(CollectiveKind::kSend, to, data.size(), tag);
   call.input = data.data();
-  Steps steps = mailbox_.send(call);
-  co_await finished(steps);
+  co_await mailbox_.send(call);
 }
 
-Steps NodePeers::receive(int from, std::span<std::byte> into, int tag) {
+Task<> NodePeers::receive(int from, std::span<std::byte> into, int tag) {
   CollectiveCall call = message(CollectiveKind::kReceive, from, into.size(), tag);
   call.output = into.data();
-  Steps steps = mailbox_.receive(call);
-  co_await finished(steps);
+  co_await mailbox_.receive(call);
 }
 
 }  // namespace cohort::node

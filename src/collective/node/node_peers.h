@@ -17,8 +17,8 @@ class NodePeers final : public Peers {
   [[nodiscard]] int rank() const noexcept override { return endpoint_.position().rank; }
   [[nodiscard]] int size() const noexcept override { return endpoint_.position().size; }
   [[nodiscard]] int node_of(int /*member*/) const noexcept override { return 0; }
-  [[nodiscard]] Steps send(int to, std::span<const std::byte> data, int tag) override;
-  [[nodiscard]] Steps receive(int from, std::span<std::byte> into, int tag) override;
+  [[nodiscard]] Task<> send(int to, std::span<const std::byte> data, int tag) override;
+  [[nodiscard]] Task<> receive(int from, std::span<std::byte> into, int tag) override;
   [[nodiscard]] std::shared_ptr<std::byte> scratch(std::size_t bytes) override {
     return scratch_pool_.shared_scratch(bytes);
   }

@@ -43,16 +43,15 @@ void read_all(std::span<const std::byte> bytes) {
 }
 
 /// A small collective among the members of the node.
-Steps small_part(Endpoint& endpoint, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
-                 std::size_t elements) {
+Task<> small_part(Endpoint& endpoint, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
+                  std::size_t elements) {
   CollectiveCall part;
   part.kind = kind;
   part.dtype = dtype;
   part.op = op;
   part.elements = elements;
   part.input = part.output = data;
-  Steps steps = execute(endpoint, part);
-  co_await finished(steps);
+  co_await execute(endpoint, part);
 }
 
 /// Two ways of carrying out the same kind of call: the second is used from some size on.
@@ -100,41 +99,41 @@ class Probe {
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  Steps run(TuningTable& table) {
+  Task<TuningTable> run() {
+    TuningTable table;
     for (const Crossover& crossover : kCrossovers) {
       const bool exists = crossover.in_heap || !endpoint_.group().is_one_process();
       if (!exists || spent_) continue;
-      Steps search = find(crossover, table);
-      co_await finished(search);
+      const std::size_t built_in = table.bytes(crossover.figure);
+      const std::size_t threshold = co_await find(crossover, built_in);
+      if (threshold != built_in)
+        table.set(crossover.figure, static_cast<double>(threshold), TuningSource::kProbed);
     }
+    co_return table;
   }
 
  private:
-  /// Moves the figure down while the late way wins below it, or up while the early way wins at it.
-  Steps find(const Crossover& crossover, TuningTable& table) {
-    const std::size_t built_in = table.bytes(crossover.figure);
+  /// The figure, moved down while the late way wins below it, or up while the early way wins at it.
+  Task<std::size_t> find(const Crossover& crossover, std::size_t built_in) {
     const std::size_t least = std::max(built_in / kFarthest, kSlotBytes + 1);
     const std::size_t most = std::min(kFarthest * built_in, largest(crossover));
     std::size_t threshold = built_in;
     bool moves = true;
     while (moves && threshold / 2 >= least) {
-      Steps trial = compare(crossover, threshold / 2, Protocol::kPieces, crossover.late, moves);
-      co_await finished(trial);
+      moves = co_await is_faster(crossover, threshold / 2, Protocol::kPieces, crossover.late);
       if (moves) threshold /= 2;
     }
     moves = threshold == built_in;
     while (moves && 2 * threshold <= most) {
-      Steps trial = compare(crossover, threshold, crossover.late, Protocol::kPieces, moves);
-      co_await finished(trial);
+      moves = co_await is_faster(crossover, threshold, crossover.late, Protocol::kPieces);
       if (moves) threshold *= 2;
     }
-    if (threshold != built_in)
-      table.set(crossover.figure, static_cast<double>(threshold), TuningSource::kProbed);
+    co_return threshold;
   }
 
   /// Whether `challenger` is clearly faster at this size than what the table has.
-  Steps compare(const Crossover& crossover, std::size_t bytes, Protocol incumbent, Protocol challenger,
-                bool& wins) {
+  Task<bool> is_faster(const Crossover& crossover, std::size_t bytes, Protocol incumbent,
+                       Protocol challenger) {
     const std::size_t elements = (bytes + sizeof(float) - 1) / sizeof(float);
     const std::size_t blocks = output_blocks(crossover.kind);
     std::byte* const input = make_buffer(elements * sizeof(float), crossover.in_heap);
@@ -146,27 +145,27 @@ class Probe {
     call.output =
         crossover.in_place ? input : make_buffer(blocks * elements * sizeof(float), crossover.in_heap);
 
-    wins = true;
+    bool wins = true;
     // The first round pays for memory that nobody has touched, and does not count.
     for (int round = 0; wins && round <= kWins; ++round) {
       Round times;
       for (const int turn : {0, 1}) {
         // Each of the ways is the first one in every second round.
         const bool first = turn == round % 2;
-        Steps step = take_step(call, input, first ? incumbent : challenger, blocks, round,
-                               first ? times.incumbent : times.challenger);
-        co_await finished(step);
+        const Protocol protocol = first ? incumbent : challenger;
+        Seconds& seconds = first ? times.incumbent : times.challenger;
+        seconds = co_await take_step(call, input, protocol, blocks, round);
         // All members see alike whether their buffers allow this way.
-        wins = wins && endpoint_.algorithm() == to_string(first ? incumbent : challenger);
+        wins = wins && endpoint_.algorithm() == to_string(protocol);
       }
       times.since_start = seconds_since(start_);
-      Steps agreement = small_part(endpoint_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
-                                   reinterpret_cast<std::byte*>(&times), sizeof times / sizeof(double));
-      co_await finished(agreement);
+      co_await small_part(endpoint_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
+                          reinterpret_cast<std::byte*>(&times), sizeof times / sizeof(double));
       spent_ = times.since_start > std::chrono::duration<double>(kProbeBudget).count();
       wins = wins && !spent_ && (round == 0 || times.challenger_wins());
     }
     buffers_.clear();
+    co_return wins;
   }
 
   /// Of the heap, or of this process alone; until the comparison has ended.
@@ -183,18 +182,17 @@ class Probe {
 
   /// What a training step does: other values each time, the call, a look at the result. A way that leaves
   /// lines in the other cores' caches makes the call short, and what surrounds it long.
-  Steps take_step(const CollectiveCall& call, std::byte* input, Protocol protocol, std::size_t blocks,
-                  int round, Seconds& seconds) {
+  Task<Seconds> take_step(const CollectiveCall& call, std::byte* input, Protocol protocol, std::size_t blocks,
+                          int round) {
     const std::size_t bytes = call.elements * size_of(call.dtype);
     const bool brings_data = reads_input(call, endpoint_.position().rank);
     const Clock::time_point start = Clock::now();
     if (brings_data) std::memset(input, round, bytes);
     const Clock::time_point called = Clock::now();
-    Steps exchange = execute_by(endpoint_, call, protocol);
-    co_await finished(exchange);
-    seconds.of_call = seconds_since(called);
+    co_await execute_by(endpoint_, call, protocol);
+    const double of_call = seconds_since(called);
     read_all({call.output, blocks * bytes});
-    seconds.of_step = seconds_since(start);
+    co_return Seconds{.of_call = of_call, .of_step = seconds_since(start)};
   }
 
   [[nodiscard]] std::size_t largest(const Crossover& crossover) const {
@@ -228,7 +226,7 @@ std::string shape_of(const NodeGroup& group) {
 
 }  // namespace
 
-Steps agree_on_tuning(Endpoint& endpoint) {
+Task<> agree_on_tuning(Endpoint& endpoint) {
   struct Word {
     TuningTable table;
     bool known = false;
@@ -246,13 +244,11 @@ Steps agree_on_tuning(Endpoint& endpoint) {
     else if (endpoint.group().size() > endpoint.group().memory().cores())
       word.known = true;  // members that take turns on the cores would time the scheduler, for long
   }
-  Steps publication = small_part(endpoint, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
-                                 reinterpret_cast<std::byte*>(&word), sizeof word);
-  co_await finished(publication);
+  co_await small_part(endpoint, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
+                      reinterpret_cast<std::byte*>(&word), sizeof word);
   if (!word.known) {
     Probe probe(endpoint);
-    Steps probing = probe.run(word.table);
-    co_await finished(probing);
+    word.table = co_await probe.run();
     if (endpoint.position().rank == 0) store.save(TuningScope::kNode, shape, word.table);
   }
   store.keep(shape, word.table);

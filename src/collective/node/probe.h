@@ -4,7 +4,7 @@
 // built-in value, for those were measured with more patience.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "endpoint.h"
 
@@ -16,6 +16,6 @@ inline constexpr std::chrono::milliseconds kProbeBudget{25};
 /// Makes the endpoint's tuning table, the same on all members: member 0's if it knows one for groups of this
 /// shape, what is built in where members outnumber cores, and otherwise what a probe finds. All members are
 /// in the same call, of which this is a part.
-[[nodiscard]] Steps agree_on_tuning(Endpoint& endpoint);
+[[nodiscard]] Task<> agree_on_tuning(Endpoint& endpoint);
 
 }  // namespace cohort::node

@@ -9,7 +9,7 @@
 namespace cohort::node {
 namespace {
 
-constexpr std::size_t kPiecesBetweenRests = kBytesBetweenRests / kPieceBytes;
+constexpr std::size_t kPiecesBetweenYields = kBytesBetweenYields / kPieceBytes;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void SlotCall::finish() {
   endpoint_.prepare_next_line();
 }
 
-Steps exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel) {
+Task<> exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel) {
   const Position& position = endpoint.position();
   const std::size_t elements = block_elements(call);
   const std::size_t piece_elements = std::max<std::size_t>(
@@ -63,7 +63,7 @@ Steps exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, Reducti
     for (std::size_t member = 0; member < cells.size(); ++member)
       cells[member] = endpoint.cell(static_cast<int>(member), reading);
     collect(call, kernel, position, range(step - 1), cells, true);
-    if (step % kPiecesBetweenRests == 0) co_await rest();
+    if (step % kPiecesBetweenYields == 0) co_await yield();
   }
 }
 

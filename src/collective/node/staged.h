@@ -3,7 +3,7 @@
 // single wait, and for buffers that nobody else can access.
 #pragma once
 
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include "endpoint.h"
 
@@ -35,6 +35,6 @@ class SlotCall {
 
 /// A long call in pieces. Cost per member and piece: one copy in, one pass over all members' pieces.
 /// Writing runs one piece ahead of reading, so that both ends of the crossing work at once.
-Steps exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel);
+Task<> exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel);
 
 }  // namespace cohort::node

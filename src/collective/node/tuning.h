@@ -26,8 +26,8 @@ inline constexpr std::size_t kSmallestSingleCopy = std::size_t{256} << 10;
 /// Bytes per system call: what was pulled in is reduced while it is still in the second-level cache.
 inline constexpr std::size_t kSingleCopyBlock = std::size_t{256} << 10;
 
-/// Long calls rest after so many bytes, so that more urgent ones overtake them: 0.1 ms of work.
-inline constexpr std::size_t kBytesBetweenRests = std::size_t{1} << 20;
+/// Long calls yield after so many bytes, so that more urgent ones overtake them: 0.1 ms of work.
+inline constexpr std::size_t kBytesBetweenYields = std::size_t{1} << 20;
 
 /// Out of place up to here, the others' outputs are fetched for writing this far ahead: they lie in the
 /// others' caches.

@@ -1,4 +1,4 @@
-#include <cohort/collective/steps.h>
+#include <cohort/collective/task.h>
 
 #include <array>
 #include <new>
@@ -50,14 +50,14 @@ constexpr std::size_t size_index(std::size_t bytes) { return (bytes - 1) / kUnit
 }  // namespace
 
 // NOLINTNEXTLINE(misc-new-delete-overloads): the sized form below is the matching one
-void* Steps::promise_type::operator new(std::size_t bytes) {
+void* detail::TaskFrame::operator new(std::size_t bytes) {
   const std::size_t index = size_index(bytes);
   if (index >= kSizes) return ::operator new(bytes);
   if (void* frame = frame_cache.take(index)) return frame;
   return ::operator new((index + 1) * kUnit);
 }
 
-void Steps::promise_type::operator delete(void* frame, std::size_t bytes) noexcept {
+void detail::TaskFrame::operator delete(void* frame, std::size_t bytes) noexcept {
   const std::size_t index = size_index(bytes);
   if (index < kSizes && frame_cache.keep(frame, index)) return;
   ::operator delete(frame);

@@ -1,0 +1,44 @@
+// How the segments of a collective over several nodes follow each other: each is opened, on
+// the node, and then under way along the lanes; and closed, on the node again, when all that
+// were opened before it are closed. Opening comes first, so that the wires have something to
+// do while a node closes a segment.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <cohort/collective/task.h>
+
+#include "wire.h"
+
+namespace cohort::network {
+
+/// `open(segment)` and `close(segment)` are tasks; at most `in_flight` segments are open at a time.
+template <class Open, class Close>
+[[nodiscard]] Task<> pipeline(std::size_t segments, std::size_t in_flight, Open open, Close close) {
+  std::size_t opened = 0;
+  for (std::size_t closed = 0; closed < segments; ++closed) {
+    for (; opened < segments && opened - closed < in_flight; ++opened) co_await open(opened);
+    co_await close(closed);
+  }
+}
+
+/// Memory for each segment in flight, from its first use on.
+class SegmentScratch {
+ public:
+  SegmentScratch(Wire& wire, std::size_t in_flight, std::size_t bytes)
+      : wire_(wire), bytes_(bytes), scratches_(in_flight) {}
+
+  [[nodiscard]] std::byte* of(std::size_t segment) {
+    Wire::Scratch& scratch = scratches_[segment % scratches_.size()];
+    if (scratch.data() == nullptr) scratch = wire_.scratch(bytes_);
+    return scratch.data();
+  }
+
+ private:
+  Wire& wire_;
+  std::size_t bytes_;
+  std::vector<Wire::Scratch> scratches_;
+};
+
+}  // namespace cohort::network
