@@ -1,7 +1,7 @@
-// How the segments of a collective over several nodes follow each other: each is opened, on
-// the node, and then under way along the lanes; and closed, on the node again, when all that
-// were opened before it are closed. Opening comes first, so that the wires have something to
-// do while a node closes a segment.
+// How the segments of a collective over several nodes follow each other: each is opened, on the
+// node, and its share is then under way along the lane, as a task of a group; and it is closed, on
+// the node again, when that task is done. Segments are opened before others are closed, so that the
+// wires have something to do meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,9 @@
 
 namespace cohort::network {
 
-/// `open(segment)` and `close(segment)` are tasks; at most `in_flight` segments are open at a time.
+/// `open(segment)` and `close(segment)` give tasks, each of which is awaited before the next one is made; at
+/// most `in_flight` segments are open at a time. Both go from the first segment to the last, so that a group
+/// to which every `open` adds one task numbers them as the segments.
 template <class Open, class Close>
 [[nodiscard]] Task<> pipeline(std::size_t segments, std::size_t in_flight, Open open, Close close) {
   std::size_t opened = 0;
