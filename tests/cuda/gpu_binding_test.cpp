@@ -51,7 +51,7 @@ TEST_F(GpuBinding, GivesAWorkerWhatOnlyItSees) {
 TEST_F(GpuBinding, RefusesWhatOverlaps) {
   if (kVisible != "overlapping") GTEST_SKIP() << "for ranks that see different GPUs, and one in common";
   EXPECT_THAT(message_of(ErrorCode::kUnavailable, [] { return strategy(); }),
-              AllOf(HasSubstr("different GPUs"), HasSubstr("CUDA_VISIBLE_DEVICES")));
+              AllOf(HasSubstr("overlapping sets of GPUs"), HasSubstr("CUDA_VISIBLE_DEVICES")));
 }
 
 TEST_F(GpuBinding, RefusesAWorkerWithoutGpuOnEveryWorker) {

@@ -80,7 +80,7 @@ TEST(Tensor, NeedsADeviceOfThisBuild) {
 TEST(Tensor, RefusesMoreBytesThanAnAddressCanName) {
   constexpr std::int64_t kElements = std::int64_t{1} << 61;
   EXPECT_THAT([] { return Tensor::uninitialized({kElements}, DType::kFloat64); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("more bytes")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("larger than the address space")));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they end the process instead

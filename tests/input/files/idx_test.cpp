@@ -70,7 +70,7 @@ TEST_F(Idx, NamesWhatIsNoIdxFile) {
   EXPECT_THAT(reading(""), ThrowsMessage<DataLoss>(HasSubstr("array: the file is empty")));
   EXPECT_THAT(reading("\x1f\x8b\x08\x08"), ThrowsMessage<DataLoss>(HasSubstr("compressed with gzip")));
   EXPECT_THAT(reading(header(0x0a, {1}) + "x"),
-              ThrowsMessage<DataLoss>(HasSubstr("byte 2 is 0x0a, which is no type")));
+              ThrowsMessage<DataLoss>(HasSubstr("byte 2 is 0x0a, which is not an element type")));
 }
 
 TEST_F(Idx, NamesAHeaderThatLies) {
