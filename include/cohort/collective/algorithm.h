@@ -1,12 +1,12 @@
-// An Algorithm is a way to carry out one kind of collective, written against messages
-// among the members and nothing else. Derive from it, register an object under a name
-// before communicators are made, and calls of its kind go that way where the cost formulas
-// expect it to be the fastest, or where COHORT_ALGORITHM names it.
+// An Algorithm executes one kind of collective, by messages among the members and nothing
+// else. Derive from it and register an object under a name before communicators are made.
+// Calls of its kind then use it where the cost formulas expect it to be the fastest, or
+// where COHORT_ALGORITHM names it.
 //
 // Cohort has checked that all members make the same call before an algorithm begins, and
 // watches over it: members that are missing, dead or have failed end it on all members.
-// What `execute` throws becomes the error of the communicator. Small calls (8 KiB on a
-// node, what travels with the roll call between nodes) never go this way.
+// What `execute` throws becomes the error of the communicator. Small calls (up to 8 KiB
+// on a node, those that piggyback on the roll call between nodes) never use it.
 //
 // Examples: examples/bruck_all_gather.cpp.
 #pragma once
@@ -23,19 +23,19 @@
 
 namespace cohort {
 
-/// What all members know alike about a call.
+/// What every member knows about a call; the same on all members.
 struct CallShape {
   CollectiveKind kind = CollectiveKind::kBarrier;
   DType dtype = DType::kUInt8;
   ReduceOp op = ReduceOp::kSum;
   std::size_t elements = 0;  ///< as in CollectiveCall; where blocks differ, of the longest one
-  std::size_t bytes = 0;     ///< that one member brings: its block, or one for each member
+  std::size_t bytes = 0;     ///< that one member contributes: its block, or one for each member
   bool uneven = false;       ///< blocks differ: the call has counts
   int members = 1;
   int nodes = 1;
 };
 
-/// What the machine does, for cost formulas: a message takes `latency_seconds + bytes * seconds_per_byte`.
+/// The machine's speed, for cost formulas: a message takes `latency_seconds + bytes * seconds_per_byte`.
 struct CostConstants {
   double latency_seconds = 0;          ///< alpha
   double seconds_per_byte = 0;         ///< beta
@@ -62,11 +62,11 @@ class Peers {
   [[nodiscard]] virtual Task<> send(int to, std::span<const std::byte> data, int tag = 0) = 0;
   [[nodiscard]] virtual Task<> receive(int from, std::span<std::byte> into, int tag = 0) = 0;
 
-  /// Memory for messages beside the call's own. What else a program allocates may be gone when a failure
-  /// ends the call, while others still read and write it.
+  /// Memory for messages, besides the call's own buffers. It outlives a failure that ends the call, since
+  /// other members may still read and write it; memory of the algorithm's own would not.
   [[nodiscard]] virtual std::shared_ptr<std::byte> scratch(std::size_t bytes) = 0;
 
-  /// Both at the same time, with two members or one.
+  /// Sends and receives at the same time, with two members or one.
   [[nodiscard]] Task<> exchange(int to, std::span<const std::byte> data, int from, std::span<std::byte> into,
                                 int tag = 0);
 
@@ -80,10 +80,10 @@ class Algorithm {
 
   /// Lower-case letters, digits and underscores.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// The calls that it carries out: any kind but barriers and messages.
+  /// The kind of calls that it executes: any but barriers and messages.
   [[nodiscard]] virtual CollectiveKind kind() const noexcept = 0;
 
-  /// Whether it can carry out such a call. It must not depend on anything else.
+  /// Whether it can execute such a call. It must not depend on anything else.
   [[nodiscard]] virtual bool is_legal(const CallShape& /*shape*/) const { return true; }
 
   /// How long such a call is expected to take, for the comparison with others. It must not depend on
@@ -100,8 +100,9 @@ class Algorithm {
   Algorithm& operator=(const Algorithm&) = default;
 };
 
-/// Communicators that are made later know it, in this process. All members must have registered the
-/// same names before they make a communicator together. Any thread may call it.
+/// Makes it known to the communicators that this process makes later. All members
+/// must have registered the same names before they make a communicator together. Any
+/// thread may call it.
 /// @throws InvalidArgument for a name that is taken or not legal, or a kind that no algorithm has.
 void register_algorithm(std::shared_ptr<const Algorithm> algorithm);
 

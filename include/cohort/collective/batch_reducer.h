@@ -1,10 +1,10 @@
 // A BatchReducer all-reduces lists of tensors in few collectives: small tensors are
 // copied side by side and go as one, large ones go alone and are not copied.
 //
-// It remembers how the lists that it has seen lately are packed, so make it once and use
-// it for every step. One thread at a time uses it. All members of the communicator make
-// the same calls with lists that look alike; they must agree on all shapes and dtypes. The
-// memory that it keeps for a list is that of the communicator which it first reduced it over.
+// It remembers how the lists that it has seen lately are packed, so make it once and use it for every step.
+// One thread at a time uses it. All members of the communicator make the same calls with lists that look
+// alike; they must agree on all shapes and dtypes. The memory that it keeps for a list comes from the
+// communicator that first reduced this list.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-// What one collective wants beside its tensors. A call that leaves the options alone
-// costs nothing for them.
+// The options of one collective. Options that are not set cost nothing.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +22,8 @@ struct CallOptions {
   /// All members must choose alike.
   Priority priority = Priority::kNormal;
 
-  /// Fingerprint of what else the members must agree on, for example what lies where in a tensor that
-  /// holds several. 0 for nothing.
+  /// Fingerprint of what else the members must agree on, for example how several tensors are laid out in one.
+  /// 0 for nothing.
   std::uint64_t layout = 0;
 };
 

@@ -1,6 +1,6 @@
 // What one member asks of a collective, with the types erased: kind, dtype, operator
 // and bytes. Communicators take these; `signature` is the part of a call on which all
-// members must agree, and `explain_mismatch` says who does not.
+// members must agree, and `explain_mismatch` names those that do not.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@ struct CollectiveCall {
   /// all-reduce, reduce, broadcast, send and receive, one member's block of the others.
   std::size_t elements = 0;
 
-  /// Where members' blocks differ: elements of each, by rank. Borrowed from the caller. Of the
-  /// interface's own calls only the uneven all-gather has them.
+  /// Where blocks differ in size: the elements of each, by rank. Borrowed from the caller. Of Communicator's
+  /// functions only the uneven all-gather has them.
   std::span<const std::size_t> counts;
 
   /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
@@ -45,7 +45,7 @@ struct CollectiveCall {
   /// How long the call waits for its members; unset: the communicator's time-out. 0: for ever.
   std::optional<double> timeout_seconds;
 
-  /// The way of an all-reduce between nodes; part of `layout` as well, for all members must take the same.
+  /// How an all-reduce moves data between nodes; part of `layout` as well, since members must agree on it.
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;
 
   const std::byte* input = nullptr;  ///< equals `output` where the call is in place
@@ -54,7 +54,7 @@ struct CollectiveCall {
   /// Where the data lies; members must agree on its kind.
   Device device = {};
 
-  /// Whether it becomes part of a graph instead of running now; members must agree on that, too.
+  /// Whether the call is captured in a graph instead of running now; members must agree on that, too.
   bool captured = false;
 
   /// The call that this one stands for in signatures and messages, borrowed from the caller; null: itself.
@@ -76,7 +76,7 @@ struct CollectiveCall {
 [[nodiscard]] bool reads_input(const CollectiveCall& call, int rank) noexcept;
 [[nodiscard]] bool writes_output(const CollectiveCall& call, int rank) noexcept;
 
-/// A call that goes on after the function that made it has returned: it owns what the call borrows.
+/// A copy of a call that owns what the call borrows: for calls that outlive the function that made them.
 class OwnedCall {
  public:
   explicit OwnedCall(const CollectiveCall& call);
@@ -114,7 +114,7 @@ struct CallSignature {
 
 [[nodiscard]] CallSignature signature(const CollectiveCall& call, std::uint64_t sequence);
 
-/// Who a member is, for messages.
+/// What error messages say about a member.
 struct MemberInfo {
   int worker = 0;
   std::string host;

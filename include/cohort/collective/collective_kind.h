@@ -1,6 +1,7 @@
 // The kinds of collective, and a table of what is known about each: its name, what members
-// pass to it and get from it, and what an implementation may rely on. Whoever asks about a
-// kind asks the table; only who carries collectives out tells the kinds apart by name.
+// pass to it and get from it, and what an implementation may rely on. Code that asks about
+// a kind asks the table; only code that executes collectives tells the kinds apart by
+// name.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ enum class CollectiveKind : std::uint8_t {
   kAllToAll,
   kGather,
   kScatter,
-  kSplit,  ///< an all-gather of what members say about themselves
+  kSplit,  ///< an all-gather of what members contribute to a split
   kBarrier,
   kSend,
   kReceive,
@@ -31,18 +32,19 @@ enum class CollectiveKind : std::uint8_t {
 inline constexpr std::size_t kCollectiveKinds = static_cast<std::size_t>(CollectiveKind::kReceive) + 1;
 
 struct CollectiveTraits {
-  /// Between whom data moves. A root gives its data to the others, or alone gets what they bring.
+  /// Between which members data moves. A root sends its data to the others, or alone gets what they
+  /// contribute.
   enum class Pattern : std::uint8_t { kSymmetric, kFromRoot, kToRoot, kMessage };
 
-  /// What a member's input or output holds: one block, or one of each member, by rank. Blocks are of one
-  /// size, unless the call has counts; so the elements of all blocks are a multiple of the members.
+  /// What a member's input or output holds: one block, or a block of each member, by rank. Blocks have one
+  /// size, unless the call has counts; so the elements of all blocks are a multiple of the number of members.
   enum class Extent : std::uint8_t { kNothing, kOneBlock, kAllBlocks };
 
-  /// What memory input and output may have in common.
+  /// What memory input and output may share.
   enum class InPlace : std::uint8_t {
     kNever,
-    kOwnBlock,  ///< the one may be this member's own block of the other
-    kWhole,     ///< the one may be the other
+    kOwnBlock,  ///< one may be this member's own block of the other
+    kWhole,     ///< they may be the same
     kAlways,    ///< they are one tensor, which a member reads or writes
   };
 
@@ -100,7 +102,7 @@ static_assert(std::ranges::adjacent_find(kCollectives, std::ranges::greater_equa
 [[nodiscard]] constexpr bool reduces(CollectiveKind kind) noexcept { return traits_of(kind).reduces; }
 [[nodiscard]] constexpr bool has_root(CollectiveKind kind) noexcept { return traits_of(kind).has_root(); }
 
-/// A comparison alone, since every call asks.
+/// No more than a comparison, since every call asks.
 [[nodiscard]] constexpr bool is_message(CollectiveKind kind) noexcept {
   return kind >= CollectiveKind::kSend;
 }
@@ -110,7 +112,7 @@ static_assert(std::ranges::all_of(kCollectives,
                                   }),
               "messages come last, `kSend` first among them");
 
-/// Whether there is something to choose for calls of this kind, and COHORT_ALGORITHM may name it.
+/// Whether calls of this kind have algorithms to choose from, so that COHORT_ALGORITHM may name the kind.
 [[nodiscard]] constexpr bool has_algorithms(CollectiveKind kind) noexcept {
   return !is_message(kind) && traits_of(kind).input != CollectiveTraits::Extent::kNothing;
 }

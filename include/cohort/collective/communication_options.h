@@ -1,7 +1,7 @@
 // How collectives behave. A strategy and a communicator take options for all of their
 // calls, and most functions of a strategy for one call.
 //
-// The first of these that says something counts: the call's options, those of the strategy or
+// Each option comes from the first of these that sets it: the call's options, those of the strategy or
 // communicator, the environment (COHORT_*), the library's own choice (the cost model).
 #pragma once
 
@@ -15,11 +15,11 @@
 
 namespace cohort {
 
-/// Which way data takes between nodes. Within a node members meet in shared memory whatever it says.
+/// How data moves between nodes. Within a node it always moves through shared memory.
 enum class CommunicationImplementation : std::uint8_t {
   kAuto,  ///< the one that is expected to be the fastest
-  kRing,  ///< rings, for whatever does not ride on the members' first exchange
-  kNccl,  ///< NCCL among GPUs; CPU devices take rings
+  kRing,  ///< rings, for all data that does not piggyback on the roll call
+  kNccl,  ///< NCCL among GPUs; CPU devices use rings
 };
 
 /// `auto`, `ring` or `nccl`.
@@ -37,10 +37,10 @@ struct CommunicationOptions {
   /// choose alike.
   std::size_t bytes_per_pack = 0;
 
-  /// Reductions give the same bits for the same inputs in the order of the members, whatever the layout:
-  /// threads or processes, one node or several, in place or not, packed or not. Floating-point sums and
-  /// products then go from the first member to the last on the way between nodes too, which moves more
-  /// bytes where nodes have several members. All workers must choose alike.
+  /// Reductions give the same bits for the same inputs by rank, whatever the layout: threads or processes,
+  /// one node or several, in place or not, packed or not. Floating-point sums and products are then combined
+  /// from the first rank to the last between nodes too, which moves more bytes where nodes have several
+  /// members. All workers must choose alike.
   bool reproducible = false;
 
   /// All members must choose alike; that they do is checked.

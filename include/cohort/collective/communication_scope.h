@@ -9,7 +9,7 @@
 
 namespace cohort {
 
-/// While it lives, the calls of one communicator follow `options` where these say something.
+/// While it lives, the calls of one communicator use the options that are set in `options`.
 class [[nodiscard]] CommunicationScope {
  public:
   /// `purpose` is a fingerprint of what the calls are made for, on which members must agree as well.

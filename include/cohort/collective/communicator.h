@@ -3,17 +3,17 @@
 //
 // All members make the same collective calls in the same order. Calls that differ, and
 // members that do not arrive before the deadline, end in the same Error on every member,
-// which names them; afterwards the communicator is unusable and repeats that Error.
-// A communicator is used by one thread at a time. Where a function takes an input and an
-// output, they may be the same memory as described, and must not overlap otherwise.
+// which names them; afterwards the communicator is unusable and repeats that Error. A
+// communicator is used by one thread at a time. The input and the output of a call may
+// share memory only as its function allows.
 //
-// Urgent calls overtake normal ones; see CallOptions. `split` makes communicators among some of the
-// members. A CommunicationScope gives all calls of a block their options; see communication_scope.h.
+// Urgent calls overtake normal ones; see CallOptions. `split` divides the members into groups. A
+// CommunicationScope sets options for all calls of a block of code; see communication_scope.h.
 //
-// The `_async` forms return at once; the tensors must be left alone until the Work has
-// ended. Several may be in flight; they end in any order.
+// The `_async` forms return at once; the program must not touch the tensors until the
+// Work has ended. Several may be in flight; they end in any order.
 //
-// Those who write a communicator of their own derive from CommunicatorBase; see communicator_base.h.
+// Implementations derive from CommunicatorBase; see communicator_base.h.
 #pragma once
 
 #include <cstddef>
@@ -48,14 +48,16 @@ class Communicator {
   [[nodiscard]] int size() const noexcept { return static_cast<int>(members_.size()); }
   [[nodiscard]] std::span<const MemberInfo> members() const noexcept { return members_; }
 
-  /// The implementation, as benchmarks and `cohort-info` call it.
+  /// The name of the implementation, for example `node` or `network`.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
-  /// What carried out this member's latest blocking collective, for example `direct`.
+  /// The protocol or algorithm of this member's latest blocking collective, for
+  /// example `direct`.
   [[nodiscard]] virtual std::string_view last_algorithm() const noexcept { return name(); }
 
-  /// Why that one: `size` (small calls have one way), `model` (built-in figures), `probe` or `file`
-  /// (figures that were measured, see tuning.h), `forced` (COHORT_ALGORITHM), or `library`.
+  /// Why it was chosen: `size` (small calls leave no choice), `model` (built-in figures),
+  /// `probe` or `file` (figures that were measured, see tuning.h), `forced`
+  /// (COHORT_ALGORITHM), or `library`.
   [[nodiscard]] virtual std::string_view last_choice() const noexcept { return "library"; }
 
   /// The figures by which algorithms are chosen, once a call has needed them.
@@ -66,15 +68,16 @@ class Communicator {
   /// Where this member's tensors usually are.
   [[nodiscard]] virtual Device device() const noexcept { return {}; }
 
-  /// A tensor on `device()`, uninitialised, where this communicator moves it best. Collective: all members
-  /// pass the same arguments. Expensive: on GPUs it waits for calls in flight and allocates from the driver;
-  /// the memory of tensors that are gone is freed at the next `allocate` or with the communicator, which a
-  /// tensor may outlive. In one call, either all members pass the same slice of such a tensor, or none does.
+  /// An uninitialised tensor on `device()`, in the memory that this communicator moves fastest. Collective:
+  /// all members pass the same arguments. Expensive: on GPUs it waits for calls in flight and allocates from
+  /// the driver; the memory of destroyed tensors is freed at the next `allocate` or with the communicator. A
+  /// tensor may outlive the communicator. In one call, either all members pass the same slice of such a
+  /// tensor, or none does.
   /// @throws Unavailable when memory is short; on GPUs as a collective, on every member.
   [[nodiscard]] virtual Tensor allocate(Shape shape, DType dtype);
 
-  /// What calls cost here, by which tensors are packed: round numbers on CPUs; on GPUs what the first use of
-  /// this function measures, which is collective, see measured_cost.h. The same on all members.
+  /// What calls cost here, which decides how tensors are packed; the same on all members. Round numbers on
+  /// CPUs. On GPUs the first use of this function measures the cost, and is collective; see measured_cost.h.
   [[nodiscard]] const CommunicationCost& cost();
 
   // Each call takes options of its own; see call_options.h.
@@ -141,21 +144,23 @@ class Communicator {
   void receive(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
   Work receive_async(const Tensor& tensor, int peer, int tag = 0, std::optional<double> timeout_seconds = {});
 
-  /// Divides the members into groups. Those of one `color` get a communicator of their own, in the order
-  /// of `key`, and of their ranks here where keys are equal; a member that passes no color takes part in the
-  /// call and gets null. Collective over all members, and blocking. A group keeps this communicator's options
-  /// and nothing else of it: both are used, fail and go independently of each other. But over several nodes,
-  /// a member splits a communicator and the groups that descend from it one after the other.
+  /// Divides the members into groups. Members that pass the same `color` get a communicator of their own,
+  /// ordered by `key` and then by their rank here; a member that passes no color takes part in the call and
+  /// gets null. Collective over all members, and blocking. A group takes over the options of this
+  /// communicator; otherwise each is used, fails and is destroyed independently of the other. But over
+  /// several nodes, a member must not split a communicator and a group that descends from it at the same
+  /// time.
   /// @throws as any collective; Unavailable on the whole group when a member has no memory for its control
-  /// block, or when one of several nodes has members that are in 511 such groups already, or as many as MPI's
-  /// tags can tell apart; WrongContext when the member makes another such group at the same time.
+  /// block, or when a group over several nodes finds no context id that is free on all of its members: a
+  /// member can be in 511 such groups, or in fewer where MPI's tags allow no more; WrongContext when the
+  /// member makes another such group at the same time.
   [[nodiscard]] virtual std::unique_ptr<Communicator> split(std::optional<int> color, int key = 0) = 0;
 
   /// The error that ended this communicator, if there is one; for callers that wait for something else
   /// meanwhile.
   [[nodiscard]] virtual std::optional<Error> failure() = 0;
 
-  /// What calls follow, and how lists of tensors are packed for them.
+  /// The options of all calls, where a call does not set its own.
   [[nodiscard]] const CommunicationOptions& options() const noexcept { return options_; }
 
   /// Ends every pending and future call of this group, on the members that share this process,
@@ -185,7 +190,7 @@ class Communicator {
   std::optional<CommunicationCost> cost_;  ///< once it has been asked for
   std::optional<double> scope_timeout_;    ///< of the open scopes, where they set one
   std::uint64_t purpose_ = 0;
-  bool calls_are_plain_ = true;  ///< nothing of the above is to be said of each call
+  bool calls_are_plain_ = true;  ///< none of the above applies to calls
 };
 
 }  // namespace cohort

@@ -1,9 +1,8 @@
-// For those who write a communicator: a class that derives from CommunicatorBase is a Communicator.
-// It starts calls whose arguments have been checked and completed by the options of open scopes;
-// all else that users see of a call is the Communicator's.
+// The base class of communicators. A class that derives from it executes calls. Communicator, the interface
+// for programs, has checked their arguments by then, and filled in the options of open scopes.
 //
-// Here is also what communicators need that work through another one: they hand calls on to it, or have
-// its members agree on a call without making it.
+// Communicators that work through another one find functions here that hand calls on to it, and that have its
+// members agree on a call without making it.
 #pragma once
 
 #include <array>
@@ -17,10 +16,10 @@
 
 namespace cohort {
 
-/// What a member tells the others in a split.
+/// What a member contributes to a split.
 struct SplitContribution {
   std::array<std::uint64_t, 2> control_block{};  ///< where it lies on the member's node; twice 0 for nowhere
-  ContextIdSet context_ids;                      ///< that are free for a group over several nodes
+  ContextIdSet context_ids;                      ///< free for a group over several nodes
 };
 
 /// A member of a group that is being split off.
@@ -31,7 +30,7 @@ struct SplitMember {
 
 class CommunicatorBase : public Communicator {
  public:
-  /// Makes a call that another communicator with the same members has checked, and completed by its options.
+  /// Makes a call that another communicator with the same members has checked, with its options filled in.
   static void run_checked(Communicator& communicator, const CollectiveCall& call) {
     communicator.execute(call);
   }
@@ -39,8 +38,8 @@ class CommunicatorBase : public Communicator {
     return communicator.begin(call);
   }
 
-  /// Returns once every member of `communicator` has come to a call that is like `call`, whose data takes
-  /// another way. As a barrier in all else; its errors speak of `call`.
+  /// A barrier of `communicator` in which the members agree on `call`, whose data is moved by something else.
+  /// Its errors name `call`.
   static void agree(Communicator& communicator, const CollectiveCall& call);
 
  protected:
@@ -55,11 +54,11 @@ class CommunicatorBase : public Communicator {
   /// Whether calls may have their tensors on devices of this kind.
   [[nodiscard]] bool takes(DeviceKind kind) const noexcept override { return kind == DeviceKind::kCpu; }
 
-  /// Starts a call. What it borrows is the caller's again when this returns, so implementations keep an
+  /// Starts a call. `call` borrows from the caller only until this returns, so implementations keep an
   /// `OwnedCall`.
   Work begin(const CollectiveCall& call) override = 0;
 
-  /// The blocking form; implementations may have a shorter way than starting and waiting.
+  /// The blocking form; an implementation may do better than starting and waiting.
   void execute(const CollectiveCall& call) override { begin(call).wait(); }
 };
 

@@ -1,6 +1,6 @@
-// Context ids, as in MPI: groups that were split off one communicator share its transport, and each
-// tells its messages apart by an id that none of its members uses for another group. The number of an
-// id is used again once its group has gone, the generation never.
+// Context ids, as in MPI: groups that were split off one communicator share its transport, and each tells its
+// messages apart by an id that none of its members uses for another group. The number of an id is used again
+// once its group is gone; a generation is never used again.
 #pragma once
 
 #include <array>
@@ -16,8 +16,7 @@ struct ContextId {
   std::uint64_t generation = 0;  ///< above that of all groups that its members had before
 };
 
-/// The numbers that one member has free for the next group; combined with the others' sets, those that
-/// are free on all members.
+/// The numbers that are free for the next group: on one member, or, once sets are combined, on all of theirs.
 class ContextIdSet {
  public:
   static constexpr int kIds = 512;
@@ -32,7 +31,7 @@ class ContextIdSet {
   /// The lowest free number; nothing when none is left.
   [[nodiscard]] std::optional<ContextId> lowest() const;
 
-  /// @throws WrongContext when another group was named since this was offered: it may have the same number.
+  /// @throws WrongContext when another id was taken since this set was offered: it may have the same number.
   void take(const ContextId& id);
   void give_back(int number);
 

@@ -1,5 +1,5 @@
-// All-gather of whole tensors whose shapes the members do not know of each other: the
-// shapes travel first, then the elements.
+// All-gather of tensors whose shapes the other members do not know: the shapes travel
+// first, then the elements.
 #pragma once
 
 #include <vector>

@@ -38,8 +38,8 @@ struct GradientBucketsOptions {
 
 class GradientBuckets {
  public:
-  /// Collective on GPUs, where it measures the cost and makes the memory of buckets that are shared. All
-  /// members describe the same gradients; one that does not is named here or by the first all-reduce.
+  /// Collective on GPUs, where it measures the cost and allocates the shared buckets. All members describe
+  /// the same gradients; one that does not is named here or by the first all-reduce.
   /// @throws InvalidArgument when `op` is not defined for a gradient's dtype; as Communicator::allocate.
   GradientBuckets(Communicator& communicator, std::span<const TensorSpec> gradients,
                   const GradientBucketsOptions& options = {});
@@ -74,10 +74,10 @@ class GradientBuckets {
   struct Bucket {
     Pack gradients;
     std::uint64_t layout = 0;
-    std::optional<Tensor> memory;   ///< a lone gradient may lie elsewhere, so its is made when first needed
+    std::optional<Tensor> memory;   ///< for a lone gradient, which may lie elsewhere, made when first needed
     std::size_t awaited = 0;        ///< gradients that are not ready
-    std::vector<Tensor> elsewhere;  ///< gradients that are ready and to be copied, on a GPU
-    std::vector<Tensor> places;     ///< where to
+    std::vector<Tensor> elsewhere;  ///< on a GPU: gradients that are ready to be copied
+    std::vector<Tensor> places;     ///< where these are copied to
   };
   struct Gradient {
     TensorSpec spec;

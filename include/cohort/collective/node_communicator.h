@@ -1,7 +1,6 @@
 // Communicators whose members share a node: threads of one process, processes, or both.
-// They meet in shared memory, so a collective costs what the memory system asks for and
-// no message. Tensors of the node heap are read and written where they are; others are
-// copied once, or pass through cells.
+// Data moves through shared memory, without messages. Tensors of the node heap are read
+// and written where they are; others are copied once, or pass through cells.
 #pragma once
 
 #include <functional>
@@ -22,7 +21,7 @@ struct NodeGroupOptions {
   int rank = 0;                         ///< of this process among them
   int members = 1;                      ///< of this process; the same number in each
   BlobExchange exchange;                ///< among the workers; may be null when there is one
-  std::function<const Error*()> fault;  ///< the loss of a worker, or null; asked while waiting
+  std::function<const Error*()> fault;  ///< returns the loss of a worker, or null; called while waiting
   CommunicationOptions communication;
 };
 

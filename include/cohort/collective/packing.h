@@ -3,7 +3,7 @@
 // copying it beside others would cost more than a collective of its own.
 //
 // A pack never mixes dtypes. Everything here follows from the specs alone, so members that
-// agree on those make the same packs without asking one another.
+// agree on these make the same packs without communication.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace cohort {
 /// Numbers of the tensors in their list, in the order in which they lie in the pack.
 using Pack = std::vector<std::size_t>;
 
-/// What decides between one collective and another, in round numbers of processes that share a node.
-/// All members must use the same; a wrong one costs time, never correctness.
+/// What collectives cost, by which tensors are packed; by default round numbers for processes that share a
+/// node. All members must use the same; a wrong one costs time, never correctness.
 struct CommunicationCost {
   double latency_seconds = 5e-6;   ///< of a collective, started and waited for, beside its bytes
   double bytes_per_second = 1e10;  ///< all-reduced, counting one member's tensor
@@ -27,14 +27,14 @@ struct CommunicationCost {
   /// From here on a tensor goes alone: copying it takes longer than the latency that would be saved.
   [[nodiscard]] std::size_t smallest_lone_tensor() const noexcept;
 
-  /// How large a bucket should be when communication hides behind the computation that makes
-  /// `total_bytes` of gradients. Buckets of b bytes leave exposed the last one, b / bandwidth, and cost
-  /// a latency each, total / b of them; the sum is least at sqrt(total * latency * bandwidth).
+  /// How large a bucket should be when communication overlaps with the computation that makes `total_bytes`
+  /// of gradients. Buckets of b bytes leave exposed the last one, b / bandwidth, and cost a latency each,
+  /// total / b of them; the sum is least at sqrt(total * latency * bandwidth).
   [[nodiscard]] std::size_t best_bucket(std::size_t total_bytes) const noexcept;
 };
 
-/// Nothing may wait longer than for this many bytes until a collective in front of it has ended, so
-/// tensors and packs of more go in several calls. At this size a call's latency is lost in its bytes.
+/// The most bytes of one call: larger tensors and packs go in several, so that no call waits
+/// long for the one before it. At this size the latency of a call hardly counts.
 inline constexpr std::size_t kLargestCallBytes = std::size_t{32} << 20;
 
 /// Packs for tensors that are all there at once, in the order of a forward pass. They are packed from

@@ -10,7 +10,7 @@
 namespace cohort {
 
 /// inputs[0] op inputs[1] op ..., from left to right, in a new tensor on the device of the first; MEAN
-/// divides by their number. They have one shape and a dtype that `op` takes, and are one or more.
+/// divides by their number. There is at least one; all have one shape and one dtype, which `op` takes.
 [[nodiscard]] Tensor reduced(ReduceOp op, std::span<const Tensor> inputs);
 
 /// The same into `output`, which may be one of the inputs.

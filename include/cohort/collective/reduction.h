@@ -1,7 +1,7 @@
-// The arithmetic of collectives: one element-wise pass over the inputs of several members,
-// whose result goes to one or several outputs. 16-bit floats are widened to float32 for all
-// operands of the pass and rounded once; integers wrap; MIN and MAX order -0 before +0. A NaN
-// stays a NaN through every operator; the result has the quiet one without sign and payload.
+// The arithmetic of collectives: one element-wise pass over the inputs of several members, whose result goes
+// to one or several outputs. 16-bit floats are widened to float32 for all operands of the pass and rounded
+// once; integers wrap; MIN and MAX order -0 before +0. A NaN stays a NaN through every operator; the result
+// is the quiet NaN without sign and payload.
 //
 // The kernels are vectorised for several instruction sets; the best one that the processor
 // has is chosen at run time, and all of them give the same bits. Any thread may call them at
@@ -39,7 +39,7 @@ using ReductionKernel = void (*)(std::span<const std::byte* const> inputs,
                                  const ReductionHints& hints);
 
 /// The kernel for this processor, good for the life of the process.
-/// @throws Internal where `require_legal` has not been asked, and would have thrown.
+/// @throws Internal for an operator and dtype that `require_legal` refuses.
 [[nodiscard]] ReductionKernel reduction_kernel(DType dtype, ReduceOp op);
 
 /// Looks the kernel up and calls it.

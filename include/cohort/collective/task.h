@@ -6,25 +6,25 @@
 //     co_await until([&] { return peer_has_published(); });  // waits for a condition
 //     const Header header = co_await read_header(...);       // runs another Task to its end
 //     co_await yield();                                      // lets more urgent calls go first
-//     co_return header.is_valid;                             // the result of who awaits this one
+//     co_return header.is_valid;                             // the result of `co_await exchange(...)`
 //   }
 //
-// Who resumes it. Nothing happens before the first `resume()` or `co_await`. Whoever drives the
-// outermost task (a caller that waits, or the progress thread) asks `ready()` and calls `resume()`,
-// one thread at a time, until `done()`. While a task awaits another one, both calls reach the
-// innermost, so a driver sees one task, however deep it is. Several that go side by side are a
-// TaskGroup, inside the library.
+// Driving it. Nothing happens before the first `resume()` or `co_await`. The driver of the outermost task (a
+// caller that waits, or the progress thread) asks `ready()` and calls `resume()`, one thread at a time, until
+// `done()`. While a task awaits another one, both functions act on the innermost, so the driver sees one
+// task, however deep the tasks are nested. Inside the library, several tasks that go on side by side are a
+// TaskGroup.
 //
-// Errors. What a task throws comes out where it is awaited, and of the outermost one from `resume()`.
+// Errors. What a task throws is rethrown where the task is awaited; for the outermost task, by `resume()`.
 //
-// Lifetime. A Task owns its coroutine: destroying it ends the algorithm where it stands, together with
-// all that it awaits. Parameters by value live as long as the Task; what they refer to must outlive it,
-// and so must a lambda that is a coroutine, whose captures lie in the lambda. `co_await f(...)` keeps
-// what `f` is given until `f` has ended. A task that was resumed already may be awaited later.
+// Lifetime. A Task owns its coroutine: destroying it ends the algorithm where it stands, together with all
+// that it awaits. Parameters by value live as long as the Task; what references and pointers refer to must
+// outlive it. So must a lambda that is a coroutine, because its captures lie in the lambda. In `co_await
+// f(...)` temporary arguments live until `f` has ended. A task that was resumed already may be awaited later.
 //
-// With GCC 12, await in a statement of its own, as above: it miscompiles an await in the condition of an
-// `if` or a loop, behind `&&` and in `?:` (tests/checks/awaits.sh). And give a name, before the `co_await`,
-// to what `?:`, braces or the captures of a lambda make of types with destructors: it destroys them twice.
+// With GCC 12, await in a statement of its own, as above: it miscompiles an await in the condition of an `if`
+// or a loop, after `&&` and in `?:` (tests/checks/awaits.sh). It also destroys twice what `?:`, braces or the
+// captures of a lambda make of types with destructors: store these in variables before the `co_await`.
 #pragma once
 
 #include <coroutine>
@@ -37,7 +37,7 @@ namespace cohort {
 
 namespace detail {
 
-/// What the library knows of a coroutine, whatever its result is.
+/// The state of a coroutine that does not depend on the type of its result.
 struct TaskFrame {
   TaskFrame() = default;
   TaskFrame(const TaskFrame&) = delete;
@@ -64,7 +64,7 @@ struct TaskFrame {
   std::exception_ptr error;
 
   TaskFrame* caller = nullptr;  ///< the task that awaits this one
-  TaskFrame* innermost = this;  ///< of one that nobody awaits: what goes on when it is resumed
+  TaskFrame* innermost = this;  ///< of an outermost task: the one that `resume()` continues
 };
 
 template <class T>
@@ -92,7 +92,7 @@ class [[nodiscard]] Task {
   struct promise_type;  // NOLINT(readability-identifier-naming): the language's name for it
   class Awaiter;
 
-  /// None: to be assigned to before it is used.
+  /// No task; assign one before use.
   Task() = default;
   Task(Task&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Task& operator=(Task&& other) noexcept {
@@ -108,18 +108,16 @@ class [[nodiscard]] Task {
 
   [[nodiscard]] bool valid() const noexcept { return handle_ != nullptr; }
 
-  /// For another task: waits until this one has ended, and drives it meanwhile; gives its result, once.
+  /// For another task: drives this one to its end and gives its result, once.
   /// @throws what it throws.
   [[nodiscard]] Awaiter operator co_await() const noexcept { return Awaiter(handle_); }
 
-  // ---- for who drives it
-
   [[nodiscard]] bool done() const noexcept { return handle_.done(); }
 
-  /// Whether what it waits for has come.
+  /// Whether the condition that it waits for is met.
   [[nodiscard]] bool ready() const { return handle_.promise().innermost->ready(); }
 
-  /// It waits for nothing, and has stopped to let others go first.
+  /// Whether it waits for nothing, and has only stopped to let others go first.
   [[nodiscard]] bool has_yielded() const noexcept { return handle_.promise().innermost->is_met == nullptr; }
 
   /// Goes on until the next wait, the next yield or the end. @throws what the algorithm throws.
@@ -166,7 +164,7 @@ class Task<T>::Awaiter {
     detail::TaskFrame* outermost = callee.caller;
     while (outermost->caller != nullptr) outermost = outermost->caller;
     outermost->innermost = callee.innermost;
-    // One that was resumed before may have something to wait for.
+    // A task that was resumed before may be waiting for a condition.
     if (callee.innermost->is_met != nullptr) return std::noop_coroutine();
     return callee.innermost->coroutine;
   }
@@ -204,7 +202,7 @@ template <class Condition>
   return Until<Condition>(std::move(condition));
 }
 
-/// Lets others go first that are more urgent, in the middle of long work.
+/// In the middle of long work, lets more urgent calls go first.
 [[nodiscard]] inline std::suspend_always yield() noexcept { return {}; }
 
 }  // namespace cohort

@@ -1,5 +1,5 @@
 // Communicators whose members are threads of one process: those of node_communicator.h,
-// for a process alone. Replicas of one worker use them, and they test whatever is written
+// for a process alone. Replicas of one worker use them, and so do tests of code written
 // against Communicator, under the sanitizers and without MPI.
 #pragma once
 

@@ -1,7 +1,7 @@
-// The figures by which a communicator chooses its algorithms: sizes from which one way of
-// moving data gives over to the next, and what the network does.
-// Built-in figures hold until a probe has found better ones; a probe runs with the first
-// collective that needs it, and all members agree on what it found.
+// The figures by which a communicator chooses its algorithms: the sizes at which one
+// protocol replaces another, and the speed of the network. Built-in figures hold until a
+// probe has found better ones; a probe runs with the first collective that needs it, and
+// all members agree on what it found.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // A Work is a collective in flight. It co-owns the tensors it moves, so dropping the
 // caller's copies is safe. Any thread may wait; waiting twice is free.
 //
-// A Work ends in exactly one of three ways: its result is in place, or it throws the
-// Error that ended the collective, or the deadline passes and the Error names the
-// members that did not arrive. On a GPU the result is in place for what is queued there afterwards.
+// A Work ends in exactly one of three ways: its result is in place, or it throws the Error that ended the
+// collective, or the deadline passes and the Error names the members that did not arrive. On a GPU the result
+// is in place for work that is queued there after `wait`.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class [[nodiscard]] Work {
 
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  /// Blocks until the collective has ended, or until the GPU's compute stream will go on after its end.
+  /// Blocks until the collective has ended; on a GPU, until the compute stream is ordered after its end.
   /// @throws Error of the collective: DeadlineExceeded naming the members that are missing,
   /// InvalidArgument naming the member whose call differs, Unavailable naming the worker that is gone.
   void wait() { state_->wait(); }
