@@ -105,7 +105,7 @@ class BufferChecks::Checked final : public Work::State {
   [[nodiscard]] bool done() noexcept override {
     if (!may_end()) return false;
     try {
-      wait();  // who asks may then look at the result at once
+      wait();  // the caller may then look at the result at once
     } catch (const std::exception&) {
       return true;  // the next `wait` says it again
     }
@@ -171,7 +171,7 @@ void BufferChecks::finish_dropped(Checked& checked) {
   try {
     checked.wait();
   } catch (const std::exception& error) {
-    log::error("{}", error.what());  // nobody else asks
+    log::error("{}", error.what());  // its Work was dropped, so nobody else reports it
   }
 }
 

@@ -21,10 +21,10 @@ namespace cohort {
 
 class BufferChecks {
  public:
-  /// For the member `rank` of `size`, who is `info`.
+  /// For the member `rank` of `size`, described by `info`.
   BufferChecks(int rank, int size, MemberInfo info) : rank_(rank), size_(size), info_(std::move(info)) {}
 
-  /// Calls whose Works were dropped are finished here, unless an exception is on its way.
+  /// Calls whose Works were dropped are finished here, unless an exception is unwinding.
   ~BufferChecks();
 
   BufferChecks(const BufferChecks&) = delete;

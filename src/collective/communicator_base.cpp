@@ -8,7 +8,7 @@
 namespace cohort {
 namespace {
 
-/// The call by which members agree on one whose data takes another way.
+/// The call by which members agree on one whose data is moved by something else.
 CollectiveCall agreement_barrier(const CollectiveCall& call) {
   const CallSignature exact = signature(call, 0);
   CollectiveCall barrier;

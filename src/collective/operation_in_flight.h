@@ -1,13 +1,12 @@
-// The life of a call that a communicator works on while its caller does something else, in one place for all
-// implementations that do so.
+// The life cycle of an asynchronous call, in one place for all implementations of communicators.
 //
 // It begins with an operation, which owns what the call needs, and a Work in front of it. It ends with the
-// result, or with the error that the operation keeps for those who wait. When the last Work goes, nobody
-// will ask about the operation any more: a communicator that closes finishes it first, while an operation
-// whose Work is still held goes on, since the Work co-owns the implementation.
+// result, or with the error that the operation keeps for the threads that wait. When the last Work goes,
+// nobody will ask about the operation any more: a communicator that closes finishes it first, while an
+// operation whose Work is still held goes on, since the Work co-owns the implementation.
 //
-// What stays with the implementations: how an operation moves on and when it has ended, which for one is
-// when its steps are done, for another when the GPU is; and how an error reaches the other members.
+// What stays with the implementations: how an operation moves on and when it has ended: when its task is
+// done, or when the GPU is; and how an error reaches the other members.
 #pragma once
 
 #include <algorithm>
@@ -73,13 +72,13 @@ template <class Operations>
   return call.timeout_seconds ? std::chrono::duration<double>(*call.timeout_seconds) : usual;
 }
 
-/// The exception being handled as an Error that can be told to the other members; one that is not Cohort's
+/// The exception being handled, as an Error that can be sent to the other members; one that is not Cohort's
 /// says that it is `member`'s, for example `member 5 (worker 2, host n1)`.
 [[nodiscard]] Error error_being_handled(const std::string& member);
 
 /// For a communicator that closes: what to abort it with if an exception is unwinding, which keeps this
 /// member from the calls that the others make. Nothing otherwise: then operations that nobody holds are
-/// waited for. `calls_in_flight` is said in the error, if it is known.
+/// waited for. The error says so if there are `calls_in_flight`.
 [[nodiscard]] std::optional<Error> error_of_unwinding(int rank, const MemberInfo& info,
                                                       bool calls_in_flight = false);
 

@@ -53,7 +53,7 @@ class StagedCommunicator::Staging {
   std::vector<std::shared_ptr<const Buffer>> free_;  ///< by size
 };
 
-/// One call's way through the host. The staging memory looks as the caller's does: where input and output
+/// One call through the host. The staging memory is laid out like the caller's: where input and output
 /// overlap there, they do so here.
 class StagedCommunicator::Passage {
  public:
@@ -78,7 +78,7 @@ class StagedCommunicator::Passage {
     return staged;
   }
 
-  /// Once the call has ended well; the block may be used again, for its next use waits for the device.
+  /// Once the call has succeeded; the block may be used again, since its next use waits for the device.
   void leave() {
     copy(call_->output, device_, output_, Device(), writes_);
     staging_->give_back(std::move(block_));
@@ -121,7 +121,7 @@ class StagedCommunicator::Passage {
   std::byte* output_ = nullptr;
 };
 
-/// A call that the host's group has not ended yet. Whoever sees its end first copies the result.
+/// A call that the host's group has not ended yet. The first thread that sees its end copies the result.
 class StagedCommunicator::PassageWork final : public Work::State {
  public:
   PassageWork(Passage passage, Work work) : passage_(std::move(passage)), work_(std::move(work)) {}

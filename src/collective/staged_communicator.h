@@ -1,6 +1,6 @@
 // A communicator for tensors on a GPU that goes through the host: what a call reads is copied to staging
-// memory, the host's communicator makes the call there, and what it wrote is copied back. The memory
-// is kept from call to call, so a step like the one before asks for none.
+// memory, the host's communicator makes the call there, and what it wrote is copied back. The memory is kept
+// from call to call, so a step like the one before allocates none.
 #pragma once
 
 #include <map>
@@ -39,8 +39,8 @@ class StagedCommunicator final : public CommunicatorBase {
   std::unique_ptr<Communicator> host_;
   Device device_;
   std::mutex mutex_;
-  /// By the device of a call: usually the member's own, but a replica with several of them has tensors on
-  /// all.
+  /// By the device of a call: usually the member's own, but a replica with several devices has tensors on all
+  /// of them.
   std::map<Device, std::shared_ptr<Staging>> staging_;
 };
 

@@ -2,9 +2,9 @@
 // as written, NCCL's own text and what it said last. Nothing else calls NCCL. The names are those of NCCL
 // without the prefix.
 //
-// Cohort's communicators do not block: what a call begins is under way until `is_settled`, and until then
-// the communicator takes no other call but `abort`. One that `init` made has done what it was told when
-// a call returns; it is for callers that need no deadline, such as the peer of the benchmarks.
+// Cohort's communicators do not block: what a call begins is under way until `is_settled`, and until then the
+// communicator takes no other call but `abort`. One made by `init` does block: its calls return when they are
+// done. It is for callers that need no deadline, such as the peer of the benchmarks.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace cohort::nccl::calls {
 
 [[nodiscard]] ncclUniqueId unique_id();
 
-/// On the thread's current device, as `begin_init`. Blocks until all members have come.
+/// On the thread's current device, as `begin_init`. Blocks until all members have arrived.
 [[nodiscard]] ncclComm_t init(int size, const ncclUniqueId& id, int rank);
 
 /// On the thread's current device.
 [[nodiscard]] ncclComm_t begin_init(int size, const ncclUniqueId& id, int rank);
-/// Collective over the members of `comm`. NCCL fills `group` in at some time until `comm` is settled, with
-/// null for a member that passes NCCL_SPLIT_NOCOLOR.
+/// Collective over the members of `comm`. NCCL sets `group` before `comm` is settled, with null for a member
+/// that passes NCCL_SPLIT_NOCOLOR.
 void begin_split(ncclComm_t comm, int color, int key, ncclComm_t& group);
 
 /// Whether what was begun has ended. @throws what has gone wrong on `comm` since it was made.
@@ -32,8 +32,8 @@ void destroy(ncclComm_t comm) noexcept;
 /// Ends what is under way, on this member alone; `comm` is gone.
 void abort(ncclComm_t comm) noexcept;
 
-/// What NCCL does with memory of its own, by the header that Cohort was built with; the library has it
-/// then. Without the header's, the functions for it must not be called.
+/// Which memory functions the header of NCCL has that Cohort was built with; the library has them then, too.
+/// The others must not be called.
 inline constexpr bool kHasMemory = NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 1);
 inline constexpr bool kHasWindows = NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3);
 
@@ -50,9 +50,9 @@ using Window = ncclWindow_t;
 using Window = void*;
 #endif
 
-/// Registers memory as a symmetric window: collective over the members of `comm`, whose pieces are as
-/// large. NCCL fills `window` in at some time until `comm` is settled, with null where it has none for
-/// these GPUs, or was told to make none (NCCL_WIN_ENABLE=0).
+/// Registers memory as a symmetric window: collective over the members of `comm`, with memory of the same
+/// size on each. NCCL sets `window` before `comm` is settled, to null where it has none for these GPUs, or
+/// was told to make none (NCCL_WIN_ENABLE=0).
 void begin_window(ncclComm_t comm, void* data, std::size_t bytes, Window& window);
 /// On this member alone; nothing may be under way on `comm`.
 void close_window(ncclComm_t comm, Window window) noexcept;

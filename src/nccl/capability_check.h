@@ -1,5 +1,5 @@
-// Whether NCCL can carry a group of members: what each of them says of itself, and the conclusion, which
-// is the same on all of them.
+// Whether NCCL can serve a group of members: what each contributes to the check, and the conclusion, which is
+// the same on all of them.
 #pragma once
 
 #include <array>
@@ -22,14 +22,14 @@ struct Capability {
   std::array<unsigned char, 16> gpu = {};  ///< its UUID
   std::uint64_t host = 0;                  ///< fingerprint of what NCCL takes for the host's identity
   std::array<char, 512> why_none = {};     ///< text, where there is no NCCL
-  ncclUniqueId group = {};                 ///< member 0's name for the group, by which NCCL's meet
+  ncclUniqueId group = {};  ///< member 0's id for the group, by which NCCL's communicators meet
 };
 static_assert(std::is_trivially_copyable_v<Capability>);
 
-/// What the member `rank` says of itself, with `device` as its GPU.
+/// The contribution of member `rank`, with `device` as its GPU.
 [[nodiscard]] Capability capability_of(int rank, Device device);
 
-/// Why NCCL cannot carry these members, by rank; nothing when it can.
+/// Why NCCL cannot serve these members, given by rank; nothing when it can.
 [[nodiscard]] std::optional<std::string> why_unsupported(std::span<const Capability> capabilities,
                                                          std::span<const MemberInfo> members);
 

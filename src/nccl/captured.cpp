@@ -19,7 +19,8 @@ void NcclCommunicatorImpl::add_captured(std::shared_ptr<Operation> operation) {
   captured->calls->push_back(std::move(operation));
 }
 
-/// What this thread has started, and others launch, each by its own deadline: then all that is queued fails.
+/// Waits for calls that this thread has started and others launch. Each has a deadline, after which all
+/// queued calls fail.
 void NcclCommunicatorImpl::wait_until_all_are_launched() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return queue_.empty(); });

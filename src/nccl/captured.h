@@ -23,10 +23,10 @@ class NcclCommunicatorImpl::Captured final : public cuda::GraphPart {
 
  public:
   using Calls = std::vector<std::shared_ptr<Operation>>;
-  const std::shared_ptr<Calls> calls = std::make_shared<Calls>();  ///< which own their tensors' memory
+  const std::shared_ptr<Calls> calls = std::make_shared<Calls>();  ///< they own their tensors' memory
 
  private:
-  std::shared_ptr<Operation> launch_;  ///< that is being made
+  std::shared_ptr<Operation> launch_;  ///< the one being made
 };
 
 }  // namespace cohort::nccl

@@ -1,5 +1,5 @@
-// A Comm is one member's communicator of NCCL, on one GPU. Everything that can take long is begun and
-// then looked after, so that a deadline, or the failure of another member, ends it.
+// A Comm is one member's communicator of NCCL, on one GPU. Everything that can take long is begun and then
+// polled, so that a deadline, or the failure of another member, ends it.
 //
 // One thread at a time begins something; `check` and `abort` may be called by others meanwhile.
 #pragma once
@@ -20,7 +20,7 @@ namespace cohort::nccl {
 
 class Comm {
  public:
-  /// Asked every now and then while something is under way; throws when there is no point in it any more.
+  /// Called from time to time while something is under way; throws to give it up.
   using Look = std::function<void()>;
 
   /// Collective over `size` members. @throws DeadlineExceeded, what `look` throws, or NCCL's error.
@@ -41,7 +41,7 @@ class Comm {
 
   /// Nothing may be under way.
   [[nodiscard]] void* register_memory(void* data, std::size_t bytes);
-  /// A communicator that is gone has none.
+  /// Does nothing once the communicator is gone.
   void deregister(void* registration) noexcept;
 
   /// Collective over all; null where NCCL has no windows for these GPUs. Nothing may be under way.
@@ -53,7 +53,7 @@ class Comm {
   /// @throws what NCCL has found to be wrong since.
   void check();
 
-  /// Waits until all members are through with what was launched, and gives everything back.
+  /// Waits until all members have finished what was launched, and gives everything back.
   void finalize(const Deadline& deadline);
 
   /// Ends what is under way, on this GPU alone. Nothing else may be called afterwards. Returns only when

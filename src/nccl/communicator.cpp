@@ -31,7 +31,7 @@ std::vector<T> gather_values(Communicator& host, const T& value) {
   return values;
 }
 
-/// One member's way to its part in the group.
+/// Connects one member with the group.
 class Connection {
  public:
   Connection(Communicator& host, Device device) : host_(host), device_(device) {}

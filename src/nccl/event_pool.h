@@ -1,4 +1,4 @@
-// Events that calls have done with, for later calls: the driver takes its time to make one.
+// Events that ended calls no longer need, for later calls: making one in the driver is slow.
 #pragma once
 
 #include <mutex>

@@ -8,7 +8,7 @@
 namespace cohort::nccl {
 namespace {
 
-/// One member's call, and the way of each block within it.
+/// One member's call, and the NCCL calls that it is made of.
 class Launch {
  public:
   Launch(const CollectiveCall& call, int rank, int size, ncclComm_t comm, cudaStream_t stream)

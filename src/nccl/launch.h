@@ -8,8 +8,8 @@
 
 namespace cohort::nccl {
 
-/// Whether NCCL can carry a call that moves something. It has no 16-bit integers to reduce, and no
-/// messages that may pass collectives.
+/// Whether NCCL can execute a call that moves data. It has no 16-bit integers to reduce,
+/// and no messages that may pass collectives.
 [[nodiscard]] bool can_carry(const CollectiveCall& call) noexcept;
 
 /// Puts the call of member `rank` of `size` on `stream`; within a group of NCCL's calls.

@@ -32,7 +32,7 @@ std::string path_of(const void* function, const std::string& otherwise) {
   return ::dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : otherwise;
 }
 
-/// The library, or why it does not do.
+/// The library, or why it cannot be used.
 std::variant<OpenLibrary, std::string> try_open(const std::string& name, int flags) {
   void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
   if (handle == nullptr) return (flags & RTLD_NOLOAD) != 0 ? "is not loaded yet" : dl_error();

@@ -1,5 +1,5 @@
-// A Communicator in front of its implementation. Its Works may outlive it, for they co-own the
-// implementation.
+// The Communicator that programs see: a handle on its implementation. Its Works may outlive it, since they
+// co-own the implementation.
 #pragma once
 
 #include <memory>
@@ -46,8 +46,8 @@ class NcclCommunicator final : public CommunicatorBase {
   void execute(const CollectiveCall& call) override { impl_->run(placed(call)); }
 
   /// NCCL does not survive a call whose tensor is in registered memory on some members only, or elsewhere in
-  /// it, so members agree on the place as well. A block may be the member's own one of the whole, and then is
-  /// elsewhere on each.
+  /// it, so members agree on the place as well. A member's own block of the larger tensor is at a different
+  /// place on each.
   [[nodiscard]] CollectiveCall placed(CollectiveCall call) const {
     std::uint64_t input = impl_->symmetric_memory().place_of(call.input);
     std::uint64_t output = impl_->symmetric_memory().place_of(call.output);

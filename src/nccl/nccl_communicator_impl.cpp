@@ -34,7 +34,7 @@ bool is_elsewhere(const CollectiveCall& call, Device own) {
   return call.device.kind() == DeviceKind::kCuda && call.device != own;
 }
 
-/// Whether the call itself is the host's, and not only the agreement on it.
+/// Whether the call itself goes through the host, and not only the agreement on it.
 bool is_of_the_host(const CollectiveCall& call, Device own) {
   return call.device.kind() == DeviceKind::kCpu || is_elsewhere(call, own) || !can_carry(call);
 }
@@ -44,7 +44,7 @@ bool moves_something(const CollectiveCall& call) {
                              : std::ranges::any_of(call.counts, [](std::size_t count) { return count > 0; });
 }
 
-/// On a member's own thread, nobody of the program hears what is thrown.
+/// What is thrown on a member's own thread does not reach the program.
 thread_local bool serves_a_member = false;
 
 }  // namespace
@@ -100,7 +100,7 @@ void NcclCommunicatorImpl::require_usable() {
 }
 
 void NcclCommunicatorImpl::require_sound() {
-  // NCCL may have given up what seems to be done; the thread would find that out too late.
+  // NCCL may have aborted a call that seems to be done; the thread would find that out too late.
   while (const std::shared_ptr<Operation> first = first_in_flight()) {
     if (!first->done.done()) break;
     static_cast<void>(poll(*first));
@@ -207,7 +207,7 @@ void NcclCommunicatorImpl::run_on_host(const CollectiveCall& call) {
   const std::lock_guard lock(on_host_);
   ++calls_;
   CollectiveCall exact = call;
-  // So that members whose tensors take different ways notice.
+  // So that members whose tensors are moved differently notice.
   if (is_elsewhere(call, parts_.device)) exact.layout = Fingerprint().add(call.layout).add(1).value();
   CommunicatorBase::run_checked(*parts_.control, exact);
 }
@@ -278,7 +278,7 @@ bool NcclCommunicatorImpl::poll(Operation& operation) {
   if (operation.state == Operation::State::kLaunched) {
     try {
       if (operation.done.done()) {
-        // A kernel that NCCL has given up ends as well, without a result.
+        // A kernel that NCCL has aborted ends as well, without a result.
         parts_.comm->check();
         const std::lock_guard lock(mutex_);
         if (operation.state == Operation::State::kLaunched) operation.state = Operation::State::kEnded;
@@ -346,7 +346,7 @@ void NcclCommunicatorImpl::fail(const Error& error) {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
     failure_ = first;
-    // Before NCCL lets go of the GPU, so that nobody reads what it leaves there.
+    // Before NCCL lets go of the GPU, so that the program does not read the results left there.
     is_owed_ = std::ranges::any_of(in_flight_, [](const auto& operation) { return operation->relied_on; });
     const auto end = [&](const std::shared_ptr<Operation>& operation) {
       operation->error = first;

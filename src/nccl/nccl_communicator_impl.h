@@ -1,11 +1,11 @@
-// What is behind one member's communicator: NCCL's with a stream of its own, and two on the host, one on
-// which members agree and one for messages. Collectives are launched one after the other, in the order in
-// which they were called: by the caller while nothing is queued, otherwise by the member's thread,
-// since members have to agree before and an asynchronous call does not wait for that.
+// The implementation of one member's communicator: NCCL's with a stream of its own, and two on the host, one
+// on which members agree and one for messages. Collectives are launched one after the other, in the order in
+// which they were called: by the caller while nothing is queued, otherwise by the member's thread, since
+// members have to agree first and an asynchronous call does not wait for that.
 //
-// A call has been waited for when the GPU's compute stream goes on after it; no thread waits for the GPU.
-// What goes wrong there is found by the member's thread, which looks after everything in flight, and thrown
-// by the next call, or where the host waits for the GPU.
+// Waiting for a call orders the GPU's compute stream after it; no thread waits for the GPU. Errors there are
+// found by the member's thread, which watches everything in flight, and thrown by the next call, or where the
+// host waits for the GPU.
 //
 // Calls that are captured are agreed on once, when they are made. Each launch of their graph is then in
 // flight as a call is; whether all members have launched is asked only when it takes too long.
@@ -36,8 +36,8 @@
 
 namespace cohort::nccl {
 
-/// What a member is made of; `control` and `messages` have the same members as `comm`, and take tensors on
-/// the GPU through the host.
+/// The communicators of one member; `control` and `messages` have the same members as `comm`, and take
+/// tensors on the GPU through the host.
 struct CommunicatorParts {
   Device device;
   std::unique_ptr<Communicator> control;
@@ -76,7 +76,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
 
   void require_sound() override;
 
-  /// The communicator goes. Calls whose Works are still held go on; the others are finished here.
+  /// The communicator is destroyed. Calls whose Works are still held go on; the others are finished here.
   void close();
 
  private:
@@ -96,7 +96,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void add_captured(std::shared_ptr<Operation> operation);
   void launch(Operation& operation);
   void serve();
-  /// Looks after what is in flight, in the order of the stream.
+  /// Watches the operations in flight, in the order of the stream.
   void tend();
   [[nodiscard]] std::shared_ptr<Operation> first_in_flight();
 
@@ -113,12 +113,12 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void require_in_time(Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   void finish(Operation& operation);
-  /// Until no call is in flight, however they end.
+  /// Waits until no call is in flight, however they end.
   void wait_for_all();
   /// Element-wise minimum over all members; `about` is a fingerprint that they must agree on.
   void exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t about);
 
-  /// Makes `error` the end of all members' calls, unless another one is already.
+  /// Ends the calls of all members with `error`, unless another error already has.
   void fail(const Error& error);
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const;
   [[nodiscard]] std::string who() const;
@@ -136,11 +136,11 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Operation>> queue_;      ///< not launched yet; the first is being launched
   std::deque<std::shared_ptr<Operation>> in_flight_;  ///< not known to have ended
-  std::vector<std::shared_ptr<Operation>> failed_;    ///< whose memory other members may still use
-  std::weak_ptr<Captured> captured_;                  ///< what this member has in the capture that goes on
+  std::vector<std::shared_ptr<Operation>> failed_;    ///< other members may still use their memory
+  std::weak_ptr<Captured> captured_;                  ///< this member's calls in the capture under way
   bool was_captured_ = false;                         ///< graphs may hold launches
   std::optional<Error> failure_;
-  bool is_owed_ = false;     ///< somebody counts on what has failed, and does not know
+  bool is_owed_ = false;     ///< the program relies on a call that failed, and has not been told
   std::uint64_t calls_ = 0;  ///< on `control`
   Clock::time_point looked_;
   bool ending_ = false;

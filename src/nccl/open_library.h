@@ -13,7 +13,7 @@ struct OpenLibrary {
   int version = 0;  ///< as NCCL_VERSION_CODE
 };
 
-/// @throws Unavailable, listing what was tried and why each did not do.
+/// @throws Unavailable, listing what was tried and why each failed.
 [[nodiscard]] const OpenLibrary& open_library();
 
 /// For example `2.28.9`.

@@ -22,7 +22,7 @@ struct NcclCommunicatorImpl::Operation : OperationInFlight {
   Operation(const CollectiveCall& borrowed, EventPool& pool)
       : OperationInFlight(borrowed), events(pool), ready(pool.take()), done(pool.take()) {}
   ~Operation() {
-    if (is_part_of_graph()) return;  // whose events nobody may ask
+    if (is_part_of_graph()) return;  // its events must not be queried
     events.give_back(std::move(ready));
     events.give_back(std::move(done));
   }
@@ -37,7 +37,7 @@ struct NcclCommunicatorImpl::Operation : OperationInFlight {
   EventPool& events;
   /// For a graph launch: the operations in the graph (`call` is one of them). Null for an ordinary call.
   std::shared_ptr<const std::vector<std::shared_ptr<Operation>>> launches;
-  cuda::Event ready;  ///< the computation has come to the call
+  cuda::Event ready;  ///< the computation has reached the call
   cuda::Event done;
   Clock::time_point launched;
   std::atomic<State> state{State::kQueued};  ///< set with the member's lock

@@ -1,7 +1,6 @@
-// The kinds of collective, and a table of what is known about each: its name, what members
-// pass to it and get from it, and what an implementation may rely on. Code that asks about
-// a kind asks the table; only code that executes collectives tells the kinds apart by
-// name.
+// The kinds of collective, and a table of what is known about each: its name, what members pass to it and get
+// from it, and what an implementation may rely on. Code that asks about a kind asks the table; only code that
+// executes collectives tells the kinds apart by name.
 #pragma once
 
 #include <algorithm>

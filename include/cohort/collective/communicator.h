@@ -51,13 +51,11 @@ class Communicator {
   /// The name of the implementation, for example `node` or `network`.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
-  /// The protocol or algorithm of this member's latest blocking collective, for
-  /// example `direct`.
+  /// The protocol or algorithm of this member's latest blocking collective, for example `direct`.
   [[nodiscard]] virtual std::string_view last_algorithm() const noexcept { return name(); }
 
-  /// Why it was chosen: `size` (small calls leave no choice), `model` (built-in figures),
-  /// `probe` or `file` (figures that were measured, see tuning.h), `forced`
-  /// (COHORT_ALGORITHM), or `library`.
+  /// Why it was chosen: `size` (small calls leave no choice), `model` (built-in figures), `probe` or `file`
+  /// (figures that were measured, see tuning.h), `forced` (COHORT_ALGORITHM), or `library`.
   [[nodiscard]] virtual std::string_view last_choice() const noexcept { return "library"; }
 
   /// The figures by which algorithms are chosen, once a call has needed them.

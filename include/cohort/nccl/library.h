@@ -13,7 +13,7 @@ struct LibraryInfo {
   std::string header_version;  ///< what Cohort was built with
 };
 
-/// Any thread may ask. @throws Unavailable, listing what was tried and why each did not do.
+/// Any thread may ask. @throws Unavailable, listing what was tried and why each failed.
 [[nodiscard]] LibraryInfo library();
 
 }  // namespace cohort::nccl

@@ -16,7 +16,7 @@ namespace {
 class Registry {
  public:
   static Registry& of_this_process() {
-    static auto* const registry = new Registry;  // what is registered has no end
+    static auto* const registry = new Registry;  // never destroyed: algorithms stay registered
     return *registry;
   }
 

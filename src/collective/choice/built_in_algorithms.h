@@ -1,6 +1,5 @@
-// The algorithms that COHORT_ALGORITHM can name without anybody's registering them: the
-// protocols of a node (node/protocol.h), and the algorithms between nodes that are in the
-// table of network/lane_algorithms.cpp.
+// The algorithms that COHORT_ALGORITHM can name and that no program registers: the protocols of a node
+// (node/protocol.h), and the algorithms between nodes that are in the table of network/lane_algorithms.cpp.
 #pragma once
 
 #include <optional>
@@ -23,7 +22,7 @@ struct BuiltInAlgorithm {
   std::optional<node::Protocol> protocol;                  ///< on a node
   const network::LaneAlgorithm* lane_algorithm = nullptr;  ///< between nodes
 
-  /// Whether it can carry out calls of this kind.
+  /// Whether it can execute calls of this kind.
   [[nodiscard]] bool applies_to(CollectiveKind called) const noexcept {
     return kind ? *kind == called : has_algorithms(called);
   }
@@ -34,7 +33,7 @@ struct BuiltInAlgorithm {
 /// Null if there is none of this name.
 [[nodiscard]] const BuiltInAlgorithm* find_built_in(std::string_view name);
 
-/// What COHORT_ALGORITHM says where the choice is Cohort's.
+/// The setting of COHORT_ALGORITHM that leaves the choice to Cohort.
 inline constexpr std::string_view kAutomatic = "auto";
 
 }  // namespace cohort

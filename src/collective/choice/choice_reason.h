@@ -1,4 +1,4 @@
-// Why a collective went the way it did, as benchmarks report it.
+// Why a collective used the algorithm that it did, as benchmarks report it.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace cohort {
 
 enum class ChoiceReason : std::uint8_t {
-  kSize,    ///< small calls have one way only
-  kModel,   ///< built-in figures, or there was one way only
+  kSize,    ///< small calls leave no choice
+  kModel,   ///< built-in figures, or there was no choice
   kProbe,   ///< figures that the probe found
   kFile,    ///< figures from COHORT_TUNING_FILE
   kForced,  ///< COHORT_ALGORITHM
@@ -27,7 +27,7 @@ enum class ChoiceReason : std::uint8_t {
   return "unknown";
 }
 
-/// Of a choice that went by a figure from `source`.
+/// The reason of a choice that a figure from `source` decided.
 [[nodiscard]] constexpr ChoiceReason reason_of(TuningSource source) noexcept {
   switch (source) {
     case TuningSource::kBuiltIn: break;

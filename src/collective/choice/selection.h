@@ -1,5 +1,5 @@
 // What a communicator may choose from: the algorithms that this program has registered, and
-// what COHORT_ALGORITHM wants. The same on all members, who have compared it when they made
+// what COHORT_ALGORITHM asks for. The same on all members, which compare it when they make
 // the communicator. Immutable.
 #pragma once
 
@@ -20,14 +20,14 @@ namespace cohort {
 
 class Selection {
  public:
-  /// @throws InvalidArgument for a setting that names what does not exist; the text lists what does.
+  /// @throws InvalidArgument for a setting with an unknown name; the text lists the known ones.
   Selection(std::string_view setting, std::vector<std::shared_ptr<const Algorithm>> registered);
 
-  /// That of this process, once all workers are known to have the same. Collective over the workers;
-  /// `exchange` may be null when there is one. @throws InvalidArgument naming who differs.
+  /// This process's, once all workers are known to have the same. Collective over the workers; `exchange` may
+  /// be null when there is one. @throws InvalidArgument naming the workers that differ.
   [[nodiscard]] static Selection agreed(std::span<const WorkerInfo> workers, const BlobExchange& exchange);
 
-  /// The algorithm of Cohort's own that calls of this kind should take where they can; null for any.
+  /// The algorithm of Cohort's own that calls of this kind should use where they can; null for any.
   [[nodiscard]] const BuiltInAlgorithm* forced(CollectiveKind kind) const noexcept {
     return wants_[static_cast<std::size_t>(kind)].built_in;
   }

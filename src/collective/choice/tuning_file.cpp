@@ -86,7 +86,6 @@ Json merged(const std::filesystem::path& path, const std::string& shape, const J
       host = alone;
     return document;
   } catch (const std::exception&) {
-    // Who read it has warned of it.
     Json document = empty_document();
     document["hosts"][host_name()] = alone;
     return document;

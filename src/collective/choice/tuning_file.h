@@ -1,6 +1,6 @@
-// COHORT_TUNING_FILE: what probes have found out, by host and by shape of the group, as
-// JSON. Several hosts may share the file; whoever writes it last wins, and who finds its
-// own part missing probes anew. A file that cannot be used is a warning, never an error.
+// COHORT_TUNING_FILE: what probes have found out, by host and by shape of the group, as JSON. Several hosts
+// may share the file; the last writer wins, and a host that finds its own part missing probes again. A file
+// that cannot be used is a warning, never an error.
 #pragma once
 
 #include <filesystem>

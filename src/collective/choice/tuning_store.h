@@ -1,5 +1,5 @@
-// What this process knows of earlier probes, by the shape of the group: what its own
-// communicators have found out, and what COHORT_TUNING_FILE has. Any thread may use it.
+// The results of earlier probes, by the shape of the group: those of this process's
+// own communicators, and those in COHORT_TUNING_FILE. Any thread may use it.
 #pragma once
 
 #include <map>

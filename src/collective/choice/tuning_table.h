@@ -1,5 +1,5 @@
-// A table of all figures that choices go by, with the source of each. Trivially copyable,
-// so that members can hand it to each other.
+// A table of all figures that decide choices, with the source of each. Trivially
+// copyable, so that members can hand it to each other.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ enum class Figure : std::uint8_t {
 inline constexpr std::size_t kNodeFigures = 5;
 inline constexpr std::size_t kFigures = 8;
 
-/// The part of the table that belongs to a node, or to what is between nodes.
+/// A part of the table: the figures of a node, or those of the network between nodes.
 enum class TuningScope : std::uint8_t { kNode, kNetwork };
 
 /// The figure of a scope that has this name.

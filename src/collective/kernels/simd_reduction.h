@@ -58,7 +58,7 @@ class ReductionPass {
       kVectorBytes<Stored> < kCacheLine ? kCacheLine / kVectorBytes<Stored> : 1;
   static constexpr std::size_t kLine = kLineVectors * kStep;
   static constexpr std::size_t kNone = ~std::size_t{0};
-  /// Elements from which hints are heeded, and from which it pays to align the stores.
+  /// Elements from which hints are followed, and from which it pays to align the stores.
   static constexpr std::size_t kHintedPass = 1024 / sizeof(Stored);
   static constexpr std::size_t kAlignedPass = 2048 / sizeof(Stored);
   /// What take_over asks for: far enough to hide the way from the other core's cache.
@@ -178,7 +178,7 @@ class ReductionPass {
     }
   }
 
-  /// The lines of a block. Never beyond the end of the buffer: a line there is somebody else's.
+  /// The lines of a block. Never beyond the end of the buffer: a line there belongs to other data.
   template <class Prefetch>
   HWY_INLINE void for_each_line(const std::byte* buffer, std::size_t begin, Prefetch prefetch) const {
     const std::size_t end = elements_ * sizeof(Stored);

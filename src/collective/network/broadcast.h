@@ -1,8 +1,8 @@
 // Broadcast along a lane.
 //
-// Binomial tree [van de Geijn 1991]: who has the data sends it to one who has not, so
-// their number doubles in each round. Cost  log2(p) (alpha + n beta): the choice for
-// short parts.
+// Binomial tree [van de Geijn 1991]: each member that has the data sends it to one
+// that has not, so the number that have it doubles in each round. Cost  log2(p)
+// (alpha + n beta): the choice for short parts.
 //
 // Scatter and all-gather [van de Geijn, Watts 1995]: the root hands each member a block,
 // and a ring gathers them. Cost  2 (p-1) alpha + 2 (p-1)/p n beta: the choice for long

@@ -35,7 +35,7 @@ struct CrossoverText {
   std::string text;
 };
 
-/// What people read about an all-reduce that is chosen from some size on. Figures only point to it.
+/// Name and text of the figure about an all-reduce, which only points to them.
 const CrossoverText& crossover_text(const LaneAlgorithm& algorithm) {
   static const auto* const texts = [] {
     auto* all = new std::map<const LaneAlgorithm*, CrossoverText>;
@@ -118,7 +118,7 @@ double built_in_seconds(const CallShape& call, const CostConstants& constants) {
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: break;
   }
-  // A node receives what the members of the others bring, or sends what they take.
+  // A node receives what the members of other nodes contribute, or sends what they get.
   return pairwise(lane.share * bytes * call.members);
 }
 

@@ -1,6 +1,6 @@
-// Which algorithm carries a part of the data between nodes: the one that the cost
+// Which algorithm moves a part of the data between nodes: the one that the cost
 // formulas beside the algorithms expect to be the fastest. A pure function of what all
-// members know alike, so all choose alike.
+// members know, so all choose alike.
 #pragma once
 
 #include <cstddef>
@@ -13,27 +13,28 @@
 
 namespace cohort::network {
 
-/// What the network and the processor do, before a probe has found out. Messages are polled for at both
-/// ends; bytes are those of one node's wire.
+/// The speed of the network and the processor, before a probe has measured it.
+/// Messages are polled for at both ends; bytes are those of one node's wire.
 inline constexpr CostConstants kBuiltInConstants{
     .latency_seconds = 6e-6, .seconds_per_byte = 0.8e-9, .reduce_seconds_per_byte = 0.1e-9};
 
 [[nodiscard]] CostConstants constants_of(const TuningTable& tuning) noexcept;
 
-/// Most bytes of all contributions of all members together that ride on the roll call: where nodes have
-/// several members, a member's slot holds them; elsewhere, copying costs more than a round trip beyond.
+/// The most bytes that piggyback on the roll call, of all members together. Where nodes have several members,
+/// a member's slot has to hold them; elsewhere, copying more costs more than a round trip.
 inline constexpr std::size_t kPiggybackBytesOnNodes = std::size_t{8} << 10;
 inline constexpr std::size_t kPiggybackBytes = std::size_t{64} << 10;
 
-/// Whether contributions of `bytes` per member ride: what the gathering of all of them moves more than an
-/// exchange of sums must cost less than the rounds that it saves.
+/// Whether contributions of `bytes` per member piggyback. Gathering all of them moves more bytes than
+/// exchanging sums does; those must cost less than the rounds that are saved.
 [[nodiscard]] bool fits_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants);
 
-/// Longest message of a long collective, as the costs assume it; the transport says what it is.
+/// The longest message of a long collective, as the cost formulas assume it; the transport has the actual
+/// limit.
 inline constexpr std::size_t kMessageBytes = std::size_t{56} << 10;
 
-/// Parts of a long collective that are on their way together, so that both directions of the wire stay
-/// busy while others are reduced.
+/// Parts of a long collective that are in flight together, so that both directions of
+/// the wire stay busy while others are reduced.
 inline constexpr std::size_t kPartsInFlight = 8;
 
 /// Parts of a lane's share of a segment: the members of a node meet twice per segment.
@@ -47,7 +48,7 @@ enum class Order { kAny, kRanks };
                                                     const LaneShape& lane, const CostConstants& constants,
                                                     Order order = Order::kAny);
 
-/// From which bytes of a lane on each algorithm of an all-reduce is chosen, in powers of two.
+/// The bytes of a lane from which on each algorithm of an all-reduce is chosen, in powers of two.
 [[nodiscard]] std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
                                                               TuningSource source);
 

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Those who wait look around once per millisecond, but may have been put off their core.
+/// Waiting members read control messages once per millisecond, but may have lost their core for a while.
 constexpr auto kTimeToAnswer = 500ms;
 
 /// How long an urgent call waits before it looks for a disagreement about its priority. Control messages cost

@@ -1,10 +1,11 @@
-// What members of different nodes tell each other when something goes wrong: that the
-// communicator has failed and why, and, when a deadline has passed, who is still here.
-// Control messages are read by who waits, about once per millisecond, and cost nothing before.
+// What members of different nodes tell each other when something goes wrong: that the communicator has failed
+// and why, and, when a deadline has passed, which members are still here. Members that wait read these
+// control messages about once per millisecond; before, they cost nothing.
 //
-// Whoever's deadline passes asks all; those who wait in a collective answer. Who does
-// not within a moment is missing. When several ask at once, the one of the lowest rank
-// concludes and the others adopt its error, so that all members report the same.
+// A member whose deadline passes asks all others; those that wait in a collective
+// answer. Members that do not answer within a moment are missing. When several ask at
+// once, the one of the lowest rank decides and the others adopt its error, so that all
+// members report the same.
 #pragma once
 
 #include <array>
@@ -33,20 +34,21 @@ class FailureDetector {
   /// of the group, if another node has reported it.
   [[nodiscard]] std::optional<Error> poll_failure(bool in_collective);
 
-  /// For who has waited in `call` for longer than allowed: the error, once it is clear who is missing.
+  /// For a member that has waited in `call` for longer than allowed: the error, once it is clear which
+  /// members are missing.
   [[nodiscard]] std::optional<Error> conclude_missing(const CollectiveCall& call, std::uint64_t number,
                                                       std::chrono::duration<double> allowed);
 
-  /// What calls of this priority waited for has come.
+  /// Ends the query of this priority, since what its call waited for has come.
   void drop(Priority priority) noexcept { query(priority).reset(); }
 
-  /// For a leader that has waited in `call`: the error if the leader of another node waits in the same
-  /// call, by its number, with another priority. They would never meet, so those in urgent calls say so
-  /// once they have waited for long.
+  /// For a leader that has waited in `call`: the error if the leader of another node waits in the same call,
+  /// by its number, with another priority. They would never meet, so a leader in an urgent call tells the
+  /// others once it has waited for long.
   [[nodiscard]] std::optional<Error> compare_priorities(const CallSignature& call,
                                                         std::chrono::duration<double> waited);
 
-  /// Tells the members of other nodes. Any thread may call it.
+  /// Tells the members of other nodes that the group has failed. Any thread may call it.
   void report(const Error& failure);
 
  private:
@@ -64,10 +66,10 @@ class FailureDetector {
   const Topology& topology_;
   std::vector<MemberInfo> members_;
   std::array<std::optional<Query>, kPriorities> queries_;  ///< by the priority of the late call
-  std::optional<Deadline> turn_of_lower_;  ///< till when a member of lower rank may conclude_missing first
+  std::optional<Deadline> turn_of_lower_;  ///< until then a member of lower rank may decide first
   std::optional<Error> reported_;
-  std::optional<std::uint64_t> told_urgent_;       ///< the call of which other leaders know
-  std::map<int, CallSignature> urgent_elsewhere_;  ///< by leader, the latest that it has told of
+  std::optional<std::uint64_t> told_urgent_;       ///< the urgent call that other leaders know of
+  std::map<int, CallSignature> urgent_elsewhere_;  ///< by leader, its latest
 };
 
 }  // namespace cohort::network

@@ -24,9 +24,9 @@ class Fold {
     return number < pairs_ ? 2 * number + 1 : number + pairs_;
   }
 
-  /// Folds. Returns where who is active finds its data then: the input, or the output.
+  /// Folds. Returns where an active member then finds its data: the input, or the output.
   [[nodiscard]] Task<const std::byte*> enter(Lane lane, Part part, Arithmetic arithmetic) const;
-  /// Hands the result to who sat out.
+  /// Hands the result to the members that sat out.
   [[nodiscard]] Task<> leave(Lane lane, Part part, std::size_t element_bytes) const;
 
  private:

@@ -1,8 +1,8 @@
-// Where a collective over several nodes takes place: this member's endpoint on its node, its
-// wire to the others, and who is where. What the algorithms of two levels work with.
+// What the algorithms of two levels work with: this member's endpoint on its node, its wire to other nodes,
+// and the topology.
 //
-// On its node a member takes part in collectives of the node's engine, which are parts
-// of the larger one: they count local ranks.
+// The parts of a collective that take place on one node are collectives of the node's
+// engine, and count local ranks.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,13 @@ struct HierarchyContext {
   const Topology& topology;
   const CostConstants& constants;
 
-  /// The members of equal number on all nodes; this one's, if it has a lane.
+  /// The members of this one's lane, by node; empty if it has none.
   std::vector<int> lane_ranks;
   [[nodiscard]] bool has_lane() const noexcept { return !lane_ranks.empty(); }
   [[nodiscard]] Lane lane() const { return {wire, lane_ranks, topology.own_node(), &agreed}; }
 
-  /// All members are known to have called the same. What is received before changes no result yet.
+  /// Whether all members are known to have made the same call. Before, nothing counts as received, so that no
+  /// result changes.
   bool agreed = true;
 
   [[nodiscard]] int local_size() const noexcept { return endpoint.position().size; }
@@ -47,7 +48,8 @@ struct HierarchyContext {
     return endpoint.group().fixes_order_of(call) && (topology.members() > 2 || is_half(call.dtype));
   }
 
-  /// What carries a lane's share of that many bytes: what COHORT_ALGORITHM names, or the model's choice.
+  /// The algorithm for a lane's share of that many bytes: what COHORT_ALGORITHM names, or the cost model's
+  /// choice.
   [[nodiscard]] const LaneAlgorithm& algorithm(CollectiveKind kind, std::size_t lane_bytes) const;
 };
 

@@ -1,6 +1,6 @@
-// One member's way to the other nodes of its communicator: what the node's engine calls
-// InterNode. Calls of each priority have collectives with tags of its own, so that they pass
-// each other on the wire; control messages and messages are shared.
+// The implementation of node::InterNode for one member. Each priority has hierarchical collectives and tags
+// of its own, so that urgent calls overtake normal ones on the wire; control messages and messages are
+// shared.
 #pragma once
 
 #include <array>

@@ -48,8 +48,8 @@ class Lane {
   const bool* permitted_;
 };
 
-/// A part of a lane's data: what this member brings and where its result goes, which may be the
-/// same place. Parts that are in flight together have different tags.
+/// A part of a lane's data: this member's contribution and where its result goes, which may be the same
+/// place. Parts that are in flight together have different tags.
 struct Part {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -57,7 +57,8 @@ struct Part {
   int tag = 0;
 };
 
-/// How elements are combined; MEAN is summed here and divided by who knows the number of members.
+/// How elements are combined. MEAN is only summed here; the caller, which knows the number of members,
+/// divides.
 struct Arithmetic {
   DType dtype = DType::kFloat32;
   ReduceOp op = ReduceOp::kSum;

@@ -2,9 +2,9 @@
 // running it takes. A new one is a file with such a record, its cost formula beside it,
 // and a line in the table of lane_algorithms.cpp.
 //
-// It has the shape of what `register_algorithm` takes (algorithm.h), but is no such thing: a
-// registered algorithm carries out a whole call among all members, while these carry a part
-// of a lane's data, many at the same time, between the meetings of a node's members.
+// It resembles what `register_algorithm` takes (algorithm.h), but does less: a registered algorithm executes
+// a whole call among all members, while these move a part of a lane's data, many at the same time, between
+// the meetings of a node's members.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,7 @@ namespace cohort::network {
 /// A lane, as cost formulas see it.
 struct LaneShape {
   double members;          ///< p: one on each node
-  double members_of_node;  ///< who bring their data to one of them
+  double members_of_node;  ///< on the node with the most
   double doublings;        ///< rounds of the largest power of two
   double folds;            ///< 1 if some members sit out
   double share;            ///< (p-1)/p
@@ -36,7 +36,7 @@ struct LaneShape {
         share((members - 1) / members) {}
 };
 
-/// What it costs to carry n bytes, as multiples of what lane.h explains.
+/// What it costs to move n bytes, as multiples of alpha, beta and gamma (lane.h).
 struct LaneCost {
   double rounds = 0;         ///< alphas
   double bytes_sent = 0;     ///< betas
@@ -61,7 +61,7 @@ struct LaneAlgorithm {
   /// Combines the members in the order of their ranks. Chosen where results must be reproducible, and
   /// nowhere else, so COHORT_ALGORITHM cannot name it.
   bool in_rank_order = false;
-  /// Divides the sum itself where a mean is wanted; of others it is divided afterwards.
+  /// Divides the sum itself where a mean is wanted; with other algorithms the caller divides.
   bool divides_mean = false;
 
   LaneCost (*cost)(const LaneShape& lane, double bytes);

@@ -7,8 +7,8 @@ namespace cohort::network {
 
 int NetworkPeers::tag_of_turn(int other, int tag) const {
   require_legal_message(*this, other, tag);
-  // Above the tags of parts, and others in each call, so that what one call has left over is not taken
-  // for the next one's.
+  // Above the tags of parts, and different in each call, so that a message left over from one call does not
+  // match in the next.
   constexpr int kFirstTag = 8192;
   constexpr int kTurns = 4;
   static_assert(kFirstTag + kTurns * (kLargestTag + 1) <= kFirstUrgentTag);

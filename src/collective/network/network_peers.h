@@ -1,5 +1,5 @@
-// The members of several nodes for algorithms that programs have registered: messages
-// through the transport, also between neighbours, with tags that no other collective has.
+// The Peers of a registered algorithm over several nodes: messages go through the
+// transport, even between members of one node, with tags that no other collective has.
 #pragma once
 
 #include <cohort/collective/algorithm.h>

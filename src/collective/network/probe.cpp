@@ -17,10 +17,10 @@ constexpr int kTag = 1;
 constexpr int kMostRounds = 100;
 constexpr int kFewestRounds = 4;
 
-/// What differs less from the built-in figure changes choices only where costs are nearly alike.
+/// A figure that differs by less changes choices only where costs are nearly equal.
 constexpr double kFarFromBuiltIn = 1.5;
 
-/// What differs more than any network does was not the network: members may lack cores to run on.
+/// A figure that differs by more was not the network's: members may lack cores to run on.
 constexpr double kIncredible = 100;
 
 /// A measurement whose median is this far above its best was disturbed.

@@ -1,6 +1,6 @@
-// What the network and the processor do, measured within the first collective between
-// nodes that needs to know: every leader exchanges messages with its neighbours in a
-// ring, all at the same time, as collectives do. The slowest counts.
+// Measures the network and the processor, within the first collective between nodes
+// that needs the figures: every leader exchanges messages with its neighbours in a
+// ring, all at the same time, as collectives do. The slowest leader counts.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,11 @@ namespace cohort::network {
 /// How long a probe may take; what is not found out by then keeps its built-in value.
 inline constexpr std::chrono::milliseconds kProbeBudget{20};
 
-/// Replaces each value by the largest of all members; carried out by all of them.
+/// Replaces each value by the largest of all members; executed by all of them.
 using TakeMaximum = std::function<Task<>(std::span<double> values)>;
 
-/// Carried out by all members, of whom those with `leaders` measure; all get the same table. What
-/// differs little from its built-in value, or from one time to the next a lot, keeps that value.
+/// Executed by all members; those with `leaders` measure, and all get the same table. A figure keeps its
+/// built-in value if it differs little from it, or a lot from one measurement to the next.
 [[nodiscard]] Task<TuningTable> probe(const Lane* leaders, TakeMaximum take_maximum);
 
 }  // namespace cohort::network

@@ -50,7 +50,7 @@ Task<> RemoteMessages::receive(const CollectiveCall& call) {
   Transport& transport = wire_.transport();
   Label label;
   bool fits = false;
-  // A message to a former group of the same number, which nobody received there, goes by.
+  // A message of an earlier group with the same number, which was never received there, is ignored.
   do {
     Transfer first(transport, transport.receive(from, {scratch.data(), sizeof(Label) + kShortBytes}));
     awaited_[&call] = &first;
@@ -62,7 +62,7 @@ Task<> RemoteMessages::receive(const CollectiveCall& call) {
     fits = label.generation == generation_ && label.dtype == static_cast<std::uint64_t>(call.dtype) &&
            label.elements == call.elements;
     if (fits && carried > 0) std::memcpy(call.output, scratch.data() + sizeof label, carried);
-    // What does not fit is received all the same, or it would stand in the way of the next message.
+    // A message that does not fit is received all the same, or it would block the next one.
     const Wire::Scratch waste = fits || bytes == carried ? Wire::Scratch() : wire_.scratch(kPieceBytes);
     for (std::size_t offset = carried; offset < bytes; offset += kPieceBytes) {
       std::byte* to = fits ? call.output + offset : waste.data();

@@ -1,5 +1,6 @@
-// Send and receive between members of different nodes. A message says what it holds, and
-// short contents travel with that; long ones follow in pieces once the receiver is there.
+// Send and receive between members of different nodes. A message begins with a label that
+// says what it holds. Short contents travel with the label; long ones follow in pieces
+// once the receiver is there.
 //
 // An error of a message, also a late one, ends that message alone.
 #pragma once
@@ -25,7 +26,7 @@ class RemoteMessages {
   [[nodiscard]] Task<> send(const CollectiveCall& call);
   [[nodiscard]] Task<> receive(const CollectiveCall& call);
 
-  /// The call has ended with an error: a receive that nothing has come for is taken back.
+  /// The call has ended with an error: a receive for which nothing has come is cancelled.
   void withdraw(const CollectiveCall& call);
 
  private:

@@ -1,7 +1,7 @@
 // Before data moves between nodes, the leaders tell each other what the members of their
-// nodes have called; contributions that are small ride along, and then nothing else
-// needs to move. The pattern is the same whatever is called, so that members who
-// disagree meet all the same, and each leader learns who differs.
+// nodes have called; small contributions piggyback on this exchange, and then nothing
+// else needs to move. The pattern is the same whatever is called, so that members that
+// disagree meet all the same, and each leader learns which members differ.
 //
 // Dissemination, as in the all-gather of [Bruck et al. 1997]: in round k a leader passes
 // what it knows to the one 2^k before it. Cost  ceil(log2 p) alpha + (p-1) n beta.
@@ -23,9 +23,9 @@ namespace cohort::network {
 /// What the members of one node have called.
 struct NodeCalls {
   CallSignature signature;               ///< of all its members, or, where they differ, of its leader
-  std::vector<CallSignature> by_member;  ///< only where they differ: of those who said what they called
-  std::vector<int> ranks;                ///< of those
-  std::span<const std::byte> payload;    ///< the contributions that travel along
+  std::vector<CallSignature> by_member;  ///< only where they differ: of members that described their call
+  std::vector<int> ranks;                ///< of those members
+  std::span<const std::byte> payload;    ///< the contributions that piggyback
 };
 
 class RollCall {
@@ -57,7 +57,7 @@ class RollCall {
   const Topology& topology_;
   std::size_t capacity_;
   Wire::Scratch scratch_;
-  std::vector<std::size_t> begins_;  ///< of the entries, own node first, then the nodes behind it
+  std::vector<std::size_t> begins_;  ///< of the entries, own node first, then the nodes after it
   std::size_t end_ = 0;
 };
 

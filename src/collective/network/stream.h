@@ -1,5 +1,5 @@
-// One member's data on its way to one other, in pieces of which a few are on their way
-// at a time: what moves blocks of any length between two members. Cost  alpha + n beta.
+// Moves data of any length from one member to another, in pieces of which a few are in
+// flight at a time. Cost  alpha + n beta.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Who is on which node, as all members know it alike. The members of a node are numbered
-// by rank; those with the same number on every node form a lane, among which a part of
-// the data travels. There are as many lanes as the smallest node has members.
+// Which member is on which node; the same on all members. The members of a node are numbered by rank; those
+// with the same number on every node form a lane, among which a part of the data travels. There are as many
+// lanes as the smallest node has members.
 #pragma once
 
 #include <vector>
@@ -37,7 +37,8 @@ class Topology {
   [[nodiscard]] const std::vector<int>& local_members() const noexcept { return members_of(own_node()); }
   [[nodiscard]] bool is_leader() const noexcept { return own_local_rank() == 0; }
 
-  /// Who on `node` acts for a member of another node: members of equal number, as far as there are.
+  /// The member on `node` that acts for a member of another node: the one with its local rank, modulo their
+  /// number.
   [[nodiscard]] int agent_of(int rank, int node) const noexcept {
     return members_of(node)[static_cast<std::size_t>(local_rank_of(rank) % members_on(node))];
   }

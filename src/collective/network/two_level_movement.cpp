@@ -26,7 +26,7 @@ BlockRange range_of(const CollectiveCall& call, int rank) {
   return {block.begin * size_of(call.dtype), block.elements * size_of(call.dtype)};
 }
 
-/// The other nodes; each begins with the one behind it, so that not all send to the same one.
+/// The other nodes; each node begins with the one after it, so that not all send to the same one.
 std::vector<int> nodes_behind(const Topology& topology) {
   std::vector<int> nodes;
   for (int step = 1; step < topology.nodes(); ++step)

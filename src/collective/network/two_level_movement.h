@@ -1,6 +1,6 @@
-// Collectives over several nodes that move data and reduce nothing. What another node
-// wants crosses to it once, to one of its members, who spreads it there; members that
-// alone want something get it straight from who has it.
+// Collectives over several nodes that move data and reduce nothing. Data for all
+// members of another node crosses to it once, to one member, which spreads it there;
+// data for one member goes to it straight from its owner.
 //
 //   broadcast   in segments: the root's node gets all, each lane carries its share, the other
 //               nodes gather. n beta and the latency of one segment.

@@ -10,7 +10,7 @@
 namespace cohort::network {
 namespace {
 
-/// The lane sums; who knows how many members there are divides.
+/// For a mean the lane only sums; its caller divides by the number of members.
 Arithmetic lane_arithmetic(const CollectiveCall& call) {
   return {call.dtype, call.op == ReduceOp::kMean ? ReduceOp::kSum : call.op};
 }
@@ -22,7 +22,7 @@ std::size_t largest_share_bytes(const HierarchyContext& context, const Collectiv
 }
 
 /// Each of the node's members gets its lane's share of the segment, at `output`: the sum of all, or, where
-/// only whoever has the contributions of all nodes may sum, those of this node one after the other.
+/// only a member that has the contributions of all nodes may sum, those of this node one after the other.
 Task<> bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, const SegmentShares& shares,
                       std::byte* output) {
   CollectiveCall part = call;
@@ -34,7 +34,7 @@ Task<> bring_to_lanes(HierarchyContext& context, const CollectiveCall& call, con
   return on_node(context, part, shares.counts);
 }
 
-/// The root, on this node, gets the whole segment, of which each member has its share at `share`.
+/// The root, on this node, gets the whole segment; each member has its share of it at `share`.
 Task<> gather_at_root(HierarchyContext& context, const CollectiveCall& call, const SegmentShares& shares,
                       const std::byte* share) {
   CollectiveCall part = call;
@@ -46,7 +46,7 @@ Task<> gather_at_root(HierarchyContext& context, const CollectiveCall& call, con
   return on_node(context, part, shares.counts);
 }
 
-/// What algorithm the members of a lane use: all of them the same, by what all know alike.
+/// The algorithm of a lane; the same on all members, since it follows from what all know.
 const LaneAlgorithm& algorithm_for(const HierarchyContext& context, const CollectiveCall& call) {
   const Topology& topology = context.topology;
   const std::size_t lane_bytes =
@@ -88,7 +88,7 @@ Task<> all_reduce_share(HierarchyContext& context, const CollectiveCall& call, c
   }
 }
 
-/// The result of a part gets to the lane's member on the root's node.
+/// Brings the result of a part to the lane's member on the root's node.
 Task<> reduce_share(HierarchyContext& context, const CollectiveCall& call, int root_node, Part part) {
   const Lane lane = context.lane();
   const std::size_t size = size_of(call.dtype);
@@ -150,7 +150,7 @@ Task<> two_level_reduce(HierarchyContext& context, const CollectiveCall& call) {
   const std::size_t share_bytes = largest_share_bytes(context, call, segments);
   TaskGroup tasks;
   // Only the root has a place for the result, and the partial sums need one everywhere. Contributions of the
-  // node lie behind it.
+  // node lie after it.
   SegmentScratch results(
       context.wire, kPartsInFlight,
       share_bytes * static_cast<std::size_t>(in_rank_order ? 1 + context.local_size() : 1));

@@ -4,7 +4,7 @@
 // next is reduced on the node and the one before is gathered.
 //
 // Cost, with l lanes, of n bytes: n (beta + gamma/l) and the latency of one segment,
-// since what happens on the node hides behind the wire.
+// since the work on the node overlaps with the wire.
 //
 // 16-bit elements are rounded once per level and node on the way: within a node all
 // members are summed in float32, between nodes each pass of the lane's algorithm rounds.

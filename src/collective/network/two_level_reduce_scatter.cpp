@@ -27,7 +27,7 @@ class Segment {
         op_(call.op == ReduceOp::kMean ? ReduceOp::kSum : call.op),
         brought_(static_cast<std::size_t>(context.topology.nodes())) {}
 
-  /// Begins to receive what other nodes bring to this member's block.
+  /// Begins to receive what other nodes contribute to this member's block.
   void expect_others() {
     for (int node = 0; node < context_.topology.nodes(); ++node) {
       Wire::Scratch& scratch = brought_[static_cast<std::size_t>(node)];
@@ -38,7 +38,7 @@ class Segment {
     }
   }
 
-  /// What this node brings to the block of `member` goes to the one who acts for that member here.
+  /// This node's contribution to the block of `member` goes to the member that acts for it here.
   Task<> bring_block(int member, TaskGroup& tasks) {
     const Topology& topology = context_.topology;
     const int agent = topology.agent_of(member, topology.own_node());
@@ -108,7 +108,7 @@ class Segment {
   std::vector<Transfer> receiving_;
 };
 
-/// Members of the other nodes first, since their blocks have a way to go; then those of this one.
+/// Members of the other nodes first, since their blocks take longest; then those of this one.
 std::vector<int> in_order_of_sending(const Topology& topology) {
   std::vector<int> members;
   for (int step = 1; step <= topology.nodes(); ++step) {

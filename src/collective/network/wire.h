@@ -1,6 +1,5 @@
-// A member's end of the wire: transfers that know whether they are pending, and memory
-// for what is on its way, which is kept beyond a failure since the transport may still
-// read and write it. Several wires may share a transport.
+// A member's end of the wire: transfers that know whether they are pending, and scratch memory, which is kept
+// beyond a failure since the transport may still read and write it. Several wires may share a transport.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +46,7 @@ class Transfer {
     return true;
   }
 
-  /// What was moved, once it is done.
+  /// The bytes that were moved, once it is done.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
   void cancel() {
@@ -69,7 +68,7 @@ class Wire {
   [[nodiscard]] Transport& transport() noexcept { return transport_; }
   [[nodiscard]] std::size_t message_bytes() const noexcept { return transport_.message_bytes(); }
 
-  /// Nothing moves, and no message is sent, for no bytes.
+  /// For 0 bytes no message is sent.
   [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes);
   [[nodiscard]] Transfer receive(int from, int tag, std::byte* into, std::size_t bytes,
                                  const bool* permitted = nullptr);

@@ -19,8 +19,7 @@ class Bell {
     if (sleepers_.load(std::memory_order_relaxed) != 0) wake_all();
   }
 
-  /// A waiter that is about to sleep. Between making this and `sleep`, it looks once more for what it waits
-  /// for.
+  /// A waiter that is about to sleep. Between the constructor and `sleep` it checks its condition once more.
   class Sleeper {
    public:
     explicit Sleeper(Bell& bell) noexcept;

@@ -1,8 +1,8 @@
-// What follows from a call alone, before anybody has seen it: how long it is, which kernel it takes, and
-// the fingerprint by which members find out that they have called different things.
+// What follows from a call alone, before it is announced: how long it is, which kernel it uses, and the
+// fingerprint by which members find out that they have called different things.
 //
-// A training step makes the same calls again and again, so the planner keeps its latest plan for the next
-// call, which most often is alike: then planning costs a few comparisons.
+// A training step makes the same calls again and again, so the planner keeps its latest plan. The next call
+// most often has the same one: then planning costs a few comparisons.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 // a cell: a member writes to it only after it has read it itself.
 //
 // With more members a cell has several readers and stays its owner's. Two slots suffice,
-// since nobody reaches call k + 2 before all have read call k. A member reads a piece after
-// it has written the next one, so four cells do.
+// since no member reaches call k + 2 before all have read call k. A member reads a piece
+// after it has written the next one, so four cells do.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
-// What each kind of collective takes from every member, and what each member makes of
-// it: the one place that knows the kinds apart when data goes through slots and cells.
+// What a member contributes to each kind of collective, and how it makes its result
+// from all contributions: the only code that tells the kinds apart when data goes
+// through slots and cells.
 //
-// A member brings one block of elements or one per member. Large blocks go in pieces,
-// each a range of the elements of every block.
+// A member contributes one block of elements or one per member. Large blocks go in
+// pieces, each a range of the elements of every block.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,7 @@ struct Range {
 /// Elements of the longest block; blocks differ in an uneven all-gather, and in parts of larger calls.
 [[nodiscard]] std::size_t block_elements(const CollectiveCall& call) noexcept;
 
-/// Blocks that one member brings: 1, or one per member.
+/// Blocks that one member contributes: 1, or one per member.
 [[nodiscard]] inline std::size_t blocks_brought(CollectiveKind kind, int size) noexcept {
   return traits_of(kind).input == CollectiveTraits::Extent::kAllBlocks ? static_cast<std::size_t>(size) : 1;
 }
@@ -43,11 +44,11 @@ struct Block {
 };
 [[nodiscard]] Block block_of(const CollectiveCall& call, int member) noexcept;
 
-/// Writes this member's part of `range` to `cell`, if the kind wants one of this member.
+/// Writes this member's part of `range` to `cell`, if the kind takes one from this member.
 void contribute(const CollectiveCall& call, const Position& position, const Range& range, std::byte* cell);
 
-/// Makes this member's part of the result from all members' cells, by rank. The cell of this member
-/// itself is not read; the list is used up. `kernel` is for the kinds that reduce; `take_over` says that
+/// Makes this member's part of the result from all members' cells, by rank. This member's own cell is not
+/// read; its pointer in the list is overwritten. `kernel` is for the kinds that reduce; `take_over` says that
 /// this member writes to the other one's cell next.
 void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
              std::span<const std::byte*> cells, bool take_over);

@@ -1,6 +1,6 @@
-// A member's control block as the other members of its node see it: a block of its process's
-// heap with the flags that it raises and the cells that it fills. Only its owner writes
-// here, but for what is said below.
+// A member's control block as the other members of its node see it: a block of its process's heap with the
+// flags that it raises and the cells that it fills. Only its owner writes here, except where a comment below
+// says otherwise.
 //
 // Every collective begins with one word on one line, whatever its size: members that
 // disagree about the size would otherwise wait for each other at different places, and
@@ -37,8 +37,9 @@ struct alignas(kApart) Line {
   std::atomic<std::uint64_t> word{0};
 };
 
-/// What the fingerprint in the word may have too few bits for. It stands first in the payload of every
-/// call whose data is not there, so that no chance lets members exchange different amounts.
+/// The parts of a call that the fingerprint may have too few bits for. They come first in the payload of
+/// every call whose data is elsewhere: members with equal fingerprints by chance must not exchange different
+/// amounts.
 struct CallDetails {
   std::uint64_t elements = 0;
   std::uint64_t layout = 0;
@@ -46,8 +47,8 @@ struct CallDetails {
   std::uint64_t number = 0;  ///< of the call, among those of all priorities
 };
 
-/// What follows it in a call whose data is too large for the slot as well: where the member's buffers
-/// are. Either offsets into its heap, or addresses of its process.
+/// What follows the details in a call whose data is too large for the slot: where the member's buffers are.
+/// Either offsets into its heap, or addresses of its process.
 struct BufferAddresses {
   std::uint64_t input = 0;
   std::uint64_t output = 0;
@@ -75,8 +76,8 @@ inline constexpr std::size_t kEnvelopes = 16;
 /// where all members are of one process.
 using EnvelopeLink = std::atomic<std::uint64_t>;
 
-/// Envelopes beyond the first ones: made when those are all posted, so that none waits for another that
-/// its receiver wants later.
+/// Envelopes beyond the first ones, made when all of those are posted: no message may wait for one that is
+/// received after it.
 struct MoreEnvelopes {
   std::array<Envelope, 4 * kEnvelopes> envelopes;
   EnvelopeLink more{0};
@@ -110,8 +111,9 @@ struct PriorityBlock {
   /// number.
   alignas(kApart) std::atomic<std::uint64_t> described{0};
   CallSignature signature;
-  /// The described call among those of all priorities, counted from 1: a member that has the same number on
-  /// the block of another priority disagrees. `explained` is set once nothing but an explanation can follow.
+  /// The number of the described call among those of all priorities, from 1: a member that has the same
+  /// number in the block of another priority disagrees. `explained_number` is set once the call can only end
+  /// in an explanation.
   std::atomic<std::uint64_t> described_number{0};
   std::atomic<std::uint64_t> explained_number{0};
 
@@ -120,9 +122,9 @@ struct PriorityBlock {
 };
 
 struct ControlBlock {
-  /// This member takes part no more.
+  /// This member has left the communicator.
   alignas(kApart) std::atomic<bool> left{false};
-  /// Counted by the others: those that will not look at this control block any more.
+  /// How many of the others will not look at this control block any more; they count themselves.
   std::atomic<int> departures{0};
 
   alignas(kApart) FailureRecord failure;

@@ -19,7 +19,7 @@ BufferAddresses addresses_in(const Endpoint& endpoint, int member) noexcept {
   return addresses;
 }
 
-/// One member's buffer. Ranges of it are seen or written, whichever way there is.
+/// One member's buffer. Ranges of it are read or written in place, or copied by the kernel.
 class RemoteBuffer {
  public:
   RemoteBuffer(const Endpoint& endpoint, int member, std::uint64_t address, bool in_heap)
@@ -95,7 +95,7 @@ struct Targets {
   int count = 1;
 };
 
-/// One direct collective, as one member carries out its share of it.
+/// One member's share of a direct collective.
 class DirectExchange {
  public:
   DirectExchange(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel, bool in_place)

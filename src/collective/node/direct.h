@@ -16,10 +16,11 @@
 
 namespace cohort::node {
 
-/// What this member tells the others about its buffers.
+/// What this member announces about its buffers.
 [[nodiscard]] BufferAddresses addresses_of(const CollectiveCall& call, const Position& position) noexcept;
 
-/// How the members' buffers can be reached, judged from what all have told, so that all judge alike.
+/// How the members' buffers can be accessed. It follows from what all have announced, so it is the same on
+/// all.
 enum class BufferAccess {
   kAddressed,   ///< all of them directly
   kSingleCopy,  ///< some through the kernel

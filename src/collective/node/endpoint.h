@@ -57,11 +57,11 @@ class Endpoint {
   /// The number of the next collective, among those of all priorities.
   void set_number(std::uint64_t number) noexcept { open_.number = number; }
 
-  /// What is opened until `end_parts` is part of `call`, and the first of it is the call itself.
+  /// Collectives opened until `end_parts` are parts of `call`; the first of them is the call itself.
   void begin_parts(const CollectiveCall& call) noexcept { open_.whole = &call; }
   void end_parts() noexcept { open_.whole = nullptr; }
   [[nodiscard]] bool in_parts() const noexcept { return open_.whole != nullptr; }
-  /// Of the call, or of that which it is a part of.
+  /// The kind of `call`, or of the larger call that it is a part of.
   [[nodiscard]] CollectiveKind kind_of_whole(const CollectiveCall& call) const noexcept {
     return open_.as_called(call).kind;
   }
@@ -85,7 +85,7 @@ class Endpoint {
     return peer(member).lines[line_of(open_.sequence)].payload.data();
   }
 
-  /// Tells the others that this member is here and what it has called; its payload is complete.
+  /// Announces the open collective to the others; this member's payload is complete.
   void announce() noexcept {
     own_.lines[line_of(open_.sequence)].word.store(open_.word, std::memory_order_release);
     own_.bell.ring();
@@ -125,7 +125,7 @@ class Endpoint {
     own_.bell.ring();
   }
   [[nodiscard]] bool all_have_shares() noexcept;
-  /// From now on those are missing whose share is not done, this member included.
+  /// From now on the members whose share is not done count as missing, this one included.
   void await_next_shares() noexcept { await(Awaited::kShares, shares_ + 1); }
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
@@ -161,14 +161,15 @@ class Endpoint {
         waiting.give_way();
         continue;
       }
-      // The first that has not done what is awaited; if it is something else, this is a nap as any other.
+      // The bell of the first member that is awaited. If no member is, nobody rings, and this is an ordinary
+      // nap.
       const Bell::Sleeper sleeper(peer(std::min(open_.next_to_check, position_.size - 1)).bell);
       if (condition()) return;
       sleeper.sleep(waiting.nap());
     } while (!condition());
   }
 
-  /// Memory for the lists of the open collective, which keeps what earlier ones have used.
+  /// Memory for the lists of the open collective; it uses that of earlier ones again.
   [[nodiscard]] std::pmr::memory_resource* lists() noexcept { return &lists_; }
 
   /// Runs an algorithm to its end.
@@ -176,14 +177,14 @@ class Endpoint {
 
   // ---- what is reported and what is known
 
-  /// What carries out the open collective, and why.
+  /// The protocol or algorithm of the open collective, and why it was chosen.
   void set_algorithm(std::string_view name) noexcept { algorithm_ = name; }
   void set_reason(ChoiceReason reason) noexcept { reason_ = reason; }
   [[nodiscard]] std::string_view algorithm() const noexcept { return algorithm_; }
   [[nodiscard]] ChoiceReason reason() const noexcept { return reason_; }
 
-  /// By what the protocol of a large call is chosen, the same on all members; none before the first such
-  /// call.
+  /// The table by which the protocol of a large call is chosen, the same on all members; unset before the
+  /// first such call.
   void set_tuning(const TuningTable& tuning) { tuning_ = tuning; }
   [[nodiscard]] const std::optional<TuningTable>& tuning() const noexcept { return tuning_; }
 

@@ -20,7 +20,7 @@ Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallP
   slot.finish();
 }
 
-/// Whether this member's own buffers settle that the call goes in pieces, whatever the others have.
+/// Whether this member's own buffers decide that the call goes in pieces, wherever the others' are.
 bool goes_in_pieces(const Endpoint& endpoint, const CollectiveCall& call, const BufferAddresses& own,
                     const ProtocolChoice& choice, std::size_t bytes) {
   const bool private_to_process =
@@ -85,7 +85,7 @@ std::optional<Protocol> wanted_protocol(const Endpoint& endpoint, const Collecti
   return forced == nullptr ? std::nullopt : forced->protocol;
 }
 
-/// By an algorithm that the program has registered.
+/// Executes the call by an algorithm that the program has registered.
 Task<> execute_registered(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan,
                           const Selection::Choice choice) {
   co_await agree(endpoint, call, plan);

@@ -1,5 +1,6 @@
-// Which protocol a collective takes: by its size alone for what fits a slot, and otherwise by
-// what all members have announced about their buffers, so that all choose alike.
+// Executes a collective by the protocol that suits it. A call that fits a slot is chosen for by its size
+// alone; for others the choice follows from what all members have announced about their buffers, so that all
+// choose alike.
 #pragma once
 
 #include <cohort/collective/task.h>
@@ -12,7 +13,7 @@ namespace cohort::node {
 /// The whole collective of one member. `call` must outlive it.
 Task<> execute(Endpoint& endpoint, const CollectiveCall& call);
 
-/// The same for a caller that waits at once: small calls without the detour of being resumable.
+/// The same for a caller that waits at once: small calls are executed without a task.
 void execute_now(Endpoint& endpoint, const CollectiveCall& call);
 
 /// A collective by this protocol, whatever its size, where the members' buffers allow it.

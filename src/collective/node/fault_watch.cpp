@@ -53,8 +53,6 @@ void FaultWatch::check_group() {
   if (const std::optional<Error> fault = group_.fault()) fail(*fault);
 }
 
-// ---- what members say about their calls
-
 const PriorityBlock& FaultWatch::other_priority(int member) const noexcept {
   const Priority other = priority_ == Priority::kNormal ? Priority::kUrgent : Priority::kNormal;
   return *group_.priority_blocks(other)[static_cast<std::size_t>(member)];
@@ -71,7 +69,7 @@ void FaultWatch::describe_call(const CollectiveCall& call) {
   own_.described_number.store(open_.number + 1, std::memory_order_release);
 }
 
-/// What a member has called instead, or nothing if it has not said so.
+/// The block in which a member has described its call; null if it has not.
 const PriorityBlock* FaultWatch::find_description(int member) const noexcept {
   const PriorityBlock& same = block(member);
   if (same.described.load(std::memory_order_acquire) == open_.sequence) return &same;
@@ -163,7 +161,7 @@ void FaultWatch::require_nobody_left(const CollectiveCall& call) {
   std::erase_if(left, [&](int member) { return has_done_what_is_awaited(member); });
   if (left.empty()) return;
   if (group_.is_watched()) {
-    // An error that ends a worker is told by the watch, a moment later and with its reason.
+    // Where an error ends a worker, the watch of workers reports it a moment later, with its reason.
     if (!departure_noticed_) departure_noticed_ = Waiting::Clock::now();
     if (Waiting::Clock::now() - *departure_noticed_ < kTimeForTheReason) return;
   }

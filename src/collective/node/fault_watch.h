@@ -1,7 +1,7 @@
-// Finds out why a collective will never end, so that nobody waits for ever: the group has failed, a worker
+// Finds out why a collective will never end, so that no member waits for ever: the group has failed, a worker
 // is lost, another node reports an error, members have called different things, a member has left, or the
-// deadline has passed. The first reason that any member finds becomes the error of the whole group. It
-// names the call and the members that caused it.
+// deadline has passed. The first reason that any member finds becomes the error of the whole group. It names
+// the call and the members that caused it.
 //
 // A member that waits asks about once a millisecond. By then it has described its own call as well, so that
 // others can say how theirs differ. A call that ends soon costs one look at whether the group has failed.
@@ -66,7 +66,7 @@ class FaultWatch {
   const Error& set_failure(const Error& error);
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
 
-  /// For example `all_reduce #12`: the open collective, or the whole of which it is a part.
+  /// For example `all_reduce #12`: the open collective, or the larger one that it is a part of.
   [[nodiscard]] std::string name_of(const CollectiveCall& call) const;
 
  private:

@@ -39,8 +39,8 @@ class InterNode {
   /// The message gets no further: its error is final.
   virtual void withdraw(const CollectiveCall& call) = 0;
 
-  /// A reason not to wait any longer, as far as other nodes have told it: an error of the whole group, or,
-  /// once the call's deadline has passed, the members that are missing.
+  /// A reason not to wait any longer that other nodes have reported: an error of the whole group, or, once
+  /// the call's deadline has passed, the members that are missing.
   [[nodiscard]] virtual std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                                const Waiting& waiting) = 0;
 
@@ -63,7 +63,7 @@ class InterNode {
                                                          const ContextIdSet& offer,
                                                          NodeCommunicatorImpl& member) = 0;
 
-  /// Whether another thread than the one that made the communicator may move it on.
+  /// Whether threads other than the one that made the communicator may drive its calls.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;
 };
 

@@ -27,7 +27,7 @@ class Mailbox {
   /// Looks for a reason not to wait any longer. @throws the message's error.
   void check_for_failure(const CollectiveCall& call, const Waiting& waiting);
 
-  /// What receivers may still look at when this member has left.
+  /// Hands over the buffers that receivers may still read when this member has left.
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_contents();
 
  private:

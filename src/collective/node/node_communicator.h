@@ -1,5 +1,5 @@
-// A Communicator in front of its implementation: what node_communicator.h and network_communicator.h
-// hand out. Its Works may outlive it, for they co-own the implementation.
+// The Communicator that make_node_communicators and make_network_communicators return: a handle on its
+// implementation. Its Works may outlive it, since they co-own the implementation.
 #pragma once
 
 #include <memory>

@@ -113,7 +113,7 @@ std::optional<Error> NodeCommunicatorImpl::failure() {
 
 void NodeCommunicatorImpl::close() {
   if (!group().is_of_this_process()) return;
-  // On its node it is seen that a member has left; other nodes have to be told, in case of an error.
+  // The members of its node see that a member has left; other nodes have to be told, if it left by an error.
   if (idle() && (inter_node_ == nullptr || group().failed())) return;
   const MemberInfo& own = group().members()[static_cast<std::size_t>(rank())];
   if (const std::optional<Error> error = error_of_unwinding(rank(), own, !idle())) return abort(*error);

@@ -1,7 +1,7 @@
-// What is behind one member's communicator: its endpoints, its mailbox, and the calls that it has started and
-// not finished. Collectives of one priority go one after the other, in the order in which they were started;
-// urgent ones go on at each rest of a normal one, and messages at any time. The communicator and each Work
-// co-own it.
+// The implementation of one member's communicator: its endpoints, its mailbox, and the calls that it has
+// started and not finished. Collectives of one priority go one after the other, in the order in which they
+// were started; urgent ones go on at each yield of a normal one, and messages at any time. The communicator
+// and each Work co-own it.
 //
 // A thread that waits for a call drives all of them, and so does the progress thread.
 #pragma once
@@ -49,7 +49,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
 
   void run(const CollectiveCall& call);
   [[nodiscard]] Work start(const CollectiveCall& call);
-  /// The context ids that this member has free for a group over several nodes.
+  /// The context ids that are free on this member, for a group over several nodes.
   [[nodiscard]] ContextIdSet free_context_ids() const;
   /// The implementation for this member in a group of `split_members`, which it is one of. Each of them makes
   /// its own.
@@ -59,19 +59,19 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   /// Any thread may call it.
   void abort(const Error& error);
 
-  /// What has ended the group, as far as it is known; looks for news from other nodes.
+  /// The error that has ended the group, if one is known here; asks for reports from other nodes first.
   [[nodiscard]] std::optional<Error> failure();
 
-  /// The communicator goes. Calls whose Works are still held go on; the others are finished here.
+  /// The communicator is destroyed. Calls whose Works are still held go on; the others are finished here.
   void close();
 
-  /// Moves the calls in flight on as far as they go without waiting; true when one of them moved.
-  /// Does nothing while another thread is at it.
+  /// Moves the calls in flight on as far as they go without waiting; true when one of them moved. Does
+  /// nothing while another thread drives them.
   bool try_advance();
 
   [[nodiscard]] bool idle() const noexcept { return in_flight_.load(std::memory_order_acquire) == 0; }
 
-  /// Somebody waits and drives this member already.
+  /// Whether a waiting thread drives this member already.
   [[nodiscard]] bool is_waited_for() const noexcept { return waiters_.load(std::memory_order_relaxed) > 0; }
 
  private:
@@ -86,7 +86,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   bool advance();
   bool advance(Collectives& collectives);
-  /// As far as its next yield. True when it has moved; sets `finished` at its end.
+  /// Drives it to its next yield. True when it has moved; sets `finished` at its end.
   bool advance(Operation& operation);
   [[nodiscard]] Task<> task_of(const Operation& operation);
   void check_message_for_failure(const CollectiveCall& call, const Waiting& waiting);
@@ -110,7 +110,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   std::vector<std::shared_ptr<const void>> failed_;
   std::atomic<int> in_flight_{0};
   std::atomic<int> waiters_{0};
-  std::atomic<int> starters_{0};  ///< threads that have a call to start, which come before those that drive
+  std::atomic<int> starters_{0};  ///< threads that have a call to start; driving threads let them go first
 };
 
 }  // namespace cohort::node

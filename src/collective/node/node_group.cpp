@@ -42,7 +42,7 @@ class DepartedControlBlocks {
   }
 
   void sweep() {
-    std::list<Entry> forsaken;  // what users' memory does at its end, it does without the lock
+    std::list<Entry> forsaken;  // freed without the lock: it may be users' memory
     const std::lock_guard lock(mutex_);
     for (auto entry = entries_.begin(); entry != entries_.end();) {
       const auto next = std::next(entry);
@@ -91,7 +91,7 @@ std::vector<std::uint64_t> parse_offsets(const std::string& blob) {
   return offsets;
 }
 
-/// Judged for all nodes, so that all workers judge alike.
+/// Checked for all nodes, so that all workers come to the same result.
 void require_room_for_members(const NodeGroupOptions& options) {
   std::map<int, std::size_t> workers_by_node;
   for (const WorkerInfo& worker : options.workers) ++workers_by_node[worker.node];

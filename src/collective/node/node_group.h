@@ -3,8 +3,8 @@
 // this process's members; in a group that was split off, each member makes its own. The communicator may have
 // members on other nodes: local ranks are counted within the node, ranks within the communicator.
 //
-// The control blocks of this process are blocks of its heap. A member that leaves tells each
-// other; a control block is given back to the heap once all others have left it alone.
+// The control blocks of this process are blocks of its heap. A member that leaves counts itself off in each
+// other's control block; a block is given back to the heap once all others have done so.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@
 
 namespace cohort::node {
 
-/// The control block that a member brings to a group which is being split off. Where nothing comes of that,
-/// it is kept for ever, as one that has been left: others may have come further, and look at it.
+/// The control block that a member contributes to a group that is being split off. If the split fails, the
+/// block is kept for ever and marked as left: other members may have got further, and look at it.
 class NewControlBlock {
  public:
   /// `within_process`: only members of this process will look at it.
@@ -83,7 +83,7 @@ class NodeGroup {
     return *blocks_[static_cast<std::size_t>(member)];
   }
 
-  /// What the members use for calls of one priority, by local rank.
+  /// The members' blocks for calls of one priority, by local rank.
   [[nodiscard]] std::span<PriorityBlock* const> priority_blocks(Priority priority) const noexcept {
     return priority_blocks_[static_cast<std::size_t>(priority)];
   }
@@ -115,10 +115,10 @@ class NodeGroup {
   /// operands are combined by rank.
   [[nodiscard]] bool fixes_order_of(const CollectiveCall& call) const noexcept;
 
-  /// Whether the loss of a worker would become known.
+  /// Whether workers are watched, so that the loss of one is noticed.
   [[nodiscard]] bool is_watched() const noexcept { return fault_ != nullptr; }
 
-  /// The loss of a worker, if one is known; its origin is the first of this group's members there, if any.
+  /// The loss of a worker, if one is known; its origin is this group's first member on that worker, if any.
   [[nodiscard]] std::optional<Error> fault() const;
 
   /// True once some member has reported a failure; costs one read of a line that hardly ever changes.

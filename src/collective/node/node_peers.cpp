@@ -6,8 +6,8 @@ namespace cohort::node {
 
 CollectiveCall NodePeers::message(CollectiveKind kind, int other, std::size_t bytes, int tag) const {
   require_legal_message(*this, other, tag);
-  // Above the tags of programs, and others in each call, so that what one call has left over is not
-  // taken for the next one's.
+  // Above the tags of programs, and different in each call, so that a message left over from one call does
+  // not match in the next.
   constexpr int kFirstTag = 1 << 16;
   constexpr std::uint64_t kTurns = 1 << 14;
   CollectiveCall message;

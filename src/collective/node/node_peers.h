@@ -1,5 +1,5 @@
-// The members of a node for algorithms that programs have registered: messages through the
-// same mailbox as the program's own, with tags that those cannot have.
+// The Peers of a registered algorithm on one node: messages go through the same mailbox as
+// the program's own, with tags that programs cannot use.
 #pragma once
 
 #include <cohort/collective/algorithm.h>

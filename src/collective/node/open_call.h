@@ -1,5 +1,5 @@
-// The collective that a member is in: which one it is, what the member announces about it, and what it
-// waits for. The Endpoint moves it on; the FaultWatch sees from it what to look for.
+// The collective that a member is in: which one it is, what the member announces about it, and what it waits
+// for. The Endpoint updates it; the FaultWatch reads from it what is missing.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace cohort::node {
 
-/// What a member waits for until each of the others has it.
+/// What a member waits for from each of the others.
 enum class Awaited {
   kAnnouncements,  ///< of the call
   kPieces,         ///< in the cells

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A way counts as faster that wins this many times in a row, each time by the margin.
+/// A protocol counts as faster if it wins this many times in a row, each time by the margin.
 constexpr int kWins = 6;
 constexpr double kMargin = 1.1;
 
@@ -30,7 +30,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// As the program would that asked for the result.
+/// Reads the result, as a program would.
 void read_all(std::span<const std::byte> bytes) {
   std::uint64_t sum = 0;
   for (std::size_t at = 0; at + sizeof sum <= bytes.size(); at += sizeof sum) {
@@ -54,7 +54,7 @@ Task<> small_part(Endpoint& endpoint, CollectiveKind kind, DType dtype, ReduceOp
   co_await execute(endpoint, part);
 }
 
-/// Two ways of carrying out the same kind of call: the second is used from some size on.
+/// Two protocols for the same kind of call: `late` replaces the first one from some size on.
 struct Crossover {
   Figure figure;
   CollectiveKind kind;
@@ -113,7 +113,7 @@ class Probe {
   }
 
  private:
-  /// The figure, moved down while the late way wins below it, or up while the early way wins at it.
+  /// The figure, moved down while the late protocol wins below it, or up while the early one wins at it.
   Task<std::size_t> find(const Crossover& crossover, std::size_t built_in) {
     const std::size_t least = std::max(built_in / kFarthest, kSlotBytes + 1);
     const std::size_t most = std::min(kFarthest * built_in, largest(crossover));
@@ -150,12 +150,12 @@ class Probe {
     for (int round = 0; wins && round <= kWins; ++round) {
       Round times;
       for (const int turn : {0, 1}) {
-        // Each of the ways is the first one in every second round.
+        // Each of the protocols goes first in every second round.
         const bool first = turn == round % 2;
         const Protocol protocol = first ? incumbent : challenger;
         Seconds& seconds = first ? times.incumbent : times.challenger;
         seconds = co_await take_step(call, input, protocol, blocks, round);
-        // All members see alike whether their buffers allow this way.
+        // All members come to the same answer whether their buffers allow this protocol.
         wins = wins && endpoint_.algorithm() == to_string(protocol);
       }
       times.since_start = seconds_since(start_);
@@ -180,8 +180,8 @@ class Probe {
     return buffer.get();
   }
 
-  /// What a training step does: other values each time, the call, a look at the result. A way that leaves
-  /// lines in the other cores' caches makes the call short, and what surrounds it long.
+  /// What a training step does: other values each time, the call, a look at the result. A protocol that
+  /// leaves lines in the other cores' caches makes the call short, and what surrounds it long.
   Task<Seconds> take_step(const CollectiveCall& call, std::byte* input, Protocol protocol, std::size_t blocks,
                           int round) {
     const std::size_t bytes = call.elements * size_of(call.dtype);

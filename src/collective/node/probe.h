@@ -1,7 +1,7 @@
-// Finds out, within the first collective that needs it, from which sizes on each way of
-// moving data is the fastest on this node: a few milliseconds of collectives, timed on all
-// members alike. Only what is faster time after time moves a figure away from its
-// built-in value, for those were measured with more patience.
+// Finds out, within the first collective that needs it, from which sizes on each protocol
+// is the fastest on this node: a few milliseconds of collectives, timed on all members.
+// Only a protocol that is faster time after time moves a figure away from its built-in
+// value, since those were measured for longer.
 #pragma once
 
 #include <cohort/collective/task.h>

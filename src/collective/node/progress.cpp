@@ -29,9 +29,9 @@ struct SchedulingAttributes {
   std::uint64_t period_ns = 0;
 };
 
-/// Has the system run this thread often and briefly: where it shares a core with a thread that computes,
-/// it then gets there within 0.1 ms of its wish, and not after the other one's slice of some 3 ms. Linux
-/// from 6.12 on heeds it. Threads with real-time priority keep that.
+/// Asks the system to run this thread often and briefly: where it shares a core with a thread that computes,
+/// it then gets the core within 0.1 ms, and not after the other one's slice of some 3 ms. Linux does so from
+/// 6.12 on. Threads with real-time priority keep that.
 void ask_for_short_slices() noexcept {
   if (::sched_getscheduler(0) != SCHED_OTHER) return;
   constexpr std::uint64_t kShortestSlice = 100'000;

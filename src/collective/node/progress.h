@@ -1,8 +1,8 @@
-// The progress thread of this process: it drives the calls that were started and that
-// nobody waits for. It is started with the first asynchronous call, sleeps when nothing
+// The progress thread of this process: it drives the calls that were started and that no
+// thread waits for. It is started with the first asynchronous call, sleeps when nothing
 // is in flight, and ends with the process. Without it, before its start and after its
-// end, or where the system has no thread left for it, calls are driven by those who wait
-// for them.
+// end, or where the system has no thread left for it, calls are driven by the threads
+// that wait for them.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// How data moves on a node that does not fit a slot.
+// How data that does not fit a slot moves on a node.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace cohort::node {
 
 enum class Protocol : std::uint8_t {
   kPieces,      ///< through cells, piece by piece
-  kDirect,      ///< members read and write each other's tensors, which all of them see
+  kDirect,      ///< members read and write each other's tensors, which all can address
   kSingleCopy,  ///< the kernel copies from one member's memory to another's
 };
 inline constexpr std::array kProtocols{Protocol::kPieces, Protocol::kDirect, Protocol::kSingleCopy};

@@ -1,5 +1,5 @@
-// Which protocol moves data on a node that does not fit a slot: by the table of sizes, unless
-// COHORT_ALGORITHM names one and the members' buffers allow it.
+// Which protocol moves data that does not fit a slot on a node: by the table of sizes,
+// unless COHORT_ALGORITHM names one and the members' buffers allow it.
 #pragma once
 
 #include <limits>
@@ -12,7 +12,7 @@
 
 namespace cohort::node {
 
-/// The same on all members, for it follows from what all of them know alike.
+/// The same on all members, since it follows from what all of them know.
 class ProtocolChoice {
  public:
   ProtocolChoice(const TuningTable& tuning, std::optional<Protocol> wanted)

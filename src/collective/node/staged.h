@@ -1,6 +1,6 @@
-// Collectives through cells: every member copies its contribution to a place that the
-// others read. For what is small, where it costs one crossing of the cache lines and a
-// single wait, and for buffers that nobody else can access.
+// Collectives through slots and cells: every member copies its contribution to where
+// the others read it. For small contributions, where that costs one crossing of the
+// cache lines and a single wait, and for buffers that no other member can access.
 #pragma once
 
 #include <cohort/collective/task.h>

@@ -1,6 +1,6 @@
-// Where one way of moving data gives over to the next, in bytes that one member
-// contributes, beyond what fits a slot. Measured on two cores with rewritten inputs;
-// docs/collectives.md says what each way costs.
+// The sizes at which one protocol replaces another for calls that do not fit a slot,
+// in bytes that one member contributes. Measured on two cores with rewritten inputs;
+// docs/collectives.md says what each protocol costs.
 #pragma once
 
 #include <cstddef>

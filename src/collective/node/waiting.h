@@ -23,7 +23,7 @@ class Waiting {
   /// Between two polls without success: gives the core away or naps, if it is time for that.
   void give_way() const;
 
-  /// Whether it has been waited for so long that a nap is what gives way.
+  /// Whether the wait has lasted so long that `give_way` naps.
   [[nodiscard]] bool naps() const noexcept { return naps_; }
 
   /// The length of the next nap.

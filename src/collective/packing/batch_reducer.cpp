@@ -58,8 +58,9 @@ void copy_out(const Copy& copy, std::span<const Tensor> tensors, const Pack& pac
   for (std::size_t j = 0; j < pack.size(); ++j) tensors[pack[j]].copy_from(copy.pieces[j]);
 }
 
-/// What make_packs says of the tensors of each device, for a pack is in one place. Devices come in the order
-/// of the list, in which members agree: their numbers are each member's own.
+/// The packs of make_packs for the tensors of each device, since a pack lies on one
+/// device. Devices come in the order of the list, in which members agree: their
+/// numbers are each member's own.
 std::vector<Pack> packs_by_device(std::span<const TensorSpec> specs, std::span<const Device> devices,
                                   std::size_t bytes_per_pack, const CommunicationCost& cost) {
   std::vector<std::pair<Device, Pack>> by_device;
@@ -87,8 +88,8 @@ class Calls {
   Calls(Communicator& communicator, ReduceOp op, std::uint64_t layout)
       : communicator_(communicator), op_(op), layout_(layout) {}
 
-  // Blocking calls one after the other: each is long enough to keep all members busy, and between
-  // them there is nothing to do that the next call does not wait for.
+  // Blocking calls one after the other: each is long enough to keep all members busy, and there is nothing to
+  // do between them.
   void all_reduce(const Tensor& input, const Tensor& output) {
     for_each_call_part(input, output, [this](const Tensor& from, const Tensor& to) {
       communicator_.all_reduce(from, to, op_, {.layout = Fingerprint().add(layout_).add(number_++).value()});
@@ -112,7 +113,7 @@ struct BatchReducer::Plan {
   std::vector<Pack> packs;
   std::vector<std::optional<Copy>> copies;  ///< by pack, of those with several tensors; empty before use
 
-  /// The memory of these is kept, so it lies where the communicator likes it best.
+  /// The memory of these is kept, so it lies where the communicator moves it fastest.
   void prepare_copies(Communicator& communicator, std::span<const Tensor> tensors) {
     if (!copies.empty()) return;
     std::vector<std::optional<Copy>> all(packs.size());

@@ -1,5 +1,4 @@
-// The calls that one tensor goes in: one, or several for a tensor of more than
-// kLargestCallBytes.
+// The calls that move one tensor: one, or several for a tensor of more than kLargestCallBytes.
 #pragma once
 
 #include <algorithm>

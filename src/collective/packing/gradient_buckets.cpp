@@ -12,8 +12,8 @@
 namespace cohort {
 namespace {
 
-/// Elements from one gradient of a bucket to the next: each begins a cache line, so that whoever writes
-/// it finds it aligned.
+/// Elements from one gradient of a bucket to the next: each begins a cache line, so that it is aligned for
+/// the code that writes it.
 std::int64_t stride_of(const TensorSpec& spec) {
   const std::size_t unit = kAlignment / size_of(spec.dtype);
   return static_cast<std::int64_t>((spec.elements() + unit - 1) / unit * unit);
@@ -49,7 +49,7 @@ void GradientBuckets::make_memory(Bucket& bucket) {
   std::int64_t elements = 0;
   for (const std::size_t index : bucket.gradients) elements += stride_of(gradients_[index].spec);
   const DType dtype = gradients_[bucket.gradients.front()].spec.dtype;
-  // Whether a lone gradient needs any is for each member to say, so they do not make it together.
+  // Each member decides for itself whether a lone gradient needs any, so they do not make it together.
   const bool lone = bucket.gradients.size() == 1;
   bucket.memory = lone ? Tensor::uninitialized({elements}, dtype, communicator_.device())
                        : communicator_.allocate({elements}, dtype);

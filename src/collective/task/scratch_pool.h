@@ -1,6 +1,6 @@
-// Memory for what is on its way between members. It goes back to the pool, for the next
-// transfer, and never to the system before the pool does: after a failure others may still
-// read and write it, and then whoever has the pool keeps it.
+// Scratch memory for data on its way between members. It goes back to the pool, for the
+// next transfer, and to the system only with the pool: after a failure other members may
+// still read and write it, and then the owner of the pool keeps it.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ class ScratchPool {
   /// The same with shared ownership.
   [[nodiscard]] std::shared_ptr<std::byte> shared_scratch(std::size_t bytes);
 
-  /// What is not in use, for who has to keep it; the pool is empty then.
+  /// Hands over all memory that is not in use, for an owner that has to keep it; the pool is empty then.
   [[nodiscard]] std::vector<std::shared_ptr<const Buffer>> take() noexcept {
     return std::exchange(free_, {});
   }

@@ -24,8 +24,8 @@ bool TaskGroup::done(std::size_t number) const noexcept {
   return number < gone_ || tasks_[number - gone_].done();
 }
 
-// Every movement counts as progress of who waits, so that it does not take a long transfer for a standstill,
-// and is followed by a yield, so that what is more urgent gets its turn.
+// Every movement counts as progress of the task that waits, so that a long transfer is not taken for a
+// standstill, and is followed by a yield, so that more urgent calls get their turn.
 
 Task<> TaskGroup::wait_for_all() {
   while (!done()) {

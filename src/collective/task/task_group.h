@@ -2,7 +2,7 @@
 // the streams to and from several members.
 //
 // A group moves on only while a task awaits one of its three waits. What a task of the
-// group throws comes out there. It must outlive what awaits it.
+// group throws is rethrown there. It must outlive what awaits it.
 #pragma once
 
 #include <cstddef>
