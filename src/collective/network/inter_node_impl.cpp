@@ -38,9 +38,9 @@ std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks
   const std::optional<ContextId> name = offer.lowest();
   if (!name) {
     throw Unavailable(
-        "split: the members of this group over {} nodes have no number left in common: each can be in {} "
+        "split: the members of this group over {} nodes have no free context id in common: each can be in {} "
         "groups over nodes, or as many as the network can tell apart, and a failed group counts for good; "
-        "some must go first",
+        "destroy some groups first",
         nodes, ContextIdSet::kIds - 1);
   }
   const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());

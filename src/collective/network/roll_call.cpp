@@ -126,7 +126,7 @@ Error RollCall::disagreement(const std::string& name, std::span<const MemberInfo
   return InvalidArgument(
       ErrorOrigin{name, odd, text ? members[static_cast<std::size_t>(odd)].host : ""},
       text.value_or(
-          fmt::format("{}: members disagree, and those who differ did not say what they called", name)));
+          fmt::format("{}: members disagree, and those that differ did not say what they called", name)));
 }
 
 }  // namespace cohort::network
