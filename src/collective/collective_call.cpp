@@ -143,8 +143,8 @@ std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls
   const auto agrees_with_first = [&](const CallSignature& other) { return other == calls.front(); };
   if (std::all_of(calls.begin(), calls.end(), agrees_with_first)) return std::nullopt;
 
-  // The signature that more than half of the members share is taken for the right one. Where there is
-  // none, that of the lowest rank among the most frequent ones only decides who counts as odd.
+  // The signature that more than half of the members share is taken for the right one. Where there is none,
+  // that of the lowest rank among the most frequent ones only decides which members count as odd.
   std::size_t usual = 0;
   std::ptrdiff_t votes = 0;
   for (std::size_t i = 0; i < calls.size(); ++i) {

@@ -44,7 +44,7 @@ TEST_P(BufferChecks, FinishDroppedWorks) {
 
 INSTANTIATE_TEST_SUITE_P(Members, BufferChecks, ::testing::Values(1, 2, 3, 7));
 
-/// A communicator of one, with a say in what happens while a call is in flight.
+/// A communicator of one member that can change tensors while a call is in flight.
 class Alone final : public CommunicatorBase {
  public:
   explicit Alone(std::function<void()> in_flight)

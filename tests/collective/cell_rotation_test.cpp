@@ -22,7 +22,7 @@ struct Rules {
 /// Pieces may be on their way before the announcements are: of all members, or of some.
 enum class Protocol { kLine, kSlot, kPieces, kEarlyPieces, kPiecesOfSomeEarly, kDirect };
 
-/// Who contributes, and who reads what was contributed.
+/// Which members contribute, and which read the contributions.
 enum class Form { kAll, kFromRoot, kToRoot };
 
 struct Call {

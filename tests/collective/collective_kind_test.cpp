@@ -1,5 +1,5 @@
-// Every kind of collective does what its line in the table says, and all that goes by the
-// table knows the kind. A failure names the kind that lacks something.
+// Every kind of collective does what its line in the table says, and all code that uses
+// the table knows the kind. A failure names the kind that lacks something.
 #include <set>
 #include <vector>
 
@@ -23,7 +23,7 @@ constexpr int kMembers = 3;
 constexpr int kRoot = 1;
 constexpr std::int64_t kElements = 5;  // of a block
 
-/// The element at `index` of block `block` of what `member` brings.
+/// The element at `index` of block `block` of the contribution of `member`.
 std::int32_t mark(int member, int block, std::int64_t index) {
   return (member + 1) * 10'000 + block * 100 + static_cast<std::int32_t>(index);
 }
@@ -49,7 +49,7 @@ Tensor input_of(const CollectiveTraits& traits, int member) {
 
 /// What `member` must find in block `block` of its output.
 std::int32_t expected(const CollectiveTraits& traits, int member, int block, std::int64_t index) {
-  const int taken = traits.input == Extent::kAllBlocks ? member : 0;  // of what others bring
+  const int taken = traits.input == Extent::kAllBlocks ? member : 0;  // of the others' contributions
   if (traits.reduces) {
     std::int32_t sum = 0;
     for (int other = 0; other < kMembers; ++other) sum += mark(other, taken, index);

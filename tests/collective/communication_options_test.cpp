@@ -1,4 +1,4 @@
-// What options say, which of them win, and what they change about a call.
+// What options mean, which of them take precedence, and what they change about a call.
 #include <cohort/collective/communication_options.h>
 
 #include <limits>

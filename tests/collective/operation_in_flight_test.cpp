@@ -31,7 +31,7 @@ class Ended {
   std::vector<std::uint64_t> waited;
 };
 
-/// What `fail` throws, as the error that other members are told.
+/// What `fail` throws, as the error that is sent to other members.
 template <class Function>
 Error told(Function fail) {
   try {

@@ -11,7 +11,7 @@
 namespace cohort::testing {
 namespace {
 
-/// The only member, whose sums are its inputs; every call has ended when it starts.
+/// A communicator of one member, whose sums are its inputs; every call has ended when `begin` returns.
 class LoneCommunicator final : public CommunicatorBase {
  public:
   LoneCommunicator() : CommunicatorBase(0, {MemberInfo{}}) {}

@@ -60,7 +60,7 @@ TEST_P(Reproducible, FewElements) { run(check_rank_order); }
 TEST_P(Reproducible, EverySize) { run(check_rank_order_of_sizes); }
 TEST_P(Reproducible, Packs) { run(check_rank_order_of_packs); }
 
-/// The name of what carries out an all-reduce of a mebibyte.
+/// The name of the algorithm that executes an all-reduce of a mebibyte.
 std::string algorithm_of(const Placement& placement, DType dtype, ReduceOp op) {
   std::string name;
   const std::int64_t elements = (std::int64_t{1} << 20) / static_cast<std::int64_t>(size_of(dtype));

@@ -1,4 +1,4 @@
-// COHORT_ALGORITHM: what it may say, and that all workers must say the same.
+// COHORT_ALGORITHM: what it may be set to, and that all workers must set the same.
 #include "collective/choice/selection.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
-/// An algorithm that is never carried out.
+/// An algorithm that is never executed.
 class Named final : public Algorithm {
  public:
   Named(std::string name, CollectiveKind kind, double seconds = 1, bool legal = true)

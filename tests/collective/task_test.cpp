@@ -1,5 +1,5 @@
-// Tasks and groups of them, driven by hand: who goes on when, what becomes of results and errors, and
-// that everything that a task holds is destroyed once, wherever it is when it ends.
+// Tasks and task groups, driven by hand: which goes on when, what becomes of results and errors, and that
+// everything that a task holds is destroyed once, wherever it is when it ends.
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -33,7 +33,7 @@ class Counted {
   std::unique_ptr<int> value_ = std::make_unique<int>(7);
 };
 
-/// Opens for one who waits at it.
+/// A condition that a task waits for, opened by the test.
 struct Door {
   bool open = false;
 

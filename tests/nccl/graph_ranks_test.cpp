@@ -1,4 +1,4 @@
-// The whole step of a training over ranks, `run` and all, as a graph.
+// A whole training step over ranks, `run` included, as a graph.
 #include <cohort/cuda/graph.h>
 
 #include <optional>

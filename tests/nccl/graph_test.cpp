@@ -61,7 +61,7 @@ class NcclGraphs : public ::testing::TestWithParam<int> {
   [[nodiscard]] static int members() { return GetParam(); }
 };
 
-/// What a member's part in six steps leaves: a sum of all, in place and not, and a broadcast.
+/// A member's results of six steps, each with two all-reduces and a broadcast.
 std::vector<float> stepped(Communicator& communicator, bool by_graph) {
   const Device gpu = gpu_of(communicator);
   const Tensor input = filled(gpu, 0);
@@ -427,7 +427,7 @@ TEST_F(NcclGraphFaults, AnErrorOfTheStepEndsTheCaptureOfAll) {
   EXPECT_EQ(texts.only(), "replica 2 failed");
 }
 
-/// What five steps of a training leave on each GPU; each replica has a graph of its own.
+/// The values on each GPU after five steps of a training; each replica has a graph of its own.
 std::vector<std::vector<float>> trained(bool by_graphs) {
   const MirroredStrategy strategy(cuda::devices(), kPatient);
   const auto scope = strategy.scope();

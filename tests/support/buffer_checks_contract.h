@@ -11,7 +11,7 @@ namespace cohort::testing {
 /// held at the start, and the communicator works on.
 void check_changed_tensors(Communicator& communicator);
 
-/// Calls whose Works were dropped have their results when the communicator has gone.
+/// Calls whose Works were dropped have their results once the communicator is destroyed.
 void check_dropped_works(std::unique_ptr<Communicator> communicator);
 
 }  // namespace cohort::testing

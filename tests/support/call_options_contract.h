@@ -7,11 +7,11 @@
 namespace cohort::testing {
 
 /// A communicator that would wait for long, and a call that does not: the last member stays away, and the
-/// others are told so. Leaves the communicator unusable.
+/// others get an error that says so. Leaves the communicator unusable.
 void check_shorter_deadline(Communicator& communicator);
 
 /// A communicator with a time-out of 0.2 s, and calls that wait for longer, or for ever, until the last
-/// member comes.
+/// member arrives.
 void check_longer_deadline(Communicator& communicator);
 
 /// Urgent calls end before normal ones that were started earlier, and in their own order; all results are

@@ -74,7 +74,7 @@ void check_reduce_scatter(Communicator& communicator, DType dtype, ReduceOp op, 
   expect_same(input.rows(begin, end), wanted, "reduce_scatter in place, " + what);
 }
 
-/// Elements that say whose they are and where they belong.
+/// Elements whose values encode their owner and their place.
 Tensor labelled(int rank, std::int64_t elements, DType dtype = DType::kInt32) {
   Tensor tensor = Tensor::uninitialized({elements}, dtype);
   visit_dtype(dtype, [&]<class T>(std::type_identity<T>) {
@@ -471,7 +471,7 @@ void check_packed(Communicator& communicator) {
   communicator.all_reduce(tensor, tensor, ReduceOp::kSum, {.layout = 5});
   expect_same(tensor, exact_result(size, DType::kFloat32, ReduceOp::kSum, 10), "all_reduce with a layout");
 
-  // As many elements, laid out in another way: the sum would be of things that do not belong together.
+  // As many elements, but another layout: the sum would be of things that do not belong together.
   if (size == 1) return;
   const std::uint64_t layout = communicator.rank() == size - 1 ? 6 : 5;
   const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {

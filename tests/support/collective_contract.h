@@ -30,9 +30,9 @@ void check_async(Communicator& communicator);
 /// elements, which is a mismatch. Leaves the communicator of several members unusable.
 void check_packed(Communicator& communicator);
 
-/// Members `agree` on calls that something else carries out, among ordinary calls; then one member is
-/// missing, or has made another call: errors name those calls. Each needs a communicator with a short
-/// time-out, and leaves one of several members unusable.
+/// Members `agree` on calls that something else executes, among ordinary calls; then one member is missing,
+/// or has made another call: errors name those calls. Each needs a communicator with a short time-out, and
+/// leaves one of several members unusable.
 void check_agreement_with_a_missing_member(Communicator& communicator);
 void check_agreement_on_different_calls(Communicator& communicator);
 
@@ -43,8 +43,8 @@ void check_arguments(Communicator& communicator);
 /// communicator repeats it afterwards. Leaves the communicator unusable.
 void check_mismatch(Communicator& communicator);
 
-/// The last member stays away: all others are told so. Needs a communicator with a short
-/// time-out, and leaves it unusable.
+/// The last member stays away: all others get an error that says so. Needs a
+/// communicator with a short time-out, and leaves it unusable.
 void check_missing(Communicator& communicator);
 
 }  // namespace cohort::testing

@@ -72,7 +72,7 @@ std::vector<Planned> merged_anew(std::mt19937& random, const std::vector<Planned
   return merged;
 }
 
-/// Whole numbers, so small that sums are exact; they tell the operation, the member and the place.
+/// Whole numbers, so small that sums are exact; they encode the operation, the member and the place.
 Tensor numbers(const Planned& planned, int member, std::int64_t elements) {
   Tensor tensor = Tensor::uninitialized({elements}, DType::kFloat32);
   int next = planned.id * 131 + member * 17;

@@ -56,7 +56,7 @@ std::vector<Tensor> own_parts(Communicator& communicator, std::span<const Tensor
   return parts;
 }
 
-/// One all-reduce per tensor: what every other way must equal, bit by bit.
+/// One all-reduce per tensor: packed reductions must give the same bits.
 std::vector<Tensor> reduced_one_by_one(Communicator& communicator, std::span<const TensorSpec> specs,
                                        ReduceOp op, int step = 0) {
   std::vector<Tensor> results;

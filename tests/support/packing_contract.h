@@ -23,8 +23,8 @@ void check_batches_on_several_devices(Communicator& communicator, std::span<cons
 /// unusable.
 void check_batch_mismatch(Communicator& communicator);
 
-/// GradientBuckets over many steps, announced in an order of each member's own, from buckets and from
-/// tensors of the caller's: the bits of an all-reduce per tensor.
+/// GradientBuckets over many steps, announced in a different order on each member, from buckets and from
+/// tensors of the caller: the bits must be those of an all-reduce per tensor.
 void check_buckets(Communicator& communicator);
 
 /// A tensor that goes in several calls, in a batch and in a bucket.

@@ -1,4 +1,4 @@
-// What the members of a call were told, each by a thread of its own.
+// The error texts of a call's members, each of which is a thread of its own.
 #pragma once
 
 #include <mutex>

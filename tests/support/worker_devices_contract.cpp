@@ -59,7 +59,7 @@ void expect_rows_of_all(const Tensor& rows, int replicas) {
 
 bool is_last(const Bootstrap& worker) { return worker.rank() == worker.size() - 1; }
 
-/// The last worker sees `own`; the others are told of it.
+/// The last worker throws `own`; the others get an error that tells of it.
 template <class Own>
 void expect_told(const Bootstrap& worker, const std::string& text, const std::function<void()>& call) {
   if (is_last(worker)) {

@@ -59,7 +59,8 @@ std::vector<TuningFigure> fixed_node_figures() {
   };
   return {
       figure("slot_bytes", "`slot` from here on, `line` below", node::kPayloadBytes + 1),
-      figure("pieces_bytes", "`pieces` from here on, up to the sizes of other protocols", node::kSlotBytes + 1),
+      figure("pieces_bytes", "`pieces` from here on, up to the sizes of other protocols",
+             node::kSlotBytes + 1),
       figure("shared_broadcast_bytes", "broadcast of two members, `direct`: both write from here on",
              node::kSmallestSharedBroadcast),
       figure("stream_others_bytes", "`direct` out of place: others' results past the caches from here on",

@@ -43,8 +43,7 @@ void FaultWatch::check(const CollectiveCall& call, const Waiting& waiting) {
   describe_call(call);
   notice_difference();
   require_nobody_left(call);
-  // A member that is late may wait for other nodes, and then it takes more than one node to see who is
-  // missing.
+  // A late member may wait for other nodes; then this node alone cannot tell which members are missing.
   if (inter_node_ == nullptr) require_nobody_late(call, waiting);
 }
 

@@ -7,7 +7,7 @@ namespace cohort {
 
 ScratchPool::Scratch ScratchPool::scratch(std::size_t bytes) {
   constexpr std::size_t kSmallest = 4096;
-  // Few sizes, so that what one call leaves behind fits the next.
+  // Few sizes, so that the memory of one call fits the next.
   const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest));
   const auto fits = [size](const auto& buffer) { return buffer->bytes() == size; };
   const auto found = std::ranges::find_if(free_, fits);
