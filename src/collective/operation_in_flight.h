@@ -1,12 +1,12 @@
 // The life cycle of an asynchronous call, in one place for all implementations of communicators.
 //
 // It begins with an operation, which owns what the call needs, and a Work in front of it. It ends with the
-// result, or with the error that the operation keeps for the threads that wait. When the last Work goes,
-// nobody will ask about the operation any more: a communicator that closes finishes it first, while an
-// operation whose Work is still held goes on, since the Work co-owns the implementation.
+// result, or with the error that the operation keeps for the threads that wait. An operation whose last Work
+// is dropped is finished by a communicator that closes. One whose Work is still held goes on, since the Work
+// co-owns the implementation.
 //
-// What stays with the implementations: how an operation moves on and when it has ended: when its task is
-// done, or when the GPU is; and how an error reaches the other members.
+// What stays with the implementations: how an operation moves on; when it has ended, which is once its task
+// is done, or once the GPU is; and how an error reaches the other members.
 #pragma once
 
 #include <algorithm>

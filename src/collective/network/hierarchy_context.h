@@ -64,7 +64,7 @@ inline constexpr int kFirstUrgentTag = 28'000;
 [[nodiscard]] Task<> on_node(HierarchyContext& context, CollectiveCall part,
                              std::vector<std::size_t> counts = {});
 
-/// The node's members get what the one with `local_rank` has: at `data` on each of them.
+/// A broadcast on the node: copies `data` of the member with `local_rank` to `data` on each of the others.
 [[nodiscard]] Task<> spread_on_node(HierarchyContext& context, DType dtype, std::byte* data,
                                     std::size_t elements, int local_rank);
 
@@ -78,7 +78,7 @@ struct SegmentShares {
 [[nodiscard]] SegmentShares shares_of(const HierarchyContext& context, const Segments& segments,
                                       std::size_t segment);
 
-/// The node's members get the whole segment, of which each has its share in the output.
+/// An all-gather on the node: each member has its share of the segment in the output, and gets all of it.
 [[nodiscard]] Task<> all_gather_on_node(HierarchyContext& context, const CollectiveCall& call,
                                         const SegmentShares& shares);
 

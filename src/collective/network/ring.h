@@ -29,7 +29,7 @@ extern const LaneAlgorithm kRing;
 /// blocks are used on the way.
 [[nodiscard]] Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic);
 
-/// Block `index` of the output is there, and all get all blocks.
+/// Each member has block `index` of its output, and gets all others.
 [[nodiscard]] Task<> ring_all_gather(Lane lane, Part part, std::size_t element_bytes);
 
 }  // namespace cohort::network

@@ -1,6 +1,6 @@
-// Executes a collective by the protocol that suits it. A call that fits a slot is chosen for by its size
-// alone; for others the choice follows from what all members have announced about their buffers, so that all
-// choose alike.
+// Executes a collective by the protocol that suits it. For a call that fits a slot the size alone decides;
+// for others the choice follows from what all members have announced about their buffers, so that all choose
+// alike.
 #pragma once
 
 #include <cohort/collective/task.h>

@@ -1,7 +1,7 @@
-// What the members of one communicator on one node share: each other's control blocks, their
-// workers and hosts, the first error. Made once per process and communicator, and co-owned by all of
-// this process's members; in a group that was split off, each member makes its own. The communicator may have
-// members on other nodes: local ranks are counted within the node, ranks within the communicator.
+// What the members of one communicator on one node share: their control blocks, workers and hosts, and the
+// group's first error. Made once per process and communicator, and co-owned by all of this process's members;
+// in a group that was split off, each member makes its own. The communicator may have members on other nodes:
+// local ranks are counted within the node, ranks within the communicator.
 //
 // The control blocks of this process are blocks of its heap. A member that leaves counts itself off in each
 // other's control block; a block is given back to the heap once all others have done so.
@@ -138,7 +138,7 @@ class NodeGroup {
   /// Deliberately leaks memory that a transfer may still access: there is no way to know when it stops.
   static void keep_for_ever(std::shared_ptr<const void> memory);
 
-  /// A member of this process leaves; `held` is memory that others may still read or write, until
+  /// A member of this process leaves. `held` is memory that others may still read or write; it is kept until
   /// they have left as well.
   void leave(int member, std::vector<std::shared_ptr<const void>> held);
 

@@ -9,7 +9,7 @@
 namespace cohort {
 namespace {
 
-/// The packs made so far, and for each dtype the one that still grows.
+/// The packs made so far, and the open one of each dtype.
 class Packer {
  public:
   explicit Packer(std::span<const TensorSpec> specs) : specs_(specs) {}
