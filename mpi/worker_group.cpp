@@ -4,7 +4,6 @@
 #include <cstring>
 #include <exception>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include <cohort/base/config.h>
@@ -13,6 +12,7 @@
 
 #include "channels.h"
 #include "meeting_guard.h"
+#include "mpi_communicator.h"
 #include "mpi_transport.h"
 
 namespace cohort::mpi {
@@ -53,14 +53,15 @@ WorkerGroup::WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vecto
       comm_(std::move(comm)),
       workers_(std::move(workers)),
       rank_(comm_rank(comm_.get())),
-      communicator_(std::move(communicator)),
-      everyone_(std::make_unique<MpiCommunicator>(runtime_, comm_.get(), rank_, to_members(workers_),
-                                                  CommunicationOptions{})) {}
+      communicator_(std::move(communicator)) {
+  exchange_.emplace(runtime_, comm_.get(), workers_);
+}
 
 WorkerGroup::~WorkerGroup() {
   // Freeing it may wait for members that are gone or have failed.
-  if (std::uncaught_exceptions() > 0 || runtime_->fault() != nullptr) comm_.leak();
-  everyone_.reset();
+  if (std::uncaught_exceptions() > 0 || runtime_->fault() != nullptr || (exchange_ && exchange_->failed()))
+    comm_.leak();
+  exchange_.reset();
   const Gate::Pass pass = runtime_->gate().enter();
   comm_ = Comm();
 }
@@ -72,8 +73,8 @@ void WorkerGroup::connect_memory() {
 }
 
 void WorkerGroup::close() {
-  everyone_->wait_for_all();
-  everyone_.reset();
+  exchange_->wait_for_end();
+  exchange_.reset();
   const Gate::Pass pass = runtime_->gate().enter();
   comm_ = Comm();
 }
@@ -89,7 +90,7 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
   std::string blob(sizeof own, '\0');
   std::memcpy(blob.data(), &own, sizeof own);
   std::vector<Choice> choices(workers_.size());
-  const std::vector<std::string> blobs = exchange(blob);
+  const std::vector<std::string> blobs = exchange_->all_gather(Purpose::kSplit, blob);
   for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&choices[i], blobs[i].data(), sizeof own);
 
   std::vector<int> ranks;
@@ -110,25 +111,7 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
 }
 
 std::vector<std::string> WorkerGroup::exchange(std::string_view blob) {
-  const auto workers = static_cast<std::int64_t>(workers_.size());
-  const Tensor sizes = Tensor::uninitialized({workers}, DType::kUInt64);
-  everyone_->all_gather(Tensor::from({static_cast<std::uint64_t>(blob.size())}), sizes);
-
-  const std::span<const std::uint64_t> counts = sizes.span<std::uint64_t>();
-  const auto total =
-      static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
-  const Tensor own = Tensor::uninitialized({static_cast<std::int64_t>(blob.size())}, DType::kUInt8);
-  std::copy(blob.begin(), blob.end(), reinterpret_cast<char*>(own.data()));
-  const Tensor all = Tensor::uninitialized({total}, DType::kUInt8);
-  everyone_->all_gather_uneven(own, all, counts);
-
-  std::vector<std::string> blobs;
-  const char* next = reinterpret_cast<const char*>(all.data());
-  for (const std::uint64_t count : counts) {
-    blobs.emplace_back(next, count);
-    next += count;
-  }
-  return blobs;
+  return exchange_->all_gather(Purpose::kExchange, blob);
 }
 
 std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
@@ -163,15 +146,11 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
   return seats;
 }
 
-/// Also what finds out a worker that ends too early: it makes another call, the barrier of `close`.
 std::vector<Terms> WorkerGroup::exchange_terms(const Terms& own) {
-  static_assert(sizeof(Terms) == 3 * sizeof(std::int64_t));
-  const Tensor all = Tensor::uninitialized({static_cast<std::int64_t>(workers_.size()), 3}, DType::kInt64);
-  const Tensor sent = Tensor::uninitialized({3}, DType::kInt64);
-  std::memcpy(sent.data(), &own, sizeof own);
-  everyone_->all_gather(sent, all);
+  const std::vector<std::string> blobs =
+      exchange_->all_gather(Purpose::kMakeCommunicator, {reinterpret_cast<const char*>(&own), sizeof own});
   std::vector<Terms> terms(workers_.size());
-  std::memcpy(terms.data(), all.data(), terms.size() * sizeof(Terms));
+  for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&terms[i], blobs[i].data(), sizeof own);
   return terms;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,7 +14,7 @@
 #include <cohort/device/node_memory.h>
 
 #include "calls.h"
-#include "mpi_communicator.h"
+#include "exchange.h"
 #include "runtime.h"
 #include "terms.h"
 
@@ -56,7 +57,7 @@ class WorkerGroup final : public Bootstrap {
   std::vector<WorkerInfo> workers_;
   int rank_;
   std::string communicator_;
-  std::unique_ptr<MpiCommunicator> everyone_;
+  std::optional<Exchange> exchange_;
   std::shared_ptr<const NodeMemory> node_memory_;
   bool own_algorithms_ = false;  ///< rather than MPI's
 };
