@@ -22,7 +22,8 @@ class Channels {
  public:
   /// Collective over `comm`, and blocks in MPI: all workers must be known to be here. Each has `members`.
   /// @throws Unimplemented for more members than MPI's tags can tell apart.
-  Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members);
+  /// `neighbours_are_apart`: workers of one machine are on nodes of their own, for they share no memory.
+  Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members, bool neighbours_are_apart);
   ~Channels();
 
   Channels(const Channels&) = delete;
@@ -32,6 +33,9 @@ class Channels {
   /// The longest message that none of the workers' MPI keeps back until it is received.
   [[nodiscard]] std::size_t message_bytes() const noexcept { return message_bytes_; }
   [[nodiscard]] int members_per_worker() const noexcept { return members_; }
+  [[nodiscard]] int workers() const { return comm_size(collectives_.get()); }
+  [[nodiscard]] bool neighbours_are_apart() const noexcept { return neighbours_are_apart_; }
+  [[nodiscard]] const Operators& operators() const noexcept { return runtime_->operators(); }
 
   [[nodiscard]] MPI_Comm comm(Transport::Channel channel) const noexcept {
     return channel == Transport::Channel::kMessage ? messages_.get() : collectives_.get();
@@ -52,6 +56,7 @@ class Channels {
  private:
   std::shared_ptr<Runtime> runtime_;
   int members_;
+  bool neighbours_are_apart_;
   std::int64_t groups_ = 1;
   Comm collectives_;
   Comm messages_;

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <chrono>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -11,8 +10,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <cohort/base/config.h>
 
 #include "vote.h"
 
@@ -76,8 +73,13 @@ struct Exchange::Message {
   int from = 0;
 };
 
-Exchange::Exchange(std::shared_ptr<Runtime> runtime, MPI_Comm comm, std::span<const WorkerInfo> workers)
-    : runtime_(std::move(runtime)), comm_(comm), workers_(workers), rank_(comm_rank(comm)) {}
+Exchange::Exchange(std::shared_ptr<Runtime> runtime, MPI_Comm comm, std::span<const WorkerInfo> workers,
+                   std::chrono::duration<double> timeout)
+    : runtime_(std::move(runtime)),
+      comm_(comm),
+      workers_(workers),
+      rank_(comm_rank(comm)),
+      timeout_(timeout) {}
 
 Exchange::~Exchange() {
   if (std::uncaught_exceptions() > 0 && !failure_ && workers_.size() > 1 && !finalized()) {
@@ -89,7 +91,7 @@ Exchange::~Exchange() {
 }
 
 std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view blob) {
-  agree(purpose, Deadline::after(config().collective_timeout()));
+  agree(purpose, Deadline::after(timeout_));
   if (workers_.size() == 1) return {std::string(blob)};
 
   const auto blobs = std::make_shared<Blobs>();
@@ -210,7 +212,7 @@ void Exchange::require_same_purpose(std::span<const Purpose> purposes) const {
 }
 
 void Exchange::complete(MPI_Request request, std::shared_ptr<const void> memory) {
-  const Deadline deadline = Deadline::after(config().collective_timeout()).plus(kTimeToConclude);
+  const Deadline deadline = Deadline::after(timeout_).plus(kTimeToConclude);
   try {
     poll([&] {
       if (test(request)) return true;
@@ -220,7 +222,7 @@ void Exchange::complete(MPI_Request request, std::shared_ptr<const void> memory)
           fmt::format(
               "{}: deadline of {:.4g} s passed while the workers' data were gathered. All workers had "
               "come; one of them is stopped or cannot be reached",
-              name(), config().collective_timeout().count()));
+              name(), timeout_.count()));
     });
   } catch (const Error& error) {
     keep_for_ever(std::move(memory));
@@ -296,7 +298,7 @@ void Exchange::throw_missing(std::span<const int> absent) const {
           "{}: deadline of {:.4g} s passed; missing: {}. They are stopped, busy elsewhere, or took another "
           "path through the program; raise the time-out (COHORT_COLLECTIVE_TIMEOUT_SECONDS) if they are "
           "only slow",
-          name(), config().collective_timeout().count(), fmt::join(missing, ", ")));
+          name(), timeout_.count(), fmt::join(missing, ", ")));
 }
 
 std::string Exchange::name() const {

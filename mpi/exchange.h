@@ -6,6 +6,7 @@
 // Nothing waits inside MPI: a lost worker and the deadline end every wait.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,7 +31,9 @@ enum class Purpose : std::int32_t { kExchange, kMakeCommunicator, kSplit, kEnd }
 class Exchange {
  public:
   /// `workers` are the members of `comm` by rank; both outlive it. Nobody else sends messages over `comm`.
-  Exchange(std::shared_ptr<Runtime> runtime, MPI_Comm comm, std::span<const WorkerInfo> workers);
+  /// `timeout` is how long each call waits for the others; for ever when zero.
+  Exchange(std::shared_ptr<Runtime> runtime, MPI_Comm comm, std::span<const WorkerInfo> workers,
+           std::chrono::duration<double> timeout);
   /// The others are told if an exception has brought it about.
   ~Exchange();
 
@@ -75,6 +78,7 @@ class Exchange {
   MPI_Comm comm_;
   const std::span<const WorkerInfo> workers_;
   const int rank_;
+  const std::chrono::duration<double> timeout_;
   std::int64_t round_ = 0;
   Purpose purpose_ = Purpose::kExchange;
   Outbox outbox_;

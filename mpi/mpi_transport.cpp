@@ -18,11 +18,16 @@ int to_count(std::size_t bytes) {
 
 MpiTransport::MpiTransport(std::shared_ptr<Channels> channels, int rank)
     : channels_(std::move(channels)),
+      collectives_(channels_),
       numbers_(std::make_shared<GroupNumbers>(channels_->groups())),
       place_(rank) {}
 
 MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> members, const GroupName& name)
-    : channels_(parent.channels_), numbers_(parent.numbers_), group_(name.number), place_(parent.place_) {
+    : channels_(parent.channels_),
+      collectives_(channels_),
+      numbers_(parent.numbers_),
+      group_(name.number),
+      place_(parent.place_) {
   places_.reserve(members.size());
   for (const int member : members) places_.push_back(parent.place_of(member));
   numbers_->take(name);

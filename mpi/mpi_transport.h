@@ -9,6 +9,7 @@
 
 #include "calls.h"
 #include "channels.h"
+#include "mpi_collectives.h"
 #include "outbox.h"
 
 namespace cohort::mpi {
@@ -32,6 +33,10 @@ class MpiTransport final : public Transport {
                                                  const GroupName& name) override;
   [[nodiscard]] bool any_thread() const noexcept override { return channels_->gate().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return channels_->message_bytes(); }
+  /// MPI's communicator is of all workers, and has one rank for all members of a worker.
+  [[nodiscard]] LibraryCollectives* collectives() noexcept override {
+    return places_.empty() && channels_->members_per_worker() == 1 ? &collectives_ : nullptr;
+  }
 
  private:
   /// Of a group.
@@ -62,6 +67,7 @@ class MpiTransport final : public Transport {
   }
 
   std::shared_ptr<Channels> channels_;
+  MpiCollectives collectives_;
   std::shared_ptr<GroupNumbers> numbers_;
   int group_ = 0;
   std::vector<int> places_;       ///< of the group's members; empty where they are all who share the channels

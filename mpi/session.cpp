@@ -131,7 +131,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   Comm world = Comm::duplicate(MPI_COMM_WORLD);
   std::vector<WorkerInfo> workers = take_census(world.get(), settings_, place_);
   log::set_origin(fmt::format("worker {}", comm_rank(world.get())));
-  everyone_.emplace(runtime_, std::move(world), std::move(workers), settings_.communicator());
+  everyone_.emplace(runtime_, std::move(world), std::move(workers));
   if (everyone_->size() > 1) watch_others();
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());

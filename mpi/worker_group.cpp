@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include <cohort/base/config.h>
@@ -12,17 +13,10 @@
 
 #include "channels.h"
 #include "meeting_guard.h"
-#include "mpi_communicator.h"
 #include "mpi_transport.h"
 
 namespace cohort::mpi {
 namespace {
-
-std::vector<MemberInfo> to_members(std::span<const WorkerInfo> workers) {
-  std::vector<MemberInfo> members;
-  for (const WorkerInfo& worker : workers) members.push_back({worker.rank, worker.host});
-  return members;
-}
 
 /// What a worker says when a group is split.
 struct Choice {
@@ -47,14 +41,12 @@ std::vector<WorkerInfo> renumbered(std::span<const WorkerInfo> workers, std::spa
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers,
-                         std::string communicator)
+WorkerGroup::WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers)
     : runtime_(std::move(runtime)),
       comm_(std::move(comm)),
       workers_(std::move(workers)),
-      rank_(comm_rank(comm_.get())),
-      communicator_(std::move(communicator)) {
-  exchange_.emplace(runtime_, comm_.get(), workers_);
+      rank_(comm_rank(comm_.get())) {
+  exchange_.emplace(runtime_, comm_.get(), workers_, config().collective_timeout());
 }
 
 WorkerGroup::~WorkerGroup() {
@@ -69,7 +61,14 @@ WorkerGroup::~WorkerGroup() {
 void WorkerGroup::connect_memory() {
   node_memory_ =
       NodeMemory::connect(rank_, workers_, [this](std::string_view blob) { return exchange(blob); });
-  own_algorithms_ = nodes_share_memory() && communicator_ == "auto";
+  const std::vector<std::string> answers = exchange(node_memory_->shared() ? "shared" : "apart");
+  nodes_ = workers_;
+  for (WorkerInfo& worker : nodes_) {
+    if (answers[static_cast<std::size_t>(worker.rank)] == "apart") worker.node = size() + worker.rank;
+  }
+  std::vector<int> everyone(workers_.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  nodes_ = renumbered(nodes_, everyone);
 }
 
 void WorkerGroup::close() {
@@ -83,7 +82,11 @@ std::unique_ptr<Communicator> WorkerGroup::make_communicator(const Communication
   return std::move(make_communicators(options, 1).front());
 }
 
-bool WorkerGroup::on_one_node() const { return std::ranges::max(workers_, {}, &WorkerInfo::node).node == 0; }
+bool WorkerGroup::on_one_node() const { return std::ranges::max(nodes_, {}, &WorkerInfo::node).node == 0; }
+
+bool WorkerGroup::neighbours_are_apart() const {
+  return !std::ranges::equal(nodes_, workers_, {}, &WorkerInfo::node, &WorkerInfo::node);
+}
 
 std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
   const Choice own{color, key};
@@ -104,8 +107,7 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
     const Gate::Pass pass = runtime_->gate().enter();
     comm = Comm::of_members(comm_.get(), ranks);
   }
-  auto group =
-      std::make_unique<WorkerGroup>(runtime_, std::move(comm), renumbered(workers_, ranks), communicator_);
+  auto group = std::make_unique<WorkerGroup>(runtime_, std::move(comm), renumbered(workers_, ranks));
   group->connect_memory();
   return group;
 }
@@ -123,27 +125,11 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
   const std::vector<Terms> terms =
       exchange_terms({members, options.reproducible ? 1 : 0, runtime_->gate().any_thread() ? 1 : 0});
   require_same_terms(terms, workers_);
-  if (own_algorithms_ && on_one_node()) return make_node_communicators(node_options(options, members));
-  if (own_algorithms_) {
-    if (members > 1) require_threads_may_communicate(terms);
-    const auto channels = std::make_shared<Channels>(runtime_, comm_.get(), members);
-    const auto transport = [&channels](int rank) { return std::make_unique<MpiTransport>(channels, rank); };
-    return make_network_communicators({node_options(options, members), transport});
-  }
-  if (members > 1) {
-    throw Unimplemented(
-        "{} members on each worker: MPI's own collectives, {}, know one member per worker. Start one worker "
-        "per "
-        "member (mpirun -n {})",
-        members,
-        communicator_ == "auto" ? "which have to do as workers of a node cannot map each other's memory"
-                                : "which COHORT_COMMUNICATOR asks for",
-        workers_.size() * static_cast<std::size_t>(members));
-  }
-  std::vector<std::unique_ptr<Communicator>> seats;
-  seats.push_back(
-      std::make_unique<MpiCommunicator>(runtime_, comm_.get(), rank_, to_members(workers_), options));
-  return seats;
+  if (on_one_node()) return make_node_communicators(node_options(options, members));
+  if (members > 1) require_threads_may_communicate(terms);
+  const auto channels = std::make_shared<Channels>(runtime_, comm_.get(), members, neighbours_are_apart());
+  const auto transport = [&channels](int rank) { return std::make_unique<MpiTransport>(channels, rank); };
+  return make_network_communicators({node_options(options, members), transport});
 }
 
 std::vector<Terms> WorkerGroup::exchange_terms(const Terms& own) {
@@ -166,17 +152,10 @@ void WorkerGroup::require_threads_may_communicate(std::span<const Terms> by_work
       describe(workers_[static_cast<std::size_t>(without - by_worker.begin())]));
 }
 
-bool WorkerGroup::nodes_share_memory() {
-  const int node = workers_[static_cast<std::size_t>(rank_)].node;
-  const bool alone = std::ranges::count(workers_, node, &WorkerInfo::node) == 1;
-  const std::vector<std::string> answers = exchange(alone || node_memory_->shared() ? "yes" : "no");
-  return std::ranges::count(answers, "yes") == static_cast<std::ptrdiff_t>(answers.size());
-}
-
 NodeGroupOptions WorkerGroup::node_options(const CommunicationOptions& options, int members) {
   NodeGroupOptions group;
   group.memory = node_memory_;
-  group.workers = workers_;
+  group.workers = nodes_;
   group.rank = rank_;
   group.members = members;
   group.exchange = [this](std::string_view blob) { return exchange(blob); };

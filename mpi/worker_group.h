@@ -22,9 +22,8 @@ namespace cohort::mpi {
 
 class WorkerGroup final : public Bootstrap {
  public:
-  /// `workers` are the members of `comm`, by rank; `communicator` is COHORT_COMMUNICATOR.
-  WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers,
-              std::string communicator);
+  /// `workers` are the members of `comm`, by rank.
+  WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers);
   ~WorkerGroup() override;
 
   WorkerGroup(const WorkerGroup&) = delete;
@@ -46,9 +45,9 @@ class WorkerGroup final : public Bootstrap {
 
  private:
   [[nodiscard]] std::vector<Terms> exchange_terms(const Terms& own);
-  /// Whether the workers of each node can reach each other's memory. Collective.
-  [[nodiscard]] bool nodes_share_memory();
   [[nodiscard]] bool on_one_node() const;
+  /// Whether workers of one machine are on nodes of their own, for they share no memory.
+  [[nodiscard]] bool neighbours_are_apart() const;
   void require_threads_may_communicate(std::span<const Terms> by_worker) const;
   [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options, int members);
 
@@ -56,10 +55,10 @@ class WorkerGroup final : public Bootstrap {
   Comm comm_;
   std::vector<WorkerInfo> workers_;
   int rank_;
-  std::string communicator_;
   std::optional<Exchange> exchange_;
   std::shared_ptr<const NodeMemory> node_memory_;
-  bool own_algorithms_ = false;  ///< rather than MPI's
+  /// The workers with the nodes that communicators have: each of those that cannot share memory has its own.
+  std::vector<WorkerInfo> nodes_;
 };
 
 }  // namespace cohort::mpi

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "COHORT_";
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 15> kSpecs{{
+constexpr std::array<SettingSpec, 14> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -27,8 +27,7 @@ constexpr std::array<SettingSpec, 15> kSpecs{{
      "time between the signs of life that workers send one another"},
     {"COHORT_SILENCE_SECONDS", SettingType::kSeconds, "5", "", 0, 86'400,
      "without a sign of life for so long, a worker counts as lost; at least twice the heartbeat, and the "
-     "same "
-     "on all workers; 0: never, for debuggers that stop one of them"},
+     "same on all workers; 0: never, for debuggers that stop one of them"},
     {"COHORT_CPU_DEVICES", SettingType::kInteger, "1", "", 1, 4096,
      "number of logical CPU devices (cpu:0, cpu:1, ...) that this worker's cores are split into"},
     {"COHORT_BIND_CORES", SettingType::kBoolean, "true", "", 0, 0,
@@ -36,8 +35,6 @@ constexpr std::array<SettingSpec, 15> kSpecs{{
      "stays"},
     {"COHORT_HUGE_PAGES", SettingType::kBoolean, "true", "", 0, 0,
      "advise the kernel to back large tensors with huge pages"},
-    {"COHORT_COMMUNICATOR", SettingType::kChoice, "auto", "auto|mpi", 0, 0,
-     "what carries collectives: Cohort's own algorithms, wherever workers of a node share memory, or MPI's"},
     {"COHORT_WORKERS_PER_NODE", SettingType::kInteger, "0", "", 0, 1 << 20,
      "most workers that count as one node, for tests on one machine and to keep parts of a machine apart; "
      "0: all that share memory"},
@@ -47,8 +44,7 @@ constexpr std::array<SettingSpec, 15> kSpecs{{
      "find tensors that the program changes while a call on them is in flight; copies all tensors"},
     {"COHORT_ALGORITHM", SettingType::kText, "auto", "", 0, 0,
      "what carries out large collectives where it can: auto, an algorithm, or one per collective, for "
-     "example "
-     "all_reduce=ring,broadcast=binomial; the same on all workers"},
+     "example all_reduce=ring,broadcast=binomial; the same on all workers"},
     {"COHORT_TUNING_FILE", SettingType::kText, "", "", 0, 0,
      "file that keeps what was probed about this host's collectives for later runs; empty: every run probes"},
     {"COHORT_NCCL_LIBRARY", SettingType::kText, "", "", 0, 0,
@@ -230,8 +226,6 @@ std::chrono::duration<double> Config::silence() const {
 int Config::cpu_devices() const { return static_cast<int>(number_of(find("COHORT_CPU_DEVICES"))); }
 
 bool Config::bind_cores() const { return find("COHORT_BIND_CORES").value == "true"; }
-
-const std::string& Config::communicator() const { return find("COHORT_COMMUNICATOR").value; }
 
 int Config::workers_per_node() const { return static_cast<int>(number_of(find("COHORT_WORKERS_PER_NODE"))); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -21,11 +22,22 @@ enum class BuiltInAlgorithm : std::uint8_t {
   kRing,
   kBinomial,
   kScatterAllGather,
+  kMpi,  ///< MPI's own collectives
 };
 
-inline constexpr std::array<std::string_view, 8> kBuiltInNames{
-    "pieces",           "direct", "single_copy", "recursive_doubling",
-    "halving_doubling", "ring",   "binomial",    "scatter_all_gather"};
+inline constexpr std::array<std::string_view, 9> kBuiltInNames{"pieces",
+                                                               "direct",
+                                                               "single_copy",
+                                                               "recursive_doubling",
+                                                               "halving_doubling",
+                                                               "ring",
+                                                               "binomial",
+                                                               "scatter_all_gather",
+                                                               "mpi"};
+
+[[nodiscard]] constexpr std::string_view to_string(BuiltInAlgorithm algorithm) noexcept {
+  return kBuiltInNames[static_cast<std::size_t>(algorithm)];
+}
 
 /// What COHORT_ALGORITHM says where the choice is Cohort's.
 inline constexpr std::string_view kAutomatic = "auto";
@@ -43,12 +55,13 @@ inline constexpr std::string_view kAutomatic = "auto";
 }
 inline constexpr std::size_t kKindsWithAlgorithms = static_cast<std::size_t>(CollectiveKind::kBarrier);
 
-/// Whether an algorithm can carry out calls of this kind: on a node all ways can.
+/// Whether an algorithm can carry out calls of this kind.
 [[nodiscard]] constexpr bool applies_to(BuiltInAlgorithm algorithm, CollectiveKind kind) noexcept {
   switch (algorithm) {
     case BuiltInAlgorithm::kPieces:
     case BuiltInAlgorithm::kDirect:
-    case BuiltInAlgorithm::kSingleCopy: return has_algorithms(kind);
+    case BuiltInAlgorithm::kSingleCopy:
+    case BuiltInAlgorithm::kMpi: return has_algorithms(kind);
     case BuiltInAlgorithm::kRecursiveDoubling:
     case BuiltInAlgorithm::kHalvingDoubling:
     case BuiltInAlgorithm::kRing: return kind == CollectiveKind::kAllReduce;

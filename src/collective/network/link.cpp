@@ -65,6 +65,8 @@ Steps Link::carry_out(const CollectiveCall& call) {
 Steps Link::exchange(const CollectiveCall& call) {
   const bool rides_along = rides(call);
   riding_bytes_ = rides_along ? node::contributed_bytes(call, topology_.members()) : 0;
+  LibraryCollectives* const library = rides_along ? nullptr : library_for(call);
+  if (library != nullptr) return carry_out_by(*library, call);
   if (!rides_along && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
     return all_reduce_while_agreeing(call);
   return rides_along ? ride(call) : agree_and_move(call);
@@ -100,6 +102,30 @@ Steps Link::all_reduce_while_agreeing(const CollectiveCall& call) {
   seat_.reason = reason(call.kind);
 }
 
+/// By the collectives of the transport's library.
+Steps Link::carry_out_by(LibraryCollectives& library, const CollectiveCall& call) {
+  Steps agreement = agree(call);
+  co_await finished(agreement);
+  Steps steps = library.carry_out(call);
+  co_await finished(steps);
+  const bool forced = seat_.group().selection().forced(call.kind).has_value();
+  seat_.algorithm = to_string(BuiltInAlgorithm::kMpi);
+  seat_.reason = forced ? ChoiceReason::kForced : ChoiceReason::kModel;
+}
+
+/// Those collectives, where they are wanted for the call and can carry it out.
+LibraryCollectives* Link::library_for(const CollectiveCall& call) const {
+  LibraryCollectives* const library = site_.wire.transport().collectives();
+  // Calls of different priority would start in an order of their own.
+  if (library == nullptr || call.priority != Priority::kNormal || seat_.group().fixes_order_of(call) ||
+      call.implementation != CommunicationImplementation::kAuto || !library->is_legal(call)) {
+    return nullptr;
+  }
+  const std::optional<BuiltInAlgorithm> forced = seat_.group().selection().forced(call.kind);
+  const bool wanted = forced ? *forced == BuiltInAlgorithm::kMpi : library->is_preferred(call);
+  return wanted ? library : nullptr;
+}
+
 /// By an algorithm that the program has registered.
 Steps Link::carry_out_registered(const CollectiveCall& call, const Selection::Choice choice) {
   riding_bytes_ = 0;
@@ -131,7 +157,8 @@ Selection::Choice Link::registered_choice(const CollectiveCall& call) const {
 
 ChoiceReason Link::reason(CollectiveKind kind) const {
   const std::optional<BuiltInAlgorithm> forced = seat_.group().selection().forced(kind);
-  if (forced && *forced >= BuiltInAlgorithm::kRecursiveDoubling) return ChoiceReason::kForced;
+  if (forced && *forced >= BuiltInAlgorithm::kRecursiveDoubling && *forced != BuiltInAlgorithm::kMpi)
+    return ChoiceReason::kForced;
   if (!tuning_) return ChoiceReason::kModel;
   const std::vector<TuningFigure> figures = tuning_->figures(TuningScope::kNetwork);
   return reason_of(std::ranges::max_element(figures, {}, &TuningFigure::source)->source);

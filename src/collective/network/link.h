@@ -36,6 +36,8 @@ class Link {
   [[nodiscard]] Steps exchange(const CollectiveCall& call);
   [[nodiscard]] Steps ride(const CollectiveCall& call);
   [[nodiscard]] Steps agree_and_move(const CollectiveCall& call);
+  [[nodiscard]] LibraryCollectives* library_for(const CollectiveCall& call) const;
+  [[nodiscard]] Steps carry_out_by(LibraryCollectives& library, const CollectiveCall& call);
   [[nodiscard]] Steps carry_out_registered(const CollectiveCall& call, Selection::Choice choice);
   [[nodiscard]] Selection::Choice registered_choice(const CollectiveCall& call) const;
   [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
