@@ -10,7 +10,7 @@ namespace cohort::mpi {
 
 Channels::Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members, bool neighbours_are_apart)
     : runtime_(std::move(runtime)), members_(members), neighbours_are_apart_(neighbours_are_apart) {
-  const Gate::Pass pass = gate().enter();
+  const MpiLock::Guard guard = lock().acquire();
   const std::int64_t pairs = std::int64_t{members} * members;
   groups_ = (std::int64_t{largest_tag(comm)} + 1) / (pairs * (kNoteTag + 1));
   if (groups_ == 0) {
@@ -29,7 +29,7 @@ Channels::~Channels() {
   // still on its way.
   if (!left_open_) {
     try {
-      const Gate::Pass pass = gate().enter();
+      const MpiLock::Guard guard = lock().acquire();
       collectives_ = Comm();
       messages_ = Comm();
       return;

@@ -29,7 +29,7 @@ class Channels {
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  [[nodiscard]] Gate& gate() const noexcept { return runtime_->gate(); }
+  [[nodiscard]] MpiLock& lock() const noexcept { return runtime_->lock(); }
   /// The longest message that none of the workers' MPI keeps back until it is received.
   [[nodiscard]] std::size_t message_bytes() const noexcept { return message_bytes_; }
   [[nodiscard]] int members_per_worker() const noexcept { return members_; }

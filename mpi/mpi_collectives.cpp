@@ -239,8 +239,8 @@ class InFlight {
   InFlight& operator=(const InFlight&) = delete;
 
   [[nodiscard]] bool advance() {
-    const Gate::Pass pass = channels_.gate().try_enter();
-    if (pass) done_ = movement_->advance();
+    const MpiLock::Guard guard = channels_.lock().try_acquire();
+    if (guard) done_ = movement_->advance();
     return done_;
   }
 
@@ -267,7 +267,7 @@ bool MpiCollectives::is_preferred(const CollectiveCall& call) const {
 Steps MpiCollectives::carry_out(const CollectiveCall& call) {
   std::optional<InFlight> in_flight;
   {
-    const Gate::Pass pass = channels_->gate().enter();
+    const MpiLock::Guard guard = channels_->lock().acquire();
     in_flight.emplace(*channels_, call);
   }
   co_await until([&] { return in_flight->advance(); });

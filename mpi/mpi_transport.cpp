@@ -36,7 +36,7 @@ MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> memb
 // A group's number is free again when nothing with it can be on its way.
 MpiTransport::~MpiTransport() {
   try {
-    const Gate::Pass pass = channels_->gate().enter();
+    const MpiLock::Guard guard = channels_->lock().acquire();
     if (noted_ || free_.size() < pending_.size())
       leave_open();
     else if (group_ != 0)
@@ -65,7 +65,7 @@ Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
 }
 
 Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byte> data) {
-  const Gate::Pass pass = channels_->gate().enter();
+  const MpiLock::Guard guard = channels_->lock().acquire();
   const Ticket ticket = new_ticket(false, data.size());
   requests_[ticket] = isend(data.data(), to_count(data.size()), MPI_BYTE, worker_of(to.member),
                             tag_to(to.member, to.tag), channels_->comm(to.channel));
@@ -73,7 +73,7 @@ Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byt
 }
 
 Transport::Ticket MpiTransport::receive(const Address& from, std::span<std::byte> room) {
-  const Gate::Pass pass = channels_->gate().enter();
+  const MpiLock::Guard guard = channels_->lock().acquire();
   const Ticket ticket = new_ticket(true, 0);
   requests_[ticket] = irecv(room.data(), to_count(room.size()), MPI_BYTE, worker_of(from.member),
                             tag_from(from.member, from.tag), channels_->comm(from.channel));
@@ -92,8 +92,8 @@ std::optional<std::size_t> MpiTransport::poll(Ticket ticket) {
 }
 
 void MpiTransport::sweep() {
-  const Gate::Pass pass = channels_->gate().try_enter();
-  if (!pass) return;
+  const MpiLock::Guard guard = channels_->lock().try_acquire();
+  if (!guard) return;
   ++sweeps_;
   const std::size_t completed = requests_.test_some();
   for (std::size_t i = 0; i < completed; ++i) {
@@ -105,21 +105,21 @@ void MpiTransport::sweep() {
 }
 
 void MpiTransport::cancel(Ticket ticket) {
-  const Gate::Pass pass = channels_->gate().enter();
+  const MpiLock::Guard guard = channels_->lock().acquire();
   mpi::cancel(requests_[ticket]);
   release(ticket);
 }
 
 void MpiTransport::tell(int member, std::string_view note) {
-  const Gate::Pass pass = channels_->gate().enter();
+  const MpiLock::Guard guard = channels_->lock().acquire();
   noted_ = true;
   outbox_.send(channels_->comm(Channel::kCollective), worker_of(member), tag_to(member, kNoteTag),
                std::as_bytes(std::span(note)));
 }
 
 std::optional<Transport::Note> MpiTransport::hear() {
-  const Gate::Pass pass = channels_->gate().try_enter();
-  if (!pass) return std::nullopt;
+  const MpiLock::Guard guard = channels_->lock().try_acquire();
+  if (!guard) return std::nullopt;
   static_cast<void>(outbox_.advance());
   MPI_Comm comm = channels_->comm(Channel::kCollective);
   for (int number = 0; number < channels_->members_per_worker(); ++number) {

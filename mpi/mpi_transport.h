@@ -31,7 +31,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] GroupOffer group_offer() const override { return numbers_->offer(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members,
                                                  const GroupName& name) override;
-  [[nodiscard]] bool any_thread() const noexcept override { return channels_->gate().any_thread(); }
+  [[nodiscard]] bool any_thread() const noexcept override { return channels_->lock().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return channels_->message_bytes(); }
   /// MPI's communicator is of all workers, and has one rank for all members of a worker.
   [[nodiscard]] LibraryCollectives* collectives() noexcept override {

@@ -34,7 +34,7 @@ class Claim {
       throw WrongContext(
           "this process has a Session already, or had one that ended with an error; keep one Session for the "
           "whole "
-          "run and pass it on by reference");
+          "run and guard it on by reference");
     }
   }
   ~Claim() { taken_ = false; }
@@ -157,7 +157,7 @@ void Session::Impl::close() {
   everyone_->close();
   // Whoever dies from here on is still noticed: the watch goes on until all have finalised.
   {
-    const Gate::Pass pass = runtime_->gate().enter();
+    const MpiLock::Guard guard = runtime_->lock().acquire();
     library_.finalize();
   }
   if (watch_ && !watch_->leave()) throw_error(fault()->code(), fault()->what(), fault()->origin());

@@ -54,7 +54,7 @@ WorkerGroup::~WorkerGroup() {
   if (std::uncaught_exceptions() > 0 || runtime_->fault() != nullptr || (exchange_ && exchange_->failed()))
     comm_.leak();
   exchange_.reset();
-  const Gate::Pass pass = runtime_->gate().enter();
+  const MpiLock::Guard guard = runtime_->lock().acquire();
   comm_ = Comm();
 }
 
@@ -74,7 +74,7 @@ void WorkerGroup::connect_memory() {
 void WorkerGroup::close() {
   exchange_->wait_for_end();
   exchange_.reset();
-  const Gate::Pass pass = runtime_->gate().enter();
+  const MpiLock::Guard guard = runtime_->lock().acquire();
   comm_ = Comm();
 }
 
@@ -104,7 +104,7 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
   Comm comm;
   {
     const MeetingGuard guard(config().collective_timeout(), "in a split of a group of workers");
-    const Gate::Pass pass = runtime_->gate().enter();
+    const MpiLock::Guard guard = runtime_->lock().acquire();
     comm = Comm::of_members(comm_.get(), ranks);
   }
   auto group = std::make_unique<WorkerGroup>(runtime_, std::move(comm), renumbered(workers_, ranks));
@@ -123,7 +123,7 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
   if (members < 1)
     throw InvalidArgument("a communicator needs at least one member per worker, not {}", members);
   const std::vector<Terms> terms =
-      exchange_terms({members, options.reproducible ? 1 : 0, runtime_->gate().any_thread() ? 1 : 0});
+      exchange_terms({members, options.reproducible ? 1 : 0, runtime_->lock().any_thread() ? 1 : 0});
   require_same_terms(terms, workers_);
   if (on_one_node()) return make_node_communicators(node_options(options, members));
   if (members > 1) require_threads_may_communicate(terms);

@@ -1,5 +1,5 @@
 // The gate to MPI: one thread at a time passes, whatever thread level the library gave.
-// Those who poll use `try_enter`, so that whoever has a call to make gets in between.
+// Those who poll use `try_acquire`, so that whoever has a call to make gets in between.
 #pragma once
 
 #include <atomic>
@@ -8,21 +8,21 @@
 
 namespace cohort::mpi {
 
-class Gate {
+class MpiLock {
  public:
-  using Pass = std::unique_lock<std::mutex>;
+  using Guard = std::unique_lock<std::mutex>;
 
-  /// Made by the thread that initialised MPI; below MPI_THREAD_SERIALIZED only it may pass.
-  explicit Gate(int thread_level);
+  /// Made by the thread that initialised MPI; below MPI_THREAD_SERIALIZED only it may guard.
+  explicit MpiLock(int thread_level);
 
   /// @throws WrongContext on a thread that may not call MPI.
-  [[nodiscard]] Pass enter();
+  [[nodiscard]] Guard acquire();
 
-  /// Whether all threads may pass.
+  /// Whether all threads may guard.
   [[nodiscard]] bool any_thread() const noexcept;
 
-  /// No pass when somebody is inside or waits to get in.
-  [[nodiscard]] Pass try_enter();
+  /// No guard when somebody is inside or waits to get in.
+  [[nodiscard]] Guard try_acquire();
 
  private:
   void require_thread() const;

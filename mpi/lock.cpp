@@ -1,4 +1,4 @@
-#include "gate.h"
+#include "lock.h"
 
 #include <thread>
 
@@ -8,21 +8,21 @@
 
 namespace cohort::mpi {
 
-Gate::Gate(int thread_level) : thread_level_(thread_level) {}
+MpiLock::MpiLock(int thread_level) : thread_level_(thread_level) {}
 
-Gate::Pass Gate::enter() {
+MpiLock::Guard MpiLock::acquire() {
   require_thread();
   ++waiting_;
-  Pass pass(mutex_);
+  Guard guard(mutex_);
   --waiting_;
-  return pass;
+  return guard;
 }
 
-Gate::Pass Gate::try_enter() {
+MpiLock::Guard MpiLock::try_acquire() {
   require_thread();
   if (waiting_.load(std::memory_order_relaxed) == 0) {
-    Pass pass(mutex_, std::try_to_lock);
-    if (pass) return pass;
+    Guard guard(mutex_, std::try_to_lock);
+    if (guard) return guard;
   }
   // Who is inside may need this core: MPI gives its own away while it is idle, and who asks again and
   // again does not.
@@ -30,9 +30,9 @@ Gate::Pass Gate::try_enter() {
   return {};
 }
 
-bool Gate::any_thread() const noexcept { return thread_level_ >= MPI_THREAD_SERIALIZED; }
+bool MpiLock::any_thread() const noexcept { return thread_level_ >= MPI_THREAD_SERIALIZED; }
 
-void Gate::require_thread() const {
+void MpiLock::require_thread() const {
   if (any_thread() || std::this_thread::get_id() == owner_) return;
   throw WrongContext(
       "MPI was initialised with thread level {}, so only the thread that made the Session may communicate; "
