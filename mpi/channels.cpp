@@ -8,8 +8,9 @@
 
 namespace cohort::mpi {
 
-Channels::Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members, bool neighbours_are_apart)
-    : runtime_(std::move(runtime)), members_(members), neighbours_are_apart_(neighbours_are_apart) {
+Channels::Channels(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
+                   bool neighbours_are_apart)
+    : environment_(std::move(environment)), members_(members), neighbours_are_apart_(neighbours_are_apart) {
   const MpiLock::Guard guard = lock().acquire();
   const std::int64_t pairs = std::int64_t{members} * members;
   groups_ = (std::int64_t{largest_tag(comm)} + 1) / (pairs * (kNoteTag + 1));

@@ -11,7 +11,7 @@
 #include <cohort/collective/transport.h>
 
 #include "calls.h"
-#include "runtime.h"
+#include "environment.h"
 
 namespace cohort::mpi {
 
@@ -23,19 +23,20 @@ class Channels {
   /// Collective over `comm`, and blocks in MPI: all workers must be known to be here. Each has `members`.
   /// @throws Unimplemented for more members than MPI's tags can tell apart.
   /// `neighbours_are_apart`: workers of one machine are on nodes of their own, for they share no memory.
-  Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members, bool neighbours_are_apart);
+  Channels(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
+           bool neighbours_are_apart);
   ~Channels();
 
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  [[nodiscard]] MpiLock& lock() const noexcept { return runtime_->lock(); }
+  [[nodiscard]] MpiLock& lock() const noexcept { return environment_->lock(); }
   /// The longest message that none of the workers' MPI keeps back until it is received.
   [[nodiscard]] std::size_t message_bytes() const noexcept { return message_bytes_; }
   [[nodiscard]] int members_per_worker() const noexcept { return members_; }
   [[nodiscard]] int workers() const { return comm_size(collectives_.get()); }
   [[nodiscard]] bool neighbours_are_apart() const noexcept { return neighbours_are_apart_; }
-  [[nodiscard]] const Operators& operators() const noexcept { return runtime_->operators(); }
+  [[nodiscard]] const Operators& operators() const noexcept { return environment_->operators(); }
 
   [[nodiscard]] MPI_Comm comm(Transport::Channel channel) const noexcept {
     return channel == Transport::Channel::kMessage ? messages_.get() : collectives_.get();
@@ -54,7 +55,7 @@ class Channels {
   void leave_open() noexcept { left_open_ = true; }
 
  private:
-  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<MpiEnvironment> environment_;
   int members_;
   bool neighbours_are_apart_;
   std::int64_t groups_ = 1;

@@ -73,9 +73,9 @@ struct Exchange::Message {
   int from = 0;
 };
 
-Exchange::Exchange(std::shared_ptr<Runtime> runtime, MPI_Comm comm, std::span<const WorkerInfo> workers,
-                   std::chrono::duration<double> timeout)
-    : runtime_(std::move(runtime)),
+Exchange::Exchange(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm,
+                   std::span<const WorkerInfo> workers, std::chrono::duration<double> timeout)
+    : environment_(std::move(environment)),
       comm_(comm),
       workers_(workers),
       rank_(comm_rank(comm)),
@@ -100,7 +100,7 @@ std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view 
   blobs->sizes.resize(workers_.size());
   MPI_Request request = MPI_REQUEST_NULL;
   {
-    const MpiLock::Guard guard = runtime_->lock().acquire();
+    const MpiLock::Guard guard = environment_->lock().acquire();
     request = iall_gather(&blobs->own_size, blobs->sizes.data(), 1, MPI_UINT64_T, comm_);
   }
   complete(request, blobs);
@@ -116,7 +116,7 @@ std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view 
   }
   blobs->all.resize(total);
   if (total > 0) {
-    const MpiLock::Guard guard = runtime_->lock().acquire();
+    const MpiLock::Guard guard = environment_->lock().acquire();
     request = iall_gather_uneven(blobs->own.data(), static_cast<int>(blob.size()), blobs->all.data(),
                                  blobs->counts.data(), blobs->offsets.data(), MPI_BYTE, comm_);
   }
@@ -170,14 +170,14 @@ void Exchange::hear_all(Deadline deadline) {
   std::vector<Purpose> purposes;
   for (const std::optional<Purpose>& purpose : heard) purposes.push_back(*purpose);
   require_same_purpose(purposes);
-  const MpiLock::Guard guard = runtime_->lock().acquire();
+  const MpiLock::Guard guard = environment_->lock().acquire();
   for (int worker = 1; worker < static_cast<int>(workers_.size()); ++worker)
     send({.header = {.round = round_, .kind = Kind::kConsent}}, worker);
 }
 
 void Exchange::ask_first(Deadline deadline) {
   {
-    const MpiLock::Guard guard = runtime_->lock().acquire();
+    const MpiLock::Guard guard = environment_->lock().acquire();
     send({.header = {.round = round_, .kind = Kind::kAnnouncement, .purpose = purpose_}}, 0);
   }
   const Deadline end = deadline.plus(kTimeToConclude);
@@ -234,11 +234,11 @@ void Exchange::complete(MPI_Request request, std::shared_ptr<const void> memory)
 template <class Step>
 void Exchange::poll(Step step) {
   for (unsigned idle = 0;; ++idle) {
-    if (const MpiLock::Guard guard = runtime_->lock().try_acquire()) {
+    if (const MpiLock::Guard guard = environment_->lock().try_acquire()) {
       static_cast<void>(outbox_.advance());
       if (step()) return;
     }
-    if (const Error* fault = runtime_->fault()) {
+    if (const Error* fault = environment_->fault()) {
       ErrorOrigin origin = fault->origin();
       origin.call = name();
       throw_error(fault->code(), fmt::format("{}: {}", name(), fault->what()), std::move(origin));
@@ -274,7 +274,7 @@ void Exchange::fail(const Error& error) {
                                    error.origin().member},
                         .text = std::string(error.what()).substr(0, kLongestText)};
   try {
-    const MpiLock::Guard guard = runtime_->lock().acquire();
+    const MpiLock::Guard guard = environment_->lock().acquire();
     if (!is_first()) return send(message, 0);
     for (int worker = 1; worker < static_cast<int>(workers_.size()); ++worker) send(message, worker);
   } catch (const std::exception&) {

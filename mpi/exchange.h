@@ -20,8 +20,8 @@
 #include <cohort/cluster/worker.h>
 
 #include "calls.h"
+#include "environment.h"
 #include "outbox.h"
-#include "runtime.h"
 
 namespace cohort::mpi {
 
@@ -32,7 +32,7 @@ class Exchange {
  public:
   /// `workers` are the members of `comm` by rank; both outlive it. Nobody else sends messages over `comm`.
   /// `timeout` is how long each call waits for the others; for ever when zero.
-  Exchange(std::shared_ptr<Runtime> runtime, MPI_Comm comm, std::span<const WorkerInfo> workers,
+  Exchange(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, std::span<const WorkerInfo> workers,
            std::chrono::duration<double> timeout);
   /// The others are told if an exception has brought it about.
   ~Exchange();
@@ -74,7 +74,7 @@ class Exchange {
   [[nodiscard]] std::string name() const;
   [[nodiscard]] bool is_first() const noexcept { return rank_ == 0; }
 
-  const std::shared_ptr<Runtime> runtime_;
+  const std::shared_ptr<MpiEnvironment> environment_;
   MPI_Comm comm_;
   const std::span<const WorkerInfo> workers_;
   const int rank_;

@@ -17,9 +17,9 @@
 
 #include "calls.h"
 #include "core_binding.h"
+#include "environment.h"
 #include "meeting_guard.h"
 #include "process_end.h"
-#include "runtime.h"
 #include "worker_census.h"
 #include "worker_group.h"
 
@@ -121,17 +121,17 @@ class Session::Impl {
                                            "before the end of its Session's constructor"};
   Library library_;
   const int exceptions_at_start_ = std::uncaught_exceptions();
-  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<MpiEnvironment> environment_;
   std::optional<WorkerGroup> everyone_;
   std::unique_ptr<PeerWatch> watch_;
 };
 
 Session::Impl::Impl(int* argc, char*** argv)
-    : library_(argc, argv), runtime_(std::make_shared<Runtime>(library_.thread_level())) {
+    : library_(argc, argv), environment_(std::make_shared<MpiEnvironment>(library_.thread_level())) {
   Comm world = Comm::duplicate(MPI_COMM_WORLD);
   std::vector<WorkerInfo> workers = take_census(world.get(), settings_, place_);
   log::set_origin(fmt::format("worker {}", comm_rank(world.get())));
-  everyone_.emplace(runtime_, std::move(world), std::move(workers));
+  everyone_.emplace(environment_, std::move(world), std::move(workers));
   if (everyone_->size() > 1) watch_others();
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
@@ -150,14 +150,14 @@ void Session::Impl::watch_others() {
   options.beat = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.heartbeat());
   options.silence = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.silence());
   watch_ = std::make_unique<PeerWatch>(std::move(options));
-  runtime_->set_faults(watch_->record());
+  environment_->set_faults(watch_->record());
 }
 
 void Session::Impl::close() {
   everyone_->close();
   // Whoever dies from here on is still noticed: the watch goes on until all have finalised.
   {
-    const MpiLock::Guard guard = runtime_->lock().acquire();
+    const MpiLock::Guard guard = environment_->lock().acquire();
     library_.finalize();
   }
   if (watch_ && !watch_->leave()) throw_error(fault()->code(), fault()->what(), fault()->origin());

@@ -41,20 +41,22 @@ std::vector<WorkerInfo> renumbered(std::span<const WorkerInfo> workers, std::spa
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers)
-    : runtime_(std::move(runtime)),
+WorkerGroup::WorkerGroup(std::shared_ptr<MpiEnvironment> environment, Comm comm,
+                         std::vector<WorkerInfo> workers)
+    : environment_(std::move(environment)),
       comm_(std::move(comm)),
       workers_(std::move(workers)),
       rank_(comm_rank(comm_.get())) {
-  exchange_.emplace(runtime_, comm_.get(), workers_, config().collective_timeout());
+  exchange_.emplace(environment_, comm_.get(), workers_, config().collective_timeout());
 }
 
 WorkerGroup::~WorkerGroup() {
   // Freeing it may wait for members that are gone or have failed.
-  if (std::uncaught_exceptions() > 0 || runtime_->fault() != nullptr || (exchange_ && exchange_->failed()))
+  if (std::uncaught_exceptions() > 0 || environment_->fault() != nullptr ||
+      (exchange_ && exchange_->failed()))
     comm_.leak();
   exchange_.reset();
-  const MpiLock::Guard guard = runtime_->lock().acquire();
+  const MpiLock::Guard guard = environment_->lock().acquire();
   comm_ = Comm();
 }
 
@@ -74,7 +76,7 @@ void WorkerGroup::connect_memory() {
 void WorkerGroup::close() {
   exchange_->wait_for_end();
   exchange_.reset();
-  const MpiLock::Guard guard = runtime_->lock().acquire();
+  const MpiLock::Guard guard = environment_->lock().acquire();
   comm_ = Comm();
 }
 
@@ -104,10 +106,10 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
   Comm comm;
   {
     const MeetingGuard guard(config().collective_timeout(), "in a split of a group of workers");
-    const MpiLock::Guard guard = runtime_->lock().acquire();
+    const MpiLock::Guard guard = environment_->lock().acquire();
     comm = Comm::of_members(comm_.get(), ranks);
   }
-  auto group = std::make_unique<WorkerGroup>(runtime_, std::move(comm), renumbered(workers_, ranks));
+  auto group = std::make_unique<WorkerGroup>(environment_, std::move(comm), renumbered(workers_, ranks));
   group->connect_memory();
   return group;
 }
@@ -123,11 +125,12 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
   if (members < 1)
     throw InvalidArgument("a communicator needs at least one member per worker, not {}", members);
   const std::vector<Terms> terms =
-      exchange_terms({members, options.reproducible ? 1 : 0, runtime_->lock().any_thread() ? 1 : 0});
+      exchange_terms({members, options.reproducible ? 1 : 0, environment_->lock().any_thread() ? 1 : 0});
   require_same_terms(terms, workers_);
   if (on_one_node()) return make_node_communicators(node_options(options, members));
   if (members > 1) require_threads_may_communicate(terms);
-  const auto channels = std::make_shared<Channels>(runtime_, comm_.get(), members, neighbours_are_apart());
+  const auto channels =
+      std::make_shared<Channels>(environment_, comm_.get(), members, neighbours_are_apart());
   const auto transport = [&channels](int rank) { return std::make_unique<MpiTransport>(channels, rank); };
   return make_network_communicators({node_options(options, members), transport});
 }
@@ -159,7 +162,7 @@ NodeGroupOptions WorkerGroup::node_options(const CommunicationOptions& options, 
   group.rank = rank_;
   group.members = members;
   group.exchange = [this](std::string_view blob) { return exchange(blob); };
-  group.fault = [runtime = runtime_] { return runtime->fault(); };
+  group.fault = [environment = environment_] { return environment->fault(); };
   group.communication = options;
   return group;
 }

@@ -14,8 +14,8 @@
 #include <cohort/device/node_memory.h>
 
 #include "calls.h"
+#include "environment.h"
 #include "exchange.h"
-#include "runtime.h"
 #include "terms.h"
 
 namespace cohort::mpi {
@@ -23,7 +23,7 @@ namespace cohort::mpi {
 class WorkerGroup final : public Bootstrap {
  public:
   /// `workers` are the members of `comm`, by rank.
-  WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers);
+  WorkerGroup(std::shared_ptr<MpiEnvironment> environment, Comm comm, std::vector<WorkerInfo> workers);
   ~WorkerGroup() override;
 
   WorkerGroup(const WorkerGroup&) = delete;
@@ -51,7 +51,7 @@ class WorkerGroup final : public Bootstrap {
   void require_threads_may_communicate(std::span<const Terms> by_worker) const;
   [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options, int members);
 
-  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<MpiEnvironment> environment_;
   Comm comm_;
   std::vector<WorkerInfo> workers_;
   int rank_;

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 class OwnExchange {
  public:
   explicit OwnExchange(std::chrono::duration<double> timeout = 20s)
-      : exchange_(std::in_place, runtime_, comm_.get(), session().workers(), timeout) {}
+      : exchange_(std::in_place, environment_, comm_.get(), session().workers(), timeout) {}
   ~OwnExchange() {
     comm_.leak();  // others may have failed
   }
@@ -36,7 +36,7 @@ class OwnExchange {
   Exchange* operator->() { return &*exchange_; }
 
  private:
-  std::shared_ptr<Runtime> runtime_ = std::make_shared<Runtime>(thread_level());
+  std::shared_ptr<MpiEnvironment> environment_ = std::make_shared<MpiEnvironment>(thread_level());
   Comm comm_ = Comm::duplicate(MPI_COMM_WORLD);
   std::optional<Exchange> exchange_;
 };

@@ -94,8 +94,8 @@ TEST(MpiCollectives, AreForOneMemberOnEachWorker) {
 }
 
 TEST(MpiCollectives, RefuseMoreElementsThanMpiCanCount) {
-  const auto channels = std::make_shared<mpi::Channels>(std::make_shared<mpi::Runtime>(mpi::thread_level()),
-                                                        MPI_COMM_WORLD, 1, false);
+  const auto channels = std::make_shared<mpi::Channels>(
+      std::make_shared<mpi::MpiEnvironment>(mpi::thread_level()), MPI_COMM_WORLD, 1, false);
   const mpi::MpiCollectives collectives(channels);
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<int>::max());
   CollectiveCall call;

@@ -13,9 +13,9 @@
 
 namespace cohort::mpi {
 
-class Runtime {
+class MpiEnvironment {
  public:
-  explicit Runtime(int thread_level) : lock_(thread_level) {}
+  explicit MpiEnvironment(int thread_level) : lock_(thread_level) {}
 
   [[nodiscard]] MpiLock& lock() noexcept { return lock_; }
   [[nodiscard]] const Operators& operators() const noexcept { return operators_; }
