@@ -87,7 +87,7 @@ Exchange::~Exchange() {
     fail(
         Aborted(ErrorOrigin{"", rank_, own.host}, fmt::format("{} left because of an error", describe(own))));
   }
-  outbox_.leak();
+  pending_sends_.leak();
 }
 
 std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view blob) {
@@ -235,7 +235,7 @@ template <class Step>
 void Exchange::poll(Step step) {
   for (unsigned idle = 0;; ++idle) {
     if (const MpiLock::Guard guard = environment_->lock().try_acquire()) {
-      static_cast<void>(outbox_.advance());
+      static_cast<void>(pending_sends_.advance());
       if (step()) return;
     }
     if (const Error* fault = environment_->fault()) {
@@ -251,8 +251,8 @@ void Exchange::poll(Step step) {
 }
 
 void Exchange::send(const Message& message, int to) {
-  outbox_.send(comm_, to, kTag, std::as_bytes(std::span(&message.header, 1)),
-               std::as_bytes(std::span(message.text)));
+  pending_sends_.send(comm_, to, kTag, std::as_bytes(std::span(&message.header, 1)),
+                      std::as_bytes(std::span(message.text)));
 }
 
 std::optional<Exchange::Message> Exchange::receive() {

@@ -21,7 +21,7 @@
 
 #include "calls.h"
 #include "environment.h"
-#include "outbox.h"
+#include "pending_sends.h"
 
 namespace cohort::mpi {
 
@@ -81,7 +81,7 @@ class Exchange {
   const std::chrono::duration<double> timeout_;
   std::int64_t round_ = 0;
   Purpose purpose_ = Purpose::kExchange;
-  Outbox outbox_;
+  PendingSends pending_sends_;
   std::optional<Error> failure_;
 };
 

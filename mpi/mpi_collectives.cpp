@@ -11,7 +11,7 @@
 #include <cohort/collective/reduction.h>
 
 #include "operators.h"
-#include "outbox.h"
+#include "pending_sends.h"
 
 namespace cohort::mpi {
 namespace {

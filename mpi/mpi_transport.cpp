@@ -48,7 +48,7 @@ MpiTransport::~MpiTransport() {
 
 void MpiTransport::leave_open() noexcept {
   channels_->leave_open();
-  outbox_.leak();
+  pending_sends_.leak();
 }
 
 Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
@@ -113,14 +113,14 @@ void MpiTransport::cancel(Ticket ticket) {
 void MpiTransport::tell(int member, std::string_view note) {
   const MpiLock::Guard guard = channels_->lock().acquire();
   noted_ = true;
-  outbox_.send(channels_->comm(Channel::kCollective), worker_of(member), tag_to(member, kNoteTag),
-               std::as_bytes(std::span(note)));
+  pending_sends_.send(channels_->comm(Channel::kCollective), worker_of(member), tag_to(member, kNoteTag),
+                      std::as_bytes(std::span(note)));
 }
 
 std::optional<Transport::Note> MpiTransport::hear() {
   const MpiLock::Guard guard = channels_->lock().try_acquire();
   if (!guard) return std::nullopt;
-  static_cast<void>(outbox_.advance());
+  static_cast<void>(pending_sends_.advance());
   MPI_Comm comm = channels_->comm(Channel::kCollective);
   for (int number = 0; number < channels_->members_per_worker(); ++number) {
     const int tag = channels_->tag(group_, number, place_, kNoteTag);

@@ -10,7 +10,7 @@
 #include "calls.h"
 #include "channels.h"
 #include "mpi_collectives.h"
-#include "outbox.h"
+#include "pending_sends.h"
 
 namespace cohort::mpi {
 
@@ -76,8 +76,8 @@ class MpiTransport final : public Transport {
   std::vector<Pending> pending_;  ///< by ticket
   std::uint64_t sweeps_ = 1;
   std::vector<Ticket> free_;
-  Outbox outbox_;       ///< notes on their way; guarded by the gate
-  bool noted_ = false;  ///< a note was sent or has come, and others may follow
+  PendingSends pending_sends_;  ///< notes on their way; guarded by the gate
+  bool noted_ = false;          ///< a note was sent or has come, and others may follow
 };
 
 }  // namespace cohort::mpi

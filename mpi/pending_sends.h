@@ -9,7 +9,7 @@
 
 namespace cohort::mpi {
 
-class Outbox {
+class PendingSends {
  public:
   /// The two parts form one message.
   void send(MPI_Comm comm, int to, int tag, std::span<const std::byte> first,
