@@ -17,10 +17,10 @@
 
 #include "calls.h"
 #include "core_binding.h"
+#include "discovery.h"
 #include "environment.h"
 #include "meeting_guard.h"
 #include "process_end.h"
-#include "worker_census.h"
 #include "worker_group.h"
 
 namespace cohort::mpi {
@@ -129,7 +129,7 @@ class Session::Impl {
 Session::Impl::Impl(int* argc, char*** argv)
     : library_(argc, argv), environment_(std::make_shared<MpiEnvironment>(library_.thread_level())) {
   Comm world = Comm::duplicate(MPI_COMM_WORLD);
-  std::vector<WorkerInfo> workers = take_census(world.get(), settings_, place_);
+  std::vector<WorkerInfo> workers = discover_workers(world.get(), settings_, place_);
   log::set_origin(fmt::format("worker {}", comm_rank(world.get())));
   everyone_.emplace(environment_, std::move(world), std::move(workers));
   if (everyone_->size() > 1) watch_others();
