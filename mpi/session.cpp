@@ -19,7 +19,7 @@
 #include "core_binding.h"
 #include "discovery.h"
 #include "environment.h"
-#include "meeting_guard.h"
+#include "hang_watchdog.h"
 #include "process_end.h"
 #include "worker_group.h"
 
@@ -117,8 +117,8 @@ class Session::Impl {
   Claim claim_;
   const Config& settings_ = checked_settings();
   const std::optional<LauncherPlace> place_ = launcher_place();  // before MPI sets variables of its own
-  std::optional<MeetingGuard> start_guard_{std::in_place, settings_.collective_timeout(),
-                                           "before the end of its Session's constructor"};
+  std::optional<HangWatchdog> start_watchdog_{std::in_place, settings_.collective_timeout(),
+                                              "before the end of its Session's constructor"};
   Library library_;
   const int exceptions_at_start_ = std::uncaught_exceptions();
   std::shared_ptr<MpiEnvironment> environment_;
@@ -136,7 +136,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
-  start_guard_.reset();
+  start_watchdog_.reset();
   log::debug("session of {} workers on {} nodes, MPI thread level {}", everyone_->size(),
              everyone_->workers().back().node + 1, library_.thread_level());
 }

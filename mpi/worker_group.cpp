@@ -12,7 +12,7 @@
 #include <cohort/collective/network_communicator.h>
 
 #include "channels.h"
-#include "meeting_guard.h"
+#include "hang_watchdog.h"
 #include "mpi_transport.h"
 
 namespace cohort::mpi {
@@ -105,7 +105,7 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
 
   Comm comm;
   {
-    const MeetingGuard guard(config().collective_timeout(), "in a split of a group of workers");
+    const HangWatchdog guard(config().collective_timeout(), "in a split of a group of workers");
     const MpiLock::Guard guard = environment_->lock().acquire();
     comm = Comm::of_members(comm_.get(), ranks);
   }

@@ -10,14 +10,14 @@
 
 namespace cohort::mpi {
 
-class MeetingGuard {
+class HangWatchdog {
  public:
   /// No limit when zero. `place` is where in the program the missing are looked for.
-  MeetingGuard(std::chrono::duration<double> limit, const char* place);
-  ~MeetingGuard();
+  HangWatchdog(std::chrono::duration<double> limit, const char* place);
+  ~HangWatchdog();
 
-  MeetingGuard(const MeetingGuard&) = delete;
-  MeetingGuard& operator=(const MeetingGuard&) = delete;
+  HangWatchdog(const HangWatchdog&) = delete;
+  HangWatchdog& operator=(const HangWatchdog&) = delete;
 
  private:
   void run(std::chrono::duration<double> limit);
