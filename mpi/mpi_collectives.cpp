@@ -224,14 +224,14 @@ void Movement::put_result_in_place() {
 /// A movement that a failure may end before MPI has.
 class InFlight {
  public:
-  InFlight(Channels& channels, const CollectiveCall& call)
-      : channels_(channels),
-        movement_(std::make_shared<Movement>(channels.comm(Transport::Channel::kCollective),
-                                             channels.operators(), call)) {}
+  InFlight(SharedComms& comms, const CollectiveCall& call)
+      : comms_(comms),
+        movement_(std::make_shared<Movement>(comms.comm(Transport::Channel::kCollective), comms.operators(),
+                                             call)) {}
 
   ~InFlight() {
     if (done_) return;
-    channels_.leave_open();
+    comms_.leave_open();
     keep_for_ever(movement_);
   }
 
@@ -239,13 +239,13 @@ class InFlight {
   InFlight& operator=(const InFlight&) = delete;
 
   [[nodiscard]] bool advance() {
-    const MpiLock::Guard guard = channels_.lock().try_acquire();
+    const MpiLock::Guard guard = comms_.lock().try_acquire();
     if (guard) done_ = movement_->advance();
     return done_;
   }
 
  private:
-  Channels& channels_;
+  SharedComms& comms_;
   std::shared_ptr<Movement> movement_;
   bool done_ = false;
 };
@@ -254,21 +254,21 @@ class InFlight {
 
 bool MpiCollectives::is_legal(const CollectiveCall& call) const {
   // MPI counts with int.
-  const auto members = static_cast<std::size_t>(channels_->workers());
+  const auto members = static_cast<std::size_t>(comms_->workers());
   const std::size_t blocks = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
   return std::max(call.elements * members, blocks) <=
          static_cast<std::size_t>(std::numeric_limits<int>::max());
 }
 
 bool MpiCollectives::is_preferred(const CollectiveCall& call) const {
-  return channels_->neighbours_are_apart() && !reduces(call.kind);
+  return comms_->neighbours_are_apart() && !reduces(call.kind);
 }
 
 Steps MpiCollectives::carry_out(const CollectiveCall& call) {
   std::optional<InFlight> in_flight;
   {
-    const MpiLock::Guard guard = channels_->lock().acquire();
-    in_flight.emplace(*channels_, call);
+    const MpiLock::Guard guard = comms_->lock().acquire();
+    in_flight.emplace(*comms_, call);
   }
   co_await until([&] { return in_flight->advance(); });
 }

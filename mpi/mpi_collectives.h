@@ -10,20 +10,20 @@
 
 #include <cohort/collective/transport.h>
 
-#include "channels.h"
+#include "shared_comms.h"
 
 namespace cohort::mpi {
 
 class MpiCollectives final : public LibraryCollectives {
  public:
-  explicit MpiCollectives(std::shared_ptr<Channels> channels) : channels_(std::move(channels)) {}
+  explicit MpiCollectives(std::shared_ptr<SharedComms> comms) : comms_(std::move(comms)) {}
 
   [[nodiscard]] bool is_legal(const CollectiveCall& call) const override;
   [[nodiscard]] bool is_preferred(const CollectiveCall& call) const override;
   [[nodiscard]] Steps carry_out(const CollectiveCall& call) override;
 
  private:
-  std::shared_ptr<Channels> channels_;
+  std::shared_ptr<SharedComms> comms_;
 };
 
 }  // namespace cohort::mpi

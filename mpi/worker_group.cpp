@@ -11,9 +11,9 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/network_communicator.h>
 
-#include "channels.h"
 #include "hang_watchdog.h"
 #include "mpi_transport.h"
+#include "shared_comms.h"
 
 namespace cohort::mpi {
 namespace {
@@ -129,9 +129,9 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
   require_same_terms(terms, workers_);
   if (on_one_node()) return make_node_communicators(node_options(options, members));
   if (members > 1) require_threads_may_communicate(terms);
-  const auto channels =
-      std::make_shared<Channels>(environment_, comm_.get(), members, neighbours_are_apart());
-  const auto transport = [&channels](int rank) { return std::make_unique<MpiTransport>(channels, rank); };
+  const auto comms =
+      std::make_shared<SharedComms>(environment_, comm_.get(), members, neighbours_are_apart());
+  const auto transport = [&comms](int rank) { return std::make_unique<MpiTransport>(comms, rank); };
   return make_network_communicators({node_options(options, members), transport});
 }
 

@@ -94,9 +94,9 @@ TEST(MpiCollectives, AreForOneMemberOnEachWorker) {
 }
 
 TEST(MpiCollectives, RefuseMoreElementsThanMpiCanCount) {
-  const auto channels = std::make_shared<mpi::Channels>(
+  const auto comms = std::make_shared<mpi::SharedComms>(
       std::make_shared<mpi::MpiEnvironment>(mpi::thread_level()), MPI_COMM_WORLD, 1, false);
-  const mpi::MpiCollectives collectives(channels);
+  const mpi::MpiCollectives collectives(comms);
   constexpr auto kMost = static_cast<std::size_t>(std::numeric_limits<int>::max());
   CollectiveCall call;
   call.kind = CollectiveKind::kAllGather;

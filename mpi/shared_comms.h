@@ -18,17 +18,17 @@ namespace cohort::mpi {
 /// Of a note that needs no receive.
 inline constexpr int kNoteTag = Transport::kLargestTag + 1;
 
-class Channels {
+class SharedComms {
  public:
   /// Collective over `comm`, and blocks in MPI: all workers must be known to be here. Each has `members`.
   /// @throws Unimplemented for more members than MPI's tags can tell apart.
   /// `neighbours_are_apart`: workers of one machine are on nodes of their own, for they share no memory.
-  Channels(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
-           bool neighbours_are_apart);
-  ~Channels();
+  SharedComms(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
+              bool neighbours_are_apart);
+  ~SharedComms();
 
-  Channels(const Channels&) = delete;
-  Channels& operator=(const Channels&) = delete;
+  SharedComms(const SharedComms&) = delete;
+  SharedComms& operator=(const SharedComms&) = delete;
 
   [[nodiscard]] MpiLock& lock() const noexcept { return environment_->lock(); }
   /// The longest message that none of the workers' MPI keeps back until it is received.

@@ -1,4 +1,4 @@
-#include "channels.h"
+#include "shared_comms.h"
 
 #include <exception>
 
@@ -8,8 +8,8 @@
 
 namespace cohort::mpi {
 
-Channels::Channels(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
-                   bool neighbours_are_apart)
+SharedComms::SharedComms(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
+                         bool neighbours_are_apart)
     : environment_(std::move(environment)), members_(members), neighbours_are_apart_(neighbours_are_apart) {
   const MpiLock::Guard guard = lock().acquire();
   const std::int64_t pairs = std::int64_t{members} * members;
@@ -25,7 +25,7 @@ Channels::Channels(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, i
   message_bytes_ = static_cast<std::size_t>(all_reduce_min(static_cast<int>(longest_eager_message()), comm));
 }
 
-Channels::~Channels() {
+SharedComms::~SharedComms() {
   // MPI gives the identity of a communicator that is freed to the next one, which would then get what is
   // still on its way.
   if (!left_open_) {
