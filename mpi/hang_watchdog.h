@@ -1,6 +1,6 @@
 // Bounds what waits inside MPI until all workers have come: the start of a Session, before
 // they watch each other, and the making of MPI communicators. No error gets out of there,
-// so the guard ends this process with a line, like a collective's deadline.
+// so the watchdog ends this process with a line, like a collective's deadline.
 #pragma once
 
 #include <chrono>

@@ -24,8 +24,8 @@ MpiLock::Guard MpiLock::try_acquire() {
     Guard guard(mutex_, std::try_to_lock);
     if (guard) return guard;
   }
-  // Who is inside may need this core: MPI gives its own away while it is idle, and who asks again and
-  // again does not.
+  // The thread inside may need this core: MPI yields while it is idle, a thread that asks again and again
+  // does not.
   std::this_thread::yield();
   return {};
 }
@@ -36,8 +36,7 @@ void MpiLock::require_thread() const {
   if (any_thread() || std::this_thread::get_id() == owner_) return;
   throw WrongContext(
       "MPI was initialised with thread level {}, so only the thread that made the Session may communicate; "
-      "initialise "
-      "MPI with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, or let the Session do it",
+      "initialise MPI with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, or let the Session do it",
       thread_level_ == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED");
 }
 

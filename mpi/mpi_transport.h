@@ -1,5 +1,5 @@
 // A Transport over MPI's non-blocking point-to-point. The members of a communicator are
-// numbered worker by worker, and those of one process share its comms.
+// numbered worker by worker, and those of one process share its MPI communicators.
 #pragma once
 
 #include <memory>
@@ -53,7 +53,7 @@ class MpiTransport final : public Transport {
   void sweep();
   void leave_open() noexcept;
 
-  /// A member of this group among those that share the comms.
+  /// A member of this group among all those that share them.
   [[nodiscard]] int place_of(int member) const noexcept {
     return places_.empty() ? member : places_[static_cast<std::size_t>(member)];
   }
@@ -70,13 +70,13 @@ class MpiTransport final : public Transport {
   MpiCollectives collectives_;
   std::shared_ptr<GroupNumbers> numbers_;
   int group_ = 0;
-  std::vector<int> places_;       ///< of the group's members; empty where they are all who share the comms
+  std::vector<int> places_;       ///< of the group's members; empty where they are all members
   int place_;                     ///< of this member
   RequestSet requests_{0};        ///< by ticket
   std::vector<Pending> pending_;  ///< by ticket
   std::uint64_t sweeps_ = 1;
   std::vector<Ticket> free_;
-  PendingSends pending_sends_;  ///< notes on their way; guarded by the gate
+  PendingSends pending_sends_;  ///< notes on their way; guarded by the MpiLock
   bool noted_ = false;          ///< a note was sent or has come, and others may follow
 };
 

@@ -33,8 +33,7 @@ class Claim {
     if (taken_.exchange(true)) {
       throw WrongContext(
           "this process has a Session already, or had one that ended with an error; keep one Session for the "
-          "whole "
-          "run and guard it on by reference");
+          "whole run and pass it on by reference");
     }
   }
   ~Claim() { taken_ = false; }

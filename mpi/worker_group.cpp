@@ -105,7 +105,7 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
 
   Comm comm;
   {
-    const HangWatchdog guard(config().collective_timeout(), "in a split of a group of workers");
+    const HangWatchdog watchdog(config().collective_timeout(), "in a split of a group of workers");
     const MpiLock::Guard guard = environment_->lock().acquire();
     comm = Comm::of_members(comm_.get(), ranks);
   }
