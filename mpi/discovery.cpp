@@ -13,7 +13,7 @@
 #include <cohort/base/version.h>
 #include <cohort/cluster/visible_gpus.h>
 
-#include "launch_agreement.h"
+#include "agreement.h"
 
 namespace cohort::mpi {
 namespace {

@@ -124,27 +124,27 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
   static_cast<void>(options.deadline());
   if (members < 1)
     throw InvalidArgument("a communicator needs at least one member per worker, not {}", members);
-  const std::vector<Terms> terms =
-      exchange_terms({members, options.reproducible ? 1 : 0, environment_->lock().any_thread() ? 1 : 0});
-  require_same_terms(terms, workers_);
+  const std::vector<AgreedSettings> settings =
+      exchange_settings({members, options.reproducible, environment_->lock().any_thread()});
+  require_same_settings(workers_, settings);
   if (on_one_node()) return make_node_communicators(node_options(options, members));
-  if (members > 1) require_threads_may_communicate(terms);
+  if (members > 1) require_threads_may_communicate(settings);
   const auto comms =
       std::make_shared<SharedComms>(environment_, comm_.get(), members, neighbours_are_apart());
   const auto transport = [&comms](int rank) { return std::make_unique<MpiTransport>(comms, rank); };
   return make_network_communicators({node_options(options, members), transport});
 }
 
-std::vector<Terms> WorkerGroup::exchange_terms(const Terms& own) {
+std::vector<AgreedSettings> WorkerGroup::exchange_settings(const AgreedSettings& own) {
   const std::vector<std::string> blobs =
       exchange_->all_gather(Purpose::kMakeCommunicator, {reinterpret_cast<const char*>(&own), sizeof own});
-  std::vector<Terms> terms(workers_.size());
-  for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&terms[i], blobs[i].data(), sizeof own);
-  return terms;
+  std::vector<AgreedSettings> settings(workers_.size());
+  for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&settings[i], blobs[i].data(), sizeof own);
+  return settings;
 }
 
-void WorkerGroup::require_threads_may_communicate(std::span<const Terms> by_worker) const {
-  const auto without = std::ranges::find(by_worker, 0, &Terms::any_thread);
+void WorkerGroup::require_threads_may_communicate(std::span<const AgreedSettings> by_worker) const {
+  const auto without = std::ranges::find(by_worker, false, &AgreedSettings::any_thread);
   if (without == by_worker.end()) return;
   throw WrongContext(
       "members that are threads, on several nodes, call MPI from their own threads, one at a time; on {} MPI "

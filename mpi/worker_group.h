@@ -13,10 +13,10 @@
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
 
+#include "agreement.h"
 #include "calls.h"
 #include "environment.h"
 #include "exchange.h"
-#include "terms.h"
 
 namespace cohort::mpi {
 
@@ -44,11 +44,11 @@ class WorkerGroup final : public Bootstrap {
   [[nodiscard]] std::unique_ptr<Bootstrap> split(int color, int key) override;
 
  private:
-  [[nodiscard]] std::vector<Terms> exchange_terms(const Terms& own);
+  [[nodiscard]] std::vector<AgreedSettings> exchange_settings(const AgreedSettings& own);
   [[nodiscard]] bool on_one_node() const;
   /// Whether workers of one machine are on nodes of their own, for they share no memory.
   [[nodiscard]] bool neighbours_are_apart() const;
-  void require_threads_may_communicate(std::span<const Terms> by_worker) const;
+  void require_threads_may_communicate(std::span<const AgreedSettings> by_worker) const;
   [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options, int members);
 
   std::shared_ptr<MpiEnvironment> environment_;

@@ -13,7 +13,7 @@
 #include <cohort/collective/communicator.h>
 
 #include "mpi/eager_limit.h"
-#include "mpi/launch_agreement.h"
+#include "mpi/agreement.h"
 #include "mpi_main.h"
 
 namespace cohort::mpi {

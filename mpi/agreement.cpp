@@ -1,7 +1,7 @@
-#include "launch_agreement.h"
+#include "agreement.h"
 
 #include <algorithm>
-#include <map>
+#include <cstddef>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,29 +10,18 @@
 #include <cohort/base/error.h>
 #include <cohort/mpi/session.h>
 
+#include "vote.h"
+
 namespace cohort::mpi {
 namespace {
 
-/// The workers whose answer is not that of most, each as `worker 2 (...) VERB ANSWER`.
-template <class Answer>
-struct Minority {
-  Minority(std::span<const WorkerInfo> workers, std::span<const Answer> answers, const char* verb) {
-    std::map<Answer, int> votes;
-    for (const Answer& answer : answers) ++votes[answer];
-    const auto most = std::max_element(votes.begin(), votes.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    common = most->first;
-    others = most->second;
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (answers[i] != common)
-        members.push_back(fmt::format("{} {} {}", describe(workers[i]), verb, answers[i]));
-    }
-  }
-
-  std::vector<std::string> members;
-  Answer common{};
-  int others = 0;
-};
+/// `say(i)` completes the sentence that begins with worker i, which is one of `chosen`.
+template <class Say>
+std::string list(std::span<const WorkerInfo> workers, std::span<const std::size_t> chosen, Say say) {
+  std::vector<std::string> sentences;
+  for (const std::size_t i : chosen) sentences.push_back(fmt::format("{} {}", describe(workers[i]), say(i)));
+  return fmt::format("{}", fmt::join(sentences, ", "));
+}
 
 [[noreturn]] void refuse_to_be_alone(const WorkerInfo& worker, const LauncherPlace& place) {
   throw InvalidArgument(
@@ -59,56 +48,76 @@ void require_places_of_launcher(std::span<const WorkerInfo> workers,
           "{}: {} says that there are {} workers, but MPI has {}. The variable was changed after the launch, "
           "or "
           "is that of another launcher around this one: look for it in the job script and in the shell's "
-          "start-up "
-          "files on that host",
+          "start-up files on that host",
           describe(workers[i]), place->size_variable, *place->size, size);
     }
     if (place->rank != workers[i].rank) {
       throw InvalidArgument(
           "{}: its launcher, {}, says that it is rank {}, but MPI numbers it {}. The variables were changed "
-          "after "
-          "the launch, or are those of another launcher around this one: look for them in the job script and "
-          "in the shell's start-up files on that host",
+          "after the launch, or are those of another launcher around this one: look for them in the job "
+          "script "
+          "and in the shell's start-up files on that host",
           describe(workers[i]), place->launcher, place->rank, workers[i].rank);
     }
   }
 }
 
 void require_same_version(std::span<const WorkerInfo> workers, std::span<const std::string> versions) {
-  const Minority<std::string> odd(workers, versions, "runs");
-  if (odd.members.empty()) return;
+  const Vote vote = count_votes(versions);
+  if (vote.is_unanimous()) return;
   throw InvalidArgument(
       "all workers must run the same version of Cohort, but {}, while the other {} run {}. Rebuild the "
       "program, "
       "or look at the library path on those hosts.",
-      fmt::join(odd.members, ", "), odd.others, odd.common);
+      list(workers, vote.odd, [&](std::size_t i) { return "runs " + versions[i]; }), vote.others,
+      versions[vote.usual]);
 }
 
 void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices) {
-  const Minority<int> odd(workers, devices, "has");
-  if (odd.members.empty()) return;
+  const Vote vote = count_votes(devices);
+  if (vote.is_unanimous()) return;
   throw InvalidArgument(
       "all workers must have the same number of CPU devices, but {}, while the other {} have {}. Give "
       "COHORT_CPU_DEVICES to all of them: mpirun -x COHORT_CPU_DEVICES hands it to other hosts.",
-      fmt::join(odd.members, ", "), odd.others, odd.common);
+      list(workers, vote.odd, [&](std::size_t i) { return fmt::format("has {}", devices[i]); }), vote.others,
+      devices[vote.usual]);
 }
 
 std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
                                   std::span<const std::optional<int>> gpus) {
-  std::vector<std::string> answers;
-  for (const std::optional<int>& count : gpus)
-    answers.push_back(!count        ? "no variable that names its GPUs"
-                      : *count == 1 ? "1 GPU"
-                                    : fmt::format("{} GPUs", *count));
-  const Minority<std::string> odd(workers, answers, "has");
-  if (odd.members.empty()) return {};
+  const Vote vote = count_votes(gpus);
+  if (vote.is_unanimous()) return {};
+  const auto count = [&](std::size_t i) {
+    if (!gpus[i]) return std::string("no variable that names its GPUs");
+    return *gpus[i] == 1 ? "1 GPU" : fmt::format("{} GPUs", *gpus[i]);
+  };
   return fmt::format(
       "the launcher leaves workers different numbers of GPUs: {}, while the other {} have {}. Where all are "
       "to "
       "train on GPUs, ask for the same on each node (--gpus-per-task), and hand CUDA_VISIBLE_DEVICES to "
       "other "
       "hosts or to none (mpirun -x)",
-      fmt::join(odd.members, ", "), odd.others, odd.common);
+      list(workers, vote.odd, [&](std::size_t i) { return "has " + count(i); }), vote.others,
+      count(vote.usual));
+}
+
+void require_same_settings(std::span<const WorkerInfo> workers, std::span<const AgreedSettings> settings) {
+  // `choose(settings)` is what a worker wants, as the end of a sentence.
+  const auto require_same = [&](auto choose) {
+    std::vector<std::string> wishes;
+    for (const AgreedSettings& of_worker : settings) wishes.push_back(choose(of_worker));
+    const Vote vote = count_votes(std::span<const std::string>(wishes));
+    if (vote.is_unanimous()) return;
+    const auto say = [&](std::size_t i) { return wishes[i]; };
+    throw InvalidArgument("all workers must make the same communicators, but {}, while {}",
+                          list(workers, vote.odd, say), list(workers, {&vote.usual, 1}, say));
+  };
+  require_same([](const AgreedSettings& of_worker) {
+    return fmt::format("makes one with {} member{}", of_worker.members, of_worker.members == 1 ? "" : "s");
+  });
+  require_same([](const AgreedSettings& of_worker) {
+    return fmt::format("asks for reproducible = {}", of_worker.reproducible);
+  });
 }
 
 }  // namespace cohort::mpi

@@ -1,6 +1,7 @@
-// Whether the processes that meet at the start are one job: each check has what all of them
-// say, by rank, and throws the same error on all, which names those that are odd, their hosts,
-// and the likely cause.
+// Whether the workers agree on what must be the same on all of them: at the start, that they are
+// one job, and with each communicator, what it is. Each check has what all of them say, by rank,
+// and throws the same error on all, which names those that differ from most, their hosts, and
+// the likely cause.
 #pragma once
 
 #include <optional>
@@ -23,10 +24,20 @@ void require_same_version(std::span<const WorkerInfo> workers, std::span<const s
 /// @throws InvalidArgument naming those whose number of CPU devices is not that of most.
 void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices);
 
-/// A warning that names those whose variables leave them another number of GPUs than most have, where a
-/// number may be missing; empty when all have the same. No error, for what a worker computes on is its
-/// strategy's choice, and an evaluator may do without.
+/// A warning that names the workers that see another number of GPUs than most; empty if all agree. Only a
+/// warning, because the strategy chooses the devices, and an evaluator may need none. Nothing where no
+/// variable of a worker names its GPUs.
 [[nodiscard]] std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
                                                 std::span<const std::optional<int>> gpus);
+
+/// What all workers must choose alike when they make communicators, and what the others need to know.
+struct AgreedSettings {
+  int members = 1;  ///< of each worker
+  bool reproducible = false;
+  bool any_thread = true;  ///< whether MPI may be called by any thread, one at a time; it may differ
+};
+
+/// @throws InvalidArgument naming those whose settings are not those of most.
+void require_same_settings(std::span<const WorkerInfo> workers, std::span<const AgreedSettings> settings);
 
 }  // namespace cohort::mpi
