@@ -9,7 +9,7 @@
 #include <cohort/cluster/fault_record.h>
 
 #include "lock.h"
-#include "operators.h"
+#include "transport/operators.h"
 
 namespace cohort::mpi {
 

@@ -90,6 +90,49 @@ Exchange::~Exchange() {
   pending_sends_.leak();
 }
 
+template <class Step>
+void Exchange::poll(Step step) {
+  for (unsigned idle = 0;; ++idle) {
+    if (const MpiLock::Guard guard = environment_->lock().try_acquire()) {
+      static_cast<void>(pending_sends_.advance());
+      if (step()) return;
+    }
+    if (const Error* fault = environment_->fault()) {
+      ErrorOrigin origin = fault->origin();
+      origin.call = name();
+      throw_error(fault->code(), fmt::format("{}: {}", name(), fault->what()), std::move(origin));
+    }
+    if (idle < kYields)
+      ::sched_yield();
+    else
+      std::this_thread::sleep_for(50us);
+  }
+}
+
+template <class Start>
+void Exchange::complete(std::shared_ptr<const void> memory, Start start) {
+  const Deadline deadline = Deadline::after(timeout_).plus(kTimeToConclude);
+  try {
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool started = false;
+    poll([&] {
+      if (!std::exchange(started, true)) request = start();
+      if (test(request)) return true;
+      if (!deadline.expired()) return false;
+      throw DeadlineExceeded(
+          ErrorOrigin{name()},
+          fmt::format(
+              "{}: deadline of {:.4g} s passed while the workers' data were gathered. All workers had "
+              "come; one of them is stopped or cannot be reached",
+              name(), timeout_.count()));
+    });
+  } catch (const Error& error) {
+    keep_for_ever(std::move(memory));
+    fail(error);
+    throw;
+  }
+}
+
 std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view blob) {
   agree(purpose, Deadline::after(timeout_));
   if (workers_.size() == 1) return {std::string(blob)};
@@ -98,12 +141,7 @@ std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view 
   blobs->own = blob;
   blobs->own_size = blob.size();
   blobs->sizes.resize(workers_.size());
-  MPI_Request request = MPI_REQUEST_NULL;
-  {
-    const MpiLock::Guard guard = environment_->lock().acquire();
-    request = iall_gather(&blobs->own_size, blobs->sizes.data(), 1, MPI_UINT64_T, comm_);
-  }
-  complete(request, blobs);
+  complete(blobs, [&] { return iall_gather(&blobs->own_size, blobs->sizes.data(), 1, MPI_UINT64_T, comm_); });
 
   std::size_t total = 0;
   for (const std::uint64_t size : blobs->sizes) {
@@ -115,12 +153,10 @@ std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view 
                           name());
   }
   blobs->all.resize(total);
-  if (total > 0) {
-    const MpiLock::Guard guard = environment_->lock().acquire();
-    request = iall_gather_uneven(blobs->own.data(), static_cast<int>(blob.size()), blobs->all.data(),
-                                 blobs->counts.data(), blobs->offsets.data(), MPI_BYTE, comm_);
-  }
-  complete(request, blobs);
+  complete(blobs, [&] {
+    return iall_gather_uneven(blobs->own.data(), static_cast<int>(blob.size()), blobs->all.data(),
+                              blobs->counts.data(), blobs->offsets.data(), MPI_BYTE, comm_);
+  });
 
   std::vector<std::string> by_worker;
   for (std::size_t i = 0; i < workers_.size(); ++i)
@@ -209,45 +245,6 @@ void Exchange::require_same_purpose(std::span<const Purpose> purposes) const {
   throw InvalidArgument(ErrorOrigin{name(), culprit.rank, culprit.host},
                         fmt::format("{}: all workers must use their Session alike, but {}, while {}", name(),
                                     fmt::join(odd, ", "), deed(vote.usual)));
-}
-
-void Exchange::complete(MPI_Request request, std::shared_ptr<const void> memory) {
-  const Deadline deadline = Deadline::after(timeout_).plus(kTimeToConclude);
-  try {
-    poll([&] {
-      if (test(request)) return true;
-      if (!deadline.expired()) return false;
-      throw DeadlineExceeded(
-          ErrorOrigin{name()},
-          fmt::format(
-              "{}: deadline of {:.4g} s passed while the workers' data were gathered. All workers had "
-              "come; one of them is stopped or cannot be reached",
-              name(), timeout_.count()));
-    });
-  } catch (const Error& error) {
-    keep_for_ever(std::move(memory));
-    fail(error);
-    throw;
-  }
-}
-
-template <class Step>
-void Exchange::poll(Step step) {
-  for (unsigned idle = 0;; ++idle) {
-    if (const MpiLock::Guard guard = environment_->lock().try_acquire()) {
-      static_cast<void>(pending_sends_.advance());
-      if (step()) return;
-    }
-    if (const Error* fault = environment_->fault()) {
-      ErrorOrigin origin = fault->origin();
-      origin.call = name();
-      throw_error(fault->code(), fmt::format("{}: {}", name(), fault->what()), std::move(origin));
-    }
-    if (idle < kYields)
-      ::sched_yield();
-    else
-      std::this_thread::sleep_for(50us);
-  }
 }
 
 void Exchange::send(const Message& message, int to) {

@@ -21,7 +21,7 @@
 
 #include "calls.h"
 #include "environment.h"
-#include "pending_sends.h"
+#include "transport/pending_sends.h"
 
 namespace cohort::mpi {
 
@@ -58,8 +58,9 @@ class Exchange {
   void hear_all(Deadline deadline);
   void ask_first(Deadline deadline);
   void require_same_purpose(std::span<const Purpose> purposes) const;
-  /// `memory` is what MPI reads and writes until `request` has completed.
-  void complete(MPI_Request request, std::shared_ptr<const void> memory);
+  /// One of MPI's non-blocking collectives, which `start` starts and which reads and writes `memory`.
+  template <class Start>
+  void complete(std::shared_ptr<const void> memory, Start start);
   /// Calls `step`, while this thread may call MPI, until it returns true. @throws if a worker is lost.
   template <class Step>
   void poll(Step step);

@@ -12,8 +12,8 @@
 #include <cohort/collective/network_communicator.h>
 
 #include "hang_watchdog.h"
-#include "mpi_transport.h"
-#include "shared_comms.h"
+#include "transport/mpi_transport.h"
+#include "transport/shared_comms.h"
 
 namespace cohort::mpi {
 namespace {

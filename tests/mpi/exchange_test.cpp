@@ -59,7 +59,7 @@ std::string error_of(ErrorCode code, Call call) {
 
 TEST(Exchange, GathersBlobsOfAnyLength) {
   OwnExchange exchange;
-  for (const std::size_t bytes : {0, 1, 100, 5'000, 300'000}) {
+  for (const std::size_t bytes : {0u, 1u, 100u, 5'000u, 300'000u}) {
     const auto blob_of = [bytes](int rank) {
       return std::string(bytes + static_cast<std::size_t>(rank), static_cast<char>('a' + rank));
     };

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "calls.h"
+#include "../calls.h"
 
 namespace cohort::mpi {
 

@@ -7,7 +7,7 @@
 
 #include <cohort/collective/transport.h>
 
-#include "calls.h"
+#include "../calls.h"
 #include "mpi_collectives.h"
 #include "pending_sends.h"
 #include "shared_comms.h"

@@ -10,8 +10,8 @@
 
 #include <cohort/collective/transport.h>
 
-#include "calls.h"
-#include "environment.h"
+#include "../calls.h"
+#include "../environment.h"
 
 namespace cohort::mpi {
 
