@@ -27,9 +27,8 @@ std::string list(std::span<const WorkerInfo> workers, std::span<const std::size_
   throw InvalidArgument(
       "host {}, pid {}: {} started this process as rank {} of {} ({}), but MPI, {}, knows nothing of the "
       "others: the launcher does not belong to this MPI library. Start the program with the mpirun of the "
-      "library that it was built with, or with srun --mpi=pmix (srun --mpi=list names what there is); unset "
-      "{} "
-      "where separate runs are meant",
+      "library that it was built with, or with srun --mpi=pmix (srun --mpi=list names what there is); "
+      "unset {} where separate runs are meant",
       worker.host, worker.pid, place.launcher, place.rank, *place.size, place.size_variable,
       library_version().substr(0, library_version().find(',')), place.size_variable);
 }
@@ -45,18 +44,16 @@ void require_places_of_launcher(std::span<const WorkerInfo> workers,
     if (size == 1 && place->size.value_or(1) > 1) refuse_to_be_alone(workers[i], *place);
     if (place->size.value_or(size) != size) {
       throw InvalidArgument(
-          "{}: {} says that there are {} workers, but MPI has {}. The variable was changed after the launch, "
-          "or "
-          "is that of another launcher around this one: look for it in the job script and in the shell's "
-          "start-up files on that host",
+          "{}: {} says that there are {} workers, but MPI has {}. The variable was changed after the "
+          "launch, or is that of another launcher around this one: look for it in the job script and in "
+          "the shell's start-up files on that host",
           describe(workers[i]), place->size_variable, *place->size, size);
     }
     if (place->rank != workers[i].rank) {
       throw InvalidArgument(
-          "{}: its launcher, {}, says that it is rank {}, but MPI numbers it {}. The variables were changed "
-          "after the launch, or are those of another launcher around this one: look for them in the job "
-          "script "
-          "and in the shell's start-up files on that host",
+          "{}: its launcher, {}, says that it is rank {}, but MPI numbers it {}. The variables were "
+          "changed after the launch, or are those of another launcher around this one: look for them in "
+          "the job script and in the shell's start-up files on that host",
           describe(workers[i]), place->launcher, place->rank, workers[i].rank);
     }
   }
@@ -67,8 +64,7 @@ void require_same_version(std::span<const WorkerInfo> workers, std::span<const s
   if (vote.is_unanimous()) return;
   throw InvalidArgument(
       "all workers must run the same version of Cohort, but {}, while the other {} run {}. Rebuild the "
-      "program, "
-      "or look at the library path on those hosts.",
+      "program, or look at the library path on those hosts.",
       list(workers, vote.odd, [&](std::size_t i) { return "runs " + versions[i]; }), vote.others,
       versions[vote.usual]);
 }
@@ -92,11 +88,9 @@ std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
     return *gpus[i] == 1 ? "1 GPU" : fmt::format("{} GPUs", *gpus[i]);
   };
   return fmt::format(
-      "the launcher leaves workers different numbers of GPUs: {}, while the other {} have {}. Where all are "
-      "to "
-      "train on GPUs, ask for the same on each node (--gpus-per-task), and hand CUDA_VISIBLE_DEVICES to "
-      "other "
-      "hosts or to none (mpirun -x)",
+      "the launcher leaves workers different numbers of GPUs: {}, while the other {} have {}. Where all "
+      "are to train on GPUs, ask for the same on each node (--gpus-per-task), and hand "
+      "CUDA_VISIBLE_DEVICES to other hosts or to none (mpirun -x)",
       list(workers, vote.odd, [&](std::size_t i) { return "has " + count(i); }), vote.others,
       count(vote.usual));
 }

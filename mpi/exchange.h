@@ -41,8 +41,8 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   /// Every worker's blob, by rank.
-  /// @throws on all workers the same DeadlineExceeded or InvalidArgument, naming who is missing or does
-  /// something else, or Unavailable, naming who is lost; all later calls throw it too.
+  /// @throws on all workers the same DeadlineExceeded or InvalidArgument, naming the workers that are
+  /// missing or do something else, or Unavailable, naming one that is lost; all later calls throw it too.
   [[nodiscard]] std::vector<std::string> all_gather(Purpose purpose, std::string_view blob);
 
   /// Returns when all workers have come to their end, however long that takes. @throws as `all_gather`.

@@ -1,6 +1,6 @@
-// Bounds what waits inside MPI until all workers have come: the start of a Session, before
-// they watch each other, and the making of MPI communicators. No error gets out of there,
-// so the watchdog ends this process with a line, like a collective's deadline.
+// A limit for calls that block inside MPI until all workers have come: at the start of a
+// Session, before the workers watch each other, and where MPI makes a communicator. No error
+// gets out of there, so the watchdog ends the process, with a line like that of a deadline.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace cohort::mpi {
 
 class HangWatchdog {
  public:
-  /// No limit when zero. `place` is where in the program the missing are looked for.
+  /// No limit when zero. `place` completes "One of them has died, failed or hangs ...".
   HangWatchdog(std::chrono::duration<double> limit, const char* place);
   ~HangWatchdog();
 

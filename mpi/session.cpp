@@ -154,7 +154,7 @@ void Session::Impl::watch_others() {
 
 void Session::Impl::close() {
   everyone_->close();
-  // Whoever dies from here on is still noticed: the watch goes on until all have finalised.
+  // A worker that dies from here on is still noticed: the watch goes on until all have finalised.
   {
     const MpiLock::Guard guard = environment_->lock().acquire();
     library_.finalize();

@@ -147,11 +147,9 @@ void WorkerGroup::require_threads_may_communicate(std::span<const AgreedSettings
   const auto without = std::ranges::find(by_worker, false, &AgreedSettings::any_thread);
   if (without == by_worker.end()) return;
   throw WrongContext(
-      "members that are threads, on several nodes, call MPI from their own threads, one at a time; on {} MPI "
-      "was "
-      "initialised for a single thread. Initialise it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, let "
-      "the "
-      "Session do it, or start one worker per member",
+      "members that are threads, on several nodes, call MPI from their own threads, one at a time; on {} "
+      "MPI was initialised for a single thread. Initialise it with MPI_THREAD_SERIALIZED or "
+      "MPI_THREAD_MULTIPLE, let the Session do it, or start one worker per member",
       describe(workers_[static_cast<std::size_t>(without - by_worker.begin())]));
 }
 

@@ -1,5 +1,5 @@
 // What the transports of one process's members share: two MPI communicators of their own, so
-// that nothing matches what others send. Members of one process have its rank in the job;
+// that nothing matches what others send. To MPI the members of a process all have its rank;
 // tags tell them apart.
 #pragma once
 
@@ -21,8 +21,8 @@ inline constexpr int kNoteTag = Transport::kLargestTag + 1;
 class SharedComms {
  public:
   /// Collective over `comm`, and blocks in MPI: all workers must be known to be here. Each has `members`.
+  /// `neighbours_are_apart`: workers of one machine are nodes of their own, since they share no memory.
   /// @throws Unimplemented for more members than MPI's tags can tell apart.
-  /// `neighbours_are_apart`: workers of one machine are on nodes of their own, for they share no memory.
   SharedComms(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
               bool neighbours_are_apart);
   ~SharedComms();
@@ -34,7 +34,7 @@ class SharedComms {
   /// The longest message that none of the workers' MPI keeps back until it is received.
   [[nodiscard]] std::size_t message_bytes() const noexcept { return message_bytes_; }
   [[nodiscard]] int members_per_worker() const noexcept { return members_; }
-  [[nodiscard]] int workers() const { return comm_size(collectives_.get()); }
+  [[nodiscard]] int workers() const noexcept { return workers_; }
   [[nodiscard]] bool neighbours_are_apart() const noexcept { return neighbours_are_apart_; }
   [[nodiscard]] const Operators& operators() const noexcept { return environment_->operators(); }
 
@@ -57,6 +57,7 @@ class SharedComms {
  private:
   std::shared_ptr<MpiEnvironment> environment_;
   int members_;
+  int workers_ = 1;
   bool neighbours_are_apart_;
   std::int64_t groups_ = 1;
   Comm collectives_;

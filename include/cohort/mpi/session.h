@@ -38,8 +38,7 @@ class Session final : public Bootstrap {
   [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) override;
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options) override;
 
-  /// @throws Unimplemented, on all workers, where MPI's own collectives were chosen or have to do, and
-  /// WrongContext where members on several nodes need an MPI that any thread may call.
+  /// @throws WrongContext, on all workers, where members on several nodes need an MPI that any thread may call.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
       const CommunicationOptions& options, int members) override;
 

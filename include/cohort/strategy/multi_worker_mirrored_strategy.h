@@ -19,8 +19,8 @@ class MultiWorkerMirroredStrategy : public Strategy {
   /// this worker, in programs with GPU support: those that only it sees, or as many as every other worker of
   /// its node of those that all of them see; where no worker sees any, cpu:0.
   /// @throws InvalidArgument on every worker, naming one that has another number of devices than most;
-  /// Unimplemented for several devices per worker where MPI's own collectives have to do; otherwise as
-  /// MirroredStrategy.
+  /// WrongContext for several devices per worker on several nodes, where only one thread may call MPI; otherwise
+  /// as MirroredStrategy.
   explicit MultiWorkerMirroredStrategy(Bootstrap& bootstrap, const CommunicationOptions& options = {},
                                        std::vector<Device> devices = {});
 
