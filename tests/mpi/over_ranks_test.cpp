@@ -46,7 +46,8 @@ TEST(CommunicatorOverRanks, AgreementOnDifferentCalls) {
   meet();
 }
 TEST(CommunicatorOverRanks, AgreementWithAMissingMember) {
-  testing::check_agreement_with_a_missing_member(*make_communicator(0.5));
+  const auto communicator = make_communicator(0.5);
+  testing::check_agreement_with_a_missing_member(*communicator);
   meet();
 }
 TEST(CommunicatorOverRanks, Missing) {

@@ -41,7 +41,7 @@ void refuse_other_threads(cohort::mpi::Session& session) {
     }
   }).join();
   require(refused, "a second thread communicates though MPI allows only one");
-  communicator->barrier();
+  session.make_communicator({})->barrier();
 }
 
 /// On one node threads need no MPI to communicate; between nodes they do.
