@@ -19,7 +19,7 @@ class MpiCollectives final : public LibraryCollectives {
   explicit MpiCollectives(std::shared_ptr<SharedComms> comms) : comms_(std::move(comms)) {}
 
   [[nodiscard]] bool is_legal(const CollectiveCall& call) const override;
-  [[nodiscard]] bool is_preferred(const CollectiveCall& call) const override;
+  [[nodiscard]] bool is_preferred(const CollectiveCall& call, std::size_t bytes) const override;
   [[nodiscard]] Steps carry_out(const CollectiveCall& call) override;
 
  private:

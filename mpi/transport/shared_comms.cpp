@@ -10,9 +10,7 @@ namespace cohort::mpi {
 
 SharedComms::SharedComms(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
                          bool neighbours_are_apart)
-    : environment_(std::move(environment)),
-      members_(members),
-      neighbours_are_apart_(neighbours_are_apart) {
+    : environment_(std::move(environment)), members_(members), neighbours_are_apart_(neighbours_are_apart) {
   const MpiLock::Guard guard = lock().acquire();
   workers_ = comm_size(comm);
   const std::int64_t pairs = std::int64_t{members} * members;

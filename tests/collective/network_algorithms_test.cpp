@@ -167,8 +167,10 @@ TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
   for (const int members : {2, 4, 8, 64}) {
     EXPECT_EQ(choose_all_reduce(1, members, constants), AllReduceAlgorithm::kRecursiveDoubling) << members;
   }
-  EXPECT_EQ(choose_all_reduce(std::size_t{1} << 26, 2, constants), AllReduceAlgorithm::kRecursiveDoubling)
+  EXPECT_EQ(choose_all_reduce(std::size_t{1} << 15, 2, constants), AllReduceAlgorithm::kRecursiveDoubling)
       << "with two members nothing moves fewer bytes";
+  EXPECT_EQ(choose_all_reduce(std::size_t{1} << 26, 2, constants), AllReduceAlgorithm::kRing)
+      << "which moves as many and reduces half of them";
   EXPECT_NE(choose_all_reduce(std::size_t{1} << 26, 8, constants), AllReduceAlgorithm::kRecursiveDoubling);
   EXPECT_EQ(choose_all_reduce(std::size_t{1} << 26, 7, constants), AllReduceAlgorithm::kRing)
       << "folding costs all bytes twice more";

@@ -35,8 +35,9 @@ class LibraryCollectives {
   /// Whether it can carry out such a call; the same on all members.
   [[nodiscard]] virtual bool is_legal(const CollectiveCall& call) const = 0;
 
-  /// Whether it is expected to be faster than Cohort's own algorithms; the same on all members.
-  [[nodiscard]] virtual bool is_preferred(const CollectiveCall& call) const = 0;
+  /// Whether it is expected to be faster than Cohort's own algorithms for a call to which each member
+  /// contributes `bytes`; the same on all members.
+  [[nodiscard]] virtual bool is_preferred(const CollectiveCall& call, std::size_t bytes) const = 0;
 
   /// This member's part, once all are known to make the same call; one call at a time, in the same order
   /// on all of them. `call` must outlive it.

@@ -47,7 +47,9 @@ Link::Link(node::Seat& seat, Wire& wire, Inquest& inquest, const Topology& topol
 
 bool Link::rides(const CollectiveCall& call) const {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
-  return rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_);
+  if (!rides_on_roll_call(bytes, topology_.members(), topology_.nodes(), constants_)) return false;
+  const LibraryCollectives* const library = library_for(call);
+  return library == nullptr || !library->is_preferred(call, bytes);
 }
 
 Steps Link::carry_out(const CollectiveCall& call) {
@@ -122,7 +124,9 @@ LibraryCollectives* Link::library_for(const CollectiveCall& call) const {
     return nullptr;
   }
   const std::optional<BuiltInAlgorithm> forced = seat_.group().selection().forced(call.kind);
-  const bool wanted = forced ? *forced == BuiltInAlgorithm::kMpi : library->is_preferred(call);
+  const bool wanted = forced
+                          ? *forced == BuiltInAlgorithm::kMpi
+                          : library->is_preferred(call, node::contributed_bytes(call, topology_.members()));
   return wanted ? library : nullptr;
 }
 
