@@ -1,9 +1,14 @@
-# add_mpi_test(name RANKS 1 2 3 4 7 SOURCES x.cpp [LINKS mpi strategy] [TIMEOUT 60] [ENVIRONMENT A=1])
+# add_mpi_test(name SOURCES x.cpp [LINKS mpi strategy] [RUN...])
+# add_mpi_runs(name [LABEL x] RUN...)
 #
-# Builds a GoogleTest program that runs on every rank (its main is in tests/support/mpi_main.cpp), with the
-# contracts of communicators at hand (test_support), and registers one CTest entry per number of ranks,
-# called name.Nranks. All of them need the fixture `launcher`: a smoke test that uses MPI alone, so that a
-# broken launcher is not mistaken for a broken library.
+#   RUN: [RANKS 1 2 3] [LAYOUTS 4x2 4x0] [ENVIRONMENT A=1] [TIMEOUT 60]
+#
+# The first builds a GoogleTest program name_test that runs on every rank (its main is in
+# tests/support/mpi_main.cpp), with the contracts of communicators at hand (test_support). Both register
+# CTest entries for it: name.Nranks for each number of ranks, and name.NxW for N ranks on pretended nodes of
+# W workers, of which the last may have fewer; 0: on one node. LABEL x makes them name.x.Nranks. All of them
+# need the fixture `launcher`: a smoke test that uses MPI alone, so that a broken launcher is not mistaken
+# for a broken library.
 execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version OUTPUT_VARIABLE mpiexec_version ERROR_QUIET)
 
 set(COHORT_MPIEXEC_FLAGS "")
@@ -30,17 +35,34 @@ function(cohort_mpi_properties test ranks timeout)
 endfunction()
 
 function(add_mpi_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;SOURCES;LINKS;ENVIRONMENT" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 60)
-  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "RANKS;LAYOUTS;ENVIRONMENT;SOURCES;LINKS" ${ARGN})
   list(TRANSFORM ARG_LINKS PREPEND cohort_)
   add_executable(${name}_test ${ARG_SOURCES})
   target_link_libraries(${name}_test PRIVATE cohort_mpi_test_main ${ARG_LINKS} cohort_test_support cohort_warnings)
-  foreach(ranks IN LISTS ARG_RANKS)
-    cohort_mpi_command(command ${ranks} $<TARGET_FILE:${name}_test>)
-    add_test(NAME ${name}.${ranks}ranks COMMAND ${command})
-    cohort_mpi_properties(${name}.${ranks}ranks ${ranks} ${ARG_TIMEOUT})
-    set_property(TEST ${name}.${ranks}ranks APPEND PROPERTY ENVIRONMENT ${ARG_ENVIRONMENT})
+  add_mpi_runs(${name} ${ARGN})
+endfunction()
+
+function(add_mpi_runs name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "RANKS;LAYOUTS;ENVIRONMENT;SOURCES;LINKS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  set(program ${name}_test)
+  if(ARG_LABEL)
+    string(APPEND name .${ARG_LABEL})
+  endif()
+  foreach(run IN LISTS ARG_RANKS ARG_LAYOUTS)
+    set(environment ${ARG_ENVIRONMENT})
+    set(suffix ${run}ranks)
+    set(ranks ${run})
+    if(run MATCHES "^([0-9]+)x([0-9]+)$")
+      set(ranks ${CMAKE_MATCH_1})
+      set(suffix ${run})
+      list(APPEND environment COHORT_WORKERS_PER_NODE=${CMAKE_MATCH_2})
+    endif()
+    cohort_mpi_command(command ${ranks} $<TARGET_FILE:${program}>)
+    add_test(NAME ${name}.${suffix} COMMAND ${command})
+    cohort_mpi_properties(${name}.${suffix} ${ranks} ${ARG_TIMEOUT})
+    set_property(TEST ${name}.${suffix} APPEND PROPERTY ENVIRONMENT ${environment})
   endforeach()
 endfunction()

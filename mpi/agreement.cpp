@@ -1,89 +1,117 @@
 #include "agreement.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cohort/base/error.h>
+#include <cohort/mpi/session.h>
 
-#include "eager.h"
-#include "tags.h"
+#include "vote.h"
 
 namespace cohort::mpi {
+namespace {
 
-Agreement::Agreement(MPI_Comm comm, int rank, int size, Outbox& outbox)
-    : comm_(comm),
-      rank_(rank),
-      size_(static_cast<std::size_t>(size)),
-      outbox_(outbox),
-      // Member 0 hears from all, the others from member 0.
-      receives_(rank == 0 ? size_ : 1) {
-  static_assert(sizeof(CallSignature) + kEagerBytes <= kSlotBytes);
-  slots_.resize((rank == 0 ? size_ : 1) * kSlotBytes);
-  if (rank == 0) {
-    signatures_.resize(size_);
-    contributions_.resize(size_);
-  }
+/// `say(i)` completes the sentence that begins with worker i, which is one of `chosen`.
+template <class Say>
+std::string list(std::span<const WorkerInfo> workers, std::span<const std::size_t> chosen, Say say) {
+  std::vector<std::string> sentences;
+  for (const std::size_t i : chosen) sentences.push_back(fmt::format("{} {}", describe(workers[i]), say(i)));
+  return fmt::format("{}", fmt::join(sentences, ", "));
 }
 
-void Agreement::submit(const CallSignature& signature, std::span<const std::byte> contribution) {
-  outbox_.send(comm_, 0, kSignatureTag, std::as_bytes(std::span(&signature, 1)), contribution);
+[[noreturn]] void refuse_to_be_alone(const WorkerInfo& worker, const LauncherPlace& place) {
+  throw InvalidArgument(
+      "host {}, pid {}: {} started this process as rank {} of {} ({}), but MPI, {}, knows nothing of the "
+      "others: the launcher does not belong to this MPI library. Start the program with the mpirun of the "
+      "library that it was built with, or with srun --mpi=pmix (srun --mpi=list names what there is); "
+      "unset {} where separate runs are meant",
+      worker.host, worker.pid, place.launcher, place.rank, *place.size, place.size_variable,
+      library_version().substr(0, library_version().find(',')), place.size_variable);
 }
 
-std::optional<std::span<const std::byte>> Agreement::consent() {
-  if (!receiving_) {
-    receives_[0] = irecv(slots_.data(), kSlotBytes, MPI_BYTE, 0, kConsentTag, comm_);
-    receiving_ = true;
-  }
-  Envelope envelope;
-  if (!test(receives_[0], &envelope)) return std::nullopt;
-  receiving_ = false;
-  return slot(0).first(envelope.bytes);
-}
+}  // namespace
 
-bool Agreement::gathered(const CallSignature& own, std::span<const std::byte> own_contribution) {
-  if (!receiving_) {
-    for (std::size_t member = 1; member < size_; ++member) {
-      receives_[member] =
-          irecv(slot(member).data(), kSlotBytes, MPI_BYTE, static_cast<int>(member), kSignatureTag, comm_);
+void require_places_of_launcher(std::span<const WorkerInfo> workers,
+                                std::span<const std::optional<LauncherPlace>> places) {
+  const auto size = static_cast<int>(workers.size());
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const auto& place = places[i];
+    if (!place) continue;
+    if (size == 1 && place->size.value_or(1) > 1) refuse_to_be_alone(workers[i], *place);
+    if (place->size.value_or(size) != size) {
+      throw InvalidArgument(
+          "{}: {} says that there are {} workers, but MPI has {}. The variable was changed after the "
+          "launch, or is that of another launcher around this one: look for it in the job script and in "
+          "the shell's start-up files on that host",
+          describe(workers[i]), place->size_variable, *place->size, size);
     }
-    signatures_[0] = own;
-    contributions_[0] = own_contribution;
-    arrived_ = 1;
-    receiving_ = true;
-    receiving_since_ = std::chrono::steady_clock::now();
-  }
-  const std::size_t completed = receives_.test_some();
-  for (std::size_t i = 0; i < completed; ++i) {
-    const std::size_t member = receives_.place(i);
-    const std::size_t bytes = receives_.envelope(i).bytes;
-    COHORT_CHECK(bytes >= sizeof(CallSignature));
-    std::memcpy(&signatures_[member], slot(member).data(), sizeof(CallSignature));
-    contributions_[member] = slot(member).subspan(sizeof(CallSignature), bytes - sizeof(CallSignature));
-  }
-  arrived_ += completed;
-  return arrived_ == size_;
-}
-
-std::vector<int> Agreement::missing() const {
-  std::vector<int> members;
-  // What has arrived long ago is still matched one by one once the receives are there.
-  constexpr auto kTimeToLook = std::chrono::milliseconds(100);
-  if (std::chrono::steady_clock::now() - receiving_since_ < kTimeToLook) return members;
-  for (std::size_t member = 1; receiving_ && member < size_; ++member) {
-    if (receives_.pending(member)) members.push_back(static_cast<int>(member));
-  }
-  return members;
-}
-
-void Agreement::give_consent(std::span<const std::byte> result) {
-  receiving_ = false;
-  for (std::size_t member = 1; member < size_; ++member) {
-    outbox_.send(comm_, static_cast<int>(member), kConsentTag, result);
+    if (place->rank != workers[i].rank) {
+      throw InvalidArgument(
+          "{}: its launcher, {}, says that it is rank {}, but MPI numbers it {}. The variables were "
+          "changed after the launch, or are those of another launcher around this one: look for them in "
+          "the job script and in the shell's start-up files on that host",
+          describe(workers[i]), place->launcher, place->rank, workers[i].rank);
+    }
   }
 }
 
-void Agreement::withdraw() {
-  for (std::size_t sender = 0; sender < (rank_ == 0 ? size_ : 1); ++sender) cancel(receives_[sender]);
-  receiving_ = false;
+void require_same_version(std::span<const WorkerInfo> workers, std::span<const std::string> versions) {
+  const Vote vote = count_votes(versions);
+  if (vote.is_unanimous()) return;
+  throw InvalidArgument(
+      "all workers must run the same version of Cohort, but {}, while the other {} run {}. Rebuild the "
+      "program, or look at the library path on those hosts.",
+      list(workers, vote.odd, [&](std::size_t i) { return "runs " + versions[i]; }), vote.others,
+      versions[vote.usual]);
+}
+
+void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices) {
+  const Vote vote = count_votes(devices);
+  if (vote.is_unanimous()) return;
+  throw InvalidArgument(
+      "all workers must have the same number of CPU devices, but {}, while the other {} have {}. Give "
+      "COHORT_CPU_DEVICES to all of them: mpirun -x COHORT_CPU_DEVICES hands it to other hosts.",
+      list(workers, vote.odd, [&](std::size_t i) { return fmt::format("has {}", devices[i]); }), vote.others,
+      devices[vote.usual]);
+}
+
+std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
+                                  std::span<const std::optional<int>> gpus) {
+  const Vote vote = count_votes(gpus);
+  if (vote.is_unanimous()) return {};
+  const auto count = [&](std::size_t i) {
+    if (!gpus[i]) return std::string("no variable that names its GPUs");
+    return *gpus[i] == 1 ? "1 GPU" : fmt::format("{} GPUs", *gpus[i]);
+  };
+  return fmt::format(
+      "the launcher leaves workers different numbers of GPUs: {}, while the other {} have {}. Where all "
+      "are to train on GPUs, ask for the same on each node (--gpus-per-task), and hand "
+      "CUDA_VISIBLE_DEVICES to other hosts or to none (mpirun -x)",
+      list(workers, vote.odd, [&](std::size_t i) { return "has " + count(i); }), vote.others,
+      count(vote.usual));
+}
+
+void require_same_settings(std::span<const WorkerInfo> workers, std::span<const AgreedSettings> settings) {
+  // `choose(settings)` is what a worker wants, as the end of a sentence.
+  const auto require_same = [&](auto choose) {
+    std::vector<std::string> wishes;
+    for (const AgreedSettings& of_worker : settings) wishes.push_back(choose(of_worker));
+    const Vote vote = count_votes(std::span<const std::string>(wishes));
+    if (vote.is_unanimous()) return;
+    const auto say = [&](std::size_t i) { return wishes[i]; };
+    throw InvalidArgument("all workers must make the same communicators, but {}, while {}",
+                          list(workers, vote.odd, say), list(workers, {&vote.usual, 1}, say));
+  };
+  require_same([](const AgreedSettings& of_worker) {
+    return fmt::format("makes one with {} member{}", of_worker.members, of_worker.members == 1 ? "" : "s");
+  });
+  require_same([](const AgreedSettings& of_worker) {
+    return fmt::format("asks for reproducible = {}", of_worker.reproducible);
+  });
 }
 
 }  // namespace cohort::mpi

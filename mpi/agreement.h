@@ -1,64 +1,43 @@
-// The control phase: before any data moves, member 0 has seen from every member what it
-// calls. It then sends its consent to all; small payloads ride along both ways.
-//
-// Calls are settled one after the other, in the order of their sequence numbers; messages
-// between two members keep their order, so nothing but the order tells them apart.
+// Whether the workers agree on what must be the same on all of them: at the start, that they are
+// one job, and with each communicator, what it is. Each check has what all of them say, by rank,
+// and throws the same error on all, which names those that differ from most, their hosts, and
+// the likely cause.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <optional>
 #include <span>
-#include <vector>
+#include <string>
 
-#include <cohort/collective/collective_call.h>
-
-#include "calls.h"
-#include "outbox.h"
+#include "cluster/launcher_place.h"
+#include <cohort/cluster/worker.h>
 
 namespace cohort::mpi {
 
-class Agreement {
- public:
-  Agreement(MPI_Comm comm, int rank, int size, Outbox& outbox);
+/// That MPI numbers the workers as their launcher does; those whose variables say nothing are left out.
+/// @throws InvalidArgument, also on a worker that is alone because MPI knows nothing of its launcher.
+void require_places_of_launcher(std::span<const WorkerInfo> workers,
+                                std::span<const std::optional<LauncherPlace>> places);
 
-  /// Members other than 0, when the call starts; others may still be in front of it.
-  void submit(const CallSignature& signature, std::span<const std::byte> contribution);
+/// @throws InvalidArgument naming those whose version is not that of most.
+void require_same_version(std::span<const WorkerInfo> workers, std::span<const std::string> versions);
 
-  /// Members other than 0, for the call in front: member 0's consent with the result, once it is here.
-  [[nodiscard]] std::optional<std::span<const std::byte>> consent();
+/// @throws InvalidArgument naming those whose number of CPU devices is not that of most.
+void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices);
 
-  /// Member 0, for the call in front: true once all have submitted.
-  [[nodiscard]] bool gathered(const CallSignature& own, std::span<const std::byte> own_contribution);
-  [[nodiscard]] std::span<const CallSignature> signatures() const { return signatures_; }
-  [[nodiscard]] std::span<const std::span<const std::byte>> contributions() const { return contributions_; }
-  /// Member 0: those who have not submitted; nobody before there was time to look.
-  [[nodiscard]] std::vector<int> missing() const;
-  /// Member 0: room for the result of a small call.
-  [[nodiscard]] std::span<std::byte> room_for_result() { return slot(0); }
-  /// Member 0: tells all; the next call moves to the front.
-  void give_consent(std::span<const std::byte> result);
+/// A warning that names the workers that see another number of GPUs than most; empty if all agree. Only a
+/// warning, because the strategy chooses the devices, and an evaluator may need none. Nothing where no
+/// variable of a worker names its GPUs.
+[[nodiscard]] std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
+                                                std::span<const std::optional<int>> gpus);
 
-  /// Gives the call in front up.
-  void withdraw();
-
- private:
-  static constexpr std::size_t kSlotBytes = 4096;
-  [[nodiscard]] std::span<std::byte> slot(std::size_t sender) {
-    return std::span(slots_).subspan(sender * kSlotBytes, kSlotBytes);
-  }
-
-  MPI_Comm comm_;
-  int rank_;
-  std::size_t size_;
-  Outbox& outbox_;
-  std::vector<std::byte> slots_;
-  RequestSet receives_;  ///< by sender
-  std::size_t arrived_ = 0;
-  bool receiving_ = false;
-  std::chrono::steady_clock::time_point receiving_since_;
-  std::vector<CallSignature> signatures_;
-  std::vector<std::span<const std::byte>> contributions_;
+/// What all workers must choose alike when they make communicators, and what the others need to know.
+struct AgreedSettings {
+  int members = 1;  ///< of each worker
+  bool reproducible = false;
+  bool any_thread = true;  ///< whether MPI may be called by any thread, one at a time; it may differ
 };
+
+/// @throws InvalidArgument naming those whose settings are not those of most.
+void require_same_settings(std::span<const WorkerInfo> workers, std::span<const AgreedSettings> settings);
 
 }  // namespace cohort::mpi

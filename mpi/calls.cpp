@@ -91,7 +91,8 @@ class ToolsInterface {
  public:
   ToolsInterface() {
     int granted = MPI_THREAD_SINGLE;
-    usable_ = MPI_T_init_thread(MPI_THREAD_SINGLE, &granted) == MPI_SUCCESS;
+    // Open MPI says from then on that MPI itself has been given this level.
+    usable_ = MPI_T_init_thread(thread_level(), &granted) == MPI_SUCCESS;
   }
   ~ToolsInterface() {
     if (usable_) MPI_T_finalize();

@@ -2,7 +2,7 @@
 // with the call and MPI's own text. Nothing else calls MPI. The names are those of MPI
 // without the prefix, in the form that its C++ users know.
 //
-// Not thread-safe by itself: `Gate` lets one thread at a time call MPI.
+// Not thread-safe by itself: `MpiLock` lets one thread at a time call MPI.
 #pragma once
 
 #include <cstddef>

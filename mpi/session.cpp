@@ -17,10 +17,10 @@
 #include "cluster/launcher_place.h"
 #include "cluster/peer_watch.h"
 #include "core_binding.h"
-#include "meeting_guard.h"
+#include "discovery.h"
+#include "environment.h"
+#include "hang_watchdog.h"
 #include "process_end.h"
-#include "runtime.h"
-#include "worker_census.h"
 #include "worker_group.h"
 
 namespace cohort::mpi {
@@ -33,8 +33,7 @@ class Claim {
     if (taken_.exchange(true)) {
       throw WrongContext(
           "this process has a Session already, or had one that ended with an error; keep one Session for the "
-          "whole "
-          "run and pass it on by reference");
+          "whole run and pass it on by reference");
     }
   }
   ~Claim() { taken_ = false; }
@@ -117,26 +116,26 @@ class Session::Impl {
   Claim claim_;
   const Config& settings_ = checked_settings();
   const std::optional<LauncherPlace> place_ = launcher_place();  // before MPI sets variables of its own
-  std::optional<MeetingGuard> start_guard_{std::in_place, settings_.collective_timeout(),
-                                           "before the end of its Session's constructor"};
+  std::optional<HangWatchdog> start_watchdog_{std::in_place, settings_.collective_timeout(),
+                                              "before the end of its Session's constructor"};
   Library library_;
   const int exceptions_at_start_ = std::uncaught_exceptions();
-  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<MpiEnvironment> environment_;
   std::optional<WorkerGroup> everyone_;
   std::unique_ptr<PeerWatch> watch_;
 };
 
 Session::Impl::Impl(int* argc, char*** argv)
-    : library_(argc, argv), runtime_(std::make_shared<Runtime>(library_.thread_level())) {
+    : library_(argc, argv), environment_(std::make_shared<MpiEnvironment>(library_.thread_level())) {
   Comm world = Comm::duplicate(MPI_COMM_WORLD);
-  std::vector<WorkerInfo> workers = take_census(world.get(), settings_, place_);
+  std::vector<WorkerInfo> workers = discover_workers(world.get(), settings_, place_);
   log::set_origin(fmt::format("worker {}", comm_rank(world.get())));
-  everyone_.emplace(runtime_, std::move(world), std::move(workers), settings_.communicator());
+  everyone_.emplace(environment_, std::move(world), std::move(workers));
   if (everyone_->size() > 1) watch_others();
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
-  start_guard_.reset();
+  start_watchdog_.reset();
   log::debug("session of {} workers on {} nodes, MPI thread level {}", everyone_->size(),
              everyone_->workers().back().node + 1, library_.thread_level());
 }
@@ -150,14 +149,14 @@ void Session::Impl::watch_others() {
   options.beat = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.heartbeat());
   options.silence = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.silence());
   watch_ = std::make_unique<PeerWatch>(std::move(options));
-  runtime_->set_faults(watch_->record());
+  environment_->set_faults(watch_->record());
 }
 
 void Session::Impl::close() {
   everyone_->close();
-  // Whoever dies from here on is still noticed: the watch goes on until all have finalised.
+  // A worker that dies from here on is still noticed: the watch goes on until all have finalised.
   {
-    const Gate::Pass pass = runtime_->gate().enter();
+    const MpiLock::Guard guard = environment_->lock().acquire();
     library_.finalize();
   }
   if (watch_ && !watch_->leave()) throw_error(fault()->code(), fault()->what(), fault()->origin());

@@ -11,18 +11,12 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/network_communicator.h>
 
-#include "channels.h"
-#include "meeting_guard.h"
-#include "mpi_transport.h"
+#include "hang_watchdog.h"
+#include "transport/mpi_transport.h"
+#include "transport/shared_comms.h"
 
 namespace cohort::mpi {
 namespace {
-
-std::vector<MemberInfo> to_members(std::span<const WorkerInfo> workers) {
-  std::vector<MemberInfo> members;
-  for (const WorkerInfo& worker : workers) members.push_back({worker.rank, worker.host});
-  return members;
-}
 
 /// What a worker says when a group is split.
 struct Choice {
@@ -47,34 +41,42 @@ std::vector<WorkerInfo> renumbered(std::span<const WorkerInfo> workers, std::spa
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers,
-                         std::string communicator)
-    : runtime_(std::move(runtime)),
+WorkerGroup::WorkerGroup(std::shared_ptr<MpiEnvironment> environment, Comm comm,
+                         std::vector<WorkerInfo> workers)
+    : environment_(std::move(environment)),
       comm_(std::move(comm)),
       workers_(std::move(workers)),
-      rank_(comm_rank(comm_.get())),
-      communicator_(std::move(communicator)),
-      everyone_(std::make_unique<MpiCommunicator>(runtime_, comm_.get(), rank_, to_members(workers_),
-                                                  CommunicationOptions{})) {}
+      rank_(comm_rank(comm_.get())) {
+  exchange_.emplace(environment_, comm_.get(), workers_, config().collective_timeout());
+}
 
 WorkerGroup::~WorkerGroup() {
   // Freeing it may wait for members that are gone or have failed.
-  if (std::uncaught_exceptions() > 0 || runtime_->fault() != nullptr) comm_.leak();
-  everyone_.reset();
-  const Gate::Pass pass = runtime_->gate().enter();
+  if (std::uncaught_exceptions() > 0 || environment_->fault() != nullptr ||
+      (exchange_ && exchange_->failed()))
+    comm_.leak();
+  exchange_.reset();
+  const MpiLock::Guard guard = environment_->lock().acquire();
   comm_ = Comm();
 }
 
 void WorkerGroup::connect_memory() {
   node_memory_ =
       NodeMemory::connect(rank_, workers_, [this](std::string_view blob) { return exchange(blob); });
-  own_algorithms_ = nodes_share_memory() && communicator_ == "auto";
+  const std::vector<std::string> answers = exchange(node_memory_->shared() ? "shared" : "apart");
+  nodes_ = workers_;
+  for (WorkerInfo& worker : nodes_) {
+    if (answers[static_cast<std::size_t>(worker.rank)] == "apart") worker.node = size() + worker.rank;
+  }
+  std::vector<int> everyone(workers_.size());
+  std::iota(everyone.begin(), everyone.end(), 0);
+  nodes_ = renumbered(nodes_, everyone);
 }
 
 void WorkerGroup::close() {
-  everyone_->wait_for_all();
-  everyone_.reset();
-  const Gate::Pass pass = runtime_->gate().enter();
+  exchange_->wait_for_end();
+  exchange_.reset();
+  const MpiLock::Guard guard = environment_->lock().acquire();
   comm_ = Comm();
 }
 
@@ -82,14 +84,18 @@ std::unique_ptr<Communicator> WorkerGroup::make_communicator(const Communication
   return std::move(make_communicators(options, 1).front());
 }
 
-bool WorkerGroup::on_one_node() const { return std::ranges::max(workers_, {}, &WorkerInfo::node).node == 0; }
+bool WorkerGroup::on_one_node() const { return std::ranges::max(nodes_, {}, &WorkerInfo::node).node == 0; }
+
+bool WorkerGroup::neighbours_are_apart() const {
+  return !std::ranges::equal(nodes_, workers_, {}, &WorkerInfo::node, &WorkerInfo::node);
+}
 
 std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
   const Choice own{color, key};
   std::string blob(sizeof own, '\0');
   std::memcpy(blob.data(), &own, sizeof own);
   std::vector<Choice> choices(workers_.size());
-  const std::vector<std::string> blobs = exchange(blob);
+  const std::vector<std::string> blobs = exchange_->all_gather(Purpose::kSplit, blob);
   for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&choices[i], blobs[i].data(), sizeof own);
 
   std::vector<int> ranks;
@@ -99,36 +105,17 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
 
   Comm comm;
   {
-    const MeetingGuard guard(config().collective_timeout(), "in a split of a group of workers");
-    const Gate::Pass pass = runtime_->gate().enter();
+    const HangWatchdog watchdog(config().collective_timeout(), "in a split of a group of workers");
+    const MpiLock::Guard guard = environment_->lock().acquire();
     comm = Comm::of_members(comm_.get(), ranks);
   }
-  auto group =
-      std::make_unique<WorkerGroup>(runtime_, std::move(comm), renumbered(workers_, ranks), communicator_);
+  auto group = std::make_unique<WorkerGroup>(environment_, std::move(comm), renumbered(workers_, ranks));
   group->connect_memory();
   return group;
 }
 
 std::vector<std::string> WorkerGroup::exchange(std::string_view blob) {
-  const auto workers = static_cast<std::int64_t>(workers_.size());
-  const Tensor sizes = Tensor::uninitialized({workers}, DType::kUInt64);
-  everyone_->all_gather(Tensor::from({static_cast<std::uint64_t>(blob.size())}), sizes);
-
-  const std::span<const std::uint64_t> counts = sizes.span<std::uint64_t>();
-  const auto total =
-      static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
-  const Tensor own = Tensor::uninitialized({static_cast<std::int64_t>(blob.size())}, DType::kUInt8);
-  std::copy(blob.begin(), blob.end(), reinterpret_cast<char*>(own.data()));
-  const Tensor all = Tensor::uninitialized({total}, DType::kUInt8);
-  everyone_->all_gather_uneven(own, all, counts);
-
-  std::vector<std::string> blobs;
-  const char* next = reinterpret_cast<const char*>(all.data());
-  for (const std::uint64_t count : counts) {
-    blobs.emplace_back(next, count);
-    next += count;
-  }
-  return blobs;
+  return exchange_->all_gather(Purpose::kExchange, blob);
 }
 
 std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
@@ -137,71 +124,43 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
   static_cast<void>(options.deadline());
   if (members < 1)
     throw InvalidArgument("a communicator needs at least one member per worker, not {}", members);
-  const std::vector<Terms> terms =
-      exchange_terms({members, options.reproducible ? 1 : 0, runtime_->gate().any_thread() ? 1 : 0});
-  require_same_terms(terms, workers_);
-  if (own_algorithms_ && on_one_node()) return make_node_communicators(node_options(options, members));
-  if (own_algorithms_) {
-    if (members > 1) require_threads_may_communicate(terms);
-    const auto channels = std::make_shared<Channels>(runtime_, comm_.get(), members);
-    const auto transport = [&channels](int rank) { return std::make_unique<MpiTransport>(channels, rank); };
-    return make_network_communicators({node_options(options, members), transport});
-  }
-  if (members > 1) {
-    throw Unimplemented(
-        "{} members on each worker: MPI's own collectives, {}, know one member per worker. Start one worker "
-        "per "
-        "member (mpirun -n {})",
-        members,
-        communicator_ == "auto" ? "which have to do as workers of a node cannot map each other's memory"
-                                : "which COHORT_COMMUNICATOR asks for",
-        workers_.size() * static_cast<std::size_t>(members));
-  }
-  std::vector<std::unique_ptr<Communicator>> seats;
-  seats.push_back(
-      std::make_unique<MpiCommunicator>(runtime_, comm_.get(), rank_, to_members(workers_), options));
-  return seats;
+  const std::vector<AgreedSettings> settings =
+      exchange_settings({members, options.reproducible, environment_->lock().any_thread()});
+  require_same_settings(workers_, settings);
+  if (on_one_node()) return make_node_communicators(node_options(options, members));
+  if (members > 1) require_threads_may_communicate(settings);
+  const auto comms =
+      std::make_shared<SharedComms>(environment_, comm_.get(), members, neighbours_are_apart());
+  const auto transport = [&comms](int rank) { return std::make_unique<MpiTransport>(comms, rank); };
+  return make_network_communicators({node_options(options, members), transport});
 }
 
-/// Also what finds out a worker that ends too early: it makes another call, the barrier of `close`.
-std::vector<Terms> WorkerGroup::exchange_terms(const Terms& own) {
-  static_assert(sizeof(Terms) == 3 * sizeof(std::int64_t));
-  const Tensor all = Tensor::uninitialized({static_cast<std::int64_t>(workers_.size()), 3}, DType::kInt64);
-  const Tensor sent = Tensor::uninitialized({3}, DType::kInt64);
-  std::memcpy(sent.data(), &own, sizeof own);
-  everyone_->all_gather(sent, all);
-  std::vector<Terms> terms(workers_.size());
-  std::memcpy(terms.data(), all.data(), terms.size() * sizeof(Terms));
-  return terms;
+std::vector<AgreedSettings> WorkerGroup::exchange_settings(const AgreedSettings& own) {
+  const std::vector<std::string> blobs =
+      exchange_->all_gather(Purpose::kMakeCommunicator, {reinterpret_cast<const char*>(&own), sizeof own});
+  std::vector<AgreedSettings> settings(workers_.size());
+  for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&settings[i], blobs[i].data(), sizeof own);
+  return settings;
 }
 
-void WorkerGroup::require_threads_may_communicate(std::span<const Terms> by_worker) const {
-  const auto without = std::ranges::find(by_worker, 0, &Terms::any_thread);
+void WorkerGroup::require_threads_may_communicate(std::span<const AgreedSettings> by_worker) const {
+  const auto without = std::ranges::find(by_worker, false, &AgreedSettings::any_thread);
   if (without == by_worker.end()) return;
   throw WrongContext(
-      "members that are threads, on several nodes, call MPI from their own threads, one at a time; on {} MPI "
-      "was "
-      "initialised for a single thread. Initialise it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, let "
-      "the "
-      "Session do it, or start one worker per member",
+      "members that are threads, on several nodes, call MPI from their own threads, one at a time; on {} "
+      "MPI was initialised for a single thread. Initialise it with MPI_THREAD_SERIALIZED or "
+      "MPI_THREAD_MULTIPLE, let the Session do it, or start one worker per member",
       describe(workers_[static_cast<std::size_t>(without - by_worker.begin())]));
-}
-
-bool WorkerGroup::nodes_share_memory() {
-  const int node = workers_[static_cast<std::size_t>(rank_)].node;
-  const bool alone = std::ranges::count(workers_, node, &WorkerInfo::node) == 1;
-  const std::vector<std::string> answers = exchange(alone || node_memory_->shared() ? "yes" : "no");
-  return std::ranges::count(answers, "yes") == static_cast<std::ptrdiff_t>(answers.size());
 }
 
 NodeGroupOptions WorkerGroup::node_options(const CommunicationOptions& options, int members) {
   NodeGroupOptions group;
   group.memory = node_memory_;
-  group.workers = workers_;
+  group.workers = nodes_;
   group.rank = rank_;
   group.members = members;
   group.exchange = [this](std::string_view blob) { return exchange(blob); };
-  group.fault = [runtime = runtime_] { return runtime->fault(); };
+  group.fault = [environment = environment_] { return environment->fault(); };
   group.communication = options;
   return group;
 }

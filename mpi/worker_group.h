@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,18 +13,17 @@
 #include <cohort/collective/node_communicator.h>
 #include <cohort/device/node_memory.h>
 
+#include "agreement.h"
 #include "calls.h"
-#include "mpi_communicator.h"
-#include "runtime.h"
-#include "terms.h"
+#include "environment.h"
+#include "exchange.h"
 
 namespace cohort::mpi {
 
 class WorkerGroup final : public Bootstrap {
  public:
-  /// `workers` are the members of `comm`, by rank; `communicator` is COHORT_COMMUNICATOR.
-  WorkerGroup(std::shared_ptr<Runtime> runtime, Comm comm, std::vector<WorkerInfo> workers,
-              std::string communicator);
+  /// `workers` are the members of `comm`, by rank.
+  WorkerGroup(std::shared_ptr<MpiEnvironment> environment, Comm comm, std::vector<WorkerInfo> workers);
   ~WorkerGroup() override;
 
   WorkerGroup(const WorkerGroup&) = delete;
@@ -44,21 +44,21 @@ class WorkerGroup final : public Bootstrap {
   [[nodiscard]] std::unique_ptr<Bootstrap> split(int color, int key) override;
 
  private:
-  [[nodiscard]] std::vector<Terms> exchange_terms(const Terms& own);
-  /// Whether the workers of each node can reach each other's memory. Collective.
-  [[nodiscard]] bool nodes_share_memory();
+  [[nodiscard]] std::vector<AgreedSettings> exchange_settings(const AgreedSettings& own);
   [[nodiscard]] bool on_one_node() const;
-  void require_threads_may_communicate(std::span<const Terms> by_worker) const;
+  /// Whether workers of one machine are on nodes of their own, for they share no memory.
+  [[nodiscard]] bool neighbours_are_apart() const;
+  void require_threads_may_communicate(std::span<const AgreedSettings> by_worker) const;
   [[nodiscard]] NodeGroupOptions node_options(const CommunicationOptions& options, int members);
 
-  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<MpiEnvironment> environment_;
   Comm comm_;
   std::vector<WorkerInfo> workers_;
   int rank_;
-  std::string communicator_;
-  std::unique_ptr<MpiCommunicator> everyone_;
+  std::optional<Exchange> exchange_;
   std::shared_ptr<const NodeMemory> node_memory_;
-  bool own_algorithms_ = false;  ///< rather than MPI's
+  /// The workers with the nodes that communicators have: each of those that cannot share memory has its own.
+  std::vector<WorkerInfo> nodes_;
 };
 
 }  // namespace cohort::mpi

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kPrefix = "COHORT_";
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 15> kSpecs{{
+constexpr std::array<SettingSpec, 14> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -35,8 +35,6 @@ constexpr std::array<SettingSpec, 15> kSpecs{{
      "has bound it to cores of its own"},
     {"COHORT_HUGE_PAGES", SettingType::kBoolean, "true", "", 0, 0,
      "advise the kernel to back large tensors with huge pages"},
-    {"COHORT_COMMUNICATOR", SettingType::kChoice, "auto", "auto|mpi", 0, 0,
-     "what carries out collectives: auto (Cohort's algorithms where a node's workers share memory) or mpi"},
     {"COHORT_WORKERS_PER_NODE", SettingType::kInteger, "0", "", 0, 1 << 20,
      "at most so many workers count as one node, for tests on one machine and to keep parts of a machine "
      "apart; 0: all that share memory"},
@@ -228,8 +226,6 @@ std::chrono::duration<double> Config::silence() const {
 int Config::cpu_devices() const { return static_cast<int>(number_of(find("COHORT_CPU_DEVICES"))); }
 
 bool Config::bind_cores() const { return find("COHORT_BIND_CORES").value == "true"; }
-
-const std::string& Config::communicator() const { return find("COHORT_COMMUNICATOR").value; }
 
 int Config::workers_per_node() const { return static_cast<int>(number_of(find("COHORT_WORKERS_PER_NODE"))); }
 

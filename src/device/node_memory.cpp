@@ -171,7 +171,8 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
   memory->shared_ = verdict.shares;
   memory->single_copy_ = verdict.copies;
   if (!peers.empty() && !memory->shared_) {
-    log::warning("the workers of this node cannot map each other's memory; their collectives go through MPI");
+    log::warning(
+        "the workers of this node cannot map each other's memory; each is a node of its own in collectives");
   }
   return memory;
 }

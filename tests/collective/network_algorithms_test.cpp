@@ -194,8 +194,10 @@ TEST(CostModel, PrefersFewRoundsForShortAndFewBytesForLongParts) {
   for (const int members : {2, 4, 8, 64}) {
     EXPECT_EQ(chosen(CollectiveKind::kAllReduce, 1, members), "two_level_recursive_doubling") << members;
   }
-  EXPECT_EQ(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 2), "two_level_recursive_doubling")
+  EXPECT_EQ(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 15, 2), "two_level_recursive_doubling")
       << "with two members nothing moves fewer bytes";
+  EXPECT_EQ(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 2), "two_level_ring")
+      << "which moves as many and reduces half of them";
   EXPECT_NE(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 8), "two_level_recursive_doubling");
   EXPECT_EQ(chosen(CollectiveKind::kAllReduce, std::size_t{1} << 26, 7), "two_level_ring")
       << "folding costs all bytes twice more";

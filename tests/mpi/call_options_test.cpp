@@ -15,10 +15,7 @@ TEST(CallOptionsOverRanks, AllowAShorterDeadline) {
 
 TEST(CallOptionsOverRanks, AllowALongerDeadline) { testing::check_longer_deadline(*make_communicator(0.2)); }
 
-TEST(CallOptionsOverRanks, LetUrgentCallsOvertake) {
-  const auto communicator = make_communicator();
-  testing::check_urgent_calls(*communicator, communicator->name() != "mpi");
-}
+TEST(CallOptionsOverRanks, LetUrgentCallsOvertake) { testing::check_urgent_calls(*make_communicator()); }
 
 TEST(CallOptionsOverRanks, NeedTheSamePriorityEverywhere) {
   const auto first = make_communicator();

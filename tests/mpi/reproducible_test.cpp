@@ -1,5 +1,5 @@
 // Reductions over ranks give the bits of a plain loop over the members, whatever carries them: the
-// node's engine, nodes, or MPI's own collectives.
+// node's engine or messages between nodes, also where COHORT_ALGORITHM asks for MPI's own reductions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include <cohort/base/error.h>
 #include <cohort/collective/communicator.h>
 
-#include "mpi/eager_limit.h"
-#include "mpi/launch_agreement.h"
+#include "mpi/agreement.h"
+#include "mpi/transport/eager_limit.h"
 #include "mpi_main.h"
 
 namespace cohort::mpi {

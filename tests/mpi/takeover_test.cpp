@@ -41,12 +41,12 @@ void refuse_other_threads(cohort::mpi::Session& session) {
     }
   }).join();
   require(refused, "a second thread communicates though MPI allows only one");
-  communicator->barrier();
+  session.make_communicator({})->barrier();
 }
 
 /// On one node threads need no MPI to communicate; between nodes they do.
 void use_threads(cohort::mpi::Session& session) {
-  const bool several_nodes = session.workers().back().node > 0;
+  const bool several_nodes = std::string(session.make_communicator({})->name()) == "network";
   bool refused = false;
   try {
     const auto seats = session.make_communicators({}, 2);
@@ -68,10 +68,8 @@ int main(int argc, char** argv) {
     cohort::mpi::Session session;
     use(session);
     if (granted != MPI_THREAD_FUNNELED) continue;
-    if (std::string(session.make_communicator({})->name()) == "mpi")
-      refuse_other_threads(session);
-    else
-      use_threads(session);
+    if (std::string(session.make_communicator({})->name()) == "network") refuse_other_threads(session);
+    use_threads(session);
   }
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();

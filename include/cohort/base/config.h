@@ -57,7 +57,6 @@ class Config {
   [[nodiscard]] int cpu_devices() const;
   [[nodiscard]] bool bind_cores() const;
   [[nodiscard]] bool huge_pages() const;
-  [[nodiscard]] const std::string& communicator() const;
   [[nodiscard]] int workers_per_node() const;
   [[nodiscard]] bool node_heap() const;
   [[nodiscard]] bool check_buffers() const;

@@ -18,9 +18,31 @@
 #include <string>
 #include <string_view>
 
+#include <cohort/collective/collective_call.h>
 #include <cohort/collective/context_ids.h>
+#include <cohort/collective/task.h>
 
 namespace cohort {
+
+/// Collectives of the library below a transport, which a network may carry out itself.
+class LibraryCollectives {
+ public:
+  LibraryCollectives() = default;
+  virtual ~LibraryCollectives() = default;
+  LibraryCollectives(const LibraryCollectives&) = delete;
+  LibraryCollectives& operator=(const LibraryCollectives&) = delete;
+
+  /// Whether it can carry out such a call; the same on all members.
+  [[nodiscard]] virtual bool is_legal(const CollectiveCall& call) const = 0;
+
+  /// Whether it is expected to be faster than Cohort's own algorithms for a call to which each member
+  /// contributes `bytes`; the same on all members.
+  [[nodiscard]] virtual bool is_preferred(const CollectiveCall& call, std::size_t bytes) const = 0;
+
+  /// This member's part, once all are known to make the same call; one call at a time, in the same order
+  /// on all of them. `call` must outlive it.
+  [[nodiscard]] virtual Task<> execute(const CollectiveCall& call) = 0;
+};
 
 class Transport {
  public:
@@ -76,6 +98,9 @@ class Transport {
   /// offers combine to; sends nothing.
   [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members,
                                                          const ContextId& name) = 0;
+
+  /// Collectives among the members of this transport; null where the library has none for them.
+  [[nodiscard]] virtual LibraryCollectives* collectives() noexcept { return nullptr; }
 
   /// Whether any thread may use it, one at a time; otherwise only the one that made it.
   [[nodiscard]] virtual bool any_thread() const noexcept = 0;

@@ -38,8 +38,8 @@ class Session final : public Bootstrap {
   [[nodiscard]] std::vector<std::string> exchange(std::string_view blob) override;
   [[nodiscard]] std::unique_ptr<Communicator> make_communicator(const CommunicationOptions& options) override;
 
-  /// @throws Unimplemented, on all workers, where MPI's own collectives were chosen or are the only way, and
-  /// WrongContext where members are on several nodes and MPI was initialised for a single thread.
+  /// @throws WrongContext, on all workers, where members on several nodes need an MPI that any thread may
+  /// call.
   [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_communicators(
       const CommunicationOptions& options, int members) override;
 

@@ -19,8 +19,8 @@ class MultiWorkerMirroredStrategy : public Strategy {
   /// programs with GPU support: those that it alone sees, or an equal share of those that all workers of its
   /// node see; cpu:0 where no worker sees any.
   /// @throws InvalidArgument on every worker, naming one that has another number of devices than most;
-  /// Unimplemented for several devices per worker where MPI's own collectives are used; otherwise as
-  /// MirroredStrategy.
+  /// WrongContext for several devices per worker on several nodes, where only one thread may call MPI;
+  /// otherwise as MirroredStrategy.
   explicit MultiWorkerMirroredStrategy(Bootstrap& bootstrap, const CommunicationOptions& options = {},
                                        std::vector<Device> devices = {});
 

@@ -1,5 +1,6 @@
 // The algorithms that COHORT_ALGORITHM can name and that no program registers: the protocols of a node
-// (node/protocol.h), and the algorithms between nodes that are in the table of network/lane_algorithms.cpp.
+// (node/protocol.h), the algorithms between nodes that are in the table of network/lane_algorithms.cpp, and
+// the collectives of the library below the transport.
 #pragma once
 
 #include <optional>
@@ -21,6 +22,7 @@ struct BuiltInAlgorithm {
   std::optional<CollectiveKind> kind;                      ///< unset: every kind that has algorithms
   std::optional<node::Protocol> protocol;                  ///< on a node
   const network::LaneAlgorithm* lane_algorithm = nullptr;  ///< between nodes
+  bool is_library = false;                                 ///< between nodes: LibraryCollectives
 
   /// Whether it can execute calls of this kind.
   [[nodiscard]] bool applies_to(CollectiveKind called) const noexcept {
@@ -33,7 +35,10 @@ struct BuiltInAlgorithm {
 /// Null if there is none of this name.
 [[nodiscard]] const BuiltInAlgorithm* find_built_in(std::string_view name);
 
-/// The setting of COHORT_ALGORITHM that leaves the choice to Cohort.
+/// The setting of COHORT_ALGORITHM that asks for the library's collectives.
+inline constexpr std::string_view kLibrary = "mpi";
+
+/// The setting that leaves the choice to Cohort.
 inline constexpr std::string_view kAutomatic = "auto";
 
 }  // namespace cohort

@@ -12,16 +12,14 @@
 namespace cohort::network {
 namespace {
 
-// Parts in flight share the latency of their rounds, and reduce while others are on the wire: only the
-// longer of the two counts, and the first part's reduction.
+// Parts in flight share the latency of their rounds. Moving messages and reducing them add up, since one
+// thread does both: where the wire is fast, neither hides the other.
 double seconds(const LaneCost& cost, std::size_t bytes, std::size_t bytes_of_part,
                const CostConstants& constants) {
   const double parts = std::ceil(static_cast<double>(bytes) / static_cast<double>(bytes_of_part));
   const double batches = std::ceil(parts / static_cast<double>(kPartsInFlight));
-  const double wire = cost.bytes_sent * constants.seconds_per_byte;
-  const double reduction = cost.bytes_reduced * constants.reduce_seconds_per_byte;
-  return batches * cost.rounds * constants.latency_seconds + std::max(wire, reduction) +
-         std::min(wire, reduction) / parts;
+  return batches * cost.rounds * constants.latency_seconds + cost.bytes_sent * constants.seconds_per_byte +
+         cost.bytes_reduced * constants.reduce_seconds_per_byte;
 }
 
 double seconds(const LaneAlgorithm& algorithm, std::size_t bytes, const LaneShape& lane,

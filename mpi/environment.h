@@ -8,16 +8,16 @@
 #include <cohort/base/error.h>
 
 #include "cluster/fault_record.h"
-#include "gate.h"
-#include "operators.h"
+#include "lock.h"
+#include "transport/operators.h"
 
 namespace cohort::mpi {
 
-class Runtime {
+class MpiEnvironment {
  public:
-  explicit Runtime(int thread_level) : gate_(thread_level) {}
+  explicit MpiEnvironment(int thread_level) : lock_(thread_level) {}
 
-  [[nodiscard]] Gate& gate() noexcept { return gate_; }
+  [[nodiscard]] MpiLock& lock() noexcept { return lock_; }
   [[nodiscard]] const Operators& operators() const noexcept { return operators_; }
 
   /// The first fault among the other workers, or null.
@@ -29,7 +29,7 @@ class Runtime {
   void set_faults(std::shared_ptr<const FaultRecord> faults) noexcept { faults_ = std::move(faults); }
 
  private:
-  Gate gate_;
+  MpiLock lock_;
   Operators operators_;
   std::shared_ptr<const FaultRecord> faults_;
 };

@@ -1,5 +1,5 @@
 // A Transport over MPI's non-blocking point-to-point. The members of a communicator are
-// numbered worker by worker, and those of one process share its channels.
+// numbered worker by worker, and those of one process share its MPI communicators.
 #pragma once
 
 #include <memory>
@@ -7,15 +7,16 @@
 
 #include <cohort/collective/transport.h>
 
-#include "calls.h"
-#include "channels.h"
-#include "outbox.h"
+#include "../calls.h"
+#include "mpi_collectives.h"
+#include "pending_sends.h"
+#include "shared_comms.h"
 
 namespace cohort::mpi {
 
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(std::shared_ptr<Channels> channels, int rank);
+  MpiTransport(std::shared_ptr<SharedComms> comms, int rank);
   ~MpiTransport() override;
 
   MpiTransport(const MpiTransport&) = delete;
@@ -29,8 +30,12 @@ class MpiTransport final : public Transport {
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
   [[nodiscard]] ContextIdSet free_context_ids() const override { return numbers_->offer(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
-  [[nodiscard]] bool any_thread() const noexcept override { return channels_->gate().any_thread(); }
-  [[nodiscard]] std::size_t message_bytes() const noexcept override { return channels_->message_bytes(); }
+  [[nodiscard]] bool any_thread() const noexcept override { return comms_->lock().any_thread(); }
+  [[nodiscard]] std::size_t message_bytes() const noexcept override { return comms_->message_bytes(); }
+  /// MPI's communicator is of all workers, and has one rank for all members of a worker.
+  [[nodiscard]] LibraryCollectives* collectives() noexcept override {
+    return places_.empty() && comms_->members_per_worker() == 1 ? &collectives_ : nullptr;
+  }
 
  private:
   /// Of a group.
@@ -47,30 +52,31 @@ class MpiTransport final : public Transport {
   void sweep();
   void leave_open() noexcept;
 
-  /// A member of this group among those that share the channels.
+  /// A member of this group among all those that share them.
   [[nodiscard]] int place_of(int member) const noexcept {
     return places_.empty() ? member : places_[static_cast<std::size_t>(member)];
   }
   [[nodiscard]] std::optional<int> member_at(int place) const;
-  [[nodiscard]] int worker_of(int member) const noexcept { return channels_->worker_of(place_of(member)); }
+  [[nodiscard]] int worker_of(int member) const noexcept { return comms_->worker_of(place_of(member)); }
   [[nodiscard]] int tag_to(int member, int tag) const noexcept {
-    return channels_->tag(group_, place_, place_of(member), tag);
+    return comms_->tag(group_, place_, place_of(member), tag);
   }
   [[nodiscard]] int tag_from(int member, int tag) const noexcept {
-    return channels_->tag(group_, place_of(member), place_, tag);
+    return comms_->tag(group_, place_of(member), place_, tag);
   }
 
-  std::shared_ptr<Channels> channels_;
+  std::shared_ptr<SharedComms> comms_;
+  MpiCollectives collectives_;
   std::shared_ptr<ContextIdPool> numbers_;
   int group_ = 0;
-  std::vector<int> places_;       ///< of the group's members; empty where they are all who share the channels
+  std::vector<int> places_;       ///< of the group's members; empty where they are all members
   int place_;                     ///< of this member
   RequestSet requests_{0};        ///< by ticket
   std::vector<Pending> pending_;  ///< by ticket
   std::uint64_t sweeps_ = 1;
   std::vector<Ticket> free_;
-  Outbox outbox_;       ///< control messages on their way; guarded by the gate
-  bool noted_ = false;  ///< a message was sent or has come, and others may follow
+  PendingSends pending_sends_;         ///< control messages on their way; guarded by the MpiLock
+  bool has_control_messages_ = false;  ///< a control message was sent or has come, and others may follow
 };
 
 }  // namespace cohort::mpi

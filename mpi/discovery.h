@@ -16,7 +16,7 @@ namespace cohort::mpi {
 /// @throws InvalidArgument on all of them when they do not run the same version of Cohort, have different
 /// numbers of devices, or are not the ranks that their launchers meant them to be.
 /// Different numbers of GPUs are a warning of rank 0.
-[[nodiscard]] std::vector<WorkerInfo> take_census(MPI_Comm world, const Config& settings,
-                                                  const std::optional<LauncherPlace>& place);
+[[nodiscard]] std::vector<WorkerInfo> discover_workers(MPI_Comm world, const Config& settings,
+                                                       const std::optional<LauncherPlace>& place);
 
 }  // namespace cohort::mpi

@@ -5,11 +5,11 @@
 #include <memory>
 #include <vector>
 
-#include "calls.h"
+#include "../calls.h"
 
 namespace cohort::mpi {
 
-class Outbox {
+class PendingSends {
  public:
   /// The two parts form one message.
   void send(MPI_Comm comm, int to, int tag, std::span<const std::byte> first,

@@ -1,12 +1,12 @@
-#include "outbox.h"
+#include "pending_sends.h"
 
 #include <memory>
 #include <mutex>
 
 namespace cohort::mpi {
 
-void Outbox::send(MPI_Comm comm, int to, int tag, std::span<const std::byte> first,
-                  std::span<const std::byte> second) {
+void PendingSends::send(MPI_Comm comm, int to, int tag, std::span<const std::byte> first,
+                        std::span<const std::byte> second) {
   std::vector<std::byte> bytes = std::move(spare_);
   bytes.assign(first.begin(), first.end());
   bytes.insert(bytes.end(), second.begin(), second.end());
@@ -17,11 +17,11 @@ void Outbox::send(MPI_Comm comm, int to, int tag, std::span<const std::byte> fir
     pending_.push_back({request, std::move(bytes)});
 }
 
-bool Outbox::advance() {
+bool PendingSends::advance() {
   return std::erase_if(pending_, [](Message& message) { return test(message.request); }) > 0;
 }
 
-void Outbox::leak() {
+void PendingSends::leak() {
   if (pending_.empty()) return;
   keep_for_ever(std::make_shared<const std::vector<Message>>(std::move(pending_)));
   pending_.clear();

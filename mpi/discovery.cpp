@@ -1,4 +1,4 @@
-#include "worker_census.h"
+#include "discovery.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 #include <cohort/base/log.h>
 #include <cohort/base/version.h>
 
+#include "agreement.h"
 #include "cluster/visible_gpus.h"
-#include "launch_agreement.h"
 
 namespace cohort::mpi {
 namespace {
@@ -72,8 +72,8 @@ std::optional<LauncherPlace> place_of(const Record& record) {
 
 }  // namespace
 
-std::vector<WorkerInfo> take_census(MPI_Comm world, const Config& settings,
-                                    const std::optional<LauncherPlace>& place) {
+std::vector<WorkerInfo> discover_workers(MPI_Comm world, const Config& settings,
+                                         const std::optional<LauncherPlace>& place) {
   const Record own = own_record(world, settings, place);
   std::vector<Record> records(static_cast<std::size_t>(comm_size(world)));
   all_gather(&own, records.data(), sizeof own, MPI_BYTE, world);

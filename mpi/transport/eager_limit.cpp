@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "calls.h"
+#include "../calls.h"
 
 namespace cohort::mpi {
 namespace {

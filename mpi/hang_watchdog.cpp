@@ -1,4 +1,4 @@
-#include "meeting_guard.h"
+#include "hang_watchdog.h"
 
 #include <unistd.h>
 
@@ -11,11 +11,11 @@
 
 namespace cohort::mpi {
 
-MeetingGuard::MeetingGuard(std::chrono::duration<double> limit, const char* place) : place_(place) {
+HangWatchdog::HangWatchdog(std::chrono::duration<double> limit, const char* place) : place_(place) {
   if (limit.count() > 0) thread_ = start_quiet_thread([this, limit] { run(limit); });
 }
 
-MeetingGuard::~MeetingGuard() {
+HangWatchdog::~HangWatchdog() {
   {
     const std::lock_guard lock(mutex_);
     all_came_ = true;
@@ -24,7 +24,7 @@ MeetingGuard::~MeetingGuard() {
   if (thread_.joinable()) thread_.join();
 }
 
-void MeetingGuard::run(std::chrono::duration<double> limit) {
+void HangWatchdog::run(std::chrono::duration<double> limit) {
   std::unique_lock lock(mutex_);
   // In steps, since the sum of now and a very long limit would overflow.
   for (double left = limit.count(); left > 0; left -= 60) {

@@ -5,7 +5,7 @@
 
 #include <cohort/collective/reduce_op.h>
 
-#include "calls.h"
+#include "../calls.h"
 
 namespace cohort::mpi {
 

@@ -1,5 +1,5 @@
 // What the transports of one process's members share: two MPI communicators of their own, so
-// that nothing matches what others send. Members of one process have its rank in the job;
+// that nothing matches what others send. To MPI the members of a process all have its rank;
 // tags tell them apart.
 #pragma once
 
@@ -10,28 +10,33 @@
 
 #include <cohort/collective/transport.h>
 
-#include "calls.h"
-#include "runtime.h"
+#include "../calls.h"
+#include "../environment.h"
 
 namespace cohort::mpi {
 
 /// Of a note that needs no receive.
-inline constexpr int kNoteTag = Transport::kLargestTag + 1;
+inline constexpr int kControlTag = Transport::kLargestTag + 1;
 
-class Channels {
+class SharedComms {
  public:
   /// Collective over `comm`, and blocks in MPI: all workers must be known to be here. Each has `members`.
+  /// `neighbours_are_apart`: workers of one machine are nodes of their own, since they share no memory.
   /// @throws Unimplemented for more members than MPI's tags can tell apart.
-  Channels(std::shared_ptr<Runtime> runtime, MPI_Comm comm, int members);
-  ~Channels();
+  SharedComms(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, int members,
+              bool neighbours_are_apart);
+  ~SharedComms();
 
-  Channels(const Channels&) = delete;
-  Channels& operator=(const Channels&) = delete;
+  SharedComms(const SharedComms&) = delete;
+  SharedComms& operator=(const SharedComms&) = delete;
 
-  [[nodiscard]] Gate& gate() const noexcept { return runtime_->gate(); }
+  [[nodiscard]] MpiLock& lock() const noexcept { return environment_->lock(); }
   /// The longest message that none of the workers' MPI keeps back until it is received.
   [[nodiscard]] std::size_t message_bytes() const noexcept { return message_bytes_; }
   [[nodiscard]] int members_per_worker() const noexcept { return members_; }
+  [[nodiscard]] int workers() const noexcept { return workers_; }
+  [[nodiscard]] bool neighbours_are_apart() const noexcept { return neighbours_are_apart_; }
+  [[nodiscard]] const Operators& operators() const noexcept { return environment_->operators(); }
 
   [[nodiscard]] MPI_Comm comm(Transport::Channel channel) const noexcept {
     return channel == Transport::Channel::kMessage ? messages_.get() : collectives_.get();
@@ -43,15 +48,17 @@ class Channels {
 
   /// What a message between two members of a group is tagged with.
   [[nodiscard]] int tag(int group, int from, int to, int tag) const noexcept {
-    return ((group * members_ + from % members_) * members_ + to % members_) * (kNoteTag + 1) + tag;
+    return ((group * members_ + from % members_) * members_ + to % members_) * (kControlTag + 1) + tag;
   }
 
   /// Something may still be on its way: the communicators are never freed.
   void leave_open() noexcept { left_open_ = true; }
 
  private:
-  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<MpiEnvironment> environment_;
   int members_;
+  int workers_ = 1;
+  bool neighbours_are_apart_;
   std::int64_t groups_ = 1;
   Comm collectives_;
   Comm messages_;

@@ -16,13 +16,18 @@ int to_count(std::size_t bytes) {
 
 }  // namespace
 
-MpiTransport::MpiTransport(std::shared_ptr<Channels> channels, int rank)
-    : channels_(std::move(channels)),
-      numbers_(std::make_shared<ContextIdPool>(channels_->groups())),
+MpiTransport::MpiTransport(std::shared_ptr<SharedComms> comms, int rank)
+    : comms_(std::move(comms)),
+      collectives_(comms_),
+      numbers_(std::make_shared<ContextIdPool>(comms_->groups())),
       place_(rank) {}
 
 MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> members, const ContextId& id)
-    : channels_(parent.channels_), numbers_(parent.numbers_), group_(id.number), place_(parent.place_) {
+    : comms_(parent.comms_),
+      collectives_(comms_),
+      numbers_(parent.numbers_),
+      group_(id.number),
+      place_(parent.place_) {
   places_.reserve(members.size());
   for (const int member : members) places_.push_back(parent.place_of(member));
   numbers_->take(id);
@@ -31,8 +36,8 @@ MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> memb
 // A group's number is free again when nothing with it can be on its way.
 MpiTransport::~MpiTransport() {
   try {
-    const Gate::Pass pass = channels_->gate().enter();
-    if (noted_ || free_.size() < pending_.size())
+    const MpiLock::Guard guard = comms_->lock().acquire();
+    if (has_control_messages_ || free_.size() < pending_.size())
       leave_open();
     else if (group_ != 0)
       numbers_->give_back(group_);
@@ -42,8 +47,8 @@ MpiTransport::~MpiTransport() {
 }
 
 void MpiTransport::leave_open() noexcept {
-  channels_->leave_open();
-  outbox_.leak();
+  comms_->leave_open();
+  pending_sends_.leak();
 }
 
 Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
@@ -60,18 +65,18 @@ Transport::Ticket MpiTransport::new_ticket(bool receives, std::size_t bytes) {
 }
 
 Transport::Ticket MpiTransport::send(const Address& to, std::span<const std::byte> data) {
-  const Gate::Pass pass = channels_->gate().enter();
+  const MpiLock::Guard guard = comms_->lock().acquire();
   const Ticket ticket = new_ticket(false, data.size());
   requests_[ticket] = isend(data.data(), to_count(data.size()), MPI_BYTE, worker_of(to.member),
-                            tag_to(to.member, to.tag), channels_->comm(to.channel));
+                            tag_to(to.member, to.tag), comms_->comm(to.channel));
   return ticket;
 }
 
 Transport::Ticket MpiTransport::receive(const Address& from, std::span<std::byte> room) {
-  const Gate::Pass pass = channels_->gate().enter();
+  const MpiLock::Guard guard = comms_->lock().acquire();
   const Ticket ticket = new_ticket(true, 0);
   requests_[ticket] = irecv(room.data(), to_count(room.size()), MPI_BYTE, worker_of(from.member),
-                            tag_from(from.member, from.tag), channels_->comm(from.channel));
+                            tag_from(from.member, from.tag), comms_->comm(from.channel));
   return ticket;
 }
 
@@ -87,8 +92,8 @@ std::optional<std::size_t> MpiTransport::poll(Ticket ticket) {
 }
 
 void MpiTransport::sweep() {
-  const Gate::Pass pass = channels_->gate().try_enter();
-  if (!pass) return;
+  const MpiLock::Guard guard = comms_->lock().try_acquire();
+  if (!guard) return;
   ++sweeps_;
   const std::size_t completed = requests_.test_some();
   for (std::size_t i = 0; i < completed; ++i) {
@@ -100,31 +105,31 @@ void MpiTransport::sweep() {
 }
 
 void MpiTransport::cancel(Ticket ticket) {
-  const Gate::Pass pass = channels_->gate().enter();
+  const MpiLock::Guard guard = comms_->lock().acquire();
   mpi::cancel(requests_[ticket]);
   release(ticket);
 }
 
 void MpiTransport::send_control(int member, std::string_view message) {
-  const Gate::Pass pass = channels_->gate().enter();
-  noted_ = true;
-  outbox_.send(channels_->comm(Channel::kCollective), worker_of(member), tag_to(member, kNoteTag),
-               std::as_bytes(std::span(message)));
+  const MpiLock::Guard guard = comms_->lock().acquire();
+  has_control_messages_ = true;
+  pending_sends_.send(comms_->comm(Channel::kCollective), worker_of(member), tag_to(member, kControlTag),
+                      std::as_bytes(std::span(message)));
 }
 
 std::optional<Transport::ControlMessage> MpiTransport::receive_control() {
-  const Gate::Pass pass = channels_->gate().try_enter();
-  if (!pass) return std::nullopt;
-  static_cast<void>(outbox_.advance());
-  MPI_Comm comm = channels_->comm(Channel::kCollective);
-  for (int number = 0; number < channels_->members_per_worker(); ++number) {
-    const int tag = channels_->tag(group_, number, place_, kNoteTag);
+  const MpiLock::Guard guard = comms_->lock().try_acquire();
+  if (!guard) return std::nullopt;
+  static_cast<void>(pending_sends_.advance());
+  MPI_Comm comm = comms_->comm(Channel::kCollective);
+  for (int number = 0; number < comms_->members_per_worker(); ++number) {
+    const int tag = comms_->tag(group_, number, place_, kControlTag);
     const std::optional<Envelope> envelope = iprobe_any(tag, comm);
     if (!envelope) continue;
-    noted_ = true;
+    has_control_messages_ = true;
     std::string text(envelope->bytes, '\0');
     recv(text.data(), to_count(text.size()), MPI_BYTE, envelope->source, tag, comm);
-    if (const auto from = member_at(envelope->source * channels_->members_per_worker() + number))
+    if (const auto from = member_at(envelope->source * comms_->members_per_worker() + number))
       return ControlMessage{*from, std::move(text)};
     // Otherwise it is from a member of a former group with this number, which told this member too late.
   }
