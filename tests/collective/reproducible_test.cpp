@@ -78,8 +78,8 @@ TEST(ReproducibleSums, TakeTheWayThatThePlacementAllows) {
   EXPECT_EQ(algorithm_of({{0, 1, 0, 1}}, DType::kFloat32, ReduceOp::kSum), "two_level_rank_order");
   EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kFloat16, ReduceOp::kSum), "two_level_rank_order");
   EXPECT_EQ(algorithm_of({{0, 1, 2}}, DType::kFloat32, ReduceOp::kMean), "two_level_rank_order");
-  EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kFloat32, ReduceOp::kMax), "two_level_recursive_doubling");
-  EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kInt32, ReduceOp::kSum), "two_level_recursive_doubling");
+  EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kFloat32, ReduceOp::kMax), "two_level_ring");
+  EXPECT_EQ(algorithm_of({{0, 0, 1, 1}}, DType::kInt32, ReduceOp::kSum), "two_level_ring");
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, Reproducible,
