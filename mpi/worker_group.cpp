@@ -7,9 +7,9 @@
 #include <numeric>
 #include <utility>
 
+#include "collective/network_communicators.h"
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
-#include <cohort/collective/network_communicator.h>
 
 #include "hang_watchdog.h"
 #include "transport/mpi_transport.h"

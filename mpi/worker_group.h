@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "collective/node_communicators.h"
+#include "device/node_memory.h"
 #include <cohort/cluster/bootstrap.h>
-#include <cohort/collective/node_communicator.h>
-#include <cohort/device/node_memory.h>
 
 #include "agreement.h"
 #include "calls.h"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include <cohort/collective/batch_reducer.h>
+#include "collective/packing/batch_reducer.h"
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/device/tensor.h>
 

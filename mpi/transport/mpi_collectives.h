@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include <cohort/collective/transport.h>
+#include "collective/network/transport.h"
 
 #include "shared_comms.h"
 

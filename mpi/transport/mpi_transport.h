@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include <cohort/collective/transport.h>
+#include "collective/network/transport.h"
 
 #include "../calls.h"
 #include "mpi_collectives.h"

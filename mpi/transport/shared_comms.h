@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <cohort/collective/transport.h>
+#include "collective/network/transport.h"
 
 #include "../calls.h"
 #include "../environment.h"

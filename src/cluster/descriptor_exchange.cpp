@@ -1,4 +1,4 @@
-#include <cohort/cluster/descriptor_exchange.h>
+#include "cluster/descriptor_exchange.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "collective/packing/measured_cost.h"
 #include <cohort/base/config.h>
 #include <cohort/base/fingerprint.h>
-#include <cohort/collective/measured_cost.h>
 #include <cohort/device/tensor.h>
 
 #include "buffer_checks.h"

@@ -1,4 +1,4 @@
-#include <cohort/collective/communicator_base.h>
+#include "collective/communicator_base.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include <cohort/collective/context_ids.h>
+#include "collective/context_ids.h"
 
 #include <algorithm>
 #include <bit>

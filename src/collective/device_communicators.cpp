@@ -1,4 +1,4 @@
-#include <cohort/collective/device_communicators.h>
+#include "collective/device_communicators.h"
 
 #include <utility>
 

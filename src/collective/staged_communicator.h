@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include <cohort/collective/communicator_base.h>
+#include "collective/communicator_base.h"
 
 namespace cohort {
 

@@ -1,6 +1,6 @@
 #include <cohort/collective/thread_communicator.h>
 
-#include <cohort/collective/node_communicator.h>
+#include "collective/node_communicators.h"
 
 namespace cohort {
 

@@ -1,4 +1,4 @@
-#include <cohort/device/node_memory.h>
+#include "device/node_memory.h"
 
 #include <sched.h>
 #include <sys/mman.h>

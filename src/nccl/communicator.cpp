@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <cohort/collective/device_communicators.h>
+#include "collective/device_communicators.h"
 
 #include "capability_check.h"
 #include "nccl_communicator.h"

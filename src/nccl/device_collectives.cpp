@@ -1,5 +1,5 @@
 // What makes NCCL the collectives of GPUs in a program that is linked with it.
-#include <cohort/collective/device_communicators.h>
+#include "collective/device_communicators.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "collective/communicator_base.h"
 #include <cohort/base/fingerprint.h>
-#include <cohort/collective/communicator_base.h>
 
 #include "nccl_communicator_impl.h"
 

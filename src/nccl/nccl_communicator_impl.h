@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include <cohort/collective/communicator_base.h>
+#include "collective/communicator_base.h"
 #include <cohort/cuda/stream.h>
 
 #include "collective/operation_in_flight.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include <cohort/collective/reduce_tensors.h>
+#include "collective/kernels/reduce_tensors.h"
 
 #include "leaf_arithmetic.h"
 

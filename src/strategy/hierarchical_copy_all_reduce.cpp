@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <cohort/collective/reduce_tensors.h>
+#include "collective/kernels/reduce_tensors.h"
 
 namespace cohort {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <cohort/collective/batch_reducer.h>
+#include "collective/packing/batch_reducer.h"
 #include <cohort/value/tensor_or_slices.h>
 
 namespace cohort {

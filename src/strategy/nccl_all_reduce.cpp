@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <cohort/collective/device_communicators.h>
+#include "collective/device_communicators.h"
 #include <cohort/collective/thread_communicator.h>
 
 namespace cohort {

@@ -1,8 +1,8 @@
 #include <cohort/strategy/replica_context.h>
 
+#include "collective/packing/gather_tensors.h"
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/communication_scope.h>
-#include <cohort/collective/gather_tensors.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy.h>
 

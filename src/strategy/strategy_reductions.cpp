@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "collective/packing/gather_tensors.h"
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/communication_scope.h>
-#include <cohort/collective/gather_tensors.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy_extended.h>
 

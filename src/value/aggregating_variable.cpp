@@ -3,7 +3,7 @@
 #include <functional>
 #include <typeindex>
 
-#include <cohort/collective/reduce_tensors.h>
+#include "collective/kernels/reduce_tensors.h"
 #include <cohort/value/detail/merge_point.h>
 
 #include "element_update.h"

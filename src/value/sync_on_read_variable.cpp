@@ -1,6 +1,6 @@
 #include "sync_on_read_variable.h"
 
-#include <cohort/collective/reduce_tensors.h>
+#include "collective/kernels/reduce_tensors.h"
 
 #include "element_update.h"
 #include "row_update.h"

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/collective/communicator_base.h>
+#include "collective/communicator_base.h"
 #include <cohort/collective/thread_communicator.h>
 
 #include "buffer_checks_contract.h"

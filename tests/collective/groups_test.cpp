@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collective/context_ids.h"
 #include "device/node_heap.h"
-#include <cohort/collective/context_ids.h>
 
 #include "device/node_heap.h"
 #include "groups_contract.h"

@@ -1,5 +1,5 @@
 // The contract that every Communicator fulfils, over several nodes that are pretended.
-#include <cohort/collective/network_communicator.h>
+#include "collective/network_communicators.h"
 
 #include <atomic>
 #include <functional>

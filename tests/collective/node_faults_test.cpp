@@ -1,7 +1,7 @@
 // What must end in an error, for members that share memory: calls that differ, members that
 // are late, leave or abort, and failures inside the engine itself.
-#include <cohort/collective/batch_reducer.h>
-#include <cohort/collective/node_communicator.h>
+#include "collective/node_communicators.h"
+#include "collective/packing/batch_reducer.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

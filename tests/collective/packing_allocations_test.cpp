@@ -2,8 +2,8 @@
 // counted, over a communicator that needs none itself.
 #include <gmock/gmock.h>
 
-#include <cohort/collective/batch_reducer.h>
-#include <cohort/collective/communicator_base.h>
+#include "collective/communicator_base.h"
+#include "collective/packing/batch_reducer.h"
 #include <cohort/collective/gradient_buckets.h>
 
 #include "../../benchmarks/dispatch/allocations.h"

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/collective/node_communicator.h>
+#include "collective/node_communicators.h"
 
 #include "collective_contract.h"
 #include "members.h"

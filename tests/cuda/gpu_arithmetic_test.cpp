@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/collective/reduce_tensors.h>
+#include "collective/kernels/reduce_tensors.h"
 #include <cohort/value/indexed_slices.h>
 #include <cohort/value/variable.h>
 

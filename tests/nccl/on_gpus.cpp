@@ -1,6 +1,6 @@
 #include "on_gpus.h"
 
-#include <cohort/collective/communicator_base.h>
+#include "collective/communicator_base.h"
 
 namespace cohort::testing {
 namespace {

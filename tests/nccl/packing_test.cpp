@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/collective/batch_reducer.h>
-#include <cohort/collective/device_communicators.h>
+#include "collective/device_communicators.h"
+#include "collective/packing/batch_reducer.h"
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/device/tensor.h>
 

@@ -14,9 +14,9 @@
 
 #include <gmock/gmock.h>
 
+#include "collective/packing/gather_tensors.h"
 #include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
-#include <cohort/collective/gather_tensors.h>
 #include <cohort/collective/thread_communicator.h>
 
 namespace cohort::testing {

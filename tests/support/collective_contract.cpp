@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/collective/communicator_base.h>
+#include "collective/communicator_base.h"
 
 #include "exact_inputs.h"
 #include "thrown.h"

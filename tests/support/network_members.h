@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include <cohort/collective/network_communicator.h>
+#include "collective/network_communicators.h"
 
 #include "thread_transport.h"
 

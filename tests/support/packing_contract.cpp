@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <cohort/collective/batch_reducer.h>
+#include "collective/packing/batch_reducer.h"
+#include "collective/packing/measured_cost.h"
 #include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
-#include <cohort/collective/measured_cost.h>
 
 #include "device/node_heap.h"
 #include "exact_inputs.h"

@@ -11,7 +11,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include <cohort/collective/network_communicator.h>
+#include "collective/network_communicators.h"
 
 #include "thread_transport.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <cohort/collective/batch_reducer.h>
+#include "collective/packing/batch_reducer.h"
 #include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include <cohort/collective/transport.h>
+#include "collective/network/transport.h"
 
 namespace cohort::testing {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <cohort/cluster/descriptor_exchange.h>
+#include "cluster/descriptor_exchange.h"
 #include <cohort/cluster/worker.h>
 #include <cohort/collective/algorithm.h>
 

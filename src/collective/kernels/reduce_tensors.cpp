@@ -1,4 +1,4 @@
-#include <cohort/collective/reduce_tensors.h>
+#include "collective/kernels/reduce_tensors.h"
 
 #include <vector>
 

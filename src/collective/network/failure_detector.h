@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "collective/network/transport.h"
 #include <cohort/base/deadline.h>
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
-#include <cohort/collective/transport.h>
 
 #include "topology.h"
 

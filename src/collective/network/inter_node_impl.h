@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <cohort/collective/transport.h>
+#include "collective/network/transport.h"
 
 #include "../node/inter_node.h"
 #include "../node/node_communicator_impl.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include <cohort/collective/transport.h>
+#include "collective/network/transport.h"
 
 #include "collective/task/scratch_pool.h"
 

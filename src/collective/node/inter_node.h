@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "collective/context_ids.h"
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
-#include <cohort/collective/context_ids.h>
 #include <cohort/collective/task.h>
 #include <cohort/collective/tuning.h>
 

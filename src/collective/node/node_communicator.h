@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/collective/communicator_base.h>
+#include "collective/communicator_base.h"
 
 #include "node_communicator_impl.h"
 

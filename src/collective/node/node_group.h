@@ -14,10 +14,10 @@
 #include <span>
 #include <vector>
 
+#include "collective/communicator_base.h"
+#include "collective/node_communicators.h"
+#include "device/node_memory.h"
 #include <cohort/base/error.h>
-#include <cohort/collective/communicator_base.h>
-#include <cohort/collective/node_communicator.h>
-#include <cohort/device/node_memory.h>
 
 #include "collective/choice/selection.h"
 #include "collective/operation_in_flight.h"

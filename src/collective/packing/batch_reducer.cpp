@@ -1,4 +1,4 @@
-#include <cohort/collective/batch_reducer.h>
+#include "collective/packing/batch_reducer.h"
 
 #include <algorithm>
 #include <optional>

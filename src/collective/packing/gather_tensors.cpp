@@ -1,4 +1,4 @@
-#include <cohort/collective/gather_tensors.h>
+#include "collective/packing/gather_tensors.h"
 
 namespace cohort {
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/collective/measured_cost.h>
+#include "collective/packing/measured_cost.h"
 
 #include <algorithm>
 #include <chrono>

@@ -18,8 +18,8 @@
 #include <string>
 #include <string_view>
 
+#include "collective/context_ids.h"
 #include <cohort/collective/collective_call.h>
-#include <cohort/collective/context_ids.h>
 #include <cohort/collective/task.h>
 
 namespace cohort {

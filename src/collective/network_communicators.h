@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "collective/network/transport.h"
+#include "collective/node_communicators.h"
 #include <cohort/collective/communicator.h>
-#include <cohort/collective/node_communicator.h>
-#include <cohort/collective/transport.h>
 
 namespace cohort {
 

@@ -1,4 +1,4 @@
-#include <cohort/collective/network_communicator.h>
+#include "collective/network_communicators.h"
 
 #include "../node/node_communicator.h"
 #include "inter_node_impl.h"

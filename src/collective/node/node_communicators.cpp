@@ -1,4 +1,4 @@
-#include <cohort/collective/node_communicator.h>
+#include "collective/node_communicators.h"
 
 #include "node_communicator.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "collective/context_ids.h"
 #include <cohort/collective/communicator.h>
-#include <cohort/collective/context_ids.h>
 
 namespace cohort {
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include <cohort/cluster/descriptor_exchange.h>
+#include "cluster/descriptor_exchange.h"
 #include <cohort/cluster/worker.h>
 
 namespace cohort {
