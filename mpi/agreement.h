@@ -8,8 +8,9 @@
 #include <span>
 #include <string>
 
-#include "cluster/launcher_place.h"
 #include <cohort/cluster/worker.h>
+
+#include "cluster/launcher_place.h"
 
 namespace cohort::mpi {
 

@@ -7,10 +7,10 @@
 #include <numeric>
 #include <utility>
 
-#include "collective/network_communicators.h"
 #include <cohort/base/config.h>
 #include <cohort/base/error.h>
 
+#include "collective/network_communicators.h"
 #include "hang_watchdog.h"
 #include "transport/mpi_transport.h"
 #include "transport/shared_comms.h"

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "collective/node_communicators.h"
-#include "device/node_memory.h"
 #include <cohort/cluster/bootstrap.h>
 
 #include "agreement.h"
 #include "calls.h"
+#include "collective/node_communicators.h"
+#include "device/node_memory.h"
 #include "environment.h"
 #include "exchange.h"
 

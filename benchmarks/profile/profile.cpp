@@ -4,12 +4,12 @@
 #include <functional>
 #include <memory>
 
-#include "collective/packing/batch_reducer.h"
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/device/tensor.h>
 
 #include "buffers.h"
 #include "busy_loop.h"
+#include "collective/packing/batch_reducer.h"
 #include "device/memory_limits.h"
 #include "errors.h"
 #include "exact_values.h"

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "collective/packing/measured_cost.h"
 #include <cohort/base/config.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/device/tensor.h>
 
 #include "buffer_checks.h"
+#include "collective/packing/measured_cost.h"
 
 namespace cohort {
 namespace {

@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "collective/context_ids.h"
 #include <cohort/collective/communicator.h>
+
+#include "collective/context_ids.h"
 
 namespace cohort {
 

@@ -7,9 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include <cohort/collective/communicator.h>
+
 #include "collective/network/transport.h"
 #include "collective/node_communicators.h"
-#include <cohort/collective/communicator.h>
 
 namespace cohort {
 

@@ -7,11 +7,12 @@
 #include <memory>
 #include <vector>
 
-#include "cluster/descriptor_exchange.h"
-#include "device/node_memory.h"
 #include <cohort/base/error.h>
 #include <cohort/cluster/worker.h>
 #include <cohort/collective/communicator.h>
+
+#include "cluster/descriptor_exchange.h"
+#include "device/node_memory.h"
 
 namespace cohort {
 

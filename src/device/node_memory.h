@@ -13,8 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "cluster/descriptor_exchange.h"
 #include <cohort/cluster/worker.h>
+
+#include "cluster/descriptor_exchange.h"
 
 namespace cohort {
 

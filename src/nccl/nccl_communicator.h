@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "collective/communicator_base.h"
 #include <cohort/base/fingerprint.h>
 
+#include "collective/communicator_base.h"
 #include "nccl_communicator_impl.h"
 
 namespace cohort::nccl {

@@ -24,9 +24,9 @@
 #include <thread>
 #include <vector>
 
-#include "collective/communicator_base.h"
 #include <cohort/cuda/stream.h>
 
+#include "collective/communicator_base.h"
 #include "collective/operation_in_flight.h"
 #include "comm.h"
 #include "cuda/graph_part.h"

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "collective/device_communicators.h"
 #include <cohort/cluster/bootstrap.h>
 #include <cohort/collective/communicator.h>
+
+#include "collective/device_communicators.h"
 
 namespace cohort {
 

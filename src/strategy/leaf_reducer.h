@@ -6,8 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "collective/packing/batch_reducer.h"
 #include <cohort/value/tensor_or_slices.h>
+
+#include "collective/packing/batch_reducer.h"
 
 namespace cohort {
 

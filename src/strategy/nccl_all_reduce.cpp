@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "collective/device_communicators.h"
 #include <cohort/collective/thread_communicator.h>
+
+#include "collective/device_communicators.h"
 
 namespace cohort {
 

@@ -1,11 +1,11 @@
 #include <cohort/strategy/replica_context.h>
 
-#include "collective/packing/gather_tensors.h"
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/communication_scope.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy.h>
 
+#include "collective/packing/gather_tensors.h"
 #include "leaf_arithmetic.h"
 #include "leaf_reducer.h"
 #include "reduce_scatter.h"

@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "collective/packing/gather_tensors.h"
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/communication_scope.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy_extended.h>
 
+#include "collective/packing/gather_tensors.h"
 #include "leaf_arithmetic.h"
 #include "leaf_reducer.h"
 #include "workers_turn.h"

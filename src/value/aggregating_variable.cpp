@@ -3,9 +3,9 @@
 #include <functional>
 #include <typeindex>
 
-#include "collective/kernels/reduce_tensors.h"
 #include <cohort/value/detail/merge_point.h>
 
+#include "collective/kernels/reduce_tensors.h"
 #include "element_update.h"
 #include "row_update.h"
 

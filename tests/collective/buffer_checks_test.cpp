@@ -7,10 +7,10 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/communicator_base.h"
 #include <cohort/collective/thread_communicator.h>
 
 #include "buffer_checks_contract.h"
+#include "collective/communicator_base.h"
 #include "collective_contract.h"
 #include "members.h"
 #include "thrown.h"

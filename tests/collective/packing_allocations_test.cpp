@@ -2,11 +2,11 @@
 // counted, over a communicator that needs none itself.
 #include <gmock/gmock.h>
 
-#include "collective/communicator_base.h"
-#include "collective/packing/batch_reducer.h"
 #include <cohort/collective/gradient_buckets.h>
 
 #include "../../benchmarks/dispatch/allocations.h"
+#include "collective/communicator_base.h"
+#include "collective/packing/batch_reducer.h"
 
 namespace cohort::testing {
 namespace {

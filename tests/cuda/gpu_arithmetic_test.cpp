@@ -5,9 +5,10 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/kernels/reduce_tensors.h"
 #include <cohort/value/indexed_slices.h>
 #include <cohort/value/variable.h>
+
+#include "collective/kernels/reduce_tensors.h"
 
 namespace cohort {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/device_communicators.h"
-#include "collective/packing/batch_reducer.h"
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/device/tensor.h>
 
 #include "../cuda/calls_counted.h"
+#include "collective/device_communicators.h"
+#include "collective/packing/batch_reducer.h"
 #include "gpu_members.h"
 #include "packing_contract.h"
 

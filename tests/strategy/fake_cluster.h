@@ -14,10 +14,11 @@
 
 #include <gmock/gmock.h>
 
-#include "collective/packing/gather_tensors.h"
 #include <cohort/base/error.h>
 #include <cohort/cluster/bootstrap.h>
 #include <cohort/collective/thread_communicator.h>
+
+#include "collective/packing/gather_tensors.h"
 
 namespace cohort::testing {
 

@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "collective/packing/batch_reducer.h"
-#include "collective/packing/measured_cost.h"
 #include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 
+#include "collective/packing/batch_reducer.h"
+#include "collective/packing/measured_cost.h"
 #include "device/node_heap.h"
 #include "exact_inputs.h"
 #include "thrown.h"

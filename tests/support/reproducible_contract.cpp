@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "collective/packing/batch_reducer.h"
 #include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 
+#include "collective/packing/batch_reducer.h"
 #include "exact_inputs.h"
 #include "ordered_values.h"
 

@@ -1,4 +1,4 @@
-// Communicators whose members are threads of one process: those of node_communicator.h,
+// Communicators whose members are threads of one process: those of a node,
 // for a process alone. Replicas of one worker use them, and so do tests of code written
 // against Communicator, under the sanitizers and without MPI.
 #pragma once

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/descriptor_exchange.h"
 #include <cohort/cluster/worker.h>
 #include <cohort/collective/algorithm.h>
 
 #include "built_in_algorithms.h"
+#include "cluster/descriptor_exchange.h"
 
 namespace cohort {
 

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "collective/network/transport.h"
 #include <cohort/base/deadline.h>
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
 
+#include "collective/network/transport.h"
 #include "topology.h"
 
 namespace cohort::network {

@@ -18,9 +18,10 @@
 #include <string>
 #include <string_view>
 
-#include "collective/context_ids.h"
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/task.h>
+
+#include "collective/context_ids.h"
 
 namespace cohort {
 

@@ -10,12 +10,12 @@
 #include <span>
 #include <vector>
 
-#include "collective/context_ids.h"
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/task.h>
 #include <cohort/collective/tuning.h>
 
+#include "collective/context_ids.h"
 #include "waiting.h"
 
 namespace cohort::node {

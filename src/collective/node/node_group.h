@@ -14,14 +14,14 @@
 #include <span>
 #include <vector>
 
-#include "collective/communicator_base.h"
-#include "collective/node_communicators.h"
-#include "device/node_memory.h"
 #include <cohort/base/error.h>
 
 #include "collective/choice/selection.h"
+#include "collective/communicator_base.h"
+#include "collective/node_communicators.h"
 #include "collective/operation_in_flight.h"
 #include "control_block.h"
+#include "device/node_memory.h"
 
 namespace cohort::node {
 
