@@ -77,8 +77,8 @@ TEST(Csv, HasTheAgreedColumnsAndEmptyCellsForWhatIsMissing) {
       "iteration_us,algbw_gbs,busbw_gbs,ratio_to_peer,wrong,choice");
   EXPECT_EQ(
       lines[1],
-      "all_reduce,cohort,shared-ring,bfloat16,mean,4096,1073741824,536870912,true,rewritten,12345678.000,"
-      "0.123,23456789.000,12345679.000,0.000123,1234.500000,,,probe");
+      "all_reduce,cohort,shared-ring,bfloat16,mean,4096,1073741824,536870912,true,rewritten,12345678.0000,"
+      "0.1234,23456789.0000,12345679.0000,0.000123,1234.500000,,,probe");
 }
 
 TEST(Csv, WritesRatioAndWrongElementsWhenThereAreSome) {
