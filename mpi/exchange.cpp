@@ -19,6 +19,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kTag = 1;
+/// Of messages that end the exchange, which are looked for also while data is gathered.
+constexpr int kFailureTag = 2;
 
 /// How long the first worker, after a deadline, goes on looking for those that are missing; and how often
 /// at least, for it may itself have got no processor time.
@@ -118,6 +120,8 @@ void Exchange::complete(std::shared_ptr<const void> memory, Start start) {
     poll([&] {
       if (!std::exchange(started, true)) request = start();
       if (test(request)) return true;
+      // A worker may have given up before the last one came.
+      if (const std::optional<Message> failure = receive(kFailureTag)) throw_error_of(*failure);
       if (!deadline.expired()) return false;
       throw DeadlineExceeded(
           ErrorOrigin{name()},
@@ -164,10 +168,16 @@ std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view 
   return by_worker;
 }
 
-void Exchange::wait_for_end() { agree(Purpose::kEnd, Deadline::never()); }
+void Exchange::wait_for_end() {
+  agree(Purpose::kEnd, Deadline::never());
+  // MPI may be finalised next, and must have taken what the first worker has sent.
+  poll([&] { return pending_sends_.empty(); });
+}
 
 void Exchange::agree(Purpose purpose, Deadline deadline) {
-  if (failure_) throw_error(failure_->code(), failure_->what(), failure_->origin());
+  if (failure_) throw_error(*failure_);
+  // Refuses a thread that may not call MPI, before this round has begun.
+  if (workers_.size() > 1) static_cast<void>(environment_->lock().acquire());
   ++round_;
   purpose_ = purpose;
   if (workers_.size() == 1) return;
@@ -248,15 +258,21 @@ void Exchange::require_same_purpose(std::span<const Purpose> purposes) const {
 }
 
 void Exchange::send(const Message& message, int to) {
-  pending_sends_.send(comm_, to, kTag, std::as_bytes(std::span(&message.header, 1)),
+  const bool ends = message.header.kind == Kind::kLeft || message.header.kind == Kind::kFailure;
+  pending_sends_.send(comm_, to, ends ? kFailureTag : kTag, std::as_bytes(std::span(&message.header, 1)),
                       std::as_bytes(std::span(message.text)));
 }
 
 std::optional<Exchange::Message> Exchange::receive() {
-  const std::optional<Envelope> envelope = iprobe_any(kTag, comm_);
+  if (std::optional<Message> failure = receive(kFailureTag)) return failure;
+  return receive(kTag);
+}
+
+std::optional<Exchange::Message> Exchange::receive(int tag) {
+  const std::optional<Envelope> envelope = iprobe_any(tag, comm_);
   if (!envelope) return std::nullopt;
   std::string bytes(envelope->bytes, '\0');
-  recv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, envelope->source, kTag, comm_);
+  recv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, envelope->source, tag, comm_);
   Message message;
   COHORT_CHECK(bytes.size() >= sizeof message.header);
   std::memcpy(&message.header, bytes.data(), sizeof message.header);

@@ -66,7 +66,9 @@ class Exchange {
   void poll(Step step);
 
   void send(const Message& message, int to);
+  /// What has arrived, failures first.
   [[nodiscard]] std::optional<Message> receive();
+  [[nodiscard]] std::optional<Message> receive(int tag);
   /// Ends this and later rounds on all workers.
   void fail(const Error& error);
   [[noreturn]] void throw_error_of(const Message& message) const;

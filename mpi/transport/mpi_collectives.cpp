@@ -252,7 +252,10 @@ class InFlight {
 
 bool MpiCollectives::is_legal(const CollectiveCall& call) const {
   // MPI counts with int.
-  const auto members = static_cast<std::size_t>(comms_->workers());
+  using Extent = CollectiveTraits::Extent;
+  const CollectiveTraits& traits = traits_of(call.kind);
+  const bool has_all_blocks = traits.input == Extent::kAllBlocks || traits.output == Extent::kAllBlocks;
+  const std::size_t members = has_all_blocks ? static_cast<std::size_t>(comms_->workers()) : 1;
   const std::size_t blocks = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
   return std::max(call.elements * members, blocks) <=
          static_cast<std::size_t>(std::numeric_limits<int>::max());

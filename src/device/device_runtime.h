@@ -19,11 +19,10 @@
 
 namespace cohort {
 
-/// Copies `count` blocks of `width` bytes, each `pitch` bytes after the one before. At least one of the
-/// places is on a device.
 struct OptimizerStep;
 
-/// Blocks of `width` bytes, `count` of them, each `pitch` bytes after the one before.
+/// Copies `count` blocks of `width` bytes, each `pitch` bytes after the one before. At least one of the
+/// places is on a device.
 struct BlockCopy {
   std::byte* to = nullptr;
   Device to_device = {};

@@ -105,6 +105,13 @@ TEST(MpiCollectives, RefuseMoreElementsThanMpiCanCount) {
   EXPECT_TRUE(collectives.is_legal(call));
   ++call.elements;
   EXPECT_FALSE(collectives.is_legal(call));
+  // Only a kind whose buffers hold a block of each member has so many times its elements.
+  call.kind = CollectiveKind::kAllReduce;
+  call.elements = kMost;
+  EXPECT_TRUE(collectives.is_legal(call));
+  ++call.elements;
+  EXPECT_FALSE(collectives.is_legal(call));
+  call.kind = CollectiveKind::kAllGather;
   const std::vector<std::size_t> counts{kMost / 2, kMost / 2 + 2};
   call.elements = 1;
   call.counts = counts;

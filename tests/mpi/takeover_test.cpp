@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -32,15 +33,23 @@ void use(cohort::mpi::Session& session) {
 
 void refuse_other_threads(cohort::mpi::Session& session) {
   auto communicator = session.make_communicator({});
-  bool refused = false;
-  std::thread([&] {
-    try {
-      communicator->barrier();
-    } catch (const cohort::WrongContext& error) {
-      refused = std::string(error.what()).find("MPI_THREAD_FUNNELED") != std::string::npos;
-    }
-  }).join();
-  require(refused, "a second thread communicates though MPI allows only one");
+  const auto is_refused = [](const std::function<void()>& call) {
+    bool refused = false;
+    std::thread([&] {
+      try {
+        call();
+      } catch (const cohort::WrongContext& error) {
+        refused = std::string(error.what()).find("MPI_THREAD_FUNNELED") != std::string::npos;
+      }
+    }).join();
+    return refused;
+  };
+  require(is_refused([&] { communicator->barrier(); }),
+          "a second thread communicates though MPI allows only one");
+  // One worker alone has nobody to exchange anything with.
+  require(is_refused([&] { static_cast<void>(session.exchange("")); }) || session.size() == 1,
+          "a second thread exchanges data though MPI allows only one");
+  require(session.exchange("still here").size() == static_cast<std::size_t>(session.size()), "exchange");
   session.make_communicator({})->barrier();
 }
 

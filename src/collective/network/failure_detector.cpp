@@ -86,7 +86,8 @@ void FailureDetector::ask_all(Priority priority) {
 }
 
 std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& call, std::uint64_t number,
-                                                       std::chrono::duration<double> allowed) {
+                                                       std::chrono::duration<double> allowed,
+                                                       bool by_library) {
   const std::optional<Query>& query = this->query(call.priority);
   if (!query) ask_all(call.priority);
   if (!query->end.expired() || (turn_of_lower_ && !turn_of_lower_->expired())) return std::nullopt;
@@ -95,6 +96,14 @@ std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& cal
     if (!query->present[member]) missing.push_back(static_cast<int>(member));
   }
   const std::string name = fmt::format("{} #{}", to_string(call.as_called().kind), number);
+  if (missing.empty() && by_library) {
+    return DeadlineExceeded(
+        ErrorOrigin{name, -1, ""},
+        fmt::format("{}: {} passed in {}, which MPI's own collective carries; all members take part in it. "
+                    "Raise the time-out if it is only long; otherwise the network between their nodes is cut "
+                    "or overloaded",
+                    name, describe_deadline(call, allowed.count()), describe(call)));
+  }
   if (missing.empty()) {
     return DeadlineExceeded(
         ErrorOrigin{name, -1, ""},

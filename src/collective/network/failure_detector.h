@@ -35,9 +35,10 @@ class FailureDetector {
   [[nodiscard]] std::optional<Error> poll_failure(bool in_collective);
 
   /// For a member that has waited in `call` for longer than allowed: the error, once it is clear which
-  /// members are missing.
+  /// members are missing. `by_library`: the library below the transport carries the call, and does not tell
+  /// whether data moves.
   [[nodiscard]] std::optional<Error> conclude_missing(const CollectiveCall& call, std::uint64_t number,
-                                                      std::chrono::duration<double> allowed);
+                                                      std::chrono::duration<double> allowed, bool by_library);
 
   /// Ends the query of this priority, since what its call waited for has come.
   void drop(Priority priority) noexcept { query(priority).reset(); }

@@ -101,7 +101,9 @@ Task<> HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& 
 /// By the collectives of the library below the transport.
 Task<> HierarchicalCollectives::execute_by(LibraryCollectives& library, const CollectiveCall& call) {
   co_await agree(call);
+  by_library_ = true;
   co_await library.execute(call);
+  by_library_ = false;
   const bool forced = endpoint_.group().selection().forced(call.kind) != nullptr;
   endpoint_.set_algorithm(kLibrary);
   endpoint_.set_reason(forced ? ChoiceReason::kForced : ChoiceReason::kModel);
@@ -185,12 +187,12 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
     if (const std::optional<TuningTable> table = store.find(TuningScope::kNetwork, shape))
       word = {*table, true};
   }
-  co_await small_part(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word),
-                      sizeof word);
+  co_await small_part(call.priority, CollectiveKind::kBroadcast, DType::kUInt8,
+                      reinterpret_cast<std::byte*>(&word), sizeof word);
   if (!word.known) {
     const Lane leaders(context_.wire, leaders_, topology_.own_node());
-    const auto take_maximum = [this](std::span<double> values) {
-      return small_part(CollectiveKind::kAllReduce, DType::kFloat64,
+    const auto take_maximum = [this, &call](std::span<double> values) {
+      return small_part(call.priority, CollectiveKind::kAllReduce, DType::kFloat64,
                         reinterpret_cast<std::byte*>(values.data()), values.size());
     };
     word.table = co_await probe(topology_.is_leader() ? &leaders : nullptr, take_maximum);
@@ -202,10 +204,11 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
 }
 
 /// A small collective of all members, which takes the maximum if it reduces.
-Task<> HierarchicalCollectives::small_part(CollectiveKind kind, DType dtype, std::byte* data,
-                                           std::size_t elements) {
+Task<> HierarchicalCollectives::small_part(Priority priority, CollectiveKind kind, DType dtype,
+                                           std::byte* data, std::size_t elements) {
   CollectiveCall part;
   part.kind = kind;
+  part.priority = priority;
   part.dtype = dtype;
   part.op = ReduceOp::kMax;
   part.elements = elements;
@@ -335,7 +338,7 @@ std::optional<Error> HierarchicalCollectives::check_for_failure(const Collective
                                                                 const node::Waiting& waiting) {
   const std::chrono::duration<double> timeout = endpoint_.group().timeout(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
-    return failure_detector_.conclude_missing(call, endpoint_.number(), timeout);
+    return failure_detector_.conclude_missing(call, endpoint_.number(), timeout, by_library_);
   failure_detector_.drop(call.priority);
   // The leaders of the other nodes may wait for this one in a call of another priority.
   if (!topology_.is_leader()) return std::nullopt;

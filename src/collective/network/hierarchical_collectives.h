@@ -47,7 +47,8 @@ class HierarchicalCollectives {
   [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
   [[nodiscard]] Task<> agree(const CollectiveCall& call);
   [[nodiscard]] Task<> agree_on_tuning(const CollectiveCall& call);
-  [[nodiscard]] Task<> small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements);
+  [[nodiscard]] Task<> small_part(Priority priority, CollectiveKind kind, DType dtype, std::byte* data,
+                                  std::size_t elements);
   [[nodiscard]] Task<> all_reduce_while_agreeing(const CollectiveCall& call);
   [[nodiscard]] Task<> learn_disagreement(const CollectiveCall& call);
   [[nodiscard]] Task<> hold_roll_call(const CollectiveCall& call);
@@ -75,6 +76,7 @@ class HierarchicalCollectives {
       0;                  ///< of each member's contribution; 0 if it does not travel with the roll call
   bool in_line_ = false;  ///< it lies beside the announcement, and not in a slot
   std::uint64_t slot_ = 0;
+  bool by_library_ = false;              ///< the collectives of the library carry it
   std::vector<const std::byte*> cells_;  ///< all contributions, by rank
 };
 

@@ -54,10 +54,14 @@ NodeCommunicatorImpl::NodeCommunicatorImpl(const std::shared_ptr<NodeGroup>& gro
 NodeCommunicatorImpl::~NodeCommunicatorImpl() {
   if (!group().is_of_this_process()) return;
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
+  if (inter_node_ != nullptr && group().failed()) {
+    // Transfers may still be on their way, also into the memory of failed calls.
+    for (std::shared_ptr<const void>& memory : failed_) NodeGroup::keep_for_ever(std::move(memory));
+    NodeGroup::keep_for_ever(std::move(inter_node_));
+    failed_.clear();
+  }
   std::ranges::move(failed_, std::back_inserter(held));
   std::ranges::move(peers_.take_scratch(), std::back_inserter(held));
-  // Transfers may still be on their way.
-  if (inter_node_ != nullptr && group().failed()) NodeGroup::keep_for_ever(std::move(inter_node_));
   group().leave(position().rank, std::move(held));
 }
 

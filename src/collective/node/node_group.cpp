@@ -195,7 +195,10 @@ void NodeGroup::detect_oversubscription() {
       std::ranges::all_of(workers_, [this](int worker) { return memory_->is_this_process(worker); });
   // A member that waits for another node waits for long, and its neighbours may need the core.
   const bool waits_for_others = members_.size() > blocks_.size() && size() > 1;
-  oversubscribed_ = waits_for_others || size() > memory_->cores();
+  // Members of one host may be on nodes of their own, where they cannot share memory.
+  const std::string& host = members_[static_cast<std::size_t>(rank_of(first_own_))].host;
+  const auto on_host = static_cast<int>(std::ranges::count(members_, host, &MemberInfo::host));
+  oversubscribed_ = waits_for_others || std::max(size(), on_host) > memory_->cores();
 }
 
 ControlBlock* NodeGroup::find_block(const SplitMember& member, int worker) const noexcept {
