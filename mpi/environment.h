@@ -25,7 +25,7 @@ class MpiEnvironment {
     return faults_ == nullptr ? nullptr : faults_->fault();
   }
 
-  /// From here on communicators look there. While the Session starts, on its thread.
+  /// Sets where `fault()` looks. Call it once, while the Session starts, on the Session's thread.
   void set_faults(std::shared_ptr<const FaultRecord> faults) noexcept { faults_ = std::move(faults); }
 
  private:

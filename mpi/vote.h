@@ -10,8 +10,8 @@ namespace cohort::mpi {
 
 struct Vote {
   std::vector<std::size_t> odd;  ///< those with another answer than most, by rank
-  std::size_t usual = 0;         ///< the first one with the answer of most
-  std::size_t others = 0;        ///< how many have it
+  std::size_t usual = 0;         ///< the first rank that gave the usual answer, that of most
+  std::size_t others = 0;        ///< how many gave the usual answer
 
   [[nodiscard]] bool is_unanimous() const noexcept { return odd.empty(); }
 };

@@ -45,14 +45,14 @@ class MpiTransport final : public Transport {
     bool receives = false;
     bool completed = false;
     std::size_t bytes = 0;
-    std::uint64_t polled = 0;  ///< the sweep since which nobody has asked
+    std::uint64_t polled = 0;  ///< the number of the last sweep in which somebody polled it
   };
   [[nodiscard]] Ticket new_ticket(bool receives, std::size_t bytes);
   void release(Ticket ticket) { free_.push_back(ticket); }
   void sweep();
   void leave_open() noexcept;
 
-  /// A member of this group among all those that share them.
+  /// The rank of a member of this group in the communicator from which the group descends.
   [[nodiscard]] int place_of(int member) const noexcept {
     return places_.empty() ? member : places_[static_cast<std::size_t>(member)];
   }

@@ -31,7 +31,8 @@ class ContextIdSet {
   /// The lowest free number; nothing when none is left.
   [[nodiscard]] std::optional<ContextId> lowest() const;
 
-  /// @throws WrongContext when another id was taken since this set was offered: it may have the same number.
+  /// @throws WrongContext when this member has taken another id since the set was read: the number may be in
+  /// use.
   void take(const ContextId& id);
   void give_back(int number);
 

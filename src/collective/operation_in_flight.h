@@ -28,7 +28,7 @@ namespace cohort {
 struct OperationInFlight {
   explicit OperationInFlight(const CollectiveCall& borrowed) : call(borrowed) {}
 
-  /// Whether no Work will be asked about it.
+  /// Whether its Work was dropped, so that nobody will wait for it.
   [[nodiscard]] bool is_unheld() const noexcept { return dropped.load(std::memory_order_relaxed); }
 
   const OwnedCall call;
@@ -58,7 +58,7 @@ class WorkInFlight final : public Work::State {
   std::shared_ptr<Operation> operation_;
 };
 
-/// The first of these operations that no Work will be asked about; null when there is none.
+/// The first of these operations whose Work was dropped; null when there is none.
 template <class Operations>
 [[nodiscard]] typename Operations::value_type find_unheld(const Operations& operations) {
   const auto found =

@@ -33,8 +33,8 @@ struct CommunicationCost {
   [[nodiscard]] std::size_t best_bucket(std::size_t total_bytes) const noexcept;
 };
 
-/// The most bytes of one call: larger tensors and packs go in several, so that no call waits
-/// long for the one before it. At this size the latency of a call hardly counts.
+/// Upper limit of one call, so that a call after it does not wait long for it. Larger tensors and packs go in
+/// several calls; at this size the latency of a call hardly counts.
 inline constexpr std::size_t kLargestCallBytes = std::size_t{32} << 20;
 
 /// Packs for tensors that are all there at once, in the order of a forward pass. They are packed from

@@ -23,8 +23,9 @@
 // f(...)` temporary arguments live until `f` has ended. A task that was resumed already may be awaited later.
 //
 // With GCC 12, await in a statement of its own, as above: it miscompiles an await in the condition of an `if`
-// or a loop, after `&&` and in `?:` (tests/checks/awaits.sh). It also destroys twice what `?:`, braces or the
-// captures of a lambda make of types with destructors: store these in variables before the `co_await`.
+// or a loop, after `&&` and in `?:` (tests/checks/awaits.sh). It also destroys some temporaries twice. So if
+// an argument is made by `?:`, by braces or by a lambda with captures, and its type has a destructor, store
+// it in a named variable before the `co_await`.
 #pragma once
 
 #include <coroutine>

@@ -20,13 +20,14 @@ inline constexpr CostConstants kBuiltInConstants{
 
 [[nodiscard]] CostConstants constants_of(const TuningTable& tuning) noexcept;
 
-/// The most bytes that piggyback on the roll call, of all members together. Where nodes have several members,
-/// a member's slot has to hold them; elsewhere, copying more costs more than a round trip.
+/// The most bytes that piggyback on a roll call, summed over the contributions of all members. Where nodes
+/// have several members, all of them must fit in one slot; with one member per node, copying more bytes than
+/// this costs more than a round trip.
 inline constexpr std::size_t kPiggybackBytesOnNodes = std::size_t{8} << 10;
 inline constexpr std::size_t kPiggybackBytes = std::size_t{64} << 10;
 
 /// Whether contributions of `bytes` per member piggyback. Gathering all of them moves more bytes than
-/// exchanging sums does; those must cost less than the rounds that are saved.
+/// reducing them does; the extra bytes must cost less than the rounds that are saved.
 [[nodiscard]] bool fits_roll_call(std::size_t bytes, int members, int nodes, const CostConstants& constants);
 
 /// The longest message of a long collective, as the cost formulas assume it; the transport has the actual
@@ -37,7 +38,8 @@ inline constexpr std::size_t kMessageBytes = std::size_t{56} << 10;
 /// the wire stay busy while others are reduced.
 inline constexpr std::size_t kPartsInFlight = 8;
 
-/// Parts of a lane's share of a segment: the members of a node meet twice per segment.
+/// Parts per share of a segment. The members of a node meet twice per segment, so more parts mean fewer
+/// meetings.
 inline constexpr std::size_t kPartsPerMeeting = 4;
 
 /// The order in which members are combined: any, or that of their ranks.

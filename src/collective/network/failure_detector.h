@@ -40,7 +40,7 @@ class FailureDetector {
   [[nodiscard]] std::optional<Error> conclude_missing(const CollectiveCall& call, std::uint64_t number,
                                                       std::chrono::duration<double> allowed, bool by_library);
 
-  /// Ends the query of this priority, since what its call waited for has come.
+  /// Forgets the query of this priority, since its call has moved on.
   void drop(Priority priority) noexcept { query(priority).reset(); }
 
   /// For a leader that has waited in `call`: the error if the leader of another node waits in the same call,

@@ -30,8 +30,8 @@ struct HierarchyContext {
   [[nodiscard]] bool has_lane() const noexcept { return !lane_ranks.empty(); }
   [[nodiscard]] Lane lane() const { return {wire, lane_ranks, topology.own_node(), &agreed}; }
 
-  /// Whether all members are known to have made the same call. Before, nothing counts as received, so that no
-  /// result changes.
+  /// Whether all members are known to have made the same call: after the roll call. Until then received data
+  /// is not used, so that no output changes.
   bool agreed = true;
 
   [[nodiscard]] int local_size() const noexcept { return endpoint.position().size; }

@@ -19,8 +19,8 @@ namespace cohort::network {
 
 class Lane {
  public:
-  /// `ranks` by node, borrowed; this member is `ranks[index]`. Nothing counts as received before
-  /// `permitted` is true; null: it always may.
+  /// `ranks` by node, borrowed; this member is `ranks[index]`. No receive is done until `*permitted` is
+  /// true; null: no such condition.
   Lane(Wire& wire, std::span<const int> ranks, int index, const bool* permitted = nullptr)
       : wire_(&wire), ranks_(ranks), index_(index), permitted_(permitted) {}
 

@@ -23,7 +23,7 @@ namespace cohort::network {
 /// A lane, as cost formulas see it.
 struct LaneShape {
   double members;          ///< p: one on each node
-  double members_of_node;  ///< on the node with the most
+  double members_of_node;  ///< members on the largest node, whose contributions one of them may send
   double doublings;        ///< rounds of the largest power of two
   double folds;            ///< 1 if some members sit out
   double share;            ///< (p-1)/p
@@ -49,8 +49,8 @@ struct PartCall {
   Part part;
   Arithmetic arithmetic;               ///< the operator of kinds that reduce; all have the dtype
   int root = 0;                        ///< the lane's member that has the data
-  const Topology* topology = nullptr;  ///< for sums in the order of the ranks, and with it:
-  std::size_t stride = 0;              ///< bytes from one contribution of this node to the next
+  const Topology* topology = nullptr;  ///< only for algorithms in the order of the ranks
+  std::size_t stride = 0;              ///< likewise: bytes from one contribution of this node to the next
 };
 
 struct LaneAlgorithm {

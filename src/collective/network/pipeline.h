@@ -13,8 +13,8 @@
 namespace cohort::network {
 
 /// `open(segment)` and `close(segment)` give tasks, each of which is awaited before the next one is made; at
-/// most `in_flight` segments are open at a time. Both go from the first segment to the last, so that a group
-/// to which every `open` adds one task numbers them as the segments.
+/// most `in_flight` segments are open at a time. Both go from the first segment to the last, so task numbers
+/// equal segment numbers if each `open` adds one task to a group.
 template <class Open, class Close>
 [[nodiscard]] Task<> pipeline(std::size_t segments, std::size_t in_flight, Open open, Close close) {
   std::size_t opened = 0;

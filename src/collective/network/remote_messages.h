@@ -26,7 +26,7 @@ class RemoteMessages {
   [[nodiscard]] Task<> send(const CollectiveCall& call);
   [[nodiscard]] Task<> receive(const CollectiveCall& call);
 
-  /// The call has ended with an error: a receive for which nothing has come is cancelled.
+  /// The call has failed; cancels a receive for which nothing has arrived.
   void withdraw(const CollectiveCall& call);
 
  private:

@@ -37,8 +37,8 @@ class Topology {
   [[nodiscard]] const std::vector<int>& local_members() const noexcept { return members_of(own_node()); }
   [[nodiscard]] bool is_leader() const noexcept { return own_local_rank() == 0; }
 
-  /// The member on `node` that acts for a member of another node: the one with its local rank, modulo their
-  /// number.
+  /// The member of `node` that acts for the member `rank` of another node: the one with the same local rank,
+  /// modulo the node's size.
   [[nodiscard]] int agent_of(int rank, int node) const noexcept {
     return members_of(node)[static_cast<std::size_t>(local_rank_of(rank) % members_on(node))];
   }

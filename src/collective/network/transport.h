@@ -95,8 +95,8 @@ class Transport {
   [[nodiscard]] virtual ContextIdSet free_context_ids() const = 0;
 
   /// A transport among these members alone, numbered anew in this order; nothing that goes through one of
-  /// the two is seen by the other, while both live. Each of them makes its own, with the name that their
-  /// offers combine to; sends nothing.
+  /// the two is seen by the other, while both live. Local: each member calls it with the context id on which
+  /// all of them have agreed.
   [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members,
                                                          const ContextId& name) = 0;
 

@@ -17,7 +17,7 @@ namespace cohort::network {
 class Transfer {
  public:
   Transfer() = default;
-  /// It does not count as done before `permitted` is true; null: it always may.
+  /// `done()` is false until `*permitted` is true; null: no such condition.
   Transfer(Transport& transport, Transport::Ticket ticket, const bool* permitted = nullptr)
       : transport_(&transport), ticket_(ticket), permitted_(permitted) {}
   Transfer(Transfer&& other) noexcept

@@ -44,12 +44,13 @@ struct Block {
 };
 [[nodiscard]] Block block_of(const CollectiveCall& call, int member) noexcept;
 
-/// Writes this member's part of `range` to `cell`, if the kind takes one from this member.
+/// Copies the elements of `range` that this member contributes to `cell`; nothing if it contributes none.
 void contribute(const CollectiveCall& call, const Position& position, const Range& range, std::byte* cell);
 
-/// Makes this member's part of the result from all members' cells, by rank. This member's own cell is not
-/// read; its pointer in the list is overwritten. `kernel` is for the kinds that reduce; `take_over` says that
-/// this member writes to the other one's cell next.
+/// Makes this member's result from the contributions of all members, which lie in `cells` by rank. Overwrites
+/// the pointers in `cells`; this member's own is ignored, since it reads its contribution from its input.
+/// `kernel` is for the kinds that reduce. `take_over`: fetches the other member's cell for writing, since
+/// this member fills it next.
 void collect(const CollectiveCall& call, ReductionKernel kernel, const Position& position, const Range& range,
              std::span<const std::byte*> cells, bool take_over);
 

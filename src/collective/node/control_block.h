@@ -37,9 +37,9 @@ struct alignas(kApart) Line {
   std::atomic<std::uint64_t> word{0};
 };
 
-/// The parts of a call that the fingerprint may have too few bits for. They come first in the payload of
-/// every call whose data is elsewhere: members with equal fingerprints by chance must not exchange different
-/// amounts.
+/// The fields of a call that 32 bits cannot always hold exactly. They come first in the payload of every call
+/// whose data is elsewhere, and are compared in full, so that a collision of fingerprints cannot make members
+/// exchange different amounts.
 struct CallDetails {
   std::uint64_t elements = 0;
   std::uint64_t layout = 0;
@@ -111,9 +111,9 @@ struct PriorityBlock {
   /// number.
   alignas(kApart) std::atomic<std::uint64_t> described{0};
   CallSignature signature;
-  /// The number of the described call among those of all priorities, from 1: a member that has the same
-  /// number in the block of another priority disagrees. `explained_number` is set once the call can only end
-  /// in an explanation.
+  /// The number of the described call among those of all priorities, from 1. If two members have described
+  /// the same number at different priorities, they disagree. `explained_number` is set to it when the call
+  /// can only fail.
   std::atomic<std::uint64_t> described_number{0};
   std::atomic<std::uint64_t> explained_number{0};
 

@@ -57,7 +57,8 @@ class Endpoint {
   /// The number of the next collective, among those of all priorities.
   void set_number(std::uint64_t number) noexcept { open_.number = number; }
 
-  /// Collectives opened until `end_parts` are parts of `call`; the first of them is the call itself.
+  /// Collectives opened between here and `end_parts` are parts of `call`; the first one announces `call`
+  /// itself.
   void begin_parts(const CollectiveCall& call) noexcept { open_.whole = &call; }
   void end_parts() noexcept { open_.whole = nullptr; }
   [[nodiscard]] bool in_parts() const noexcept { return open_.whole != nullptr; }
@@ -125,7 +126,7 @@ class Endpoint {
     own_.bell.ring();
   }
   [[nodiscard]] bool all_have_shares() noexcept;
-  /// From now on the members whose share is not done count as missing, this one included.
+  /// From here on a check counts every member as missing, this one too, that has not finished its share.
   void await_next_shares() noexcept { await(Awaited::kShares, shares_ + 1); }
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
@@ -148,7 +149,7 @@ class Endpoint {
   template <class Condition>
   void wait_for(const CollectiveCall& call, Condition condition) {
     if (position_.size == 1 && condition()) return;
-    // Most waits end within these polls, and need neither the clock nor a plan.
+    // Most waits end within these polls, and need no clock and no back-off.
     constexpr int kPollsAtOnce = 256;
     for (int poll = group_->oversubscribed() ? kPollsAtOnce : 0; poll < kPollsAtOnce; ++poll) {
       pause_for_a_crossing();
@@ -161,8 +162,8 @@ class Endpoint {
         waiting.give_way();
         continue;
       }
-      // The bell of the first member that is awaited. If no member is, nobody rings, and this is an ordinary
-      // nap.
+      // Sleep at the bell of the first member that lags. If `condition` waits for something else, nobody
+      // rings, and the sleep just times out.
       const Bell::Sleeper sleeper(peer(std::min(open_.next_to_check, position_.size - 1)).bell);
       if (condition()) return;
       sleeper.sleep(waiting.nap());

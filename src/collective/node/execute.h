@@ -13,7 +13,7 @@ namespace cohort::node {
 /// The whole collective of one member. `call` must outlive it.
 Task<> execute(Endpoint& endpoint, const CollectiveCall& call);
 
-/// The same for a caller that waits at once: small calls are executed without a task.
+/// The same for a caller that waits at once: small calls run without a coroutine.
 void execute_now(Endpoint& endpoint, const CollectiveCall& call);
 
 /// A collective by this protocol, whatever its size, where the members' buffers allow it.

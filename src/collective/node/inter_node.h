@@ -36,7 +36,7 @@ class InterNode {
   [[nodiscard]] virtual Task<> send(const CollectiveCall& call) = 0;
   [[nodiscard]] virtual Task<> receive(const CollectiveCall& call) = 0;
 
-  /// The message gets no further: its error is final.
+  /// The message has failed; cancels what is pending for it.
   virtual void withdraw(const CollectiveCall& call) = 0;
 
   /// A reason not to wait any longer that other nodes have reported: an error of the whole group, or, once

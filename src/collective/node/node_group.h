@@ -3,8 +3,8 @@
 // in a group that was split off, each member makes its own. The communicator may have members on other nodes:
 // local ranks are counted within the node, ranks within the communicator.
 //
-// The control blocks of this process are blocks of its heap. A member that leaves counts itself off in each
-// other's control block; a block is given back to the heap once all others have done so.
+// The control blocks of this process are blocks of its heap. A member that leaves increments a counter in the
+// control block of every other; a block is given back to the heap once all others have stopped looking at it.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@
 namespace cohort::node {
 
 /// The control block that a member contributes to a group that is being split off. If the split fails, the
-/// block is kept for ever and marked as left: other members may have got further, and look at it.
+/// block is leaked and marked as left, since others may already be reading it.
 class NewControlBlock {
  public:
   /// `within_process`: only members of this process will look at it.

@@ -8,7 +8,7 @@
 
 namespace cohort::node {
 
-/// What a member waits for from each of the others.
+/// What every other member must do before this one goes on.
 enum class Awaited {
   kAnnouncements,  ///< of the call
   kPieces,         ///< in the cells

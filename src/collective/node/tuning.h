@@ -29,9 +29,10 @@ inline constexpr std::size_t kSingleCopyBlock = std::size_t{256} << 10;
 /// Long calls yield after so many bytes, so that more urgent ones overtake them: 0.1 ms of work.
 inline constexpr std::size_t kBytesBetweenYields = std::size_t{1} << 20;
 
-/// Out of place up to here, the others' outputs are fetched for writing this far ahead: they lie in the
+/// Calls out of place of up to so many bytes prefetch the others' outputs for writing, since these lie in the
 /// others' caches.
 inline constexpr std::size_t kLargestPrefetch = std::size_t{1} << 20;
+/// How many bytes ahead of the stores they do so.
 inline constexpr std::size_t kPrefetchAhead = 1024;
 
 /// Results of calls out of place go past the caches where they would not stay there anyway: first the
