@@ -15,7 +15,7 @@
 
 namespace cohort::mpi {
 
-/// Of a note that needs no receive.
+/// Of control messages, which need no receive.
 inline constexpr int kControlTag = Transport::kLargestTag + 1;
 
 class SharedComms {

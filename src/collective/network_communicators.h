@@ -1,6 +1,6 @@
 // Communicators whose members are on several nodes. Those of one node exchange data
 // through shared memory; between nodes each has its own transport. A long collective
-// goes in segments, so that memory and wire are busy at the same time.
+// goes in segments, so that memory and network are busy at the same time.
 #pragma once
 
 #include <functional>

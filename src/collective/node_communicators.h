@@ -18,7 +18,7 @@ namespace cohort {
 
 struct NodeGroupOptions {
   std::shared_ptr<const NodeMemory> memory = NodeMemory::of_this_process_alone();
-  std::vector<WorkerInfo> workers;      ///< by rank, all on this node; empty: this process alone
+  std::vector<WorkerInfo> workers;      ///< by rank; empty: this process alone
   int rank = 0;                         ///< of this process among them
   int members = 1;                      ///< of this process; the same number in each
   BlobExchange exchange;                ///< among the workers; may be null when there is one
@@ -26,8 +26,8 @@ struct NodeGroupOptions {
   CommunicationOptions communication;
 };
 
-/// Collective over the workers. One communicator per member of this process; hand each to its own thread.
-/// Members are numbered worker by worker.
+/// Collective over the workers, all of which share this node. One communicator per member of this process;
+/// hand each to its own thread. Members are numbered worker by worker.
 /// @throws InvalidArgument for less than one member or a wrong time-out, Unimplemented for more than 4096
 /// members on one node.
 [[nodiscard]] std::vector<std::unique_ptr<Communicator>> make_node_communicators(

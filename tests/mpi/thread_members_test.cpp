@@ -23,7 +23,7 @@ int local_members() {
   return members == nullptr ? 2 : std::atoi(members);
 }
 
-/// Each of this worker's seats to a thread of its own.
+/// Each of this worker's communicators to a thread of its own.
 void on_members(const std::function<void(Communicator&)>& function,
                 const CommunicationOptions& options = {.timeout_seconds = 20}) {
   const auto seats = session().make_communicators(options, local_members());

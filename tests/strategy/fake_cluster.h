@@ -31,7 +31,7 @@ class FakeCluster {
 
   [[nodiscard]] std::span<const WorkerInfo> workers() const { return workers_; }
 
-  /// The seats of worker `rank` in its `index`-th communicator.
+  /// The members of worker `rank` in its `index`-th communicator.
   std::vector<std::unique_ptr<Communicator>> take_seats(int index, int rank,
                                                         const CommunicationOptions& options, int members) {
     const std::lock_guard lock(mutex_);

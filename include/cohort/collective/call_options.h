@@ -10,7 +10,9 @@ namespace cohort {
 /// Which of a member's calls go first. Calls of one priority keep their order among themselves.
 enum class Priority : std::uint8_t {
   kNormal,
-  kUrgent,  ///< overtakes normal calls, even one that is under way, between two of its segments
+  /// Overtakes normal calls, even one that is under way: after each MiB of it, between nodes after each
+  /// message.
+  kUrgent,
 };
 inline constexpr std::size_t kPriorities = 2;
 

@@ -1,8 +1,9 @@
 // How collectives behave. A strategy and a communicator take options for all of their
 // calls, and most functions of a strategy for one call.
 //
-// Each option comes from the first of these that sets it: the call's options, those of the strategy or
-// communicator, the environment (COHORT_*), the library's own choice (the cost model).
+// Each option comes from the first of these that sets it: the options given to a strategy's function for one
+// call, those of the strategy or communicator, the environment (COHORT_*), the library's own choice (the cost
+// model). Functions of a communicator take CallOptions instead, of which only the time-out is also here.
 #pragma once
 
 #include <chrono>

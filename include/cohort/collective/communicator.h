@@ -51,11 +51,13 @@ class Communicator {
   /// The name of the implementation, for example `node` or `network`.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
 
-  /// The protocol or algorithm of this member's latest blocking collective, for example `direct`.
+  /// The protocol or algorithm of this member's latest blocking collective, for example `direct`. Over
+  /// several nodes that between the nodes, for example `two_level_ring`, or `roll_call` for small calls.
   [[nodiscard]] virtual std::string_view last_algorithm() const noexcept { return name(); }
 
   /// Why it was chosen: `size` (small calls leave no choice), `model` (built-in figures), `probe` or `file`
-  /// (figures that were measured, see tuning.h), `forced` (COHORT_ALGORITHM), or `library`.
+  /// (figures that were measured, see tuning.h), `forced` (COHORT_ALGORITHM), or `library` where a library
+  /// below chooses by itself, as NCCL does.
   [[nodiscard]] virtual std::string_view last_choice() const noexcept { return "library"; }
 
   /// The figures by which algorithms are chosen, once a call has needed them.
@@ -161,8 +163,8 @@ class Communicator {
   /// The options of all calls, where a call does not set its own.
   [[nodiscard]] const CommunicationOptions& options() const noexcept { return options_; }
 
-  /// Ends every pending and future call of this group, on the members that share this process,
-  /// with `error`; used when a member can no longer take part.
+  /// Ends every pending and future call of this group with `error`, on all members; used when a member can no
+  /// longer take part.
   virtual void abort(const Error& error) = 0;
 
  private:

@@ -1,9 +1,9 @@
 // A Work is a collective in flight. It co-owns the tensors it moves, so dropping the
 // caller's copies is safe. Any thread may wait; waiting twice is free.
 //
-// A Work ends in exactly one of three ways: its result is in place, or it throws the Error that ended the
-// collective, or the deadline passes and the Error names the members that did not arrive. On a GPU the result
-// is in place for work that is queued there after `wait`.
+// A Work ends in exactly one of two ways: its result is in place, or it throws the Error that ended the
+// collective. If the deadline has passed, that Error names the members that did not arrive. On a GPU the
+// result is in place for work that is queued there after `wait`.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,7 @@ namespace cohort::network {
 namespace {
 
 // Parts in flight share the latency of their rounds. Moving messages and reducing them add up, since one
-// thread does both: where the wire is fast, neither hides the other.
+// thread does both: where the network is fast, neither hides the other.
 double seconds(const LaneCost& cost, std::size_t bytes, std::size_t bytes_of_part,
                const CostConstants& constants) {
   const double parts = std::ceil(static_cast<double>(bytes) / static_cast<double>(bytes_of_part));

@@ -14,7 +14,7 @@
 namespace cohort::network {
 
 /// The speed of the network and the processor, before a probe has measured it.
-/// Messages are polled for at both ends; bytes are those of one node's wire.
+/// Messages are polled for at both ends; bytes are those of one node's link.
 inline constexpr CostConstants kBuiltInConstants{
     .latency_seconds = 6e-6, .seconds_per_byte = 0.8e-9, .reduce_seconds_per_byte = 0.1e-9};
 
@@ -35,7 +35,7 @@ inline constexpr std::size_t kPiggybackBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMessageBytes = std::size_t{56} << 10;
 
 /// Parts of a long collective that are in flight together, so that both directions of
-/// the wire stay busy while others are reduced.
+/// the network stay busy while others are reduced.
 inline constexpr std::size_t kPartsInFlight = 8;
 
 /// Parts per share of a segment. The members of a node meet twice per segment, so more parts mean fewer

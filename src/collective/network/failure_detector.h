@@ -1,9 +1,10 @@
-// What members of different nodes tell each other when something goes wrong: that the communicator has failed
-// and why, and, when a deadline has passed, which members are still here. Members that wait read these
-// control messages about once per millisecond; before, they cost nothing.
+// What members of different nodes tell each other when something goes wrong, or may have: that the
+// communicator has failed and why; when a deadline has passed, which members are still here; when an urgent
+// call has waited for 0.3 s, what it is. Members that wait read these control messages about once per
+// millisecond; before, they cost nothing.
 //
 // A member whose deadline passes asks all others; those that wait in a collective
-// answer. Members that do not answer within a moment are missing. When several ask at
+// answer. Members that do not answer within half a second are missing. When several ask at
 // once, the one of the lowest rank decides and the others adopt its error, so that all
 // members report the same.
 #pragma once

@@ -1,7 +1,8 @@
 // One member's part in the collectives of a communicator over several nodes, for calls of
 // one priority. A collective begins on the node, where members announce what they call;
 // the leaders then hold a roll call; small calls end with that, and others go on with an
-// algorithm of two levels.
+// algorithm of two levels. A leader hands the result of the roll call to its node by announcing
+// the call a second time; contributions that piggybacked are then in the leader's next slot, by rank.
 //
 // The words are explained in docs/collectives.md.
 #pragma once
@@ -47,13 +48,17 @@ class HierarchicalCollectives {
   [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
   [[nodiscard]] Task<> agree(const CollectiveCall& call);
   [[nodiscard]] Task<> agree_on_tuning(const CollectiveCall& call);
+  /// A small collective of all members within agree_on_tuning, for the table and the probe's figures.
   [[nodiscard]] Task<> small_part(Priority priority, CollectiveKind kind, DType dtype, std::byte* data,
                                   std::size_t elements);
+  /// Where no node has several members: sends the first parts of a long all-reduce during the roll call.
   [[nodiscard]] Task<> all_reduce_while_agreeing(const CollectiveCall& call);
+  /// For a member other than the leader that finds a disagreement on its node: waits for the leader's error.
   [[nodiscard]] Task<> learn_disagreement(const CollectiveCall& call);
   [[nodiscard]] Task<> hold_roll_call(const CollectiveCall& call);
   [[nodiscard]] Task<> execute_large(const CollectiveCall& call);
 
+  /// `line_is_free`: the payload of the line has no details, so a short contribution may lie there.
   void contribute(const CollectiveCall& call, bool line_is_free);
   void put_contributions(std::byte* to) const;
   void publish_contributions();
@@ -72,9 +77,8 @@ class HierarchicalCollectives {
 
   // of the open collective
   ReductionKernel kernel_ = nullptr;
-  std::size_t piggyback_bytes_ =
-      0;                  ///< of each member's contribution; 0 if it does not travel with the roll call
-  bool in_line_ = false;  ///< it lies beside the announcement, and not in a slot
+  std::size_t piggyback_bytes_ = 0;  ///< of each member's contribution; 0 if it does not piggyback
+  bool in_line_ = false;             ///< it lies beside the announcement, and not in a slot
   std::uint64_t slot_ = 0;
   bool by_library_ = false;              ///< the collectives of the library carry it
   std::vector<const std::byte*> cells_;  ///< all contributions, by rank

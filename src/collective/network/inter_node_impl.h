@@ -1,5 +1,5 @@
 // The implementation of node::InterNode for one member. Each priority has hierarchical collectives and tags
-// of its own, so that urgent calls overtake normal ones on the wire; control messages and messages are
+// of its own, so that urgent calls overtake normal ones on the network; control messages and messages are
 // shared.
 #pragma once
 

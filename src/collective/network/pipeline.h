@@ -1,6 +1,6 @@
 // How the segments of a collective over several nodes follow each other: each is opened on the node; its
 // share then travels along the lane, as a task of a group; when that task is done, the segment is closed on
-// the node. Segments are opened before others are closed, so that the wires have something to do meanwhile.
+// the node. Segments are opened before others are closed, so that the network has something to do meanwhile.
 #pragma once
 
 #include <cstddef>

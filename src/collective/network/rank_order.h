@@ -1,4 +1,4 @@
-// Sums in the order of the ranks, however the members are spread over nodes: the contributions travel as they
+// Sums in the order of the ranks, whatever their placement on nodes: the contributions travel as they
 // are, and the owner of a block combines those of all members in one pass, from the first rank to the last,
 // as the members of one node do. So 16-bit elements are rounded once.
 //

@@ -1,5 +1,5 @@
 // The ring [Patarasuk, Yuan 2009]: every member sends to the next and receives from the
-// one before, all at the same time, so both directions of every wire are busy and no
+// one before, all at the same time, so both directions of every link are busy and no
 // byte crosses one twice. The fewest bytes that an all-reduce can move, in the most
 // rounds: the choice for long messages.
 //

@@ -30,7 +30,7 @@ struct NodeCalls {
 
 class RollCall {
  public:
-  /// This leader's lane is that of all leaders; `piggyback_bytes` bounds all payloads together.
+  /// `leaders` is the lane of the leaders, lane 0; `piggyback_bytes` bounds all payloads together.
   RollCall(Lane leaders, const Topology& topology, std::size_t piggyback_bytes);
 
   /// This node's answer. Returns where to put the payload, if there is one.

@@ -77,7 +77,8 @@ class Transport {
   /// Takes a receive back that nothing has arrived for; the ticket is void.
   virtual void cancel(Ticket ticket) = 0;
 
-  /// Sends a short control message, which needs no receive: for failures. Any thread may call it.
+  /// Sends a short control message, which needs no receive: for what the FailureDetector tells. Any thread
+  /// may call it.
   virtual void send_control(int member, std::string_view text) = 0;
 
   /// The next control message that has arrived.

@@ -1,10 +1,12 @@
 // All-reduce and reduce over nodes with several members each, in segments. Of each
 // segment, the members of a node reduce a share apiece; every share then travels along
-// its own lane; and the node gathers the results. While one segment is on the wire, the
+// its own lane; and the node gathers the results. While one segment is on the network, the
 // next is reduced on the node and the one before is gathered.
 //
-// Cost, with l lanes, of n bytes: n (beta + gamma/l) and the latency of one segment,
-// since the work on the node overlaps with the wire.
+// Cost of n bytes with l lanes: the lanes share a node's link but reduce side by side, so the
+// algorithm's beta counts for n bytes, its gamma for n/l, and there is the latency of one
+// segment. The work on the node hides behind a slow network. With a fast one it adds up, since
+// one thread of each member does both.
 //
 // 16-bit elements are rounded once per level and node on the way: within a node all
 // members are summed in float32, between nodes each pass of the lane's algorithm rounds.

@@ -1,5 +1,6 @@
-// A member's end of the wire: transfers that know whether they are pending, and scratch memory, which is kept
-// beyond a failure since the transport may still read and write it. Several wires may share a transport.
+// A Wire is a member's range of tags on a transport. It gives out transfers that know whether they are
+// pending, and scratch memory, which is kept beyond a failure since the transport may still read and write
+// it. Several wires may share a transport.
 #pragma once
 
 #include <cstddef>

@@ -52,7 +52,8 @@ class FaultWatch {
     std::vector<int> ranks;
   };
 
-  /// After a disagreement: describes `call`, and waits a moment for the others to describe theirs.
+  /// After a disagreement: describes `call`, and waits for the others to describe theirs, half a second at
+  /// most.
   Task<Signatures> collect_signatures(const CollectiveCall& call);
   /// The same, and then @throws InvalidArgument naming the members that have called something else.
   Task<> explain_disagreement(const CollectiveCall& call);

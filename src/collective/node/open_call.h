@@ -16,10 +16,12 @@ enum class Awaited {
 };
 
 struct OpenCall {
-  std::uint64_t number = 0;               ///< of the collective, among those of all priorities
-  const CollectiveCall* whole = nullptr;  ///< the collective that this is a part of; null: it is whole itself
-  std::uint64_t sequence = 0;             ///< announcements so far: a collective in parts has several
-  std::uint64_t word = 0;                 ///< what is announced: {sequence, fingerprint}, 32 bits each
+  std::uint64_t number = 0;  ///< of the program's collective, among those of all priorities; parts share it
+  /// The collective that this is a part of; null: it is whole itself. The whole in turn may be a barrier by
+  /// which members agree on another call, the one that it `stands_for`.
+  const CollectiveCall* whole = nullptr;
+  std::uint64_t sequence = 0;  ///< announcements so far: a collective in parts has several
+  std::uint64_t word = 0;      ///< what is announced: {sequence, fingerprint}, 32 bits each
   bool payload_has_details = false;
   bool disagreement = false;  ///< some member has called something else
 
