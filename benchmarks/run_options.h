@@ -42,7 +42,7 @@ struct RunOptions {
   bool huge_pages = true;      ///< of private memory, the peer's included
   std::optional<int> threads;  ///< set: the members are this many threads of one process, not ranks
   Peer peer = Peer::kMpi;      ///< what to compare with
-  bool reproducible = false;   ///< Cohort's results do not depend on the layout
+  bool reproducible = false;   ///< Cohort's results do not depend on the placement
   Format format = Format::kTable;
   std::optional<std::string> output;
 };

@@ -29,7 +29,8 @@ constexpr int kLooks = 20;
 /// How long the others wait, after their own deadline, for it to say who is missing.
 constexpr auto kTimeToConclude = 2s;
 
-/// Polls that yield the core before a worker naps: so long has it waited by then that a nap is nothing.
+/// Polls that yield the core before a worker sleeps: by then it has waited so long that a short sleep hardly
+/// adds.
 constexpr unsigned kYields = 20'000;
 
 /// Long enough for any of our messages, short enough never to wait for a receiver.

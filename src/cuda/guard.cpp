@@ -14,7 +14,7 @@
 namespace cohort::cuda {
 namespace {
 
-/// How often to look before the first nap: some microseconds, which are enough in most steps.
+/// How often to look before the first sleep: some microseconds, which are enough in most steps.
 constexpr int kSpins = 200;
 constexpr std::chrono::microseconds kNap{20};
 

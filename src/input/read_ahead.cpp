@@ -48,7 +48,7 @@ bool ReadAhead::next(const Take& take) {
   const Clock::duration busy = asked - given_;
   std::unique_lock lock(mutex_);
   if (!is_decided()) {
-    if (!is_reading_) room_.notify_one();  // it naps
+    if (!is_reading_) room_.notify_one();  // it sleeps
     lock.unlock();
     slot_is_ready_.wait_until([&] {
       const std::lock_guard looking(mutex_);
@@ -111,7 +111,7 @@ std::optional<bool> ReadAhead::pays(Clock::duration reading, Clock::duration bus
 }
 
 void ReadAhead::serve() {
-  // A nap that ends late makes the consumer wait. If the call is refused, naps are only less exact.
+  // A sleep that ends late makes the consumer wait. If the call is refused, sleeps are only less exact.
   ::prctl(PR_SET_TIMERSLACK, std::chrono::nanoseconds(kHandOver).count() / 10);
   std::unique_lock lock(mutex_);
   while (wait_for_room(lock)) {

@@ -1,4 +1,4 @@
-// What a Communicator promises if its results do not depend on the layout: the bits of
+// What a Communicator promises if its results do not depend on the placement: the bits of
 // a plain loop over the members, by rank. All members call a check together; each
 // reports through GoogleTest what it finds wrong.
 #pragma once

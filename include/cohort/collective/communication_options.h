@@ -38,7 +38,7 @@ struct CommunicationOptions {
   /// choose alike.
   std::size_t bytes_per_pack = 0;
 
-  /// Reductions give the same bits for the same inputs by rank, whatever the layout: threads or processes,
+  /// Reductions give the same bits for the same inputs by rank, whatever the placement: threads or processes,
   /// one node or several, in place or not, packed or not. Floating-point sums and products are then combined
   /// from the first rank to the last between nodes too, which moves more bytes where nodes have several
   /// members. All workers must choose alike.

@@ -24,7 +24,7 @@ struct ReductionHints {
   bool stream_others = false;
   /// How many bytes ahead of the pass every input is prefetched; 0: as the hardware does.
   std::size_t prefetch_bytes = 0;
-  /// The input whose lines are prefetched for writing, about 2 KiB ahead, because this thread
+  /// The input whose cache lines are prefetched for writing, about 2 KiB ahead, because this thread
   /// writes there next; -1: none.
   int take_over = -1;
   /// How many bytes ahead every output but the first is prefetched for writing; 0: not at all.

@@ -25,7 +25,7 @@ using Byte = std::uint8_t;
 /// turns to stores past the caches by itself.
 inline constexpr std::size_t kLongCopy = std::size_t{1} << 20;
 
-/// Where the target's lines lie in another core's cache, fetching them early takes a tenth to a third
+/// Where the target's cache lines lie in another core's cache, fetching them early takes a tenth to a third
 /// off; elsewhere it costs nothing.
 inline constexpr std::size_t kWritesAhead = 512;
 

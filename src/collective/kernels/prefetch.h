@@ -3,7 +3,7 @@
 
 namespace cohort {
 
-/// Takes the line away from other cores, so that a later store finds it here.
+/// Takes the cache line away from other cores, so that a later store finds it here.
 inline void prefetch_to_write(const void* line) noexcept {
 #if defined(__x86_64__)
   // The builtin only reads where the compiler may not assume PREFETCHW; as an instruction it

@@ -52,7 +52,7 @@ class ReductionPass {
   static constexpr std::size_t kBlockVectors = kOneLane ? 1 : 4;
   static constexpr std::size_t kBlock = kBlockVectors * kStep;
   static constexpr std::size_t kBlockBytes = kBlock * sizeof(Stored);
-  /// Stores past the caches go to one line of each output in turn: with four at a time, two
+  /// Stores past the caches go to one cache line of each output in turn: with four at a time, two
   /// outputs were a tenth slower.
   static constexpr std::size_t kLineVectors =
       kVectorBytes<Stored> < kCacheLine ? kCacheLine / kVectorBytes<Stored> : 1;
@@ -162,7 +162,7 @@ class ReductionPass {
     }
   }
 
-  /// The lines that lie the hinted distances ahead of the block at byte `begin`.
+  /// The cache lines that lie the hinted distances ahead of the block at byte `begin`.
   HWY_INLINE void prefetch_ahead(const ReductionHints& hints, std::size_t begin) const {
     if (hints.prefetch_bytes != 0) {
       for (std::size_t i = 0; i < inputs_.size(); ++i)
@@ -178,7 +178,8 @@ class ReductionPass {
     }
   }
 
-  /// The lines of a block. Never beyond the end of the buffer: a line there belongs to other data.
+  /// The cache lines of a block. Never beyond the end of the buffer: a cache line there belongs to other
+  /// data.
   template <class Prefetch>
   HWY_INLINE void for_each_line(const std::byte* buffer, std::size_t begin, Prefetch prefetch) const {
     const std::size_t end = elements_ * sizeof(Stored);

@@ -280,7 +280,7 @@ Task<> HierarchicalCollectives::execute_large(const CollectiveCall& call) {
   throw Internal("{} has no algorithm for several nodes", to_string(call.kind));
 }
 
-// ---- small calls: contributions lie beside the members' announcements, travel with the leaders' roll call,
+// ---- small calls: contributions lie beside the members' announcements, piggyback on the roll call,
 // ---- and then, all of them, in the leader's slot, where each member takes from them what it needs
 
 void HierarchicalCollectives::contribute(const CollectiveCall& call, bool line_is_free) {

@@ -1,6 +1,6 @@
 // The record of one algorithm between nodes: everything that is needed to choose, name
 // and run it. A new one is a file with such a record, its cost formula beside it, and a
-// line in the table of lane_algorithms.cpp.
+// row in the table of lane_algorithms.cpp.
 //
 // It resembles what `register_algorithm` takes (algorithm.h), but does less: a registered algorithm executes
 // a whole call among all members, while these move a part of a lane's data, many at the same time, between

@@ -2,9 +2,9 @@
 // written again without asking whether all have read it. tests/collective/cell_rotation_test.cpp
 // tries them in every order of steps.
 //
-// With two members the cells of a pair change hands: the member that reads a cell fetches its lines for
-// writing and fills this very cell in its next turn. Each line then crosses between the
-// cores once per call, where cells of fixed owners cost two crossings. Nothing else guards
+// With two members the cells of a pair change hands: the member that reads a cell fetches its cache lines
+// for writing and fills this very cell in its next turn. Each cache line then crosses between
+// the cores once per call, where cells of fixed owners cost two crossings. Nothing else guards
 // a cell: a member writes to it only after it has read it itself.
 //
 // With more members a cell has several readers and stays its owner's. Two slots suffice,
@@ -19,7 +19,7 @@
 
 namespace cohort::node {
 
-/// A line, slot or cell: the `index`-th in the control block of `owner`.
+/// Where a slot or a cell is: the `index`-th in the control block of `owner`.
 struct CellLocation {
   int owner = 0;
   std::size_t index = 0;

@@ -31,7 +31,7 @@ void reduce_cells(const CollectiveCall& call, ReductionKernel kernel, const Posi
   cells[static_cast<std::size_t>(position.rank)] = own_input;
   std::byte* const output = call.output + range.begin * size_of(call.dtype);
   ReductionHints hints;
-  // Below, taking the lines over costs more than the next call gains.
+  // Below, taking the cache lines over costs more than the next call gains.
   constexpr std::size_t kTakeOverBytes = 4096;
   if (take_over && position.size == 2 && range.elements * size_of(call.dtype) >= kTakeOverBytes)
     hints.take_over = 1 - position.rank;

@@ -4,7 +4,7 @@
 //
 // Every collective begins with one word on one line, whatever its size: members that
 // disagree about the size would otherwise wait for each other at different places, and
-// never find out. Payload of a few bytes lies beside the word and costs no line more.
+// never find out. Payload of a few bytes lies beside the word and costs no cache line more.
 //
 // The words are explained in docs/collectives.md.
 #pragma once

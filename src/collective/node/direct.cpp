@@ -78,7 +78,7 @@ struct Share {
   std::size_t bytes = 0;
 };
 
-/// Nearly equal shares that begin at cache lines of an aligned buffer, so that no line has two writers.
+/// Nearly equal shares that begin at cache lines of an aligned buffer, so that no cache line has two writers.
 Share share_of(int member, int members, std::size_t bytes) {
   constexpr std::size_t kLine = 64;
   const std::size_t lines = (bytes + kLine - 1) / kLine;
@@ -144,7 +144,7 @@ class DirectExchange {
   void work(const Share& part) const {
     const Share own = own_block();
     switch (call_.kind) {
-      // This member's output first: its lines are the ones that go to the nearest cache.
+      // This member's output first: its cache lines are the ones that go to the nearest cache.
       case CollectiveKind::kAllReduce: return reduce(part, 0, {position_.rank, position_.size});
       case CollectiveKind::kReduce: return reduce(part, 0, {call_.root, 1});
       case CollectiveKind::kReduceScatter: return reduce(part, own.begin, {position_.rank, 1});

@@ -6,7 +6,7 @@
 // reduces its own n/p elements of all inputs straight into all outputs. Cost per member
 // n (p inputs read, p outputs written, n/p each), the least that all members together
 // can do, and two waits. Blocks are pushed to where they belong rather than pulled: writes need
-// not be waited for, reads of lines in another core's cache do (all-gather of 1 MiB: 37 us
+// not be waited for, reads from another core's cache do (all-gather of 1 MiB: 37 us
 // against 63).
 #pragma once
 

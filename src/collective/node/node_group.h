@@ -121,7 +121,7 @@ class NodeGroup {
   /// The loss of a worker, if one is known; its origin is this group's first member on that worker, if any.
   [[nodiscard]] std::optional<Error> fault() const;
 
-  /// True once some member has reported a failure; costs one read of a line that hardly ever changes.
+  /// True once some member has reported a failure; costs one read of a cache line that hardly ever changes.
   [[nodiscard]] bool failed() const noexcept {
     return record().state.load(std::memory_order_acquire) != FailureRecord::State::kNone;
   }

@@ -181,7 +181,7 @@ class Probe {
   }
 
   /// What a training step does: other values each time, the call, a look at the result. A protocol that
-  /// leaves lines in the other cores' caches makes the call short, and what surrounds it long.
+  /// leaves cache lines in the other cores' caches makes the call short, and what surrounds it long.
   Task<Seconds> take_step(const CollectiveCall& call, std::byte* input, Protocol protocol, std::size_t blocks,
                           int round) {
     const std::size_t bytes = call.elements * size_of(call.dtype);

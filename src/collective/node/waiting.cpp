@@ -15,7 +15,7 @@ constexpr unsigned kPollsPerReading = 64;
 
 constexpr auto kBetweenLooks = 1ms;
 
-/// Naps start late and stay short against what has been waited already.
+/// Sleep starts late and stays short against what has been waited already.
 constexpr auto kUntilFirstNap = 2ms;
 constexpr auto kShortestNap = 50us;
 constexpr auto kLongestNap = 1ms;

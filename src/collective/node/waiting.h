@@ -1,5 +1,5 @@
 // How a member passes the time until others have done their part: it polls, then gives
-// its core away after each poll, then naps, so that waiting costs a microsecond of
+// its core away after each poll, then sleeps, so that waiting costs a microsecond of
 // latency at first and hardly any processor time later.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace cohort::node {
 
 /// Spins for about one cache-line transfer between cores, before the first poll and between polls. A poll
-/// that comes too early takes the line away from the member that is about to write it, and costs both a
+/// that comes too early takes the cache line away from the member that is about to write it, and costs both a
 /// transfer: 64 B between two members take 0.13 us with these pauses, 0.18 without.
 void pause_for_a_crossing() noexcept;
 
@@ -20,13 +20,13 @@ class Waiting {
   explicit Waiting(bool oversubscribed) noexcept
       : polls_before_yielding_(oversubscribed ? kFewPolls : kManyPolls) {}
 
-  /// Between two polls without success: gives the core away or naps, if it is time for that.
+  /// Between two polls without success: gives the core away or sleeps, if it is time for that.
   void give_way() const;
 
-  /// Whether the wait has lasted so long that `give_way` naps.
+  /// Whether the wait has lasted so long that `give_way` sleeps.
   [[nodiscard]] bool naps() const noexcept { return naps_; }
 
-  /// The length of the next nap.
+  /// How long to sleep next.
   [[nodiscard]] Clock::duration nap() const noexcept;
 
   /// Counts a poll without success. True when it is time to look for a reason to give up.
