@@ -96,8 +96,8 @@ class OwnedCall {
 /// For example `all_reduce(float32[1000], sum)`.
 [[nodiscard]] std::string describe(const CollectiveCall& call);
 
-/// The part of a call on which members must agree; trivially copyable, so it can travel as bytes. Its `sequence`
-/// is the number of the call among those of all priorities, not of its announcements.
+/// The part of a call on which members must agree; trivially copyable, so it can travel as bytes. Its
+/// `sequence` is the number of the call among those of all priorities, not of its announcements.
 struct CallSignature {
   std::uint64_t sequence = 0;
   std::uint64_t elements = 0;

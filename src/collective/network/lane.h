@@ -1,6 +1,6 @@
-// A lane: one member of every node, those with the same local rank, by node. The leaders
-// are lane 0. The algorithms of this folder are written against it and know nothing else of the network: they
-// number the lane's members from 0 to size - 1, and each of them is a Task, so that many go side by side.
+// A lane: one member of every node, those with the same local rank, by node. The leaders are lane 0. The
+// algorithms of this folder are written against it and know nothing else of the network: they number the
+// lane's members from 0 to size - 1, and each of them is a Task, so that many go side by side.
 //
 // Cost formulas use alpha, the seconds that a message takes however short it is; beta, the
 // seconds per byte on the network; gamma, the seconds per byte reduced; p members; n bytes.

@@ -102,8 +102,8 @@ class NodeGroup {
   /// Whether all members are of this process.
   [[nodiscard]] bool is_one_process() const noexcept { return one_process_; }
 
-  /// More members than cores, or several that wait for other nodes: then a waiting member gives its core away
-  /// at once.
+  /// More members on this host than cores, or several that wait for other nodes: then a waiting member gives
+  /// its core away at once.
   [[nodiscard]] bool oversubscribed() const noexcept { return oversubscribed_; }
 
   /// How long `call` waits for its members; 0: for ever.
