@@ -24,7 +24,7 @@ class CsvReport final : public SweepReport {
   }
 
   void add(const SweepRow& row) override {
-    fmt::print(stream_, "{},{},{},{},{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.6f},{:.6f},",
+    fmt::print(stream_, "{},{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.6f},{:.6f},",
                row.collective, row.library, row.algorithm, row.dtype, row.op, row.members, row.bytes,
                row.elements, row.in_place, row.inputs, row.median_us, row.min_us, row.p99_us,
                row.iteration_us, row.algbw_gbs, row.busbw_gbs);
