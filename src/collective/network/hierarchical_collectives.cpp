@@ -235,15 +235,15 @@ Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
 Task<> HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
-  co_await endpoint_.faults().collect_signatures(call);
+  co_await endpoint_.failure_watch().collect_signatures(call);
   co_await until([&] { return endpoint_.group().failed(); });
-  endpoint_.faults().fail(endpoint_.group().failure());
+  endpoint_.failure_watch().fail(endpoint_.group().failure());
 }
 
 Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
   if (endpoint_.disagreement()) {
-    node::FaultWatch::Signatures signatures = co_await endpoint_.faults().collect_signatures(call);
+    node::FailureWatch::Signatures signatures = co_await endpoint_.failure_watch().collect_signatures(call);
     own.by_member = std::move(signatures.calls);
     own.ranks = std::move(signatures.ranks);
   }
@@ -254,9 +254,9 @@ Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
   if (const std::optional<Error> error = failure_detector_.poll_failure(true))
-    endpoint_.faults().fail(*error);
-  endpoint_.faults().fail(
-      roll_call_.disagreement(endpoint_.faults().name_of(call), endpoint_.group().members()));
+    endpoint_.failure_watch().fail(*error);
+  endpoint_.failure_watch().fail(
+      roll_call_.disagreement(endpoint_.failure_watch().name_of(call), endpoint_.group().members()));
 }
 
 Task<> HierarchicalCollectives::execute_large(const CollectiveCall& call) {

@@ -10,7 +10,7 @@ Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority pr
       priority_blocks_(group_->priority_blocks(priority).data()),
       own_(*priority_blocks_[local_rank]),
       planner_(position_.size, priority),
-      faults_(*group_, local_rank, priority, open_),
+      failure_watch_(*group_, local_rank, priority, open_),
       pointers_(static_cast<std::size_t>(group_->size())),
       more_pointers_(static_cast<std::size_t>(group_->size())) {}
 

@@ -3,7 +3,7 @@
 //
 // A collective goes: `open` with the plan of the call, the payload, `announce`, wait until `all_announced`,
 // then whatever its algorithm does. What a call means is planned by the CallPlanner. A wait that may never
-// end is the FaultWatch's: it turns the reason into the error of the whole group.
+// end is the FailureWatch's: it turns the reason into the error of the whole group.
 //
 // One thread at a time drives an endpoint.
 #pragma once
@@ -27,7 +27,7 @@
 #include "collective/choice/tuning_table.h"
 #include "collective/kernels/prefetch.h"
 #include "contribution.h"
-#include "fault_watch.h"
+#include "failure_watch.h"
 #include "node_group.h"
 #include "open_call.h"
 #include "waiting.h"
@@ -45,8 +45,8 @@ class Endpoint {
   [[nodiscard]] const Position& position() const noexcept { return position_; }
 
   [[nodiscard]] CallPlanner& planner() noexcept { return planner_; }
-  [[nodiscard]] FaultWatch& faults() noexcept { return faults_; }
-  [[nodiscard]] bool reaches_other_nodes() const noexcept { return faults_.reaches_other_nodes(); }
+  [[nodiscard]] FailureWatch& failure_watch() noexcept { return failure_watch_; }
+  [[nodiscard]] bool reaches_other_nodes() const noexcept { return failure_watch_.reaches_other_nodes(); }
 
   /// Set once: the members of the node for algorithms that programs have registered.
   void set_peers(Peers& peers) noexcept { peers_ = &peers; }
@@ -68,7 +68,7 @@ class Endpoint {
 
   /// Opens the next collective. @throws the group's failure.
   void open(const CallPlan& plan) {
-    faults_.require_usable();
+    failure_watch_.require_usable();
     ++open_.sequence;
     open_.word = open_.sequence << 32 | plan.fingerprint;
     open_.disagreement = false;
@@ -156,7 +156,7 @@ class Endpoint {
     }
     Waiting waiting(group_->oversubscribed());
     do {
-      if (waiting.is_time_to_check()) faults_.check(call, waiting);
+      if (waiting.is_time_to_check()) failure_watch_.check(call, waiting);
       if (!waiting.naps()) {
         waiting.give_way();
         continue;
@@ -208,7 +208,7 @@ class Endpoint {
   PriorityBlock& own_;
   OpenCall open_;
   CallPlanner planner_;
-  FaultWatch faults_;
+  FailureWatch failure_watch_;
   Peers* peers_ = nullptr;
 
   std::uint64_t slots_ = 0;

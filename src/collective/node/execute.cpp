@@ -15,7 +15,7 @@ Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallP
   SlotCall slot(endpoint, call, plan);
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    co_await endpoint.faults().explain_disagreement(call);
+    co_await endpoint.failure_watch().explain_disagreement(call);
   }
   slot.finish();
 }
@@ -45,7 +45,7 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   }
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    co_await endpoint.faults().explain_disagreement(call);
+    co_await endpoint.failure_watch().explain_disagreement(call);
   }
   const BufferAccess access = buffer_access(endpoint);
   const bool in_place = all_in_place(endpoint);
@@ -65,7 +65,7 @@ Task<> agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan
   endpoint.announce();
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    co_await endpoint.faults().explain_disagreement(call);
+    co_await endpoint.failure_watch().explain_disagreement(call);
   }
 }
 
@@ -136,7 +136,7 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   if (!fits_slot(plan.bytes)) return endpoint.drive(call, execute_large(endpoint, call, plan));
   SlotCall slot(endpoint, call, plan);
   endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
-  if (endpoint.disagreement()) endpoint.drive(call, endpoint.faults().explain_disagreement(call));
+  if (endpoint.disagreement()) endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
   slot.finish();
 }
 

@@ -1,5 +1,5 @@
 // The collective that a member is in: which one it is, what the member announces about it, and what it waits
-// for. The Endpoint updates it; the FaultWatch reads from it what is missing.
+// for. The Endpoint updates it; the FailureWatch reads from it what is missing.
 #pragma once
 
 #include <cstdint>
