@@ -3,21 +3,21 @@
 #include <cstring>
 #include <optional>
 
+#include "buffered.h"
 #include "cost_model.h"
 #include "direct.h"
 #include "probe.h"
-#include "staged.h"
 
 namespace cohort::node {
 namespace {
 
 Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
-  SlotCall slot(endpoint, call, plan);
+  SmallCall small(endpoint, call, plan);
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
     co_await endpoint.failure_watch().explain_disagreement(call);
   }
-  slot.finish();
+  small.finish();
 }
 
 /// Whether this member's own buffers decide that the call goes in pieces, wherever the others' are.
@@ -134,10 +134,10 @@ Task<> execute(Endpoint& endpoint, const CollectiveCall& call) {
 void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
   if (!fits_slot(plan.bytes)) return endpoint.drive(call, execute_large(endpoint, call, plan));
-  SlotCall slot(endpoint, call, plan);
+  SmallCall small(endpoint, call, plan);
   endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
-  slot.finish();
+  small.finish();
 }
 
 Task<> execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {

@@ -1,4 +1,4 @@
-#include "staged.h"
+#include "buffered.h"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ constexpr std::size_t kPiecesBetweenYields = kBytesBetweenYields / kPieceBytes;
 
 }  // namespace
 
-SlotCall::SlotCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
+SmallCall::SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
     : endpoint_(endpoint), call_(call), plan_(plan), in_line_(plan.in_line) {
   endpoint.open(plan);
   endpoint.set_algorithm(in_line_ ? "line" : "slot");
@@ -24,11 +24,11 @@ SlotCall::SlotCall(Endpoint& endpoint, const CollectiveCall& call, const CallPla
   endpoint.announce();
 }
 
-std::byte* SlotCall::cell_of(int member) const noexcept {
+std::byte* SmallCall::cell_of(int member) const noexcept {
   return in_line_ ? endpoint_.payload_of(member) : endpoint_.slot(member, slot_);
 }
 
-void SlotCall::finish() {
+void SmallCall::finish() {
   if (plan_.bytes > 0) {
     const std::span<const std::byte*> cells = endpoint_.pointers();
     for (int member = 0; member < endpoint_.position().size; ++member)
