@@ -49,10 +49,10 @@ class Layout {
   explicit Layout(int members) : members_(static_cast<std::size_t>(members)) {}
   [[nodiscard]] std::size_t word(std::size_t line) const { return line * members_; }
   [[nodiscard]] std::size_t payload(int member, std::size_t line) const { return at(2 + line, member); }
-  [[nodiscard]] std::size_t slot(const CellLocation& location) const {
+  [[nodiscard]] std::size_t slot(const BufferLocation& location) const {
     return at(4 + location.index, location.owner);
   }
-  [[nodiscard]] std::size_t cell(const CellLocation& location) const {
+  [[nodiscard]] std::size_t cell(const BufferLocation& location) const {
     return at(6 + location.index, location.owner);
   }
   [[nodiscard]] std::size_t pieces() const { return (6 + kCells) * members_; }

@@ -43,7 +43,7 @@ HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire&
       peers_(context_),
       leaders_(leaders_of(topology_)),
       roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kPiggybackBytes),
-      cells_(static_cast<std::size_t>(topology_.members())) {}
+      contributions_(static_cast<std::size_t>(topology_.members())) {}
 
 bool HierarchicalCollectives::is_piggybacked(const CollectiveCall& call) const {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
@@ -323,12 +323,12 @@ void HierarchicalCollectives::collect_result(const CollectiveCall& call) {
     for (const int rank : topology_.members_of(node)) {
       const auto index = static_cast<std::size_t>(rank);
       const auto number = static_cast<std::size_t>(topology_.local_rank_of(rank));
-      cells_[index] = topology_.is_leader() ? from + number * piggyback_bytes_
-                                            : endpoint_.slot(0, slot_) + index * piggyback_bytes_;
+      contributions_[index] = topology_.is_leader() ? from + number * piggyback_bytes_
+                                                    : endpoint_.slot(0, slot_) + index * piggyback_bytes_;
     }
   }
   node::collect(call, kernel_, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)},
-                cells_, false);
+                contributions_, false);
 }
 
 std::optional<Error> HierarchicalCollectives::check_for_failure(const CollectiveCall& call,

@@ -75,7 +75,7 @@ class HierarchicalCollectives {
       0;                  ///< of each member's contribution; 0 if it does not travel with the roll call
   bool in_line_ = false;  ///< it lies beside the announcement, and not in a slot
   std::uint64_t slot_ = 0;
-  std::vector<const std::byte*> cells_;  ///< all contributions, by rank
+  std::vector<const std::byte*> contributions_;  ///< by rank
 };
 
 }  // namespace cohort::network

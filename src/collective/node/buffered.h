@@ -24,7 +24,7 @@ class SmallCall {
   void finish();
 
  private:
-  [[nodiscard]] std::byte* cell_of(int member) const noexcept;
+  [[nodiscard]] std::byte* buffer_of(int member) const noexcept;
 
   Endpoint& endpoint_;
   const CollectiveCall& call_;

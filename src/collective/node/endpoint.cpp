@@ -39,7 +39,7 @@ bool Endpoint::all_have_shares() noexcept {
 }
 
 std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
-  const CellLocation location = cell_of(member, piece, position_.size);
+  const BufferLocation location = cell_of(member, piece, position_.size);
   return peer(location.owner).cells[location.index].data();
 }
 

@@ -130,7 +130,7 @@ class Endpoint {
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
-    const CellLocation location = slot_of(member, number, position_.size);
+    const BufferLocation location = slot_of(member, number, position_.size);
     return peer(location.owner).slots[location.index].data();
   }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
