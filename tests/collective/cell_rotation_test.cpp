@@ -56,7 +56,7 @@ class Layout {
     return at(6 + location.index, location.owner);
   }
   [[nodiscard]] std::size_t pieces() const { return (6 + kCells) * members_; }
-  [[nodiscard]] std::size_t shares() const { return (7 + kCells) * members_; }
+  [[nodiscard]] std::size_t calls_done() const { return (7 + kCells) * members_; }
   [[nodiscard]] std::size_t size() const { return (8 + kCells) * members_; }
 
  private:
@@ -103,8 +103,8 @@ class Program {
       case Protocol::kDirect:
         read_all(payload);
         steps_.push_back(
-            {Step::Kind::kStore, layout_.shares() + static_cast<std::size_t>(member_), ++shares_});
-        steps_.push_back({Step::Kind::kAwait, layout_.shares(), shares_});
+            {Step::Kind::kStore, layout_.calls_done() + static_cast<std::size_t>(member_), ++calls_done_});
+        steps_.push_back({Step::Kind::kAwait, layout_.calls_done(), calls_done_});
     }
   }
 
@@ -166,7 +166,7 @@ class Program {
   Value sequence_ = 0;
   Value slots_ = 0;
   Value pieces_ = 0;
-  Value shares_ = 0;
+  Value calls_done_ = 0;
   std::vector<Step> steps_;
 };
 

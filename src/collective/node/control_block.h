@@ -102,7 +102,8 @@ struct PriorityBlock {
 
   alignas(kApart) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
-  alignas(kApart) std::atomic<std::uint64_t> shares{0};  ///< direct collectives whose share is done
+  alignas(kApart) std::atomic<std::uint64_t> calls_done{
+      0};  ///< direct and registered ones whose work is done here
 
   /// Rung whenever one of the flags above has been raised.
   alignas(kApart) Bell bell;

@@ -338,8 +338,8 @@ Task<> exchange_directly(Endpoint& endpoint, const CollectiveCall& call, Reducti
     if (done > 0) co_await yield();
     exchange.work({whole.begin + done, std::min(kBytesBetweenYields, whole.bytes - done)});
   }
-  endpoint.raise_shares();
-  co_await until([&endpoint] { return endpoint.all_have_shares(); });
+  endpoint.raise_done();
+  co_await until([&endpoint] { return endpoint.all_are_done(); });
 }
 
 }  // namespace cohort::node

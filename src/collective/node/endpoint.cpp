@@ -30,10 +30,10 @@ bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   return true;
 }
 
-bool Endpoint::all_have_shares() noexcept {
-  await(Awaited::kShares, shares_);
+bool Endpoint::all_are_done() noexcept {
+  await(Awaited::kDone, calls_done_);
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-    if (peer(open_.next_to_check).shares.load(std::memory_order_acquire) < shares_) return false;
+    if (peer(open_.next_to_check).calls_done.load(std::memory_order_acquire) < calls_done_) return false;
   }
   return true;
 }

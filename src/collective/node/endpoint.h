@@ -120,13 +120,13 @@ class Endpoint {
     own_.bell.ring();
   }
   [[nodiscard]] bool all_have_pieces(std::uint64_t pieces) noexcept;
-  void raise_shares() noexcept {
-    own_.shares.store(++shares_, std::memory_order_release);
+  void raise_done() noexcept {
+    own_.calls_done.store(++calls_done_, std::memory_order_release);
     own_.bell.ring();
   }
-  [[nodiscard]] bool all_have_shares() noexcept;
-  /// From now on the members whose share is not done count as missing, this one included.
-  void await_next_shares() noexcept { await(Awaited::kShares, shares_ + 1); }
+  [[nodiscard]] bool all_are_done() noexcept;
+  /// From now on the members that are not done count as missing, this one included.
+  void await_next_done() noexcept { await(Awaited::kDone, calls_done_ + 1); }
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
@@ -213,7 +213,7 @@ class Endpoint {
 
   std::uint64_t slots_ = 0;
   std::uint64_t pieces_ = 0;
-  std::uint64_t shares_ = 0;
+  std::uint64_t calls_done_ = 0;
   std::vector<const std::byte*> pointers_;
   std::vector<std::byte*> more_pointers_;
   std::pmr::unsynchronized_pool_resource lists_;

@@ -92,10 +92,10 @@ Task<> execute_registered(Endpoint& endpoint, const CollectiveCall& call, const 
   endpoint.set_algorithm(choice.algorithm->name());
   endpoint.set_reason(choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel);
   // A member that waits in the middle of it can then name those that have not come to its end.
-  endpoint.await_next_shares();
+  endpoint.await_next_done();
   co_await choice.algorithm->execute(endpoint.peers(), call);
-  endpoint.raise_shares();
-  co_await until([&] { return endpoint.all_have_shares(); });
+  endpoint.raise_done();
+  co_await until([&] { return endpoint.all_are_done(); });
 }
 
 Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCall& call,

@@ -127,7 +127,8 @@ bool FailureWatch::has_done_what_is_awaited(int member) const noexcept {
   switch (open_.awaited) {
     case Awaited::kAnnouncements: return announced_word(member) >> 32 == open_.word >> 32;
     case Awaited::kPieces: return block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;
-    case Awaited::kShares: return block(member).shares.load(std::memory_order_acquire) >= open_.awaited_count;
+    case Awaited::kDone:
+      return block(member).calls_done.load(std::memory_order_acquire) >= open_.awaited_count;
   }
   return true;
 }

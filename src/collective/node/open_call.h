@@ -12,7 +12,7 @@ namespace cohort::node {
 enum class Awaited {
   kAnnouncements,  ///< of the call
   kPieces,         ///< in the cells
-  kShares,         ///< of a direct collective
+  kDone,           ///< of direct and registered collectives
 };
 
 struct OpenCall {
