@@ -50,17 +50,17 @@ constinit const LaneAlgorithm kBinomial{.name = "two_level_binomial",
                                                                         size_of(call.arithmetic.dtype));
                                             }};
 
-constinit const LaneAlgorithm kScatterAllGather{.name = "two_level_scatter_all_gather",
-                                                .kind = CollectiveKind::kBroadcast,
-                                                .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
-                                                  return {2 * (lane.members - 1), 2 * lane.share * bytes, 0};
-                                                },
-                                                .part_bytes = part_of_blocks,
-                                                .run =
-                                                    [](const PartCall& call) {
-                                                      return scatter_all_gather_broadcast(
-                                                          call.lane, call.part, call.root,
-                                                          size_of(call.arithmetic.dtype));
-                                                    }};
+constinit const LaneAlgorithm kScatterAllGather{
+    .name = "two_level_scatter_all_gather",
+    .kind = CollectiveKind::kBroadcast,
+    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
+      return {2 * (lane.members - 1), 2 * lane.ring_fraction * bytes, 0};
+    },
+    .part_bytes = part_of_blocks,
+    .run =
+        [](const PartCall& call) {
+          return scatter_all_gather_broadcast(call.lane, call.part, call.root,
+                                              size_of(call.arithmetic.dtype));
+        }};
 
 }  // namespace cohort::network

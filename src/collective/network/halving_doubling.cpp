@@ -87,8 +87,8 @@ constinit const LaneAlgorithm kHalvingDoubling{
     .name = "two_level_halving_doubling",
     .kind = CollectiveKind::kAllReduce,
     .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
-      return {2 * (lane.doublings + lane.folds), (2 * lane.share + 2 * lane.folds) * bytes,
-              (lane.share + lane.folds) * bytes};
+      return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes,
+              (lane.ring_fraction + lane.folds) * bytes};
     },
     .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
     .run =

@@ -73,7 +73,7 @@ constinit const LaneAlgorithm kRing{
     .name = "two_level_ring",
     .kind = CollectiveKind::kAllReduce,
     .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
-      return {2 * (lane.members - 1), 2 * lane.share * bytes, lane.share * bytes};
+      return {2 * (lane.members - 1), 2 * lane.ring_fraction * bytes, lane.ring_fraction * bytes};
     },
     .part_bytes = part_of_blocks,
     .run = [](const PartCall& call) { return ring_all_reduce(call.lane, call.part, call.arithmetic); }};
