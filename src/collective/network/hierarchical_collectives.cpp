@@ -53,14 +53,14 @@ bool HierarchicalCollectives::is_piggybacked(const CollectiveCall& call) const {
 }
 
 Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
-  endpoint_.begin_parts(call);
+  endpoint_.begin_subcalls(call);
   if (!tuning_ && !is_piggybacked(call)) {
     co_await agree_on_tuning(call);
   }
   const Selection::Choice choice = registered_choice(call);
   Task<> body = choice.algorithm != nullptr ? execute_registered(call, choice) : exchange(call);
   co_await body;
-  endpoint_.end_parts();
+  endpoint_.end_subcalls();
 }
 
 Task<> HierarchicalCollectives::exchange(const CollectiveCall& call) {
@@ -185,13 +185,13 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
     if (const std::optional<TuningTable> table = store.find(TuningScope::kNetwork, shape))
       word = {*table, true};
   }
-  co_await small_part(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word),
-                      sizeof word);
+  co_await small_subcall(CollectiveKind::kBroadcast, DType::kUInt8, reinterpret_cast<std::byte*>(&word),
+                         sizeof word);
   if (!word.known) {
     const Lane leaders(context_.wire, leaders_, topology_.own_node());
     const auto take_maximum = [this](std::span<double> values) {
-      return small_part(CollectiveKind::kAllReduce, DType::kFloat64,
-                        reinterpret_cast<std::byte*>(values.data()), values.size());
+      return small_subcall(CollectiveKind::kAllReduce, DType::kFloat64,
+                           reinterpret_cast<std::byte*>(values.data()), values.size());
     };
     word.table = co_await probe(topology_.is_leader() ? &leaders : nullptr, take_maximum);
     if (topology_.rank() == 0) store.save(TuningScope::kNetwork, shape, word.table);
@@ -202,15 +202,15 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
 }
 
 /// A small collective of all members, which takes the maximum if it reduces.
-Task<> HierarchicalCollectives::small_part(CollectiveKind kind, DType dtype, std::byte* data,
-                                           std::size_t elements) {
-  CollectiveCall part;
-  part.kind = kind;
-  part.dtype = dtype;
-  part.op = ReduceOp::kMax;
-  part.elements = elements;
-  part.input = part.output = data;
-  co_await exchange(part);
+Task<> HierarchicalCollectives::small_subcall(CollectiveKind kind, DType dtype, std::byte* data,
+                                              std::size_t elements) {
+  CollectiveCall subcall;
+  subcall.kind = kind;
+  subcall.dtype = dtype;
+  subcall.op = ReduceOp::kMax;
+  subcall.elements = elements;
+  subcall.input = subcall.output = data;
+  co_await exchange(subcall);
 }
 
 Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {

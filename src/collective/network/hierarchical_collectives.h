@@ -47,7 +47,7 @@ class HierarchicalCollectives {
   [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
   [[nodiscard]] Task<> agree(const CollectiveCall& call);
   [[nodiscard]] Task<> agree_on_tuning(const CollectiveCall& call);
-  [[nodiscard]] Task<> small_part(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements);
+  [[nodiscard]] Task<> small_subcall(CollectiveKind kind, DType dtype, std::byte* data, std::size_t elements);
   [[nodiscard]] Task<> all_reduce_while_agreeing(const CollectiveCall& call);
   [[nodiscard]] Task<> learn_disagreement(const CollectiveCall& call);
   [[nodiscard]] Task<> hold_roll_call(const CollectiveCall& call);

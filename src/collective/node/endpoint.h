@@ -57,10 +57,10 @@ class Endpoint {
   /// The number of the next collective, among those of all priorities.
   void set_number(std::uint64_t number) noexcept { open_.number = number; }
 
-  /// Collectives opened until `end_parts` are parts of `call`; the first of them is the call itself.
-  void begin_parts(const CollectiveCall& call) noexcept { open_.whole = &call; }
-  void end_parts() noexcept { open_.whole = nullptr; }
-  [[nodiscard]] bool in_parts() const noexcept { return open_.whole != nullptr; }
+  /// Collectives opened until `end_subcalls` are parts of `call`; the first of them is the call itself.
+  void begin_subcalls(const CollectiveCall& call) noexcept { open_.whole = &call; }
+  void end_subcalls() noexcept { open_.whole = nullptr; }
+  [[nodiscard]] bool in_subcalls() const noexcept { return open_.whole != nullptr; }
   /// The kind of `call`, or of the larger call that it is a part of.
   [[nodiscard]] CollectiveKind kind_of_whole(const CollectiveCall& call) const noexcept {
     return open_.as_called(call).kind;

@@ -71,12 +71,12 @@ Task<> agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan
 
 /// Before the first call that is too large for a slot, the members agree on the table that decides about it.
 Task<> execute_first_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
-  const bool is_whole = !endpoint.in_parts();
-  if (is_whole) endpoint.begin_parts(call);
+  const bool is_whole = !endpoint.in_subcalls();
+  if (is_whole) endpoint.begin_subcalls(call);
   co_await agree(endpoint, call, plan);
   co_await agree_on_tuning(endpoint);
   co_await execute(endpoint, call);
-  if (is_whole) endpoint.end_parts();
+  if (is_whole) endpoint.end_subcalls();
 }
 
 /// The protocol that COHORT_ALGORITHM names for such calls.
