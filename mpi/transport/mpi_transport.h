@@ -33,7 +33,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] bool any_thread() const noexcept override { return comms_->lock().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return comms_->message_bytes(); }
   /// MPI's communicator is of all workers, and has one rank for all members of a worker.
-  [[nodiscard]] LibraryCollectives* collectives() noexcept override {
+  [[nodiscard]] TransportCollectives* collectives() noexcept override {
     return places_.empty() && comms_->members_per_worker() == 1 ? &collectives_ : nullptr;
   }
 

@@ -48,8 +48,8 @@ HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire&
 bool HierarchicalCollectives::is_piggybacked(const CollectiveCall& call) const {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
   if (!fits_roll_call(bytes, topology_.members(), topology_.nodes(), constants_)) return false;
-  const LibraryCollectives* const library = library_for(call);
-  return library == nullptr || !library->is_preferred(call, bytes);
+  const TransportCollectives* const collectives = transport_collectives_for(call);
+  return collectives == nullptr || !collectives->is_preferred(call, bytes);
 }
 
 Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
@@ -66,8 +66,8 @@ Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
 Task<> HierarchicalCollectives::exchange(const CollectiveCall& call) {
   const bool piggybacked = is_piggybacked(call);
   piggyback_bytes_ = piggybacked ? node::contributed_bytes(call, topology_.members()) : 0;
-  LibraryCollectives* const library = piggybacked ? nullptr : library_for(call);
-  if (library != nullptr) return execute_by(*library, call);
+  TransportCollectives* const collectives = piggybacked ? nullptr : transport_collectives_for(call);
+  if (collectives != nullptr) return execute_by(*collectives, call);
   if (!piggybacked && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
     return all_reduce_while_agreeing(call);
   return piggybacked ? execute_on_roll_call(call) : agree_and_move(call);
@@ -99,27 +99,28 @@ Task<> HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& 
 }
 
 /// By the collectives of the library below the transport.
-Task<> HierarchicalCollectives::execute_by(LibraryCollectives& library, const CollectiveCall& call) {
+Task<> HierarchicalCollectives::execute_by(TransportCollectives& collectives, const CollectiveCall& call) {
   co_await agree(call);
-  co_await library.execute(call);
+  co_await collectives.execute(call);
   const bool forced = endpoint_.group().selection().forced(call.kind) != nullptr;
-  endpoint_.set_algorithm(kLibrary);
+  endpoint_.set_algorithm(kTransportAlgorithm);
   endpoint_.set_reason(forced ? ChoiceReason::kForced : ChoiceReason::kModel);
 }
 
 /// Those collectives, where they are wanted for the call and can carry it out.
-LibraryCollectives* HierarchicalCollectives::library_for(const CollectiveCall& call) const {
-  LibraryCollectives* const library = context_.wire.transport().collectives();
+TransportCollectives* HierarchicalCollectives::transport_collectives_for(const CollectiveCall& call) const {
+  TransportCollectives* const collectives = context_.wire.transport().collectives();
   // Calls of different priority would start in an order of their own.
-  if (library == nullptr || call.priority != Priority::kNormal || endpoint_.group().fixes_order_of(call) ||
-      call.implementation != CommunicationImplementation::kAuto || !library->is_legal(call)) {
+  if (collectives == nullptr || call.priority != Priority::kNormal ||
+      endpoint_.group().fixes_order_of(call) || call.implementation != CommunicationImplementation::kAuto ||
+      !collectives->is_legal(call)) {
     return nullptr;
   }
   const BuiltInAlgorithm* const forced = endpoint_.group().selection().forced(call.kind);
-  const bool wanted = forced != nullptr
-                          ? forced->is_library
-                          : library->is_preferred(call, node::contributed_bytes(call, topology_.members()));
-  return wanted ? library : nullptr;
+  const bool wanted =
+      forced != nullptr ? forced->of_transport
+                        : collectives->is_preferred(call, node::contributed_bytes(call, topology_.members()));
+  return wanted ? collectives : nullptr;
 }
 
 /// By an algorithm that the program has registered.

@@ -40,8 +40,8 @@ class HierarchicalCollectives {
   [[nodiscard]] Task<> exchange(const CollectiveCall& call);
   [[nodiscard]] Task<> execute_on_roll_call(const CollectiveCall& call);
   [[nodiscard]] Task<> agree_and_move(const CollectiveCall& call);
-  [[nodiscard]] LibraryCollectives* library_for(const CollectiveCall& call) const;
-  [[nodiscard]] Task<> execute_by(LibraryCollectives& library, const CollectiveCall& call);
+  [[nodiscard]] TransportCollectives* transport_collectives_for(const CollectiveCall& call) const;
+  [[nodiscard]] Task<> execute_by(TransportCollectives& collectives, const CollectiveCall& call);
   [[nodiscard]] Task<> execute_registered(const CollectiveCall& call, Selection::Choice choice);
   [[nodiscard]] Selection::Choice registered_choice(const CollectiveCall& call) const;
   [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
