@@ -253,15 +253,15 @@ void WorkerExchange::send(const Message& message, int to) {
 }
 
 std::optional<WorkerExchange::Message> WorkerExchange::receive() {
-  const std::optional<Envelope> envelope = iprobe_any(kTag, comm_);
-  if (!envelope) return std::nullopt;
-  std::string bytes(envelope->bytes, '\0');
-  recv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, envelope->source, kTag, comm_);
+  const std::optional<MessageInfo> info = iprobe_any(kTag, comm_);
+  if (!info) return std::nullopt;
+  std::string bytes(info->bytes, '\0');
+  recv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, info->source, kTag, comm_);
   Message message;
   COHORT_CHECK(bytes.size() >= sizeof message.header);
   std::memcpy(&message.header, bytes.data(), sizeof message.header);
   message.text = bytes.substr(sizeof message.header);
-  message.from = envelope->source;
+  message.from = info->source;
   return message;
 }
 

@@ -100,7 +100,7 @@ void MpiTransport::sweep() {
     Pending& pending = pending_[requests_.place(i)];
     if (requests_.truncated(i)) continue;
     pending.completed = true;
-    if (pending.receives) pending.bytes = requests_.envelope(i).bytes;
+    if (pending.receives) pending.bytes = requests_.message_info(i).bytes;
   }
 }
 
@@ -124,12 +124,12 @@ std::optional<Transport::ControlMessage> MpiTransport::receive_control() {
   MPI_Comm comm = comms_->comm(Channel::kCollective);
   for (int number = 0; number < comms_->members_per_worker(); ++number) {
     const int tag = comms_->tag(group_, number, place_, kControlTag);
-    const std::optional<Envelope> envelope = iprobe_any(tag, comm);
-    if (!envelope) continue;
+    const std::optional<MessageInfo> info = iprobe_any(tag, comm);
+    if (!info) continue;
     has_control_messages_ = true;
-    std::string text(envelope->bytes, '\0');
-    recv(text.data(), to_count(text.size()), MPI_BYTE, envelope->source, tag, comm);
-    if (const auto from = member_at(envelope->source * comms_->members_per_worker() + number))
+    std::string text(info->bytes, '\0');
+    recv(text.data(), to_count(text.size()), MPI_BYTE, info->source, tag, comm);
+    if (const auto from = member_at(info->source * comms_->members_per_worker() + number))
       return ControlMessage{*from, std::move(text)};
     // Otherwise it is from a member of a former group with this number, which told this member too late.
   }
