@@ -263,14 +263,14 @@ bool test(MPI_Request& request, MessageInfo* info) {
 
 void RequestSet::grow() {
   requests_.push_back(MPI_REQUEST_NULL);
-  places_.emplace_back();
+  indices_.emplace_back();
   statuses_.emplace_back();
 }
 
 std::size_t RequestSet::test_some() {
   int completed = 0;
   const int status = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &completed,
-                                  places_.data(), statuses_.data());
+                                  indices_.data(), statuses_.data());
   some_failed_ = status == MPI_ERR_IN_STATUS;
   if (!some_failed_) require_success(status, "MPI_Testsome");
   const std::size_t count = completed == MPI_UNDEFINED ? 0 : static_cast<std::size_t>(completed);

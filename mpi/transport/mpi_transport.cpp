@@ -20,16 +20,16 @@ MpiTransport::MpiTransport(std::shared_ptr<SharedComms> comms, int rank)
     : comms_(std::move(comms)),
       collectives_(comms_),
       numbers_(std::make_shared<ContextIdPool>(comms_->groups())),
-      place_(rank) {}
+      ancestor_rank_(rank) {}
 
 MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> members, const ContextId& id)
     : comms_(parent.comms_),
       collectives_(comms_),
       numbers_(parent.numbers_),
       group_(id.number),
-      place_(parent.place_) {
-  places_.reserve(members.size());
-  for (const int member : members) places_.push_back(parent.place_of(member));
+      ancestor_rank_(parent.ancestor_rank_) {
+  ancestor_ranks_.reserve(members.size());
+  for (const int member : members) ancestor_ranks_.push_back(parent.ancestor_rank_of(member));
   numbers_->take(id);
 }
 
@@ -97,7 +97,7 @@ void MpiTransport::sweep() {
   ++sweeps_;
   const std::size_t completed = requests_.test_some();
   for (std::size_t i = 0; i < completed; ++i) {
-    Pending& pending = pending_[requests_.place(i)];
+    Pending& pending = pending_[requests_.index_of(i)];
     if (requests_.truncated(i)) continue;
     pending.completed = true;
     if (pending.receives) pending.bytes = requests_.message_info(i).bytes;
@@ -123,7 +123,7 @@ std::optional<Transport::ControlMessage> MpiTransport::receive_control() {
   static_cast<void>(pending_sends_.advance());
   MPI_Comm comm = comms_->comm(Channel::kCollective);
   for (int number = 0; number < comms_->members_per_worker(); ++number) {
-    const int tag = comms_->tag(group_, number, place_, kControlTag);
+    const int tag = comms_->tag(group_, number, ancestor_rank_, kControlTag);
     const std::optional<MessageInfo> info = iprobe_any(tag, comm);
     if (!info) continue;
     has_control_messages_ = true;
@@ -136,11 +136,11 @@ std::optional<Transport::ControlMessage> MpiTransport::receive_control() {
   return std::nullopt;
 }
 
-std::optional<int> MpiTransport::member_at(int place) const {
-  if (places_.empty()) return place;
-  const auto at = std::ranges::find(places_, place);
-  if (at == places_.end()) return std::nullopt;
-  return static_cast<int>(at - places_.begin());
+std::optional<int> MpiTransport::member_at(int ancestor_rank) const {
+  if (ancestor_ranks_.empty()) return ancestor_rank;
+  const auto at = std::ranges::find(ancestor_ranks_, ancestor_rank);
+  if (at == ancestor_ranks_.end()) return std::nullopt;
+  return static_cast<int>(at - ancestor_ranks_.begin());
 }
 
 std::unique_ptr<Transport> MpiTransport::split(std::span<const int> members, const ContextId& id) {

@@ -34,7 +34,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return comms_->message_bytes(); }
   /// MPI's communicator is of all workers, and has one rank for all members of a worker.
   [[nodiscard]] TransportCollectives* collectives() noexcept override {
-    return places_.empty() && comms_->members_per_worker() == 1 ? &collectives_ : nullptr;
+    return ancestor_ranks_.empty() && comms_->members_per_worker() == 1 ? &collectives_ : nullptr;
   }
 
  private:
@@ -52,27 +52,29 @@ class MpiTransport final : public Transport {
   void sweep();
   void leave_open() noexcept;
 
-  /// A member of this group among all those that share them.
-  [[nodiscard]] int place_of(int member) const noexcept {
-    return places_.empty() ? member : places_[static_cast<std::size_t>(member)];
+  /// The rank of a group's member in the communicator that the group descends from.
+  [[nodiscard]] int ancestor_rank_of(int member) const noexcept {
+    return ancestor_ranks_.empty() ? member : ancestor_ranks_[static_cast<std::size_t>(member)];
   }
-  [[nodiscard]] std::optional<int> member_at(int place) const;
-  [[nodiscard]] int worker_of(int member) const noexcept { return comms_->worker_of(place_of(member)); }
+  [[nodiscard]] std::optional<int> member_at(int ancestor_rank) const;
+  [[nodiscard]] int worker_of(int member) const noexcept {
+    return comms_->worker_of(ancestor_rank_of(member));
+  }
   [[nodiscard]] int tag_to(int member, int tag) const noexcept {
-    return comms_->tag(group_, place_, place_of(member), tag);
+    return comms_->tag(group_, ancestor_rank_, ancestor_rank_of(member), tag);
   }
   [[nodiscard]] int tag_from(int member, int tag) const noexcept {
-    return comms_->tag(group_, place_of(member), place_, tag);
+    return comms_->tag(group_, ancestor_rank_of(member), ancestor_rank_, tag);
   }
 
   std::shared_ptr<SharedComms> comms_;
   MpiCollectives collectives_;
   std::shared_ptr<ContextIdPool> numbers_;
   int group_ = 0;
-  std::vector<int> places_;       ///< of the group's members; empty where they are all members
-  int place_;                     ///< of this member
-  RequestSet requests_{0};        ///< by ticket
-  std::vector<Pending> pending_;  ///< by ticket
+  std::vector<int> ancestor_ranks_;  ///< of the group's members; empty where they are all members
+  int ancestor_rank_;                ///< of this member
+  RequestSet requests_{0};           ///< by ticket
+  std::vector<Pending> pending_;     ///< by ticket
   std::uint64_t sweeps_ = 1;
   std::vector<Ticket> free_;
   PendingSends pending_sends_;         ///< control messages on their way; guarded by the MpiLock
