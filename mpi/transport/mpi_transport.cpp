@@ -19,18 +19,18 @@ int to_count(std::size_t bytes) {
 MpiTransport::MpiTransport(std::shared_ptr<SharedComms> comms, int rank)
     : comms_(std::move(comms)),
       collectives_(comms_),
-      numbers_(std::make_shared<ContextIdPool>(comms_->groups())),
+      context_ids_(std::make_shared<ContextIdPool>(comms_->groups())),
       ancestor_rank_(rank) {}
 
 MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> members, const ContextId& id)
     : comms_(parent.comms_),
       collectives_(comms_),
-      numbers_(parent.numbers_),
+      context_ids_(parent.context_ids_),
       group_(id.number),
       ancestor_rank_(parent.ancestor_rank_) {
   ancestor_ranks_.reserve(members.size());
   for (const int member : members) ancestor_ranks_.push_back(parent.ancestor_rank_of(member));
-  numbers_->take(id);
+  context_ids_->take(id);
 }
 
 // A group's number is free again when nothing with it can be on its way.
@@ -40,7 +40,7 @@ MpiTransport::~MpiTransport() {
     if (has_control_messages_ || free_.size() < pending_.size())
       leave_open();
     else if (group_ != 0)
-      numbers_->give_back(group_);
+      context_ids_->give_back(group_);
   } catch (const std::exception&) {
     leave_open();  // this thread may not call MPI
   }

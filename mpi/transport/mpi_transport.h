@@ -28,7 +28,7 @@ class MpiTransport final : public Transport {
   void cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
-  [[nodiscard]] ContextIdSet free_context_ids() const override { return numbers_->offer(); }
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->offer(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
   [[nodiscard]] bool any_thread() const noexcept override { return comms_->lock().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return comms_->message_bytes(); }
@@ -69,7 +69,7 @@ class MpiTransport final : public Transport {
 
   std::shared_ptr<SharedComms> comms_;
   MpiCollectives collectives_;
-  std::shared_ptr<ContextIdPool> numbers_;
+  std::shared_ptr<ContextIdPool> context_ids_;
   int group_ = 0;
   std::vector<int> ancestor_ranks_;  ///< of the group's members; empty where they are all members
   int ancestor_rank_;                ///< of this member
