@@ -28,7 +28,7 @@ class MpiTransport final : public Transport {
   void cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
-  [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->offer(); }
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->free_ids(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
   [[nodiscard]] bool any_thread() const noexcept override { return comms_->lock().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return comms_->message_bytes(); }

@@ -49,7 +49,7 @@ class ThreadTransport : public Transport {
   void cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
-  [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->offer(); }
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->free_ids(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
   [[nodiscard]] bool any_thread() const noexcept override { return true; }
 

@@ -95,10 +95,10 @@ class Transport {
   [[nodiscard]] virtual ContextIdSet free_context_ids() const = 0;
 
   /// A transport among these members alone, numbered anew in this order; nothing that goes through one of
-  /// the two is seen by the other, while both live. Each of them makes its own, with the name that their
-  /// offers combine to; sends nothing.
+  /// the two is seen by the other, while both live. Each of them makes its own, with the id on
+  /// which all have agreed; sends nothing.
   [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members,
-                                                         const ContextId& name) = 0;
+                                                         const ContextId& id) = 0;
 
   /// Collectives among the members of this transport; null where the library has none for them.
   [[nodiscard]] virtual TransportCollectives* collectives() noexcept { return nullptr; }

@@ -77,12 +77,12 @@ std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(std::span<cons
   if (inter_node_ == nullptr) return impl;
   std::vector<int> ranks;
   ranks.reserve(split_members.size());
-  ContextIdSet offer = split_members.front().contribution.context_ids;
+  ContextIdSet free_ids = split_members.front().contribution.context_ids;
   for (const SplitMember& member : split_members) {
     ranks.push_back(member.rank);
-    offer.combine(member.contribution.context_ids);
+    free_ids.combine(member.contribution.context_ids);
   }
-  if (std::shared_ptr<InterNode> inter_node = inter_node_->split(ranks, offer, *impl))
+  if (std::shared_ptr<InterNode> inter_node = inter_node_->split(ranks, free_ids, *impl))
     impl->set_inter_node(std::move(inter_node));
   return impl;
 }
