@@ -74,13 +74,13 @@ inline constexpr std::size_t kEnvelopes = 16;
 
 /// Where further envelopes of a sender are, plus 1; 0 for none. An offset into its heap, or an address
 /// where all members are of one process.
-using EnvelopeLink = std::atomic<std::uint64_t>;
+using EnvelopeChain = std::atomic<std::uint64_t>;
 
 /// Envelopes beyond the first ones, made when all of those are posted: no message may wait for one that is
 /// received after it.
 struct MoreEnvelopes {
   std::array<Envelope, 4 * kEnvelopes> envelopes;
-  EnvelopeLink more{0};
+  EnvelopeChain more{0};
 };
 
 /// The first error of the group, on which all members agree; in the control block of member 0.
@@ -130,7 +130,7 @@ struct ControlBlock {
 
   alignas(kApart) FailureRecord failure;
   alignas(kApart) std::array<Envelope, kEnvelopes> envelopes;
-  EnvelopeLink more_envelopes{0};
+  EnvelopeChain more_envelopes{0};
 
   std::array<PriorityBlock, kPriorities> priority_blocks;  ///< by priority
 };

@@ -57,7 +57,7 @@ Mailbox::Sending* Mailbox::add_envelopes() {
   return &sendings_[first];
 }
 
-MoreEnvelopes* Mailbox::follow(int member, const EnvelopeLink& link) const {
+MoreEnvelopes* Mailbox::follow(int member, const EnvelopeChain& link) const {
   const std::uint64_t address = link.load(std::memory_order_acquire);
   if (address == 0) return nullptr;
   const NodeGroup& group = endpoint_.group();
