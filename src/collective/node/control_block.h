@@ -21,7 +21,7 @@
 namespace cohort::node {
 
 /// Two cache lines: the hardware fetches them in pairs, so flags of different writers keep apart.
-inline constexpr std::size_t kApart = 128;
+inline constexpr std::size_t kFlagSpacing = 128;
 
 inline constexpr std::size_t kPayloadBytes = 56;
 inline constexpr std::size_t kSlotBytes = 8 * 1024;
@@ -32,7 +32,7 @@ inline constexpr std::size_t kCells = 4;
 inline constexpr std::size_t kMostMembers = kPieceBytes / 8;
 
 /// Payload, then, by a release store, the word: {sequence, fingerprint of the call}, 32 bits each.
-struct alignas(kApart) Line {
+struct alignas(kFlagSpacing) Line {
   std::array<std::byte, kPayloadBytes> payload;
   std::atomic<std::uint64_t> word{0};
 };
@@ -100,17 +100,16 @@ struct PriorityBlock {
   /// all have read it.
   std::array<Line, 2> lines;
 
-  alignas(kApart) std::atomic<std::uint64_t> pieces{
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
-  alignas(kApart) std::atomic<std::uint64_t> calls_done{
-      0};  ///< direct and registered ones whose work is done here
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> calls_done{0};  ///< direct and registered ones
 
   /// Rung whenever one of the flags above has been raised.
-  alignas(kApart) Bell bell;
+  alignas(kFlagSpacing) Bell bell;
 
   /// The exact call, once this member has found a difference or waited for long. `described` is its sequence
   /// number.
-  alignas(kApart) std::atomic<std::uint64_t> described{0};
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> described{0};
   CallSignature signature;
   /// The number of the described call among those of all priorities, from 1: a member that has the same
   /// number in the block of another priority disagrees. `explained_number` is set once the call can only end
@@ -124,12 +123,12 @@ struct PriorityBlock {
 
 struct ControlBlock {
   /// This member has left the communicator.
-  alignas(kApart) std::atomic<bool> left{false};
+  alignas(kFlagSpacing) std::atomic<bool> left{false};
   /// How many of the others will not look at this control block any more; they count themselves.
   std::atomic<int> departures{0};
 
-  alignas(kApart) FailureRecord failure;
-  alignas(kApart) std::array<Envelope, kEnvelopes> envelopes;
+  alignas(kFlagSpacing) FailureRecord failure;
+  alignas(kFlagSpacing) std::array<Envelope, kEnvelopes> envelopes;
   EnvelopeChain more_envelopes{0};
 
   std::array<PriorityBlock, kPriorities> priority_blocks;  ///< by priority
