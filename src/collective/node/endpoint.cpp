@@ -12,7 +12,7 @@ Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority pr
       planner_(position_.size, priority),
       failure_watch_(*group_, local_rank, priority, open_),
       pointers_(static_cast<std::size_t>(group_->size())),
-      more_pointers_(static_cast<std::size_t>(group_->size())) {}
+      output_pointers_(static_cast<std::size_t>(group_->size())) {}
 
 bool Endpoint::details_differ() const noexcept {
   // Equal words that are not exact, or too long for the line: so all of the payloads begin with details.

@@ -141,7 +141,7 @@ class Endpoint {
 
   /// Space for a pointer per member.
   [[nodiscard]] std::span<const std::byte*> pointers() noexcept { return pointers_; }
-  [[nodiscard]] std::span<std::byte*> more_pointers() noexcept { return more_pointers_; }
+  [[nodiscard]] std::span<std::byte*> output_pointers() noexcept { return output_pointers_; }
 
   // ---- waiting
 
@@ -170,7 +170,7 @@ class Endpoint {
   }
 
   /// Memory for the lists of the open collective; it uses that of earlier ones again.
-  [[nodiscard]] std::pmr::memory_resource* lists() noexcept { return &lists_; }
+  [[nodiscard]] std::pmr::memory_resource* list_memory() noexcept { return &list_memory_; }
 
   /// Runs an algorithm to its end.
   void drive(const CollectiveCall& call, Task<> task);
@@ -215,8 +215,8 @@ class Endpoint {
   std::uint64_t pieces_ = 0;
   std::uint64_t calls_done_ = 0;
   std::vector<const std::byte*> pointers_;
-  std::vector<std::byte*> more_pointers_;
-  std::pmr::unsynchronized_pool_resource lists_;
+  std::vector<std::byte*> output_pointers_;
+  std::pmr::unsynchronized_pool_resource list_memory_;
 
   std::string_view algorithm_ = "none";
   ChoiceReason reason_ = ChoiceReason::kSize;
