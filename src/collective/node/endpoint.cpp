@@ -25,7 +25,7 @@ bool Endpoint::details_differ() const noexcept {
 bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   await(Awaited::kPieces, pieces);
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-    if (peer(open_.next_to_check).pieces.load(std::memory_order_acquire) < pieces) return false;
+    if (priority_block(open_.next_to_check).pieces.load(std::memory_order_acquire) < pieces) return false;
   }
   return true;
 }
@@ -33,14 +33,15 @@ bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
 bool Endpoint::all_are_done() noexcept {
   await(Awaited::kDone, calls_done_);
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-    if (peer(open_.next_to_check).calls_done.load(std::memory_order_acquire) < calls_done_) return false;
+    if (priority_block(open_.next_to_check).calls_done.load(std::memory_order_acquire) < calls_done_)
+      return false;
   }
   return true;
 }
 
 std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
   const BufferLocation location = cell_of(member, piece, position_.size);
-  return peer(location.owner).cells[location.index].data();
+  return priority_block(location.owner).cells[location.index].data();
 }
 
 void Endpoint::drive(const CollectiveCall& call, Task<> task) {

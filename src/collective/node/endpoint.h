@@ -82,7 +82,7 @@ class Endpoint {
   /// A member's payload of the open collective; this member's own is written before `announce`. It
   /// begins with the call's details where the data is elsewhere.
   [[nodiscard]] std::byte* payload_of(int member) const noexcept {
-    return peer(member).lines[line_of(open_.sequence)].payload.data();
+    return priority_block(member).lines[line_of(open_.sequence)].payload.data();
   }
 
   /// Announces the open collective to the others; this member's payload is complete.
@@ -96,7 +96,8 @@ class Endpoint {
     await(Awaited::kAnnouncements, open_.sequence);
     const std::size_t line = line_of(open_.sequence);
     for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-      const std::uint64_t word = peer(open_.next_to_check).lines[line].word.load(std::memory_order_acquire);
+      const std::uint64_t word =
+          priority_block(open_.next_to_check).lines[line].word.load(std::memory_order_acquire);
       if (word == open_.word) continue;
       if (word >> 32 != open_.word >> 32) return false;
       open_.disagreement = true;
@@ -131,7 +132,7 @@ class Endpoint {
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
     const BufferLocation location = slot_of(member, number, position_.size);
-    return peer(location.owner).slots[location.index].data();
+    return priority_block(location.owner).slots[location.index].data();
   }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
   [[nodiscard]] std::uint64_t next_slot() noexcept { return slots_++; }
@@ -163,7 +164,7 @@ class Endpoint {
       }
       // The bell of the first member that is awaited. If no member is, nobody rings, and this is an ordinary
       // nap.
-      const Bell::Sleeper sleeper(peer(std::min(open_.next_to_check, position_.size - 1)).bell);
+      const Bell::Sleeper sleeper(priority_block(std::min(open_.next_to_check, position_.size - 1)).bell);
       if (condition()) return;
       sleeper.sleep(waiting.nap());
     } while (!condition());
@@ -189,7 +190,7 @@ class Endpoint {
   [[nodiscard]] const std::optional<TuningTable>& tuning() const noexcept { return tuning_; }
 
  private:
-  [[nodiscard]] PriorityBlock& peer(int member) const noexcept { return *priority_blocks_[member]; }
+  [[nodiscard]] PriorityBlock& priority_block(int member) const noexcept { return *priority_blocks_[member]; }
   void await(Awaited what, std::uint64_t count) noexcept {
     if (open_.awaited == what && open_.awaited_count == count) return;
     open_.awaited = what;

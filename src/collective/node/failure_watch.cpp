@@ -58,7 +58,7 @@ const PriorityBlock& FailureWatch::other_priority(int member) const noexcept {
 }
 
 std::uint64_t FailureWatch::announced_word(int member) const noexcept {
-  return block(member).lines[line_of(open_.sequence)].word.load(std::memory_order_acquire);
+  return priority_block(member).lines[line_of(open_.sequence)].word.load(std::memory_order_acquire);
 }
 
 void FailureWatch::describe_call(const CollectiveCall& call) {
@@ -70,7 +70,7 @@ void FailureWatch::describe_call(const CollectiveCall& call) {
 
 /// The block in which a member has described its call; null if it has not.
 const PriorityBlock* FailureWatch::find_description(int member) const noexcept {
-  const PriorityBlock& same = block(member);
+  const PriorityBlock& same = priority_block(member);
   if (same.described.load(std::memory_order_acquire) == open_.sequence) return &same;
   const PriorityBlock& other = other_priority(member);
   return other.explained_number.load(std::memory_order_acquire) == open_.number + 1 ? &other : nullptr;
@@ -126,9 +126,10 @@ Task<> FailureWatch::explain_disagreement(const CollectiveCall& call) {
 bool FailureWatch::has_done_what_is_awaited(int member) const noexcept {
   switch (open_.awaited) {
     case Awaited::kAnnouncements: return announced_word(member) >> 32 == open_.word >> 32;
-    case Awaited::kPieces: return block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;
+    case Awaited::kPieces:
+      return priority_block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;
     case Awaited::kDone:
-      return block(member).calls_done.load(std::memory_order_acquire) >= open_.awaited_count;
+      return priority_block(member).calls_done.load(std::memory_order_acquire) >= open_.awaited_count;
   }
   return true;
 }

@@ -71,7 +71,9 @@ class FailureWatch {
 
  private:
   [[noreturn]] void fail_again();
-  [[nodiscard]] const PriorityBlock& block(int member) const noexcept { return *priority_blocks_[member]; }
+  [[nodiscard]] const PriorityBlock& priority_block(int member) const noexcept {
+    return *priority_blocks_[member];
+  }
   [[nodiscard]] const PriorityBlock& other_priority(int member) const noexcept;
   [[nodiscard]] std::uint64_t announced_word(int member) const noexcept;
   [[nodiscard]] bool has_done_what_is_awaited(int member) const noexcept;
