@@ -161,7 +161,7 @@ void FailureWatch::require_nobody_left(const CollectiveCall& call) {
   // What they did before they left counts, and all of it can be seen now.
   std::erase_if(left, [&](int member) { return has_done_what_is_awaited(member); });
   if (left.empty()) return;
-  if (group_.is_watched()) {
+  if (group_.reports_lost_workers()) {
     // Where an error ends a worker, the watch of workers reports it a moment later, with its reason.
     if (!departure_noticed_) departure_noticed_ = Waiting::Clock::now();
     if (Waiting::Clock::now() - *departure_noticed_ < kTimeForTheReason) return;
