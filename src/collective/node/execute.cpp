@@ -80,7 +80,7 @@ Task<> execute_first_large(Endpoint& endpoint, const CollectiveCall& call, const
 }
 
 /// The protocol that COHORT_ALGORITHM names for such calls.
-std::optional<Protocol> wanted_protocol(const Endpoint& endpoint, const CollectiveCall& call) {
+std::optional<Protocol> forced_protocol(const Endpoint& endpoint, const CollectiveCall& call) {
   const BuiltInAlgorithm* const forced = endpoint.group().selection().forced(endpoint.kind_of_whole(call));
   return forced == nullptr ? std::nullopt : forced->protocol;
 }
@@ -121,7 +121,7 @@ Task<> execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallP
   if (const Selection::Choice choice = registered_choice(endpoint, call, plan); choice.algorithm != nullptr)
     return execute_registered(endpoint, call, plan, choice);
   if (!endpoint.tuning()) return execute_first_large(endpoint, call, plan);
-  return exchange(endpoint, call, plan, {*endpoint.tuning(), wanted_protocol(endpoint, call)});
+  return exchange(endpoint, call, plan, {*endpoint.tuning(), forced_protocol(endpoint, call)});
 }
 
 }  // namespace
