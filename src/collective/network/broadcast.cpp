@@ -6,17 +6,17 @@ namespace cohort::network {
 
 Task<> binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
   const std::size_t bytes = part.elements * element_bytes;
-  const int distance_to_root = lane.around(-root);  // the root counts as 0
-  int reach = 1;                                    // members nearer than this have the data
+  const int distance_to_root = lane.neighbour(-root);  // the root counts as 0
+  int reach = 1;                                       // members nearer than this have the data
   if (distance_to_root > 0) {
     while (reach * 2 <= distance_to_root) reach *= 2;
-    Transfer receiving = lane.receive(lane.around(-reach), part.tag, part.output, bytes);
+    Transfer receiving = lane.receive(lane.neighbour(-reach), part.tag, part.output, bytes);
     co_await until([&] { return receiving.done(); });
     reach *= 2;
   }
   std::vector<Transfer> sending;
   for (; distance_to_root + reach < lane.size(); reach *= 2)
-    sending.push_back(lane.send(lane.around(reach), part.tag, part.output, bytes));
+    sending.push_back(lane.send(lane.neighbour(reach), part.tag, part.output, bytes));
   for (Transfer& transfer : sending) co_await until([&] { return transfer.done(); });
 }
 

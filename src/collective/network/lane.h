@@ -28,9 +28,9 @@ class Lane {
   [[nodiscard]] int size() const noexcept { return static_cast<int>(ranks_.size()); }
 
   /// The member `steps` further round the circle.
-  [[nodiscard]] int around(int steps) const noexcept {
-    const int place = (index_ + steps) % size();
-    return place < 0 ? place + size() : place;
+  [[nodiscard]] int neighbour(int steps) const noexcept {
+    const int wrapped = (index_ + steps) % size();
+    return wrapped < 0 ? wrapped + size() : wrapped;
   }
 
   [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes) const {

@@ -11,11 +11,11 @@ Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
   const std::byte* source = part.input;
   Transfer sending;
   for (int round = 0; round < lane.size() - 1; ++round) {
-    const int leaving = lane.around(-1 - round);
-    const int arriving = lane.around(-2 - round);
-    Transfer receiving =
-        lane.receive(lane.around(-1), part.tag, scratch.data(), arithmetic.bytes(blocks.elements(arriving)));
-    sending = lane.send(lane.around(1), part.tag, source + arithmetic.bytes(blocks.begin(leaving)),
+    const int leaving = lane.neighbour(-1 - round);
+    const int arriving = lane.neighbour(-2 - round);
+    Transfer receiving = lane.receive(lane.neighbour(-1), part.tag, scratch.data(),
+                                      arithmetic.bytes(blocks.elements(arriving)));
+    sending = lane.send(lane.neighbour(1), part.tag, source + arithmetic.bytes(blocks.begin(leaving)),
                         arithmetic.bytes(blocks.elements(leaving)));
     // The block that leaves now is written again no sooner than in the all-gather.
     co_await until([&] { return receiving.done() && sending.done(); });
@@ -28,13 +28,13 @@ Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
 Task<> ring_all_gather(Lane lane, Part part, std::size_t element_bytes) {
   const Blocks blocks(part.elements, lane.size());
   for (int round = 0; round < lane.size() - 1; ++round) {
-    const int leaving = lane.around(-round);
-    const int arriving = lane.around(-1 - round);
+    const int leaving = lane.neighbour(-round);
+    const int arriving = lane.neighbour(-1 - round);
     Transfer receiving =
-        lane.receive(lane.around(-1), part.tag, part.output + blocks.begin(arriving) * element_bytes,
+        lane.receive(lane.neighbour(-1), part.tag, part.output + blocks.begin(arriving) * element_bytes,
                      blocks.elements(arriving) * element_bytes);
     Transfer sending =
-        lane.send(lane.around(1), part.tag, part.output + blocks.begin(leaving) * element_bytes,
+        lane.send(lane.neighbour(1), part.tag, part.output + blocks.begin(leaving) * element_bytes,
                   blocks.elements(leaving) * element_bytes);
     co_await until([&] { return receiving.done() && sending.done(); });
   }
