@@ -21,7 +21,7 @@ Task<> binomial_broadcast(Lane lane, Part part, int root, std::size_t element_by
 }
 
 Task<> scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
-  const Blocks blocks(part.elements, lane.size());
+  const EvenBlocks blocks(part.elements, lane.size());
   const auto place_of = [&](int block) { return part.output + blocks.begin(block) * element_bytes; };
   const auto bytes_of = [&](int block) { return blocks.elements(block) * element_bytes; };
   if (lane.index() == root) {

@@ -71,9 +71,10 @@ struct Arithmetic {
 };
 
 /// A part cut into nearly equal blocks, one per member of a lane.
-class Blocks {
+class EvenBlocks {
  public:
-  Blocks(std::size_t elements, int count) : elements_(elements), count_(static_cast<std::size_t>(count)) {}
+  EvenBlocks(std::size_t elements, int count)
+      : elements_(elements), count_(static_cast<std::size_t>(count)) {}
 
   [[nodiscard]] std::size_t begin(int block) const noexcept {
     return elements_ * static_cast<std::size_t>(block) / count_;

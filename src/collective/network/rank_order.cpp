@@ -10,7 +10,7 @@ namespace cohort::network {
 
 Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
                                  Arithmetic arithmetic) {
-  const Blocks blocks(part.elements, lane.size());
+  const EvenBlocks blocks(part.elements, lane.size());
   const std::size_t own_bytes = arithmetic.bytes(blocks.elements(lane.index()));
   const std::byte* const own_block = part.input + arithmetic.bytes(blocks.begin(lane.index()));
   const Wire::Scratch scratch = lane.scratch(own_bytes * static_cast<std::size_t>(topology.members()));

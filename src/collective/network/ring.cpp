@@ -6,7 +6,7 @@
 namespace cohort::network {
 
 Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
-  const Blocks blocks(part.elements, lane.size());
+  const EvenBlocks blocks(part.elements, lane.size());
   const Wire::Scratch scratch = lane.scratch(arithmetic.bytes(blocks.largest()));
   const std::byte* source = part.input;
   Transfer sending;
@@ -26,7 +26,7 @@ Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic) {
 }
 
 Task<> ring_all_gather(Lane lane, Part part, std::size_t element_bytes) {
-  const Blocks blocks(part.elements, lane.size());
+  const EvenBlocks blocks(part.elements, lane.size());
   for (int round = 0; round < lane.size() - 1; ++round) {
     const int leaving = lane.neighbour(-round);
     const int arriving = lane.neighbour(-1 - round);
@@ -55,7 +55,7 @@ Task<> ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic) {
 }
 
 Task<> gather_blocks(Lane lane, Part part, int root, std::size_t element_bytes) {
-  const Blocks blocks(part.elements, lane.size());
+  const EvenBlocks blocks(part.elements, lane.size());
   const auto place_of = [&](int block) { return part.output + blocks.begin(block) * element_bytes; };
   const auto bytes_of = [&](int block) { return blocks.elements(block) * element_bytes; };
   std::vector<Transfer> transfers;
