@@ -65,7 +65,7 @@ void require_same_version(std::span<const WorkerInfo> workers, std::span<const s
   throw InvalidArgument(
       "all workers must run the same version of Cohort, but {}, while the other {} run {}. Rebuild the "
       "program, or look at the library path on those hosts.",
-      list(workers, vote.odd, [&](std::size_t i) { return "runs " + versions[i]; }), vote.others,
+      list(workers, vote.odd, [&](std::size_t i) { return "runs " + versions[i]; }), vote.usual_count,
       versions[vote.usual]);
 }
 
@@ -75,8 +75,8 @@ void require_same_devices(std::span<const WorkerInfo> workers, std::span<const i
   throw InvalidArgument(
       "all workers must have the same number of CPU devices, but {}, while the other {} have {}. Give "
       "COHORT_CPU_DEVICES to all of them: mpirun -x COHORT_CPU_DEVICES hands it to other hosts.",
-      list(workers, vote.odd, [&](std::size_t i) { return fmt::format("has {}", devices[i]); }), vote.others,
-      devices[vote.usual]);
+      list(workers, vote.odd, [&](std::size_t i) { return fmt::format("has {}", devices[i]); }),
+      vote.usual_count, devices[vote.usual]);
 }
 
 std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
@@ -91,7 +91,7 @@ std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
       "the launcher leaves workers different numbers of GPUs: {}, while the other {} have {}. Where all "
       "are to train on GPUs, ask for the same on each node (--gpus-per-task), and hand "
       "CUDA_VISIBLE_DEVICES to other hosts or to none (mpirun -x)",
-      list(workers, vote.odd, [&](std::size_t i) { return "has " + count(i); }), vote.others,
+      list(workers, vote.odd, [&](std::size_t i) { return "has " + count(i); }), vote.usual_count,
       count(vote.usual));
 }
 

@@ -238,39 +238,39 @@ void recv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm 
 }
 
 namespace {
-Envelope envelope_of(const MPI_Status& status) {
+MessageInfo message_info_of(const MPI_Status& status) {
   int bytes = 0;
   COHORT_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
   return {status.MPI_SOURCE, status.MPI_TAG, static_cast<std::size_t>(std::max(bytes, 0))};
 }
 }  // namespace
 
-std::optional<Envelope> iprobe_any(int tag, MPI_Comm comm) {
+std::optional<MessageInfo> iprobe_any(int tag, MPI_Comm comm) {
   int found = 0;
   MPI_Status status;
   COHORT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &found, &status));
   if (found == 0) return std::nullopt;
-  return envelope_of(status);
+  return message_info_of(status);
 }
 
-bool test(MPI_Request& request, Envelope* envelope) {
+bool test(MPI_Request& request, MessageInfo* info) {
   int completed = 0;
   MPI_Status status;
   COHORT_MPI(MPI_Test(&request, &completed, &status));
-  if (completed != 0 && envelope != nullptr) *envelope = envelope_of(status);
+  if (completed != 0 && info != nullptr) *info = message_info_of(status);
   return completed != 0;
 }
 
 void RequestSet::grow() {
   requests_.push_back(MPI_REQUEST_NULL);
-  places_.emplace_back();
+  indices_.emplace_back();
   statuses_.emplace_back();
 }
 
 std::size_t RequestSet::test_some() {
   int completed = 0;
   const int status = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &completed,
-                                  places_.data(), statuses_.data());
+                                  indices_.data(), statuses_.data());
   some_failed_ = status == MPI_ERR_IN_STATUS;
   if (!some_failed_) require_success(status, "MPI_Testsome");
   const std::size_t count = completed == MPI_UNDEFINED ? 0 : static_cast<std::size_t>(completed);
@@ -286,7 +286,9 @@ bool RequestSet::truncated(std::size_t completed) const {
   return kind == MPI_ERR_TRUNCATE;
 }
 
-Envelope RequestSet::envelope(std::size_t completed) const { return envelope_of(statuses_[completed]); }
+MessageInfo RequestSet::message_info(std::size_t completed) const {
+  return message_info_of(statuses_[completed]);
+}
 
 void cancel(MPI_Request& request) {
   if (request == MPI_REQUEST_NULL) return;

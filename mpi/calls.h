@@ -85,7 +85,7 @@ class Op {
 // ---- messages ----
 
 /// What a probe or a completed receive says about a message.
-struct Envelope {
+struct MessageInfo {
   int source = 0;
   int tag = 0;
   std::size_t bytes = 0;
@@ -96,35 +96,36 @@ struct Envelope {
 [[nodiscard]] MPI_Request irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm);
 void recv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm);
 /// The next message from anyone with this tag, if one is here.
-[[nodiscard]] std::optional<Envelope> iprobe_any(int tag, MPI_Comm comm);
+[[nodiscard]] std::optional<MessageInfo> iprobe_any(int tag, MPI_Comm comm);
 /// True once it has completed; it is then MPI_REQUEST_NULL.
-[[nodiscard]] bool test(MPI_Request& request, Envelope* envelope = nullptr);
+[[nodiscard]] bool test(MPI_Request& request, MessageInfo* info = nullptr);
 
 /// Requests that are tested together; those that have completed are MPI_REQUEST_NULL.
 class RequestSet {
  public:
-  explicit RequestSet(std::size_t size) : requests_(size, MPI_REQUEST_NULL), places_(size), statuses_(size) {}
+  explicit RequestSet(std::size_t size)
+      : requests_(size, MPI_REQUEST_NULL), indices_(size), statuses_(size) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return requests_.size(); }
   /// Makes room for one more, at the end.
   void grow();
 
-  [[nodiscard]] MPI_Request& operator[](std::size_t place) { return requests_[place]; }
-  [[nodiscard]] bool pending(std::size_t place) const { return requests_[place] != MPI_REQUEST_NULL; }
+  [[nodiscard]] MPI_Request& operator[](std::size_t index) { return requests_[index]; }
+  [[nodiscard]] bool pending(std::size_t index) const { return requests_[index] != MPI_REQUEST_NULL; }
 
-  /// The number of requests that have completed since the last call; see `place`, `truncated` and
-  /// `envelope`.
+  /// The number of requests that have completed since the last call; see `index_of`, `truncated` and
+  /// `message_info`.
   [[nodiscard]] std::size_t test_some();
-  [[nodiscard]] std::size_t place(std::size_t completed) const {
-    return static_cast<std::size_t>(places_[completed]);
+  [[nodiscard]] std::size_t index_of(std::size_t completed) const {
+    return static_cast<std::size_t>(indices_[completed]);
   }
   /// Whether the message was longer than the room for it.
   [[nodiscard]] bool truncated(std::size_t completed) const;
-  [[nodiscard]] Envelope envelope(std::size_t completed) const;
+  [[nodiscard]] MessageInfo message_info(std::size_t completed) const;
 
  private:
   std::vector<MPI_Request> requests_;
-  std::vector<int> places_;
+  std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
   bool some_failed_ = false;
 };

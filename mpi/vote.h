@@ -11,7 +11,7 @@ namespace cohort::mpi {
 struct Vote {
   std::vector<std::size_t> odd;  ///< those with another answer than most, by rank
   std::size_t usual = 0;         ///< the first rank that gave the usual answer, that of most
-  std::size_t others = 0;        ///< how many gave the usual answer
+  std::size_t usual_count = 0;   ///< how many gave the usual answer
 
   [[nodiscard]] bool is_unanimous() const noexcept { return odd.empty(); }
 };
@@ -22,7 +22,7 @@ template <class Answer>
   const auto votes = [&](const Answer& answer) { return std::ranges::count(answers, answer); };
   const auto usual = std::ranges::max_element(answers, {}, votes);
   Vote vote{.usual = static_cast<std::size_t>(usual - answers.begin()),
-            .others = static_cast<std::size_t>(votes(*usual))};
+            .usual_count = static_cast<std::size_t>(votes(*usual))};
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i] != *usual) vote.odd.push_back(i);
   }

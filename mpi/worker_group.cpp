@@ -95,7 +95,7 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
   std::string blob(sizeof own, '\0');
   std::memcpy(blob.data(), &own, sizeof own);
   std::vector<Choice> choices(workers_.size());
-  const std::vector<std::string> blobs = exchange_->all_gather(Purpose::kSplit, blob);
+  const std::vector<std::string> blobs = exchange_->all_gather(RoundKind::kSplit, blob);
   for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&choices[i], blobs[i].data(), sizeof own);
 
   std::vector<int> ranks;
@@ -115,7 +115,7 @@ std::unique_ptr<Bootstrap> WorkerGroup::split(int color, int key) {
 }
 
 std::vector<std::string> WorkerGroup::exchange(std::string_view blob) {
-  return exchange_->all_gather(Purpose::kExchange, blob);
+  return exchange_->all_gather(RoundKind::kExchange, blob);
 }
 
 std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
@@ -137,7 +137,7 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
 
 std::vector<AgreedSettings> WorkerGroup::exchange_settings(const AgreedSettings& own) {
   const std::vector<std::string> blobs =
-      exchange_->all_gather(Purpose::kMakeCommunicator, {reinterpret_cast<const char*>(&own), sizeof own});
+      exchange_->all_gather(RoundKind::kMakeCommunicator, {reinterpret_cast<const char*>(&own), sizeof own});
   std::vector<AgreedSettings> settings(workers_.size());
   for (std::size_t i = 0; i < blobs.size(); ++i) std::memcpy(&settings[i], blobs[i].data(), sizeof own);
   return settings;

@@ -16,7 +16,7 @@
 #include "collective/node_communicators.h"
 #include "device/node_memory.h"
 #include "environment.h"
-#include "exchange.h"
+#include "worker_exchange.h"
 
 namespace cohort::mpi {
 
@@ -55,7 +55,7 @@ class WorkerGroup final : public Bootstrap {
   Comm comm_;
   std::vector<WorkerInfo> workers_;
   int rank_;
-  std::optional<Exchange> exchange_;
+  std::optional<WorkerExchange> exchange_;
   std::shared_ptr<const NodeMemory> node_memory_;
   /// The workers with the nodes that communicators have: each of those that cannot share memory has its own.
   std::vector<WorkerInfo> nodes_;

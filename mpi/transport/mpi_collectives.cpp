@@ -75,7 +75,7 @@ class Movement {
   const int rank_;
   const int size_;
   const CollectiveCall& call_;
-  Arithmetic arithmetic_;
+  MpiArithmetic arithmetic_;
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::shared_ptr<const Buffer> staged_input_;
   std::shared_ptr<const Buffer> staged_output_;

@@ -14,7 +14,7 @@
 
 namespace cohort::mpi {
 
-class MpiCollectives final : public LibraryCollectives {
+class MpiCollectives final : public TransportCollectives {
  public:
   explicit MpiCollectives(std::shared_ptr<SharedComms> comms) : comms_(std::move(comms)) {}
 

@@ -19,18 +19,18 @@ int to_count(std::size_t bytes) {
 MpiTransport::MpiTransport(std::shared_ptr<SharedComms> comms, int rank)
     : comms_(std::move(comms)),
       collectives_(comms_),
-      numbers_(std::make_shared<ContextIdPool>(comms_->groups())),
-      place_(rank) {}
+      context_ids_(std::make_shared<ContextIdPool>(comms_->groups())),
+      ancestor_rank_(rank) {}
 
 MpiTransport::MpiTransport(const MpiTransport& parent, std::span<const int> members, const ContextId& id)
     : comms_(parent.comms_),
       collectives_(comms_),
-      numbers_(parent.numbers_),
+      context_ids_(parent.context_ids_),
       group_(id.number),
-      place_(parent.place_) {
-  places_.reserve(members.size());
-  for (const int member : members) places_.push_back(parent.place_of(member));
-  numbers_->take(id);
+      ancestor_rank_(parent.ancestor_rank_) {
+  ancestor_ranks_.reserve(members.size());
+  for (const int member : members) ancestor_ranks_.push_back(parent.ancestor_rank_of(member));
+  context_ids_->take(id);
 }
 
 // A group's number is free again when nothing with it can be on its way.
@@ -40,7 +40,7 @@ MpiTransport::~MpiTransport() {
     if (has_control_messages_ || free_.size() < pending_.size())
       leave_open();
     else if (group_ != 0)
-      numbers_->give_back(group_);
+      context_ids_->give_back(group_);
   } catch (const std::exception&) {
     leave_open();  // this thread may not call MPI
   }
@@ -97,10 +97,10 @@ void MpiTransport::sweep() {
   ++sweeps_;
   const std::size_t completed = requests_.test_some();
   for (std::size_t i = 0; i < completed; ++i) {
-    Pending& pending = pending_[requests_.place(i)];
+    Pending& pending = pending_[requests_.index_of(i)];
     if (requests_.truncated(i)) continue;
     pending.completed = true;
-    if (pending.receives) pending.bytes = requests_.envelope(i).bytes;
+    if (pending.receives) pending.bytes = requests_.message_info(i).bytes;
   }
 }
 
@@ -123,24 +123,24 @@ std::optional<Transport::ControlMessage> MpiTransport::receive_control() {
   static_cast<void>(pending_sends_.advance());
   MPI_Comm comm = comms_->comm(Channel::kCollective);
   for (int number = 0; number < comms_->members_per_worker(); ++number) {
-    const int tag = comms_->tag(group_, number, place_, kControlTag);
-    const std::optional<Envelope> envelope = iprobe_any(tag, comm);
-    if (!envelope) continue;
+    const int tag = comms_->tag(group_, number, ancestor_rank_, kControlTag);
+    const std::optional<MessageInfo> info = iprobe_any(tag, comm);
+    if (!info) continue;
     has_control_messages_ = true;
-    std::string text(envelope->bytes, '\0');
-    recv(text.data(), to_count(text.size()), MPI_BYTE, envelope->source, tag, comm);
-    if (const auto from = member_at(envelope->source * comms_->members_per_worker() + number))
+    std::string text(info->bytes, '\0');
+    recv(text.data(), to_count(text.size()), MPI_BYTE, info->source, tag, comm);
+    if (const auto from = member_at(info->source * comms_->members_per_worker() + number))
       return ControlMessage{*from, std::move(text)};
     // Otherwise it is from a member of a former group with this number, which told this member too late.
   }
   return std::nullopt;
 }
 
-std::optional<int> MpiTransport::member_at(int place) const {
-  if (places_.empty()) return place;
-  const auto at = std::ranges::find(places_, place);
-  if (at == places_.end()) return std::nullopt;
-  return static_cast<int>(at - places_.begin());
+std::optional<int> MpiTransport::member_at(int ancestor_rank) const {
+  if (ancestor_ranks_.empty()) return ancestor_rank;
+  const auto at = std::ranges::find(ancestor_ranks_, ancestor_rank);
+  if (at == ancestor_ranks_.end()) return std::nullopt;
+  return static_cast<int>(at - ancestor_ranks_.begin());
 }
 
 std::unique_ptr<Transport> MpiTransport::split(std::span<const int> members, const ContextId& id) {

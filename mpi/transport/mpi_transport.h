@@ -28,13 +28,13 @@ class MpiTransport final : public Transport {
   void cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
-  [[nodiscard]] ContextIdSet free_context_ids() const override { return numbers_->offer(); }
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->free_ids(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
   [[nodiscard]] bool any_thread() const noexcept override { return comms_->lock().any_thread(); }
   [[nodiscard]] std::size_t message_bytes() const noexcept override { return comms_->message_bytes(); }
   /// MPI's communicator is of all workers, and has one rank for all members of a worker.
-  [[nodiscard]] LibraryCollectives* collectives() noexcept override {
-    return places_.empty() && comms_->members_per_worker() == 1 ? &collectives_ : nullptr;
+  [[nodiscard]] TransportCollectives* collectives() noexcept override {
+    return ancestor_ranks_.empty() && comms_->members_per_worker() == 1 ? &collectives_ : nullptr;
   }
 
  private:
@@ -53,26 +53,28 @@ class MpiTransport final : public Transport {
   void leave_open() noexcept;
 
   /// The rank of a member of this group in the communicator from which the group descends.
-  [[nodiscard]] int place_of(int member) const noexcept {
-    return places_.empty() ? member : places_[static_cast<std::size_t>(member)];
+  [[nodiscard]] int ancestor_rank_of(int member) const noexcept {
+    return ancestor_ranks_.empty() ? member : ancestor_ranks_[static_cast<std::size_t>(member)];
   }
-  [[nodiscard]] std::optional<int> member_at(int place) const;
-  [[nodiscard]] int worker_of(int member) const noexcept { return comms_->worker_of(place_of(member)); }
+  [[nodiscard]] std::optional<int> member_at(int ancestor_rank) const;
+  [[nodiscard]] int worker_of(int member) const noexcept {
+    return comms_->worker_of(ancestor_rank_of(member));
+  }
   [[nodiscard]] int tag_to(int member, int tag) const noexcept {
-    return comms_->tag(group_, place_, place_of(member), tag);
+    return comms_->tag(group_, ancestor_rank_, ancestor_rank_of(member), tag);
   }
   [[nodiscard]] int tag_from(int member, int tag) const noexcept {
-    return comms_->tag(group_, place_of(member), place_, tag);
+    return comms_->tag(group_, ancestor_rank_of(member), ancestor_rank_, tag);
   }
 
   std::shared_ptr<SharedComms> comms_;
   MpiCollectives collectives_;
-  std::shared_ptr<ContextIdPool> numbers_;
+  std::shared_ptr<ContextIdPool> context_ids_;
   int group_ = 0;
-  std::vector<int> places_;       ///< of the group's members; empty where they are all members
-  int place_;                     ///< of this member
-  RequestSet requests_{0};        ///< by ticket
-  std::vector<Pending> pending_;  ///< by ticket
+  std::vector<int> ancestor_ranks_;  ///< of the group's members; empty where they are all members
+  int ancestor_rank_;                ///< of this member
+  RequestSet requests_{0};           ///< by ticket
+  std::vector<Pending> pending_;     ///< by ticket
   std::uint64_t sweeps_ = 1;
   std::vector<Ticket> free_;
   PendingSends pending_sends_;         ///< control messages on their way; guarded by the MpiLock

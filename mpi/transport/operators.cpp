@@ -70,7 +70,7 @@ Operators::Operators() {
   add(std::integral_constant<DType, DType::kFloat64>{});
 }
 
-Arithmetic Operators::arithmetic(DType dtype, ReduceOp op) const {
+MpiArithmetic Operators::arithmetic(DType dtype, ReduceOp op) const {
   for (const Own& own : own_) {
     if (own.dtype == dtype && own.op == op) return {arithmetic_type(dtype, false), own.made.get(), false};
   }

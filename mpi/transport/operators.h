@@ -13,7 +13,7 @@ namespace cohort::mpi {
 [[nodiscard]] MPI_Datatype storage_type(DType dtype);
 
 /// How MPI combines elements of one dtype with one operator. MEAN is a SUM, divided afterwards.
-struct Arithmetic {
+struct MpiArithmetic {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
   bool as_float32 = false;  ///< 16-bit floats whose sum must be rounded once: widen them first
@@ -24,7 +24,7 @@ struct Arithmetic {
 class Operators {
  public:
   Operators();
-  [[nodiscard]] Arithmetic arithmetic(DType dtype, ReduceOp op) const;
+  [[nodiscard]] MpiArithmetic arithmetic(DType dtype, ReduceOp op) const;
 
  private:
   struct Own {

@@ -45,24 +45,24 @@ class ContextIdSet {
 /// groups may end on any thread; they are made one at a time.
 class ContextIdPool {
  public:
-  explicit ContextIdPool(std::int64_t end) : offer_(end) {}
+  explicit ContextIdPool(std::int64_t end) : free_ids_(end) {}
 
-  [[nodiscard]] ContextIdSet offer() const {
+  [[nodiscard]] ContextIdSet free_ids() const {
     const std::lock_guard lock(mutex_);
-    return offer_;
+    return free_ids_;
   }
   void take(const ContextId& id) {
     const std::lock_guard lock(mutex_);
-    offer_.take(id);
+    free_ids_.take(id);
   }
   void give_back(int number) {
     const std::lock_guard lock(mutex_);
-    offer_.give_back(number);
+    free_ids_.give_back(number);
   }
 
  private:
   mutable std::mutex mutex_;
-  ContextIdSet offer_;
+  ContextIdSet free_ids_;
 };
 
 }  // namespace cohort

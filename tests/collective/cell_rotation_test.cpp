@@ -49,14 +49,14 @@ class Layout {
   explicit Layout(int members) : members_(static_cast<std::size_t>(members)) {}
   [[nodiscard]] std::size_t word(std::size_t line) const { return line * members_; }
   [[nodiscard]] std::size_t payload(int member, std::size_t line) const { return at(2 + line, member); }
-  [[nodiscard]] std::size_t slot(const CellLocation& location) const {
+  [[nodiscard]] std::size_t slot(const BufferLocation& location) const {
     return at(4 + location.index, location.owner);
   }
-  [[nodiscard]] std::size_t cell(const CellLocation& location) const {
+  [[nodiscard]] std::size_t cell(const BufferLocation& location) const {
     return at(6 + location.index, location.owner);
   }
   [[nodiscard]] std::size_t pieces() const { return (6 + kCells) * members_; }
-  [[nodiscard]] std::size_t shares() const { return (7 + kCells) * members_; }
+  [[nodiscard]] std::size_t calls_done() const { return (7 + kCells) * members_; }
   [[nodiscard]] std::size_t size() const { return (8 + kCells) * members_; }
 
  private:
@@ -103,8 +103,8 @@ class Program {
       case Protocol::kDirect:
         read_all(payload);
         steps_.push_back(
-            {Step::Kind::kStore, layout_.shares() + static_cast<std::size_t>(member_), ++shares_});
-        steps_.push_back({Step::Kind::kAwait, layout_.shares(), shares_});
+            {Step::Kind::kStore, layout_.calls_done() + static_cast<std::size_t>(member_), ++calls_done_});
+        steps_.push_back({Step::Kind::kAwait, layout_.calls_done(), calls_done_});
     }
   }
 
@@ -166,7 +166,7 @@ class Program {
   Value sequence_ = 0;
   Value slots_ = 0;
   Value pieces_ = 0;
-  Value shares_ = 0;
+  Value calls_done_ = 0;
   std::vector<Step> steps_;
 };
 

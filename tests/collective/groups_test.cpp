@@ -99,14 +99,14 @@ TEST(GroupsBetweenNodes, AreSoManyAtATime) {
 }
 
 TEST(ContextIdPool, AreNotTakenTwiceByGroupsThatAreMadeAtTheSameTime) {
-  ContextIdPool numbers(ContextIdSet::kIds);
-  const ContextId name = numbers.offer().lowest().value();
-  numbers.take(name);
-  const auto taking = [&](const ContextId& other) { return [&numbers, other] { numbers.take(other); }; };
-  EXPECT_THAT(taking(name), ThrowsMessage<WrongContext>(HasSubstr("at the same time")));
-  EXPECT_THROW(taking({.number = name.number, .generation = name.generation + 5})(), WrongContext);
-  EXPECT_THROW(taking({.number = name.number + 1, .generation = name.generation})(), WrongContext);
-  EXPECT_NO_THROW(taking(numbers.offer().lowest().value())());
+  ContextIdPool ids(ContextIdSet::kIds);
+  const ContextId id = ids.free_ids().lowest().value();
+  ids.take(id);
+  const auto taking = [&](const ContextId& other) { return [&ids, other] { ids.take(other); }; };
+  EXPECT_THAT(taking(id), ThrowsMessage<WrongContext>(HasSubstr("at the same time")));
+  EXPECT_THROW(taking({.number = id.number, .generation = id.generation + 5})(), WrongContext);
+  EXPECT_THROW(taking({.number = id.number + 1, .generation = id.generation})(), WrongContext);
+  EXPECT_NO_THROW(taking(ids.free_ids().lowest().value())());
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, GroupsBetweenNodes,

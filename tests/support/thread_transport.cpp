@@ -74,8 +74,8 @@ std::unique_ptr<Transport> ThreadTransport::split(std::span<const int> members, 
   if (group == nullptr) entry = group = std::make_shared<Switchboard>(static_cast<int>(members.size()));
   auto transport = std::make_unique<ThreadTransport>(std::move(group), own);
   transport->group_ = id.number;
-  transport->numbers_ = numbers_;
-  numbers_->take(id);
+  transport->context_ids_ = context_ids_;
+  context_ids_->take(id);
   return transport;
 }
 

@@ -40,7 +40,7 @@ class ThreadTransport : public Transport {
  public:
   ThreadTransport(std::shared_ptr<Switchboard> board, int rank) : board_(std::move(board)), rank_(rank) {}
   ~ThreadTransport() override {
-    if (group_ != 0) numbers_->give_back(group_);
+    if (group_ != 0) context_ids_->give_back(group_);
   }
 
   [[nodiscard]] Ticket send(const Address& to, std::span<const std::byte> data) override;
@@ -49,7 +49,7 @@ class ThreadTransport : public Transport {
   void cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
-  [[nodiscard]] ContextIdSet free_context_ids() const override { return numbers_->offer(); }
+  [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->free_ids(); }
   [[nodiscard]] std::unique_ptr<Transport> split(std::span<const int> members, const ContextId& id) override;
   [[nodiscard]] bool any_thread() const noexcept override { return true; }
 
@@ -65,7 +65,7 @@ class ThreadTransport : public Transport {
   std::shared_ptr<Switchboard> board_;
   int rank_;
   int group_ = 0;
-  std::shared_ptr<ContextIdPool> numbers_ = std::make_shared<ContextIdPool>(ContextIdSet::kIds);
+  std::shared_ptr<ContextIdPool> context_ids_ = std::make_shared<ContextIdPool>(ContextIdSet::kIds);
   Ticket next_ = 0;
   std::map<Ticket, Pending> pending_;  ///< receives of one line complete in the order of their tickets
 };

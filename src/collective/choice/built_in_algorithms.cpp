@@ -17,7 +17,7 @@ std::vector<BuiltInAlgorithm> collect() {
     algorithms.push_back(
         {.name = algorithm->setting(), .kind = algorithm->kind, .lane_algorithm = algorithm});
   }
-  algorithms.push_back({.name = kLibrary, .is_library = true});
+  algorithms.push_back({.name = kTransportAlgorithm, .of_transport = true});
   return algorithms;
 }
 

@@ -22,7 +22,7 @@ struct BuiltInAlgorithm {
   std::optional<CollectiveKind> kind;                      ///< unset: every kind that has algorithms
   std::optional<node::Protocol> protocol;                  ///< on a node
   const network::LaneAlgorithm* lane_algorithm = nullptr;  ///< between nodes
-  bool is_library = false;                                 ///< between nodes: LibraryCollectives
+  bool of_transport = false;                               ///< between nodes: TransportCollectives
 
   /// Whether it can execute calls of this kind.
   [[nodiscard]] bool applies_to(CollectiveKind called) const noexcept {
@@ -36,7 +36,7 @@ struct BuiltInAlgorithm {
 [[nodiscard]] const BuiltInAlgorithm* find_built_in(std::string_view name);
 
 /// The setting of COHORT_ALGORITHM that asks for the library's collectives.
-inline constexpr std::string_view kLibrary = "mpi";
+inline constexpr std::string_view kTransportAlgorithm = "mpi";
 
 /// The setting that leaves the choice to Cohort.
 inline constexpr std::string_view kAutomatic = "auto";

@@ -6,22 +6,22 @@ namespace cohort::network {
 
 Task<> binomial_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
   const std::size_t bytes = part.elements * element_bytes;
-  const int distance_to_root = lane.around(-root);  // the root counts as 0
-  int reach = 1;                                    // members nearer than this have the data
+  const int distance_to_root = lane.neighbour(-root);  // the root counts as 0
+  int reach = 1;                                       // members nearer than this have the data
   if (distance_to_root > 0) {
     while (reach * 2 <= distance_to_root) reach *= 2;
-    Transfer receiving = lane.receive(lane.around(-reach), part.tag, part.output, bytes);
+    Transfer receiving = lane.receive(lane.neighbour(-reach), part.tag, part.output, bytes);
     co_await until([&] { return receiving.done(); });
     reach *= 2;
   }
   std::vector<Transfer> sending;
   for (; distance_to_root + reach < lane.size(); reach *= 2)
-    sending.push_back(lane.send(lane.around(reach), part.tag, part.output, bytes));
+    sending.push_back(lane.send(lane.neighbour(reach), part.tag, part.output, bytes));
   for (Transfer& transfer : sending) co_await until([&] { return transfer.done(); });
 }
 
 Task<> scatter_all_gather_broadcast(Lane lane, Part part, int root, std::size_t element_bytes) {
-  const Blocks blocks(part.elements, lane.size());
+  const EvenBlocks blocks(part.elements, lane.size());
   const auto place_of = [&](int block) { return part.output + blocks.begin(block) * element_bytes; };
   const auto bytes_of = [&](int block) { return blocks.elements(block) * element_bytes; };
   if (lane.index() == root) {
@@ -50,17 +50,17 @@ constinit const LaneAlgorithm kBinomial{.name = "two_level_binomial",
                                                                         size_of(call.arithmetic.dtype));
                                             }};
 
-constinit const LaneAlgorithm kScatterAllGather{.name = "two_level_scatter_all_gather",
-                                                .kind = CollectiveKind::kBroadcast,
-                                                .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
-                                                  return {2 * (lane.members - 1), 2 * lane.share * bytes, 0};
-                                                },
-                                                .part_bytes = part_of_blocks,
-                                                .run =
-                                                    [](const PartCall& call) {
-                                                      return scatter_all_gather_broadcast(
-                                                          call.lane, call.part, call.root,
-                                                          size_of(call.arithmetic.dtype));
-                                                    }};
+constinit const LaneAlgorithm kScatterAllGather{
+    .name = "two_level_scatter_all_gather",
+    .kind = CollectiveKind::kBroadcast,
+    .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
+      return {2 * (lane.members - 1), 2 * lane.ring_fraction * bytes, 0};
+    },
+    .part_bytes = part_of_blocks,
+    .run =
+        [](const PartCall& call) {
+          return scatter_all_gather_broadcast(call.lane, call.part, call.root,
+                                              size_of(call.arithmetic.dtype));
+        }};
 
 }  // namespace cohort::network

@@ -104,9 +104,9 @@ double built_in_seconds(const CallShape& call, const CostConstants& constants) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kBroadcast:
       return seconds(choose_algorithm(call.kind, call.bytes, lane, constants), call.bytes, lane, constants);
-    case CollectiveKind::kReduce: return 2 * pairwise(lane.share * bytes);
+    case CollectiveKind::kReduce: return 2 * pairwise(lane.ring_fraction * bytes);
     case CollectiveKind::kReduceScatter:
-      return pairwise(lane.share * bytes) + bytes * constants.reduce_seconds_per_byte;
+      return pairwise(lane.ring_fraction * bytes) + bytes * constants.reduce_seconds_per_byte;
     case CollectiveKind::kAllGather:
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kGather:
@@ -117,7 +117,7 @@ double built_in_seconds(const CallShape& call, const CostConstants& constants) {
     case CollectiveKind::kReceive: break;
   }
   // A node receives what the members of other nodes contribute, or sends what they get.
-  return pairwise(lane.share * bytes * call.members);
+  return pairwise(lane.ring_fraction * bytes * call.members);
 }
 
 }  // namespace cohort::network

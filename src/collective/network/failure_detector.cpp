@@ -87,7 +87,7 @@ void FailureDetector::ask_all(Priority priority) {
 
 std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& call, std::uint64_t number,
                                                        std::chrono::duration<double> allowed,
-                                                       bool by_library) {
+                                                       bool by_transport) {
   const std::optional<Query>& query = this->query(call.priority);
   if (!query) ask_all(call.priority);
   if (!query->end.expired() || (turn_of_lower_ && !turn_of_lower_->expired())) return std::nullopt;
@@ -96,7 +96,7 @@ std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& cal
     if (!query->present[member]) missing.push_back(static_cast<int>(member));
   }
   const std::string name = fmt::format("{} #{}", to_string(call.as_called().kind), number);
-  if (missing.empty() && by_library) {
+  if (missing.empty() && by_transport) {
     return DeadlineExceeded(
         ErrorOrigin{name, -1, ""},
         fmt::format("{}: {} passed in {}, which MPI's own collective carries; all members take part in it. "

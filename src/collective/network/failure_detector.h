@@ -36,10 +36,11 @@ class FailureDetector {
   [[nodiscard]] std::optional<Error> poll_failure(bool in_collective);
 
   /// For a member that has waited in `call` for longer than allowed: the error, once it is clear which
-  /// members are missing. `by_library`: the library below the transport carries the call, and does not tell
+  /// members are missing. `by_transport`: the transport's own collectives carry the call, and do not tell
   /// whether data moves.
   [[nodiscard]] std::optional<Error> conclude_missing(const CollectiveCall& call, std::uint64_t number,
-                                                      std::chrono::duration<double> allowed, bool by_library);
+                                                      std::chrono::duration<double> allowed,
+                                                      bool by_transport);
 
   /// Forgets the query of this priority, since its call has moved on.
   void drop(Priority priority) noexcept { query(priority).reset(); }

@@ -21,7 +21,7 @@ struct Span {
 
 /// The part and its blocks, in bytes.
 struct Cut {
-  Blocks blocks;
+  EvenBlocks blocks;
   std::size_t element_bytes;
 
   [[nodiscard]] std::size_t begin(const Span& span) const { return blocks.begin(span.first) * element_bytes; }
@@ -72,7 +72,7 @@ Task<> redouble(Lane lane, Part part, const Fold& fold, const Cut& cut) {
 
 Task<> halving_doubling_all_reduce(Lane lane, Part part, Arithmetic arithmetic) {
   const Fold fold(lane);
-  const Cut cut{Blocks(part.elements, fold.active_members()), size_of(arithmetic.dtype)};
+  const Cut cut{EvenBlocks(part.elements, fold.active_members()), size_of(arithmetic.dtype)};
   const std::byte* const source = co_await fold.enter(lane, part, arithmetic);
   if (!fold.sits_out()) {
     if (fold.active_members() == 1 && source != part.output)
@@ -87,8 +87,8 @@ constinit const LaneAlgorithm kHalvingDoubling{
     .name = "two_level_halving_doubling",
     .kind = CollectiveKind::kAllReduce,
     .cost = [](const LaneShape& lane, double bytes) -> LaneCost {
-      return {2 * (lane.doublings + lane.folds), (2 * lane.share + 2 * lane.folds) * bytes,
-              (lane.share + lane.folds) * bytes};
+      return {2 * (lane.doublings + lane.folds), (2 * lane.ring_fraction + 2 * lane.folds) * bytes,
+              (lane.ring_fraction + lane.folds) * bytes};
     },
     .part_bytes = [](int /*members*/, std::size_t message_bytes) { return 2 * message_bytes; },
     .run =

@@ -43,31 +43,31 @@ HierarchicalCollectives::HierarchicalCollectives(node::Endpoint& endpoint, Wire&
       peers_(context_),
       leaders_(leaders_of(topology_)),
       roll_call_(Lane(wire, leaders_, topology_.own_node()), topology_, kPiggybackBytes),
-      cells_(static_cast<std::size_t>(topology_.members())) {}
+      contributions_(static_cast<std::size_t>(topology_.members())) {}
 
 bool HierarchicalCollectives::is_piggybacked(const CollectiveCall& call) const {
   const std::size_t bytes = node::contributed_bytes(call, topology_.members());
   if (!fits_roll_call(bytes, topology_.members(), topology_.nodes(), constants_)) return false;
-  const LibraryCollectives* const library = library_for(call);
-  return library == nullptr || !library->is_preferred(call, bytes);
+  const TransportCollectives* const collectives = transport_collectives_for(call);
+  return collectives == nullptr || !collectives->is_preferred(call, bytes);
 }
 
 Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
-  endpoint_.begin_parts(call);
+  endpoint_.begin_subcalls(call);
   if (!tuning_ && !is_piggybacked(call)) {
     co_await agree_on_tuning(call);
   }
   const Selection::Choice choice = registered_choice(call);
   Task<> body = choice.algorithm != nullptr ? execute_registered(call, choice) : exchange(call);
   co_await body;
-  endpoint_.end_parts();
+  endpoint_.end_subcalls();
 }
 
 Task<> HierarchicalCollectives::exchange(const CollectiveCall& call) {
   const bool piggybacked = is_piggybacked(call);
   piggyback_bytes_ = piggybacked ? node::contributed_bytes(call, topology_.members()) : 0;
-  LibraryCollectives* const library = piggybacked ? nullptr : library_for(call);
-  if (library != nullptr) return execute_by(*library, call);
+  TransportCollectives* const collectives = piggybacked ? nullptr : transport_collectives_for(call);
+  if (collectives != nullptr) return execute_by(*collectives, call);
   if (!piggybacked && topology_.all_alone() && call.kind == CollectiveKind::kAllReduce)
     return all_reduce_while_agreeing(call);
   return piggybacked ? execute_on_roll_call(call) : agree_and_move(call);
@@ -99,29 +99,30 @@ Task<> HierarchicalCollectives::all_reduce_while_agreeing(const CollectiveCall& 
 }
 
 /// By the collectives of the library below the transport.
-Task<> HierarchicalCollectives::execute_by(LibraryCollectives& library, const CollectiveCall& call) {
+Task<> HierarchicalCollectives::execute_by(TransportCollectives& collectives, const CollectiveCall& call) {
   co_await agree(call);
-  by_library_ = true;
-  co_await library.execute(call);
-  by_library_ = false;
+  by_transport_ = true;
+  co_await collectives.execute(call);
+  by_transport_ = false;
   const bool forced = endpoint_.group().selection().forced(call.kind) != nullptr;
-  endpoint_.set_algorithm(kLibrary);
+  endpoint_.set_algorithm(kTransportAlgorithm);
   endpoint_.set_reason(forced ? ChoiceReason::kForced : ChoiceReason::kModel);
 }
 
 /// Those collectives, where they are wanted for the call and can carry it out.
-LibraryCollectives* HierarchicalCollectives::library_for(const CollectiveCall& call) const {
-  LibraryCollectives* const library = context_.wire.transport().collectives();
+TransportCollectives* HierarchicalCollectives::transport_collectives_for(const CollectiveCall& call) const {
+  TransportCollectives* const collectives = context_.wire.transport().collectives();
   // Calls of different priority would start in an order of their own.
-  if (library == nullptr || call.priority != Priority::kNormal || endpoint_.group().fixes_order_of(call) ||
-      call.implementation != CommunicationImplementation::kAuto || !library->is_legal(call)) {
+  if (collectives == nullptr || call.priority != Priority::kNormal ||
+      endpoint_.group().fixes_order_of(call) || call.implementation != CommunicationImplementation::kAuto ||
+      !collectives->is_legal(call)) {
     return nullptr;
   }
   const BuiltInAlgorithm* const forced = endpoint_.group().selection().forced(call.kind);
-  const bool wanted = forced != nullptr
-                          ? forced->is_library
-                          : library->is_preferred(call, node::contributed_bytes(call, topology_.members()));
-  return wanted ? library : nullptr;
+  const bool wanted =
+      forced != nullptr ? forced->of_transport
+                        : collectives->is_preferred(call, node::contributed_bytes(call, topology_.members()));
+  return wanted ? collectives : nullptr;
 }
 
 /// By an algorithm that the program has registered.
@@ -187,13 +188,13 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
     if (const std::optional<TuningTable> table = store.find(TuningScope::kNetwork, shape))
       word = {*table, true};
   }
-  co_await small_part(call.priority, CollectiveKind::kBroadcast, DType::kUInt8,
-                      reinterpret_cast<std::byte*>(&word), sizeof word);
+  co_await small_subcall(call.priority, CollectiveKind::kBroadcast, DType::kUInt8,
+                         reinterpret_cast<std::byte*>(&word), sizeof word);
   if (!word.known) {
     const Lane leaders(context_.wire, leaders_, topology_.own_node());
     const auto take_maximum = [this, &call](std::span<double> values) {
-      return small_part(call.priority, CollectiveKind::kAllReduce, DType::kFloat64,
-                        reinterpret_cast<std::byte*>(values.data()), values.size());
+      return small_subcall(call.priority, CollectiveKind::kAllReduce, DType::kFloat64,
+                           reinterpret_cast<std::byte*>(values.data()), values.size());
     };
     word.table = co_await probe(topology_.is_leader() ? &leaders : nullptr, take_maximum);
     if (topology_.rank() == 0) store.save(TuningScope::kNetwork, shape, word.table);
@@ -204,16 +205,16 @@ Task<> HierarchicalCollectives::agree_on_tuning(const CollectiveCall& call) {
 }
 
 /// A small collective of all members, which takes the maximum if it reduces.
-Task<> HierarchicalCollectives::small_part(Priority priority, CollectiveKind kind, DType dtype,
-                                           std::byte* data, std::size_t elements) {
-  CollectiveCall part;
-  part.kind = kind;
-  part.priority = priority;
-  part.dtype = dtype;
-  part.op = ReduceOp::kMax;
-  part.elements = elements;
-  part.input = part.output = data;
-  co_await exchange(part);
+Task<> HierarchicalCollectives::small_subcall(Priority priority, CollectiveKind kind, DType dtype,
+                                              std::byte* data, std::size_t elements) {
+  CollectiveCall subcall;
+  subcall.kind = kind;
+  subcall.priority = priority;
+  subcall.dtype = dtype;
+  subcall.op = ReduceOp::kMax;
+  subcall.elements = elements;
+  subcall.input = subcall.output = data;
+  co_await exchange(subcall);
 }
 
 Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
@@ -238,15 +239,15 @@ Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
 Task<> HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
-  co_await endpoint_.faults().collect_signatures(call);
+  co_await endpoint_.failure_watch().collect_signatures(call);
   co_await until([&] { return endpoint_.group().failed(); });
-  endpoint_.faults().fail(endpoint_.group().failure());
+  endpoint_.failure_watch().fail(endpoint_.group().failure());
 }
 
 Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
   if (endpoint_.disagreement()) {
-    node::FaultWatch::Signatures signatures = co_await endpoint_.faults().collect_signatures(call);
+    node::FailureWatch::Signatures signatures = co_await endpoint_.failure_watch().collect_signatures(call);
     own.by_member = std::move(signatures.calls);
     own.ranks = std::move(signatures.ranks);
   }
@@ -257,9 +258,9 @@ Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
   if (const std::optional<Error> error = failure_detector_.poll_failure(true))
-    endpoint_.faults().fail(*error);
-  endpoint_.faults().fail(
-      roll_call_.disagreement(endpoint_.faults().name_of(call), endpoint_.group().members()));
+    endpoint_.failure_watch().fail(*error);
+  endpoint_.failure_watch().fail(
+      roll_call_.disagreement(endpoint_.failure_watch().name_of(call), endpoint_.group().members()));
 }
 
 Task<> HierarchicalCollectives::execute_large(const CollectiveCall& call) {
@@ -326,19 +327,19 @@ void HierarchicalCollectives::collect_result(const CollectiveCall& call) {
     for (const int rank : topology_.members_of(node)) {
       const auto index = static_cast<std::size_t>(rank);
       const auto number = static_cast<std::size_t>(topology_.local_rank_of(rank));
-      cells_[index] = topology_.is_leader() ? from + number * piggyback_bytes_
-                                            : endpoint_.slot(0, slot_) + index * piggyback_bytes_;
+      contributions_[index] = topology_.is_leader() ? from + number * piggyback_bytes_
+                                                    : endpoint_.slot(0, slot_) + index * piggyback_bytes_;
     }
   }
   node::collect(call, kernel_, {topology_.rank(), topology_.members()}, {0, node::block_elements(call)},
-                cells_, false);
+                contributions_, false);
 }
 
 std::optional<Error> HierarchicalCollectives::check_for_failure(const CollectiveCall& call,
                                                                 const node::Waiting& waiting) {
   const std::chrono::duration<double> timeout = endpoint_.group().timeout(call);
   if (timeout.count() > 0 && waiting.waited() >= timeout)
-    return failure_detector_.conclude_missing(call, endpoint_.number(), timeout, by_library_);
+    return failure_detector_.conclude_missing(call, endpoint_.number(), timeout, by_transport_);
   failure_detector_.drop(call.priority);
   // The leaders of the other nodes may wait for this one in a call of another priority.
   if (!topology_.is_leader()) return std::nullopt;

@@ -41,16 +41,16 @@ class HierarchicalCollectives {
   [[nodiscard]] Task<> exchange(const CollectiveCall& call);
   [[nodiscard]] Task<> execute_on_roll_call(const CollectiveCall& call);
   [[nodiscard]] Task<> agree_and_move(const CollectiveCall& call);
-  [[nodiscard]] LibraryCollectives* library_for(const CollectiveCall& call) const;
-  [[nodiscard]] Task<> execute_by(LibraryCollectives& library, const CollectiveCall& call);
+  [[nodiscard]] TransportCollectives* transport_collectives_for(const CollectiveCall& call) const;
+  [[nodiscard]] Task<> execute_by(TransportCollectives& collectives, const CollectiveCall& call);
   [[nodiscard]] Task<> execute_registered(const CollectiveCall& call, Selection::Choice choice);
   [[nodiscard]] Selection::Choice registered_choice(const CollectiveCall& call) const;
   [[nodiscard]] ChoiceReason reason(CollectiveKind kind) const;
   [[nodiscard]] Task<> agree(const CollectiveCall& call);
   [[nodiscard]] Task<> agree_on_tuning(const CollectiveCall& call);
   /// A small collective of all members within agree_on_tuning, for the table and the probe's figures.
-  [[nodiscard]] Task<> small_part(Priority priority, CollectiveKind kind, DType dtype, std::byte* data,
-                                  std::size_t elements);
+  [[nodiscard]] Task<> small_subcall(Priority priority, CollectiveKind kind, DType dtype, std::byte* data,
+                                     std::size_t elements);
   /// Where no node has several members: sends the first parts of a long all-reduce during the roll call.
   [[nodiscard]] Task<> all_reduce_while_agreeing(const CollectiveCall& call);
   /// For a member other than the leader that finds a disagreement on its node: waits for the leader's error.
@@ -80,8 +80,8 @@ class HierarchicalCollectives {
   std::size_t piggyback_bytes_ = 0;  ///< of each member's contribution; 0 if it does not piggyback
   bool in_line_ = false;             ///< it lies beside the announcement, and not in a slot
   std::uint64_t slot_ = 0;
-  bool by_library_ = false;              ///< the collectives of the library carry it
-  std::vector<const std::byte*> cells_;  ///< all contributions, by rank
+  bool by_transport_ = false;                    ///< the transport's collectives carry it
+  std::vector<const std::byte*> contributions_;  ///< by rank
 };
 
 }  // namespace cohort::network

@@ -42,7 +42,7 @@ Task<> spread_on_node(HierarchyContext& context, DType dtype, std::byte* data, s
 SegmentShares shares_of(const HierarchyContext& context, const Segments& segments, std::size_t segment) {
   const int lanes = context.topology.lanes();
   const int own = context.endpoint.position().rank;
-  const Blocks shares(segments.elements(segment), lanes);
+  const EvenBlocks shares(segments.elements(segment), lanes);
   std::vector<std::size_t> counts(static_cast<std::size_t>(context.local_size()));
   for (int lane = 0; lane < lanes; ++lane) counts[static_cast<std::size_t>(lane)] = shares.elements(lane);
   const std::size_t begin = segments.begin(segment);

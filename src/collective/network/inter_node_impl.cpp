@@ -24,7 +24,8 @@ std::optional<Error> InterNodeImpl::check_for_failure(const CollectiveCall& call
   return collectives(call.priority).check_for_failure(call, waiting);
 }
 
-std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks, const ContextIdSet& offer,
+std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks,
+                                                      const ContextIdSet& free_ids,
                                                       node::NodeCommunicatorImpl& member) {
   std::vector<int> numbers(static_cast<std::size_t>(topology_.nodes()), -1);  // of the group's nodes
   std::vector<int> node_of;
@@ -35,8 +36,8 @@ std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks
     node_of.push_back(number);
   }
   if (nodes == 1) return nullptr;
-  const std::optional<ContextId> name = offer.lowest();
-  if (!name) {
+  const std::optional<ContextId> id = free_ids.lowest();
+  if (!id) {
     throw Unavailable(
         "split: the members of this group over {} nodes have no free context id in common: each can be in {} "
         "groups over nodes, or as many as the network can tell apart, and a failed group counts for good; "
@@ -44,8 +45,8 @@ std::shared_ptr<node::InterNode> InterNodeImpl::split(std::span<const int> ranks
         nodes, ContextIdSet::kIds - 1);
   }
   const auto own = static_cast<int>(std::ranges::find(ranks, topology_.rank()) - ranks.begin());
-  return std::make_shared<InterNodeImpl>(member, transport_->split(ranks, *name), Topology(node_of, own),
-                                         name->generation);
+  return std::make_shared<InterNodeImpl>(member, transport_->split(ranks, *id), Topology(node_of, own),
+                                         id->generation);
 }
 
 }  // namespace cohort::network

@@ -35,7 +35,8 @@ class InterNodeImpl final : public node::InterNode {
   void tell(const Error& failure) override { failure_detector_.report(failure); }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return collectives_.front().tuning(); }
   [[nodiscard]] ContextIdSet free_context_ids() const override { return transport_->free_context_ids(); }
-  [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks, const ContextIdSet& offer,
+  [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks,
+                                                       const ContextIdSet& free_ids,
                                                        node::NodeCommunicatorImpl& member) override;
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 

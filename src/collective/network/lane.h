@@ -28,9 +28,9 @@ class Lane {
   [[nodiscard]] int size() const noexcept { return static_cast<int>(ranks_.size()); }
 
   /// The member `steps` further round the circle.
-  [[nodiscard]] int around(int steps) const noexcept {
-    const int place = (index_ + steps) % size();
-    return place < 0 ? place + size() : place;
+  [[nodiscard]] int neighbour(int steps) const noexcept {
+    const int wrapped = (index_ + steps) % size();
+    return wrapped < 0 ? wrapped + size() : wrapped;
   }
 
   [[nodiscard]] Transfer send(int to, int tag, const std::byte* data, std::size_t bytes) const {
@@ -71,9 +71,10 @@ struct Arithmetic {
 };
 
 /// A part cut into nearly equal blocks, one per member of a lane.
-class Blocks {
+class EvenBlocks {
  public:
-  Blocks(std::size_t elements, int count) : elements_(elements), count_(static_cast<std::size_t>(count)) {}
+  EvenBlocks(std::size_t elements, int count)
+      : elements_(elements), count_(static_cast<std::size_t>(count)) {}
 
   [[nodiscard]] std::size_t begin(int block) const noexcept {
     return elements_ * static_cast<std::size_t>(block) / count_;

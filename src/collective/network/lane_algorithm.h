@@ -26,14 +26,14 @@ struct LaneShape {
   double members_of_node;  ///< members on the largest node, whose contributions one of them may send
   double doublings;        ///< rounds of the largest power of two
   double folds;            ///< 1 if some members sit out
-  double share;            ///< (p-1)/p
+  double ring_fraction;    ///< (p-1)/p
 
   explicit LaneShape(int nodes, int most_members_of_a_node = 1)
       : members(nodes),
         members_of_node(most_members_of_a_node),
         doublings(std::bit_width(static_cast<unsigned>(nodes)) - 1),
         folds(std::has_single_bit(static_cast<unsigned>(nodes)) ? 0 : 1),
-        share((members - 1) / members) {}
+        ring_fraction((members - 1) / members) {}
 };
 
 /// What it costs to move n bytes, as multiples of alpha, beta and gamma (lane.h).

@@ -70,8 +70,8 @@ class Bench {
     for (std::size_t i = 0; i < stage.messages; ++i) {
       const std::size_t offset = i * stage.bytes;
       transfers.push_back(
-          leaders_.receive(leaders_.around(-1), kTag, arriving_.data() + offset, stage.bytes));
-      transfers.push_back(leaders_.send(leaders_.around(1), kTag, leaving_.data() + offset, stage.bytes));
+          leaders_.receive(leaders_.neighbour(-1), kTag, arriving_.data() + offset, stage.bytes));
+      transfers.push_back(leaders_.send(leaders_.neighbour(1), kTag, leaving_.data() + offset, stage.bytes));
     }
     for (Transfer& transfer : transfers) co_await until([&] { return transfer.done(); });
   }

@@ -10,7 +10,7 @@ namespace cohort::network {
 
 Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part, std::size_t stride,
                                  Arithmetic arithmetic) {
-  const Blocks blocks(part.elements, lane.size());
+  const EvenBlocks blocks(part.elements, lane.size());
   const std::size_t own_bytes = arithmetic.bytes(blocks.elements(lane.index()));
   const std::byte* const own_block = part.input + arithmetic.bytes(blocks.begin(lane.index()));
   const Wire::Scratch scratch = lane.scratch(own_bytes * static_cast<std::size_t>(topology.members()));
@@ -18,7 +18,7 @@ Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part,
   std::vector<const std::byte*> contributions(static_cast<std::size_t>(topology.members()));
   std::vector<Transfer> transfers;
   for (int step = 0; step < lane.size(); ++step) {
-    const int node = lane.around(-step);
+    const int node = lane.neighbour(-step);
     for (const int rank : topology.members_of(node)) {
       const auto index = static_cast<std::size_t>(rank);
       if (step == 0) {
@@ -31,7 +31,7 @@ Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part,
     }
   }
   for (int step = 1; step < lane.size(); ++step) {
-    const int node = lane.around(step);
+    const int node = lane.neighbour(step);
     const std::byte* block = part.input + arithmetic.bytes(blocks.begin(node));
     for (int member = 0; member < topology.members_on(lane.index()); ++member, block += stride)
       transfers.push_back(lane.send(node, part.tag, block, arithmetic.bytes(blocks.elements(node))));

@@ -17,9 +17,9 @@ namespace cohort::network {
 /// An all-reduce: the reduce-scatter below, and the all-gather of a ring.
 extern const LaneAlgorithm kRankOrder;
 
-/// Block `index` of `Blocks(elements, size)` of the output gets that block of the result. The input is the
-/// contribution of this node's first member; those of the others follow, each `stride` bytes after the one
-/// before. MEAN is divided here.
+/// Block `index` of `EvenBlocks(elements, size)` of the output gets that block of the result. The input is
+/// the contribution of this node's first member; those of the others follow, each `stride` bytes after the
+/// one before. MEAN is divided here.
 [[nodiscard]] Task<> rank_order_reduce_scatter(Lane lane, const Topology& topology, Part part,
                                                std::size_t stride, Arithmetic arithmetic);
 

@@ -25,7 +25,7 @@ extern const LaneAlgorithm kRing;
 /// The output of `root` gets the result; the others' outputs are used on the way.
 [[nodiscard]] Task<> ring_reduce(Lane lane, Part part, int root, Arithmetic arithmetic);
 
-/// Block `index` of `Blocks(elements, size)` of the output gets that block of the result; the other
+/// Block `index` of `EvenBlocks(elements, size)` of the output gets that block of the result; the other
 /// blocks are used on the way.
 [[nodiscard]] Task<> ring_reduce_scatter(Lane lane, Part part, Arithmetic arithmetic);
 

@@ -56,8 +56,8 @@ Task<> RollCall::execute() {
     const auto leaving = static_cast<std::size_t>(std::min(distance, leaders_.size() - distance));
     const std::size_t leaving_end = leaving < begins_.size() ? begins_[leaving] : end_;
     Transfer receiving =
-        leaders_.receive(leaders_.around(distance), kTag, scratch_.data() + end_, capacity_ - end_);
-    Transfer sending = leaders_.send(leaders_.around(-distance), kTag, scratch_.data(), leaving_end);
+        leaders_.receive(leaders_.neighbour(distance), kTag, scratch_.data() + end_, capacity_ - end_);
+    Transfer sending = leaders_.send(leaders_.neighbour(-distance), kTag, scratch_.data(), leaving_end);
     co_await until([&] { return receiving.done() && sending.done(); });
     begins_.push_back(end_);
     end_ += receiving.bytes();
@@ -103,7 +103,7 @@ Error RollCall::disagreement(const std::string& name, std::span<const MemberInfo
   std::vector<std::optional<CallSignature>> by_rank(members.size());
   for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
     const Header header = header_of(entry);
-    const int node = leaders_.around(static_cast<int>(entry));
+    const int node = leaders_.neighbour(static_cast<int>(entry));
     if (header.signatures == 0) {
       for (const int rank : topology_.members_of(node))
         by_rank[static_cast<std::size_t>(rank)] = header.signature;

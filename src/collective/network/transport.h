@@ -26,12 +26,12 @@
 namespace cohort {
 
 /// Collectives of the library below a transport, which a network may carry out itself.
-class LibraryCollectives {
+class TransportCollectives {
  public:
-  LibraryCollectives() = default;
-  virtual ~LibraryCollectives() = default;
-  LibraryCollectives(const LibraryCollectives&) = delete;
-  LibraryCollectives& operator=(const LibraryCollectives&) = delete;
+  TransportCollectives() = default;
+  virtual ~TransportCollectives() = default;
+  TransportCollectives(const TransportCollectives&) = delete;
+  TransportCollectives& operator=(const TransportCollectives&) = delete;
 
   /// Whether it can carry out such a call; the same on all members.
   [[nodiscard]] virtual bool is_legal(const CollectiveCall& call) const = 0;
@@ -99,10 +99,10 @@ class Transport {
   /// the two is seen by the other, while both live. Local: each member calls it with the context id on which
   /// all of them have agreed.
   [[nodiscard]] virtual std::unique_ptr<Transport> split(std::span<const int> members,
-                                                         const ContextId& name) = 0;
+                                                         const ContextId& id) = 0;
 
   /// Collectives among the members of this transport; null where the library has none for them.
-  [[nodiscard]] virtual LibraryCollectives* collectives() noexcept { return nullptr; }
+  [[nodiscard]] virtual TransportCollectives* collectives() noexcept { return nullptr; }
 
   /// Whether any thread may use it, one at a time; otherwise only the one that made it.
   [[nodiscard]] virtual bool any_thread() const noexcept = 0;

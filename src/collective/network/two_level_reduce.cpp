@@ -18,7 +18,7 @@ Arithmetic lane_arithmetic(const CollectiveCall& call) {
 /// The most that a member gets of a segment: the first one is the longest.
 std::size_t largest_share_bytes(const HierarchyContext& context, const CollectiveCall& call,
                                 const Segments& segments) {
-  return Blocks(segments.elements(0), context.topology.lanes()).largest() * size_of(call.dtype);
+  return EvenBlocks(segments.elements(0), context.topology.lanes()).largest() * size_of(call.dtype);
 }
 
 /// Each of the node's members gets its lane's share of the segment, at `output`: the sum of all, or, where

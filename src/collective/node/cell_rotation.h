@@ -19,8 +19,8 @@
 
 namespace cohort::node {
 
-/// Where a slot or a cell is: the `index`-th in the control block of `owner`.
-struct CellLocation {
+/// Where a line, slot or cell is: the `index`-th in the control block of `owner`.
+struct BufferLocation {
   int owner = 0;
   std::size_t index = 0;
 };
@@ -29,14 +29,14 @@ struct CellLocation {
 [[nodiscard]] constexpr std::size_t line_of(std::uint64_t sequence) noexcept { return sequence % 2; }
 
 /// Where `member` puts what it contributes to the call that is the `number`-th to go through slots.
-[[nodiscard]] constexpr CellLocation slot_of(int member, std::uint64_t number, int members) noexcept {
+[[nodiscard]] constexpr BufferLocation slot_of(int member, std::uint64_t number, int members) noexcept {
   if (members == 2) return {static_cast<int>((static_cast<std::uint64_t>(member) + number) % 2), 0};
   return {member, number % 2};
 }
 
 /// Where `member` puts its `piece`-th piece since the beginning.
-[[nodiscard]] constexpr CellLocation cell_of(int member, std::uint64_t piece, int members,
-                                             std::size_t cells = kCells) noexcept {
+[[nodiscard]] constexpr BufferLocation cell_of(int member, std::uint64_t piece, int members,
+                                               std::size_t cells = kCells) noexcept {
   const std::uint64_t turn = piece / cells;
   if (members == 2) return {static_cast<int>((static_cast<std::uint64_t>(member) + turn) % 2), piece % cells};
   return {member, piece % cells};

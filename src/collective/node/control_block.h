@@ -21,7 +21,7 @@
 namespace cohort::node {
 
 /// Two cache lines: the hardware fetches them in pairs, so flags of different writers keep apart.
-inline constexpr std::size_t kApart = 128;
+inline constexpr std::size_t kFlagSpacing = 128;
 
 inline constexpr std::size_t kPayloadBytes = 56;
 inline constexpr std::size_t kSlotBytes = 8 * 1024;
@@ -32,7 +32,7 @@ inline constexpr std::size_t kCells = 4;
 inline constexpr std::size_t kMostMembers = kPieceBytes / 8;
 
 /// Payload, then, by a release store, the word: {sequence, fingerprint of the call}, 32 bits each.
-struct alignas(kApart) Line {
+struct alignas(kFlagSpacing) Line {
   std::array<std::byte, kPayloadBytes> payload;
   std::atomic<std::uint64_t> word{0};
 };
@@ -74,13 +74,13 @@ inline constexpr std::size_t kEnvelopes = 16;
 
 /// Where further envelopes of a sender are, plus 1; 0 for none. An offset into its heap, or an address
 /// where all members are of one process.
-using EnvelopeLink = std::atomic<std::uint64_t>;
+using EnvelopeChain = std::atomic<std::uint64_t>;
 
 /// Envelopes beyond the first ones, made when all of those are posted: no message may wait for one that is
 /// received after it.
 struct MoreEnvelopes {
   std::array<Envelope, 4 * kEnvelopes> envelopes;
-  EnvelopeLink more{0};
+  EnvelopeChain more{0};
 };
 
 /// The first error of the group, on which all members agree; in the control block of member 0.
@@ -100,16 +100,16 @@ struct PriorityBlock {
   /// all have read it.
   std::array<Line, 2> lines;
 
-  alignas(kApart) std::atomic<std::uint64_t> pieces{
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> pieces{
       0};  ///< pieces that lie in the cells, since the beginning
-  alignas(kApart) std::atomic<std::uint64_t> shares{0};  ///< direct collectives whose share is done
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> calls_done{0};  ///< direct and registered ones
 
   /// Rung whenever one of the flags above has been raised.
-  alignas(kApart) Bell bell;
+  alignas(kFlagSpacing) Bell bell;
 
   /// The exact call, once this member has found a difference or waited for long. `described` is its sequence
   /// number.
-  alignas(kApart) std::atomic<std::uint64_t> described{0};
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> described{0};
   CallSignature signature;
   /// The number of the described call among those of all priorities, from 1. If two members have described
   /// the same number at different priorities, they disagree. `explained_number` is set to it when the call
@@ -123,13 +123,13 @@ struct PriorityBlock {
 
 struct ControlBlock {
   /// This member has left the communicator.
-  alignas(kApart) std::atomic<bool> left{false};
+  alignas(kFlagSpacing) std::atomic<bool> left{false};
   /// How many of the others will not look at this control block any more; they count themselves.
   std::atomic<int> departures{0};
 
-  alignas(kApart) FailureRecord failure;
-  alignas(kApart) std::array<Envelope, kEnvelopes> envelopes;
-  EnvelopeLink more_envelopes{0};
+  alignas(kFlagSpacing) FailureRecord failure;
+  alignas(kFlagSpacing) std::array<Envelope, kEnvelopes> envelopes;
+  EnvelopeChain more_envelopes{0};
 
   std::array<PriorityBlock, kPriorities> priority_blocks;  ///< by priority
 };

@@ -104,7 +104,7 @@ class DirectExchange {
         kernel_(kernel),
         position_(endpoint.position()),
         in_place_(in_place),
-        buffers_(endpoint.lists()) {
+        buffers_(endpoint.list_memory()) {
     buffers_.reserve(static_cast<std::size_t>(position_.size));
     bool all_addressed = true;
     for (int member = 0; member < position_.size; ++member) {
@@ -200,7 +200,7 @@ class DirectExchange {
   /// Reduces a share of all members' inputs, which begins at `offset` of each, to the targets' outputs.
   void reduce(const Share& share, std::size_t offset, const Targets& targets) const {
     const std::span<const std::byte*> sources = endpoint_.pointers();
-    const std::span<std::byte*> results = endpoint_.more_pointers();
+    const std::span<std::byte*> results = endpoint_.output_pointers();
     const std::size_t end = share.begin + share.bytes;
     for (std::size_t begin = share.begin; begin < end; begin += block_bytes_) {
       const std::size_t bytes = std::min(block_bytes_, end - begin);
@@ -338,8 +338,8 @@ Task<> exchange_directly(Endpoint& endpoint, const CollectiveCall& call, Reducti
     if (done > 0) co_await yield();
     exchange.work({whole.begin + done, std::min(kBytesBetweenYields, whole.bytes - done)});
   }
-  endpoint.raise_shares();
-  co_await until([&endpoint] { return endpoint.all_have_shares(); });
+  endpoint.raise_done();
+  co_await until([&endpoint] { return endpoint.all_are_done(); });
 }
 
 }  // namespace cohort::node

@@ -10,9 +10,9 @@ Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority pr
       priority_blocks_(group_->priority_blocks(priority).data()),
       own_(*priority_blocks_[local_rank]),
       planner_(position_.size, priority),
-      faults_(*group_, local_rank, priority, open_),
+      failure_watch_(*group_, local_rank, priority, open_),
       pointers_(static_cast<std::size_t>(group_->size())),
-      more_pointers_(static_cast<std::size_t>(group_->size())) {}
+      output_pointers_(static_cast<std::size_t>(group_->size())) {}
 
 bool Endpoint::details_differ() const noexcept {
   // Equal words that are not exact, or too long for the line: so all of the payloads begin with details.
@@ -25,22 +25,23 @@ bool Endpoint::details_differ() const noexcept {
 bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   await(Awaited::kPieces, pieces);
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-    if (peer(open_.next_to_check).pieces.load(std::memory_order_acquire) < pieces) return false;
+    if (priority_block(open_.next_to_check).pieces.load(std::memory_order_acquire) < pieces) return false;
   }
   return true;
 }
 
-bool Endpoint::all_have_shares() noexcept {
-  await(Awaited::kShares, shares_);
+bool Endpoint::all_are_done() noexcept {
+  await(Awaited::kDone, calls_done_);
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-    if (peer(open_.next_to_check).shares.load(std::memory_order_acquire) < shares_) return false;
+    if (priority_block(open_.next_to_check).calls_done.load(std::memory_order_acquire) < calls_done_)
+      return false;
   }
   return true;
 }
 
 std::byte* Endpoint::cell(int member, std::uint64_t piece) const noexcept {
-  const CellLocation location = cell_of(member, piece, position_.size);
-  return peer(location.owner).cells[location.index].data();
+  const BufferLocation location = cell_of(member, piece, position_.size);
+  return priority_block(location.owner).cells[location.index].data();
 }
 
 void Endpoint::drive(const CollectiveCall& call, Task<> task) {

@@ -3,7 +3,7 @@
 //
 // A collective goes: `open` with the plan of the call, the payload, `announce`, wait until `all_announced`,
 // then whatever its algorithm does. What a call means is planned by the CallPlanner. A wait that may never
-// end is the FaultWatch's: it turns the reason into the error of the whole group.
+// end is the FailureWatch's: it turns the reason into the error of the whole group.
 //
 // One thread at a time drives an endpoint.
 #pragma once
@@ -27,7 +27,7 @@
 #include "collective/choice/tuning_table.h"
 #include "collective/kernels/prefetch.h"
 #include "contribution.h"
-#include "fault_watch.h"
+#include "failure_watch.h"
 #include "node_group.h"
 #include "open_call.h"
 #include "waiting.h"
@@ -45,8 +45,8 @@ class Endpoint {
   [[nodiscard]] const Position& position() const noexcept { return position_; }
 
   [[nodiscard]] CallPlanner& planner() noexcept { return planner_; }
-  [[nodiscard]] FaultWatch& faults() noexcept { return faults_; }
-  [[nodiscard]] bool reaches_other_nodes() const noexcept { return faults_.reaches_other_nodes(); }
+  [[nodiscard]] FailureWatch& failure_watch() noexcept { return failure_watch_; }
+  [[nodiscard]] bool reaches_other_nodes() const noexcept { return failure_watch_.reaches_other_nodes(); }
 
   /// Set once: the members of the node for algorithms that programs have registered.
   void set_peers(Peers& peers) noexcept { peers_ = &peers; }
@@ -57,11 +57,11 @@ class Endpoint {
   /// The number of the next collective, among those of all priorities.
   void set_number(std::uint64_t number) noexcept { open_.number = number; }
 
-  /// Collectives opened between here and `end_parts` are parts of `call`; the first one announces `call`
-  /// itself.
-  void begin_parts(const CollectiveCall& call) noexcept { open_.whole = &call; }
-  void end_parts() noexcept { open_.whole = nullptr; }
-  [[nodiscard]] bool in_parts() const noexcept { return open_.whole != nullptr; }
+  /// Collectives opened between here and `end_subcalls` are subcalls of `call`; the first one announces
+  /// `call` itself.
+  void begin_subcalls(const CollectiveCall& call) noexcept { open_.whole = &call; }
+  void end_subcalls() noexcept { open_.whole = nullptr; }
+  [[nodiscard]] bool in_subcalls() const noexcept { return open_.whole != nullptr; }
   /// The kind of `call`, or of the larger call that it is a part of.
   [[nodiscard]] CollectiveKind kind_of_whole(const CollectiveCall& call) const noexcept {
     return open_.as_called(call).kind;
@@ -69,7 +69,7 @@ class Endpoint {
 
   /// Opens the next collective. @throws the group's failure.
   void open(const CallPlan& plan) {
-    faults_.require_usable();
+    failure_watch_.require_usable();
     ++open_.sequence;
     open_.word = open_.sequence << 32 | plan.fingerprint;
     open_.disagreement = false;
@@ -83,7 +83,7 @@ class Endpoint {
   /// A member's payload of the open collective; this member's own is written before `announce`. It
   /// begins with the call's details where the data is elsewhere.
   [[nodiscard]] std::byte* payload_of(int member) const noexcept {
-    return peer(member).lines[line_of(open_.sequence)].payload.data();
+    return priority_block(member).lines[line_of(open_.sequence)].payload.data();
   }
 
   /// Announces the open collective to the others; this member's payload is complete.
@@ -97,7 +97,8 @@ class Endpoint {
     await(Awaited::kAnnouncements, open_.sequence);
     const std::size_t line = line_of(open_.sequence);
     for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
-      const std::uint64_t word = peer(open_.next_to_check).lines[line].word.load(std::memory_order_acquire);
+      const std::uint64_t word =
+          priority_block(open_.next_to_check).lines[line].word.load(std::memory_order_acquire);
       if (word == open_.word) continue;
       if (word >> 32 != open_.word >> 32) return false;
       open_.disagreement = true;
@@ -121,18 +122,18 @@ class Endpoint {
     own_.bell.ring();
   }
   [[nodiscard]] bool all_have_pieces(std::uint64_t pieces) noexcept;
-  void raise_shares() noexcept {
-    own_.shares.store(++shares_, std::memory_order_release);
+  void raise_done() noexcept {
+    own_.calls_done.store(++calls_done_, std::memory_order_release);
     own_.bell.ring();
   }
-  [[nodiscard]] bool all_have_shares() noexcept;
-  /// From here on a check counts every member as missing, this one too, that has not finished its share.
-  void await_next_shares() noexcept { await(Awaited::kShares, shares_ + 1); }
+  [[nodiscard]] bool all_are_done() noexcept;
+  /// From here on a check counts every member as missing, this one too, that is not done.
+  void await_next_done() noexcept { await(Awaited::kDone, calls_done_ + 1); }
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
-    const CellLocation location = slot_of(member, number, position_.size);
-    return peer(location.owner).slots[location.index].data();
+    const BufferLocation location = slot_of(member, number, position_.size);
+    return priority_block(location.owner).slots[location.index].data();
   }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
   [[nodiscard]] std::uint64_t next_slot() noexcept { return slots_++; }
@@ -142,7 +143,7 @@ class Endpoint {
 
   /// Space for a pointer per member.
   [[nodiscard]] std::span<const std::byte*> pointers() noexcept { return pointers_; }
-  [[nodiscard]] std::span<std::byte*> more_pointers() noexcept { return more_pointers_; }
+  [[nodiscard]] std::span<std::byte*> output_pointers() noexcept { return output_pointers_; }
 
   // ---- waiting
 
@@ -157,21 +158,21 @@ class Endpoint {
     }
     Waiting waiting(group_->oversubscribed());
     do {
-      if (waiting.is_time_to_check()) faults_.check(call, waiting);
+      if (waiting.is_time_to_check()) failure_watch_.check(call, waiting);
       if (!waiting.naps()) {
         waiting.give_way();
         continue;
       }
       // Sleep at the bell of the first member that lags. If `condition` waits for something else, nobody
       // rings, and the sleep just times out.
-      const Bell::Sleeper sleeper(peer(std::min(open_.next_to_check, position_.size - 1)).bell);
+      const Bell::Sleeper sleeper(priority_block(std::min(open_.next_to_check, position_.size - 1)).bell);
       if (condition()) return;
       sleeper.sleep(waiting.nap());
     } while (!condition());
   }
 
   /// Memory for the lists of the open collective; it uses that of earlier ones again.
-  [[nodiscard]] std::pmr::memory_resource* lists() noexcept { return &lists_; }
+  [[nodiscard]] std::pmr::memory_resource* list_memory() noexcept { return &list_memory_; }
 
   /// Runs an algorithm to its end.
   void drive(const CollectiveCall& call, Task<> task);
@@ -190,7 +191,7 @@ class Endpoint {
   [[nodiscard]] const std::optional<TuningTable>& tuning() const noexcept { return tuning_; }
 
  private:
-  [[nodiscard]] PriorityBlock& peer(int member) const noexcept { return *priority_blocks_[member]; }
+  [[nodiscard]] PriorityBlock& priority_block(int member) const noexcept { return *priority_blocks_[member]; }
   void await(Awaited what, std::uint64_t count) noexcept {
     if (open_.awaited == what && open_.awaited_count == count) return;
     open_.awaited = what;
@@ -209,15 +210,15 @@ class Endpoint {
   PriorityBlock& own_;
   OpenCall open_;
   CallPlanner planner_;
-  FaultWatch faults_;
+  FailureWatch failure_watch_;
   Peers* peers_ = nullptr;
 
   std::uint64_t slots_ = 0;
   std::uint64_t pieces_ = 0;
-  std::uint64_t shares_ = 0;
+  std::uint64_t calls_done_ = 0;
   std::vector<const std::byte*> pointers_;
-  std::vector<std::byte*> more_pointers_;
-  std::pmr::unsynchronized_pool_resource lists_;
+  std::vector<std::byte*> output_pointers_;
+  std::pmr::unsynchronized_pool_resource list_memory_;
 
   std::string_view algorithm_ = "none";
   ChoiceReason reason_ = ChoiceReason::kSize;

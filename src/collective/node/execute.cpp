@@ -3,21 +3,21 @@
 #include <cstring>
 #include <optional>
 
+#include "buffered.h"
 #include "cost_model.h"
 #include "direct.h"
 #include "probe.h"
-#include "staged.h"
 
 namespace cohort::node {
 namespace {
 
 Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
-  SlotCall slot(endpoint, call, plan);
+  SmallCall small(endpoint, call, plan);
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    co_await endpoint.faults().explain_disagreement(call);
+    co_await endpoint.failure_watch().explain_disagreement(call);
   }
-  slot.finish();
+  small.finish();
 }
 
 /// Whether this member's own buffers decide that the call goes in pieces, wherever the others' are.
@@ -45,7 +45,7 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   }
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    co_await endpoint.faults().explain_disagreement(call);
+    co_await endpoint.failure_watch().explain_disagreement(call);
   }
   const BufferAccess access = buffer_access(endpoint);
   const bool in_place = all_in_place(endpoint);
@@ -65,22 +65,22 @@ Task<> agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan
   endpoint.announce();
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
-    co_await endpoint.faults().explain_disagreement(call);
+    co_await endpoint.failure_watch().explain_disagreement(call);
   }
 }
 
 /// Before the first call that is too large for a slot, the members agree on the table that decides about it.
 Task<> execute_first_large(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan) {
-  const bool is_whole = !endpoint.in_parts();
-  if (is_whole) endpoint.begin_parts(call);
+  const bool is_whole = !endpoint.in_subcalls();
+  if (is_whole) endpoint.begin_subcalls(call);
   co_await agree(endpoint, call, plan);
   co_await agree_on_tuning(endpoint);
   co_await execute(endpoint, call);
-  if (is_whole) endpoint.end_parts();
+  if (is_whole) endpoint.end_subcalls();
 }
 
 /// The protocol that COHORT_ALGORITHM names for such calls.
-std::optional<Protocol> wanted_protocol(const Endpoint& endpoint, const CollectiveCall& call) {
+std::optional<Protocol> forced_protocol(const Endpoint& endpoint, const CollectiveCall& call) {
   const BuiltInAlgorithm* const forced = endpoint.group().selection().forced(endpoint.kind_of_whole(call));
   return forced == nullptr ? std::nullopt : forced->protocol;
 }
@@ -92,10 +92,10 @@ Task<> execute_registered(Endpoint& endpoint, const CollectiveCall& call, const 
   endpoint.set_algorithm(choice.algorithm->name());
   endpoint.set_reason(choice.forced ? ChoiceReason::kForced : ChoiceReason::kModel);
   // A member that waits in the middle of it can then name those that have not come to its end.
-  endpoint.await_next_shares();
+  endpoint.await_next_done();
   co_await choice.algorithm->execute(endpoint.peers(), call);
-  endpoint.raise_shares();
-  co_await until([&] { return endpoint.all_have_shares(); });
+  endpoint.raise_done();
+  co_await until([&] { return endpoint.all_are_done(); });
 }
 
 Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCall& call,
@@ -121,7 +121,7 @@ Task<> execute_large(Endpoint& endpoint, const CollectiveCall& call, const CallP
   if (const Selection::Choice choice = registered_choice(endpoint, call, plan); choice.algorithm != nullptr)
     return execute_registered(endpoint, call, plan, choice);
   if (!endpoint.tuning()) return execute_first_large(endpoint, call, plan);
-  return exchange(endpoint, call, plan, {*endpoint.tuning(), wanted_protocol(endpoint, call)});
+  return exchange(endpoint, call, plan, {*endpoint.tuning(), forced_protocol(endpoint, call)});
 }
 
 }  // namespace
@@ -134,10 +134,10 @@ Task<> execute(Endpoint& endpoint, const CollectiveCall& call) {
 void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
   if (!fits_slot(plan.bytes)) return endpoint.drive(call, execute_large(endpoint, call, plan));
-  SlotCall slot(endpoint, call, plan);
+  SmallCall small(endpoint, call, plan);
   endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
-  if (endpoint.disagreement()) endpoint.drive(call, endpoint.faults().explain_disagreement(call));
-  slot.finish();
+  if (endpoint.disagreement()) endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
+  small.finish();
 }
 
 Task<> execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {

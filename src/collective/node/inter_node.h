@@ -56,11 +56,11 @@ class InterNode {
   /// The context ids that this member has free for a group.
   [[nodiscard]] virtual ContextIdSet free_context_ids() const = 0;
 
-  /// The inter-node part of a group of `ranks`, in which this member is `member`; `offer` is the set of
+  /// The inter-node part of a group of `ranks`, in which this member is `member`; `free_ids` is the set of
   /// context ids that are free on all of them. Null when all are on this node. Each member makes its own.
   /// @throws Unavailable when no id is free on all of them.
   [[nodiscard]] virtual std::shared_ptr<InterNode> split(std::span<const int> ranks,
-                                                         const ContextIdSet& offer,
+                                                         const ContextIdSet& free_ids,
                                                          NodeCommunicatorImpl& member) = 0;
 
   /// Whether threads other than the one that made the communicator may drive its calls.

@@ -57,7 +57,7 @@ Mailbox::Sending* Mailbox::add_envelopes() {
   return &sendings_[first];
 }
 
-MoreEnvelopes* Mailbox::follow(int member, const EnvelopeLink& link) const {
+MoreEnvelopes* Mailbox::follow(int member, const EnvelopeChain& link) const {
   const std::uint64_t address = link.load(std::memory_order_acquire);
   if (address == 0) return nullptr;
   const NodeGroup& group = endpoint_.group();
@@ -169,7 +169,7 @@ void Mailbox::fetch(const CollectiveCall& call, const Envelope& envelope) const 
 
 void Mailbox::check_for_failure(const CollectiveCall& call, const Waiting& waiting) {
   NodeGroup& group = endpoint_.group();
-  endpoint_.faults().check_group();
+  endpoint_.failure_watch().check_group();
   const std::chrono::duration<double> timeout = group.timeout(call);
   const bool late = timeout.count() > 0 && waiting.waited() >= timeout;
   const bool left = group.control_block(local_rank_of(call)).left.load(std::memory_order_acquire);

@@ -44,7 +44,7 @@ class Mailbox {
 
   [[nodiscard]] Sending* find_free();
   [[nodiscard]] Sending* add_envelopes();
-  [[nodiscard]] MoreEnvelopes* follow(int member, const EnvelopeLink& link) const;
+  [[nodiscard]] MoreEnvelopes* follow(int member, const EnvelopeChain& link) const;
   [[nodiscard]] bool is_for(const Envelope& envelope, const CollectiveCall& receive) const noexcept;
   [[nodiscard]] Envelope* find_for(const CollectiveCall& call) const;
   [[nodiscard]] Envelope* take_for(const CollectiveCall& call) const;
@@ -54,7 +54,7 @@ class Mailbox {
   std::uint64_t number_ = 0;
   std::deque<Sending> sendings_;  ///< one for each envelope; the first kEnvelopes lie in the control block
   std::vector<std::shared_ptr<const Buffer>> more_envelopes_;
-  EnvelopeLink* last_link_;
+  EnvelopeChain* last_link_;
   std::map<const CollectiveCall*, Envelope*> posted_;  ///< sends that wait for their receiver
 };
 

@@ -67,7 +67,7 @@ NodeCommunicatorImpl::~NodeCommunicatorImpl() {
 
 void NodeCommunicatorImpl::set_inter_node(std::shared_ptr<InterNode> inter_node) {
   inter_node_ = std::move(inter_node);
-  for (Endpoint& endpoint : endpoints_) endpoint.faults().set_inter_node(inter_node_.get());
+  for (Endpoint& endpoint : endpoints_) endpoint.failure_watch().set_inter_node(inter_node_.get());
 }
 
 ContextIdSet NodeCommunicatorImpl::free_context_ids() const {
@@ -81,12 +81,12 @@ std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(std::span<cons
   if (inter_node_ == nullptr) return impl;
   std::vector<int> ranks;
   ranks.reserve(split_members.size());
-  ContextIdSet offer = split_members.front().contribution.context_ids;
+  ContextIdSet free_ids = split_members.front().contribution.context_ids;
   for (const SplitMember& member : split_members) {
     ranks.push_back(member.rank);
-    offer.combine(member.contribution.context_ids);
+    free_ids.combine(member.contribution.context_ids);
   }
-  if (std::shared_ptr<InterNode> inter_node = inter_node_->split(ranks, offer, *impl))
+  if (std::shared_ptr<InterNode> inter_node = inter_node_->split(ranks, free_ids, *impl))
     impl->set_inter_node(std::move(inter_node));
   return impl;
 }
@@ -112,7 +112,7 @@ std::optional<Error> NodeCommunicatorImpl::failure() {
   std::optional<Error> found = group().fault();
   if (!found && inter_node_ != nullptr) found = inter_node_->poll_failure();
   if (!found) return std::nullopt;
-  return endpoints_.front().faults().set_failure(*found);
+  return endpoints_.front().failure_watch().set_failure(*found);
 }
 
 void NodeCommunicatorImpl::close() {
@@ -143,7 +143,7 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   Endpoint& endpoint = this->endpoint(call.priority);
   latest_ = &endpoint;
   if (!idle()) return start(call).wait();  // calls in flight come first
-  const bool failed_before = endpoint.faults().failure().has_value();
+  const bool failed_before = endpoint.failure_watch().failure().has_value();
   endpoint.set_number(calls_++);
   try {
     if (inter_node_ != nullptr)
@@ -153,7 +153,7 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
-    endpoint.faults().fail(endpoint.faults().cause_of(call, error));
+    endpoint.failure_watch().fail(endpoint.failure_watch().cause_of(call, error));
   }
 }
 
@@ -172,7 +172,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
     starters_.fetch_add(1, std::memory_order_relaxed);
     const std::lock_guard lock(driving_);
     starters_.fetch_sub(1, std::memory_order_relaxed);
-    endpoint.faults().require_usable();
+    endpoint.failure_watch().require_usable();
     if (is_message(call.kind)) {
       messages_.push_back(operation);
     } else {
@@ -285,9 +285,10 @@ Task<> NodeCommunicatorImpl::task_of(const Operation& operation) {
 
 void NodeCommunicatorImpl::check_message_for_failure(const CollectiveCall& call, const Waiting& waiting) {
   if (!goes_to_another_node(call)) return mailbox_.check_for_failure(call, waiting);
-  FaultWatch& faults = endpoints_.front().faults();
-  faults.check_group();
-  if (const std::optional<Error> error = inter_node_->check_for_failure(call, waiting)) faults.fail(*error);
+  FailureWatch& failure_watch = endpoints_.front().failure_watch();
+  failure_watch.check_group();
+  if (const std::optional<Error> error = inter_node_->check_for_failure(call, waiting))
+    failure_watch.fail(*error);
   const std::chrono::duration<double> timeout = group().timeout(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   inter_node_->withdraw(call);
@@ -318,16 +319,16 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
       if (is_message(call.kind))
         check_message_for_failure(call, operation.waiting);
       else
-        endpoint.faults().check(call, operation.waiting);
+        endpoint.failure_watch().check(call, operation.waiting);
     }
     return moved;
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
-    if (is_message(call.kind) && !endpoint.faults().failure()) {
+    if (is_message(call.kind) && !endpoint.failure_watch().failure()) {
       operation.error = error;
       operation.finish();
     } else {
-      fail_all(endpoint.faults().set_failure(endpoint.faults().cause_of(call, error)));
+      fail_all(endpoint.failure_watch().set_failure(endpoint.failure_watch().cause_of(call, error)));
     }
   }
   return true;

@@ -116,7 +116,7 @@ class NodeGroup {
   [[nodiscard]] bool fixes_order_of(const CollectiveCall& call) const noexcept;
 
   /// Whether workers are watched, so that the loss of one is noticed.
-  [[nodiscard]] bool is_watched() const noexcept { return fault_ != nullptr; }
+  [[nodiscard]] bool reports_lost_workers() const noexcept { return fault_ != nullptr; }
 
   /// The loss of a worker, if one is known; its origin is this group's first member on that worker, if any.
   [[nodiscard]] std::optional<Error> fault() const;

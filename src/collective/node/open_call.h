@@ -1,5 +1,5 @@
 // The collective that a member is in: which one it is, what the member announces about it, and what it waits
-// for. The Endpoint updates it; the FaultWatch reads from it what is missing.
+// for. The Endpoint updates it; the FailureWatch reads from it what is missing.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace cohort::node {
 enum class Awaited {
   kAnnouncements,  ///< of the call
   kPieces,         ///< in the cells
-  kShares,         ///< of a direct collective
+  kDone,           ///< of direct and registered collectives
 };
 
 struct OpenCall {

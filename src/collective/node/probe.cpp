@@ -43,8 +43,8 @@ void read_all(std::span<const std::byte> bytes) {
 }
 
 /// A small collective among the members of the node.
-Task<> small_part(Endpoint& endpoint, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
-                  std::size_t elements) {
+Task<> small_subcall(Endpoint& endpoint, CollectiveKind kind, DType dtype, ReduceOp op, std::byte* data,
+                     std::size_t elements) {
   CollectiveCall part;
   part.kind = kind;
   part.dtype = dtype;
@@ -159,8 +159,8 @@ class Probe {
         wins = wins && endpoint_.algorithm() == to_string(protocol);
       }
       times.since_start = seconds_since(start_);
-      co_await small_part(endpoint_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
-                          reinterpret_cast<std::byte*>(&times), sizeof times / sizeof(double));
+      co_await small_subcall(endpoint_, CollectiveKind::kAllReduce, DType::kFloat64, ReduceOp::kMax,
+                             reinterpret_cast<std::byte*>(&times), sizeof times / sizeof(double));
       spent_ = times.since_start > std::chrono::duration<double>(kProbeBudget).count();
       wins = wins && !spent_ && (round == 0 || times.challenger_wins());
     }
@@ -244,8 +244,8 @@ Task<> agree_on_tuning(Endpoint& endpoint) {
     else if (endpoint.group().size() > endpoint.group().memory().cores())
       word.known = true;  // members that take turns on the cores would time the scheduler, for long
   }
-  co_await small_part(endpoint, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
-                      reinterpret_cast<std::byte*>(&word), sizeof word);
+  co_await small_subcall(endpoint, CollectiveKind::kBroadcast, DType::kUInt8, ReduceOp::kSum,
+                         reinterpret_cast<std::byte*>(&word), sizeof word);
   if (!word.known) {
     Probe probe(endpoint);
     word.table = co_await probe.run();

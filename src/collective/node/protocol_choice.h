@@ -15,12 +15,12 @@ namespace cohort::node {
 /// The same on all members, since it follows from what all of them know.
 class ProtocolChoice {
  public:
-  ProtocolChoice(const TuningTable& tuning, std::optional<Protocol> wanted)
-      : tuning_(tuning), wanted_(wanted) {}
+  ProtocolChoice(const TuningTable& tuning, std::optional<Protocol> forced)
+      : tuning_(tuning), forced_(forced) {}
 
   [[nodiscard]] Protocol protocol(CollectiveKind kind, BufferAccess access, bool in_place,
                                   std::size_t bytes) const {
-    if (bytes < smallest_direct_call(kind, access, in_place)) return Protocol::kPieces;
+    if (bytes < smallest_uncopied_call(kind, access, in_place)) return Protocol::kPieces;
     return access == BufferAccess::kAddressed ? Protocol::kDirect : Protocol::kSingleCopy;
   }
 
@@ -35,15 +35,15 @@ class ProtocolChoice {
 
   /// Whether the members' buffers allow the protocol that is wanted.
   [[nodiscard]] bool is_granted(BufferAccess access) const {
-    return wanted_ == Protocol::kPieces ||
-           (wanted_ == Protocol::kDirect && access == BufferAccess::kAddressed) ||
-           (wanted_ == Protocol::kSingleCopy && access == BufferAccess::kSingleCopy);
+    return forced_ == Protocol::kPieces ||
+           (forced_ == Protocol::kDirect && access == BufferAccess::kAddressed) ||
+           (forced_ == Protocol::kSingleCopy && access == BufferAccess::kSingleCopy);
   }
 
-  [[nodiscard]] std::size_t smallest_direct_call(CollectiveKind kind, BufferAccess access,
-                                                 bool in_place) const {
+  [[nodiscard]] std::size_t smallest_uncopied_call(CollectiveKind kind, BufferAccess access,
+                                                   bool in_place) const {
     if (access == BufferAccess::kNone) return kNever;
-    if (is_granted(access)) return wanted_ == Protocol::kPieces ? kNever : 0;
+    if (is_granted(access)) return forced_ == Protocol::kPieces ? kNever : 0;
     return tuning_.bytes(figure_of(kind, access, in_place));
   }
 
@@ -55,7 +55,7 @@ class ProtocolChoice {
   }
 
   const TuningTable& tuning_;
-  std::optional<Protocol> wanted_;
+  std::optional<Protocol> forced_;
 };
 
 }  // namespace cohort::node

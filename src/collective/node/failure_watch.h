@@ -22,13 +22,13 @@
 
 namespace cohort::node {
 
-class FaultWatch {
+class FailureWatch {
  public:
   /// Watches the calls of one priority of the member `local_rank`; `open` is the one that it is in.
-  FaultWatch(NodeGroup& group, int local_rank, Priority priority, OpenCall& open);
+  FailureWatch(NodeGroup& group, int local_rank, Priority priority, OpenCall& open);
 
-  FaultWatch(const FaultWatch&) = delete;
-  FaultWatch& operator=(const FaultWatch&) = delete;
+  FailureWatch(const FailureWatch&) = delete;
+  FailureWatch& operator=(const FailureWatch&) = delete;
 
   /// Set once, by a member of a communicator over several nodes.
   void set_inter_node(InterNode* inter_node) noexcept { inter_node_ = inter_node; }
@@ -72,7 +72,9 @@ class FaultWatch {
 
  private:
   [[noreturn]] void fail_again();
-  [[nodiscard]] const PriorityBlock& block(int member) const noexcept { return *priority_blocks_[member]; }
+  [[nodiscard]] const PriorityBlock& priority_block(int member) const noexcept {
+    return *priority_blocks_[member];
+  }
   [[nodiscard]] const PriorityBlock& other_priority(int member) const noexcept;
   [[nodiscard]] std::uint64_t announced_word(int member) const noexcept;
   [[nodiscard]] bool has_done_what_is_awaited(int member) const noexcept;

@@ -1,4 +1,4 @@
-#include "staged.h"
+#include "buffered.h"
 
 #include <algorithm>
 
@@ -13,26 +13,26 @@ constexpr std::size_t kPiecesBetweenYields = kBytesBetweenYields / kPieceBytes;
 
 }  // namespace
 
-SlotCall::SlotCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
+SmallCall::SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
     : endpoint_(endpoint), call_(call), plan_(plan), in_line_(plan.in_line) {
   endpoint.open(plan);
   endpoint.set_algorithm(in_line_ ? "line" : "slot");
   endpoint.set_reason(ChoiceReason::kSize);
   if (!in_line_) slot_ = endpoint.next_slot();
   if (plan.bytes > 0)
-    contribute(call, endpoint.position(), {0, plan.elements}, cell_of(endpoint.position().rank));
+    contribute(call, endpoint.position(), {0, plan.elements}, buffer_of(endpoint.position().rank));
   endpoint.announce();
 }
 
-std::byte* SlotCall::cell_of(int member) const noexcept {
+std::byte* SmallCall::buffer_of(int member) const noexcept {
   return in_line_ ? endpoint_.payload_of(member) : endpoint_.slot(member, slot_);
 }
 
-void SlotCall::finish() {
+void SmallCall::finish() {
   if (plan_.bytes > 0) {
     const std::span<const std::byte*> cells = endpoint_.pointers();
     for (int member = 0; member < endpoint_.position().size; ++member)
-      cells[static_cast<std::size_t>(member)] = cell_of(member);
+      cells[static_cast<std::size_t>(member)] = buffer_of(member);
     collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, cells, !in_line_);
   }
   endpoint_.prepare_next_line();

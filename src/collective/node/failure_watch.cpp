@@ -1,4 +1,4 @@
-#include "fault_watch.h"
+#include "failure_watch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,7 +25,7 @@ constexpr auto kTimeToNotice = 500ms;
 
 }  // namespace
 
-FaultWatch::FaultWatch(NodeGroup& group, int local_rank, Priority priority, OpenCall& open)
+FailureWatch::FailureWatch(NodeGroup& group, int local_rank, Priority priority, OpenCall& open)
     : group_(group),
       open_(open),
       priority_(priority),
@@ -33,7 +33,7 @@ FaultWatch::FaultWatch(NodeGroup& group, int local_rank, Priority priority, Open
       own_(*priority_blocks_[local_rank]),
       group_failure_(group.control_block(0).failure.state) {}
 
-void FaultWatch::check(const CollectiveCall& call, const Waiting& waiting) {
+void FailureWatch::check(const CollectiveCall& call, const Waiting& waiting) {
   if (group_.failed()) fail(group_.failure());
   if (const std::optional<Error> fault = group_.fault()) fail(in_call(call, *fault));
   if (inter_node_ != nullptr) {
@@ -47,21 +47,21 @@ void FaultWatch::check(const CollectiveCall& call, const Waiting& waiting) {
   if (inter_node_ == nullptr) require_nobody_late(call, waiting);
 }
 
-void FaultWatch::check_group() {
+void FailureWatch::check_group() {
   if (group_.failed()) fail(group_.failure());
   if (const std::optional<Error> fault = group_.fault()) fail(*fault);
 }
 
-const PriorityBlock& FaultWatch::other_priority(int member) const noexcept {
+const PriorityBlock& FailureWatch::other_priority(int member) const noexcept {
   const Priority other = priority_ == Priority::kNormal ? Priority::kUrgent : Priority::kNormal;
   return *group_.priority_blocks(other)[static_cast<std::size_t>(member)];
 }
 
-std::uint64_t FaultWatch::announced_word(int member) const noexcept {
-  return block(member).lines[line_of(open_.sequence)].word.load(std::memory_order_acquire);
+std::uint64_t FailureWatch::announced_word(int member) const noexcept {
+  return priority_block(member).lines[line_of(open_.sequence)].word.load(std::memory_order_acquire);
 }
 
-void FaultWatch::describe_call(const CollectiveCall& call) {
+void FailureWatch::describe_call(const CollectiveCall& call) {
   if (own_.described.load(std::memory_order_relaxed) == open_.sequence) return;
   own_.signature = signature(open_.as_called(call), open_.number);
   own_.described.store(open_.sequence, std::memory_order_release);
@@ -69,8 +69,8 @@ void FaultWatch::describe_call(const CollectiveCall& call) {
 }
 
 /// The block in which a member has described its call; null if it has not.
-const PriorityBlock* FaultWatch::find_description(int member) const noexcept {
-  const PriorityBlock& same = block(member);
+const PriorityBlock* FailureWatch::find_description(int member) const noexcept {
+  const PriorityBlock& same = priority_block(member);
   if (same.described.load(std::memory_order_acquire) == open_.sequence) return &same;
   const PriorityBlock& other = other_priority(member);
   return other.explained_number.load(std::memory_order_acquire) == open_.number + 1 ? &other : nullptr;
@@ -78,7 +78,7 @@ const PriorityBlock* FaultWatch::find_description(int member) const noexcept {
 
 // Announcements are waited for one member after the other. Here a member that differs is found although an
 // earlier one is still missing.
-void FaultWatch::notice_difference() noexcept {
+void FailureWatch::notice_difference() noexcept {
   if (open_.awaited != Awaited::kAnnouncements) return;
   for (int member = open_.next_to_check; member < group_.size(); ++member) {
     const std::uint64_t word = announced_word(member);
@@ -90,7 +90,7 @@ void FaultWatch::notice_difference() noexcept {
   }
 }
 
-Task<FaultWatch::Signatures> FaultWatch::collect_signatures(const CollectiveCall& call) {
+Task<FailureWatch::Signatures> FailureWatch::collect_signatures(const CollectiveCall& call) {
   describe_call(call);
   own_.explained_number.store(open_.number + 1, std::memory_order_release);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
@@ -110,7 +110,7 @@ Task<FaultWatch::Signatures> FaultWatch::collect_signatures(const CollectiveCall
   co_return signatures;
 }
 
-Task<> FaultWatch::explain_disagreement(const CollectiveCall& call) {
+Task<> FailureWatch::explain_disagreement(const CollectiveCall& call) {
   const Signatures signatures = co_await collect_signatures(call);
   int odd = 0;
   const std::optional<std::string> mismatch =
@@ -123,16 +123,18 @@ Task<> FaultWatch::explain_disagreement(const CollectiveCall& call) {
 
 // ---- members that are missing
 
-bool FaultWatch::has_done_what_is_awaited(int member) const noexcept {
+bool FailureWatch::has_done_what_is_awaited(int member) const noexcept {
   switch (open_.awaited) {
     case Awaited::kAnnouncements: return announced_word(member) >> 32 == open_.word >> 32;
-    case Awaited::kPieces: return block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;
-    case Awaited::kShares: return block(member).shares.load(std::memory_order_acquire) >= open_.awaited_count;
+    case Awaited::kPieces:
+      return priority_block(member).pieces.load(std::memory_order_acquire) >= open_.awaited_count;
+    case Awaited::kDone:
+      return priority_block(member).calls_done.load(std::memory_order_acquire) >= open_.awaited_count;
   }
   return true;
 }
 
-std::vector<int> FaultWatch::missing_members() const {
+std::vector<int> FailureWatch::missing_members() const {
   std::vector<int> missing;
   for (int member = 0; member < group_.size(); ++member) {
     if (!has_done_what_is_awaited(member)) missing.push_back(member);
@@ -140,7 +142,7 @@ std::vector<int> FaultWatch::missing_members() const {
   return missing;
 }
 
-void FaultWatch::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
+void FailureWatch::require_nobody_late(const CollectiveCall& call, const Waiting& waiting) {
   const std::chrono::duration<double> timeout = group_.timeout(open_.as_called(call));
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
   const std::vector<int> missing = missing_members();
@@ -150,7 +152,7 @@ void FaultWatch::require_nobody_late(const CollectiveCall& call, const Waiting& 
                                         waiting.waited().count())));
 }
 
-void FaultWatch::require_nobody_left(const CollectiveCall& call) {
+void FailureWatch::require_nobody_left(const CollectiveCall& call) {
   std::vector<int> left;
   for (int member = 0; member < group_.size(); ++member) {
     if (group_.control_block(member).left.load(std::memory_order_acquire)) left.push_back(member);
@@ -159,7 +161,7 @@ void FaultWatch::require_nobody_left(const CollectiveCall& call) {
   // What they did before they left counts, and all of it can be seen now.
   std::erase_if(left, [&](int member) { return has_done_what_is_awaited(member); });
   if (left.empty()) return;
-  if (group_.is_watched()) {
+  if (group_.reports_lost_workers()) {
     // Where an error ends a worker, the watch of workers reports it a moment later, with its reason.
     if (!departure_noticed_) departure_noticed_ = Waiting::Clock::now();
     if (Waiting::Clock::now() - *departure_noticed_ < kTimeForTheReason) return;
@@ -178,17 +180,17 @@ void FaultWatch::require_nobody_left(const CollectiveCall& call) {
 
 // ---- errors
 
-std::string FaultWatch::name_of(const CollectiveCall& call) const {
+std::string FailureWatch::name_of(const CollectiveCall& call) const {
   return fmt::format("{} #{}", to_string(open_.as_called(call).kind), open_.number);
 }
 
-Error FaultWatch::in_call(const CollectiveCall& call, const Error& error) const {
+Error FailureWatch::in_call(const CollectiveCall& call, const Error& error) const {
   ErrorOrigin origin = error.origin();
   origin.call = name_of(call);
   return {error.code(), fmt::format("{}: {}", name_of(call), error.what()), std::move(origin)};
 }
 
-Error FaultWatch::cause_of(const CollectiveCall& call, const Error& error) const {
+Error FailureWatch::cause_of(const CollectiveCall& call, const Error& error) const {
   if (failure_) return *failure_;
   // A member that copies from a process which has just ended learns it before the watch of processes does.
   const Deadline deadline = Deadline::after(kTimeToNotice);
@@ -200,7 +202,7 @@ Error FaultWatch::cause_of(const CollectiveCall& call, const Error& error) const
   return error.origin().call.empty() ? in_call(call, error) : error;
 }
 
-const Error& FaultWatch::set_failure(const Error& error) {
+const Error& FailureWatch::set_failure(const Error& error) {
   if (failure_) return *failure_;
   const bool first = group_.fail(error);
   failure_ = group_.failure();
@@ -208,8 +210,8 @@ const Error& FaultWatch::set_failure(const Error& error) {
   return *failure_;
 }
 
-void FaultWatch::fail(const Error& error) { throw_error(set_failure(error)); }
+void FailureWatch::fail(const Error& error) { throw_error(set_failure(error)); }
 
-void FaultWatch::fail_again() { fail(failure_ ? *failure_ : group_.failure()); }
+void FailureWatch::fail_again() { fail(failure_ ? *failure_ : group_.failure()); }
 
 }  // namespace cohort::node

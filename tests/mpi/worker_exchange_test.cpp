@@ -1,6 +1,6 @@
 // What workers tell each other without a communicator, and how that ends when one of them does not take
 // part as the others do.
-#include "mpi/exchange.h"
+#include "mpi/worker_exchange.h"
 
 #include <chrono>
 #include <memory>
@@ -33,12 +33,12 @@ class OwnExchange {
   OwnExchange(const OwnExchange&) = delete;
   OwnExchange& operator=(const OwnExchange&) = delete;
 
-  Exchange* operator->() { return &*exchange_; }
+  WorkerExchange* operator->() { return &*exchange_; }
 
  private:
   std::shared_ptr<MpiEnvironment> environment_ = std::make_shared<MpiEnvironment>(thread_level());
   Comm comm_ = Comm::duplicate(MPI_COMM_WORLD);
-  std::optional<Exchange> exchange_;
+  std::optional<WorkerExchange> exchange_;
 };
 
 int last() { return session().size() - 1; }
@@ -57,14 +57,14 @@ std::string error_of(ErrorCode code, Call call) {
   return {};
 }
 
-TEST(Exchange, GathersBlobsOfAnyLength) {
+TEST(WorkerExchange, GathersBlobsOfAnyLength) {
   OwnExchange exchange;
   for (const std::size_t bytes : {0u, 1u, 100u, 5'000u, 300'000u}) {
     const auto blob_of = [bytes](int rank) {
       return std::string(bytes + static_cast<std::size_t>(rank), static_cast<char>('a' + rank));
     };
     const std::vector<std::string> blobs =
-        exchange->all_gather(Purpose::kExchange, blob_of(session().rank()));
+        exchange->all_gather(RoundKind::kExchange, blob_of(session().rank()));
     ASSERT_EQ(blobs.size(), session().workers().size());
     for (int rank = 0; rank < session().size(); ++rank)
       EXPECT_EQ(blobs[static_cast<std::size_t>(rank)], blob_of(rank));
@@ -72,14 +72,14 @@ TEST(Exchange, GathersBlobsOfAnyLength) {
   EXPECT_NO_THROW(exchange->wait_for_end());
 }
 
-TEST(Exchange, NamesWhoDoesSomethingElse) {
+TEST(WorkerExchange, NamesWhoDoesSomethingElse) {
   if (last() == 0) GTEST_SKIP();
   OwnExchange exchange;
   const std::string text = error_of(ErrorCode::kInvalidArgument, [&] {
     if (session().rank() == last())
       exchange->wait_for_end();
     else
-      static_cast<void>(exchange->all_gather(Purpose::kMakeCommunicator, "options"));
+      static_cast<void>(exchange->all_gather(RoundKind::kMakeCommunicator, "options"));
   });
   EXPECT_THAT(text, AllOf(HasSubstr(name_of(last()) + " ends its Session"),
                           HasSubstr(name_of(0) + " makes a communicator")));
@@ -87,14 +87,14 @@ TEST(Exchange, NamesWhoDoesSomethingElse) {
   error_of(ErrorCode::kInvalidArgument, [&] { exchange->wait_for_end(); });
 }
 
-TEST(Exchange, NamesWhoIsMissingOnAllWorkers) {
+TEST(WorkerExchange, NamesWhoIsMissingOnAllWorkers) {
   for (const int missing : {0, last()}) {
     if (last() == 0) GTEST_SKIP();
     OwnExchange exchange(0.3s);
     const auto start = std::chrono::steady_clock::now();
     if (session().rank() == missing) std::this_thread::sleep_for(4s);
     const std::string text = error_of(ErrorCode::kDeadlineExceeded, [&] {
-      static_cast<void>(exchange->all_gather(Purpose::kSplit, "late"));
+      static_cast<void>(exchange->all_gather(RoundKind::kSplit, "late"));
     });
     EXPECT_THAT(text, AllOf(HasSubstr("split #1: deadline of 0.3 s passed; missing: " + name_of(missing))));
     if (session().rank() != missing) {
@@ -104,25 +104,26 @@ TEST(Exchange, NamesWhoIsMissingOnAllWorkers) {
   }
 }
 
-TEST(Exchange, TheFirstDeadlineToPassCounts) {
+TEST(WorkerExchange, TheFirstDeadlineToPassCounts) {
   if (last() < 2) GTEST_SKIP();
   // The one in the middle does not come; the first worker alone would wait for long.
   const int missing = 1;
   OwnExchange exchange(session().rank() == 0 ? 60s : 1s);
   if (session().rank() == missing) std::this_thread::sleep_for(4s);
-  const std::string text = error_of(ErrorCode::kDeadlineExceeded,
-                                    [&] { static_cast<void>(exchange->all_gather(Purpose::kExchange, "")); });
+  const std::string text = error_of(ErrorCode::kDeadlineExceeded, [&] {
+    static_cast<void>(exchange->all_gather(RoundKind::kExchange, ""));
+  });
   EXPECT_THAT(text, HasSubstr("missing: " + name_of(missing)));
 }
 
-TEST(Exchange, TellsTheOthersThatAWorkerHasLeft) {
+TEST(WorkerExchange, TellsTheOthersThatAWorkerHasLeft) {
   for (const int leaver : {0, last()}) {
     if (last() == 0) GTEST_SKIP();
     try {
       OwnExchange exchange;
       if (session().rank() == leaver) throw std::runtime_error("something else went wrong");
       const std::string text = error_of(
-          ErrorCode::kAborted, [&] { static_cast<void>(exchange->all_gather(Purpose::kExchange, "")); });
+          ErrorCode::kAborted, [&] { static_cast<void>(exchange->all_gather(RoundKind::kExchange, "")); });
       EXPECT_THAT(text, HasSubstr(name_of(leaver) + " left because of an error"));
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(session().rank(), leaver) << error.what();

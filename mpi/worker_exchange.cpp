@@ -1,4 +1,4 @@
-#include "exchange.h"
+#include "worker_exchange.h"
 
 #include <sched.h>
 
@@ -53,7 +53,7 @@ constexpr const char* kDeeds[] = {"exchanges data", "makes a communicator", "spl
 struct Header {
   std::int64_t round = 0;
   Kind kind = Kind::kAnnouncement;
-  Purpose purpose = Purpose::kExchange;
+  RoundKind round_kind = RoundKind::kExchange;
   ErrorCode code{};           ///< of an error,
   std::int32_t culprit = -1;  ///< and the worker that caused it
 };
@@ -70,21 +70,21 @@ struct Blobs {
 
 }  // namespace
 
-struct Exchange::Message {
+struct WorkerExchange::Message {
   Header header;
   std::string text{};  ///< of an error
   int from = 0;
 };
 
-Exchange::Exchange(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm,
-                   std::span<const WorkerInfo> workers, std::chrono::duration<double> timeout)
+WorkerExchange::WorkerExchange(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm,
+                               std::span<const WorkerInfo> workers, std::chrono::duration<double> timeout)
     : environment_(std::move(environment)),
       comm_(comm),
       workers_(workers),
       rank_(comm_rank(comm)),
       timeout_(timeout) {}
 
-Exchange::~Exchange() {
+WorkerExchange::~WorkerExchange() {
   if (std::uncaught_exceptions() > 0 && !failure_ && workers_.size() > 1 && !finalized()) {
     const WorkerInfo& own = workers_[static_cast<std::size_t>(rank_)];
     fail(
@@ -94,7 +94,7 @@ Exchange::~Exchange() {
 }
 
 template <class Step>
-void Exchange::poll(Step step) {
+void WorkerExchange::poll(Step step) {
   for (unsigned idle = 0;; ++idle) {
     if (const MpiLock::Guard guard = environment_->lock().try_acquire()) {
       static_cast<void>(pending_sends_.advance());
@@ -113,7 +113,7 @@ void Exchange::poll(Step step) {
 }
 
 template <class Start>
-void Exchange::complete(std::shared_ptr<const void> memory, Start start) {
+void WorkerExchange::complete(std::shared_ptr<const void> memory, Start start) {
   const Deadline deadline = Deadline::after(timeout_).plus(kTimeToConclude);
   try {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -138,8 +138,8 @@ void Exchange::complete(std::shared_ptr<const void> memory, Start start) {
   }
 }
 
-std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view blob) {
-  agree(purpose, Deadline::after(timeout_));
+std::vector<std::string> WorkerExchange::all_gather(RoundKind round_kind, std::string_view blob) {
+  agree(round_kind, Deadline::after(timeout_));
   if (workers_.size() == 1) return {std::string(blob)};
 
   const auto blobs = std::make_shared<Blobs>();
@@ -169,18 +169,18 @@ std::vector<std::string> Exchange::all_gather(Purpose purpose, std::string_view 
   return by_worker;
 }
 
-void Exchange::wait_for_end() {
-  agree(Purpose::kEnd, Deadline::never());
+void WorkerExchange::wait_for_end() {
+  agree(RoundKind::kEnd, Deadline::never());
   // MPI may be finalised next, and must have taken what the first worker has sent.
   poll([&] { return pending_sends_.empty(); });
 }
 
-void Exchange::agree(Purpose purpose, Deadline deadline) {
+void WorkerExchange::agree(RoundKind round_kind, Deadline deadline) {
   if (failure_) throw_error(*failure_);
   // Refuses a thread that may not call MPI, before this round has begun.
   if (workers_.size() > 1) static_cast<void>(environment_->lock().acquire());
   ++round_;
-  purpose_ = purpose;
+  round_kind_ = round_kind;
   if (workers_.size() == 1) return;
   try {
     if (is_first())
@@ -193,9 +193,9 @@ void Exchange::agree(Purpose purpose, Deadline deadline) {
   }
 }
 
-void Exchange::hear_all(Deadline deadline) {
-  std::vector<std::optional<Purpose>> heard(workers_.size());
-  heard.front() = purpose_;
+void WorkerExchange::hear_all(Deadline deadline) {
+  std::vector<std::optional<RoundKind>> heard(workers_.size());
+  heard.front() = round_kind_;
   deadline = deadline.plus(kTimeToShowUp);
   int looks = 0;
   poll([&] {
@@ -203,7 +203,7 @@ void Exchange::hear_all(Deadline deadline) {
       const Deadline soon = Deadline::after(kTimeToShowUp);
       if (message->header.kind == Kind::kLeft) throw_error_of(*message);
       if (message->header.kind == Kind::kAnnouncement)
-        heard[static_cast<std::size_t>(message->from)] = message->header.purpose;
+        heard[static_cast<std::size_t>(message->from)] = message->header.round_kind;
       else if (message->header.round == round_ && soon.at() < deadline.at())
         deadline = soon;
     }
@@ -214,18 +214,18 @@ void Exchange::hear_all(Deadline deadline) {
     if (!absent.empty() && deadline.expired() && ++looks >= kLooks) throw_missing(absent);
     return absent.empty();
   });
-  std::vector<Purpose> purposes;
-  for (const std::optional<Purpose>& purpose : heard) purposes.push_back(*purpose);
-  require_same_purpose(purposes);
+  std::vector<RoundKind> round_kinds;
+  for (const std::optional<RoundKind>& round_kind : heard) round_kinds.push_back(*round_kind);
+  require_same_round_kind(round_kinds);
   const MpiLock::Guard guard = environment_->lock().acquire();
   for (int worker = 1; worker < static_cast<int>(workers_.size()); ++worker)
     send({.header = {.round = round_, .kind = Kind::kConsent}}, worker);
 }
 
-void Exchange::ask_first(Deadline deadline) {
+void WorkerExchange::ask_first(Deadline deadline) {
   {
     const MpiLock::Guard guard = environment_->lock().acquire();
-    send({.header = {.round = round_, .kind = Kind::kAnnouncement, .purpose = purpose_}}, 0);
+    send({.header = {.round = round_, .kind = Kind::kAnnouncement, .round_kind = round_kind_}}, 0);
   }
   const Deadline end = deadline.plus(kTimeToConclude);
   bool said_late = false;
@@ -243,12 +243,12 @@ void Exchange::ask_first(Deadline deadline) {
   });
 }
 
-void Exchange::require_same_purpose(std::span<const Purpose> purposes) const {
-  const Vote vote = count_votes(purposes);
+void WorkerExchange::require_same_round_kind(std::span<const RoundKind> round_kinds) const {
+  const Vote vote = count_votes(round_kinds);
   if (vote.is_unanimous()) return;
   const auto deed = [&](std::size_t worker) {
     return fmt::format("{} {}", describe(workers_[worker]),
-                       kDeeds[static_cast<std::size_t>(purposes[worker])]);
+                       kDeeds[static_cast<std::size_t>(round_kinds[worker])]);
   };
   std::vector<std::string> odd;
   for (const std::size_t worker : vote.odd) odd.push_back(deed(worker));
@@ -258,34 +258,34 @@ void Exchange::require_same_purpose(std::span<const Purpose> purposes) const {
                                     fmt::join(odd, ", "), deed(vote.usual)));
 }
 
-void Exchange::send(const Message& message, int to) {
+void WorkerExchange::send(const Message& message, int to) {
   const bool ends = message.header.kind == Kind::kLeft || message.header.kind == Kind::kFailure;
   pending_sends_.send(comm_, to, ends ? kFailureTag : kTag, std::as_bytes(std::span(&message.header, 1)),
                       std::as_bytes(std::span(message.text)));
 }
 
-std::optional<Exchange::Message> Exchange::receive() {
+std::optional<WorkerExchange::Message> WorkerExchange::receive() {
   if (std::optional<Message> failure = receive(kFailureTag)) return failure;
   return receive(kTag);
 }
 
-std::optional<Exchange::Message> Exchange::receive(int tag) {
-  const std::optional<Envelope> envelope = iprobe_any(tag, comm_);
-  if (!envelope) return std::nullopt;
-  std::string bytes(envelope->bytes, '\0');
-  recv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, envelope->source, tag, comm_);
+std::optional<WorkerExchange::Message> WorkerExchange::receive(int tag) {
+  const std::optional<MessageInfo> info = iprobe_any(tag, comm_);
+  if (!info) return std::nullopt;
+  std::string bytes(info->bytes, '\0');
+  recv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, info->source, tag, comm_);
   Message message;
   COHORT_CHECK(bytes.size() >= sizeof message.header);
   std::memcpy(&message.header, bytes.data(), sizeof message.header);
   message.text = bytes.substr(sizeof message.header);
-  message.from = envelope->source;
+  message.from = info->source;
   return message;
 }
 
-void Exchange::fail(const Error& error) {
+void WorkerExchange::fail(const Error& error) {
   failure_.emplace(error);
-  const Message message{.header = {round_, is_first() ? Kind::kFailure : Kind::kLeft, purpose_, error.code(),
-                                   error.origin().member},
+  const Message message{.header = {round_, is_first() ? Kind::kFailure : Kind::kLeft, round_kind_,
+                                   error.code(), error.origin().member},
                         .text = std::string(error.what()).substr(0, kLongestText)};
   try {
     const MpiLock::Guard guard = environment_->lock().acquire();
@@ -296,13 +296,13 @@ void Exchange::fail(const Error& error) {
   }
 }
 
-void Exchange::throw_error_of(const Message& message) const {
+void WorkerExchange::throw_error_of(const Message& message) const {
   const std::int32_t culprit = message.header.culprit;
   const std::string host = culprit < 0 ? std::string() : workers_[static_cast<std::size_t>(culprit)].host;
   throw_error(message.header.code, message.text, ErrorOrigin{name(), culprit, host});
 }
 
-void Exchange::throw_missing(std::span<const int> absent) const {
+void WorkerExchange::throw_missing(std::span<const int> absent) const {
   std::vector<std::string> missing;
   for (const int worker : absent) missing.push_back(describe(workers_[static_cast<std::size_t>(worker)]));
   const WorkerInfo& first = workers_[static_cast<std::size_t>(absent.front())];
@@ -315,8 +315,8 @@ void Exchange::throw_missing(std::span<const int> absent) const {
           name(), timeout_.count(), fmt::join(missing, ", ")));
 }
 
-std::string Exchange::name() const {
-  return fmt::format("{} #{}", kNames[static_cast<std::size_t>(purpose_)], round_);
+std::string WorkerExchange::name() const {
+  return fmt::format("{} #{}", kNames[static_cast<std::size_t>(round_kind_)], round_);
 }
 
 }  // namespace cohort::mpi

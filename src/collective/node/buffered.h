@@ -15,16 +15,16 @@ namespace cohort::node {
 }
 
 /// The two halves of such a call, around the wait for all announcements.
-class SlotCall {
+class SmallCall {
  public:
   /// Opens the collective, contributes and announces it.
-  SlotCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan);
+  SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan);
 
   /// Makes the result. After all have announced the same call.
   void finish();
 
  private:
-  [[nodiscard]] std::byte* cell_of(int member) const noexcept;
+  [[nodiscard]] std::byte* buffer_of(int member) const noexcept;
 
   Endpoint& endpoint_;
   const CollectiveCall& call_;

@@ -26,24 +26,24 @@
 namespace cohort::mpi {
 
 /// What the workers do together. One that ends while others go on is found out by it.
-enum class Purpose : std::int32_t { kExchange, kMakeCommunicator, kSplit, kEnd };
+enum class RoundKind : std::int32_t { kExchange, kMakeCommunicator, kSplit, kEnd };
 
-class Exchange {
+class WorkerExchange {
  public:
   /// `workers` are the members of `comm` by rank; both outlive it. Nobody else sends messages over `comm`.
   /// `timeout` is how long each call waits for the others; for ever when zero.
-  Exchange(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm, std::span<const WorkerInfo> workers,
-           std::chrono::duration<double> timeout);
+  WorkerExchange(std::shared_ptr<MpiEnvironment> environment, MPI_Comm comm,
+                 std::span<const WorkerInfo> workers, std::chrono::duration<double> timeout);
   /// The others are told if an exception has brought it about.
-  ~Exchange();
+  ~WorkerExchange();
 
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
+  WorkerExchange(const WorkerExchange&) = delete;
+  WorkerExchange& operator=(const WorkerExchange&) = delete;
 
   /// Every worker's blob, by rank.
   /// @throws on all workers the same DeadlineExceeded or InvalidArgument, naming the workers that are
   /// missing or do something else, or Unavailable, naming one that is lost; all later calls throw it too.
-  [[nodiscard]] std::vector<std::string> all_gather(Purpose purpose, std::string_view blob);
+  [[nodiscard]] std::vector<std::string> all_gather(RoundKind round_kind, std::string_view blob);
 
   /// Returns when all workers have come to their end, however long that takes. @throws as `all_gather`.
   void wait_for_end();
@@ -54,10 +54,10 @@ class Exchange {
  private:
   struct Message;
 
-  void agree(Purpose purpose, Deadline deadline);
+  void agree(RoundKind round_kind, Deadline deadline);
   void hear_all(Deadline deadline);
   void ask_first(Deadline deadline);
-  void require_same_purpose(std::span<const Purpose> purposes) const;
+  void require_same_round_kind(std::span<const RoundKind> round_kinds) const;
   /// One of MPI's non-blocking collectives, which `start` starts and which reads and writes `memory`.
   template <class Start>
   void complete(std::shared_ptr<const void> memory, Start start);
@@ -83,7 +83,7 @@ class Exchange {
   const int rank_;
   const std::chrono::duration<double> timeout_;
   std::int64_t round_ = 0;
-  Purpose purpose_ = Purpose::kExchange;
+  RoundKind round_kind_ = RoundKind::kExchange;
   PendingSends pending_sends_;
   std::optional<Error> failure_;
 };
