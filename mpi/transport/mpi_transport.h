@@ -1,5 +1,7 @@
 // A Transport over MPI's non-blocking point-to-point. The members of a communicator are
 // numbered worker by worker, and those of one process share its MPI communicators.
+//
+// The words are explained in docs/collectives.md.
 #pragma once
 
 #include <memory>
