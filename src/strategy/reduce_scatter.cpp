@@ -48,15 +48,6 @@ class ExtentsOfAll {
   Tensor all_;
 };
 
-void require_part(const Tensor& value, const Shape& part, int axis) {
-  if (value.shape().rank() == 0)
-    throw InvalidArgument("reduce_scatter: a scalar has no parts; reshape it to [1] first");
-  const int along = value.shape().normalize_axis(axis);
-  if (part.rank() == value.shape().rank() && part == value.shape().with(along, part[along])) return;
-  throw InvalidArgument("reduce_scatter: {} has no part {}; only axis {} may differ", describe(value),
-                        to_string(part), along);
-}
-
 /// Every replica comes to the same result, since all of them see all extents.
 void require_complete(const Extents& extents, const Communicator& communicator, std::size_t leaf) {
   const std::int64_t total = std::accumulate(extents.parts.begin(), extents.parts.end(), std::int64_t{0});
