@@ -87,7 +87,7 @@ TEST(GroupsBetweenNodes, AreSoManyAtATime) {
     };
     fill();
     EXPECT_THAT([&] { static_cast<void>(communicator.split(0)); },
-                ThrowsMessage<Unavailable>(HasSubstr("some must go first")));
+                ThrowsMessage<Unavailable>(HasSubstr("destroy some groups first")));
     communicator.barrier();
     groups.back()->barrier();
     groups.erase(groups.begin() + 5, groups.begin() + 9);
