@@ -215,6 +215,7 @@ void WorkerExchange::hear_all(Deadline deadline) {
     return absent.empty();
   });
   std::vector<RoundKind> round_kinds;
+  round_kinds.reserve(heard.size());
   for (const std::optional<RoundKind>& round_kind : heard) round_kinds.push_back(*round_kind);
   require_same_round_kind(round_kinds);
   const MpiLock::Guard guard = environment_->lock().acquire();

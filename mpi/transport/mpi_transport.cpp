@@ -110,11 +110,11 @@ void MpiTransport::cancel(Ticket ticket) {
   release(ticket);
 }
 
-void MpiTransport::send_control(int member, std::string_view message) {
+void MpiTransport::send_control(int member, std::string_view text) {
   const MpiLock::Guard guard = comms_->lock().acquire();
   has_control_messages_ = true;
   pending_sends_.send(comms_->comm(Channel::kCollective), worker_of(member), tag_to(member, kControlTag),
-                      std::as_bytes(std::span(message)));
+                      std::as_bytes(std::span(text)));
 }
 
 std::optional<Transport::ControlMessage> MpiTransport::receive_control() {

@@ -51,9 +51,9 @@ std::optional<std::size_t> ThreadTransport::poll(Ticket ticket) {
 
 void ThreadTransport::cancel(Ticket ticket) { pending_.erase(ticket); }
 
-void ThreadTransport::send_control(int member, std::string_view message) {
+void ThreadTransport::send_control(int member, std::string_view text) {
   const std::lock_guard lock(board_->mutex_);
-  board_->control_messages_[static_cast<std::size_t>(member)].push_back({rank_, std::string(message)});
+  board_->control_messages_[static_cast<std::size_t>(member)].push_back({rank_, std::string(text)});
 }
 
 std::optional<Transport::ControlMessage> ThreadTransport::receive_control() {

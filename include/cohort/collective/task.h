@@ -144,6 +144,7 @@ class [[nodiscard]] Task {
 };
 
 template <class T>
+// NOLINTNEXTLINE(readability-identifier-naming): the language's name for it
 struct Task<T>::promise_type : detail::TaskFrame, detail::TaskResult<T> {
   Task get_return_object() {
     const Handle handle = Handle::from_promise(*this);

@@ -10,6 +10,7 @@ namespace {
 
 std::vector<BuiltInAlgorithm> collect() {
   std::vector<BuiltInAlgorithm> algorithms;
+  algorithms.reserve(node::kProtocols.size() + network::lane_algorithms().size() + 1);
   for (const node::Protocol protocol : node::kProtocols)
     algorithms.push_back({.name = to_string(protocol), .protocol = protocol});
   for (const network::LaneAlgorithm* const algorithm : network::lane_algorithms()) {
