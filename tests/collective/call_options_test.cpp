@@ -15,7 +15,9 @@ TEST_P(CallOptionsOfThreads, AllowAShorterDeadline) { for_each_member(GetParam()
 TEST_P(CallOptionsOfThreads, AllowALongerDeadline) {
   for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.2});
 }
-TEST_P(CallOptionsOfThreads, LetUrgentCallsOvertake) { for_each_member(GetParam(), check_urgent_calls); }
+TEST_P(CallOptionsOfThreads, LetUrgentCallsOvertake) {
+  for_each_member(GetParam(), [](Communicator& communicator) { check_urgent_calls(communicator); });
+}
 TEST_P(CallOptionsOfThreads, NeedTheSamePriorityEverywhere) {
   for_each_member(GetParam(), check_priority_mismatch);
   for_each_member(GetParam(), check_order_mismatch);
@@ -34,7 +36,9 @@ TEST_P(CallOptionsBetweenNodes, AllowAShorterDeadline) {
 TEST_P(CallOptionsBetweenNodes, AllowALongerDeadline) {
   for_each_member(GetParam(), check_longer_deadline, {.timeout_seconds = 0.2});
 }
-TEST_P(CallOptionsBetweenNodes, LetUrgentCallsOvertake) { for_each_member(GetParam(), check_urgent_calls); }
+TEST_P(CallOptionsBetweenNodes, LetUrgentCallsOvertake) {
+  for_each_member(GetParam(), [](Communicator& communicator) { check_urgent_calls(communicator); });
+}
 TEST_P(CallOptionsBetweenNodes, NeedTheSamePriorityEverywhere) {
   for_each_member(GetParam(), check_priority_mismatch);
   for_each_member(GetParam(), check_order_mismatch);

@@ -46,7 +46,7 @@ void check_longer_deadline(Communicator& communicator) {
   }
 }
 
-void check_urgent_calls(Communicator& communicator) {
+void check_urgent_calls(Communicator& communicator, bool overtakes) {
   const int members = communicator.size();
   const auto filled = [](std::int64_t elements, int value) {
     return Tensor::full({elements}, DType::kFloat32, static_cast<double>(value));
@@ -56,7 +56,7 @@ void check_urgent_calls(Communicator& communicator) {
   // Where the calling thread loses its core for long, the large call ends before the small ones begin, or
   // before the thread looks: it is enough that one member has seen it once. With more members than cores
   // each of them loses it in most rounds, and nothing need be seen.
-  const bool is_seen = members <= static_cast<int>(std::thread::hardware_concurrency());
+  const bool is_seen = overtakes && members <= static_cast<int>(std::thread::hardware_concurrency());
   constexpr int kMostRounds = 100;
   const Tensor seen = filled(1, 0);
   for (int round = 0; round < kMostRounds && seen.span<float>()[0] == 0; ++round) {

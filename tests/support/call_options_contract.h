@@ -15,8 +15,8 @@ void check_shorter_deadline(Communicator& communicator);
 void check_longer_deadline(Communicator& communicator);
 
 /// Urgent calls end before normal ones that were started earlier, and in their own order; all results are
-/// right.
-void check_urgent_calls(Communicator& communicator);
+/// right. `overtakes` is false where the normal call does not yield, so that it may come first.
+void check_urgent_calls(Communicator& communicator, bool overtakes = true);
 
 /// An urgent call of the last member is a normal one of the others, or lies elsewhere in the order of all
 /// calls: each ends in an error that says so. Leave the communicator unusable.
