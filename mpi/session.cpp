@@ -159,7 +159,7 @@ void Session::Impl::close() {
     const MpiLock::Guard guard = environment_->lock().acquire();
     library_.finalize();
   }
-  if (watch_ && !watch_->leave()) throw_error(fault()->code(), fault()->what(), fault()->origin());
+  if (watch_ && !watch_->leave()) throw_error(*fault());
   ProcessEnd::instance().give_back();
 }
 

@@ -129,8 +129,12 @@ std::vector<std::unique_ptr<Communicator>> WorkerGroup::make_communicators(
   require_same_settings(workers_, settings);
   if (on_one_node()) return make_node_communicators(node_options(options, members));
   if (members > 1) require_threads_may_communicate(settings);
-  const auto comms =
-      std::make_shared<SharedComms>(environment_, comm_.get(), members, neighbours_are_apart());
+  std::shared_ptr<SharedComms> comms;
+  {
+    const HangWatchdog watchdog(config().collective_timeout(),
+                                "while a communicator over several nodes is made");
+    comms = std::make_shared<SharedComms>(environment_, comm_.get(), members, neighbours_are_apart());
+  }
   const auto transport = [&comms](int rank) { return std::make_unique<MpiTransport>(comms, rank); };
   return make_network_communicators({node_options(options, members), transport});
 }

@@ -29,7 +29,7 @@ class HierarchicalCollectives {
   /// A whole collective, with its parts on this node. `call` must outlive it.
   [[nodiscard]] Task<> execute(const CollectiveCall& call);
 
-  /// For who waits in `call`: an error of the whole group, if there is a reason not to wait any longer.
+  /// For a member that waits in `call`: the error of the whole group, if there is a reason to give up.
   [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                        const node::Waiting& waiting);
 
