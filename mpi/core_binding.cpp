@@ -42,7 +42,7 @@ void say_that_cores_are_shared(const std::string& host, std::span<const Mask> ma
   for (const Mask& mask : masks) cores.insert(mask.cores.begin(), mask.cores.end());
   const auto workers = std::ranges::count_if(masks, [](const Mask& mask) { return !mask.cores.empty(); });
   if (workers <= std::ssize(cores)) return;
-  log::warning(
+  logging::warning(
       "the {} workers of host {} share {} core{}: those that wait yield to the others, but all are slower. "
       "Start fewer, or look at the launcher's binding with cohort-info --report-bindings",
       workers, host, cores.size(), cores.size() == 1 ? "" : "s");
@@ -72,7 +72,7 @@ void bind_cores(WorkerGroup& everyone, bool wanted) {
     const std::vector<int> share = share_of_cores(allowed, *own, allowed_cores());
     if (!share.empty()) pin_current_thread(share);
   } catch (const Unavailable& error) {
-    log::warning("this worker shares its cores with others: {}", error.what());
+    logging::warning("this worker shares its cores with others: {}", error.what());
   }
 }
 

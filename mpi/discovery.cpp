@@ -108,7 +108,7 @@ std::vector<WorkerInfo> discover_workers(MPI_Comm world, const Config& settings,
   require_same_devices(workers, devices);
   if (const std::string warning = warning_of_other_gpus(workers, gpus);
       !warning.empty() && comm_rank(world) == 0)
-    log::warning("{}", warning);
+    logging::warning("{}", warning);
   return workers;
 }
 

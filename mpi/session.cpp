@@ -65,9 +65,9 @@ class Library {
       return;
     }
     owned_ = true;
-    log::debug("MPI starts");
+    logging::debug("MPI starts");
     thread_level_ = init_thread(argc, argv, MPI_THREAD_MULTIPLE);
-    log::debug("MPI has started");
+    logging::debug("MPI has started");
   }
 
   /// Without `finalize` before it, the job can only end with an error.
@@ -129,15 +129,15 @@ Session::Impl::Impl(int* argc, char*** argv)
     : library_(argc, argv), environment_(std::make_shared<MpiEnvironment>(library_.thread_level())) {
   Comm world = Comm::duplicate(MPI_COMM_WORLD);
   std::vector<WorkerInfo> workers = discover_workers(world.get(), settings_, place_);
-  log::set_origin(fmt::format("worker {}", comm_rank(world.get())));
+  logging::set_origin(fmt::format("worker {}", comm_rank(world.get())));
   everyone_.emplace(environment_, std::move(world), std::move(workers));
   if (everyone_->size() > 1) watch_others();
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
   start_watchdog_.reset();
-  log::debug("session of {} workers on {} nodes, MPI thread level {}", everyone_->size(),
-             everyone_->workers().back().node + 1, library_.thread_level());
+  logging::debug("session of {} workers on {} nodes, MPI thread level {}", everyone_->size(),
+                 everyone_->workers().back().node + 1, library_.thread_level());
 }
 
 void Session::Impl::watch_others() {

@@ -72,7 +72,7 @@ Results train(const Options& options, const Strategy& strategy, const Roles& rol
 
   Results results{options.strategy, strategy.num_replicas_in_sync(), {}, 0};
   const std::int64_t rows = digits.train.images.shape()[0];
-  log::debug("the data is loaded, the model made");
+  logging::debug("the data is loaded, the model made");
   Progress progress(roles.is_chief(), options.epochs, (rows + options.batch - 1) / options.batch);
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     const auto start = std::chrono::steady_clock::now();

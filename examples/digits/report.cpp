@@ -35,7 +35,7 @@ Progress::Progress(bool enabled, int epochs, std::int64_t steps)
 
 void Progress::step() {
   ++step_;
-  if (epoch_ == 1 && step_ == 1) cohort::log::debug("the first step is done");
+  if (epoch_ == 1 && step_ == 1) cohort::logging::debug("the first step is done");
   if (!enabled_ || !terminal_) return;
   constexpr std::int64_t kWidth = 30;
   const std::int64_t filled = kWidth * step_ / steps_;

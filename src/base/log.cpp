@@ -7,7 +7,7 @@
 
 #include <cohort/base/config.h>
 
-namespace cohort::log {
+namespace cohort::logging {
 namespace {
 
 spdlog::level::level_enum spdlog_level(Level level) {
@@ -54,4 +54,4 @@ void set_origin(const std::string& origin) {
   logger().set_pattern("[%H:%M:%S.%e %l] cohort, " + origin + ": %v");
 }
 
-}  // namespace cohort::log
+}  // namespace cohort::logging

@@ -119,7 +119,7 @@ PeerWatch::PeerWatch(PeerWatchOptions options) : loop_(std::make_unique<watch::L
   unwatched_ = Setup(options, *loop_).run();
   for (const int rank : unwatched_) {
     if (options.rank != 0 && options.rank != rank) continue;
-    log::warning(
+    logging::warning(
         "no side channel from {} to the chief: when one of the two sides is lost, the other notices it only "
         "when a collective's deadline passes",
         describe(options.workers[static_cast<std::size_t>(rank)]));

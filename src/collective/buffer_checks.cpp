@@ -171,7 +171,7 @@ void BufferChecks::finish_dropped(Checked& checked) {
   try {
     checked.wait();
   } catch (const std::exception& error) {
-    log::error("{}", error.what());  // its Work was dropped, so nobody else reports it
+    logging::error("{}", error.what());  // its Work was dropped, so nobody else reports it
   }
 }
 

@@ -122,7 +122,7 @@ std::shared_ptr<const Buffer> Runtime::allocate_staging(std::size_t bytes, Devic
   const CurrentDevice current(device);
   std::shared_ptr<const Buffer> block = cohort::allocate(std::max(bytes, kSmallestStaging), Device());
   if (!calls::host_register(block->data(), block->bytes())) {
-    log::debug("cannot pin {} bytes of host memory; copies to and from GPUs are slower", block->bytes());
+    logging::debug("cannot pin {} bytes of host memory; copies to and from GPUs are slower", block->bytes());
     return block;
   }
   const Buffer& pinned = *block;

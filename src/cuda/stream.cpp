@@ -81,7 +81,7 @@ void Stream::drain() const noexcept {
     if (!is_captured) now.record(*this);
     while (!now.done()) std::this_thread::yield();
   } catch (const std::exception& error) {
-    log::debug("{}: memory is released after an error: {}", to_string(device_), error.what());
+    logging::debug("{}: memory is released after an error: {}", to_string(device_), error.what());
   }
 }
 

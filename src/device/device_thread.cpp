@@ -44,7 +44,7 @@ class DeviceThread::Impl {
     try {
       if (!cores.empty()) pin_current_thread(cores);
     } catch (const Error& error) {
-      log::warning("{}; the device runs unpinned", error.what());
+      logging::warning("{}; the device runs unpinned", error.what());
     }
     while (true) {
       events_.wait_until([this] { return state_.load() != State::kIdle; });

@@ -187,7 +187,7 @@ void MemoryRegistration::end() noexcept {
         block.use_count() > 1 ? "a call on it is in flight, or has failed" : move_out_of_heap(pages_);
     if (obstacle.empty()) return;
     ranges.keep(std::move(block));
-    log::warning("{} stay in the node heap after their registration: {}", describe(pages_), obstacle);
+    logging::warning("{} stay in the node heap after their registration: {}", describe(pages_), obstacle);
   } catch (const std::exception&) {
     if (block != nullptr) ranges.keep(std::move(block));  // there was not even memory for a message
   }

@@ -168,8 +168,9 @@ class NodeHeap::Blocks {
   /// Warns once per reason: tensors that do not fit are private, and everything still works.
   bool refuse(const char* reason, std::size_t wanted, std::size_t left, bool& warned) const {
     if (!std::exchange(warned, true)) {
-      log::warning("the node heap of {} MiB cannot grow by {} MiB, {} MiB are left: {}; tensors are private",
-                   backed_ >> 20, wanted >> 20, left >> 20, reason);
+      logging::warning(
+          "the node heap of {} MiB cannot grow by {} MiB, {} MiB are left: {}; tensors are private",
+          backed_ >> 20, wanted >> 20, left >> 20, reason);
     }
     return false;
   }
@@ -219,8 +220,8 @@ NodeHeap* NodeHeap::make() {
     }
     close(file);
   }
-  log::warning("no memory that the node's processes can share ({}): tensors are private",
-               std::strerror(errno));
+  logging::warning("no memory that the node's processes can share ({}): tensors are private",
+                   std::strerror(errno));
   return nullptr;
 }
 

@@ -171,7 +171,7 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
   memory->shared_ = verdict.shares;
   memory->single_copy_ = verdict.copies;
   if (!peers.empty() && !memory->shared_) {
-    log::warning(
+    logging::warning(
         "the workers of this node cannot map each other's memory; each is a node of its own in collectives");
   }
   return memory;

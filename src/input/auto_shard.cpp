@@ -10,7 +10,7 @@ void warn_of_shared_reading(const WorkerPlace& place) {
   if (place.worker != 0) return;
   static std::once_flag warned;
   std::call_once(warned, [&] {
-    log::warning(
+    logging::warning(
         "the dataset reads no files that {} workers could divide among themselves, so each of them reads all "
         "of it and keeps its parts of each batch; if that is intended, choose AutoShardPolicy::kData",
         place.workers);

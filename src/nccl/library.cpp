@@ -78,7 +78,7 @@ OpenLibrary find_library() {
   for (const Candidate& candidate : capabilities()) {
     std::variant<OpenLibrary, std::string> opened = try_open(candidate.name, candidate.flags);
     if (auto* const library = std::get_if<OpenLibrary>(&opened)) {
-      log::info("NCCL {} from {} ({})", version_text(library->version), library->path, candidate.what);
+      logging::info("NCCL {} from {} ({})", version_text(library->version), library->path, candidate.what);
       return *library;
     }
     failures.push_back(

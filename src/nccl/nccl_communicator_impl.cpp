@@ -75,7 +75,7 @@ NcclCommunicatorImpl::~NcclCommunicatorImpl() {
     if (in_flight_.empty()) symmetric_memory_.clear();
     parts_.comm->finalize(Deadline::after(kTimeToFinalize));
   } catch (const Error& error) {
-    log::warning("{}: NCCL's communicator was ended by force: {}", who(), error.what());
+    logging::warning("{}: NCCL's communicator was ended by force: {}", who(), error.what());
     parts_.comm->abort();  // before the memory goes that it may still use
   }
 }
@@ -464,7 +464,7 @@ void NcclCommunicatorImpl::close() {
   if (const std::optional<Error> error = error_of_unwinding(rank_, own)) return fail(*error);
   while (const std::shared_ptr<Operation> unheld = find_unheld()) finish(*unheld);
   const std::lock_guard lock(mutex_);
-  if (is_owed_) log::error("what {} has computed since is worthless: {}", who(), failure_->what());
+  if (is_owed_) logging::error("what {} has computed since is worthless: {}", who(), failure_->what());
 }
 
 }  // namespace cohort::nccl

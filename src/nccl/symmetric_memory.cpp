@@ -60,8 +60,8 @@ std::shared_ptr<const Buffer> SymmetricMemory::allocate(std::size_t bytes, const
   if (registration == Registration::kWindows) allocation.window = open_window(*memory, exchange);
   if (allocation.window == nullptr) allocation.registration = comm_.register_memory(memory->data(), bytes);
   if (allocation.number == 0) {
-    log::debug("memory for NCCL's collectives on {} is registered{}", to_string(device_),
-               allocation.window != nullptr ? " as symmetric windows" : ", without symmetric windows");
+    logging::debug("memory for NCCL's collectives on {} is registered{}", to_string(device_),
+                   allocation.window != nullptr ? " as symmetric windows" : ", without symmetric windows");
   }
   allocations_.push_back(std::move(allocation));
   return std::make_shared<const Buffer>(memory->data(), bytes, device_, memory);

@@ -128,8 +128,8 @@ DeviceRoute::DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Devi
   require_uniform(who_, workers, reports);
   if (!has_gpus(own)) {
     if (!must_be_module_) return;
-    log::warning("{}: NCCL was asked for, but {} is not a GPU; rings are used instead", who_,
-                 to_string(devices_.front()));
+    logging::warning("{}: NCCL was asked for, but {} is not a GPU; rings are used instead", who_,
+                     to_string(devices_.front()));
     return;
   }
   const std::string shared = sharing(workers, reports);
@@ -140,13 +140,14 @@ DeviceRoute::DeviceRoute(std::string who, Bootstrap* bootstrap, std::vector<Devi
   // Every worker knows all this; one of them logs it.
   if (devices_.size() * workers.size() == 1 || workers.front().rank != own_rank(bootstrap)) return;
   if (!shared.empty() && !refused.empty())
-    log::warning("{}: {}; collectives go through the host. Give each worker GPUs of its own", who_, shared);
+    logging::warning("{}: {}; collectives go through the host. Give each worker GPUs of its own", who_,
+                     shared);
   else if (implementation == CommunicationImplementation::kRing)
-    log::info("{}: collectives of GPUs go through the host, by rings, as was asked for", who_);
+    logging::info("{}: collectives of GPUs go through the host, by rings, as was asked for", who_);
   else if (!refused.empty())
-    log::warning("{}: collectives of GPUs go through the host, not NCCL: {}", who_, refused);
+    logging::warning("{}: collectives of GPUs go through the host, not NCCL: {}", who_, refused);
   else
-    log::info("{}: collectives of GPUs go through {}", who_, linked_device_collectives()->name());
+    logging::info("{}: collectives of GPUs go through {}", who_, linked_device_collectives()->name());
 }
 
 std::vector<std::unique_ptr<Communicator>> DeviceRoute::connected(
@@ -157,7 +158,7 @@ std::vector<std::unique_ptr<Communicator>> DeviceRoute::connected(
       return linked_device_collectives()->connect(communicators, devices);
     } catch (const Error& error) {
       if (must_be_module_) throw;
-      log::warning("{}: {}; collectives of GPUs go through the host", who_, error.what());
+      logging::warning("{}: {}; collectives of GPUs go through the host", who_, error.what());
     }
   }
   return make_staged_communicators(std::move(communicators), devices);

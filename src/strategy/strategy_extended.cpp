@@ -32,7 +32,7 @@ void require_device(Device device, const std::string& strategy) {
 void say_once_that_cores_are_shared(const std::string& strategy, int devices, std::size_t cores) {
   static std::once_flag said;
   std::call_once(said, [&] {
-    log::warning(
+    logging::warning(
         "{}: {} devices of a worker share its {} core{} round robin: those that wait yield to the others",
         strategy, devices, cores, cores == 1 ? "" : "s");
   });

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
-namespace cohort::log {
+namespace cohort::logging {
 
 enum class Level { kDebug, kInfo, kWarning, kError, kOff };
 
@@ -35,4 +35,4 @@ void error(fmt::format_string<Args...> format, Args&&... args) {
   if (enabled(Level::kError)) write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
 }
 
-}  // namespace cohort::log
+}  // namespace cohort::logging

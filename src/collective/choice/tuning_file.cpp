@@ -108,7 +108,8 @@ std::optional<TuningTable> TuningFile::read(TuningScope scope, const std::string
     if (figures == tables.end()) return std::nullopt;
     return to_table(*figures, scope);
   } catch (const std::exception& error) {
-    log::warning("COHORT_TUNING_FILE {} is not used, and will be replaced: {}", path_.string(), error.what());
+    logging::warning("COHORT_TUNING_FILE {} is not used, and will be replaced: {}", path_.string(),
+                     error.what());
     return std::nullopt;
   }
 }
@@ -128,8 +129,8 @@ void TuningFile::write(TuningScope scope, const std::string& shape, const Tuning
   std::error_code error;
   if (file) std::filesystem::rename(temporary, path_, error);
   if (!file || error) {
-    log::warning("COHORT_TUNING_FILE {} cannot be written{}; what was probed holds for this run only",
-                 path_.string(), error ? fmt::format(" ({})", error.message()) : "");
+    logging::warning("COHORT_TUNING_FILE {} cannot be written{}; what was probed holds for this run only",
+                     path_.string(), error ? fmt::format(" ({})", error.message()) : "");
     std::filesystem::remove(temporary, error);
   }
 }

@@ -59,8 +59,8 @@ Progress::Progress() : process_(::getpid()) {
   try {
     thread_ = std::thread([this] { serve(); });
   } catch (const std::system_error& error) {
-    log::warning("no progress thread ({}): asynchronous calls move on only while the program waits",
-                 error.what());
+    logging::warning("no progress thread ({}): asynchronous calls move on only while the program waits",
+                     error.what());
   }
 }
 
