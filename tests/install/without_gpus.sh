@@ -64,5 +64,13 @@ status=0
   >"$folder/required.log" 2>&1 || status=$?
 ((status != 0)) && grep -q "no CUDA toolkit" "$folder/required.log" || fail "a toolkit that is required may be missing"
 
+echo "with a toolkit whose compiler refuses the host compiler"
+CUDAHOSTCXX=/bin/false configure refused "GPUs: none (COHORT_CUDA=AUTO)"
+grep -q "built without GPUs" "$folder/refused.log" || fail "nothing says why: $(cat "$folder/refused.log")"
+status=0
+CUDAHOSTCXX=/bin/false "$cmake" -S "$source" -B "$folder/refused" -DCOHORT_CUDA=ON >"$folder/refused.log" 2>&1 || status=$?
+((status != 0)) && grep -q "too new for it" "$folder/refused.log" || fail "a compiler that is required may be refused"
+configure refused "GPUs: CUDA"
+
 echo "with a toolkit, but without NCCL"
 configure no_nccl "GPUs: CUDA" -DCOHORT_CUDA=ON -DCMAKE_DISABLE_FIND_PACKAGE_NCCL=ON
