@@ -15,6 +15,7 @@
 #include "calls.h"
 #include "capture.h"
 #include "kernels.h"
+#include "peer_memory.h"
 #include "staging_ring.h"
 
 namespace cohort::cuda {
@@ -74,17 +75,6 @@ void copy_within(const BlockCopy& copy) {
     calls::memcpy_async(aside->data(), copy.from, copy.width, stream);
     calls::memcpy_async(copy.to, aside->data(), copy.width, stream);
   }
-}
-
-/// Without this, copies between GPUs go through the host. Only for GPUs that copy to each other, since it
-/// takes memory on both.
-void open_memory(Device owner, Device peer) {
-  static auto& opened = *new std::vector<std::once_flag>(devices().size() * devices().size());
-  const std::size_t pair =
-      static_cast<std::size_t>(owner.index()) * devices().size() + static_cast<std::size_t>(peer.index());
-  std::call_once(opened[pair], [&] {
-    if (can_access_peer(peer, owner)) calls::open_memory_to(owner.index(), peer.index());
-  });
 }
 
 /// On the target's stream; the source's stream waits until its memory has been read.

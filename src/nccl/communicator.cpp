@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "collective/device_communicators.h"
+#include "cuda/peer_memory.h"
 
 #include "capability_check.h"
 #include "nccl_communicator.h"
@@ -44,6 +45,8 @@ class Connection {
         .device = device_, .control = through_host(host_.split(0)), .messages = through_host(host_.split(0))};
     std::array<char, 512> failure{};
     try {
+      // NCCL's kernels use the memory of their peers in this process where it lies.
+      for (const Device peer : peers_in_process(capabilities, host_.rank())) cuda::open_memory(device_, peer);
       parts.comm = connect(capabilities.front().group, *parts.control);
     } catch (const std::exception& error) {
       const std::string text = blame(*parts.control, error);
