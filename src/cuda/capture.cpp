@@ -1,6 +1,7 @@
 #include "capture.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <shared_mutex>
 #include <utility>
@@ -47,7 +48,7 @@ Capture::~Capture() {
     // From here on the compute stream uses and releases the memory, so it follows the memory stream and
     // everything that was waited for.
     order(memory_stream_, compute_stream(device_));
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // A failed device no longer uses the memory.
   }
 }

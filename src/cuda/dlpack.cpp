@@ -1,5 +1,7 @@
 #include <cohort/cuda/dlpack.h>
 
+#include <exception>
+
 #include <cohort/base/error.h>
 #include <cohort/device/dlpack.h>
 #include <cohort/device/tensor.h>
@@ -10,7 +12,7 @@ namespace {
 void order_at_release(Device device, StreamHandle earlier, StreamHandle later) noexcept {
   try {
     order(device, earlier, later);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // A failed device no longer uses the memory.
   }
 }

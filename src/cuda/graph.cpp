@@ -22,8 +22,10 @@ class Graph::State {
         parts_(capture.parts()) {}
 
   ~State() {
-    compute_stream(device_).drain();
-    release_on(device_, [this] { calls::destroy_graph(executable_); });
+    release_on(device_, [this] {
+      compute_stream(device_).drain();
+      calls::destroy_graph(executable_);
+    });
   }
 
   State(const State&) = delete;

@@ -206,7 +206,9 @@ void Runtime::update(const OptimizerStep& step, const Tensor& variable, std::spa
 
 void Runtime::synchronize(Device device) { compute_stream(device).synchronize(); }
 
-void Runtime::drain(Device device) noexcept { compute_stream(device).drain(); }
+void Runtime::drain(Device device) noexcept {
+  release_on(device, [device] { compute_stream(device).drain(); });
+}
 
 int Runtime::enter(Device device) { return CurrentDevice::enter(device); }
 

@@ -17,32 +17,31 @@
 namespace cohort::cuda {
 namespace {
 
-/// The streams of one GPU, made on first use.
-struct OwnStreams {
-  explicit OwnStreams(Device device) : compute(device), communication(device, Stream::Priority::kHigh) {}
-  Stream compute;
-  Stream communication;
+/// Made on first use, and with it what else a GPU needs. Never destroyed: tensors may be static, and release
+/// their memory on a stream.
+struct Slot {
+  std::once_flag once;
+  std::unique_ptr<Stream> stream;
 };
 
-/// Never destroyed: tensors may be static, and release their memory on a stream.
-OwnStreams& own_streams(Device device) {
-  struct Slot {
-    std::once_flag once;
-    std::unique_ptr<OwnStreams> streams;
-  };
-  static auto& slots = *new std::vector<Slot>(devices().size());
-  require_device(device);
-  Slot& slot = slots[static_cast<std::size_t>(device.index())];
-  std::call_once(slot.once, [&] { slot.streams = std::make_unique<OwnStreams>(device); });
-  return *slot.streams;
-}
+/// Whether the thread has destroyed its marks: static tensors are released after that.
+thread_local bool marks_are_gone = false;
 
-/// An event of the calling thread's, for immediate use: a wait for it is for its latest record.
-const Event& mark(Device device) {
-  thread_local std::vector<std::unique_ptr<Event>> events(devices().size());
-  std::unique_ptr<Event>& event = events[static_cast<std::size_t>(device.index())];
+struct Marks {
+  Marks() : events(devices().size()) {}
+  ~Marks() { marks_are_gone = true; }
+  std::vector<std::unique_ptr<Event>> events;
+};
+
+/// Calls `use(event)` with an event of the calling thread's, for immediate use: a wait for it is for its
+/// latest record.
+template <class Use>
+void with_mark(Device device, const Use& use) {
+  if (marks_are_gone) return use(Event(device));
+  thread_local Marks marks;
+  std::unique_ptr<Event>& event = marks.events[static_cast<std::size_t>(device.index())];
   if (event == nullptr) event = std::make_unique<Event>(device);
-  return *event;
+  use(*event);
 }
 
 }  // namespace
@@ -67,9 +66,10 @@ bool Stream::idle() const {
 }
 
 void Stream::synchronize() const {
-  const Event& now = mark(device_);
-  now.record(*this);
-  now.synchronize();
+  with_mark(device_, [this](const Event& now) {
+    now.record(*this);
+    now.synchronize();
+  });
 }
 
 void Stream::drain() const noexcept {
@@ -77,27 +77,42 @@ void Stream::drain() const noexcept {
     const std::shared_ptr<Capture> capture = Capture::of(device_);
     const bool is_captured = capture != nullptr && this == &compute_stream(device_);
     // Captured work does not run; work queued before it does.
-    const Event& now = is_captured ? capture->earlier() : mark(device_);
-    if (!is_captured) now.record(*this);
-    while (!now.done()) std::this_thread::yield();
+    const auto wait = [](const Event& event) {
+      while (!event.done()) std::this_thread::yield();
+    };
+    if (is_captured) return wait(capture->earlier());
+    with_mark(device_, [&](const Event& now) {
+      now.record(*this);
+      wait(now);
+    });
   } catch (const std::exception& error) {
     logging::debug("{}: memory is released after an error: {}", to_string(device_), error.what());
   }
 }
 
-const Stream& compute_stream(Device device) { return own_streams(device).compute; }
-
-const Stream& communication_stream(Device device) { return own_streams(device).communication; }
+const Stream& compute_stream(Device device) {
+  static auto& slots = *new std::vector<Slot>(devices().size());
+  require_device(device);
+  Slot& slot = slots[static_cast<std::size_t>(device.index())];
+  std::call_once(slot.once, [&] {
+    slot.stream = std::make_unique<Stream>(device);
+    // Otherwise each wait for the GPU, by whatever library, empties the pool, and each step fills it again.
+    const CurrentDevice current(device);
+    calls::keep_released_memory(device.index());
+  });
+  return *slot.stream;
+}
 
 void order(const Stream& earlier, const Stream& later) {
   order(earlier.device(), earlier.handle(), later.handle());
 }
 
 void order(Device device, StreamHandle earlier, StreamHandle later) {
-  const Event& now = mark(device);
-  const CurrentDevice current(device);
-  calls::record(now.handle(), earlier);
-  calls::wait_event(later, now.handle());
+  with_mark(device, [&](const Event& now) {
+    const CurrentDevice current(device);
+    calls::record(now.handle(), earlier);
+    calls::wait_event(later, now.handle());
+  });
 }
 
 }  // namespace cohort::cuda

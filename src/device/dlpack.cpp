@@ -107,7 +107,7 @@ Tensor from_dlpack(DLManagedTensor* managed) {
   return detail::import_dlpack(managed, [device] {
     try {
       synchronize(device);
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       // A failed device no longer uses the memory.
     }
   });

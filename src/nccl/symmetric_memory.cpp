@@ -29,9 +29,10 @@ class SymmetricMemory::Memory {
     data_ = static_cast<std::byte*>(calls::mem_alloc(bytes));
   }
   ~Memory() {
-    cuda::compute_stream(device_).drain();
-    const cuda::CurrentDevice current(device_);
-    calls::mem_free(data_);
+    cuda::release_on(device_, [this] {
+      cuda::compute_stream(device_).drain();
+      calls::mem_free(data_);
+    });
   }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;

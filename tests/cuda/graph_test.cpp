@@ -194,11 +194,12 @@ TEST(Graphs, RefuseWhatTheyCannotHold) {
   const Tensor tensor = filled(1);
   const Tensor here = batch(0);
   cuda::Graph other = cuda::capture(gpu(), [&] { tensor.fill(2); });
+  const cuda::Stream aside(gpu());
   const std::vector<std::pair<std::string, std::function<void()>>> cases{
       {"a copy between the host and the GPU", [&] { static_cast<void>(tensor.to(Device())); }},
       {"a copy between the host and the GPU", [&] { tensor.copy_from(here); }},
       {"a wait of the host for the GPU", [] { synchronize(gpu()); }},
-      {"a wait of the host for the GPU", [] { cuda::communication_stream(gpu()).synchronize(); }},
+      {"a wait of the host for the GPU", [&] { aside.synchronize(); }},
       {"the launch of a graph", [&] { other.launch(); }},
       {"is being captured on", [] { static_cast<void>(cuda::capture(gpu(), [] {})); }},
   };
@@ -264,6 +265,7 @@ TEST(Graphs, SayWhatCudaSaysOfStreamsThatWereNotJoined) {
 }
 
 TEST(Graphs, SayWhatCudaSaysOfCallsThatEndTheCapture) {
+  const cuda::Stream aside(gpu());
   const std::vector<std::pair<std::string, std::function<void()>>> cases{
       {"cudaErrorStreamCaptureUnsupported", [] { static_cast<void>(cuda::compute_stream(gpu()).idle()); }},
       {"cudaErrorCapturedEvent",
@@ -273,9 +275,9 @@ TEST(Graphs, SayWhatCudaSaysOfCallsThatEndTheCapture) {
          static_cast<void>(event.done());
        }},
       {"cudaErrorStreamCaptureIsolation",
-       [] {
+       [&] {
          const cuda::Event event(gpu());
-         event.record(cuda::communication_stream(gpu()));
+         event.record(aside);
          cuda::compute_stream(gpu()).wait(event);
        }},
       // The program takes no notice, so that it is the end of the capture that fails.

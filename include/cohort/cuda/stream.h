@@ -3,10 +3,9 @@
 // same time unless an event orders them. Any thread may queue; the order between threads is the
 // order of their calls.
 //
-// Each GPU has two streams of Cohort's own for the life of the process. Everything that Cohort
-// does with tensors of a GPU goes to its compute stream, and a program's own kernels belong there
-// too: then they need no synchronisation with Cohort. Collectives run on the communication stream,
-// beside the computation, and are ordered with it by events.
+// Each GPU has a compute stream for the life of the process. Everything that Cohort does with tensors of a GPU
+// goes there, and a program's own kernels belong there too: then they need no synchronisation with Cohort.
+// Collectives run beside the computation, on a stream of each communicator's, and are ordered with it by events.
 #pragma once
 
 #include <utility>
@@ -58,9 +57,8 @@ class Stream {
   StreamHandle handle_ = nullptr;
 };
 
-/// The two streams of a GPU. @throws Unavailable when there is no such GPU.
+/// The stream of Cohort's own work on a GPU. @throws Unavailable when there is no such GPU.
 [[nodiscard]] const Stream& compute_stream(Device device);
-[[nodiscard]] const Stream& communication_stream(Device device);
 
 /// Work queued on `later` from now on starts after what `earlier` holds now. No thread waits.
 void order(const Stream& earlier, const Stream& later);
