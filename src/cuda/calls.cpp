@@ -165,6 +165,18 @@ void memcpy_peer_async(void* to, int to_device, const void* from, int from_devic
   COHORT_CUDA(cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, stream));
 }
 
+void memcpy_2d_peer_async(void* to, int to_device, std::size_t to_pitch, const void* from, int from_device,
+                          std::size_t from_pitch, std::size_t width, std::size_t height,
+                          cudaStream_t stream) {
+  cudaMemcpy3DPeerParms copy{};
+  copy.dstPtr = {to, to_pitch, width, height};
+  copy.dstDevice = to_device;
+  copy.srcPtr = {const_cast<void*>(from), from_pitch, width, height};
+  copy.srcDevice = from_device;
+  copy.extent = {width, height, 1};
+  COHORT_CUDA(cudaMemcpy3DPeerAsync(&copy, stream));
+}
+
 void launch_kernel(const void* kernel, unsigned blocks, unsigned threads, const void* argument,
                    cudaStream_t stream) {
   // CUDA's list of arguments is not const, although it only reads them.

@@ -50,11 +50,15 @@ void free_host(void* memory) noexcept;
 void host_unregister(void* memory) noexcept;
 
 void memcpy_async(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
+/// Rows may begin at most this far apart.
+inline constexpr std::size_t kMostPitch = 2147483647;
 void memcpy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                      std::size_t width, std::size_t height, cudaStream_t stream);
 /// Between two devices, whether or not they reach each other's memory.
 void memcpy_peer_async(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
                        cudaStream_t stream);
+void memcpy_2d_peer_async(void* to, int to_device, std::size_t to_pitch, const void* from, int from_device,
+                          std::size_t from_pitch, std::size_t width, std::size_t height, cudaStream_t stream);
 
 // ---- kernels ----
 

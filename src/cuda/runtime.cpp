@@ -58,12 +58,30 @@ void require_copy_now(const BlockCopy& copy) {
   require_not_captured(gpu_of(copy), "a copy between the host and the GPU");
 }
 
+/// Whether CUDA takes the blocks in one call.
+bool are_rows(const BlockCopy& copy) {
+  return copy.count > 1 && std::max(copy.to_pitch, copy.from_pitch) <= calls::kMostPitch;
+}
+
+/// Calls `visit(to, from)` for each block.
+template <class Visitor>
+void for_each_block(const BlockCopy& copy, const Visitor& visit) {
+  for (std::size_t block = 0; block < copy.count; ++block)
+    visit(copy.to + block * copy.to_pitch, copy.from + block * copy.from_pitch);
+}
+
 void copy_within(const BlockCopy& copy) {
   const CurrentDevice current(copy.to_device);
   StreamHandle stream = compute_stream(copy.to_device).handle();
-  if (copy.count > 1) {
+  if (are_rows(copy)) {
     calls::memcpy_2d_async(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.width, copy.count,
                            stream);
+    return;
+  }
+  if (copy.count > 1) {
+    for_each_block(copy, [&](std::byte* to, const std::byte* from) {
+      calls::memcpy_async(to, from, copy.width, stream);
+    });
     return;
   }
   const std::ptrdiff_t distance = copy.to - copy.from;
@@ -86,10 +104,15 @@ void copy_between(const BlockCopy& copy) {
   open_memory(copy.from_device, copy.to_device);
   order(source, target);
   const CurrentDevice current(copy.to_device);
-  for (std::size_t block = 0; block < copy.count; ++block) {
-    calls::memcpy_peer_async(copy.to + block * copy.to_pitch, copy.to_device.index(),
-                             copy.from + block * copy.from_pitch, copy.from_device.index(), copy.width,
-                             target.handle());
+  const int to_device = copy.to_device.index();
+  const int from_device = copy.from_device.index();
+  if (are_rows(copy)) {
+    calls::memcpy_2d_peer_async(copy.to, to_device, copy.to_pitch, copy.from, from_device, copy.from_pitch,
+                                copy.width, copy.count, target.handle());
+  } else {
+    for_each_block(copy, [&](std::byte* to, const std::byte* from) {
+      calls::memcpy_peer_async(to, to_device, from, from_device, copy.width, target.handle());
+    });
   }
   order(target, source);
 }
@@ -101,7 +124,13 @@ std::vector<Device> Runtime::devices() const { return cuda::devices(); }
 void Runtime::require(Device device) const { require_device(device); }
 
 std::string Runtime::identity(Device device) const {
-  return fmt::format("GPU-{:02x}", fmt::join(properties(device).uuid, ""));
+  // As nvidia-smi writes it.
+  const auto& uuid = properties(device).uuid;
+  const auto digits = [&](std::size_t begin, std::size_t end) {
+    return fmt::format("{:02x}", fmt::join(uuid.begin() + begin, uuid.begin() + end, ""));
+  };
+  return fmt::format("GPU-{}-{}-{}-{}-{}", digits(0, 4), digits(4, 6), digits(6, 8), digits(8, 10),
+                     digits(10, 16));
 }
 
 std::shared_ptr<const Buffer> Runtime::allocate(std::size_t bytes, Device device) {

@@ -17,7 +17,9 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 template <class Visitor>
 void for_each_piece(const BlockCopy& copy, const Visitor& visit) {
   const std::size_t width = std::min(copy.width, kBlockBytes);
-  const std::size_t rows = copy.width > kBlockBytes ? 1 : std::max<std::size_t>(kBlockBytes / copy.width, 1);
+  const bool one_by_one =
+      copy.width > kBlockBytes || std::max(copy.to_pitch, copy.from_pitch) > calls::kMostPitch;
+  const std::size_t rows = one_by_one ? 1 : std::max<std::size_t>(kBlockBytes / copy.width, 1);
   for (std::size_t row = 0; row < copy.count; row += rows) {
     for (std::size_t begin = 0; begin < copy.width; begin += width) {
       BlockCopy piece = copy;
@@ -28,6 +30,11 @@ void for_each_piece(const BlockCopy& copy, const Visitor& visit) {
       visit(piece);
     }
   }
+}
+
+/// Of the GPU's side of a piece, which is `pitch` unless it is one row.
+std::size_t pitch_on_gpu(const BlockCopy& piece, std::size_t pitch) {
+  return piece.count == 1 ? piece.width : pitch;
 }
 
 void copy_on_host(std::byte* to, std::size_t to_pitch, const std::byte* from, std::size_t from_pitch,
@@ -68,7 +75,7 @@ void StagingRing::upload(const BlockCopy& copy) {
   for_each_piece(copy, [this](const BlockCopy& piece) {
     std::byte* const room = take(piece.width * piece.count);
     copy_on_host(room, piece.width, piece.from, piece.from_pitch, piece.width, piece.count);
-    calls::memcpy_2d_async(piece.to, std::max(piece.to_pitch, piece.width), room, piece.width, piece.width,
+    calls::memcpy_2d_async(piece.to, pitch_on_gpu(piece, piece.to_pitch), room, piece.width, piece.width,
                            piece.count, stream_.handle());
     blocks_[current_].done.record(stream_);
   });
@@ -88,8 +95,8 @@ void StagingRing::download(const BlockCopy& copy) {
   };
   for_each_piece(copy, [&](const BlockCopy& piece) {
     std::byte* const room = take(piece.width * piece.count);
-    calls::memcpy_2d_async(room, piece.width, piece.from, std::max(piece.from_pitch, piece.width),
-                           piece.width, piece.count, stream_.handle());
+    calls::memcpy_2d_async(room, piece.width, piece.from, pitch_on_gpu(piece, piece.from_pitch), piece.width,
+                           piece.count, stream_.handle());
     blocks_[current_].done.record(stream_);
     finish();
     pending = piece;
