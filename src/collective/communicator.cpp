@@ -217,6 +217,10 @@ Tensor Communicator::allocate(Shape shape, DType dtype) {
   return Tensor::uninitialized(shape, dtype, device());
 }
 
+std::size_t Communicator::largest_call_bytes(const Tensor& /*tensor*/) const noexcept {
+  return kLargestCallBytes;
+}
+
 const CommunicationCost& Communicator::cost() {
   if (!cost_) cost_ = is_cpu(device()) || size() == 1 ? CommunicationCost{} : measured_cost(*this);
   return *cost_;

@@ -2,6 +2,7 @@
 // co-own the implementation.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "collective/communicator_base.h"
 #include "nccl_communicator_impl.h"
+#include "types.h"
 
 namespace cohort::nccl {
 
@@ -30,6 +32,11 @@ class NcclCommunicator final : public CommunicatorBase {
 
   [[nodiscard]] Tensor allocate(Shape shape, DType dtype) override {
     return Tensor::wrap(impl_->allocate(shape.elements() * size_of(dtype)), 0, shape, dtype);
+  }
+
+  [[nodiscard]] std::size_t largest_call_bytes(const Tensor& tensor) const noexcept override {
+    const bool by_nccl = tensor.device() == impl_->device() && arithmetic_type(tensor.dtype());
+    return by_nccl ? std::numeric_limits<std::size_t>::max() : Communicator::largest_call_bytes(tensor);
   }
 
   [[nodiscard]] std::unique_ptr<Communicator> split(std::optional<int> color, int key) override {

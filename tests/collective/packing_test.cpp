@@ -60,6 +60,19 @@ TEST(MakePacks, LeavesAloneByItselfWhatIsDearerToCopyThanToSend) {
               ElementsAre(ElementsAre(3, 2, 0), ElementsAre(1)));
 }
 
+TEST(MakePacks, MakesNoneByCostThatIsLargerThanACall) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  constexpr CommunicationCost kSlowCalls{.latency_seconds = 1e-3, .copied_bytes_per_second = 1e12};
+  const auto mib = [&](std::vector<std::int64_t> sizes) {
+    for (std::int64_t& size : sizes) size *= kMiB;
+    return make_packs(bytes(sizes), 0, kSlowCalls);
+  };
+  EXPECT_THAT(mib({10, 10, 10, 10}), ElementsAre(ElementsAre(3, 2, 1), ElementsAre(0)));
+  EXPECT_THAT(mib({12, 10, 10}), ElementsAre(ElementsAre(2, 1, 0)));
+  EXPECT_THAT(mib({1, 32, 31, 1}), ElementsAre(ElementsAre(3, 2), ElementsAre(1), ElementsAre(0)));
+  EXPECT_THAT(mib({0, 31, 0, 31, 0}), ElementsAre(ElementsAre(4, 3, 2), ElementsAre(1, 0)));
+}
+
 TEST(MakeBuckets, FollowsTheOrderOfReadiness) {
   EXPECT_THAT(make_buckets(bytes({60, 60, 60, 60, 60}), 100),
               ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4)));

@@ -80,6 +80,11 @@ class Communicator {
   /// CPUs. On GPUs the first use of this function measures the cost, and is collective; see measured_cost.h.
   [[nodiscard]] const CommunicationCost& cost();
 
+  /// Packed reductions move such a tensor in calls of at most so many bytes: a call after them does not wait
+  /// long, and what goes through the host needs little room there. GPUs that move it themselves take it
+  /// whole.
+  [[nodiscard]] virtual std::size_t largest_call_bytes(const Tensor& tensor) const noexcept;
+
   // Each call takes options of its own; see call_options.h.
 
   /// Combines every member's tensor element by element; all members get the same bits.

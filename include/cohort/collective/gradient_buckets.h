@@ -87,7 +87,9 @@ class GradientBuckets {
     Tensor result;  ///< the view, or the caller's tensor
   };
 
-  void make_memory(Bucket& bucket);
+  void make_shared_buckets();
+  [[nodiscard]] TensorSpec whole(const Bucket& bucket) const;
+  void use_memory(Bucket& bucket, Tensor memory);
   void take(Bucket& bucket, const Tensor& gradient, const Tensor& place);
   void start_next_bucket();
   void require_gradient(std::size_t index) const;

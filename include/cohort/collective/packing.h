@@ -33,16 +33,17 @@ struct CommunicationCost {
   [[nodiscard]] std::size_t best_bucket(std::size_t total_bytes) const noexcept;
 };
 
-/// Upper limit of one call, so that a call after it does not wait long for it. Larger tensors and packs go in
-/// several calls; at this size the latency of a call hardly counts.
+/// Upper limit of one call that packs make on CPUs, so that a call after it does not wait long for it; larger
+/// tensors go in several calls (Communicator::largest_call_bytes). Also of a pack that is chosen by cost: at
+/// this size the latency of a call hardly counts.
 inline constexpr std::size_t kLargestCallBytes = std::size_t{32} << 20;
 
 /// Packs for tensors that are all there at once, in the order of a forward pass. They are packed from
 /// the last to the first: backward passes end with the first.
 ///
 /// With `bytes_per_pack` above 0, the tensors of each dtype are put into one pack until it is larger
-/// than that; one that is just as large still grows. With 0, lone tensors go alone and all others of a
-/// dtype together.
+/// than that; one that is just as large still grows. With 0, lone tensors go alone, as do all of
+/// kLargestCallBytes, and all others of a dtype together, up to kLargestCallBytes.
 [[nodiscard]] std::vector<Pack> make_packs(std::span<const TensorSpec> specs, std::size_t bytes_per_pack,
                                            const CommunicationCost& cost = {});
 

@@ -8,6 +8,7 @@
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 
+#include "arena.h"
 #include "call_parts.h"
 
 namespace cohort {
@@ -22,13 +23,16 @@ struct Copy {
   std::vector<Tensor> pieces;  ///< of `flat`, one per tensor
 };
 
-/// `make_room(shape, dtype, device)` makes the tensor that holds all.
-template <class MakeRoom>
-Copy copy_of(const Pack& pack, std::span<const Tensor> tensors, MakeRoom make_room) {
-  std::size_t elements = 0;
-  for (const std::size_t index : pack) elements += tensors[index].elements();
-  const Tensor& first = tensors[pack.front()];
-  Copy copy{make_room(Shape{static_cast<std::int64_t>(elements)}, first.dtype(), first.device()), {}};
+/// What holds all tensors of a pack.
+TensorSpec whole(const Pack& pack, std::span<const Tensor> tensors) {
+  std::int64_t elements = 0;
+  for (const std::size_t index : pack) elements += static_cast<std::int64_t>(tensors[index].elements());
+  return {{elements}, tensors[pack.front()].dtype()};
+}
+
+/// In `flat`, which is as large as all of them.
+Copy copy_of(const Pack& pack, std::span<const Tensor> tensors, Tensor flat) {
+  Copy copy{std::move(flat), {}};
   std::int64_t end = 0;
   for (const std::size_t index : pack) {
     const std::int64_t begin = end;
@@ -91,7 +95,7 @@ class Calls {
   // Blocking calls one after the other: each is long enough to keep all members busy, and there is nothing to
   // do between them.
   void all_reduce(const Tensor& input, const Tensor& output) {
-    for_each_call_part(input, output, [this](const Tensor& from, const Tensor& to) {
+    for_each_call_part(communicator_, input, output, [this](const Tensor& from, const Tensor& to) {
       communicator_.all_reduce(from, to, op_, {.layout = Fingerprint().add(layout_).add(number_++).value()});
     });
   }
@@ -117,13 +121,22 @@ struct BatchReducer::Plan {
   void prepare_copies(Communicator& communicator, std::span<const Tensor> tensors) {
     if (!copies.empty()) return;
     std::vector<std::optional<Copy>> all(packs.size());
+    std::vector<std::size_t> there;  // packs on the communicator's device
+    std::vector<TensorSpec> specs_there;
     for (std::size_t i = 0; i < packs.size(); ++i) {
       if (packs[i].size() == 1) continue;
-      all[i] = copy_of(packs[i], tensors, [&](const Shape& shape, DType dtype, Device device) {
-        return device == communicator.device() ? communicator.allocate(shape, dtype)
-                                               : Tensor::uninitialized(shape, dtype, device);
-      });
+      const TensorSpec flat = whole(packs[i], tensors);
+      const Device device = tensors[packs[i].front()].device();
+      if (device == communicator.device()) {
+        there.push_back(i);
+        specs_there.push_back(flat);
+      } else {
+        all[i] = copy_of(packs[i], tensors, Tensor::uninitialized(flat.shape, flat.dtype, device));
+      }
     }
+    const std::vector<Tensor> flats = allocate_together(communicator, specs_there);
+    for (std::size_t i = 0; i < there.size(); ++i)
+      all[there[i]] = copy_of(packs[there[i]], tensors, flats[i]);
     copies = std::move(all);
   }
 };
@@ -199,7 +212,9 @@ std::vector<Tensor> BatchReducer::all_reduced(Communicator& communicator, std::s
       calls.all_reduce(input, output);
       continue;
     }
-    const Copy copy = copy_of(pack, tensors, &Tensor::uninitialized);
+    const TensorSpec flat = whole(pack, tensors);
+    const Copy copy =
+        copy_of(pack, tensors, Tensor::uninitialized(flat.shape, flat.dtype, tensors[pack.front()].device()));
     copy_in(copy, tensors, pack);
     for (std::size_t j = 0; j < pack.size(); ++j) results[pack[j]] = copy.pieces[j];
     calls.all_reduce(copy.flat, copy.flat);

@@ -7,6 +7,7 @@
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 
+#include "arena.h"
 #include "call_parts.h"
 
 namespace cohort {
@@ -40,19 +41,32 @@ GradientBuckets::GradientBuckets(Communicator& communicator, std::span<const Ten
     bucket.layout = Fingerprint().add(layout).add(options.bytes_per_bucket).add(buckets_.size()).value();
     bucket.awaited = pack.size();
     bucket.gradients = std::move(pack);
-    if (bucket.gradients.size() > 1) make_memory(bucket);
     buckets_.push_back(std::move(bucket));
+  }
+  make_shared_buckets();
+}
+
+void GradientBuckets::make_shared_buckets() {
+  const auto is_lone = [](const Bucket& bucket) { return bucket.gradients.size() == 1; };
+  std::vector<TensorSpec> specs;
+  for (const Bucket& bucket : buckets_) {
+    if (!is_lone(bucket)) specs.push_back(whole(bucket));
+  }
+  std::vector<Tensor> memory = allocate_together(communicator_, specs);
+  std::size_t next = 0;
+  for (Bucket& bucket : buckets_) {
+    if (!is_lone(bucket)) use_memory(bucket, std::move(memory[next++]));
   }
 }
 
-void GradientBuckets::make_memory(Bucket& bucket) {
+TensorSpec GradientBuckets::whole(const Bucket& bucket) const {
   std::int64_t elements = 0;
   for (const std::size_t index : bucket.gradients) elements += stride_of(gradients_[index].spec);
-  const DType dtype = gradients_[bucket.gradients.front()].spec.dtype;
-  // Each member decides for itself whether a lone gradient needs any, so they do not make it together.
-  const bool lone = bucket.gradients.size() == 1;
-  bucket.memory = lone ? Tensor::uninitialized({elements}, dtype, communicator_.device())
-                       : communicator_.allocate({elements}, dtype);
+  return {{elements}, gradients_[bucket.gradients.front()].spec.dtype};
+}
+
+void GradientBuckets::use_memory(Bucket& bucket, Tensor memory) {
+  bucket.memory = std::move(memory);
   bucket.memory->fill(0);  // because what lies between the gradients is reduced with them
   bucket.elsewhere.reserve(bucket.gradients.size());
   bucket.places.reserve(bucket.gradients.size());
@@ -68,7 +82,11 @@ void GradientBuckets::make_memory(Bucket& bucket) {
 const Tensor& GradientBuckets::tensor(std::size_t index) {
   require_gradient(index);
   Bucket& bucket = buckets_[gradients_[index].bucket];
-  if (!bucket.memory) make_memory(bucket);
+  if (!bucket.memory) {
+    // Each member decides for itself whether a lone gradient needs any, so they do not make it together.
+    const TensorSpec lone = whole(bucket);
+    use_memory(bucket, Tensor::uninitialized(lone.shape, lone.dtype, communicator_.device()));
+  }
   return gradients_[index].view;
 }
 
@@ -109,7 +127,7 @@ void GradientBuckets::start_next_bucket() {
     copy_each(bucket.elsewhere, bucket.places);
     bucket.elsewhere.clear();
     bucket.places.clear();
-    for_each_call_part(whole, whole, [&](const Tensor& part, const Tensor&) {
+    for_each_call_part(communicator_, whole, whole, [&](const Tensor& part, const Tensor&) {
       works_.push_back(communicator_.all_reduce_async(part, part, op_, {.layout = bucket.layout}));
     });
   } catch (const Error& error) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 namespace cohort {
@@ -23,6 +22,12 @@ class Packer {
     }
     packs_[*open.pack].push_back(tensor);
     return open.bytes += specs_[tensor].bytes();
+  }
+
+  /// Whether a pack of its dtype is open that is not empty, and has no room for it within `limit`.
+  [[nodiscard]] bool overfills(std::size_t tensor, std::size_t limit) {
+    const Open& open = open_of(tensor);
+    return open.pack && open.bytes > 0 && open.bytes + specs_[tensor].bytes() > limit;
   }
 
   void add_alone(std::size_t tensor) { packs_.push_back({tensor}); }
@@ -57,16 +62,20 @@ std::size_t CommunicationCost::best_bucket(std::size_t total_bytes) const noexce
 
 std::vector<Pack> make_packs(std::span<const TensorSpec> specs, std::size_t bytes_per_pack,
                              const CommunicationCost& cost) {
-  constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
-  const bool automatic = bytes_per_pack == 0;
-  const std::size_t alone = automatic ? cost.smallest_lone_tensor() : kNever;
-  const std::size_t limit = automatic ? kNever : bytes_per_pack;
   Packer packer(specs);
+  if (bytes_per_pack > 0) {
+    for (std::size_t tensor = specs.size(); tensor-- > 0;)
+      if (packer.add(tensor) > bytes_per_pack) packer.close_pack_of(tensor);
+    return packer.take();
+  }
+  const std::size_t alone = std::min(cost.smallest_lone_tensor(), kLargestCallBytes);
   for (std::size_t tensor = specs.size(); tensor-- > 0;) {
-    if (specs[tensor].bytes() >= alone)
+    if (specs[tensor].bytes() >= alone) {
       packer.add_alone(tensor);
-    else if (packer.add(tensor) > limit)
-      packer.close_pack_of(tensor);
+      continue;
+    }
+    if (packer.overfills(tensor, kLargestCallBytes)) packer.close_pack_of(tensor);
+    packer.add(tensor);
   }
   return packer.take();
 }
