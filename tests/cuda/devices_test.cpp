@@ -1,11 +1,15 @@
+#include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <string>
 
 #include <gmock/gmock.h>
 
 #include <cohort/base/error.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
+
+#include "device/device_runtime.h"
 
 namespace cohort::cuda {
 namespace {
@@ -37,6 +41,16 @@ TEST(Devices, AreDifferentGpus) {
   }
   EXPECT_EQ(bus_ids.size(), devices().size());
   EXPECT_EQ(uuids.size(), devices().size());
+}
+
+TEST(Devices, AreNamedInMessagesAsNvidiaSmiNamesThem) {
+  for (const Device device : devices()) {
+    const std::string name = runtime_of(device).identity(device);
+    ASSERT_EQ(name.size(), 40u) << name;
+    EXPECT_EQ(name.substr(0, 4), "GPU-");
+    for (const std::size_t dash : {12u, 17u, 22u, 27u}) EXPECT_EQ(name[dash], '-') << name;
+    EXPECT_EQ(std::ranges::count(name, '-'), 5) << name;
+  }
 }
 
 TEST(Devices, SayHowManyThereAreWhereOneIsMissing) {

@@ -1,12 +1,17 @@
 // Tensors on GPUs: where they are, what is done to them there, and in which order.
 #include <gmock/gmock.h>
 
+#include <cuda_runtime_api.h>
+
 #include <cohort/base/error.h>
+#include <cohort/cuda/current_device.h>
+#include <cohort/cuda/devices.h>
 #include <cohort/cuda/stream.h>
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 
 #include "calls_counted.h"
+#include "device/device_runtime.h"
 
 namespace cohort {
 namespace {
@@ -63,6 +68,49 @@ TEST(GpuTensor, IsReadInPlaceByAGpuThatCopiesItOften) {
   static_cast<void>(source.to(gpu_devices().back()));
   EXPECT_EQ(before, 1U);
   EXPECT_EQ(calls_of({"cudaMemPoolSetAccess"}), before);
+}
+
+TEST(GpuTensor, LeavesItsMemoryToTheNext) {
+  constexpr std::int64_t kBytes = std::int64_t{4} << 20;
+  for (const Device device : gpu_devices()) {
+    const cuda::CurrentDevice current(device);
+    cudaMemPool_t pool = nullptr;
+    ASSERT_EQ(cudaDeviceGetDefaultMemPool(&pool, device.index()), cudaSuccess);
+    static_cast<void>(Tensor::zeros({kBytes}, DType::kInt8, device));
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // as other libraries do in each step
+    std::uint64_t reserved = 0;
+    ASSERT_EQ(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved), cudaSuccess);
+    EXPECT_GE(reserved, static_cast<std::uint64_t>(kBytes));
+  }
+}
+
+TEST(GpuTensor, TakesItsRowsFromAnotherGpuInOneCall) {
+  if (gpu_devices().size() < 2) GTEST_SKIP() << "needs two GPUs";
+  const Tensor here = counting(12).reshape({3, 4});
+  const Tensor parts[] = {here.to(kGpu), here.to(gpu_devices().back())};
+  const Tensor wanted[] = {here, here};
+  const auto copies = [] { return calls_of({"cudaMemcpyPeerAsync", "cudaMemcpy3DPeerAsync"}); };
+  const std::uint64_t before = call_counter() == nullptr ? 0 : copies();
+  EXPECT_TRUE(bitwise_equal(concatenate(parts, 1), concatenate(wanted, 1)));
+  if (call_counter() != nullptr) {
+    EXPECT_EQ(copies() - before, 1u);
+  }
+}
+
+TEST(GpuTensor, HasRowsThatBeginFurtherApartThanCudaTakesThem) {
+  constexpr std::size_t kPitch = (std::size_t{1} << 31) + 64;
+  constexpr std::size_t kWidth = 16;
+  if (cuda::memory(kGpu).free_bytes < 3 * kPitch) GTEST_SKIP() << "needs more memory";
+  const Tensor huge = Tensor::uninitialized({2, kPitch}, DType::kUInt8, kGpu);
+  const Tensor here = Tensor::from({std::int32_t{1}, 2, 3, 4, 5, 6, 7, 8}).reshape({2, 4});
+  for (const Device device : {Device(), kGpu, gpu_devices().back()}) {
+    const Tensor there = here.to(device);
+    const Tensor back = Tensor::zeros({2, 4}, DType::kInt32, device);
+    copy_blocks({huge.data(), kGpu, kPitch, there.data(), device, kWidth, kWidth, 2});
+    copy_blocks({huge.data() + kPitch / 2, kGpu, kPitch, huge.data(), kGpu, kPitch, kWidth, 2});
+    copy_blocks({back.data(), device, kWidth, huge.data() + kPitch / 2, kGpu, kPitch, kWidth, 2});
+    EXPECT_TRUE(bitwise_equal(back.on_host(), here)) << to_string(device);
+  }
 }
 
 TEST(GpuTensor, TravelsInPiecesWhenItIsLarge) {

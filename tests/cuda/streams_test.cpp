@@ -2,21 +2,29 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
 
+#include <dlfcn.h>
 #include <cuda_runtime_api.h>
 
 #include <cohort/base/error.h>
+#include <cohort/cuda/copy.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/devices.h>
+#include <cohort/cuda/dlpack.h>
 #include <cohort/cuda/event.h>
+#include <cohort/cuda/graph.h>
 #include <cohort/cuda/stream.h>
 #include <cohort/device/tensor.h>
 
 #include "cuda/guard.h"
+
+// Of the stand-in.
+extern "C" void gpu_stand_in_fail(int device, cudaError_t error);
 
 namespace cohort::cuda {
 namespace {
@@ -52,8 +60,8 @@ class Number {
 TEST(Streams, BelongToTheirDevice) {
   for (const Device device : devices()) {
     EXPECT_EQ(compute_stream(device).device(), device);
-    EXPECT_EQ(communication_stream(device).device(), device);
-    EXPECT_NE(compute_stream(device).handle(), communication_stream(device).handle());
+    EXPECT_EQ(Stream(device).device(), device);
+    EXPECT_NE(compute_stream(device).handle(), Stream(device).handle());
     EXPECT_EQ(&compute_stream(device), &compute_stream(device));
   }
 }
@@ -105,10 +113,11 @@ TEST(Streams, RunInTheOrderOfTheirEvents) {
   for (const Device device : devices()) {
     const Number source(device);
     const Number target(device);
+    const Stream other(device, Stream::Priority::kHigh);
     source.set_bytes(compute_stream(device), 2);
-    order(compute_stream(device), communication_stream(device));
-    target.copy_from(communication_stream(device), source);
-    order(communication_stream(device), compute_stream(device));
+    order(compute_stream(device), other);
+    target.copy_from(other, source);
+    order(other, compute_stream(device));
     source.set_bytes(compute_stream(device), 3);  // must not overtake the copy
     compute_stream(device).synchronize();
     EXPECT_EQ(target.value(), 0x02020202);
@@ -121,10 +130,11 @@ TEST(Streams, RunInTheOrderOfEventsOfOtherDevices) {
   const Device last = devices().back();
   const Number source(first);
   const Number target(last);
+  const Stream other(last);
   source.set_bytes(compute_stream(first), 4);
-  order(compute_stream(first), communication_stream(last));
-  target.copy_from(communication_stream(last), source);
-  communication_stream(last).synchronize();
+  order(compute_stream(first), other);
+  target.copy_from(other, source);
+  other.synchronize();
   EXPECT_EQ(target.value(), 0x04040404);
 }
 
@@ -173,6 +183,53 @@ TEST(Events, OfTheOrderAloneTellNoTime) {
   end.synchronize();
   EXPECT_THROW(static_cast<void>(end.microseconds_since(start)), Internal);
 }
+
+/// What a program may have when its GPU fails, or the process ends.
+struct Possessions {
+  explicit Possessions(Device device)
+      : tensor(Tensor::full({3}, DType::kFloat32, 1, device)),
+        pinned(cuda::pinned({3}, DType::kFloat32)),
+        stream(device),
+        event(device),
+        graph(capture(device, [this] { tensor.fill(2); })),
+        exported(to_dlpack(tensor, stream.handle())),
+        imported(from_dlpack(to_dlpack(tensor, stream.handle()), stream.handle())) {
+    event.record(stream);
+  }
+  ~Possessions() { exported->deleter(exported); }
+  Possessions(const Possessions&) = delete;
+  Possessions& operator=(const Possessions&) = delete;
+
+  Tensor tensor;
+  Tensor pinned;
+  Stream stream;
+  Event event;
+  Graph graph;
+  DLManagedTensor* exported;
+  Tensor imported;
+};
+
+TEST(FailedGpu, IsNamedAndLetsGoOfEverything) {
+  auto* const fail = reinterpret_cast<decltype(&gpu_stand_in_fail)>(dlsym(RTLD_DEFAULT, "gpu_stand_in_fail"));
+  if (fail == nullptr) GTEST_SKIP() << "only the stand-in fails on request";
+  const Device device = devices().back();
+  {
+    const Possessions possessions(device);
+    synchronize(device);
+    fail(device.index(), cudaErrorIllegalAddress);
+    EXPECT_THAT([&] { possessions.tensor.fill(1); },
+                ::testing::ThrowsMessage<Internal>(::testing::HasSubstr("cudaErrorIllegalAddress")));
+    EXPECT_THROW(synchronize(device), Internal);
+  }
+  std::thread([&] { compute_stream(device).drain(); }).join();
+  fail(device.index(), cudaSuccess);
+  EXPECT_THAT(Tensor::full({3}, DType::kFloat32, 1, device).to(Device()).span<float>(), ::testing::Each(1));
+}
+
+// Destroyed after CUDA has shut down, and after what threads have of their own.
+std::optional<Possessions> kept;  // NOLINT(cert-err58-cpp)
+
+TEST(EndOfTheProcess, LetsGoOfStaticTensors) { kept.emplace(devices().front()); }
 
 }  // namespace
 }  // namespace cohort::cuda

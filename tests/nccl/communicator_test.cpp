@@ -92,6 +92,8 @@ TEST_P(NcclCommunicators, LeaveTheWaitingToTheGpus) {
     };
     const Tensor one = Tensor::full({1000}, DType::kFloat32, 1).to(gpu);
     Tensor all = Tensor::uninitialized({1000}, DType::kFloat32, gpu);
+    // Connecting allocates, which would wait for the function below.
+    communicator.all_reduce(all, ReduceOp::kSum);
     synchronize(gpu);
     all_have_returned.arrive_and_wait();
     EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &computing), cudaSuccess);

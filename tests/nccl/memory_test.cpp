@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include <dlfcn.h>
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
@@ -12,6 +13,9 @@
 #include "gpu_members.h"
 #include "nccl_registered.h"
 #include "thrown.h"
+
+// Of the stand-in.
+extern "C" void gpu_stand_in_fail(int device, cudaError_t error);
 
 namespace cohort::testing {
 namespace {
@@ -206,6 +210,56 @@ TEST_F(NcclMemory, MembersThatDoNotAskForItAreNamed) {
   EXPECT_THAT(message_of(ErrorCode::kDeadlineExceeded,
                          [&] { static_cast<void>(communicators[0]->allocate({10}, DType::kFloat32)); }),
               HasSubstr("missing: member 1"));
+}
+
+TEST_F(NcclMemory, OfAGpuThatFailsIsLetGo) {
+  auto* const fail = reinterpret_cast<decltype(&gpu_stand_in_fail)>(dlsym(RTLD_DEFAULT, "gpu_stand_in_fail"));
+  if (fail == nullptr) GTEST_SKIP() << "only the stand-in fails on request";
+  auto communicators = make_gpu_communicators(kMembers);
+  std::vector<Tensor> tensors(kMembers);
+  call_for_each(communicators, [&](Communicator& communicator) {
+    Tensor& tensor = tensors[static_cast<std::size_t>(communicator.rank())];
+    tensor = communicator.allocate({10}, DType::kFloat32);
+    expect_sum(communicator, tensor);
+  });
+  fail(1, cudaErrorIllegalAddress);
+  EXPECT_THAT(message_of(ErrorCode::kInternal, [&] { tensors[1].fill(1); }),
+              HasSubstr("cudaErrorIllegalAddress"));
+  call_for_each(communicators, [&](Communicator& communicator) {
+    communicators[static_cast<std::size_t>(communicator.rank())].reset();
+  });
+  tensors.clear();
+  fail(1, cudaSuccess);
+  expect_registered(0);
+}
+
+std::vector<Tensor> kept_to_the_end;  // NOLINT(cert-err58-cpp): CUDA shuts down before it is destroyed
+
+TEST_F(NcclMemory, MayOutliveCuda) {
+  kept_to_the_end.resize(kMembers);
+  call_for_each(make_gpu_communicators(kMembers), [](Communicator& communicator) {
+    kept_to_the_end[static_cast<std::size_t>(communicator.rank())] =
+        communicator.allocate({10}, DType::kFloat32);
+  });
+}
+
+TEST_F(NcclMemory, OfEveryKindIsOpenToThePeers) {
+  const auto communicators = make_gpu_communicators(kMembers);
+  for (const Device owner : first_gpus(kMembers)) {
+    cudaMemPool_t pool = nullptr;
+    ASSERT_EQ(cudaDeviceGetDefaultMemPool(&pool, owner.index()), cudaSuccess);
+    for (const Device peer : first_gpus(kMembers)) {
+      if (!cuda::can_access_peer(peer, owner)) continue;
+      cudaMemLocation location{};
+      location.type = cudaMemLocationTypeDevice;
+      location.id = peer.index();
+      cudaMemAccessFlags access = cudaMemAccessFlagsProtNone;
+      ASSERT_EQ(cudaMemPoolGetAccess(&access, pool, &location), cudaSuccess);
+      EXPECT_EQ(access, cudaMemAccessFlagsProtReadWrite) << to_string(owner) << " to " << to_string(peer);
+    }
+  }
+  call_for_each(communicators,
+                [](Communicator& communicator) { expect_sum(communicator, made_alone(communicator, 1000)); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/collective/communication_scope.h>
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/device/tensor.h>
 
@@ -18,6 +19,8 @@ namespace {
 using ::testing::Each;
 
 using Check = void (*)(Communicator&);
+
+constexpr std::int64_t kElementsOfAHalf = 100;  // of a bucket
 
 int gpus() { return static_cast<int>(cuda::devices().size()); }
 
@@ -45,6 +48,58 @@ TEST(GpuPacking, ReducesBucketsLikeTensorsOneByOne) { on_both_ways(check_buckets
 TEST(GpuPacking, RefusesWrongAnnouncements) { on_both_ways(check_bucket_arguments); }
 TEST(GpuPacking, NamesWhoDescribesOtherGradients) { on_both_ways(check_bucket_mismatch); }
 TEST(GpuPacking, SplitsHugeTensors) { on_both_ways(check_huge_tensors); }
+
+TEST(GpuPacking, MovesHugeTensorsWholeByNccl) {
+  if (call_counter() == nullptr) GTEST_SKIP() << "only the stand-in counts";
+  const auto launches = [] { return calls_of({"cudaLaunchHostFunc"}); };
+  for_each_gpu_communicator(gpus(), [&](Communicator& communicator) {
+    const Tensor huge = Tensor::full({static_cast<std::int64_t>(kLargestCallBytes) + 1}, DType::kUInt8, 1,
+                                     communicator.device());
+    BatchReducer reducer;
+    GradientBuckets buckets(communicator, std::vector<TensorSpec>{{huge.shape(), huge.dtype()}});
+    communicator.barrier();
+    const std::uint64_t before = launches();
+    communicator.barrier();
+    reducer.all_reduce(communicator, {&huge, 1}, ReduceOp::kSum);
+    buckets.ready(0, huge);
+    buckets.wait();
+    communicator.barrier();
+    EXPECT_EQ(launches() - before, static_cast<std::uint64_t>(2 * gpus()));
+    communicator.barrier();
+  });
+}
+
+TEST(GpuPacking, AllocatesOnceForAListOfBucketsOrPacks) {
+  if (call_counter() == nullptr) GTEST_SKIP() << "only the stand-in counts";
+  const auto allocations = [] { return calls_of({"cudaMalloc"}); };
+  for_each_gpu_communicator(gpus(), [&](Communicator& communicator) {
+    const std::vector<TensorSpec> specs(40, {{kElementsOfAHalf}, DType::kFloat32});
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < specs.size(); ++i)
+      tensors.push_back(
+          Tensor::full(specs[i].shape, DType::kFloat32, static_cast<double>(i), communicator.device()));
+    communicator.barrier();
+    const std::uint64_t before = allocations();
+    communicator.barrier();
+    GradientBuckets buckets(communicator, specs, {.bytes_per_bucket = 2 * kElementsOfAHalf * sizeof(float)});
+    EXPECT_EQ(buckets.bucket_count(), 20u);
+    const CommunicationScope scope(communicator, {.bytes_per_pack = kElementsOfAHalf * sizeof(float)});
+    BatchReducer().all_reduce(communicator, tensors, ReduceOp::kSum);
+    communicator.barrier();
+    EXPECT_EQ(allocations() - before, static_cast<std::uint64_t>(2 * gpus()));
+    communicator.barrier();
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const auto sum = static_cast<float>(i * static_cast<std::size_t>(gpus()));
+      EXPECT_THAT(tensors[i].on_host().span<float>(), Each(sum));
+      buckets.ready(i, tensors[i]);
+    }
+    buckets.wait();
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const auto sum = static_cast<float>(i * static_cast<std::size_t>(gpus() * gpus()));
+      EXPECT_THAT(buckets.result(i).on_host().span<float>(), Each(sum));
+    }
+  });
+}
 
 constexpr int kGradients = 20;
 constexpr int kElements = 5;

@@ -121,6 +121,7 @@ cudaError_t require_not_captured(const LateQueue& queue, cudaError_t otherwise) 
 
 cudaError_t submit(const std::shared_ptr<LateQueue>& queue, std::function<void()> task) {
   if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t status = require_usable(queue->device()); status != cudaSuccess) return status;
   const std::lock_guard lock(captures().mutex);
   const std::shared_ptr<Capture> capture = capture_of(*queue);
   if (capture == nullptr) {

@@ -1,3 +1,4 @@
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +33,23 @@ Counts& counts() {
 }
 
 std::atomic<std::uint64_t> with_context{0};  // a bit for each device
+
+/// What has happened to CUDA itself.
+struct Fate {
+  std::atomic<bool> unloaded{false};
+  std::array<std::atomic<int>, 64> failures{};  // of each device
+};
+
+Fate& fate() {
+  static Fate& instance = *new Fate;
+  return instance;
+}
+
+/// Called by what programs call first.
+void unload_at_exit() {
+  static const bool registered = std::atexit([] { fate().unloaded = true; }) == 0;
+  static_cast<void>(registered);
+}
 
 void give_context(int device) { with_context |= std::uint64_t{1} << device; }
 
@@ -80,6 +98,11 @@ cudaError_t report(cudaError_t status) {
   return status;
 }
 
+cudaError_t require_usable(int device) {
+  if (fate().unloaded) return report(cudaErrorCudartUnloading);
+  return report(static_cast<cudaError_t>(fate().failures[static_cast<std::size_t>(device)].load()));
+}
+
 const std::vector<int>& visible_devices() {
   static const std::vector<int> visible = find_visible();
   return visible;
@@ -110,13 +133,28 @@ std::uint64_t gpu_stand_in_calls(const char* function) {
   return known == counts().calls.end() ? 0 : known->second;
 }
 
+void gpu_stand_in_fail(int device, cudaError_t error) {
+  fate().failures[static_cast<std::size_t>(device)] = error;
+}
+
+void gpu_stand_in_touch(int device, const void* data) {
+  const Memory& memory = Memory::of_this_process();
+  if (memory.reaches(device, data)) return;
+  const auto place = memory.find(data);
+  std::fprintf(stderr, "GPU stand-in: a kernel of cuda:%d uses memory of %s%s without access\n", device,
+               place ? "cuda:" : "the host", place ? std::to_string(place->device).c_str() : "");
+  gpu_stand_in_fail(device, cudaErrorIllegalAddress);
+}
+
 cudaError_t cudaGetDeviceCount(int* count) {
+  unload_at_exit();
   *count = static_cast<int>(visible_devices().size());
   return report(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int device) {
   if (!is_device(device)) return report(cudaErrorInvalidDevice);
+  if (const cudaError_t status = require_usable(device); status != cudaSuccess) return status;
   chosen_device = device;
   give_context(device);
   return cudaSuccess;
@@ -133,6 +171,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
 
 cudaError_t cudaGetDevice(int* device) {
   if (visible_devices().empty()) return report(cudaErrorNoDevice);
+  if (fate().unloaded) return report(cudaErrorCudartUnloading);
   *device = chosen_device;  // which gives it no context
   return cudaSuccess;
 }
@@ -175,7 +214,9 @@ cudaError_t cudaDeviceSynchronize() {
   count_call("cudaDeviceSynchronize");
   if (const cudaError_t status = require_none_captured(current_device()); status != cudaSuccess)
     return status;
+  if (const cudaError_t status = require_usable(current_device()); status != cudaSuccess) return status;
   run_all(current_device());
+  Memory::of_this_process().trim_pool(current_device());
   return cudaSuccess;
 }
 
@@ -188,10 +229,14 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaSuccess: return "cudaSuccess";
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidPitchValue: return "cudaErrorInvalidPitchValue";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
     case cudaErrorNotReady: return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
+    case cudaErrorCudartUnloading: return "cudaErrorCudartUnloading";
+    case cudaErrorPeerAccessUnsupported: return "cudaErrorPeerAccessUnsupported";
     case cudaErrorIllegalState: return "cudaErrorIllegalState";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
@@ -209,6 +254,8 @@ const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    case cudaErrorCudartUnloading: return "driver shutting down";
     default: return cudaGetErrorName(error);
   }
 }

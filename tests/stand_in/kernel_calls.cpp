@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "../../src/cuda/kernel_bodies.h"
 #include "program_kernels.h"
@@ -14,9 +16,41 @@
 namespace gpu_stand_in {
 namespace {
 
+thread_local int running_on = 0;  ///< the GPU of the kernel that this thread runs
+
+using namespace cohort::cuda;
+
+// What a body uses.
+std::vector<const void*> places(const Fill& body) { return {body.data}; }
+std::vector<const void*> places(const Cast& body) { return {body.from, body.to}; }
+std::vector<const void*> places(const Combine& body) { return {body.target, body.value}; }
+std::vector<const void*> places(const CombineRows& body) { return {body.target, body.indices, body.values}; }
+std::vector<const void*> places(const Reduce& body) {
+  std::vector<const void*> all(body.inputs, body.inputs + body.count);
+  all.push_back(body.output);
+  return all;
+}
+template <class Rule>
+std::vector<const void*> places(const Update<Rule>& body) {
+  return std::vector<const void*>(std::begin(body.tensors), std::end(body.tensors));  // not a list of two
+}
+std::vector<const void*> places(const CopyEach& body) {
+  std::vector<const void*> all;
+  std::size_t begin = 0;
+  for (const CopyEach::Piece& piece : std::span(body.pieces, body.count)) {
+    if (piece.end > begin) all.insert(all.end(), {piece.from, piece.to});
+    begin = piece.end;
+  }
+  return all;
+}
+
 template <class Body>
 std::function<void()> prepared(const void* argument) {
-  return [body = *static_cast<const Body*>(argument)] { body.run(0, 1); };
+  static_assert(sizeof(Body) <= 4096, "what CUDA passes to a kernel");
+  return [body = *static_cast<const Body*>(argument)] {
+    for (const void* const place : places(body)) gpu_stand_in_touch(running_on, place);
+    if (require_usable(running_on) == cudaSuccess) body.run(0, 1);
+  };
 }
 
 HostKernel host_kernel_of(const std::string& kernel) {
@@ -50,7 +84,10 @@ cudaError_t launch(const void* function, dim3 blocks, dim3 threads, void** argum
   if (blocks.x == 0 || threads.x == 0 || threads.x > 1024) return report(cudaErrorInvalidConfiguration);
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (queue->device() != current_device()) return report(cudaErrorInvalidResourceHandle);
-  return submit(queue, kernel->second(arguments[0]));
+  return submit(queue, [device = queue->device(), run = kernel->second(arguments[0])] {
+    running_on = device;
+    run();
+  });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Allocation and copies. As in CUDA, a copy from or to ordinary host memory is through with it when
 // the call returns, and one between pinned memory and a GPU is not.
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -58,6 +60,15 @@ cudaError_t give(void** pointer, void* block) {
   return cudaSuccess;
 }
 
+bool are_pitches(std::size_t to, std::size_t from, std::size_t width) {
+  constexpr std::size_t kMost = 2147483647;
+  return std::min(to, from) >= width && std::max(to, from) <= kMost;
+}
+
+/// The default pool's handle has the number of its GPU, from 1 on.
+cudaMemPool_t pool_of(int device) { return reinterpret_cast<cudaMemPool_t>(std::intptr_t{device} + 1); }
+int device_of(cudaMemPool_t pool) { return static_cast<int>(reinterpret_cast<std::intptr_t>(pool)) - 1; }
+
 }  // namespace
 }  // namespace gpu_stand_in
 
@@ -92,11 +103,12 @@ cudaError_t cudaMallocAsync(void** pointer, std::size_t bytes, cudaStream_t stre
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
   if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
-  void* block = memory().allocate(bytes, queue->device());
+  if (const cudaError_t status = require_usable(queue->device()); status != cudaSuccess) return status;
+  void* block = memory().allocate_from_pool(bytes, queue->device());
   if (block == nullptr) {
     // What was released, but late, is memory again.
     queue->run_to(queue->end());
-    block = memory().allocate(bytes, queue->device());
+    block = memory().allocate_from_pool(bytes, queue->device());
   }
   return give(pointer, block);
 }
@@ -111,15 +123,55 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   if (!is_device(device)) return report(cudaErrorInvalidDevice);
-  *pool = nullptr;  // what is set on it has no meaning here
+  *pool = pool_of(device);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  if (attribute != cudaMemPoolAttrReleaseThreshold) return report(cudaErrorInvalidValue);
+  memory().set_threshold(device_of(pool), *static_cast<std::uint64_t*>(value));
+  return cudaSuccess;
+}
 
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc* access, std::size_t) {
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  const Memory::PoolState state = memory().pool(device_of(pool));
+  auto& number = *static_cast<std::uint64_t*>(value);
+  switch (attribute) {
+    case cudaMemPoolAttrReleaseThreshold: number = state.threshold; return cudaSuccess;
+    case cudaMemPoolAttrReservedMemCurrent: number = state.reserved; return cudaSuccess;
+    case cudaMemPoolAttrUsedMemCurrent: number = state.used; return cudaSuccess;
+    default: return report(cudaErrorInvalidValue);
+  }
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access, std::size_t count) {
   count_call("cudaMemPoolSetAccess");
-  return is_device(access->location.id) ? cudaSuccess : report(cudaErrorInvalidDevice);
+  for (std::size_t i = 0; i < count; ++i) {
+    const int peer = access[i].location.id;
+    int can = 0;
+    if (const cudaError_t status = cudaDeviceCanAccessPeer(&can, peer, device_of(pool));
+        status != cudaSuccess)
+      return status;
+    if (can == 0) return report(cudaErrorPeerAccessUnsupported);
+    memory().open_pool(device_of(pool), peer);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool, cudaMemLocation* location) {
+  if (!is_device(location->id)) return report(cudaErrorInvalidDevice);
+  *flags = memory().is_open(device_of(pool), location->id) ? cudaMemAccessFlagsProtReadWrite
+                                                           : cudaMemAccessFlagsProtNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* data) {
+  *attributes = {};
+  const auto place = memory().find(data);
+  if (!place) return cudaSuccess;  // ordinary memory, which CUDA calls unregistered
+  attributes->type = place->pinned ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  attributes->device = place->device;
+  return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void** pointer, std::size_t bytes, unsigned int) {
@@ -155,10 +207,21 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
   return copy_on(stream, one_row(to, from, bytes));
 }
 
+cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* copy, cudaStream_t stream) {
+  count_call("cudaMemcpy3DPeerAsync");
+  if (!is_device(copy->dstDevice) || !is_device(copy->srcDevice)) return report(cudaErrorInvalidDevice);
+  if (copy->extent.depth != 1) return report(cudaErrorInvalidValue);
+  if (!are_pitches(copy->dstPtr.pitch, copy->srcPtr.pitch, copy->extent.width))
+    return report(cudaErrorInvalidPitchValue);
+  return copy_on(stream, {static_cast<std::byte*>(copy->dstPtr.ptr), copy->dstPtr.pitch,
+                          static_cast<const std::byte*>(copy->srcPtr.ptr), copy->srcPtr.pitch,
+                          copy->extent.width, copy->extent.height});
+}
+
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
   count_call("cudaMemcpy2DAsync");
-  if (width > to_pitch || width > from_pitch) return report(cudaErrorInvalidValue);
+  if (!are_pitches(to_pitch, from_pitch, width)) return report(cudaErrorInvalidPitchValue);
   return copy_on(stream, {static_cast<std::byte*>(to), to_pitch, static_cast<const std::byte*>(from),
                           from_pitch, width, height});
 }

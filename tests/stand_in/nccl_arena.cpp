@@ -64,6 +64,10 @@ bool Arena::shares_a_gpu() const {
   return false;
 }
 
+const Introduction& Arena::introduction(int rank) const {
+  return header_->introductions[static_cast<std::size_t>(rank)];
+}
+
 Channel& Arena::channel(int from, int to) const {
   auto* const channels = reinterpret_cast<Channel*>(header_ + 1);
   return channels[from * size_ + to];

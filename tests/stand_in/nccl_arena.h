@@ -28,6 +28,8 @@ struct Channel {
 struct Introduction {
   std::array<char, 32> gpu;
   std::array<char, 64> host;
+  std::int64_t process;
+  int device;  ///< its number there
 };
 
 /// What a rank brings to the registration of a window.
@@ -51,6 +53,9 @@ class Arena {
   [[nodiscard]] bool all_are_here();
   /// Whether two ranks of one host have the same GPU. Once all are here.
   [[nodiscard]] bool shares_a_gpu() const;
+
+  /// Once all are here.
+  [[nodiscard]] const Introduction& introduction(int rank) const;
 
   [[nodiscard]] Channel& channel(int from, int to) const;
 

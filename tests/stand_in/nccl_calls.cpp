@@ -61,6 +61,7 @@ void receive_reduced(Exchange& exchange, ncclComm_t comm, void* output, std::siz
   const std::size_t bytes = count * size_of(type);
   const auto rooms =
       std::make_shared<std::vector<Buffer>>(static_cast<std::size_t>(size_of_group(comm)), Buffer(bytes));
+  if (bytes > 0) exchange.results.push_back(output);
   for (int rank = 0; rank < size_of_group(comm); ++rank)
     exchange.receive(rank, (*rooms)[static_cast<std::size_t>(rank)].data(), bytes);
   exchange.conclusions.emplace_back([=] {

@@ -1,5 +1,7 @@
 #include "nccl_comm.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +14,7 @@
 
 // Of the stand-in for CUDA, which is loaded first; see stand_in.h.
 extern "C" bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)(void*));
+extern "C" void gpu_stand_in_touch(int device, const void* data);
 
 namespace nccl_stand_in {
 namespace {
@@ -33,6 +36,8 @@ Introduction introduce() {
   Introduction own{};
   int device = 0;
   static_cast<void>(cudaGetDevice(&device));
+  own.process = ::getpid();
+  own.device = device;
   static_cast<void>(cudaDeviceGetPCIBusId(own.gpu.data(), static_cast<int>(own.gpu.size()), device));
   if (const char* const host = std::getenv("NCCL_HOSTID"))
     std::snprintf(own.host.data(), own.host.size(), "%s", host);
@@ -42,6 +47,27 @@ Introduction introduce() {
 bool is_lost(int rank) {
   const char* const lost = std::getenv("NCCL_STAND_IN_LOST");
   return lost != nullptr && lost == std::to_string(rank);
+}
+
+/// Within a process a rank's kernel writes to where its peers' results belong (NCCL_DIRECT_WRITE; up to NCCL
+/// 2.22.3 whatever memory that is), if its GPU reaches theirs.
+void let_peers_touch(const Arena& arena, const Exchange& exchange) {
+  const Introduction& own = arena.introduction(arena.rank());
+  for (int rank = 0; rank < arena.size(); ++rank) {
+    const Introduction& peer = arena.introduction(rank);
+    int reaches = 0;
+    if (peer.process != own.process || peer.device == own.device ||
+        cudaDeviceCanAccessPeer(&reaches, peer.device, own.device) != cudaSuccess || reaches == 0)
+      continue;
+    for (const void* const result : exchange.results) gpu_stand_in_touch(peer.device, result);
+    for (const Exchange::Piece& piece : exchange.receives) {
+      cudaPointerAttributes attributes{};
+      if (piece.peer == rank && piece.bytes > 0 &&
+          cudaPointerGetAttributes(&attributes, piece.data) == cudaSuccess &&
+          attributes.type == cudaMemoryTypeDevice)
+        gpu_stand_in_touch(peer.device, piece.data);
+    }
+  }
 }
 
 /// What runs on a stream, and once more in each launch of a graph.
@@ -56,6 +82,7 @@ struct Kernel {
       state->failure = ncclRemoteError;
     }
     while (fault != 0 && !state->aborted) std::this_thread::sleep_for(kNap);
+    let_peers_touch(*state->arena, exchange);
     static_cast<void>(exchange.execute(*state->arena, state->aborted));
   }
 };

@@ -18,6 +18,7 @@ struct Exchange {
   };
   std::vector<Piece> sends;
   std::vector<Piece> receives;
+  std::vector<const void*> results;                ///< of reductions
   std::vector<std::function<void()>> conclusions;  ///< from what was received, in order
 
   void send(int peer, const void* data, std::size_t bytes);

@@ -15,6 +15,9 @@ namespace nccl_stand_in {
 namespace {
 
 constexpr int kReleased = 0xdd;
+/// The least that NCCL takes from the driver; some versions take as much as a multicast object wants, up to
+/// 512 MiB.
+constexpr std::size_t kPageBytes = std::size_t{2} << 20;
 
 struct Registered {
   ncclComm_t comm = nullptr;
@@ -111,7 +114,8 @@ int nccl_stand_in_windows() {
 }
 
 ncclResult_t ncclMemAlloc(void** pointer, std::size_t bytes) {
-  if (cudaMalloc(pointer, bytes) != cudaSuccess) return ncclUnhandledCudaError;
+  const std::size_t pages = (bytes + kPageBytes - 1) / kPageBytes;
+  if (cudaMalloc(pointer, pages * kPageBytes) != cudaSuccess) return ncclUnhandledCudaError;
   const std::lock_guard lock(blocks().mutex);
   blocks().bytes[static_cast<const std::byte*>(*pointer)] = bytes;
   return ncclSuccess;

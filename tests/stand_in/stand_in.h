@@ -27,6 +27,13 @@ extern "C" std::uint64_t gpu_stand_in_calls(const char* function);
 // is done, when none does.
 extern "C" bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)(void*));
 
+// Ends the use of a GPU by this process, as an illegal access does: from now on calls on it give this error.
+// 0 ends that again, which no real GPU does.
+extern "C" void gpu_stand_in_fail(int device, cudaError_t error);
+
+// A kernel of `device` uses what lies at `data`. If it may not, that fails the GPU, and says so on stderr.
+extern "C" void gpu_stand_in_touch(int device, const void* data);
+
 namespace gpu_stand_in {
 
 /// Counts a call of the function that says it.
@@ -34,6 +41,10 @@ void count_call(std::string_view function);
 
 /// Remembers `status` for cudaGetLastError, and returns it.
 cudaError_t report(cudaError_t status);
+
+/// For calls that need the GPU. Also an error once a process is ending, when CUDA has shut down: before the
+/// destructors of what was made before its first call.
+[[nodiscard]] cudaError_t require_usable(int device);
 
 /// The host's numbers of the GPUs that this process sees.
 [[nodiscard]] const std::vector<int>& visible_devices();

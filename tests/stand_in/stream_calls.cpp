@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 
+#include "memory.h"
 #include "stand_in.h"
 
 namespace gpu_stand_in {
@@ -85,15 +86,18 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   count_call("cudaStreamQuery");
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
-  return queue->reached(queue->end()) ? cudaSuccess : cudaErrorNotReady;
+  if (const cudaError_t status = require_usable(queue->device()); status != cudaSuccess) return status;
+  return queue->reached(queue->end()) ? require_usable(queue->device()) : cudaErrorNotReady;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   count_call("cudaStreamSynchronize");
   const std::shared_ptr<LateQueue> queue = queue_of(stream);
   if (const cudaError_t status = require_not_captured(queue); status != cudaSuccess) return status;
+  if (const cudaError_t status = require_usable(queue->device()); status != cudaSuccess) return status;
   queue->run_to(queue->end());
-  return cudaSuccess;
+  Memory::of_this_process().trim_pool(queue->device());
+  return require_usable(queue->device());
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
@@ -144,7 +148,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   count_call("cudaEventQuery");
   if (event->captured != nullptr) return refuse_captured(*event->captured);
   if (const cudaError_t status = require_safe(); status != cudaSuccess) return status;
-  return event->queue == nullptr || event->queue->reached(event->place) ? cudaSuccess : cudaErrorNotReady;
+  if (const cudaError_t status = require_usable(event->device); status != cudaSuccess) return status;
+  const bool is_done = event->queue == nullptr || event->queue->reached(event->place);
+  return is_done ? require_usable(event->device) : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
@@ -164,7 +170,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->captured != nullptr) return refuse_captured(*event->captured);
   if (const cudaError_t status = require_safe(); status != cudaSuccess) return status;
   if (event->queue != nullptr) event->queue->run_to(event->place);
-  return cudaSuccess;
+  Memory::of_this_process().trim_pool(event->device);
+  return require_usable(event->device);
 }
 
 }  // extern "C"
