@@ -24,7 +24,11 @@ eval "$LAUNCHER_DOES"
 END
 chmod +x "$scratch/bin/mpirun"
 ln -s mpirun "$scratch/bin/srun"
-printf '#!/bin/sh\necho "TaskPlugin = task/affinity,task/cgroup"\n' >"$scratch/bin/scontrol"
+cat >"$scratch/bin/scontrol" <<'END'
+#!/bin/sh
+echo "TaskPlugin = task/affinity,task/cgroup"
+echo "   Command=$SUBMITTED"
+END
 chmod +x "$scratch/bin/scontrol"
 # What the caller's own launcher, or the caller, has set is no part of the test.
 for name in $(compgen -e | grep -E '^(COHORT_|NCCL_|OMP_|OMPI_COMM_|PMIX_|PMI_|SLURM_)|^TF_CONFIG$'); do unset "$name"; done
@@ -181,8 +185,8 @@ mkdir "$scratch/launch"
 ln -s /bin/bash "$scratch/launch/cohort-run"
 echo 'kill() { return 1; }' >"$scratch/has_ended"  # what the shell then says
 status=0
-BASH_ENV=$scratch/has_ended SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n0 SLURM_SUBMIT_DIR=$scratch \
-  bash "$(dirname "$cohort_run")/train.sbatch" -c 'exit 3' >/dev/null 2>"$scratch/err" || status=$?
+"${pretend[@]}" BASH_ENV="$scratch/has_ended" SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n0 SLURM_SUBMIT_DIR="$scratch/bin" \
+  SUBMITTED="../launch/train.sbatch -c exit 3" bash "$(dirname "$cohort_run")/train.sbatch" -c 'exit 3' >/dev/null 2>"$scratch/err" || status=$?
 ((status == 3)) || fail "status 3 becomes $status: $(<"$scratch/err")"
 
 echo "the real mpirun"
