@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -102,6 +103,7 @@ TEST(Digits, AgreesOnTheLossHoweverReplicasAreSpread) {
   EXPECT_EQ(both["replicas"], 4);
   EXPECT_LE(worst_difference(alone, both), kTolerance) << "2 devices of each of 2 workers";
   EXPECT_LE(worst_difference(alone, train(1, "--strategy one_device")), kTolerance);
+  EXPECT_LE(worst_difference(alone, train(1, "--strategy central_storage --devices 3")), kTolerance);
   EXPECT_GT(worst_difference(alone, train(1, "--strategy default --seed 2")), kTolerance)
       << "the check must be able to fail";
 }
@@ -176,6 +178,14 @@ TEST(Digits, RefusesWhatItCannotUse) {
   const Outcome help = run_digits(2, "--help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("--learning-rate"));
+}
+
+TEST(Digits, WarnsOfNothingWhereItIsRunAsTheQuickstartDoes) {
+  const Outcome outcome =
+      run_digits(2, "--strategy multi_worker_mirrored --epochs 1", "env COHORT_LOG_LEVEL=warning");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  // On a machine of one core, two workers share it, and are told so.
+  if (std::thread::hardware_concurrency() > 1) EXPECT_THAT(outcome.output, Not(HasSubstr("warning")));
 }
 
 }  // namespace
