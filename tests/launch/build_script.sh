@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What launch/build.sh shows of a build, by a CMake that only pretends, and that a build folder of somebody
-# else is refused in words.
+# What launch/build.sh shows of a build, by a CMake that only pretends, that a build folder of somebody else is
+# refused in words, and what launch/setup.sh advises to those who are not root.
 #
 #   build_script.sh BUILD_SH
 set -euo pipefail
@@ -70,4 +70,13 @@ if ((EUID == 0)); then
   refuses ""
 fi
 chmod u+w "$scratch/tree"/* || true
+
+echo "missing packages without root: what to run instead"
+printf '#!/bin/sh\nexit 1\n' | tee "$scratch/bin/dpkg-query" "$scratch/bin/apt-get" >"$scratch/bin/sudo"
+chmod +x "$scratch/bin"/*
+cp "$(dirname "$1")/setup.sh" "$scratch/tree/launch"
+status=0
+said=$("${as_other[@]}" "$scratch/tree/launch/setup.sh" build 2>&1) || status=$?
+((status == 1)) || fail "status $status without packages: $said"
+contains "as root, run: apt-get update && apt-get install --no-install-recommends cmake ninja-build" "$said"
 echo "build_script: passed"
