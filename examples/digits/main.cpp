@@ -126,8 +126,8 @@ int run(int argc, char** argv) {
     if (roles.is_chief() && !options->json.empty()) file.emplace(options->json);
     const Results results = train(*options, strategy, roles);
     if (roles.is_chief()) {
-      fmt::print("{}: {} replicas, test accuracy {:.4f}\n", results.strategy, results.replicas,
-                 results.test_accuracy);
+      fmt::print("{}: {} replica{}, test accuracy {:.4f}\n", results.strategy, results.replicas,
+                 results.replicas == 1 ? "" : "s", results.test_accuracy);
       if (file) file->write(results);
     }
     return EXIT_SUCCESS;

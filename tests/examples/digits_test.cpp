@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -31,11 +32,8 @@ std::string replace(std::string text, const std::string& from, const std::string
   return text.replace(text.find(from), from.size(), to);
 }
 
-/// `wrapper` is a command that starts the program, which follows it.
-Outcome run_digits(int ranks, const std::string& options, const std::string& wrapper = "") {
-  const std::string launcher = replace(MPIRUN, " N", fmt::format(" {}", ranks));
-  const std::string command = fmt::format("{} {} {} {} 2>&1 </dev/null", launcher, wrapper, PROGRAM, options);
-  FILE* pipe = popen(command.c_str(), "r");
+Outcome run(const std::string& command) {
+  FILE* pipe = popen(fmt::format("{} 2>&1 </dev/null", command).c_str(), "r");
   if (pipe == nullptr) return {};
   Outcome outcome;
   std::array<char, 4096> buffer{};
@@ -44,6 +42,12 @@ Outcome run_digits(int ranks, const std::string& options, const std::string& wra
   }
   outcome.status = WEXITSTATUS(pclose(pipe));
   return outcome;
+}
+
+/// `wrapper` is a command that starts the program, which follows it.
+Outcome run_digits(int ranks, const std::string& options, const std::string& wrapper = "") {
+  const std::string launcher = replace(MPIRUN, " N", fmt::format(" {}", ranks));
+  return run(fmt::format("{} {} {} {}", launcher, wrapper, PROGRAM, options));
 }
 
 /// A file name of this process, removed at the end of the test.
@@ -175,6 +179,11 @@ TEST(Digits, RefusesWhatItCannotUse) {
     EXPECT_EQ(outcome.status, wrong.status) << wrong.options << "\n" << outcome.output;
     EXPECT_THAT(outcome.output, HasSubstr(wrong.fragment)) << wrong.options;
   }
+  // Without a launcher nobody else has to hear of the end, so MPI says nothing of it.
+  const Outcome alone = run(PROGRAM " --data /nonexistent.csv");
+  EXPECT_EQ(alone.status, 1);
+  EXPECT_EQ(std::count(alone.output.begin(), alone.output.end(), '\n'), 1) << alone.output;
+  EXPECT_THAT(alone.output, HasSubstr("cannot open CSV file '/nonexistent.csv'"));
   const Outcome help = run_digits(2, "--help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("--learning-rate"));
@@ -185,7 +194,9 @@ TEST(Digits, WarnsOfNothingWhereItIsRunAsTheQuickstartDoes) {
       run_digits(2, "--strategy multi_worker_mirrored --epochs 1", "env COHORT_LOG_LEVEL=warning");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   // On a machine of one core, two workers share it, and are told so.
-  if (std::thread::hardware_concurrency() > 1) EXPECT_THAT(outcome.output, Not(HasSubstr("warning")));
+  if (std::thread::hardware_concurrency() > 1) {
+    EXPECT_THAT(outcome.output, Not(HasSubstr("warning")));
+  }
 }
 
 }  // namespace
