@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a build of Cohort into a temporary prefix and uses it as its readers would: the project beside
-# this script is built against it and runs, cohort-run works there, and a project with another MPI library is
-# refused.
+# this script is built against it and runs, cohort-run works there, a project adds its sources, and a project with
+# another MPI library is refused.
 #
 #   find_package.sh CMAKE GENERATOR BUILD_DIR CONSUMER_DIR LAUNCHER...
 set -euo pipefail
@@ -16,6 +16,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/consume.sh"
 consume "$@"
 said=$("$work/prefix/bin/cohort-run" --launcher mpirun --dry-run -n 1 true) || fail "the installed cohort-run does not run"
 [[ $said == *OMPI_ALLOW_RUN_AS_ROOT=1*" mpirun -n 1 "* || -n ${OMPI_ALLOW_RUN_AS_ROOT:-} ]] || fail "it says: $said"
+
+# A project that adds Cohort builds the libraries alone, and needs nothing of the programs.
+mkdir "$work/parent"
+printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(parent LANGUAGES C CXX)' \
+  "add_subdirectory($(realpath "$consumer/../../..") cohort)" >"$work/parent/CMakeLists.txt"
+"$cmake" -G "$generator" -S "$work/parent" -B "$work/parent/build" -DCOHORT_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON \
+  -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON >"$work/parent.log" 2>&1 ||
+  fail "it cannot be added to a project without Boost: $(tail -n 20 "$work/parent.log")"
 
 # Another library, as far as CMake sees it.
 mkdir "$work/mpich"
