@@ -1,12 +1,14 @@
 #include "command_line.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <utility>
 
 #include <boost/program_options.hpp>
 
 #include <cohort/base/error.h>
+#include <cohort/base/version.h>
 
 #include "command_help.h"
 #include "errors.h"
@@ -20,14 +22,32 @@ namespace po = boost::program_options;
 constexpr int kMostLoops = 1000;
 constexpr int kMostThreads = 1024;
 
+/// `allreduce` for `all-reduce`, `All_Reduce` and `allreduce`.
+std::string without_separators(std::string_view name) {
+  std::string letters;
+  for (const char each : name) {
+    if (each != '-' && each != '_') letters += static_cast<char>(std::tolower(each));
+  }
+  return letters;
+}
+
+/// What was probably meant, as the middle of a sentence; empty if nothing is near.
+std::string guess(const std::string& command, std::span<const Collective* const> collectives) {
+  for (const Collective* collective : collectives) {
+    if (without_separators(collective->command) == without_separators(command))
+      return fmt::format("did you mean {}? Otherwise ", collective->command);
+  }
+  return {};
+}
+
 const Collective& find_collective(const std::string& command,
                                   std::span<const Collective* const> collectives) {
   const auto found = std::find_if(collectives.begin(), collectives.end(), [&](const Collective* collective) {
     return collective->command == command;
   });
   if (found == collectives.end()) {
-    throw UsageError("unknown collective '{}': choose one of {}, or see cohort-bench --help", command,
-                     names_of(collectives));
+    throw UsageError("unknown collective '{}': {}choose one of {}, or see cohort-bench --help", command,
+                     guess(command, collectives), names_of(collectives));
   }
   return **found;
 }
@@ -236,6 +256,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   }
   if (arguments.front() == "--help" || arguments.front() == "-h")
     return {.task = HelpText{general_help(collectives)}};
+  if (arguments.front() == "--version") return {.task = HelpText{"cohort-bench " COHORT_VERSION "\n"}};
   if (arguments.front() == kDispatch) {
     const Given given(arguments, dispatch_options().add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_dispatch()}};

@@ -29,6 +29,8 @@
 namespace cohort::bench {
 namespace {
 
+constexpr const char* kNotWritten = "the report could not be written completely: is the disk full?";
+
 enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
 /// Everything that the members of a run share.
@@ -54,7 +56,7 @@ void take_part(const Run& run, const MemberContext& context) {
   }
   const bool written = context.output == nullptr || context.output->end();
   if (context.team->from_first(written ? 1 : 0) == 0) {
-    throw AgreedError("the report could not be written completely: is the disk full?");
+    throw AgreedError("{}", kNotWritten);
   }
 }
 
@@ -183,7 +185,7 @@ ExitStatus run_one_process(const Run& run, Output& output) {
   else
     output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
   if (output.end()) return kSuccess;
-  complain("the report could not be written completely: is the disk full?");
+  complain(kNotWritten);
   return kFailure;
 }
 

@@ -1,5 +1,8 @@
 #include "output.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <iostream>
@@ -8,6 +11,14 @@
 #include "report.h"
 
 namespace cohort::bench {
+namespace {
+
+bool is_pipe_without_reader(int descriptor) {
+  pollfd waited{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  return ::poll(&waited, 1, 0) == 1 && (waited.revents & POLLERR) != 0;
+}
+
+}  // namespace
 
 void complain(const std::string& text) { std::cerr << "cohort-bench: " + text + "\n" << std::flush; }
 
@@ -77,7 +88,7 @@ bool Output::end() {
   reports_.clear();
   if (file_.is_open()) file_.close();
   std::cout.flush();
-  return file_.good() && std::cout.good();
+  return file_.good() && (std::cout.good() || is_pipe_without_reader(STDOUT_FILENO));
 }
 
 }  // namespace cohort::bench

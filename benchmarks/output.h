@@ -34,7 +34,7 @@ class Output {
   void write(const Environment& environment, const InputResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
-  /// be written.
+  /// be written, unless its reader wants no more, as `head` after some lines.
   [[nodiscard]] bool end();
 
  private:

@@ -3,14 +3,17 @@
 #
 #   cohort_layer(device SOURCES ... LINKS base PRIVATE hwloc)
 #
-# makes the library cohort_device, with the alias cohort::device, and installs it. Its public headers are
-# <cohort/device/...>; those for other layers and for the tests alone are "device/..." in src/.
+# makes the library cohort_device, with the alias cohort::device, and installs it; BUILD_SHARED_LIBS says of
+# which kind. Its public headers are <cohort/device/...>; those for other layers and for the tests alone are
+# "device/..." in src/.
 function(cohort_layer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PUBLIC;PRIVATE" ${ARGN})
   set(target cohort_${name})
-  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(${target} ${ARG_SOURCES})
   add_library(cohort::${name} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON
+    VERSION ${cohort_VERSION} SOVERSION ${cohort_VERSION_MAJOR}.${cohort_VERSION_MINOR}
+    DEFINE_SYMBOL "")  # shared libraries are made of the same objects
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${cohort_SOURCE_DIR}/include>

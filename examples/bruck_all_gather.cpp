@@ -1,8 +1,8 @@
 // A program's own algorithm: the all-gather of Bruck et al. (1997), which takes the fewest rounds possible,
 // registered beside Cohort's.
 //
-//   mpirun -n 4 build/bin/bruck_all_gather                                    # the model chooses
-//   COHORT_ALGORITHM=all_gather=bruck mpirun -n 4 build/bin/bruck_all_gather  # Bruck's
+//   launch/cohort-run -n 4 build/bin/bruck_all_gather                                    # the model chooses
+//   COHORT_ALGORITHM=all_gather=bruck launch/cohort-run -n 4 build/bin/bruck_all_gather  # Bruck's
 #include <algorithm>
 #include <bit>
 #include <iostream>

@@ -29,7 +29,7 @@ case ${1:-build} in
   *) echo "setup: unknown set '$1': build, test or lint" >&2; exit 2 ;;
 esac
 
-if ! command -v apt-get >/dev/null; then
+if [[ -z $(type -t apt-get) ]]; then
   echo "setup: no apt-get here; expected, by their Debian names: ${packages[*]}" >&2
   exit 0
 fi
@@ -44,7 +44,7 @@ install="apt-get install --no-install-recommends ${missing[*]}"
 as_root=(env DEBIAN_FRONTEND=noninteractive)
 if ((EUID != 0)); then
   if ! sudo true 2>/dev/null; then
-    echo "setup: missing: ${missing[*]}; as root, run: $install" >&2
+    echo "setup: missing: ${missing[*]}; as root, run: apt-get update && $install" >&2
     exit 1
   fi
   as_root=(sudo "${as_root[@]}")

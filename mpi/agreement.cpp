@@ -69,6 +69,17 @@ void require_same_version(std::span<const WorkerInfo> workers, std::span<const s
       versions[vote.usual]);
 }
 
+void require_right_settings(std::span<const WorkerInfo> workers, std::span<const std::string> complaints) {
+  const auto wrong = std::ranges::count_if(complaints, [](const auto& each) { return !each.empty(); });
+  if (wrong == 0) return;
+  const auto first = std::ranges::find_if(complaints, [](const auto& each) { return !each.empty(); });
+  const std::string others = wrong == 1   ? ""
+                             : wrong == 2 ? " and one other"
+                                          : fmt::format(" and {} others", wrong - 1);
+  throw InvalidArgument("{}{}: {}", describe(workers[static_cast<std::size_t>(first - complaints.begin())]),
+                        others, *first);
+}
+
 void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices) {
   const Vote vote = count_votes(devices);
   if (vote.is_unanimous()) return;

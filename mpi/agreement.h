@@ -22,6 +22,10 @@ void require_places_of_launcher(std::span<const WorkerInfo> workers,
 /// @throws InvalidArgument naming those whose version is not that of most.
 void require_same_version(std::span<const WorkerInfo> workers, std::span<const std::string> versions);
 
+/// `complaints` says what is wrong with each worker's settings; empty: nothing.
+/// @throws InvalidArgument with the first of them, its worker and how many others have one.
+void require_right_settings(std::span<const WorkerInfo> workers, std::span<const std::string> complaints);
+
 /// @throws InvalidArgument naming those whose number of CPU devices is not that of most.
 void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices);
 

@@ -149,7 +149,18 @@ std::string library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   COHORT_MPI(MPI_Get_library_version(text.data(), &length));
-  return text.data();  // some libraries count the final zero
+  return first_line(text.data());  // some libraries count the final zero
+}
+
+std::string first_line(std::string_view text) {
+  std::string line;
+  for (const char each : text.substr(0, text.find_first_of("\r\n"))) {
+    const bool is_blank = each == ' ' || each == '\t';
+    if (!is_blank) line += each;
+    if (is_blank && !line.empty() && line.back() != ' ') line += ' ';
+  }
+  if (line.ends_with(' ')) line.pop_back();
+  return line;
 }
 
 int comm_rank(MPI_Comm comm) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ void finalize();
 /// Ends all processes of `comm`; may fail to, and then returns.
 void abort(MPI_Comm comm, int code) noexcept;
 [[nodiscard]] std::string processor_name();
+/// The first line of a text, with single blanks: what libraries say of themselves is often a page.
+[[nodiscard]] std::string first_line(std::string_view text);
 /// The value of one of the library's variables (MPI_T); nothing when it has none of that name, or not a
 /// whole number.
 [[nodiscard]] std::optional<std::size_t> control_variable(const char* name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -37,36 +38,44 @@ Mask to_mask(const std::string& blob) {
   return mask;
 }
 
-void say_that_cores_are_shared(const std::string& host, std::span<const Mask> masks) {
-  std::set<int> cores;
-  for (const Mask& mask : masks) cores.insert(mask.cores.begin(), mask.cores.end());
-  const auto workers = std::ranges::count_if(masks, [](const Mask& mask) { return !mask.cores.empty(); });
-  if (workers <= std::ssize(cores)) return;
+/// One line for all hosts, since a job that has too few cores on one often has on many.
+void say_that_cores_are_shared(std::span<const WorkerInfo> workers, std::span<const std::string> blobs) {
+  struct Host {
+    std::set<int> cores;
+    std::size_t workers = 0;
+  };
+  std::map<std::string, Host> hosts;
+  for (const WorkerInfo& worker : workers) {
+    const Mask mask = to_mask(blobs[static_cast<std::size_t>(worker.rank)]);
+    Host& host = hosts[worker.host];
+    host.cores.insert(mask.cores.begin(), mask.cores.end());
+    if (!mask.cores.empty()) ++host.workers;
+  }
+  std::erase_if(hosts, [](const auto& each) { return each.second.workers <= each.second.cores.size(); });
+  if (hosts.empty()) return;
+  const auto& [name, host] = *hosts.begin();
+  const std::string others =
+      hosts.size() == 1 ? "" : fmt::format(", on {} other hosts too", hosts.size() - 1);
   logging::warning(
-      "the {} workers of host {} share {} core{}: those that wait yield to the others, but all are slower. "
-      "Start fewer, or look at the launcher's binding with cohort-info --report-bindings",
-      workers, host, cores.size(), cores.size() == 1 ? "" : "s");
+      "{} workers on {} core{} of host {}{}: they take turns and run slower. Start fewer, or look at the "
+      "launcher's binding with cohort-info --report-bindings; COHORT_LOG_LEVEL=error silences warnings",
+      host.workers, host.cores.size(), host.cores.size() == 1 ? "" : "s", name, others);
 }
 
 }  // namespace
 
 void bind_cores(WorkerGroup& everyone, bool wanted) {
   const std::vector<std::string> blobs = everyone.exchange(to_blob({wanted, allowed_core_numbers()}));
-  std::vector<Mask> of_host;
   std::vector<std::vector<int>> allowed;
   std::optional<std::size_t> own;
-  bool is_first = false;
   for (const WorkerInfo& worker : everyone.workers()) {
     if (worker.host != everyone.self().host) continue;
-    of_host.push_back(to_mask(blobs[static_cast<std::size_t>(worker.rank)]));
-    const Mask& mask = of_host.back();
-    const bool is_self = worker.rank == everyone.rank();
-    if (is_self) is_first = of_host.size() == 1;
+    const Mask mask = to_mask(blobs[static_cast<std::size_t>(worker.rank)]);
     if (!mask.to_be_bound || mask.cores.empty()) continue;
-    if (is_self) own = allowed.size();
+    if (worker.rank == everyone.rank()) own = allowed.size();
     allowed.push_back(mask.cores);
   }
-  if (is_first) say_that_cores_are_shared(everyone.self().host, of_host);
+  if (everyone.rank() == 0) say_that_cores_are_shared(everyone.workers(), blobs);
   if (!own || std::ranges::count(allowed, allowed[*own]) == 1) return;
   try {
     const std::vector<int> share = share_of_cores(allowed, *own, allowed_cores());

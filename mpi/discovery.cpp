@@ -70,11 +70,24 @@ std::optional<LauncherPlace> place_of(const Record& record) {
   return place;
 }
 
+/// What all workers have to complain of, by rank; nothing where none has.
+std::vector<std::string> gather_complaints(MPI_Comm world, const std::string& own) {
+  if (all_reduce_min(own.empty() ? 1 : 0, world) == 1) return {};
+  using Text = std::array<char, 1024>;
+  Text text{};
+  put(text, own);
+  std::vector<Text> texts(static_cast<std::size_t>(comm_size(world)));
+  all_gather(&text, texts.data(), sizeof text, MPI_BYTE, world);
+  std::vector<std::string> complaints;
+  for (const Text& each : texts) complaints.emplace_back(each.data());
+  return complaints;
+}
+
 }  // namespace
 
-std::vector<WorkerInfo> discover_workers(MPI_Comm world, const Config& settings,
+std::vector<WorkerInfo> discover_workers(MPI_Comm world, const StartSettings& settings,
                                          const std::optional<LauncherPlace>& place) {
-  const Record own = own_record(world, settings, place);
+  const Record own = own_record(world, settings.values, place);
   std::vector<Record> records(static_cast<std::size_t>(comm_size(world)));
   all_gather(&own, records.data(), sizeof own, MPI_BYTE, world);
 
@@ -104,6 +117,7 @@ std::vector<WorkerInfo> discover_workers(MPI_Comm world, const Config& settings,
     places.push_back(place_of(record));
   }
   require_same_version(workers, versions);
+  require_right_settings(workers, gather_complaints(world, settings.complaint));
   require_places_of_launcher(workers, places);
   require_same_devices(workers, devices);
   if (const std::string warning = warning_of_other_gpus(workers, gpus);

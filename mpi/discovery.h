@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <cohort/base/config.h>
@@ -12,11 +13,18 @@
 
 namespace cohort::mpi {
 
+/// The settings of this process. Where the environment's are wrong, `complaint` says how, and the defaults
+/// hold until all workers have heard of it.
+struct StartSettings {
+  const Config& values;
+  std::string complaint = {};
+};
+
 /// All processes of `world` by rank, with their nodes; `place` is what this one's launcher says. Collective.
-/// @throws InvalidArgument on all of them when they do not run the same version of Cohort, have different
-/// numbers of devices, or are not the ranks that their launchers meant them to be.
-/// Different numbers of GPUs are a warning of rank 0.
-[[nodiscard]] std::vector<WorkerInfo> discover_workers(MPI_Comm world, const Config& settings,
+/// @throws InvalidArgument on all of them when they do not run the same version of Cohort, a setting is wrong
+/// on one of them, they have different numbers of devices, or are not the ranks that their launchers meant
+/// them to be. Different numbers of GPUs are a warning of rank 0.
+[[nodiscard]] std::vector<WorkerInfo> discover_workers(MPI_Comm world, const StartSettings& settings,
                                                        const std::optional<LauncherPlace>& place);
 
 }  // namespace cohort::mpi

@@ -67,6 +67,11 @@ void ProcessEnd::take_over() {
   if (!std::exchange(hooked_, true)) std::atexit(on_exit);
 }
 
+void ProcessEnd::set_alone() {
+  const std::lock_guard lock(mutex_);
+  alone_ = true;
+}
+
 void ProcessEnd::set_worker(const WorkerInfo& worker, PeerWatch* watch) {
   const std::lock_guard lock(mutex_);
   name_ = describe(worker);
@@ -77,6 +82,7 @@ void ProcessEnd::give_back() {
   const std::lock_guard lock(mutex_);
   if (std::get_terminate() == on_terminate) std::set_terminate(before_);
   end_by_broken_pipes_again();
+  alone_ = false;
   name_.clear();
   watch_ = nullptr;
 }
@@ -117,7 +123,7 @@ void ProcessEnd::end_job() {
   std::fflush(nullptr);  // MPI_Abort does not
   // The launcher ends the others at once when it hears of the abort; they should know why by then.
   if (instance().watch_ != nullptr) std::this_thread::sleep_for(kTimeToHear);
-  if (initialized() && !finalized()) abort(MPI_COMM_WORLD, 1);
+  if (initialized() && !finalized() && !instance().alone_) abort(MPI_COMM_WORLD, 1);
   ::_exit(1);
 }
 

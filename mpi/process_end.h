@@ -23,6 +23,8 @@ class ProcessEnd {
 
   /// From here on an exception that leaves `main` ends in one line, and ends the job.
   void take_over();
+  /// No launcher and no other process has to hear of the end, so MPI_Abort, which says much, is not called.
+  void set_alone();
   /// This process is that worker; `watch` may be null.
   void set_worker(const WorkerInfo& worker, PeerWatch* watch);
   /// The Session was left in good order: everything is as before.
@@ -44,6 +46,7 @@ class ProcessEnd {
   std::string name_;
   PeerWatch* watch_ = nullptr;
   bool abandoned_ = false;
+  bool alone_ = false;
   std::shared_ptr<void> kept_;
 };
 

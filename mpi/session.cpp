@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,10 +45,22 @@ class Claim {
   static inline std::atomic<bool> taken_{false};
 };
 
-/// The settings; if one is wrong, the terminate handler is already there to say so in one line.
-const Config& checked_settings() {
+/// What the launcher's variables say; if one is wrong, the terminate handler is already there to say so in
+/// one line.
+std::optional<LauncherPlace> checked_place() {
   ProcessEnd::instance().take_over();
-  return config();
+  return launcher_place();
+}
+
+/// What is wrong with the settings of one of several workers is told to all of them, so that it is said once.
+StartSettings checked_settings(const std::optional<LauncherPlace>& place) {
+  try {
+    return {config()};
+  } catch (const InvalidArgument& error) {
+    if (!place || place->size == 1) throw;
+    static const Config defaults({});
+    return {defaults, error.what()};
+  }
 }
 
 /// MPI itself: initialised here and then finalised here, or taken over as it is.
@@ -110,12 +123,14 @@ class Session::Impl {
   [[nodiscard]] WorkerGroup& everyone() { return *everyone_; }
 
  private:
+  [[nodiscard]] std::vector<WorkerInfo> find_workers(MPI_Comm world);
   void watch_others();
 
   // In the order of the start; undone in reverse when the constructor fails.
   Claim claim_;
-  const Config& settings_ = checked_settings();
-  const std::optional<LauncherPlace> place_ = launcher_place();  // before MPI sets variables of its own
+  const std::optional<LauncherPlace> place_ = checked_place();  // before MPI sets variables of its own
+  const StartSettings start_settings_ = checked_settings(place_);
+  const Config& settings_ = start_settings_.values;
   std::optional<HangWatchdog> start_watchdog_{std::in_place, settings_.collective_timeout(),
                                               "before the end of its Session's constructor"};
   Library library_;
@@ -127,8 +142,9 @@ class Session::Impl {
 
 Session::Impl::Impl(int* argc, char*** argv)
     : library_(argc, argv), environment_(std::make_shared<MpiEnvironment>(library_.thread_level())) {
+  if (!place_ && comm_size(MPI_COMM_WORLD) == 1) ProcessEnd::instance().set_alone();
   Comm world = Comm::duplicate(MPI_COMM_WORLD);
-  std::vector<WorkerInfo> workers = discover_workers(world.get(), settings_, place_);
+  std::vector<WorkerInfo> workers = find_workers(world.get());
   logging::set_origin(fmt::format("worker {}", comm_rank(world.get())));
   everyone_.emplace(environment_, std::move(world), std::move(workers));
   if (everyone_->size() > 1) watch_others();
@@ -136,8 +152,19 @@ Session::Impl::Impl(int* argc, char*** argv)
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
   start_watchdog_.reset();
-  logging::debug("session of {} workers on {} nodes, MPI thread level {}", everyone_->size(),
-                 everyone_->workers().back().node + 1, library_.thread_level());
+  const int nodes = everyone_->workers().back().node + 1;
+  logging::debug("session of {} worker{} on {} node{}, MPI thread level {}", everyone_->size(),
+                 everyone_->size() == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s", library_.thread_level());
+}
+
+std::vector<WorkerInfo> Session::Impl::find_workers(MPI_Comm world) {
+  try {
+    return discover_workers(world, start_settings_, place_);
+  } catch (const InvalidArgument&) {
+    // All workers have the same error, and the job ends when one of them does. The first says why.
+    if (comm_rank(world) != 0) std::this_thread::sleep_for(settings_.fault_grace());
+    throw;
+  }
 }
 
 void Session::Impl::watch_others() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that is checked without running the code: format, clang-tidy on what changed,
-# the direction of includes, raw calls, the tree's housekeeping, the list of cases.
+# the direction of includes, raw calls, the tree's housekeeping, the list of cases, the documentation's
+# commands, and what the last build by launch/build.sh warned of.
 #
 #   tests/lint.sh [--base REV | --all]
 #
@@ -65,6 +66,8 @@ tidy() {
     clang-tidy -p build --quiet --extra-arg=-Wno-unknown-warning-option 2>&1 | sed '/^[0-9]* warnings\{0,1\} .*generated\.$/d'
 }
 
+compiler_warnings() { ! grep -hs 'warning:' build/release.log; }
+
 failed=()
 check() {
   echo "lint: $1"
@@ -79,6 +82,8 @@ check "raw calls" tests/checks/raw_calls.sh
 check "awaits" tests/checks/awaits.sh
 check "tree" tests/checks/tree.sh
 check "cases" tests/checks/cases.sh
+check "commands" tests/checks/commands.sh
+check "compiler's warnings" compiler_warnings
 check "clang-tidy" tidy
 
 if ((${#failed[@]})); then

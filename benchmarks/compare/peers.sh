@@ -19,7 +19,10 @@ install_peer() {
   local peer=$1 packages
   read -ra packages <<<"$(packages_of "$peer")"
   [[ ! -f $peers/$peer/complete ]] || return 0
-  if ! command -v python3 >/dev/null; then echo "python3 is needed to install it"; return 1; fi
+  if ! python3 -m pip --version >/dev/null 2>&1; then
+    echo "python3 with pip is needed to install it: apt-get install python3-pip"
+    return 1
+  fi
   say "installing ${packages[*]} in $peers/$peer"
   rm -rf "${peers:?}/$peer"
   if ! python3 -m pip install --quiet --disable-pip-version-check --no-compile --ignore-installed \

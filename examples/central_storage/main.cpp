@@ -7,7 +7,12 @@
 
 #include <cohort/cohort.h>
 
-int main() {
+#include "../page.h"
+
+int main(int argc, char** argv) {
+  if (const auto status = end_at_arguments(
+          argc, argv, "central_storage: fits a line with one copy of the slope for three replicas"))
+    return *status;
   using namespace cohort;
   const CentralStorageStrategy strategy(cpu_devices(3));
   const auto scope = strategy.scope();

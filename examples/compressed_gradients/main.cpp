@@ -11,6 +11,8 @@
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/train/sgd.h>
 
+#include "../page.h"
+
 namespace {
 
 using namespace cohort;
@@ -58,7 +60,11 @@ std::pair<float, float> gradient(float slope, float intercept, int replica, int 
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (const auto status = end_at_arguments(argc, argv,
+                                           "compressed_gradients: reduces gradients in bfloat16 by "
+                                           "cross-device operations of the program's own"))
+    return *status;
   const auto ops = std::make_shared<CompressedReduce>();
   const MirroredStrategy strategy(cpu_devices(4), {}, ops);
   const auto scope = strategy.scope();

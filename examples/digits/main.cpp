@@ -22,6 +22,9 @@ namespace {
 
 using namespace cohort;
 
+/// Every worker reads all images and keeps its share of each batch.
+constexpr DistributeOptions kWholeDataset{.auto_shard_policy = AutoShardPolicy::kData};
+
 Strategy make_strategy(const Options& options, mpi::Session& session, const Roles& roles) {
   if (options.strategy == "multi_worker_mirrored") {
     std::vector<Device> devices = cpu_devices(options.devices);
@@ -35,6 +38,7 @@ Strategy make_strategy(const Options& options, mpi::Session& session, const Role
                     options.strategy, session.size()));
   }
   if (options.strategy == "mirrored") return MirroredStrategy(cpu_devices(options.devices));
+  if (options.strategy == "central_storage") return CentralStorageStrategy(cpu_devices(options.devices));
   if (options.strategy == "one_device") return OneDeviceStrategy();
   return get_strategy();
 }
@@ -47,7 +51,7 @@ void add(Score& total, const Score& part) {
 
 double test_accuracy(const Strategy& strategy, const Mlp& model, const Dataset<Batch>& test_batches) {
   Score total;
-  for (const auto& batch : strategy.distribute_dataset(test_batches)) {
+  for (const auto& batch : strategy.distribute_dataset(test_batches, kWholeDataset)) {
     const auto scores = strategy.run([&](const Batch& mine) { return model.evaluate(mine); }, batch);
     add(total, strategy.reduce(ReduceOp::kSum, scores));
   }
@@ -77,7 +81,7 @@ Results train(const Options& options, const Strategy& strategy, const Roles& rol
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     const auto start = std::chrono::steady_clock::now();
     Score total;
-    for (const auto& batch : strategy.distribute_dataset(batches)) {
+    for (const auto& batch : strategy.distribute_dataset(batches, kWholeDataset)) {
       add(total, strategy.reduce(ReduceOp::kSum, strategy.run(train_step, batch)));
       progress.step();
     }
@@ -122,8 +126,8 @@ int run(int argc, char** argv) {
     if (roles.is_chief() && !options->json.empty()) file.emplace(options->json);
     const Results results = train(*options, strategy, roles);
     if (roles.is_chief()) {
-      fmt::print("{}: {} replicas, test accuracy {:.4f}\n", results.strategy, results.replicas,
-                 results.test_accuracy);
+      fmt::print("{}: {} replica{}, test accuracy {:.4f}\n", results.strategy, results.replicas,
+                 results.replicas == 1 ? "" : "s", results.test_accuracy);
       if (file) file->write(results);
     }
     return EXIT_SUCCESS;

@@ -16,7 +16,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array<std::string_view, 4> kStrategies{"default", "one_device", "mirrored",
+constexpr std::array<std::string_view, 5> kStrategies{"default", "one_device", "mirrored", "central_storage",
                                                       "multi_worker_mirrored"};
 
 /// The build puts the data beside the programs.
@@ -35,7 +35,8 @@ po::options_description describe(Options& options) {
   add("strategy", &options.strategy, "NAME", fmt::format("one of {}", fmt::join(kStrategies, ", ")));
   add("roles", &options.roles, "LIST",
       "roles of the ranks, in rank order, as in evaluator=1,worker=3; or TF_CONFIG to take that variable's");
-  add("devices", &options.devices, "L", "replicas in each process, for mirrored and multi_worker_mirrored");
+  add("devices", &options.devices, "L",
+      "replicas in each process, for mirrored, central_storage and multi_worker_mirrored");
   add("epochs", &options.epochs, "N", "passes over the training images");
   add("batch", &options.batch, "N", "images per step, shared by all replicas");
   add("seed", &options.seed, "N", "seed of the initial weights and of the order of images");

@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <random>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,19 +33,29 @@ using digits::Batch;
 constexpr std::int64_t kBatch = 64;  ///< images per step, shared by all replicas
 constexpr std::int64_t kHidden = 128;
 constexpr std::uint64_t kSeed = 1;
+/// Every worker reads all images and keeps its share of each batch.
+constexpr DistributeOptions kWholeDataset{.auto_shard_policy = AutoShardPolicy::kData};
 
 struct Options {
   std::string strategy = "multi_worker_mirrored";
   int epochs = 60;
 };
 
-Options parse(int argc, char** argv) {
+/// Nothing where help was asked for, which `text` has then.
+std::optional<Options> parse(int argc, char** argv, std::string& text) {
   namespace po = boost::program_options;
   Options options;
-  po::options_description description;
-  description.add_options()("strategy", po::value(&options.strategy))("epochs", po::value(&options.epochs));
+  po::options_description description("gpu_digits: trains on images of digits, on GPUs");
+  description.add_options()("help,h", "show this text")(
+      "strategy", po::value(&options.strategy)->default_value(options.strategy),
+      "one_device, mirrored, multi_worker_mirrored, central_storage or logical_devices")(
+      "epochs", po::value(&options.epochs)->default_value(options.epochs), "passes over the training images");
   po::variables_map values;
-  po::store(po::parse_command_line(argc, argv, description), values);
+  po::store(po::command_line_parser(argc, argv).options(description).positional({}).run(), values);
+  if (values.contains("help")) {
+    text = (std::ostringstream() << description).str();
+    return std::nullopt;
+  }
   po::notify(values);
   return options;
 }
@@ -114,27 +126,36 @@ void train(const Options& options, const Strategy& strategy, const LogicalDevice
   };
 
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    for (const auto& batch : strategy.distribute_dataset(batches)) strategy.run(train_step, batch);
+    for (const auto& batch : strategy.distribute_dataset(batches, kWholeDataset))
+      strategy.run(train_step, batch);
     const auto [loss, accuracy] = mean_score(score, digits.train);
     if (is_chief)
       fmt::print("epoch {:>3}/{}  loss {:.6f}  accuracy {:.4f}\n", epoch, options.epochs, loss, accuracy);
   }
-  for (const auto& batch : strategy.distribute_dataset(test_batches)) strategy.run(test_step, batch);
+  for (const auto& batch : strategy.distribute_dataset(test_batches, kWholeDataset))
+    strategy.run(test_step, batch);
   const double accuracy = mean_score(score, digits.test).second;
   if (is_chief) {
-    fmt::print("{}: {} replicas, test accuracy {:.4f}\n", options.strategy, strategy.num_replicas_in_sync(),
+    const int count = strategy.num_replicas_in_sync();
+    fmt::print("{}: {} replica{}, test accuracy {:.4f}\n", options.strategy, count, count == 1 ? "" : "s",
                accuracy);
   }
 }
 
 int run(int argc, char** argv) {
   mpi::Session session(argc, argv);
+  std::string help;
+  const std::optional<Options> parsed = parse(argc, argv, help);
+  if (!parsed) {
+    if (session.is_chief()) fmt::print("{}", help);
+    return EXIT_SUCCESS;
+  }
+  const Options& options = *parsed;
   for (const std::string& why : session.exchange(cuda::why_no_devices())) {
     if (why.empty()) continue;
     if (session.is_chief()) fmt::print(stderr, "gpu_digits: a worker sees no GPU: {}\n", why);
     return EXIT_FAILURE;
   }
-  const Options options = parse(argc, argv);
   if (options.strategy == "logical_devices" && session.size() == 1) {
     const LogicalDeviceStrategy strategy = make_logical_device_strategy();
     train(options, strategy, &strategy, true);

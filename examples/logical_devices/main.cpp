@@ -10,6 +10,8 @@
 
 #include <cohort/cohort.h>
 
+#include "../page.h"
+
 namespace {
 
 using namespace cohort;
@@ -54,7 +56,10 @@ Tensor gradient_of(const Tensor& x, const std::vector<double>& errors) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (const auto status = end_at_arguments(
+          argc, argv, "logical_devices: a model that is spread over two devices of each of two replicas"))
+    return *status;
   // Four devices: replica 0 owns cpu:0 and cpu:1, replica 1 owns cpu:2 and cpu:3.
   const LogicalDeviceStrategy strategy(
       DeviceAssignment::build(cpu_topology({2, 2}), {.computation_shape = {1, 2}, .num_replicas = 2}));

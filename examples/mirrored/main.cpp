@@ -9,6 +9,8 @@
 
 #include <cohort/cohort.h>
 
+#include "../page.h"
+
 namespace {
 
 using namespace cohort;
@@ -40,7 +42,10 @@ Examples grid() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (const auto status =
+          end_at_arguments(argc, argv, "mirrored: logistic regression on four devices of this process"))
+    return *status;
   constexpr std::int64_t kBatch = 100;
   const MirroredStrategy strategy(cpu_devices(4));
   const auto batches = Dataset<Examples>::from_tensor_slices(grid()).shuffle({.seed = 1}).batch(kBatch);

@@ -66,11 +66,12 @@ std::optional<int> devices_per_worker(std::string_view argument) {
 
 int main(int argc, char** argv) {
   mpi::Session session(argc, argv);  // this rank is one worker
+  const bool help = argc == 2 && std::string_view(argv[1]) == "--help";
   const std::optional<int> devices = devices_per_worker(argc > 1 ? argv[1] : "1");
   if (!devices || argc > 2) {
     if (session.is_chief())
-      std::fputs("usage: multi_worker_mirrored [DEVICES_PER_WORKER], 1 or more\n", stderr);
-    return EXIT_FAILURE;
+      std::fputs("usage: multi_worker_mirrored [DEVICES_PER_WORKER], 1 or more\n", help ? stdout : stderr);
+    return help ? EXIT_SUCCESS : 2;
   }
   const MultiWorkerMirroredStrategy strategy(session, {}, cpu_devices(*devices));
   const auto batches = Dataset<Tensor>::from_tensor_slices(clouds(400)).batch(kClouds * 400);
@@ -106,10 +107,15 @@ int main(int argc, char** argv) {
   };
 
   for (int epoch = 0; epoch < 15; ++epoch) {
-    for (const auto& batch : strategy.distribute_dataset(batches)) strategy.run(step, batch);
+    // Every worker reads all points, and its replicas take their share of each batch.
+    for (const auto& batch :
+         strategy.distribute_dataset(batches, {.auto_shard_policy = AutoShardPolicy::kData}))
+      strategy.run(step, batch);
   }
   if (!session.is_chief()) return 0;
-  std::printf("%d replicas on %d workers, centres", strategy.num_replicas_in_sync(), session.size());
+  std::printf("%d replica%s on %d worker%s, centres", strategy.num_replicas_in_sync(),
+              strategy.num_replicas_in_sync() == 1 ? "" : "s", session.size(),
+              session.size() == 1 ? "" : "s");
   const Tensor found = centres.read();
   for (std::size_t i = 0; i < kClouds; ++i)
     std::printf(" (%.1f, %.1f)", found.span<double>()[2 * i], found.span<double>()[2 * i + 1]);

@@ -8,6 +8,8 @@
 
 #include <cohort/cohort.h>
 
+#include "../page.h"
+
 namespace {
 
 using namespace cohort;
@@ -31,7 +33,9 @@ Points parabola(std::int64_t count) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (const auto status = end_at_arguments(argc, argv, "one_device: fits a parabola on one device, by Adam"))
+    return *status;
   constexpr std::int64_t kBatch = 32;
   const OneDeviceStrategy strategy(Device::cpu(0));
   const auto batches = Dataset<Points>::from_tensor_slices(parabola(256)).shuffle({.seed = 1}).batch(kBatch);

@@ -14,6 +14,9 @@ namespace cohort {
 namespace {
 
 constexpr std::string_view kPrefix = "COHORT_";
+/// Not settings: what module files of clusters set for every package, so that its users can refer to it.
+constexpr std::array<std::string_view, 4> kSetByModules{"COHORT_ROOT", "COHORT_HOME", "COHORT_DIR",
+                                                        "COHORT_VERSION"};
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 constexpr std::array<SettingSpec, 14> kSpecs{{
@@ -81,10 +84,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   const auto* nearest = std::min_element(kSpecs.begin(), kSpecs.end(), [&](const auto& a, const auto& b) {
     return edit_distance(name, a.name) < edit_distance(name, b.name);
   });
-  const bool close = edit_distance(name, nearest->name) <= 4;
-  throw InvalidArgument("unknown setting {}{}. Known settings: {}.", name,
-                        close ? fmt::format(" (did you mean {}?)", nearest->name) : std::string(),
-                        known_names());
+  if (edit_distance(name, nearest->name) <= 4) {
+    throw InvalidArgument("unknown setting {}: did you mean {}? cohort-info lists all settings", name,
+                          nearest->name);
+  }
+  throw InvalidArgument("unknown setting {}. Known settings: {}", name, known_names());
 }
 
 bool parse_number(const std::string& text, double& number) {
@@ -114,7 +118,7 @@ std::string expectation(const SettingSpec& spec) {
   const std::string limit =
       spec.maximum == kNoLimit ? std::string("or more") : fmt::format("to {}", spec.maximum);
   switch (spec.type) {
-    case SettingType::kBoolean: return "true or false, or 1 or 0";
+    case SettingType::kBoolean: return "true, false, 1 or 0";
     case SettingType::kInteger: return fmt::format("a whole number, {} {}", spec.minimum, limit);
     case SettingType::kSeconds: return fmt::format("a number of seconds, {} {}", spec.minimum, limit);
     case SettingType::kChoice: return fmt::format("one of {}", spec.choices);
@@ -146,13 +150,6 @@ std::string normalized(const SettingSpec& spec, const std::string& value) {
   return value;
 }
 
-/// Those variables of the process that are settings, or were meant to be.
-Environment own_variables() {
-  Environment environment = process_environment();
-  std::erase_if(environment, [](const auto& entry) { return !entry.first.starts_with(kPrefix); });
-  return environment;
-}
-
 }  // namespace
 
 std::string_view to_string(SettingType type) noexcept {
@@ -171,9 +168,8 @@ std::span<const SettingSpec> Config::specs() noexcept { return kSpecs; }
 Config::Config(const Environment& environment) {
   for (const auto& entry : environment) {
     const std::string& name = entry.first;
-    const auto is_name = [&](const SettingSpec& spec) { return spec.name == name; };
-    if (name.starts_with(kPrefix) && std::none_of(kSpecs.begin(), kSpecs.end(), is_name))
-      reject_unknown(name);
+    if (!name.starts_with(kPrefix) || std::ranges::count(kSetByModules, name) > 0) continue;
+    if (std::ranges::count(kSpecs, name, &SettingSpec::name) == 0) reject_unknown(name);
   }
   for (const SettingSpec& spec : kSpecs) {
     const auto given = environment.find(spec.name);
@@ -182,7 +178,7 @@ Config::Config(const Environment& environment) {
                     from_environment ? normalized(spec, given->second) : std::string(spec.default_value),
                     from_environment};
     if (!is_legal(spec, setting.value)) {
-      throw InvalidArgument("setting {}={} is not legal: it takes {} (default {}).", spec.name, setting.value,
+      throw InvalidArgument("invalid {}={}: expected {} (default {})", spec.name, setting.value,
                             expectation(spec), spec.default_value);
     }
     settings_.push_back(std::move(setting));
@@ -193,8 +189,8 @@ Config::Config(const Environment& environment) {
 void Config::require_silence_longer_than_heartbeat() const {
   if (silence().count() == 0 || silence() >= 2 * heartbeat()) return;
   throw InvalidArgument(
-      "setting COHORT_SILENCE_SECONDS={} is less than twice COHORT_HEARTBEAT_SECONDS={}: workers would count "
-      "as lost between two signs of life. Raise it, or lower the other.",
+      "COHORT_SILENCE_SECONDS={} is less than twice COHORT_HEARTBEAT_SECONDS={}: workers would count as lost "
+      "between two heartbeats. Raise the former or lower the latter",
       silence().count(), heartbeat().count());
 }
 
@@ -242,7 +238,7 @@ const std::string& Config::tuning_file() const { return find("COHORT_TUNING_FILE
 bool Config::huge_pages() const { return find("COHORT_HUGE_PAGES").value == "true"; }
 
 const Config& config() {
-  static const Config instance(own_variables());
+  static const Config instance(process_environment());
   return instance;
 }
 

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <cohort/base/config.h>
+#include <cohort/base/error.h>
 
 namespace cohort::logging {
 namespace {
@@ -21,8 +22,17 @@ spdlog::level::level_enum spdlog_level(Level level) {
   return spdlog::level::off;
 }
 
+/// The default where a setting is wrong, which whoever asks for the settings themselves is told.
+std::string level_name() {
+  try {
+    return config().log_level();
+  } catch (const InvalidArgument&) {
+    return Config({}).log_level();
+  }
+}
+
 Level configured_level() {
-  const std::string& name = config().log_level();
+  const std::string name = level_name();
   if (name == "debug") return Level::kDebug;
   if (name == "info") return Level::kInfo;
   if (name == "warning") return Level::kWarning;

@@ -11,8 +11,8 @@ void warn_of_shared_reading(const WorkerPlace& place) {
   static std::once_flag warned;
   std::call_once(warned, [&] {
     logging::warning(
-        "the dataset reads no files that {} workers could divide among themselves, so each of them reads all "
-        "of it and keeps its parts of each batch; if that is intended, choose AutoShardPolicy::kData",
+        "no file list to shard among {} workers: each worker reads the whole dataset and keeps its share of "
+        "every batch. To choose this explicitly, pass {{.auto_shard_policy = AutoShardPolicy::kData}}",
         place.workers);
   });
 }

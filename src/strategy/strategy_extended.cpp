@@ -33,7 +33,9 @@ void say_once_that_cores_are_shared(const std::string& strategy, int devices, st
   static std::once_flag said;
   std::call_once(said, [&] {
     logging::warning(
-        "{}: {} devices of a worker share its {} core{} round robin: those that wait yield to the others",
+        "{}: {} CPU devices on {} core{}: replicas take turns and run slower; COHORT_LOG_LEVEL=error "
+        "silences "
+        "warnings",
         strategy, devices, cores, cores == 1 ? "" : "s");
   });
 }

@@ -26,7 +26,9 @@ refuses() {
 
 bench=("${alone[@]}")
 refuses "choose one of all-reduce"
-refuses "choose one of all-reduce" all_reduce
+refuses "did you mean all-reduce" all_reduce
+refuses "did you mean reduce-scatter" ReduceScatter
+refuses "choose one of all-reduce" sort
 refuses "float32" all-reduce --dtype float31
 refuses "int32" all-reduce --dtype int32 --op mean
 refuses "unrecognised option" all-reduce --frobnicate
@@ -55,6 +57,17 @@ COHORT_LOG_LEVLE=info refuses "did you mean COHORT_LOG_LEVEL" all-reduce
 ends 1 "no memory" all-reduce --sizes 1000000G
 if [[ -e /dev/full ]]; then ends 1 "could not be written" all-reduce --sizes 4 --output /dev/full; fi
 
+echo "a reader that wants no more, as head"
+status=0
+{
+  trap '' PIPE
+  while echo 2>/dev/null; do :; done  # until the reader has gone
+  "${alone[@]}" all-reduce --sizes 4 --format csv 2>"$scratch/err" || echo "status $?" >>"$scratch/err"
+} | true
+same "complaints without a reader" "" "$(grep -v '^#' "$scratch/err" || true)"
+
+succeeds "${alone[@]}" --version
+grep -qx 'cohort-bench [0-9.]*' "$scratch/out" || fail "--version says: $(cat "$scratch/out")"
 succeeds "${bench[@]}" --help
 same "copies of the help" 1 "$(grep -c '^Collectives:' "$scratch/out")"
 succeeds "${bench[@]}" profile --help

@@ -98,8 +98,21 @@ echo "mistakes: one line and status 2"
 refuses "did you mean COHORT_CPU_DEVICES" env COHORT_CPU_DEVICE=2 "$info"
 refuses "whole number" env COHORT_CPU_DEVICES=two "$info" --format json
 refuses "text or json" "$info" --format xml
+# complains ADVICE SETTING: prints everything all the same, but with status 2.
+complains() {
+  capture env "$2" "$info"
+  same "$2: status" 2 "$status"
+  grep -q '^Settings' "$scratch/out" || fail "$2: no settings in: $(cat "$scratch/out")"
+  same "$2: lines" 1 "$(wc -l <"$scratch/err")"
+  grep -q "^cohort-info: .*$1" "$scratch/err" || fail "$2: expected '$1' in: $(cat "$scratch/err")"
+}
+complains "there is no algorithm 'rnig'.*choose one of auto, pieces.*or one that the program registers" COHORT_ALGORITHM=rnig
+complains "$scratch/missing cannot be written: No such file" "COHORT_TUNING_FILE=$scratch/missing/file.json"
+complains "this is a folder" "COHORT_TUNING_FILE=$scratch"
 capture env COHORT_ALGORITHM=rnig "$info" --tuning
 ((status != 0)) || fail "an algorithm that does not exist is accepted: $(cat "$scratch/out")"
 grep -q "choose one of auto, pieces" "$scratch/err" || fail "no legal names in: $(cat "$scratch/err")"
 refuses "unrecognised option" "$info" --frobnicate
 succeeds "$info" --help
+succeeds "$info" --version
+grep -qx 'cohort-info [0-9.]*' "$scratch/out" || fail "--version says: $(cat "$scratch/out")"

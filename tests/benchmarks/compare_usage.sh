@@ -55,6 +55,14 @@ for runner in cohort-heap cohort-private own; do
   head -n 1 "$results/times.csv" | grep -q "$runner" || fail "times.csv has no column $runner"
 done
 
+echo "a peer that cannot be installed"
+mkdir "$scratch/no_pip"
+printf '#!/bin/sh\necho "No module named pip" >&2\nexit 1\n' >"$scratch/no_pip/python3"
+chmod +x "$scratch/no_pip/python3"
+capture env PATH="$scratch/no_pip:$PATH" "$compare" --only-peers mpich --peers "$scratch/peers" --output "$results" \
+  --cohort-bench "$cohort_bench" --sizes 64 --ranks 1 --rounds 1
+grep -q "mpich.*python3 with pip is needed.*apt-get install python3-pip" "$scratch/err" || fail "it says: $(cat "$scratch/err")"
+
 echo "wrong results fail, and are named"
 liar="printf 'D,x,float32,d,1,1,64,1.0,1.0,1.0,WRONG\n'"
 capture "$compare" --only-peers debian-mpich --peers "$scratch/peers" --output "$results" --cohort-bench "$cohort_bench" \

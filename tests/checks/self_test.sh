@@ -48,7 +48,7 @@ unused_layers() { "$checks/include_direction.sh" "$tree" | sed -n 's/.*: lists \
 mapfile -t layers < <(unused_layers)
 [[ " ${layers[*]} " == *" device "* ]] || fail "include_direction.sh accepts a layer without files: ${layers[*]}"
 for layer in "${layers[@]}"; do plant "src/$layer/layer.cpp" '// A file.'; done
-for check in include_direction raw_calls awaits tree cases; do
+for check in include_direction raw_calls awaits tree cases commands; do
   "$checks/$check.sh" "$tree" || fail "$check.sh rejects the clean tree"
 done
 
@@ -142,6 +142,16 @@ tree rejects tests/long.sh "$(seq 601)"
 tree rejects include/cohort/base/log.h '#pragma once'
 tree rejects include/cohort/base/log.h '// A log.'
 tree rejects src/base/log.cpp 'auto path = "/home/me/x";'
+
+commands() { "$1" commands.sh docs/launch.md "$2"; }
+plant examples/CMakeLists.txt 'add_executable(digits main.cpp)'
+# shellcheck disable=SC2016  # code, in Markdown
+commands accepts 'Run `tests/run_test.cpp`, or `tests/LAYER/NAME_test.cpp`.'
+commands accepts 'launch 4 build/bin/digits under mpirun -n 4'
+commands rejects 'launch/cohort-runs -n 4 build/bin/digits'
+commands rejects 'see docs/launching.md.'
+commands rejects 'build/bin/digit --epochs 3'
+commands rejects $'```sh\nmpirun -n 4 build/bin/digits\n```'
 
 cases() { "$1" cases.sh "$2" "$3"; }
 cases rejects tests/value_test.cpp 'TEST(Value, Case001_Works) {}'

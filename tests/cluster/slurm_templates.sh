@@ -9,11 +9,13 @@ if [[ ${1:-} != inside ]]; then
   "$scripts/hosts.sh" check --slurm || exit
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  # The checkout as the scripts expect it, wherever the build is.
-  mkdir -p "$work/checkout/build"
-  ln -s "$1" "$work/checkout/launch"
+  # The checkout as the scripts expect it, wherever the build is, and an installation.
+  mkdir -p "$work/checkout/build" "$work/prefix/share/cohort" "$work/my jobs"
+  cp -r "$1" "$work/checkout/launch"
   ln -s "$2" "$work/checkout/build/bin"
-  "$scripts/hosts.sh" slurm --share "$work" --share "$1" --share "$2" -- "$scripts/slurm_templates.sh" inside "$work"
+  cp -r "$1" "$work/prefix/share/cohort/launch"
+  ln -s "$2" "$work/prefix/bin"
+  "$scripts/hosts.sh" slurm --share "$work" --share "$2" -- "$scripts/slurm_templates.sh" inside "$work"
   exit
 fi
 work=$2
@@ -60,6 +62,19 @@ wait_for "^runs" 2
 scancel --batch --signal=USR1 "$job"
 wait_for "^saved" 2
 wait_for "^resumed" 2
+
+# From another folder, and a copy of one's own.
+cd "$work/my jobs"
+batch ../checkout/launch/train.sbatch digits --strategy multi_worker_mirrored --epochs 1 || fail "train.sbatch fails from another folder"
+says "^multi_worker_mirrored: 4 replicas" || fail "no digits were learnt from another folder"
+cp ../checkout/launch/train.sbatch mine.sbatch
+# shellcheck disable=SC2016  # expanded by the tasks
+PATH=$work/checkout/launch:$PATH batch --nodes=1 ./mine.sbatch bash -c 'echo "rank $SLURM_PROCID"' || fail "a copy fails"
+says "^rank 1" || fail "a copy has not run"
+batch --ntasks-per-node=1 "$work/prefix/share/cohort/launch/benchmark.sbatch" all-reduce --sizes 4 --dtype float32 ||
+  fail "the installed benchmark.sbatch fails"
+says "^ +4 +1 +float32 cohort" || fail "no table from the installed benchmark.sbatch"
+cd "$work/checkout"
 
 batch launch/benchmark.sbatch all-reduce --sizes 4:1K --dtype float32 || fail "benchmark.sbatch fails"
 says "^Tuning of 2 workers on 2 nodes" || fail "no tuning"

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -30,11 +32,8 @@ std::string replace(std::string text, const std::string& from, const std::string
   return text.replace(text.find(from), from.size(), to);
 }
 
-/// `wrapper` is a command that starts the program, which follows it.
-Outcome run_digits(int ranks, const std::string& options, const std::string& wrapper = "") {
-  const std::string launcher = replace(MPIRUN, " N", fmt::format(" {}", ranks));
-  const std::string command = fmt::format("{} {} {} {} 2>&1 </dev/null", launcher, wrapper, PROGRAM, options);
-  FILE* pipe = popen(command.c_str(), "r");
+Outcome run(const std::string& command) {
+  FILE* pipe = popen(fmt::format("{} 2>&1 </dev/null", command).c_str(), "r");
   if (pipe == nullptr) return {};
   Outcome outcome;
   std::array<char, 4096> buffer{};
@@ -43,6 +42,12 @@ Outcome run_digits(int ranks, const std::string& options, const std::string& wra
   }
   outcome.status = WEXITSTATUS(pclose(pipe));
   return outcome;
+}
+
+/// `wrapper` is a command that starts the program, which follows it.
+Outcome run_digits(int ranks, const std::string& options, const std::string& wrapper = "") {
+  const std::string launcher = replace(MPIRUN, " N", fmt::format(" {}", ranks));
+  return run(fmt::format("{} {} {} {}", launcher, wrapper, PROGRAM, options));
 }
 
 /// A file name of this process, removed at the end of the test.
@@ -102,6 +107,7 @@ TEST(Digits, AgreesOnTheLossHoweverReplicasAreSpread) {
   EXPECT_EQ(both["replicas"], 4);
   EXPECT_LE(worst_difference(alone, both), kTolerance) << "2 devices of each of 2 workers";
   EXPECT_LE(worst_difference(alone, train(1, "--strategy one_device")), kTolerance);
+  EXPECT_LE(worst_difference(alone, train(1, "--strategy central_storage --devices 3")), kTolerance);
   EXPECT_GT(worst_difference(alone, train(1, "--strategy default --seed 2")), kTolerance)
       << "the check must be able to fail";
 }
@@ -173,9 +179,24 @@ TEST(Digits, RefusesWhatItCannotUse) {
     EXPECT_EQ(outcome.status, wrong.status) << wrong.options << "\n" << outcome.output;
     EXPECT_THAT(outcome.output, HasSubstr(wrong.fragment)) << wrong.options;
   }
+  // Without a launcher nobody else has to hear of the end, so MPI says nothing of it.
+  const Outcome alone = run(PROGRAM " --data /nonexistent.csv");
+  EXPECT_EQ(alone.status, 1);
+  EXPECT_EQ(std::count(alone.output.begin(), alone.output.end(), '\n'), 1) << alone.output;
+  EXPECT_THAT(alone.output, HasSubstr("cannot open CSV file '/nonexistent.csv'"));
   const Outcome help = run_digits(2, "--help");
   EXPECT_EQ(help.status, 0);
   EXPECT_THAT(help.output, HasSubstr("--learning-rate"));
+}
+
+TEST(Digits, WarnsOfNothingWhereItIsRunAsTheQuickstartDoes) {
+  const Outcome outcome =
+      run_digits(2, "--strategy multi_worker_mirrored --epochs 1", "env COHORT_LOG_LEVEL=warning");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  // On a machine of one core, two workers share it, and are told so.
+  if (std::thread::hardware_concurrency() > 1) {
+    EXPECT_THAT(outcome.output, Not(HasSubstr("warning")));
+  }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ cat "$scratch/gpu"
 
 last=$(tail -n 1 "$scratch/gpu")
 [[ $last == "$strategy: "* ]] || fail "no result"
-[[ $replicas == any || $last == "$strategy: $replicas replicas, "* ]] || fail "not $replicas replicas"
+[[ $replicas == any || $last == "$strategy: $replicas replica"* ]] || fail "not $replicas replicas"
 [[ $(wc -l <"$scratch/gpu") == "$((epochs + 1))" ]] || fail "not $epochs epochs"
 
 # The rounding of sums differs, and of tanh on GPUs.

@@ -1,18 +1,45 @@
 #!/usr/bin/env bash
-# Installs a build of Cohort into a temporary prefix, builds the project beside this
-# script against it, and runs the result.
+# Installs a build of Cohort into a temporary prefix and uses it as its readers would: the project beside
+# this script is built against it and runs, cohort-run works there, a project adds its sources, and a project with
+# another MPI library is refused.
 #
 #   find_package.sh CMAKE GENERATOR BUILD_DIR CONSUMER_DIR LAUNCHER...
 set -euo pipefail
 
-cmake=$1 generator=$2 build=$3 consumer=$4
-shift 4
+cmake=$1 generator=$2 consumer=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+fail() { echo "find_package: $*" >&2; exit 1; }
+# shellcheck source=tests/install/consume.sh
+source "$(dirname "${BASH_SOURCE[0]}")/consume.sh"
 
-"$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log"
-"$cmake" -G "$generator" -S "$consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix"
-"$cmake" --build "$work/build"
-output=$("$@" "$work/build/consumer")
-echo "$output"
-[[ $output == "sum of ids 1, weight -1" ]]
+consume "$@"
+said=$("$work/prefix/bin/cohort-run" --launcher mpirun --dry-run -n 1 true) || fail "the installed cohort-run does not run"
+[[ $said == *OMPI_ALLOW_RUN_AS_ROOT=1*" mpirun -n 1 "* || -n ${OMPI_ALLOW_RUN_AS_ROOT:-} ]] || fail "it says: $said"
+
+# A project that adds Cohort builds the libraries alone, and needs nothing of the programs.
+mkdir "$work/parent"
+printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(parent LANGUAGES C CXX)' \
+  "add_subdirectory($(realpath "$consumer/../../..") cohort)" >"$work/parent/CMakeLists.txt"
+"$cmake" -G "$generator" -S "$work/parent" -B "$work/parent/build" -DCOHORT_CUDA=OFF -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON \
+  -DCMAKE_DISABLE_FIND_PACKAGE_Eigen3=ON -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON >"$work/parent.log" 2>&1 ||
+  fail "it cannot be added to a project without Boost: $(tail -n 20 "$work/parent.log")"
+
+# Another library, as far as CMake sees it.
+mkdir "$work/mpich"
+cat >"$work/mpich/mpi.h" <<'END'
+#define MPI_VERSION 4
+#define MPI_SUBVERSION 0
+#define MPICH_VERSION "4.0.2"
+static inline int MPI_Init(int* argc, char*** argv) { return argc == 0 || argv == 0; }
+static inline int MPI_Finalize(void) { return 0; }
+END
+# shellcheck disable=SC2016  # expanded by the wrapper
+printf '#!/bin/sh\n[ "$1" = -show ] && echo "cc -I%s -lm"\n' "$work/mpich" >"$work/mpich/mpicc"
+chmod +x "$work/mpich/mpicc"
+! "$cmake" -G "$generator" -S "$consumer" -B "$work/other" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DMPI_C_COMPILER="$work/mpich/mpicc" >"$work/other.log" 2>&1 || fail "another MPI library is taken: $(<"$work/other.log")"
+# CMake breaks lines where it likes.
+said=$(tr -s ' \n' ' ' <"$work/other.log")
+[[ $said =~ "Cohort was built with "[^';']*"; this project found MPICH 4.0.2. "[^.]*"set MPI_C_COMPILER" ]] ||
+  fail "of another MPI library it says: $said"

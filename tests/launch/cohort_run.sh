@@ -24,7 +24,12 @@ eval "$LAUNCHER_DOES"
 END
 chmod +x "$scratch/bin/mpirun"
 ln -s mpirun "$scratch/bin/srun"
-printf '#!/bin/sh\necho "TaskPlugin = task/affinity,task/cgroup"\n' >"$scratch/bin/scontrol"
+ln -s /bin/true "$scratch/bin/digits"
+cat >"$scratch/bin/scontrol" <<'END'
+#!/bin/sh
+echo "TaskPlugin = task/affinity,task/cgroup"
+echo "   Command=$SUBMITTED"
+END
 chmod +x "$scratch/bin/scontrol"
 # What the caller's own launcher, or the caller, has set is no part of the test.
 for name in $(compgen -e | grep -E '^(COHORT_|NCCL_|OMP_|OMPI_COMM_|PMIX_|PMI_|SLURM_)|^TF_CONFIG$'); do unset "$name"; done
@@ -47,6 +52,9 @@ contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((cor
 contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n 1 --no-binding digits)"
 contains " --host n0:$((cores + 1))\\,n1:1 --bind-to none " \
   "$("${pretend[@]}" "$cohort_run" --dry-run --hosts "n0:$((cores + 1)),n1:1" digits)"
+
+contains " --mca btl tcp\\,self --display-map digits" \
+  "$("${pretend[@]}" "$cohort_run" --dry-run --launcher-options "--mca btl tcp,self" --launcher-options --display-map digits)"
 
 # More than the list has places for.
 contains " --bind-to none " "$("${pretend[@]}" "$cohort_run" --dry-run -n $((2 * cores + 1)) --hosts n0,n1 digits)"
@@ -75,13 +83,19 @@ refuses() {
 }
 refuses "no program is given" "$cohort_run"
 refuses "-n needs a number" "$cohort_run" -n two digits
-refuses "unknown option --frobnicate" "$cohort_run" --frobnicate digits
+refuses "unknown option --frobnicate: srun's and mpirun's own are given by --launcher-options" "$cohort_run" --frobnicate digits
+refuses "unknown option -np: write -n N" "$cohort_run" -np 2 digits
+refuses "--launcher-options needs" "$cohort_run" --launcher-options
 for list in n0:0 n0:x n0: :2 "," "n0," "n0,,n1" "n0 :2" "n0, n1"; do
   refuses "needs a list" "$cohort_run" --hosts "$list" digits
 done
 refuses "needs an allocation" "$cohort_run" --launcher srun digits
 refuses "for mpirun" env SLURM_JOB_ID=7 "$cohort_run" --hosts n0 digits
 refuses "PMI_RANK is set" env PMI_RANK=0 "$cohort_run" digits
+
+status=0
+"${pretend[@]}" "$cohort_run" ./digit 2>"$scratch/err" || status=$?
+[[ "$status $(<"$scratch/err")" == "127 cohort-run: there is no program ./digit" ]] || fail "a missing program: $status, $(<"$scratch/err")"
 
 echo "the launcher's exit status, output and input"
 does() { LAUNCHER_DOES=$1 "${pretend[@]}" "$cohort_run" digits; }
@@ -181,8 +195,8 @@ mkdir "$scratch/launch"
 ln -s /bin/bash "$scratch/launch/cohort-run"
 echo 'kill() { return 1; }' >"$scratch/has_ended"  # what the shell then says
 status=0
-BASH_ENV=$scratch/has_ended SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n0 SLURM_SUBMIT_DIR=$scratch \
-  bash "$(dirname "$cohort_run")/train.sbatch" -c 'exit 3' >/dev/null 2>"$scratch/err" || status=$?
+"${pretend[@]}" BASH_ENV="$scratch/has_ended" SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n0 SLURM_SUBMIT_DIR="$scratch/bin" \
+  SUBMITTED="../launch/train.sbatch -c exit 3" bash "$(dirname "$cohort_run")/train.sbatch" -c 'exit 3' >/dev/null 2>"$scratch/err" || status=$?
 ((status == 3)) || fail "status 3 becomes $status: $(<"$scratch/err")"
 
 echo "the real mpirun"

@@ -12,7 +12,7 @@ refuses() {
   local message=$1 said
   shift
   said=$("$@" 2>&1 </dev/null) && { echo "launch_agreement: '$*' runs: $said" >&2; exit 1; }
-  grep -Eq "$message" <<<"$said" || { echo "launch_agreement: '$*' says: $said" >&2; exit 1; }
+  [[ $(grep -Ec "$message" <<<"$said") == 1 ]] || { echo "launch_agreement: '$*' says: $said" >&2; exit 1; }
 }
 
 host=$(hostname)
@@ -22,6 +22,11 @@ refuses "worker 1 \(host $host, pid [0-9]+\): OMPI_COMM_WORLD_SIZE says that the
   "${launcher[@]}" "$program" : -n 1 env OMPI_COMM_WORLD_SIZE=9 "$program"
 refuses "worker 1 \(host $host, pid [0-9]+\) has 2, while the other 1 have 1" \
   "${launcher[@]}" "$program" : -n 1 env COHORT_CPU_DEVICES=2 "$program"
+# A wrong setting is said once, with the worker and how many others have it, whether it is everybody's or one's.
+refuses "worker 0 \(host $host, pid [0-9]+\) and 2 others: invalid COHORT_CPU_DEVICES=two: expected a whole number" \
+  "${launcher[@]}" env COHORT_CPU_DEVICES=two "$program" : -n 2 env COHORT_CPU_DEVICES=two "$program"
+refuses "worker 1 \(host $host, pid [0-9]+\): unknown setting COHORT_CPU_DEVICE: did you mean COHORT_CPU_DEVICES" \
+  "${launcher[@]}" "$program" : -n 1 env COHORT_CPU_DEVICE=2 "$program" : -n 1 "$program"
 refuses "OMPI_COMM_WORLD_RANK is 'first'; it must be a whole number, at least 0" \
   "${launcher[@]}" env OMPI_COMM_WORLD_RANK=first "$program"
 

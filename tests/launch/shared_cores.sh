@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# If workers and devices outnumber the cores, there is one warning per node; otherwise none.
+# If workers and devices outnumber the cores, there is one line for each of the two, which says how it is
+# silenced; otherwise none.
 #
 #   shared_cores.sh MULTI_WORKER_MIRRORED LAUNCHER...     N in LAUNCHER stands for the number of ranks
 set -euo pipefail
@@ -25,16 +26,18 @@ times() {
 }
 
 output=$(said 1 1)
-times 0 "share" "$output"
+times 0 "run slower" "$output"
 
 output=$(said 3 1)
-times 1 "worker 0: the 3 workers of host $(hostname) share 1 core:" "$output"
-times 0 "devices of a worker" "$output"
+times 1 "worker 0: 3 workers on 1 core of host $(hostname): they take turns" "$output"
+times 0 "CPU devices" "$output"
 
 output=$(said 2 2)
-times 1 "worker 0: the 2 workers of host $(hostname) share 1 core:" "$output"
-times 1 "worker 0: MultiWorkerMirroredStrategy: 2 devices of a worker share its 1 core round robin" "$output"
+times 1 "worker 0: 2 workers on 1 core of host $(hostname): they take turns" "$output"
+times 1 "worker 0: MultiWorkerMirroredStrategy: 2 CPU devices on 1 core: replicas take turns" "$output"
 
 # Who is not bound by Cohort shares all the same.
-times 1 "the 2 workers of host" "$(said 2 1 COHORT_BIND_CORES=false)"
+times 1 "2 workers on 1 core" "$(said 2 1 COHORT_BIND_CORES=false)"
+
+times 0 "run slower" "$(said 2 2 COHORT_LOG_LEVEL=error)"
 echo "shared_cores: passed"

@@ -22,6 +22,13 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
+TEST(LibraryVersion, IsOneLine) {
+  EXPECT_EQ(first_line("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr 7\n"), "MPICH Version: 4.0.2");
+  EXPECT_EQ(first_line("Intel(R) MPI Library 2021.18 for Linux* OS\r\n"),
+            "Intel(R) MPI Library 2021.18 for Linux* OS");
+  EXPECT_EQ(first_line(""), "");
+}
+
 /// An exchange of its own, of all workers.
 class OwnExchange {
  public:

@@ -1,11 +1,20 @@
 #include "facts.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <set>
 
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
 #include <cohort/base/version.h>
 #include <cohort/device/device.h>
 
+#include "collective/choice/selection.h"
 #include "device/node_heap.h"
 #include "device/topology.h"
 
@@ -53,6 +62,28 @@ Facts gather() {
       .memory = gather_memory(settings),
       .settings = {settings.settings().begin(), settings.settings().end()},
   };
+}
+
+std::vector<std::string> wrong_settings() {
+  std::vector<std::string> wrong;
+  try {
+    static_cast<void>(Selection(config().algorithm(), {}));
+  } catch (const InvalidArgument& error) {
+    wrong.push_back(fmt::format("{}, or one that the program registers", error.what()));
+  }
+  const std::filesystem::path file = config().tuning_file();
+  if (!file.empty()) {
+    // A file that is not there yet is made beside the others of its folder.
+    const bool exists = ::access(file.c_str(), F_OK) == 0;
+    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+    const std::filesystem::path& needed = exists ? file : folder;
+    if (std::filesystem::is_directory(file))
+      wrong.push_back(fmt::format("COHORT_TUNING_FILE={}: this is a folder; name a file", file.string()));
+    else if (::access(needed.c_str(), R_OK | W_OK) != 0)
+      wrong.push_back(fmt::format("COHORT_TUNING_FILE={}: {} cannot be written: {}", file.string(),
+                                  needed.string(), std::strerror(errno)));
+  }
+  return wrong;
 }
 
 TuningFacts gather_tuning(int argc, char** argv) {

@@ -70,6 +70,10 @@ struct Facts {
 /// @throws InvalidArgument for a wrong COHORT_ variable.
 [[nodiscard]] Facts gather();
 
+/// What is wrong with the settings beyond their form, one line each: what programs would say when they use
+/// them.
+[[nodiscard]] std::vector<std::string> wrong_settings();
+
 // Parts of the facts that depend on how this copy of Cohort was built.
 [[nodiscard]] AllGpus gather_gpus();
 [[nodiscard]] NcclFacts gather_nccl();

@@ -1,11 +1,13 @@
 // cohort-info: what this copy of Cohort is and finds here. Runs with or without a launcher.
 #include <iostream>
 #include <sstream>
+#include <vector>
 
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
+#include <cohort/base/version.h>
 
 #include "cluster/launcher_place.h"
 #include "facts.h"
@@ -19,12 +21,12 @@ enum ExitStatus { kSuccess = 0, kFailure = 1, kUsage = 2 };
 
 struct Answer {
   std::string text;
-  std::string complaint;
+  std::vector<std::string> complaints;
   ExitStatus status = kSuccess;
 };
 
 Answer answer_usage(const std::string& complaint) {
-  return {.text = {}, .complaint = complaint + "; see cohort-info --help", .status = kUsage};
+  return {.text = {}, .complaints = {complaint + "; see cohort-info --help"}, .status = kUsage};
 }
 
 template <class Facts>
@@ -41,7 +43,7 @@ Answer answer(int argc, char** argv) {
       "instead: the figures by which the workers' collectives choose their algorithms, and where each comes "
       "from; under a launcher, for all workers together")(
       "report-bindings", "instead: the node, cores, NUMA nodes, GPUs and networks of each worker")(
-      "help,h", "print this text");
+      "version", "print the version")("help,h", "print this text");
   po::variables_map values;
   try {
     po::store(po::command_line_parser(argc, argv)
@@ -56,8 +58,9 @@ Answer answer(int argc, char** argv) {
   if (values.count("help") > 0) {
     std::ostringstream help;
     help << options;
-    return {.text = help.str(), .complaint = {}};
+    return {.text = help.str(), .complaints = {}};
   }
+  if (values.count("version") > 0) return {.text = "cohort-info " COHORT_VERSION "\n", .complaints = {}};
 
   const auto& format = values["format"].as<std::string>();
   if (format != "text" && format != "json") {
@@ -65,14 +68,17 @@ Answer answer(int argc, char** argv) {
   }
   try {
     if (values.count("tuning") > 0)
-      return {.text = render(info::gather_tuning(argc, argv), format), .complaint = {}};
+      return {.text = render(info::gather_tuning(argc, argv), format), .complaints = {}};
     if (values.count("report-bindings") > 0)
-      return {.text = render(info::gather_bindings(argc, argv), format), .complaint = {}};
-    return {.text = render(info::gather(), format), .complaint = {}};
+      return {.text = render(info::gather_bindings(argc, argv), format), .complaints = {}};
+    const std::vector<std::string> wrong = info::wrong_settings();
+    return {.text = render(info::gather(), format),
+            .complaints = wrong,
+            .status = wrong.empty() ? kSuccess : kUsage};
   } catch (const cohort::InvalidArgument& error) {
-    return {.text = {}, .complaint = error.what(), .status = kUsage};
+    return {.text = {}, .complaints = {error.what()}, .status = kUsage};
   } catch (const cohort::Error& error) {
-    return {.text = {}, .complaint = error.what(), .status = kFailure};
+    return {.text = {}, .complaints = {error.what()}, .status = kFailure};
   }
 }
 
@@ -83,7 +89,9 @@ int main(int argc, char** argv) {
   // Under a launcher every rank has the same answer; only the first prints it.
   if (cohort::is_first_rank()) {
     std::cout << result.text;
-    if (!result.complaint.empty()) std::cerr << "cohort-info: " << result.complaint << std::endl;
+    std::cout.flush();
+    for (const std::string& complaint : result.complaints)
+      std::cerr << "cohort-info: " << complaint << std::endl;
   }
   return result.status;
 }

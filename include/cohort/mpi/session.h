@@ -54,7 +54,7 @@ class Session final : public Bootstrap {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The MPI library's own name and version, for example `Open MPI v4.1.4, ...`; needs no Session.
+/// The MPI library's own name and version in one line, for example `Open MPI v4.1.4, ...`; needs no Session.
 [[nodiscard]] std::string library_version();
 
 }  // namespace cohort::mpi

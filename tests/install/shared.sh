@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# BUILD_SHARED_LIBS makes shared libraries that install, link and run. They consist of the same objects as the
+# static ones, so nothing is compiled here but the project that uses them. The configuration has COHORT_TORCH=OFF
+# beside a libtorch that would stop it.
+#
+#   shared.sh CMAKE SOURCE_DIR BUILD_DIR BUILD_TYPE CONSUMER_DIR LAUNCHER...
+set -euo pipefail
+cmake=$1 source=$2 static=$3 type=$4
+shift 4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "shared: $*" >&2; exit 1; }
+# shellcheck source=tests/install/consume.sh
+source "$(dirname "${BASH_SOURCE[0]}")/consume.sh"
+
+mkdir "$work/torch" "$work/shared"
+echo 'message(FATAL_ERROR "this libtorch needs CUDA")' >"$work/torch/TorchConfig.cmake"
+"$cmake" -S "$source" -B "$work/shared" -G Ninja -DCMAKE_BUILD_TYPE="$type" -DBUILD_SHARED_LIBS=ON -DCOHORT_BUILD_TESTS=OFF \
+  -DCOHORT_BUILD_BENCHMARKS=OFF -DCOHORT_TORCH=OFF -DTorch_DIR="$work/torch" >"$work/shared.log" 2>&1 ||
+  fail "not configured: $(tail -n 20 "$work/shared.log")"
+
+commands() { sed -n 's/^ *"command": //p' "$1/compile_commands.json" | sed "s#$1#BUILD#g" | sort; }
+other=$(comm -23 <(commands "$work/shared" | grep -v ' -o examples/') <(commands "$static"))
+[[ -z $other ]] || fail "compiled in another way than for static libraries: $other"
+
+cd "$work/shared"
+mapfile -t links < <("$cmake" --build . -- -t commands | grep -E ' -shared | -o bin/cohort-info |cmake_symlink_library')
+((${#links[@]} > 9)) || fail "only ${#links[@]} libraries and programs: ${links[*]}"
+for link in "${links[@]}"; do
+  for object in $(grep -oE '[^ ]+\.o( |$)' <<<"$link"); do
+    mkdir -p "$(dirname "$object")"
+    ln -sf "$static/$object" "$object"
+  done
+  (eval "$link") >link.log 2>&1 || fail "not linked: $(tail -n 20 link.log)"
+done
+
+consume "$cmake" Ninja "$work/shared" "$@"
+linked=$(ldd "$work/build/consumer")
+[[ $linked == *"libcohort_train.so.0."*" => $work/prefix/"* ]] || fail "the program is linked with: $linked"
+"$work/prefix/bin/cohort-info" >/dev/null || fail "the installed cohort-info does not run"
