@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include <fmt/format.h>
+
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/moving_average.h>
 
@@ -120,7 +122,7 @@ std::vector<Leaves> Execution::run(const Step& step) {
 
 std::vector<Leaves> Execution::make(const Step& step) {
   const auto made = [&](const Leaves& initial) {
-    return Variable({.name = "v" + std::to_string(variables_.size()),
+    return Variable({.name = fmt::format("v{}", variables_.size()),
                      .initial_value = to_tensor(initial.front().values),
                      .synchronization = static_cast<VariableSynchronization>(step.synchronization),
                      .aggregation = static_cast<VariableAggregation>(step.aggregation),

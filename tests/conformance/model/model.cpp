@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <functional>
 
 namespace cohort::model {
 namespace {
@@ -21,6 +21,14 @@ void require_agreement(bool condition) {
   if (!condition) throw Refusal{"invalid_argument", true};
 }
 
+/// What each has to get right: one alone that does not is an error of which the others hear.
+template <class T>
+void require_each(const std::vector<T>& values, const std::function<bool(const T&)>& is_right) {
+  const auto right = std::ranges::count_if(values, is_right);
+  require(right > 0);
+  require_agreement(right == std::ssize(values));
+}
+
 Type mean_type(Type type) {
   if (is_floating(type)) return type;
   return bits(type) <= 16 ? Type::kF32 : Type::kF64;
@@ -28,19 +36,19 @@ Type mean_type(Type type) {
 
 void require_arithmetic(Type type) { require(type != Type::kBool); }
 
+bool has_rows(const Leaf& leaf) {
+  if (leaf.dense.empty()) return false;
+  Extents fitting = leaf.dense;
+  fitting.front() = static_cast<std::int64_t>(leaf.rows->elements.size());
+  return leaf.values.extents == fitting && std::ranges::all_of(leaf.rows->elements, [&](Number row) {
+           return row >= 0 && row < static_cast<Number>(leaf.dense.front());
+         });
+}
+
 bool alike(const Leaf& a, const Leaf& b) {
   if (a.values.type != b.values.type || a.rows.has_value() != b.rows.has_value()) return false;
   if (a.rows) return a.dense == b.dense && a.rows->type == b.rows->type;
   return a.values.extents == b.values.extents;
-}
-
-void require_rows(const Leaf& leaf) {
-  require(!leaf.dense.empty());
-  Extents fitting = leaf.dense;
-  fitting.front() = static_cast<std::int64_t>(leaf.rows->elements.size());
-  require(leaf.values.extents == fitting);
-  for (const Number row : leaf.rows->elements)
-    require(row >= 0 && row < static_cast<Number>(leaf.dense.front()));
 }
 
 /// The sum or mean of what several contribute; a single contribution is the result as it is.
@@ -49,8 +57,7 @@ Leaf reduced(Op op, const std::vector<Leaf>& parts) {
   if (parts.size() == 1) return parts.front();
   const Type type = parts.front().values.type;
   require_arithmetic(type);
-  for (const Leaf& part : parts)
-    if (part.rows) require_rows(part);
+  for (const Leaf& part : parts) require(!part.rows || has_rows(part));
   const Type result_type = op == Op::kMean ? mean_type(type) : type;
   const Number divisor = op == Op::kMean ? static_cast<Number>(parts.size()) : 1;
   const auto share = [&](Number sum) { return sum / divisor; };
@@ -117,7 +124,7 @@ Array gathered(const std::vector<Array>& parts, int axis) {
 
 Array dense(const Leaf& leaf) {
   if (!leaf.rows) return leaf.values;
-  require_rows(leaf);
+  require(has_rows(leaf));
   require_arithmetic(leaf.values.type);
   Array result = filled(leaf.values.type, leaf.dense, 0);
   const std::size_t width =
@@ -225,6 +232,9 @@ bool Model::differ_from_each_other(const std::vector<Leaves>& values) const {
 
 Expected Model::make(const Step& step) {
   const Array& initial = step.values.front().front().values;
+  // Of a worker that makes it outside replicas, the first replica's value counts.
+  for (int r = 0; r < layout_.replicas(); r += step.place == Place::kReplica ? 1 : layout_.devices)
+    require_agreement(alike(step.values[static_cast<std::size_t>(r)].front(), step.values.front().front()));
   if (layout_.mirrors()) {
     require(step.synchronization != Synchronization::kNone);
     require(step.aggregation != Aggregation::kMean || is_floating(initial.type));
@@ -252,7 +262,9 @@ Expected Model::assign(const Step& step) {
   require(!is_foreign(step), "wrong_context");
   const bool updates = step.place == Place::kUpdate || step.place == Place::kReplicaUpdate;
   if (updates) require(!keeps_equal(variable) || !differ_from_each_other(step.values));
-  for (const Leaves& value : step.values) require(alike(value.front(), Leaf{variable.components.front()}));
+  require_each<Leaves>(step.values, [&](const Leaves& value) {
+    return alike(value.front(), Leaf{variable.components.front()});
+  });
   const auto value_of = [&](std::size_t r) -> const Array& { return step.values[r].front().values; };
   const bool in_replica = step.place == Place::kReplica;
   if (in_replica && !layout_.mirrors() && layout_.replicas() > 1) {
@@ -292,12 +304,12 @@ Expected Model::scatter(const Step& step) {
     require(!sums || step.action <= Action::kScatterDiv, "unimplemented");
   }
   // An update of a single copy takes the values of the first replica.
-  const auto used = updates && !layout_.mirrors() ? 1 : step.values.size();
-  for (const Leaves& value : std::span(step.values).first(used)) {
-    require_rows(value.front());
-    require(value.front().values.type == variable.components.front().type &&
-            value.front().dense == variable.components.front().extents);
-  }
+  const auto used = updates && !layout_.mirrors() ? 1 : std::ssize(step.values);
+  require_each<Leaves>({step.values.begin(), step.values.begin() + used}, [&](const Leaves& value) {
+    const Leaf& rows = value.front();
+    return has_rows(rows) && rows.values.type == variable.components.front().type &&
+           rows.dense == variable.components.front().extents;
+  });
   std::vector<Leaf> rows;
   for (const Leaves& value : step.values) rows.push_back(value.front());
   if (step.place == Place::kReplica && !layout_.mirrors()) {
@@ -344,7 +356,8 @@ Expected Model::follow(const Step& step) {
   const Array& like = variable.components.front();
   require(step.decay >= 0 && step.decay <= 1);
   require(!is_part(variable) || variable.aggregation != Aggregation::kSum);
-  for (const Leaf& value : values) require(is_floating(like.type) && value.values.extents == like.extents);
+  require(is_floating(like.type));
+  require_each<Leaf>(values, [&](const Leaf& value) { return value.values.extents == like.extents; });
   require(!is_foreign(step), "wrong_context");
   const Array value =
       step.place == Place::kReplica ? reduced(Op::kMean, values).values : values.front().values;

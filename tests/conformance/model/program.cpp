@@ -114,6 +114,7 @@ Step Program::make() {
   const bool floating = step.aggregation == Aggregation::kMean && !chance(5);
   const Type type = floating ? any_of({Type::kF16, Type::kBF16, Type::kF32, Type::kF64}) : any_type();
   fill(step, {Leaf{array(type, extents(below(2)))}});
+  if ((step.place == Place::kReplica || layout_.workers > 1) && chance(4)) make_one_odd(step);
   return step;
 }
 
@@ -134,6 +135,7 @@ Step Program::change(const Model& model) {
   const bool together = updates ? model.keeps_equal(variable) && (layout_.workers > 1 || chance(80))
                                 : step.place != Place::kReplica;
   if (together || chance(10)) make_all_equal(step);
+  if (step.place == Place::kReplica && others_hear_of_errors(variable) && chance(4)) make_one_odd(step);
   return step;
 }
 
@@ -155,7 +157,14 @@ Step Program::scatter(const Model& model) {
         value.front().rows->elements.front() = any_of<Number>({-1, 3});
   }
   if (together) make_all_equal(step);
+  if (step.place == Place::kReplica && others_hear_of_errors(variable) && chance(4)) make_one_odd(step);
   return step;
+}
+
+/// Where a change is no collective, other workers learn only later that a replica could not make it.
+bool Program::others_hear_of_errors(const Model::Variable& variable) const {
+  return layout_.workers == 1 ||
+         (variable.synchronization != Synchronization::kOnRead && variable.aggregation != Aggregation::kNone);
 }
 
 Step Program::follow(const Model& model) {
@@ -169,7 +178,10 @@ Step Program::follow(const Model& model) {
   if (like.type == Type::kBool) like.type = Type::kF32;
   if (chance(3)) like.extents.push_back(1);
   fill(step, {Leaf{like}});
-  if (step.place != Place::kReplica) make_all_equal(step);
+  if (step.place != Place::kReplica)
+    make_all_equal(step);
+  else if (chance(4))
+    make_one_odd(step);
   step.decay = chance(3) ? 1.5 : any_of({0.0, 0.25, 0.5, 1.0});
   return step;
 }

@@ -47,6 +47,7 @@ class Program {
   /// Values for all replicas: other numbers, the same form.
   void fill(Step& step, const Leaves& first);
   void make_one_odd(Step& step);
+  [[nodiscard]] bool others_hear_of_errors(const Model::Variable& variable) const;
   void place_across(Step& step);
   void make_all_equal(Step& step);
 

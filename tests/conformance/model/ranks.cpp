@@ -1,4 +1,5 @@
 // The model against the strategy of several workers, which are ranks.
+#include <algorithm>
 #include <iostream>
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ class ModelOfRanks : public ::testing::TestWithParam<int> {};
 
 TEST_P(ModelOfRanks, AgreesWithTheLibrary) {
   const std::string seed = session().exchange(std::to_string(seed_of_run())).front();
-  const int programs = programs_of_run(300);
+  const int programs = programs_of_run(150);
   if (session().is_chief()) std::cout << programs << " programs from MODEL_SEED=" << seed << '\n';
   play({.layout = {Kind::kMirrored, session().size(), GetParam()},
         .make_strategy =
