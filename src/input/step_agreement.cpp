@@ -45,6 +45,13 @@ StepAgreement::StepAgreement(StrategyExtended& extended, Cardinality own_steps, 
   flags_ = Tensor::zeros({3}, DType::kInt64);
 }
 
+void StepAgreement::refuse_early_end(std::int64_t step) const {
+  throw InvalidArgument(
+      "the data of worker {} ended after {} steps, but all workers were to have {}: an endless repeat() of a "
+      "shard without elements is empty; give every worker at least one element, or end the pass with take()",
+      extended_.first_replica_id() / extended_.local_replicas(), step, to_text(known_steps_));
+}
+
 StepDecision StepAgreement::decide(const StepOffer& own) {
   Communicator& workers = extended_.workers_communicator();
   const std::span<std::int64_t> flags = flags_.span<std::int64_t>();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -45,8 +46,20 @@ ClusterPlace place_by(std::string_view list, const Bootstrap& session) {
 }
 
 ClusterPlace place_by(const ClusterResolver& description) {
-  return {description.cluster_spec(),
-          {description.task_type().value_or(""), description.task_id().value_or(-1)}};
+  ClusterPlace place{description.cluster_spec(), {}};
+  if (place.spec.empty()) {
+    throw InvalidArgument(
+        "the resolver describes no cluster; if it reads TF_CONFIG, that variable is not set in this process");
+  }
+  const std::optional<std::string> type = description.task_type();
+  const std::optional<int> id = description.task_id();
+  if (!type || !id) {
+    throw InvalidArgument(
+        "the resolver does not say which task of the cluster this process is; TF_CONFIG says it by an entry "
+        "such as \"task\": {{\"type\": \"worker\", \"index\": 0}}");
+  }
+  place.task = {*type, *id};
+  return place;
 }
 
 /// Throws on all workers what one of them finds wrong, before any of them waits for it.

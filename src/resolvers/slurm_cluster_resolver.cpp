@@ -54,9 +54,19 @@ auto expanded(const Environment& variables, const char* name, Expand expand) {
   }
 }
 
+/// Two entries of one host would give different tasks the same port.
+void require_different(std::vector<std::string> hosts) {
+  std::ranges::sort(hosts);
+  const auto twice = std::ranges::adjacent_find(hosts);
+  if (twice == hosts.end()) return;
+  throw InvalidArgument("SLURM_STEP_NODELIST names the host {} twice; Slurm names each host of a step once",
+                        *twice);
+}
+
 /// By rank: the tasks of one host after those of the one before.
 std::vector<Slot> slots_of_step(const Environment& variables, const SlurmOptions& options) {
   const std::vector<std::string> hosts = expanded(variables, "SLURM_STEP_NODELIST", expand_host_list);
+  require_different(hosts);
   std::vector<int> tasks(hosts.size(), options.tasks_per_node.value_or(0));
   if (!options.tasks_per_node)
     tasks = expanded(variables, "SLURM_STEP_TASKS_PER_NODE", expand_tasks_per_node);

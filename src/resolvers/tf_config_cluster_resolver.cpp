@@ -75,10 +75,18 @@ TfConfigClusterResolver::TfConfigClusterResolver(TfConfigOptions options, const 
   if (!options_.rpc_layer) options_.rpc_layer = text_of(config, "rpc_layer");
 }
 
+std::optional<std::string> TfConfigClusterResolver::common_master() const {
+  return !session_master_ && is_alone(spec_) ? "" : session_master_;
+}
+
 std::string TfConfigClusterResolver::master() const {
-  if (session_master_) return *session_master_;
-  if (is_alone(spec_)) return {};
-  return ClusterResolver::master();
+  const std::optional<std::string> common = common_master();
+  return common ? *common : ClusterResolver::master();
+}
+
+std::string TfConfigClusterResolver::master(std::string_view task_type, int task_id) const {
+  const std::optional<std::string> common = common_master();
+  return common ? *common : ClusterResolver::master(task_type, task_id);
 }
 
 }  // namespace cohort

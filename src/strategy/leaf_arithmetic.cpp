@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <cohort/base/fingerprint.h>
+
 #include "collective/kernels/reduce_tensors.h"
 
 namespace cohort {
@@ -27,8 +29,8 @@ Tensor reduced_tensors(ReduceOp op, std::span<const TensorOrSlices> components) 
 }  // namespace
 
 DType mean_dtype(DType dtype) {
-  if (is_floating(dtype)) return dtype;
-  return size_of(dtype) == 1 ? DType::kFloat32 : DType::kFloat64;
+  if (is_floating(dtype) || dtype == DType::kBool) return dtype;
+  return size_of(dtype) <= 2 ? DType::kFloat32 : DType::kFloat64;
 }
 
 void require_defined(ReduceOp op, const TensorOrSlices& leaf) {
@@ -41,6 +43,13 @@ TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf) {
   const Tensor& values = values_of(leaf);
   const DType dtype = result_dtype(op, values.dtype());
   return dtype == values.dtype() ? leaf : with_values(leaf, values.cast(dtype));
+}
+
+std::uint64_t with_original_dtype(std::uint64_t purpose, const TensorOrSlices& leaf,
+                                  const TensorOrSlices& operand) {
+  const DType dtype = values_of(leaf).dtype();
+  if (dtype == values_of(operand).dtype()) return purpose;
+  return Fingerprint().add(purpose).add(static_cast<std::uint64_t>(dtype)).value();
 }
 
 void require_alike(const Components& value, const std::function<std::string(std::size_t)>& name) {

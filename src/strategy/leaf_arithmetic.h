@@ -1,6 +1,7 @@
 // The arithmetic of reductions on leaves, dense and sparse alike.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace cohort {
 
-/// The dtype of a MEAN: integers become floating, wide enough for their values.
+/// The dtype of a MEAN: integers become floating, wide enough for their values. Bool, which has no mean, stays.
 [[nodiscard]] DType mean_dtype(DType dtype);
 
 /// @throws InvalidArgument when `op` is not defined for the dtype, or slices do not fit together.
@@ -18,6 +19,11 @@ void require_defined(ReduceOp op, const TensorOrSlices& leaf);
 /// The operand of `op`: `leaf` itself, in the dtype of the result.
 /// @throws as require_defined.
 [[nodiscard]] TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf);
+
+/// `purpose`, and the dtype of `leaf` if `operand`, which is prepared from it, has another: replicas that convert
+/// different dtypes to the same one are told apart.
+[[nodiscard]] std::uint64_t with_original_dtype(std::uint64_t purpose, const TensorOrSlices& leaf,
+                                                const TensorOrSlices& operand);
 
 /// `name(i)` names the owner of component i.
 /// @throws InvalidArgument naming one that differs from the first in kind, dtype or shape.

@@ -118,6 +118,7 @@ LeafList ReplicaContext::scatter_leaves(ReduceOp op, const LeafList& leaves, std
                             to_string(parts[leaf]), describe(value));
     }
     values.push_back(alone ? value.clone() : std::get<Tensor>(prepared(op, value)));
+    structure = with_original_dtype(structure, value, values.back());
   }
   // Every thread outside a scope runs the default replica, but a communicator is for one thread at a time.
   if (alone || values.empty()) return {values.begin(), values.end()};

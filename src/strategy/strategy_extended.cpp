@@ -135,8 +135,12 @@ void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaCon
 }
 
 void StrategyExtended::run_inline(const std::function<void(ReplicaContext&)>& body) {
-  // The default strategy leaves the context as it is: there, the caller is the replica.
-  if (is_default()) return body(ReplicaContext::default_replica());
+  if (is_default()) {
+    // Outside any scope, the caller is the replica already; inside a merge it becomes the replica again.
+    if (current_mode().kind == ContextKind::kDefault) return body(ReplicaContext::default_replica());
+    const ContextScope scope({.device = current_mode().device});
+    return body(ReplicaContext::default_replica());
+  }
   LoneMergePoint merge_point(this);
   ReplicaContext replica(*this, 0, merge_point);
   const ContextScope scope({ContextKind::kReplica, this, &replica, 0, layout_.devices.front(), &merge_point});

@@ -132,9 +132,13 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
   Fingerprint structures;
   for (const StructureReduction& value : values) {
     if (!is_kept(op, value)) structures.add(value.fingerprints.front());
-    for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf)
-      if (contributes(op, value.contributions[leaf]))
-        requests.push_back({components_of_leaf(value, leaf), value.destinations});
+    for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf) {
+      if (!contributes(op, value.contributions[leaf])) continue;
+      requests.push_back({components_of_leaf(value, leaf), value.destinations});
+      // A mean converts integers, and must not take them for what other workers converted from another dtype.
+      if (op == ReduceOp::kMean)
+        structures.add(static_cast<std::uint64_t>(values_of(requests.back().value.front()).dtype()));
+    }
   }
 
   // With one worker nothing can differ, and threads outside any scope share the default strategy.
@@ -268,7 +272,10 @@ LeafList StrategyExtended::all_reduce(int local_replica, ReduceOp op, std::span<
   }
   LeafList leaves;
   leaves.reserve(values.size());
-  for (const TensorOrSlices& value : values) leaves.push_back(prepared(op, value));
+  for (const TensorOrSlices& value : values) {
+    leaves.push_back(prepared(op, value));
+    structure = with_original_dtype(structure, value, leaves.back());
+  }
   Communicator& communicator = begin_collective(local_replica);
   const CommunicationScope scope(communicator, options, structure);
   return reducer(local_replica).all_reduced(communicator, leaves, op);

@@ -4,6 +4,7 @@
 
 #include <cohort/strategy/strategy_extended.h>
 
+#include "gather_slices.h"
 #include "workers_turn.h"
 
 namespace cohort {
@@ -45,11 +46,15 @@ Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor
 
 IndexedSlices StrategyExtended::aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
                                                int local_replica) {
-  const bool only_first = aggregation == VariableAggregation::kOnlyFirstReplica;
-  const bool is_first = communicator(local_replica).rank() == 0;
-  const TensorOrSlices mine = only_first && !is_first ? no_rows(rows) : rows;
-  const ReduceOp op = only_first ? ReduceOp::kSum : reduce_op(aggregation);
-  return std::get<IndexedSlices>(all_reduce(local_replica, op, {&mine, 1}).front());
+  if (aggregation == VariableAggregation::kOnlyFirstReplica) {
+    // Gathered without arithmetic, which bool rows do not have.
+    if (num_replicas_in_sync() == 1) return rows;
+    Communicator& replicas = begin_collective(local_replica);
+    const IndexedSlices mine = replicas.rank() == 0 ? rows : no_rows(rows);
+    return all_gather_slices(replicas, {&mine, 1}).front();
+  }
+  const TensorOrSlices mine = rows;
+  return std::get<IndexedSlices>(all_reduce(local_replica, reduce_op(aggregation), {&mine, 1}).front());
 }
 
 Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,

@@ -9,8 +9,10 @@ void require_fit(const Variable& variable, const Tensor& value, double decay) {
   if (!(decay >= 0 && decay <= 1))  // also for NaN
     throw InvalidArgument("moving average of variable '{}': the decay is {}; give 0 to 1", variable.name(),
                           decay);
-  if (variable.synchronization() == VariableSynchronization::kOnRead &&
-      variable.aggregation() == VariableAggregation::kSum) {
+  const VariableOwner* owner = variable.state()->owner();
+  const bool has_parts = owner != nullptr && owner->variable_placement() == VariablePlacement::kMirrored &&
+                         variable.synchronization() == VariableSynchronization::kOnRead;
+  if (has_parts && variable.aggregation() == VariableAggregation::kSum) {
     throw InvalidArgument(
         "moving average of variable '{}': a read gives the sum of its replicas' parts, which is no average; "
         "give it the aggregation mean",
@@ -50,10 +52,13 @@ void assign_moving_average(const Variable& variable, const Tensor& value, double
     return;
   }
   require_fit(variable, value, decay);
-  if (context == ContextKind::kCrossReplica && variable.state()->owner() != nullptr)
-    get_strategy().extended().update(variable, follow, value);
+  VariableOwner* const owner = variable.state()->owner();
+  if (owner == nullptr || context == ContextKind::kUpdate) return follow(variable, value);
+  // Outside any scope the variable's own strategy is meant; only strategies own variables.
+  if (context == ContextKind::kDefault)
+    static_cast<StrategyExtended*>(owner)->update(variable, follow, value);
   else
-    follow(variable, value);
+    get_strategy().extended().update(variable, follow, value);
 }
 
 }  // namespace cohort

@@ -99,6 +99,15 @@ TEST(Roles, OfTfConfigAreRefusedWhereTwoHaveTheSameTask) {
               ThrowsMessage<InvalidArgument>(HasSubstr("have the same task, 'worker 0'")));
 }
 
+TEST(Roles, OfTfConfigNeedTheVariableAndTheTask) {
+  const auto roles = [](const Environment& variables) {
+    return [&variables] { RoleClusterResolver(session(), TfConfigClusterResolver({}, variables)); };
+  };
+  EXPECT_THAT(roles({}), ThrowsMessage<InvalidArgument>(HasSubstr("TF_CONFIG, that variable is not set")));
+  EXPECT_THAT(roles({{"TF_CONFIG", R"({"cluster": {"worker": ["w:1"]}})"}}),
+              ThrowsMessage<InvalidArgument>(HasSubstr(R"("task": {"type": "worker", "index": 0})")));
+}
+
 TEST(Roles, AreTheSameForAllRanks) {
   if (ranks() < 2) GTEST_SKIP() << "two texts";
   const std::string others = workers(ranks() - 1);

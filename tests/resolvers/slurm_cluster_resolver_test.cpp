@@ -139,6 +139,9 @@ TEST(SlurmClusterResolver, SaysWhatContradictsWhat) {
   Environment variables = step("0");
   variables["SLURM_STEP_TASKS_PER_NODE"] = "1(x3)";
   EXPECT_THAT(resolving({}, variables), ThrowsMessage<InvalidArgument>(HasSubstr("2 hosts")));
+  variables["SLURM_STEP_NODELIST"] = "n[2-3],n1,n3";
+  EXPECT_THAT(resolving({}, variables),
+              ThrowsMessage<InvalidArgument>(HasSubstr("SLURM_STEP_NODELIST names the host n3 twice")));
 }
 
 // Under mpirun in a batch job, the variables are those of the daemon on the node: one task, rank 0.

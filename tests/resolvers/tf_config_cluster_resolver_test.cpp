@@ -50,6 +50,9 @@ TEST(TfConfigClusterResolver, NeedsNoMasterForASingleTask) {
       resolver_of(R"({"cluster": {"worker": ["n0:1"]}, "task": {"type": "worker", "index": 0}})").master(),
       "");
   EXPECT_EQ(resolver_of(R"({"session_master": "m:1"})").master(), "m:1");
+  EXPECT_EQ(resolver_of(R"({"session_master": "m:1"})").master("worker", 1), "m:1")
+      << "whatever is asked for";
+  EXPECT_EQ(resolver_of(R"({"cluster": {"worker": ["n0:1"]}})").master("worker", 0), "");
 }
 
 TEST(TfConfigClusterResolver, SaysWhatIsWrongAndWhere) {

@@ -59,6 +59,17 @@ TEST_P(CollectiveMismatch, OfShapesNamesTheOddMemberAndBothCalls) {
                   HasSubstr("all_reduce(float32[24], sum"), HasSubstr("all_reduce(float32[1000], sum"))));
 }
 
+TEST_P(CollectiveMismatch, OfDtypesIsFoundAlsoWhereAMeanConvertsThemToTheSame) {
+  const auto averaging = [](DType dtype) {
+    return [dtype](ReplicaContext& replica) {
+      static_cast<void>(replica.all_reduce(ReduceOp::kMean, Tensor::zeros({2}, dtype)));
+    };
+  };
+  for (const DType odd : {DType::kInt8, DType::kFloat32})
+    EXPECT_THAT(running(averaging(DType::kInt16), averaging(odd)),
+                ThrowsMessage<InvalidArgument>(HasSubstr(odd_member())));
+}
+
 TEST_P(CollectiveMismatch, OfShapesIsFoundAlsoWhenTheyDifferLittle) {
   EXPECT_THAT(summing(floats(3), floats(4)), ThrowsMessage<InvalidArgument>(HasSubstr(odd_member())));
   EXPECT_THAT(summing(floats(0), floats(1)), ThrowsMessage<InvalidArgument>(HasSubstr(odd_member())));

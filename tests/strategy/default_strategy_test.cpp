@@ -81,6 +81,22 @@ TEST(DefaultReplica, CommunicatesWithItself) {
   EXPECT_THAT(numbers(replica.all_gather(Tensor::from({1.0f, 2.0f}), 0)), ElementsAre(1, 2));
 }
 
+TEST(DefaultReplica, RunsAgainInsideAMerge) {
+  const auto sums = get_strategy().run([](ReplicaContext& replica) {
+    return replica.merge_call([](const Strategy& strategy) {
+      const auto inner = strategy.run([](ReplicaContext& again) {
+        EXPECT_EQ(get_replica_context(), &again);
+        EXPECT_FALSE(in_cross_replica_context());
+        EXPECT_FALSE(has_strategy());
+        return again.merge_call([](const Strategy&) { return 1; }) + again.all_reduce(ReduceOp::kSum, 1.0);
+      });
+      EXPECT_TRUE(in_cross_replica_context()) << "as before";
+      return inner;
+    });
+  });
+  EXPECT_THAT(sums.components(), ElementsAre(2));
+}
+
 TEST(DefaultReplica, ServesAllThreadsAtOnce) {
   const auto work = [] {
     for (int round = 0; round < 100; ++round) {

@@ -90,6 +90,16 @@ TEST_P(MirroredRows, OfTheFirstReplicaAreThoseOfAllComponents) {
 }
 
 // A read inside a replica or an update is no copy.
+TEST_P(MirroredRows, OfBoolMayBeReplacedByThoseOfTheFirstReplica) {
+  const Variable target = variable_in(strategy_, {.initial_value = Tensor::from({false, true}),
+                                                  .aggregation = VariableAggregation::kOnlyFirstReplica});
+  strategy_.run([&](ReplicaContext& replica) {
+    const bool is_first = replica.replica_id_in_sync_group() == 0;
+    target.scatter_update({Tensor::from({is_first}), Tensor::from({0}), {2}});
+  });
+  for (int id = 0; id < replicas(); ++id) EXPECT_THAT(component(target, id), ElementsAre(1, 1));
+}
+
 TEST_P(MirroredRows, MayBeReadOfTheVariableItself) {
   const auto reversed = [](const Variable& target) {
     target.scatter_add({target.read(), Tensor::from({2, 1, 0}), {3}});

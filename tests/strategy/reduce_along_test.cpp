@@ -48,6 +48,15 @@ TEST_P(ReduceAlong, AveragesAlongAnyAxis) {
   EXPECT_THAT(reduced(ReduceOp::kMean, matrices(), {1, 0}), ElementsAre(3.5 * mean_));
 }
 
+TEST_P(ReduceAlong, TakesAxesThatAreKnownAtRunTimeOnly) {
+  std::vector<int> axes;
+  axes.push_back(1);
+  EXPECT_THAT(reduced(ReduceOp::kSum, matrices(), axes), ElementsAre(6 * total_, 15 * total_));
+  axes.push_back(0);
+  EXPECT_THAT(numbers(strategy_.reduce(ReduceOp::kSum, matrices(), std::span<const int>(axes))),
+              ElementsAre(21 * total_));
+}
+
 TEST_P(ReduceAlong, NoAxisOverReplicasOnly) {
   const auto vectors = per_replica(strategy_, [](int id) {
     return vector_of<double>({id + 1.0, 10.0 * (id + 1)});
@@ -90,7 +99,7 @@ TEST_P(ReduceAlong, KeepsTheDtypeOfASumAndMakesTheMeanOfIntegersFloating) {
     });
     const Tensor sum = strategy_.reduce(ReduceOp::kSum, values, 0);
     const Tensor average = strategy_.reduce(ReduceOp::kMean, values, 0);
-    const DType narrow_or_wide = size_of(dtype) == 1 ? DType::kFloat32 : DType::kFloat64;
+    const DType narrow_or_wide = size_of(dtype) <= 2 ? DType::kFloat32 : DType::kFloat64;
     EXPECT_EQ(sum.dtype(), dtype);
     EXPECT_EQ(sum.item<double>(), total_ + 2 * replicas()) << to_string(dtype);
     EXPECT_EQ(average.dtype(), is_floating(dtype) ? dtype : narrow_or_wide) << to_string(dtype);

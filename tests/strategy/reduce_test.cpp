@@ -54,10 +54,25 @@ TEST_P(Reduce, MakesTheMeanOfIntegersFloating) {
   if (replicas() == 1) return;  // then nothing is computed, and the value stays as it is
   for (const DType dtype : kAllDTypes) {
     if (dtype == DType::kBool) continue;
-    const DType narrow_or_wide = size_of(dtype) == 1 ? DType::kFloat32 : DType::kFloat64;
+    const DType narrow_or_wide = size_of(dtype) <= 2 ? DType::kFloat32 : DType::kFloat64;
     const Tensor average = strategy_.reduce(ReduceOp::kMean, counted(strategy_, dtype));
     EXPECT_EQ(average.dtype(), is_floating(dtype) ? dtype : narrow_or_wide) << to_string(dtype);
     EXPECT_EQ(average.item<double>(), mean()) << to_string(dtype);
+  }
+}
+
+TEST_P(Reduce, HasNoSumAndNoMeanOfBool) {
+  if (replicas() == 1) return;
+  const auto flags = per_replica(strategy_, [](int id) { return Tensor::scalar(id == 0); });
+  for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
+    const auto refused = ThrowsMessage<InvalidArgument>(HasSubstr(std::string(to_string(op)) + " of bool"));
+    EXPECT_THAT([&] { return strategy_.reduce(op, flags); }, refused);
+    EXPECT_THAT(
+        [&] {
+          return strategy_.run(
+              [&](ReplicaContext& replica, const Tensor& own) { return replica.all_reduce(op, own); }, flags);
+        },
+        refused);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/central_storage_strategy.h>
+#include <cohort/strategy/one_device_strategy.h>
 
 #include "../strategy/strategies.h"
 #include "../strategy/variables.h"
@@ -76,6 +77,16 @@ TEST_P(MovingAverage, OutsideReplicasFollowsInEachPartOfAnOnReadVariable) {
   }
 }
 
+TEST_P(MovingAverage, OutsideAnyScopeFollowsAsInTheScopeOfItsStrategy) {
+  for (const auto synchronization : {VariableSynchronization::kOnWrite, VariableSynchronization::kOnRead}) {
+    const Variable average =
+        variable_in(strategy_, {.initial_value = Tensor::scalar(8.0), .synchronization = synchronization});
+    strategy_.run([&](ReplicaContext& replica) { average.assign(8.0 * replica.replica_id_in_sync_group()); });
+    assign_moving_average(average, Tensor::scalar(2.0), 0.5);
+    for (int id = 0; id < replicas(); ++id) EXPECT_THAT(component(average, id), ElementsAre(4 * id + 1));
+  }
+}
+
 TEST_P(MovingAverage, ThatAReplicaCannotMakeEndsAll) {
   const int last = replicas() - 1;
   const Variable average = variable_in(strategy_, {.initial_value = Tensor::scalar(8.0)});
@@ -89,6 +100,24 @@ TEST_P(MovingAverage, ThatAReplicaCannotMakeEndsAll) {
   });
 }
 
+const VariableOptions kSumOfParts{.name = "parts",
+                                  .initial_value = Tensor::scalar(8.0),
+                                  .synchronization = VariableSynchronization::kOnRead,
+                                  .aggregation = VariableAggregation::kSum};
+
+TEST(MovingAverageOfASum, IsThatOfTheOnlyCopy) {
+  const CentralStorageStrategy central(cpu_devices(2));
+  const Variable one_copy = variable_in(central, kSumOfParts);
+  central.run([&](ReplicaContext& replica) {
+    assign_moving_average(one_copy, Tensor::scalar(1.0 * replica.replica_id_in_sync_group()), 0.5);
+  });
+  EXPECT_THAT(components(one_copy), ElementsAre(4.25));
+  for (const Variable& alone : {Variable(kSumOfParts), variable_in(OneDeviceStrategy(), kSumOfParts)}) {
+    assign_moving_average(alone, Tensor::scalar(0.0), 0.5);
+    EXPECT_THAT(components(alone), ElementsAre(4));
+  }
+}
+
 TEST(MovingAverageArguments, MustFit) {
   const Variable average({.shape = {2}, .name = "m"});
   for (const double decay : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
@@ -100,10 +129,7 @@ TEST(MovingAverageArguments, MustFit) {
   }
   EXPECT_THAT([&] { assign_moving_average(average, Tensor::scalar(1.0), 0.5); },
               ThrowsMessage<InvalidArgument>(HasSubstr("'m' of float32[2]: it cannot follow float64[]")));
-  const Variable parts({.name = "parts",
-                        .initial_value = Tensor::scalar(1.0),
-                        .synchronization = VariableSynchronization::kOnRead,
-                        .aggregation = VariableAggregation::kSum});
+  const Variable parts = variable_in(mirrored(2), kSumOfParts);
   EXPECT_THAT([&] { assign_moving_average(parts, Tensor::scalar(1.0), 0.5); },
               ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("'parts'"), HasSubstr("mean"))));
   const Variable counter({.dtype = DType::kInt64});

@@ -28,6 +28,15 @@ TEST(Regroup, RefusesStructuresThatDiffer) {
   EXPECT_THROW(static_cast<void>(regroup(PerReplica<int>())), InvalidArgument);
 }
 
+TEST(Regroup, KeepsWhatIsMirroredMirrored) {
+  using Pair = std::pair<int, std::vector<double>>;
+  const auto [numbers, list] = regroup(Mirrored(std::vector<Pair>{{1, {2.5}}, {1, {2.5}}}));
+  static_assert(std::is_same_v<decltype(numbers), const Mirrored<int>>);
+  EXPECT_THAT(numbers.components(), ElementsAre(1, 1));
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0] + 0, 2.5) << "an operand outside replicas, too";
+}
+
 TEST(Regroup, KeepsOptionalsPerReplica) {
   const auto grouped = regroup(PerReplica(std::vector<std::optional<int>>{{}, 5}));
   EXPECT_THAT(grouped.components(), ElementsAre(std::nullopt, 5));

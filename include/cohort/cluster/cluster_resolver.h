@@ -38,7 +38,7 @@ class ClusterResolver {
   [[nodiscard]] virtual std::string master() const;
 
   /// The address of a task, with `rpc_layer()` in front. @throws InvalidArgument for an unknown one.
-  [[nodiscard]] std::string master(std::string_view task_type, int task_id) const;
+  [[nodiscard]] virtual std::string master(std::string_view task_type, int task_id) const;
 
   /// The way to reach the other workers, or null when this resolver only describes them.
   [[nodiscard]] virtual Bootstrap* bootstrap() const { return nullptr; }

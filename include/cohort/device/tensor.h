@@ -40,6 +40,7 @@ class Tensor {
   template <Element T>
   [[nodiscard]] static Tensor from(std::initializer_list<T> values);
 
+  /// One element of the argument's own type: float64 of `1.0`, float32 of `1.0F`.
   template <Element T>
   [[nodiscard]] static Tensor scalar(T value, Device device = {});
 

@@ -98,8 +98,12 @@ bool DistributedIterator<Element>::everybody_goes_on(
   const bool has_data = parts.has_value();
   const bool is_whole =
       has_data && std::ranges::all_of(*parts, [](const auto& part) { return part.has_value(); });
-  if (agreement_.ends_together() || agreement_.is_known(position_.elements))
-    return is_whole || (has_data && can_be_empty());
+  const bool is_known = agreement_.is_known(position_.elements);
+  if (!agreement_.ends_together() && is_known && !has_data) {
+    // The others go on without asking.
+    strategy_.extended().or_abort_workers([&] { agreement_.refuse_early_end(position_.elements); });
+  }
+  if (agreement_.ends_together() || is_known) return is_whole || (has_data && can_be_empty());
   const detail::StepDecision decision = agreement_.decide({
       .has_data = has_data,
       .needs_form = !is_whole && fills_up_ && !form_,

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <cohort/base/environment.h>
 #include <cohort/cluster/cluster_resolver.h>
@@ -31,12 +32,16 @@ class TfConfigClusterResolver final : public ClusterResolver {
   [[nodiscard]] std::optional<int> task_id() const override { return options_.task_id; }
   [[nodiscard]] std::string rpc_layer() const override { return options_.rpc_layer.value_or(""); }
   [[nodiscard]] std::string environment() const override { return options_.environment; }
-  using ClusterResolver::master;
-  /// `session_master` where that is given; empty for a cluster of one task or none.
+  /// `session_master` where that is given, whichever task is asked for; empty for a cluster of one task or
+  /// none.
   [[nodiscard]] std::string master() const override;
+  [[nodiscard]] std::string master(std::string_view task_type, int task_id) const override;
   [[nodiscard]] Bootstrap* bootstrap() const override { return options_.bootstrap; }
 
  private:
+  /// What `master` returns for every task; nothing where each has its own address.
+  [[nodiscard]] std::optional<std::string> common_master() const;
+
   TfConfigOptions options_;
   ClusterSpec spec_;
   std::optional<std::string> session_master_;

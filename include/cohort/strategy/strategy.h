@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -42,11 +43,13 @@ class [[nodiscard]] StrategyScope {
   std::optional<ContextScope> scope_;
 };
 
-/// One axis or several; negative ones count from the end.
+/// One axis or several, each named once; negative ones count from the end.
 class Axes {
  public:
   Axes(int axis) : axes_{axis} {}  // NOLINT(google-explicit-constructor): reads as reduce(op, value, 0)
   Axes(std::initializer_list<int> axes) : axes_(axes) {}
+  Axes(std::span<const int> axes) : axes_(axes.begin(), axes.end()) {}  // NOLINT(google-explicit-constructor)
+  Axes(const std::vector<int>& axes) : axes_(axes) {}                   // NOLINT(google-explicit-constructor)
   [[nodiscard]] std::span<const int> values() const noexcept { return axes_; }
 
  private:

@@ -18,6 +18,7 @@
 
 #include <cohort/base/error.h>
 #include <cohort/value/distributed_values.h>
+#include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>
 #include <cohort/value/structure.h>
 #include <cohort/value/variable.h>
@@ -149,12 +150,13 @@ inline constexpr bool kIsStructure =
     kIsInstance<T, std::vector> || kIsMap<T> || TupleLike<T> || WithFields<T>;
 
 /// `member(values[r])` for each replica r.
-template <class T, class Member>
-[[nodiscard]] auto members(const PerReplica<T>& values, Member member) {
-  std::vector<std::remove_cvref_t<decltype(member(values[0]))>> result;
+template <template <class> class Kind, class T, class Member>
+[[nodiscard]] auto members(const Kind<T>& values, Member member) {
+  using Result = std::remove_cvref_t<decltype(member(values[0]))>;
+  std::vector<Result> result;
   result.reserve(values.size());
   for (const T& value : values.components()) result.push_back(member(value));
-  return PerReplica(std::move(result));
+  return Kind<Result>(std::move(result));
 }
 
 }  // namespace detail
@@ -166,12 +168,13 @@ template <class T>
   return detail::Selection<T>::select(replica, value);
 }
 
-/// One structure of distributed values from one structure per replica: its values become PerReplica,
-/// and the same Variable on every replica stays that Variable.
+/// One structure of distributed values from one structure per replica: its values become PerReplica, or
+/// Mirrored if that is what `values` is, and the same Variable on every replica stays that Variable.
 /// @throws InvalidArgument when the replicas' structures differ in length or keys, or when they name
 /// different variables.
-template <class T>
-[[nodiscard]] auto regroup(const PerReplica<T>& values) {
+template <template <class> class Kind, class T>
+requires Distributed<Kind<T>>
+[[nodiscard]] auto regroup(const Kind<T>& values) {
   static_cast<void>(values[0]);  // throws for no replicas
   if constexpr (std::is_same_v<T, Variable>) {
     for (const Variable& variable : values.components()) {
@@ -182,7 +185,7 @@ template <class T>
     }
     return values[0];
   } else if constexpr (detail::kIsInstance<T, std::vector>) {
-    std::vector<decltype(regroup(std::declval<PerReplica<typename T::value_type>>()))> result;
+    std::vector<decltype(regroup(std::declval<Kind<typename T::value_type>>()))> result;
     for (std::size_t replica = 1; replica < values.size(); ++replica) {
       if (values[replica].size() == values[0].size()) continue;
       throw InvalidArgument("regroup: replica {} has {} elements, replica 0 has {}", replica,
@@ -192,8 +195,7 @@ template <class T>
       result.push_back(regroup(detail::members(values, [&](const T& value) { return value[i]; })));
     return result;
   } else if constexpr (detail::kIsMap<T>) {
-    std::map<typename T::key_type, decltype(regroup(std::declval<PerReplica<typename T::mapped_type>>()))>
-        result;
+    std::map<typename T::key_type, decltype(regroup(std::declval<Kind<typename T::mapped_type>>()))> result;
     for (std::size_t replica = 1; replica < values.size(); ++replica) {
       const auto same_key = [](const auto& a, const auto& b) { return a.first == b.first; };
       if (std::equal(values[replica].begin(), values[replica].end(), values[0].begin(), values[0].end(),
@@ -212,7 +214,7 @@ template <class T>
     };
     return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
       if constexpr (detail::kIsArray<T>) {
-        using Element = decltype(regroup(std::declval<PerReplica<typename T::value_type>>()));
+        using Element = decltype(regroup(std::declval<Kind<typename T::value_type>>()));
         return std::array<Element, sizeof...(kIndex)>{
             field(std::integral_constant<std::size_t, kIndex>{})...};
       } else if constexpr (detail::kIsInstance<T, std::pair>) {

@@ -14,7 +14,9 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::StrEq;
+using ::testing::ThrowsMessage;
 
 TEST(SlurmCase, Case109_ExpandsListsOfHosts) {
   EXPECT_THAT(expand_host_list("n[1-2],m5,o[3-4,6,7-9]"),
@@ -49,6 +51,23 @@ TEST(SlurmCase, Case112_DealsNodesTasksAndGpus) { check_gpus(2, 1, "1"); }
 
 TEST(SlurmCase, Case113_DealsSeveralGpusPerTask) { check_gpus(4, 2, "2,3"); }
 
+Environment step_on(const char* hosts) {
+  return {{"SLURM_PROCID", "0"},
+          {"SLURM_STEP_NUM_TASKS", "2"},
+          {"SLURM_STEP_NODELIST", hosts},
+          {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"}};
+}
+
+TEST(SlurmCase, DifferenceAHostIsListedOnce) {
+  EXPECT_THAT([] { SlurmClusterResolver({}, step_on("a,a")); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("names the host a twice")));
+}
+
+TEST(SlurmCase, DifferenceNoJobsMeanWorkers) {
+  EXPECT_EQ(SlurmClusterResolver({.jobs = {}}, step_on("a,b")).cluster_spec(),
+            (ClusterSpec{{"worker", {"a:8888", "b:8888"}}}));
+}
+
 TfConfigClusterResolver configured(const char* text) {
   return TfConfigClusterResolver({}, {{"TF_CONFIG", text}});
 }
@@ -59,6 +78,9 @@ TEST(TfConfigCase, Case115_NamesTheMaster) {
       configured(R"({"cluster": {"worker": ["n0:1"]}, "task": {"type": "worker", "index": 0}})").master(),
       "");
   EXPECT_EQ(configured(R"({"session_master": "n7:1"})").master(), "n7:1");
+  EXPECT_EQ(configured(R"({"session_master": "n7:1", "cluster": {"worker": ["n0:1", "n1:1"]}})")
+                .master("worker", 1),
+            "n7:1");
 }
 
 TEST(TfConfigCase, Case116_MayNameSomeTasksOfAJob) {

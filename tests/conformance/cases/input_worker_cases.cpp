@@ -5,6 +5,9 @@
 namespace cohort::testing {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
 /// Expects the first worker to get the steps `wanted[0]` for its replicas, and the second `wanted[1]`.
 void expect_parts(int devices, const Distribution& distribution, const std::vector<PartSteps>& wanted) {
   as_workers(2, [&](Bootstrap& worker) {
@@ -45,6 +48,31 @@ TEST(InputWorkerCase, Case091_WorkersOfDifferentLength) {
   expect_parts(1, longer_on_the_second,
                {PartSteps{{{0, 1}}, {{2, 3}}, {{4, 5}}, {{6, 7}}, {{}}},
                 PartSteps{{{0, 1}}, {{2, 3}}, {{4, 5}}, {{6, 7}}, {{8}}}});
+}
+
+TEST(InputWorkerCase, DifferenceAnEndlessShardThatIsEmptyIsTheErrorOfAll) {
+  as_workers(2, [&](Bootstrap& worker) {
+    const Strategy strategy = worker_strategy(worker, 1);
+    const auto endless = strategy.distribute_datasets_from_function(
+        [&](const InputContext&) { return counted_dataset(worker.rank() == 0 ? 3 : 0).batch(2).repeat(); });
+    auto batches = endless.iterate();
+    if (worker.rank() == 1) {
+      EXPECT_THAT([&] { return batches.get_next(); },
+                  ThrowsMessage<InvalidArgument>(HasSubstr("the data of worker 1 ended after 0 steps")));
+      return;
+    }
+    static_cast<void>(batches.get_next());
+    EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, strategy.run([] { return 1.0; })); },
+                ThrowsMessage<Aborted>(HasSubstr("worker 1")));
+  });
+}
+
+TEST(InputWorkerCase, DifferenceDroppedRemaindersEndThePassOfAllWithTheFirst) {
+  const Distribution longer_on_the_second = [](const Strategy& strategy, int worker) {
+    return strategy.distribute_datasets_from_function(
+        [&](const InputContext&) { return Dataset<Tensor>::range(4 + 2 * worker).batch(2, true); });
+  };
+  expect_parts(1, longer_on_the_second, {PartSteps{{{0, 1}}, {{2, 3}}}, PartSteps{{{0, 1}}, {{2, 3}}}});
 }
 
 }  // namespace

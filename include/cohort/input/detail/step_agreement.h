@@ -41,6 +41,10 @@ class StepAgreement {
   /// Whether all workers end at the same step.
   [[nodiscard]] bool ends_together() const noexcept { return ends_together_; }
 
+  /// For a worker whose data end before step number `step`, which all are known to have. @throws
+  /// InvalidArgument.
+  [[noreturn]] void refuse_early_end(std::int64_t step) const;
+
   /// Collective over the workers.
   [[nodiscard]] StepDecision decide(const StepOffer& own);
 

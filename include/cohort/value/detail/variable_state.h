@@ -35,7 +35,7 @@ class VariableState {
   VariableState& operator=(const VariableState&) = delete;
 
   [[nodiscard]] const VariableOptions& options() const noexcept { return options_; }
-  [[nodiscard]] const VariableOwner* owner() const noexcept { return owner_.get(); }
+  [[nodiscard]] VariableOwner* owner() const noexcept { return owner_.get(); }
 
   /// Among the variables of its strategy, the same on all workers; 0 for variables of none.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
