@@ -14,6 +14,7 @@
 #include <cohort/base/error.h>
 
 #include "fd.h"
+#include "local_peer.h"
 #include "watch_address.h"
 
 namespace cohort {
@@ -22,6 +23,23 @@ namespace {
 using watch::Fd;
 
 constexpr std::size_t kTokenBytes = 32;
+
+/// What each worker tells the others: where it listens, and the two secrets of that socket. Other processes
+/// of the machine can see the name, but not the secrets.
+struct Invitation {
+  std::string name;    ///< empty: neither listens nor sends
+  std::string answer;  ///< says this worker to those who connect, before they send anything
+  std::string key;     ///< comes with each descriptor
+};
+
+std::string to_blob(const Invitation& invitation) {
+  return invitation.name + invitation.answer + invitation.key;
+}
+
+Invitation parse_invitation(const std::string& blob) {
+  if (blob.size() != 3 * kTokenBytes) return {};
+  return {blob.substr(0, kTokenBytes), blob.substr(kTokenBytes, kTokenBytes), blob.substr(2 * kTokenBytes)};
+}
 
 /// Sent with a descriptor: the sender's rank, and the receiver's key as proof of the right job.
 struct Greeting {
@@ -66,26 +84,61 @@ struct Packet {
   msghdr header{};
 };
 
-void send_to(const std::string& token, Greeting greeting, int descriptor) {
-  const Fd socket = make_socket();
-  const AbstractName name(token);
-  // A peer on another node or in another network namespace has no such name here; its descriptor will not
-  // arrive.
-  if (!socket || ::connect(socket.get(), name.get(), name.bytes) != 0) return;
-  Packet packet(greeting);
-  cmsghdr* rights = CMSG_FIRSTHDR(&packet.header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof descriptor);
-  std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
-  static_cast<void>(::sendmsg(socket.get(), &packet.header, MSG_NOSIGNAL));
-}
+/// This worker's descriptor on its way to a peer: handed over once the peer has proved, as a process of this
+/// user that knows its own answer, to belong to this job.
+class Delivery {
+ public:
+  Delivery(Invitation to, int own_rank, int descriptor)
+      : to_(std::move(to)), descriptor_(descriptor), own_rank_(own_rank) {
+    connect();
+  }
 
-bool same_user(int socket) {
-  ucred peer{};
-  socklen_t bytes = sizeof peer;
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == ::geteuid();
-}
+  /// Nothing more will come of it, whether the descriptor was sent or not.
+  [[nodiscard]] bool done() const { return done_; }
+  /// The peer has not taken the connections that others made before; to be tried again.
+  [[nodiscard]] bool is_queueing() const { return !done_ && !socket_; }
+  [[nodiscard]] pollfd to_poll() const { return {socket_.get(), POLLIN, 0}; }
+
+  void connect() {
+    Fd socket = make_socket();
+    const AbstractName name(to_.name);
+    if (!socket || ::connect(socket.get(), name.get(), name.bytes) != 0) {
+      // A peer on another node or in another network namespace has no such name here.
+      done_ = !socket || errno != EAGAIN;
+      return;
+    }
+    done_ = !watch::peer_of_this_user(socket.get());
+    socket_ = std::move(socket);
+  }
+
+  void read_answer() {
+    std::array<char, kTokenBytes + 1> answer{};
+    const ssize_t bytes = ::recv(socket_.get(), answer.data(), answer.size(), 0);
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    done_ = true;
+    if (bytes < 0 || std::string_view(answer.data(), static_cast<std::size_t>(bytes)) != to_.answer) return;
+    send_descriptor();
+  }
+
+ private:
+  void send_descriptor() {
+    Greeting greeting{own_rank_, {}};
+    std::copy_n(to_.key.begin(), kTokenBytes, greeting.key.begin());
+    Packet packet(greeting);
+    cmsghdr* rights = CMSG_FIRSTHDR(&packet.header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof descriptor_);
+    std::memcpy(CMSG_DATA(rights), &descriptor_, sizeof descriptor_);
+    static_cast<void>(::sendmsg(socket_.get(), &packet.header, MSG_NOSIGNAL));
+  }
+
+  Invitation to_;
+  Fd socket_;
+  int descriptor_;
+  int own_rank_;
+  bool done_ = false;
+};
 
 /// The sender of the descriptor in the message, if it is a message of this job.
 struct Received {
@@ -111,42 +164,83 @@ std::optional<Received> receive(int socket, const std::string& key) {
   return Received{greeting.rank, std::move(descriptor)};
 }
 
-/// Waits until one of `polled` is readable, or the limit has passed.
-bool wait_until_readable(std::vector<pollfd>& polled, std::chrono::steady_clock::time_point end) {
+/// Waits until one of `polled` is readable, or for `longest`; false when `end` has passed.
+bool wait_until_readable(std::vector<pollfd>& polled, std::chrono::steady_clock::time_point end,
+                         std::chrono::milliseconds longest) {
   while (true) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-    if (left <= 0) return false;
-    if (::poll(polled.data(), polled.size(), static_cast<int>(left)) >= 0) return true;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    if (::poll(polled.data(), polled.size(), static_cast<int>(std::min(left, longest).count())) >= 0)
+      return true;
     if (errno != EINTR) return false;  // a signal of the program's own is no reason to give up peers
   }
 }
 
-/// Accepts connections and takes one message from each, until the descriptors of all of `missing` have
-/// arrived.
-void receive_all(const Fd& listener, const std::string& key, std::chrono::milliseconds limit,
-                 std::vector<int>& missing, const std::function<void(int, int)>& received) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  std::vector<Fd> connections;
-  while (!missing.empty()) {
-    std::vector<pollfd> polled{{listener.get(), POLLIN, 0}};
-    for (const Fd& connection : connections) polled.push_back({connection.get(), POLLIN, 0});
-    if (!wait_until_readable(polled, end)) return;
-    for (std::size_t i = connections.size(); i-- > 0;) {
+/// The processes that have connected to this one, and not sent their descriptor yet.
+class Arrivals {
+ public:
+  Arrivals(Fd listener, const Invitation& own) : listener_(std::move(listener)), own_(own) {}
+
+  void add_to(std::vector<pollfd>& polled) const {
+    polled.push_back({listener_.get(), POLLIN, 0});
+    for (const Fd& connection : connections_) polled.push_back({connection.get(), POLLIN, 0});
+  }
+
+  /// What has come, after a wait for what `add_to` put at the end of a list.
+  std::vector<Received> take(std::span<const pollfd> polled) {
+    std::vector<Received> arrived;
+    for (std::size_t i = connections_.size(); i-- > 0;) {
       if (polled[i + 1].revents == 0) continue;
-      if (std::optional<Received> one = receive(connections[i].get(), key)) {
-        const auto expected = std::find(missing.begin(), missing.end(), one->rank);
-        if (expected != missing.end()) {
-          received(one->rank, one->descriptor.get());
-          missing.erase(expected);
-        }
-      }
-      connections.erase(connections.begin() + static_cast<std::ptrdiff_t>(i));
+      if (std::optional<Received> one = receive(connections_[i].get(), own_.key))
+        arrived.push_back(std::move(*one));
+      connections_.erase(connections_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    if (polled[0].revents == 0) continue;
-    while (Fd connection{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)}) {
-      // Every user of the machine can see abstract names.
-      if (same_user(connection.get())) connections.push_back(std::move(connection));
+    if (polled[0].revents != 0) accept();
+    return arrived;
+  }
+
+ private:
+  void accept() {
+    // Another user who connects without end must not keep this thread from its peers.
+    constexpr int kMostAtOnce = 64;
+    for (int i = 0; i < kMostAtOnce; ++i) {
+      Fd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!connection) return;
+      if (!watch::peer_of_this_user(connection.get())) continue;
+      static_cast<void>(::send(connection.get(), own_.answer.data(), own_.answer.size(), MSG_NOSIGNAL));
+      connections_.push_back(std::move(connection));
+    }
+  }
+
+  Fd listener_;
+  const Invitation& own_;
+  std::vector<Fd> connections_;
+};
+
+/// Sends and receives until all is done that can be, or the limit has passed.
+void exchange_all(std::vector<Delivery> deliveries, Arrivals arrivals, std::chrono::milliseconds limit,
+                  std::vector<int>& missing, const std::function<void(int, int)>& received) {
+  constexpr std::chrono::milliseconds kUntilNextTry{5};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    std::erase_if(deliveries, [](const Delivery& delivery) { return delivery.done(); });
+    if (missing.empty() && deliveries.empty()) return;
+    std::vector<pollfd> polled;
+    for (const Delivery& delivery : deliveries) polled.push_back(delivery.to_poll());
+    arrivals.add_to(polled);
+    const bool queueing = std::ranges::any_of(deliveries, &Delivery::is_queueing);
+    if (!wait_until_readable(polled, end, queueing ? kUntilNextTry : limit)) return;
+    for (std::size_t i = 0; i < deliveries.size(); ++i) {
+      if (deliveries[i].is_queueing())
+        deliveries[i].connect();
+      else if (polled[i].revents != 0)
+        deliveries[i].read_answer();
+    }
+    for (const Received& one : arrivals.take(std::span<const pollfd>(polled).subspan(deliveries.size()))) {
+      const auto expected = std::ranges::find(missing, one.rank);
+      if (expected == missing.end()) continue;
+      received(one.rank, one.descriptor.get());
+      missing.erase(expected);
     }
   }
 }
@@ -155,26 +249,23 @@ void receive_all(const Fd& listener, const std::string& key, std::chrono::millis
 
 std::vector<int> exchange_descriptors(const DescriptorExchangeOptions& options, int descriptor,
                                       const std::function<void(int, int)>& received) {
-  const std::string name = watch::random_token();
-  const std::string key = watch::random_token();
-  COHORT_CHECK(name.size() == kTokenBytes && key.size() == kTokenBytes);
-  const Fd listener = listen_on(name);
-  const std::vector<std::string> blobs = options.exchange(listener && descriptor >= 0 ? name + key : "");
+  Invitation own{watch::random_token(), watch::random_token(), watch::random_token()};
+  COHORT_CHECK(own.name.size() == kTokenBytes);
+  Fd listener = listen_on(own.name);
+  const bool takes_part = listener && descriptor >= 0;
+  const std::vector<std::string> blobs = options.exchange(takes_part ? to_blob(own) : "");
+  // Nobody sends to a worker that has nothing to send or cannot listen, so nothing is waited for.
+  if (!takes_part) return options.peers;
 
-  std::vector<int> missing = options.peers;
-  for (const int peer : options.peers) {
-    const std::string& blob = blobs[static_cast<std::size_t>(peer)];
-    if (blob.empty() || descriptor < 0) continue;
-    Greeting greeting{options.rank, {}};
-    std::copy_n(blob.begin() + kTokenBytes, kTokenBytes, greeting.key.begin());
-    send_to(blob.substr(0, kTokenBytes), greeting, descriptor);
-  }
-  // A peer that could not listen does not send either, so it is not waited for.
-  const auto cannot_send = [&](int peer) { return blobs[static_cast<std::size_t>(peer)].empty(); };
   std::vector<int> silent;
-  std::copy_if(missing.begin(), missing.end(), std::back_inserter(silent), cannot_send);
-  std::erase_if(missing, cannot_send);
-  if (listener) receive_all(listener, key, options.limit, missing, received);
+  std::vector<int> missing;
+  std::vector<Delivery> deliveries;
+  for (const int peer : options.peers) {
+    Invitation invitation = parse_invitation(blobs[static_cast<std::size_t>(peer)]);
+    (invitation.name.empty() ? silent : missing).push_back(peer);
+    if (!invitation.name.empty()) deliveries.emplace_back(std::move(invitation), options.rank, descriptor);
+  }
+  exchange_all(std::move(deliveries), Arrivals(std::move(listener), own), options.limit, missing, received);
   silent.insert(silent.end(), missing.begin(), missing.end());
   return silent;
 }

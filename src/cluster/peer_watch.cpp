@@ -92,7 +92,6 @@ class Setup {
   void adopt(std::unique_ptr<watch::Link> link, int rank) {
     if (!link) return;
     link->rank = rank;
-    if (link->reach() == watch::Link::Reach::kNode && !link->identify()) return;
     loop_.set_uplink(std::move(link));
     linked_ = true;
   }

@@ -74,21 +74,22 @@ Fd listen_on(const SocketAddress& address, bool both_families) {
   return socket;
 }
 
-/// One attempt to reach a hub: says hello once connected, then waits for the right answer.
+/// One attempt to reach a hub: says hello once connected, then waits for the right answer. A local hub must
+/// be a process of this user before it is told anything.
 class Attempt {
  public:
-  Attempt(const SocketAddress& to, Link::Reach reach, Frame hello)
-      : link_(
-            std::make_unique<Link>(Fd(::socket(to.storage.ss_family, SOCK_STREAM | kSocketFlags, 0)), reach)),
-        hello_(std::move(hello)) {
-    const int status = ::connect(link_->fd(), to.get(), to.bytes);
-    alive_ = status == 0 || errno == EINPROGRESS;
+  Attempt(const SocketAddress& to, Link::Reach reach, Frame hello) : to_(to), hello_(std::move(hello)) {
+    connect(reach);
   }
 
   [[nodiscard]] bool alive() const { return alive_; }
+  /// The hub has not taken the connections that others made before; to be tried again.
+  [[nodiscard]] bool is_queueing() const { return is_queueing_; }
   [[nodiscard]] pollfd to_poll() const {
-    return {link_->fd(), static_cast<short>(greeted_ ? POLLIN : POLLOUT), 0};
+    return {is_queueing_ ? -1 : link_->fd(), static_cast<short>(greeted_ ? POLLIN : POLLOUT), 0};
   }
+
+  void connect_again() { connect(link_->reach()); }
 
   /// True when the hub has answered as it should.
   bool advance(const std::string& answer) {
@@ -115,9 +116,19 @@ class Attempt {
   std::unique_ptr<Link> take() { return std::move(link_); }
 
  private:
+  void connect(Link::Reach reach) {
+    link_ = std::make_unique<Link>(Fd(::socket(to_.storage.ss_family, SOCK_STREAM | kSocketFlags, 0)), reach);
+    const int status = ::connect(link_->fd(), to_.get(), to_.bytes);
+    is_queueing_ = status != 0 && errno == EAGAIN && reach == Link::Reach::kNode;
+    alive_ = status == 0 || is_queueing_ || errno == EINPROGRESS;
+    if (status == 0 && reach == Link::Reach::kNode) alive_ = link_->identify();
+  }
+
+  SocketAddress to_;
   std::unique_ptr<Link> link_;
   Frame hello_;
   bool alive_ = false;
+  bool is_queueing_ = false;
   bool greeted_ = false;
 };
 
@@ -138,16 +149,20 @@ std::unique_ptr<Link> confirmed(std::unique_ptr<Link> link) {
 
 std::unique_ptr<Link> first_to_answer(std::vector<Attempt> attempts, const std::string& answer,
                                       std::chrono::milliseconds limit) {
+  constexpr std::chrono::milliseconds kUntilNextTry{5};
   const Clock::time_point end = Clock::now() + limit;
   while (true) {
     std::erase_if(attempts, [](const Attempt& attempt) { return !attempt.alive(); });
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
-    if (attempts.empty() || left <= 0) return nullptr;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    if (attempts.empty() || left.count() <= 0) return nullptr;
     std::vector<pollfd> polled(attempts.size());
     std::transform(attempts.begin(), attempts.end(), polled.begin(),
                    [](const Attempt& attempt) { return attempt.to_poll(); });
-    ::poll(polled.data(), polled.size(), static_cast<int>(left));
+    const bool queueing = std::ranges::any_of(attempts, &Attempt::is_queueing);
+    const auto wait = queueing ? std::min(left, kUntilNextTry) : left;
+    ::poll(polled.data(), polled.size(), static_cast<int>(wait.count()));
     for (std::size_t i = 0; i < attempts.size(); ++i) {
+      if (attempts[i].is_queueing()) attempts[i].connect_again();
       if (polled[i].revents == 0 || !attempts[i].advance(answer)) continue;
       return confirmed(attempts[i].take());
     }

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "local_peer.h"
+
 namespace cohort::watch {
 namespace {
 
@@ -31,6 +33,12 @@ Link::Link(Fd socket, Reach reach) : socket_(std::move(socket)), reach_(reach) {
     const int on = 1;
     ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
+}
+
+void Link::close() noexcept {
+  open_ = false;
+  inbox_.clear();
+  outbox_.clear();
 }
 
 void Link::send(const Frame& frame) {
@@ -60,7 +68,9 @@ void Link::flush() {
 
 void Link::receive() {
   char buffer[4096];
-  while (open_) {
+  // A stranger who sends without end gets no more of this thread and its memory.
+  constexpr int kMostAtOnce = 256;
+  for (int i = 0; open_ && i < kMostAtOnce; ++i) {
     const ssize_t got = ::recv(fd(), buffer, sizeof buffer, MSG_DONTWAIT);
     if (got > 0) {
       inbox_.append(buffer, static_cast<std::size_t>(got));
@@ -79,8 +89,7 @@ std::optional<Frame> Link::next_frame() {
   if (inbox_.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, inbox_.data(), sizeof header);
   if (header.text_bytes > kLongestText || header.kind > static_cast<std::uint32_t>(FrameKind::kInterrupted)) {
-    open_ = false;
-    inbox_.clear();
+    close();
     return std::nullopt;
   }
   if (inbox_.size() < sizeof header + header.text_bytes) return std::nullopt;
@@ -91,11 +100,10 @@ std::optional<Frame> Link::next_frame() {
 }
 
 bool Link::identify() {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid()) return false;
+  const std::optional<pid_t> peer = peer_of_this_user(fd());
+  if (!peer) return false;
   // 0 where the process is in a PID namespace that this one cannot see; then only the socket shows its end.
-  if (peer.pid > 0) process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  if (*peer > 0) process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, *peer, 0)));
   return true;
 }
 

@@ -43,11 +43,14 @@ class Link {
   /// False once the other end has closed or broken the protocol, and everything that arrived has been read.
   [[nodiscard]] bool open() const noexcept { return open_; }
 
+  /// Nothing more is read or sent.
+  void close() noexcept;
+
   void send(const Frame& frame);
   void flush();
   [[nodiscard]] bool has_unsent() const noexcept { return !outbox_.empty(); }
 
-  /// Reads what is there, without waiting.
+  /// Reads what is there, up to 1 MiB, without waiting.
   void receive();
 
   /// The next complete frame of what was read.

@@ -159,13 +159,27 @@ void Loop::run_commands() {
 }
 
 void Loop::accept_all() {
+  // So that a stranger who connects without end keeps this thread neither busy nor without descriptors.
+  constexpr int kMostAtOnce = 64;
   for (const Listener& listener : listeners_) {
-    while (true) {
+    for (int i = 0; i < kMostAtOnce; ++i) {
       Fd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) break;
-      links_.push_back(std::make_unique<Link>(std::move(socket), listener.reach));
+      auto link = std::make_unique<Link>(std::move(socket), listener.reach);
+      if (listener.reach == Link::Reach::kNode && !link->identify()) continue;  // another user's
+      drop_oldest_stranger();
+      links_.push_back(std::move(link));
     }
   }
+}
+
+/// Where more have connected without proving who they are than this job has workers, and some.
+void Loop::drop_oldest_stranger() {
+  constexpr std::size_t kSpare = 64;
+  const auto is_stranger = [](const auto& link) { return link->rank < 0; };
+  const auto strangers = static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), is_stranger));
+  if (strangers < options_.workers.size() + kSpare) return;
+  links_.erase(std::find_if(links_.begin(), links_.end(), is_stranger));
 }
 
 void Loop::read_links() {
@@ -228,15 +242,14 @@ void Loop::welcome(Link& link, const Frame& hello) {
   const bool is_worker =
       hello.subject >= 0 && static_cast<std::size_t>(hello.subject) < options_.workers.size();
   // Of several connections from one worker, the first to arrive becomes the link.
-  if (listener == listeners_.end() || !is_worker || is_linked(hello.subject)) return;
-  if (link.reach() == Link::Reach::kNode && !link.identify()) return;
+  if (listener == listeners_.end() || !is_worker || is_linked(hello.subject)) return link.close();
   link.rank = hello.subject;
   link.send({FrameKind::kWelcome, options_.rank, 0, listener->address.answer});
 }
 
 void Loop::handle(Link& link, const Frame& frame) {
   if (frame.kind == FrameKind::kHello) return welcome(link, frame);
-  if (link.rank < 0) return;  // has not proved that it belongs to this job
+  if (link.rank < 0) return link.close();  // has not proved that it belongs to this job
   switch (frame.kind) {
     case FrameKind::kConfirm:
       link.send({FrameKind::kConfirm, options_.rank, 0, {}});

@@ -57,6 +57,7 @@ class Loop {
   [[nodiscard]] bool judges_silence_of(const Link& link) const;
   void run_commands();
   void accept_all();
+  void drop_oldest_stranger();
   void read_links();
   void check_clocks();
 

@@ -201,10 +201,15 @@ NodeHeap* NodeHeap::make() {
   if (!config().node_heap()) return nullptr;
   // Less address space may be free than the limits say; then half as much is tried.
   constexpr std::size_t kSmallestFile = std::size_t{64} << 20;
+  std::string why =
+      fmt::format("{} MiB may be reserved, and it takes {}", reservable_memory() >> 20, kSmallestFile >> 20);
   for (std::size_t bytes = std::min(reservable_memory(), kLargestFile) / kHugePage * kHugePage;
        bytes >= kSmallestFile; bytes = bytes / 2 / kHugePage * kHugePage) {
     const int file = make_file(bytes);
-    if (file < 0) break;
+    if (file < 0) {
+      why = std::strerror(errno);
+      break;
+    }
     // Begins at a huge page in every mapping, for the kernel to use them.
     void* memory =
         mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -216,12 +221,14 @@ NodeHeap* NodeHeap::make() {
         static_cast<void>(madvise(base, bytes, MADV_DONTFORK));
         return new NodeHeap(file, base, bytes);
       }
+      why = std::strerror(errno);
       munmap(memory, bytes + kHugePage);
+    } else {
+      why = std::strerror(errno);
     }
     close(file);
   }
-  logging::warning("no memory that the node's processes can share ({}): tensors are private",
-                   std::strerror(errno));
+  logging::warning("no memory that the node's processes can share ({}): tensors are private", why);
   return nullptr;
 }
 

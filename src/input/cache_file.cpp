@@ -14,6 +14,9 @@
 #include <cohort/base/error.h>
 #include <cohort/base/fingerprint.h>
 
+#include "base/new_file.h"
+#include "base/regular_file.h"
+
 namespace cohort::detail {
 namespace {
 
@@ -59,21 +62,18 @@ struct CacheFileReader::RecordHeader {
   std::uint64_t checksum = 0;
 };
 
+void remove_abandoned_caches(const std::string& path) noexcept { remove_abandoned(path); }
+
 CacheFileWriter::CacheFileWriter(std::string path)
-    : path_(std::move(path)), unfinished_path_(path_ + ".unfinished-XXXXXX") {
-  const int descriptor = mkstemp(unfinished_path_.data());
-  if (descriptor < 0) {
-    throw Unavailable("cannot make a file for the cache '{}': {}", path_, std::strerror(errno));
-  }
-  static_cast<void>(fchmod(descriptor, 0644));  // others may read it, as any file
-  file_.reset(fdopen(descriptor, "wb"));
+    : path_(std::move(path)), new_file_(std::make_unique<NewFile>(path_)) {
+  const int descriptor = ::dup(new_file_->descriptor());
+  file_.reset(descriptor < 0 ? nullptr : ::fdopen(descriptor, "wb"));
+  if (!file_) throw Unavailable("cannot write the cache '{}': {}", path_, std::strerror(errno));
   const FileHeader header;
   write(&header, sizeof header);
 }
 
-CacheFileWriter::~CacheFileWriter() {
-  if (!unfinished_path_.empty()) static_cast<void>(unlink(unfinished_path_.c_str()));
-}
+CacheFileWriter::~CacheFileWriter() = default;
 
 void CacheFileWriter::write(const void* data, std::size_t bytes) {
   if (std::fwrite(data, 1, bytes, file_.get()) == bytes) return;
@@ -91,17 +91,16 @@ void CacheFileWriter::finish() {
   const auto end_of_records = static_cast<std::uint64_t>(std::ftell(file_.get()));
   const FileEnd end{.records = records_, .checksum = checksum_of_end(records_, end_of_records)};
   write(&end, sizeof end);
-  if (std::fclose(file_.release()) != 0 || std::rename(unfinished_path_.c_str(), path_.c_str()) != 0) {
-    throw Unavailable("cannot complete the cache '{}': {}", path_, std::strerror(errno));
-  }
-  unfinished_path_.clear();
+  if (std::fclose(file_.release()) != 0)
+    throw Unavailable("cannot write the cache '{}': {}", path_, std::strerror(errno));
+  new_file_->publish();
 }
 
 CacheFileReader::CacheFileReader(std::string path)
-    : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb")) {
+    : path_(std::move(path)), file_(::fdopen(open_regular_file(path_, "cache"), "rb")) {
   struct stat status {};
   if (!file_ || fstat(fileno(file_.get()), &status) != 0) {
-    throw Unavailable("cannot open the cache '{}': {}", path_, std::strerror(errno));
+    throw Unavailable("cannot open cache '{}': {}", path_, std::strerror(errno));
   }
   const auto size = static_cast<std::uint64_t>(status.st_size);
   FileHeader header;

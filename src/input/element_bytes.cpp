@@ -1,5 +1,7 @@
 #include <cohort/input/detail/element_bytes.h>
 
+#include <algorithm>
+
 #include <cohort/base/error.h>
 
 namespace cohort::detail {
@@ -32,6 +34,12 @@ std::size_t ByteReader::get_count(std::size_t least_bytes) {
   return count;
 }
 
+bool ByteReader::get_bool() {
+  const std::byte byte = get_bytes(1).front();
+  if (byte > std::byte{1}) throw_other_elements();
+  return byte == std::byte{1};
+}
+
 Tensor ByteReader::get_tensor() {
   const auto dtype = get<std::uint8_t>();
   const std::size_t rank = get<std::uint8_t>();
@@ -48,6 +56,9 @@ Tensor ByteReader::get_tensor() {
   const auto raw = get_bytes(bytes);
   Tensor tensor = Tensor::uninitialized(Shape(extents), static_cast<DType>(dtype));
   if (!raw.empty()) std::memcpy(tensor.data(), raw.data(), raw.size());
+  const bool is_valid = tensor.dtype() != DType::kBool ||
+                        std::ranges::all_of(raw, [](std::byte byte) { return byte <= std::byte{1}; });
+  if (!is_valid) throw_other_elements();
   return tensor;
 }
 

@@ -116,10 +116,13 @@ std::optional<int> gpus_per_task_of_slurm(const Environment& variables) {
   int sum = 0;
   std::istringstream list(found->second);
   for (std::string entry; std::getline(list, entry, ',');) {
+    const std::size_t colon = entry.rfind(':');
+    const char* const begin = entry.data() + (colon == std::string::npos ? 0 : colon + 1);
     const char* const end = entry.data() + entry.size();
     int count = 0;
-    const auto [stopped, status] = std::from_chars(entry.data() + entry.rfind(':') + 1, end, count);
-    if (status != std::errc() || stopped != end || count < 0 || count > kMostGpusOnNode) return std::nullopt;
+    const auto [stopped, status] = std::from_chars(begin, end, count);
+    if (status != std::errc() || stopped != end || count < 0) return std::nullopt;
+    if (count > kMostGpusOnNode - sum) return std::nullopt;
     sum += count;
   }
   return sum;

@@ -66,10 +66,14 @@ same "what the second run says" "$(cat "$scratch/expected")" "$(cat "$scratch/ou
 tuning --format json
 same "workers, nodes" "2 1" "$("$json_value" /workers /nodes <"$scratch/out" | paste -sd' ')"
 same "first figure" "slot_bytes built-in" "$("$json_value" /figures/0/name /figures/0/source <"$scratch/out" | paste -sd' ')"
-echo "damaged" >"$scratch/tuning.json"
+truncate -s 100 "$scratch/tuning.json"
 tuning
 same "warnings" 1 "$(grep -c 'COHORT_TUNING_FILE' "$scratch/err")"
 grep -q '"node of 2 processes' "$scratch/tuning.json" || fail "not replaced: $(cat "$scratch/tuning.json")"
+echo "something else" >"$scratch/tuning.json"
+tuning
+same "warnings" 1 "$(grep -c 'COHORT_TUNING_FILE' "$scratch/err")"
+same "what is no tuning file" "something else" "$(cat "$scratch/tuning.json")"
 
 echo "bindings of all workers"
 succeeds "${launcher[@]}" "$info" --report-bindings

@@ -1,5 +1,7 @@
 // The figures by which algorithms are chosen: all members have the same, soon, and once per shape of group;
 // and the file that keeps them.
+#include <sys/stat.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +16,7 @@
 namespace cohort::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -124,7 +127,7 @@ TuningTable probed(double bytes) {
 }
 
 TEST_F(TuningFiles, KeepWhatWasProbed) {
-  const TuningFile file(path());
+  TuningFile file(path());
   EXPECT_FALSE(file.read(TuningScope::kNode, "shape"));
   file.write(TuningScope::kNode, "shape", probed(4096));
   const std::optional<TuningTable> read = file.read(TuningScope::kNode, "shape");
@@ -138,7 +141,7 @@ TEST_F(TuningFiles, KeepWhatWasProbed) {
 }
 
 TEST_F(TuningFiles, HaveATableForEachShape) {
-  const TuningFile file(path());
+  TuningFile file(path());
   file.write(TuningScope::kNode, "one", probed(4096));
   file.write(TuningScope::kNode, "two", probed(8192));
   file.write(TuningScope::kNode, "one", probed(16384));
@@ -147,7 +150,7 @@ TEST_F(TuningFiles, HaveATableForEachShape) {
 }
 
 TEST_F(TuningFiles, ThatAreDamagedAreReplaced) {
-  const TuningFile file(path());
+  TuningFile file(path());
   file.write(TuningScope::kNode, "shape", probed(4096));
   const std::string good = contents();
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -157,12 +160,8 @@ TEST_F(TuningFiles, ThatAreDamagedAreReplaced) {
     return text.replace(at, from.size(), to);
   };
   const std::vector<std::string> damaged{
-      "",
-      "not JSON",
-      "[]",
-      "{}",
       good.substr(0, good.size() / 2),
-      with("cohort tuning 1", "something else"),
+      with("cohort tuning 1", "cohort tuning 2"),
       with("\"version\": \"", "\"version\": \"9"),
       with("\"processor\": \"", "\"processor\": \"another "),
       with("\"hosts\": {", "\"guests\": {"),
@@ -182,8 +181,76 @@ TEST_F(TuningFiles, ThatAreDamagedAreReplaced) {
   }
 }
 
+TEST_F(TuningFiles, MayBeEmpty) {
+  put("");
+  TuningFile file(path());
+  EXPECT_FALSE(file.read(TuningScope::kNode, "shape"));
+  file.write(TuningScope::kNode, "shape", probed(4096));
+  EXPECT_TRUE(file.read(TuningScope::kNode, "shape"));
+}
+
+/// What two shapes of group say, and do to what is there.
+std::string warnings_of(const std::filesystem::path& path) {
+  ::testing::internal::CaptureStderr();
+  TuningFile file(path);
+  for (const char* shape : {"one", "two"}) {
+    EXPECT_FALSE(file.read(TuningScope::kNode, shape));
+    file.write(TuningScope::kNode, shape, probed(4096));
+  }
+  return ::testing::internal::GetCapturedStderr();
+}
+
+/// Once, by name, with what to do.
+auto is_refusal_of(const std::filesystem::path& path, const std::string& why) {
+  return ::testing::MatchesRegex(".*COHORT_TUNING_FILE " + path.string() +
+                                 " is neither used nor replaced: [^\n]*" + why +
+                                 "[^\n]*name a tuning file[^\n]*\n");
+}
+
+TEST_F(TuningFiles, ThatAreSomethingElseAreLeftAlone) {
+  TuningFile(path()).write(TuningScope::kNode, "shape", probed(4096));
+  std::string another_format = contents();
+  another_format.replace(another_format.find("cohort tuning"), 13, "of my results");
+  for (const std::string& text :
+       {std::string("my only thesis\n"), std::string("[]"), std::string("{}"), std::string("{"),
+        std::string("\n"), std::string(100'000, ' ') + "x", std::string(3, '\0'), another_format}) {
+    put(text);
+    EXPECT_THAT(warnings_of(path()), is_refusal_of(path(), "it is no tuning file")) << text;
+    EXPECT_EQ(contents(), text);
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "nothing else is left";
+}
+
+TEST_F(TuningFiles, ThatAreNoFilesAreLeftAlone) {
+  const std::string why = "it is a folder, a pipe or a device";
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  EXPECT_THAT(warnings_of(path()), is_refusal_of(path(), why));
+  EXPECT_TRUE(std::filesystem::is_fifo(path()));
+  std::filesystem::remove(path());
+  std::filesystem::create_directory(path());
+  EXPECT_THAT(warnings_of(path()), is_refusal_of(path(), why));
+  EXPECT_TRUE(std::filesystem::is_directory(path()));
+  // By a link, so that a mistake replaces the link and not the device.
+  std::filesystem::remove(path());
+  std::filesystem::create_symlink("/dev/null", path());
+  EXPECT_THAT(warnings_of(path()), is_refusal_of(path(), why));
+  EXPECT_TRUE(std::filesystem::is_symlink(path()));
+  EXPECT_TRUE(std::filesystem::is_character_file(path()));
+}
+
+TEST_F(TuningFiles, ThatAreLinksStayLinks) {
+  const std::filesystem::path target = folder_ / "target.json";
+  TuningFile(target).write(TuningScope::kNode, "one", probed(4096));
+  std::filesystem::create_symlink(target, path());
+  TuningFile file(path());
+  file.write(TuningScope::kNode, "two", probed(8192));
+  EXPECT_TRUE(std::filesystem::is_symlink(path()));
+  EXPECT_TRUE(TuningFile(target).read(TuningScope::kNode, "one"));
+  EXPECT_EQ(TuningFile(target).read(TuningScope::kNode, "two")->value(Figure::kDirectMove), 8192);
+}
+
 TEST_F(TuningFiles, OfOtherHostsAreLeftAlone) {
-  const TuningFile file(path());
+  TuningFile file(path());
   file.write(TuningScope::kNode, "shape", probed(4096));
   std::string text = contents();
   text.insert(text.find("\"hosts\": {") + 10, R"("elsewhere": {"processor": "x", "tables": {"shape": {}}},)");
@@ -194,15 +261,11 @@ TEST_F(TuningFiles, OfOtherHostsAreLeftAlone) {
 }
 
 TEST_F(TuningFiles, ThatCannotBeWrittenAreAWarning) {
-  const TuningFile file(folder_ / "no such folder" / "tuning.json");
+  TuningFile file(folder_ / "no such folder" / "tuning.json");
   ::testing::internal::CaptureStderr();
   file.write(TuningScope::kNode, "shape", probed(4096));
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("cannot be written"));
-  std::filesystem::create_directory(path());
-  ::testing::internal::CaptureStderr();
-  TuningFile(path()).write(TuningScope::kNode, "shape", probed(4096));
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("cannot be written"));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "nothing else is left";
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("cannot be written"), HasSubstr("No such file")));
 }
 
 }  // namespace

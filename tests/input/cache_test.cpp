@@ -1,4 +1,9 @@
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -20,9 +25,9 @@ using ::testing::ThrowsMessage;
 /// A folder for caches, as long as this object lives.
 class CacheFolder {
  public:
-  CacheFolder()
+  explicit CacheFolder(const std::string& which = "")
       : path_(::testing::TempDir() + "cohort_cache_" +
-              ::testing::UnitTest::GetInstance()->current_test_info()->name()) {
+              ::testing::UnitTest::GetInstance()->current_test_info()->name() + which) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directory(path_);
   }
@@ -211,6 +216,57 @@ TEST(CacheFile, IsAnotherForEachWorkersPart) {
   }
   EXPECT_EQ(folder.files(), 2);
   EXPECT_FALSE(range_dataset(5).cache(folder.file()).node()->with_hints_as({.count = 2, .index = 0}));
+}
+
+TEST(CacheFile, LeavesNothingOfAProcessThatWasKilled) {
+  for (const bool is_complete : {false, true}) {
+    const CacheFolder folder;
+    const auto cached = range_dataset(3).cache(folder.file());
+    const pid_t killed = ::fork();
+    if (killed == 0) {
+      auto elements = cached.begin();
+      ++elements;
+      ::raise(SIGKILL);
+    }
+    ASSERT_EQ(::waitpid(killed, nullptr, 0), killed);
+    EXPECT_EQ(folder.files(), 1) << "what it has written so far";
+    // The next start, where the cache is written or has been completed by another worker meanwhile.
+    if (is_complete) {
+      const CacheFolder other("other");
+      static_cast<void>(pass_of(range_dataset(3).cache(other.file())));
+      std::filesystem::copy_file(other.file(), folder.file());
+    }
+    EXPECT_THAT(pass_of(range_dataset(3).cache(folder.file())), ElementsAre(0, 1, 2));
+    EXPECT_EQ(folder.files(), 1) << "the cache alone";
+  }
+}
+
+TEST(CacheFile, IsNoPipe) {
+  const CacheFolder folder;
+  ASSERT_EQ(::mkfifo(folder.file().c_str(), 0600), 0);
+  EXPECT_THAT([&] { return pass_of(range_dataset(3).cache(folder.file())); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr(folder.file()), HasSubstr("a pipe"))));
+}
+
+TEST(CacheFile, HasNoBoolThatIsNeitherTrueNorFalse) {
+  std::vector<std::byte> byte(1);
+  for (int value = 0; value < 256; ++value) {
+    byte[0] = static_cast<std::byte>(value);
+    detail::ByteReader reader(byte);
+    bool read = false;
+    if (value > 1) {
+      EXPECT_THROW(detail::read_element(reader, read), DataLoss) << value;
+      continue;
+    }
+    detail::read_element(reader, read);
+    EXPECT_EQ(read, value == 1);
+  }
+  detail::ByteWriter writer;
+  detail::write_element(writer, Tensor::zeros({2}, DType::kBool));
+  std::vector<std::byte> tensor(writer.bytes().begin(), writer.bytes().end());
+  tensor.back() = std::byte{2};
+  detail::ByteReader reader(tensor);
+  EXPECT_THROW(static_cast<void>(reader.get_tensor()), DataLoss);
 }
 
 TEST(CacheFile, NeedsAFolder) {

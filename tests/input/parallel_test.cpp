@@ -3,6 +3,7 @@
 #include <barrier>
 #include <chrono>
 #include <latch>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -182,6 +183,7 @@ TEST(Prefetch, ChangesNothing) {
     EXPECT_EQ(outcomes_of(range_dataset(4).map(failing_at(1)).prefetch(elements)), "0 ! 2 3 .");
   }
   EXPECT_THROW(static_cast<void>(range_dataset(1).prefetch(0)), InvalidArgument);
+  EXPECT_THAT(pass_of(range_dataset(2).prefetch(std::int64_t{1} << 20)), ElementsAre(0, 1));
 }
 
 TEST(Prefetch, ReadsAheadOnAnotherThreadAndNoFurther) {
@@ -301,6 +303,30 @@ TEST(Threads, DoNotChangeASeededPipeline) {
     EXPECT_EQ(steps_of(threaded), first);
     EXPECT_EQ(steps_of(threaded), second);
   }
+}
+
+// Numbers that stand for `all` or `no limit`: as long as they only bound something they do, and what takes
+// memory or threads for each is refused.
+TEST(Parallel, TakesTheLargestNumbersOrSaysWhyNot) {
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  const auto five = range_dataset(5);
+  const auto refused = [](const char* what) { return ThrowsMessage<InvalidArgument>(HasSubstr(what)); };
+  EXPECT_THAT([&] { return five.prefetch(kLargest); }, refused("prefetch(9223372036854775807)"));
+  EXPECT_THAT([&] { return five.map(twice, {.parallelism = std::numeric_limits<int>::max()}); },
+              refused("map() with a parallelism of 2147483647"));
+  const auto open = [](const Tensor& element) { return Dataset<Tensor>::from_tensors(element); };
+  EXPECT_THAT([&] { return five.interleave(open, {.cycle_length = kLargest}); }, refused("cycle_length"));
+  EXPECT_THAT([&] { return five.interleave(open, {.read_ahead = kLargest}); }, refused("read_ahead"));
+  EXPECT_THAT(pass_of(five.interleave(open, {.block_length = kLargest})), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(pass_of(five.take(kLargest)), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(pass_of(five.skip(kLargest)), IsEmpty());
+  EXPECT_EQ(pass_of(five.shuffle({.buffer = kLargest})).size(), 5u);
+  EXPECT_EQ(steps_of(five.batch(kLargest)), (Steps{{0, 1, 2, 3, 4}}));
+  EXPECT_EQ(steps_of(five.shuffle().batch(kLargest)).size(), 1u);
+  EXPECT_THAT(pass_of(five.repeat(kLargest).take(7)), ElementsAre(0, 1, 2, 3, 4, 0, 1));
+  std::vector<std::int64_t> numbers;
+  for (const auto& [number, element] : range_dataset(2).enumerate(kLargest)) numbers.push_back(number);
+  EXPECT_THAT(numbers, ElementsAre(kLargest, std::numeric_limits<std::int64_t>::min()));
 }
 
 }  // namespace

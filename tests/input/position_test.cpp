@@ -1,6 +1,7 @@
 // A pass that is resumed at a position gives the elements that the first one had left.
 #include <atomic>
 #include <filesystem>
+#include <limits>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -53,6 +54,15 @@ TEST(Position, CountsAnErrorAsAnElement) {
   ++at;
   EXPECT_EQ(elements_of(*at), (Rows{2}));
   EXPECT_EQ(elements_of(*dataset.begin_at(at.position())), (Rows{2}));
+}
+
+TEST(Position, IsNeverNegative) {
+  for (const auto& dataset : {range_dataset(3), range_dataset(7).batch(3), range_dataset(3).repeat(2)}) {
+    for (const std::int64_t elements : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::min()}) {
+      EXPECT_THAT([&] { static_cast<void>(dataset.begin_at({.pass = 0, .elements = elements})); },
+                  ::testing::ThrowsMessage<InvalidArgument>(::testing::HasSubstr("Iterator::position()")));
+    }
+  }
 }
 
 TEST(Position, BehindTheEndIsTheEnd) {

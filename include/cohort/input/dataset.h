@@ -139,7 +139,8 @@ class Dataset {
   [[nodiscard]] Dataset concatenate(const Dataset& other) const;
 
   /// The elements of the datasets that `open(element)` returns, several of them in turn.
-  /// @throws InvalidArgument for a cycle or block below 1, or a negative `read_ahead`.
+  /// @throws InvalidArgument for a cycle or block below 1, a negative `read_ahead`, or a cycle or
+  /// `read_ahead` of more than 2^20.
   template <class Open>
   [[nodiscard]] auto interleave(Open open, const InterleaveOptions& options = {}) const;
 
@@ -166,7 +167,7 @@ class Dataset {
   /// Up to `elements` elements are read ahead by a thread of the iterator, unless that turns out to save less
   /// than handing over an element costs (20 us), because source or consumer is quick: then they are read on
   /// demand.
-  /// @throws InvalidArgument for fewer than 1.
+  /// @throws InvalidArgument for fewer than 1, or more than 2^20, since all of them lie in memory.
   [[nodiscard]] Dataset prefetch(std::int64_t elements) const;
 
   // ---- iteration ----
@@ -177,7 +178,7 @@ class Dataset {
   [[nodiscard]] Iterator begin() const { return begin_at({.pass = passes_->fetch_add(1)}); }
   /// A pass from the position that `Iterator::position()` of the same pipeline gave, in this process or
   /// another: the same remaining elements. Later passes have the following numbers. The cost of getting there
-  /// depends on the stages: see docs/input.md.
+  /// depends on the stages: see docs/input.md. @throws InvalidArgument for a negative number of elements.
   [[nodiscard]] Iterator begin_at(const DatasetPosition& position) const;
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 
@@ -273,6 +274,10 @@ auto Dataset<Element>::map(Function function, const MapOptions& options) const {
   using Result = std::decay_t<std::invoke_result_t<Function&, Element>>;
   if (options.parallelism < 1)
     throw InvalidArgument("map() with a parallelism of {} cannot run; it is at least 1", options.parallelism);
+  if (options.parallelism > detail::kMostThreads) {
+    throw InvalidArgument("map() with a parallelism of {} needs as many threads; it is at most {}",
+                          options.parallelism, detail::kMostThreads);
+  }
   return Dataset<Result>(std::make_shared<detail::MapNode<Element, Result>>(
       node_, std::make_shared<const std::function<Result(Element)>>(std::move(function)), options));
 }
@@ -348,6 +353,11 @@ auto Dataset<Element>::interleave(Open open, const InterleaveOptions& options) c
         "the first two must be at least 1, the last at least 0",
         options.cycle_length, options.block_length, options.read_ahead);
   }
+  if (std::max(options.cycle_length, options.read_ahead) > detail::kMostElementsAhead) {
+    throw InvalidArgument(
+        "interleave() with cycle_length {}, read_ahead {} is too much to hold in memory; each is at most {}",
+        options.cycle_length, options.read_ahead, detail::kMostElementsAhead);
+  }
   auto open_node = [open = std::move(open)](Element element) { return open(std::move(element)).node(); };
   using Function = std::function<detail::DatasetNodePtr<Result>(Element)>;
   return Dataset<Result>(std::make_shared<detail::InterleaveNode<Element, Result>>(
@@ -381,11 +391,19 @@ Dataset<Element> Dataset<Element>::cache(std::string path) const {
 template <class Element>
 Dataset<Element> Dataset<Element>::prefetch(std::int64_t elements) const {
   if (elements < 1) throw InvalidArgument("prefetch({}) reads nothing ahead; it is at least 1", elements);
+  if (elements > detail::kMostElementsAhead) {
+    throw InvalidArgument("prefetch({}) is too much to hold in memory; it is at most {}", elements,
+                          detail::kMostElementsAhead);
+  }
   return with<detail::PrefetchNode<Element>>(elements);
 }
 
 template <class Element>
 typename Dataset<Element>::Iterator Dataset<Element>::begin_at(const DatasetPosition& position) const {
+  if (position.elements < 0) {
+    throw InvalidArgument("a pass cannot begin at element {}; positions are what Iterator::position() gives",
+                          position.elements);
+  }
   auto elements = node_->iterate(Pass(position.pass));
   elements->skip(position.elements);
   std::uint64_t passes = passes_->load();

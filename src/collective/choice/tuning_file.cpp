@@ -3,15 +3,21 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cohort/base/error.h>
 #include <cohort/base/log.h>
 #include <cohort/base/version.h>
+
+#include "base/new_file.h"
+#include "base/regular_file.h"
 
 namespace cohort {
 namespace {
@@ -41,21 +47,60 @@ Json empty_document() {
   return {{"format", kFormat}, {"version", COHORT_VERSION}, {"hosts", Json::object()}};
 }
 
-/// Why a file is of no use.
+/// Why a tuning file is of no use.
 class Unusable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The document; nothing where there is no file. @throws std::exception, as all below.
+/// Why a file is none of ours, and not to be replaced.
+class Foreign : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Whether this is, or once was, a tuning file of any version. All of them begin with the format.
+bool begins_as_tuning_file(std::string_view text) {
+  constexpr std::string_view kBeginning = R"({"format":"cohorttuning)";
+  std::size_t matched = 0;
+  for (const char c : text) {
+    if (matched == kBeginning.size()) break;
+    if (c == ' ' || c == '\n') continue;
+    if (c != kBeginning[matched++]) return false;
+  }
+  return matched == kBeginning.size();
+}
+
+/// What the file has; empty where there is none. @throws Foreign.
+std::string contents_of(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return {};
+  int descriptor = -1;
+  try {
+    descriptor = open_regular_file(path, "file");
+  } catch (const Error& error) {
+    throw Foreign(error.what());
+  }
+  std::string text;
+  std::array<char, 4096> part{};
+  ssize_t bytes = 0;
+  while ((bytes = ::read(descriptor, part.data(), part.size())) > 0) {
+    text.append(part.data(), static_cast<std::size_t>(bytes));
+    // Before the rest, which may be long.
+    if (!begins_as_tuning_file(text)) break;
+  }
+  ::close(descriptor);
+  if (bytes < 0) throw Foreign(fmt::format("it cannot be read: {}", std::strerror(errno)));
+  if (!text.empty() && !begins_as_tuning_file(text)) throw Foreign("it is no tuning file");
+  return text;
+}
+
+/// The document; nothing where there is none. @throws std::exception, as all below.
 std::optional<Json> parse(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  if (!std::filesystem::is_regular_file(path)) throw Unusable("it is no regular file");
-  std::ifstream file(path);
-  if (!file) throw Unusable("it cannot be read");
-  Json document = Json::parse(file, nullptr, false);
+  const std::string text = contents_of(path);
+  if (text.empty()) return std::nullopt;
+  Json document = Json::parse(text, nullptr, false);
   if (!document.is_object() || document.value("format", "") != kFormat)
-    throw Unusable("it is damaged, or something else than a tuning file");
+    throw Unusable("it is damaged, or of another format");
   if (document.value("version", "") != COHORT_VERSION)
     throw Unusable(fmt::format("it is of Cohort {}, and this is {}", document.value("version", "unknown"),
                                COHORT_VERSION));
@@ -85,6 +130,8 @@ Json merged(const std::filesystem::path& path, const std::string& shape, const J
     else
       host = alone;
     return document;
+  } catch (const Foreign&) {
+    throw;
   } catch (const std::exception&) {
     Json document = empty_document();
     document["hosts"][host_name()] = alone;
@@ -94,7 +141,8 @@ Json merged(const std::filesystem::path& path, const std::string& shape, const J
 
 }  // namespace
 
-std::optional<TuningTable> TuningFile::read(TuningScope scope, const std::string& shape) const {
+std::optional<TuningTable> TuningFile::read(TuningScope scope, const std::string& shape) {
+  if (is_left_alone_) return std::nullopt;
   try {
     const std::optional<Json> document = parse(path_);
     if (!document) return std::nullopt;
@@ -107,6 +155,9 @@ std::optional<TuningTable> TuningFile::read(TuningScope scope, const std::string
     const auto figures = tables.find(shape);
     if (figures == tables.end()) return std::nullopt;
     return to_table(*figures, scope);
+  } catch (const Foreign& error) {
+    leave_alone(error.what());
+    return std::nullopt;
   } catch (const std::exception& error) {
     logging::warning("COHORT_TUNING_FILE {} is not used, and will be replaced: {}", path_.string(),
                      error.what());
@@ -114,25 +165,39 @@ std::optional<TuningTable> TuningFile::read(TuningScope scope, const std::string
   }
 }
 
-void TuningFile::write(TuningScope scope, const std::string& shape, const TuningTable& table) const {
+void TuningFile::write(TuningScope scope, const std::string& shape, const TuningTable& table) {
+  if (is_left_alone_) return;
   Json figures = Json::object();
   for (const TuningFigure& figure : table.figures(scope)) {
     if (figure.source == TuningSource::kProbed) figures[std::string(figure.name)] = figure.value;
   }
-  const Json document = merged(path_, shape, figures);
-
-  std::filesystem::path temporary = path_;
-  temporary += fmt::format(".{}.{}.tmp", host_name(), ::getpid());
-  std::ofstream file(temporary);
-  file << document.dump(2) << std::endl;
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(temporary, path_, error);
-  if (!file || error) {
-    logging::warning("COHORT_TUNING_FILE {} cannot be written{}; what was probed holds for this run only",
-                     path_.string(), error ? fmt::format(" ({})", error.message()) : "");
-    std::filesystem::remove(temporary, error);
+  try {
+    // Through a symbolic link, so that the link stays.
+    std::error_code unknown;
+    const std::filesystem::path target = std::filesystem::canonical(path_, unknown);
+    const std::string text = merged(path_, shape, figures).dump(2) + '\n';
+    NewFile file(unknown ? path_ : target);
+    for (std::string_view left = text; !left.empty();) {
+      const ssize_t written = ::write(file.descriptor(), left.data(), left.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) throw Unavailable("{}", std::strerror(errno));
+      left.remove_prefix(static_cast<std::size_t>(written));
+    }
+    file.publish();
+  } catch (const Foreign& error) {
+    leave_alone(error.what());
+  } catch (const std::exception& error) {
+    logging::warning("COHORT_TUNING_FILE {} cannot be written ({}); what was probed holds for this run only",
+                     path_.string(), error.what());
   }
+}
+
+void TuningFile::leave_alone(const char* why) {
+  is_left_alone_ = true;
+  logging::warning(
+      "COHORT_TUNING_FILE {} is neither used nor replaced: {}; name a tuning file, or a file that does not "
+      "exist yet",
+      path_.string(), why);
 }
 
 }  // namespace cohort

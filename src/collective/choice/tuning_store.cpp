@@ -2,8 +2,6 @@
 
 #include <cohort/base/config.h>
 
-#include "tuning_file.h"
-
 namespace cohort {
 
 TuningStore& TuningStore::of_this_process() {
@@ -11,11 +9,11 @@ TuningStore& TuningStore::of_this_process() {
   return *store;
 }
 
-std::optional<TuningTable> TuningStore::find(TuningScope scope, const std::string& shape) const {
+std::optional<TuningTable> TuningStore::find(TuningScope scope, const std::string& shape) {
   const std::lock_guard lock(mutex_);
   if (const auto found = tables_.find(shape); found != tables_.end()) return found->second;
-  const std::string& path = config().tuning_file();
-  return path.empty() ? std::nullopt : TuningFile(path).read(scope, shape);
+  TuningFile* const file = the_file();
+  return file == nullptr ? std::nullopt : file->read(scope, shape);
 }
 
 void TuningStore::keep(const std::string& shape, const TuningTable& table) {
@@ -25,8 +23,14 @@ void TuningStore::keep(const std::string& shape, const TuningTable& table) {
 
 void TuningStore::save(TuningScope scope, const std::string& shape, const TuningTable& table) {
   const std::lock_guard lock(mutex_);
+  if (TuningFile* const file = the_file()) file->write(scope, shape, table);
+}
+
+TuningFile* TuningStore::the_file() {
   const std::string& path = config().tuning_file();
-  if (!path.empty()) TuningFile(path).write(scope, shape, table);
+  if (path.empty()) return nullptr;
+  if (!file_ || file_->path() != path) file_.emplace(path);
+  return &*file_;
 }
 
 }  // namespace cohort

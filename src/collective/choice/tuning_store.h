@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "tuning_file.h"
 #include "tuning_table.h"
 
 namespace cohort {
@@ -16,7 +17,7 @@ class TuningStore {
   [[nodiscard]] static TuningStore& of_this_process();
 
   /// `shape` says in words what kind of group the table is for, for example `node of 2 processes`.
-  [[nodiscard]] std::optional<TuningTable> find(TuningScope scope, const std::string& shape) const;
+  [[nodiscard]] std::optional<TuningTable> find(TuningScope scope, const std::string& shape);
 
   /// For later communicators of this process.
   void keep(const std::string& shape, const TuningTable& table);
@@ -25,8 +26,12 @@ class TuningStore {
   void save(TuningScope scope, const std::string& shape, const TuningTable& table);
 
  private:
-  mutable std::mutex mutex_;
+  /// Null where the setting names none.
+  [[nodiscard]] TuningFile* the_file();
+
+  std::mutex mutex_;
   std::map<std::string, TuningTable, std::less<>> tables_;
+  std::optional<TuningFile> file_;
 };
 
 }  // namespace cohort

@@ -18,6 +18,12 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     copy_bytes(to, from, bytes);
 }
 
+/// `offset` bytes into a buffer, which may be null where this member gives or takes nothing.
+template <class Byte>
+Byte* at(Byte* buffer, std::size_t offset) {
+  return buffer == nullptr ? nullptr : buffer + offset;
+}
+
 /// The part of `range` that lies within a block of `elements`.
 std::size_t within(const Range& range, std::size_t elements) {
   return std::min(range.elements, elements - std::min(range.begin, elements));
@@ -62,12 +68,12 @@ void contribute(const CollectiveCall& call, const Position& position, const Rang
   const std::size_t size = size_of(call.dtype);
   const std::size_t blocks = blocks_brought(call.kind, position.size);
   if (blocks == 1) {
-    copy(cell, call.input + range.begin * size, within(range, call.elements) * size);
+    copy(cell, at(call.input, range.begin * size), within(range, call.elements) * size);
     return;
   }
   for (std::size_t index = 0; index < blocks; ++index) {
     const Block block = block_of(call, static_cast<int>(index));
-    copy(cell + index * range.elements * size, call.input + (block.begin + range.begin) * size,
+    copy(cell + index * range.elements * size, at(call.input, (block.begin + range.begin) * size),
          within(range, block.elements) * size);
   }
 }
@@ -81,23 +87,24 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Position&
   const auto rank = static_cast<std::size_t>(position.rank);
   const auto root = static_cast<std::size_t>(call.root);
   const std::size_t own_block = rank * range.elements * size;  // within a cell of one block per member
-  std::byte* const output = call.output + range.begin * size;
+  std::byte* const output = at(call.output, range.begin * size);
   switch (call.kind) {
     case CollectiveKind::kReduce:
       if (rank != root) return;
-      return reduce_cells(call, kernel, position, range, 0, call.input + range.begin * size, cells,
+      return reduce_cells(call, kernel, position, range, 0, at(call.input, range.begin * size), cells,
                           take_over);
     case CollectiveKind::kReduceScatter: {
       const Block block = block_of(call, position.rank);
       return reduce_cells(call, kernel, position, {range.begin, within(range, block.elements)}, own_block,
-                          call.input + (block.begin + range.begin) * size, cells, take_over);
+                          at(call.input, (block.begin + range.begin) * size), cells, take_over);
     }
     case CollectiveKind::kBroadcast:
       if (rank != root) copy(output, cells[root], range.elements * size);
       return;
     case CollectiveKind::kScatter: {
       const Block block = block_of(call, position.rank);
-      copy(output, rank == root ? call.input + (block.begin + range.begin) * size : cells[root] + own_block,
+      copy(output,
+           rank == root ? at(call.input, (block.begin + range.begin) * size) : cells[root] + own_block,
            within(range, block.elements) * size);
       return;
     }
@@ -108,16 +115,16 @@ void collect(const CollectiveCall& call, ReductionKernel kernel, const Position&
     case CollectiveKind::kAllGather:
       for (std::size_t member = 0; member < cells.size(); ++member) {
         const Block block = block_of(call, static_cast<int>(member));
-        const std::byte* from = member == rank ? call.input + range.begin * size : cells[member];
-        copy(output + block.begin * size, from, within(range, block.elements) * size);
+        const std::byte* from = member == rank ? at(call.input, range.begin * size) : cells[member];
+        copy(at(output, block.begin * size), from, within(range, block.elements) * size);
       }
       return;
     case CollectiveKind::kAllToAll:
       for (std::size_t member = 0; member < cells.size(); ++member) {
         const Block block = block_of(call, position.rank);
         const std::byte* from =
-            member == rank ? call.input + (block.begin + range.begin) * size : cells[member] + own_block;
-        copy(output + member * block.elements * size, from, within(range, block.elements) * size);
+            member == rank ? at(call.input, (block.begin + range.begin) * size) : cells[member] + own_block;
+        copy(at(output, member * block.elements * size), from, within(range, block.elements) * size);
       }
       return;
     case CollectiveKind::kAllReduce:

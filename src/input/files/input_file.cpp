@@ -1,6 +1,5 @@
 #include "input_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,14 +7,16 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <cohort/base/error.h>
+
+#include "base/regular_file.h"
 
 namespace cohort::detail {
 
 InputFile::InputFile(std::string path, std::string_view format)
-    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (descriptor_ < 0) throw Unavailable("cannot open {} file '{}': {}", format, path_, std::strerror(errno));
-}
+    : path_(std::move(path)), descriptor_(open_regular_file(path_, fmt::format("{} file", format))) {}
 
 InputFile::~InputFile() { ::close(descriptor_); }
 
@@ -23,9 +24,6 @@ std::uint64_t InputFile::size() const {
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0)
     throw Unavailable("cannot ask for the size of '{}': {}", path_, std::strerror(errno));
-  if (!S_ISREG(status.st_mode))
-    throw InvalidArgument("'{}' is a folder, a pipe or a device; this format is read from regular files",
-                          path_);
   return static_cast<std::uint64_t>(status.st_size);
 }
 

@@ -12,7 +12,8 @@ namespace cohort::detail {
 class InputFile {
  public:
   /// `format` is what messages call the file: `CSV`.
-  /// @throws Unavailable when it cannot be opened.
+  /// @throws Unavailable when it cannot be opened, InvalidArgument for a folder, a pipe or a device: passes,
+  /// positions and workers read a file again, and from anywhere.
   InputFile(std::string path, std::string_view format);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -21,7 +22,7 @@ class InputFile {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
-  /// In bytes. @throws InvalidArgument for a folder or a pipe, which have no size.
+  /// In bytes.
   [[nodiscard]] std::uint64_t size() const;
 
   /// The same. @throws DataLoss when the file is empty.

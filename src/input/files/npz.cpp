@@ -1,5 +1,7 @@
+#include <unistd.h>
 #include <zip.h>
 
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -7,6 +9,7 @@
 
 #include <cohort/input/files/npy.h>
 
+#include "device/memory_limits.h"
 #include "excerpt.h"
 #include "foreign_elements.h"
 #include "input_file.h"
@@ -28,10 +31,15 @@ struct Entry {
 
 class NpzFile {
  public:
-  explicit NpzFile(const std::string& path) : path_(path), file_bytes_(InputFile(path, "npz").size()) {
+  explicit NpzFile(const std::string& path) : path_(path) {
+    const InputFile file(path, "npz");
+    file_bytes_ = file.size();
+    const int descriptor = ::dup(file.descriptor());  // which libzip closes
+    if (descriptor < 0) throw Unavailable("cannot open npz file '{}': {}", path, std::strerror(errno));
     int code = 0;
-    archive_.reset(::zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+    archive_.reset(::zip_fdopen(descriptor, ZIP_CHECKCONS, &code));
     if (archive_ != nullptr) return;
+    ::close(descriptor);
     zip_error_t error;
     ::zip_error_init_with_code(&error, code);
     const std::string text = ::zip_error_strerror(&error);
@@ -98,6 +106,12 @@ class NpzFile {
       throw DataLoss("{}: array '{}' claims {} bytes, more than {} bytes of the file can hold; it is damaged",
                      path_, excerpt(entry.name), status.size, status.comp_size);
     }
+    // Where it is compressed, a small file can take any memory, and the kernel would end the process.
+    if (status.size > available_memory()) {
+      throw Unavailable(
+          "{}: array '{}' has {} bytes when it is unpacked, more than the {} that are free here", path_,
+          excerpt(entry.name), status.size, available_memory());
+    }
     return status.size;
   }
 
@@ -149,7 +163,7 @@ class NpzFile {
   }
 
   std::string path_;
-  std::uint64_t file_bytes_;
+  std::uint64_t file_bytes_ = 0;
   std::unique_ptr<zip_t, Discard> archive_;
 };
 

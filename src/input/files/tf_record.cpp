@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include <cohort/input/detail/file_source.h>
@@ -102,7 +103,13 @@ Dataset<Tensor> tf_record_dataset(std::vector<std::string> files) {
       detail::read_files<Tensor>(std::move(files), std::make_shared<const TfRecordFormat>()));
 }
 
-TfRecordWriter::TfRecordWriter(std::string path) : path_(std::move(path)), stream_(path_, std::ios::binary) {
+TfRecordWriter::TfRecordWriter(std::string path) : path_(std::move(path)) {
+  std::error_code unknown;
+  if (std::filesystem::is_fifo(path_, unknown)) {
+    throw InvalidArgument(
+        "cannot write '{}': it is a pipe, and would wait for somebody who reads it; name a file", path_);
+  }
+  stream_.open(path_, std::ios::binary);
   require_good();
 }
 

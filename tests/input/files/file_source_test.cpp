@@ -2,6 +2,8 @@
 // workers, positions, and what happens after an error.
 #include <cohort/input/detail/file_source.h>
 
+#include <sys/stat.h>
+
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -230,6 +232,16 @@ TEST_P(FileSource, NamesAMissingFileAndGoesOnAfterIt) {
 TEST_P(FileSource, IsNoFolder) {
   EXPECT_THAT([&] { return numbers_of(read({folder_.path("")})); },
               ThrowsMessage<Error>(HasSubstr(folder_.path(""))));
+}
+
+TEST_P(FileSource, IsNoPipe) {
+  const std::string pipe = folder_.path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // Nobody writes to it: to open it as a file would never end.
+  EXPECT_THAT([&] { return numbers_of(read({pipe})); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("'" + pipe + "'"), HasSubstr("a pipe"))));
+  EXPECT_THAT([&] { return numbers_of(read({"/dev/zero"})); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("'/dev/zero'")));
 }
 
 TEST_P(FileSource, NeedsAFile) {

@@ -1,6 +1,8 @@
 // The samples were written by NumPy.
 #include <cohort/input/files/npy.h>
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 
 #include "../batches.h"
@@ -171,6 +173,14 @@ TEST_F(Npz, NamesAnArrayThatIsNotThere) {
                   AllOf(HasSubstr("no array is called 'image'"), HasSubstr("images, labels"))));
   EXPECT_THAT([] { return all_of(npz_dataset<Example>({sample("stored.npz")}, {.arrays = {"images"}})); },
               ThrowsMessage<InvalidArgument>(HasSubstr("1 arrays cannot fill an element of 2 tensors")));
+}
+
+TEST_F(Npz, IsNoPipe) {
+  const std::string pipe = folder_.path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(
+      [&] { return all_of(examples(pipe)); },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("npz file '" + pipe + "'"), HasSubstr("a pipe"))));
 }
 
 TEST_F(Npz, NoticesDamage) {

@@ -1,5 +1,7 @@
 #include <cohort/input/files/tf_record.h>
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 
 #include "files.h"
@@ -142,6 +144,13 @@ TEST_F(TfRecord, DoesNotReadWhatItSkips) {
 TEST_F(TfRecord, SaysThatAFileIsCompressed) {
   EXPECT_THAT(reading("\x1f\x8b\x08" + std::string(30, 'x')),
               ThrowsMessage<DataLoss>(HasSubstr("compressed with gzip, so unpack it")));
+}
+
+TEST_F(TfRecord, WritesToNoPipe) {
+  const std::string pipe = folder_.path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT([&] { TfRecordWriter writer(pipe); },
+              ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("'" + pipe + "'"), HasSubstr("a pipe"))));
 }
 
 TEST_F(TfRecord, NamesAFileThatCannotBeWritten) {

@@ -3,7 +3,8 @@
 //
 // A file is written under another name in the same folder, and renamed when it is complete. So a file under
 // the name of a cache is complete even if a process died while writing one, and processes that write the same
-// cache at the same time do not disturb each other.
+// cache at the same time do not disturb each other. What a process that died has left is removed by the next
+// one that writes the cache, or begins to read it.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,17 @@
 
 #include <cohort/input/shard.h>
 
+namespace cohort {
+class NewFile;
+}
+
 namespace cohort::detail {
 
 /// The path of the cache of one part of a dataset, beside that of the whole dataset.
 [[nodiscard]] std::string path_of_part(const std::string& path, const Shard& shard);
+
+/// Removes unfinished caches whose writers are gone.
+void remove_abandoned_caches(const std::string& path) noexcept;
 
 struct CloseFile {
   void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
@@ -44,8 +52,8 @@ class CacheFileWriter {
   void write(const void* data, std::size_t bytes);
 
   std::string path_;
-  std::string unfinished_path_;  // empty once it has been moved
-  OpenFile file_;
+  std::unique_ptr<NewFile> new_file_;
+  OpenFile file_;  // a second descriptor of the same file
   std::uint64_t records_ = 0;
 };
 

@@ -81,7 +81,8 @@ class FileCacheNode final : public DatasetNode<Element> {
       : source_(std::move(source)), path_(std::move(path)) {}
 
   // Every pass is the source's first one, whichever pass fills the cache.
-  [[nodiscard]] std::unique_ptr<ElementIterator<Element>> iterate(const Pass& /*pass*/) const override {
+  [[nodiscard]] std::unique_ptr<ElementIterator<Element>> iterate(const Pass& pass) const override {
+    if (pass.number() == 0) remove_abandoned_caches(path_);
     if (std::filesystem::exists(path_)) return std::make_unique<FromCacheFile<Element>>(path_);
     return std::make_unique<IntoCacheFile<Element>>(source_->iterate(Pass(0)), path_);
   }

@@ -44,6 +44,7 @@ class ByteReader {
   template <class T>
   requires std::is_trivially_copyable_v<T>
   [[nodiscard]] T get() {
+    if constexpr (std::is_same_v<T, bool>) return get_bool();
     T value;
     std::memcpy(&value, get_bytes(sizeof value).data(), sizeof value);
     return value;
@@ -55,6 +56,9 @@ class ByteReader {
   void require_end() const;
 
  private:
+  /// Any byte but 0 and 1 is undefined as a bool.
+  [[nodiscard]] bool get_bool();
+
   std::span<const std::byte> bytes_;
 };
 

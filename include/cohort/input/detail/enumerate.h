@@ -14,23 +14,23 @@ template <class Element>
 class Enumerated final : public ElementIterator<std::pair<std::int64_t, Element>> {
  public:
   Enumerated(std::unique_ptr<ElementIterator<Element>> source, std::int64_t start)
-      : source_(std::move(source)), number_(start) {}
+      : source_(std::move(source)), number_(static_cast<std::uint64_t>(start)) {}
 
   std::optional<std::pair<std::int64_t, Element>> next() override {
-    const std::int64_t number = number_++;  // an element that fails has a number, too
+    const auto number = static_cast<std::int64_t>(number_++);  // an element that fails has a number, too
     std::optional<Element> element = source_->next();
     if (!element) return std::nullopt;
     return std::pair(number, std::move(*element));
   }
   std::int64_t skip(std::int64_t count) override {
     const std::int64_t skipped = source_->skip(count);
-    number_ += skipped;
+    number_ += static_cast<std::uint64_t>(skipped);
     return skipped;
   }
 
  private:
   std::unique_ptr<ElementIterator<Element>> source_;
-  std::int64_t number_;
+  std::uint64_t number_;  // unsigned, since it may pass the largest number
 };
 
 template <class Element>

@@ -15,13 +15,16 @@
 namespace cohort {
 
 struct MapOptions {
-  int parallelism = 1;     ///< calls of the function at a time; above 1, on threads of the iterator's own
+  int parallelism = 1;     ///< calls of the function at a time, at most 4096; above 1, on threads of its own
   bool keep_order = true;  ///< otherwise results come as they are done, in any order
 };
 
 }  // namespace cohort
 
 namespace cohort::detail {
+
+/// Several for each core of any machine; more would be a mistake.
+inline constexpr int kMostThreads = 4096;
 
 template <class In, class Out>
 using MapFunction = std::shared_ptr<const std::function<Out(In)>>;

@@ -13,6 +13,9 @@
 
 namespace cohort::detail {
 
+/// More would be a mistake: a number of bytes, or one that stands for `all`.
+inline constexpr std::int64_t kMostElementsAhead = std::int64_t{1} << 20;
+
 template <class Element>
 class Prefetched final : public ElementIterator<Element> {
  public:

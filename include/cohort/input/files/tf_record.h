@@ -21,7 +21,7 @@ namespace cohort {
 /// Writes a TFRecord file. One thread at a time.
 class TfRecordWriter {
  public:
-  /// Replaces an existing file. @throws Unavailable when it cannot be written.
+  /// Replaces an existing file. @throws Unavailable when it cannot be written, InvalidArgument for a pipe.
   explicit TfRecordWriter(std::string path);
 
   /// @throws Unavailable when the disk is full, for example.

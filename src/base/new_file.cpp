@@ -1,0 +1,108 @@
+#include "base/new_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+
+namespace cohort {
+namespace {
+
+constexpr std::time_t kDay = 24 * 60 * 60;
+
+std::string host_name() {
+  std::array<char, 65> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+/// `folder/` and `name` of a path; the folder is empty for one below the current folder.
+std::pair<std::string, std::string> split(const std::string& path) {
+  const std::size_t end = path.rfind('/') + 1;  // 0 where there is none
+  return {path.substr(0, end), path.substr(end)};
+}
+
+std::string beginning_of_unfinished(const std::string& name) { return name + ".unfinished-"; }
+
+/// A name that no other process chooses or guesses.
+std::string unfinished_name(const std::string& path) {
+  std::uint32_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
+    throw Unavailable("the system has no random numbers: {}", std::strerror(errno));
+  return fmt::format("{}{}-{:08x}", beginning_of_unfinished(path), host_name(), number);
+}
+
+/// Removes this file if its writer is gone.
+void remove_if_abandoned(const std::string& file, bool is_of_this_host) {
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) return;
+  struct stat status {};
+  const bool judged = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+                      status.st_uid == ::geteuid() &&
+                      (is_of_this_host || std::time(nullptr) - status.st_mtime > kDay);
+  if (judged && ::flock(descriptor, LOCK_EX | LOCK_NB) == 0) static_cast<void>(::unlink(file.c_str()));
+  ::close(descriptor);
+}
+
+}  // namespace
+
+void remove_abandoned(const std::string& path) noexcept {
+  try {
+    const auto [folder, name] = split(path);
+    const std::string beginning = beginning_of_unfinished(name);
+    const std::string of_this_host = beginning + host_name() + "-";
+    const auto close = [](DIR* open) { static_cast<void>(::closedir(open)); };
+    const std::unique_ptr<DIR, decltype(close)> entries(::opendir(folder.empty() ? "." : folder.c_str()),
+                                                        close);
+    if (entries == nullptr) return;
+    while (const dirent* entry = ::readdir(entries.get())) {
+      const std::string_view found = entry->d_name;
+      if (found.starts_with(beginning))
+        remove_if_abandoned(folder + entry->d_name, found.starts_with(of_this_host));
+    }
+  } catch (const std::exception&) {
+    // Only memory can run out here; what is left is tried again by the next writer.
+  }
+}
+
+NewFile::NewFile(std::string path) : path_(std::move(path)) {
+  remove_abandoned(path_);
+  while (true) {
+    unfinished_ = unfinished_name(path_);
+    // Exclusively, so that nobody's link or file under this name is followed or written to.
+    descriptor_ = ::open(unfinished_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (descriptor_ < 0 && errno == EEXIST) continue;
+    if (descriptor_ < 0) throw Unavailable("cannot make a file beside '{}': {}", path_, std::strerror(errno));
+    // Where the file system knows no locks, nobody takes this file for abandoned.
+    static_cast<void>(::flock(descriptor_, LOCK_EX | LOCK_NB));
+    struct stat status {};
+    if (::fstat(descriptor_, &status) != 0 || status.st_nlink > 0) return;
+    ::close(descriptor_);  // another process found it before it was locked
+  }
+}
+
+NewFile::~NewFile() {
+  if (!unfinished_.empty()) static_cast<void>(::unlink(unfinished_.c_str()));
+  ::close(descriptor_);
+}
+
+void NewFile::publish() {
+  if (std::rename(unfinished_.c_str(), path_.c_str()) != 0)
+    throw Unavailable("cannot complete '{}': {}", path_, std::strerror(errno));
+  unfinished_.clear();
+}
+
+}  // namespace cohort
