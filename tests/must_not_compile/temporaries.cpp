@@ -1,6 +1,6 @@
 // Temporaries from which something is taken that ends with them.
 //
-// Says: of a temporary: name it, or ask it for local(), which gives a copy
+// Says: OwningSpan<float>
 // Says: of a temporary: name it, it owns the way to the workers
 #include <span>
 #include <vector>
@@ -12,16 +12,13 @@ using cohort::Mirrored;
 using cohort::Tensor;
 
 Mirrored<Tensor> broadcast();
-cohort::RoleClusterResolver resolver();
 
 #ifdef MISUSE
-void keep() { [[maybe_unused]] const Tensor& value = broadcast(); }
 void write() { [[maybe_unused]] const std::span<float> elements = broadcast().local().span<float>(); }
 void train(cohort::Bootstrap& session) {
   const cohort::MultiWorkerMirroredStrategy strategy(cohort::RoleClusterResolver(session, "worker=2"));
 }
 #else
-void keep() { [[maybe_unused]] const Tensor& value = broadcast().local(); }
 void write() { [[maybe_unused]] const auto elements = broadcast().local().span<float>(); }
 void train(cohort::Bootstrap& session) {
   const cohort::RoleClusterResolver roles(session, "worker=2");

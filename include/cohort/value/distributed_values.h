@@ -39,11 +39,10 @@ class DistributedValues {
   }
   [[nodiscard]] T operator[](std::size_t index) && { return std::as_const(*this)[index]; }
 
-  // NOLINTBEGIN(google-explicit-constructor): inside a replica, the value reads like the replica's own
-  /// As an operand: `local()`. @throws what that throws.
-  operator const T&() const& { return static_cast<const Kind&>(*this).local(); }
-  operator const T&() && = delete;  // of a temporary: name it, or ask it for local(), which gives a copy
-  // NOLINTEND(google-explicit-constructor)
+  /// As an operand: `local()`. Of a temporary it is an operand, too, but no reference that is kept: that is
+  /// `local()` itself. @throws what that throws.
+  // NOLINTNEXTLINE(google-explicit-constructor): inside a replica, the value reads like the replica's own
+  operator const T&() const { return static_cast<const Kind&>(*this).local(); }
 
   /// For example `PerReplica:{ 0: 1, 1: 2 }`.
   friend std::ostream& operator<<(std::ostream& stream, const Kind& value) {
