@@ -34,7 +34,7 @@ struct Buffers {
 
 struct BufferRequest {
   const Collective* collective = nullptr;
-  Layout layout;
+  Layout layout = {};
   bool in_place = false;
   bool with_peer = false;  ///< the peer needs buffers of its own
   Device device = {};      ///< where Cohort's are

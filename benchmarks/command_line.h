@@ -24,8 +24,8 @@ struct HelpText {
 };
 
 struct CommandLine {
-  RunOptions run;
-  std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions, InputBenchOptions> task;
+  RunOptions run = {};
+  std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions, InputBenchOptions> task = {};
 };
 
 /// `arguments` are those after the program's name.

@@ -36,7 +36,7 @@ struct HarnessOptions {
   Inputs inputs = Inputs::kRewritten;
   bool check = true;
   int loops = 5;
-  std::optional<int> iterations;  ///< of a loop; unset: as many as a fixed time allows
+  std::optional<int> iterations = {};  ///< of a loop; unset: as many as a fixed time allows
 };
 
 /// A library that is measured, with buffers of its own.

@@ -39,12 +39,12 @@ struct RunOptions {
   DType dtype = DType::kFloat32;
   DeviceKind device = DeviceKind::kCpu;  ///< where the tensors are
   MemoryKind memory = MemoryKind::kHeap;
-  bool huge_pages = true;      ///< of private memory, the peer's included
-  std::optional<int> threads;  ///< set: the members are this many threads of one process, not ranks
-  Peer peer = Peer::kMpi;      ///< what to compare with
-  bool reproducible = false;   ///< Cohort's results do not depend on the placement
+  bool huge_pages = true;           ///< of private memory, the peer's included
+  std::optional<int> threads = {};  ///< set: the members are this many threads of one process, not ranks
+  Peer peer = Peer::kMpi;           ///< what to compare with
+  bool reproducible = false;        ///< Cohort's results do not depend on the placement
   Format format = Format::kTable;
-  std::optional<std::string> output;
+  std::optional<std::string> output = {};
 };
 
 /// What the report calls the memory of Cohort's tensors.

@@ -19,10 +19,10 @@ namespace cohort::bench {
 
 struct SweepOptions {
   const Collective* collective = nullptr;
-  SizeRange sizes;
+  SizeRange sizes = {};
   ReduceOp op = ReduceOp::kSum;
   bool in_place = false;
-  HarnessOptions harness;
+  HarnessOptions harness = {};
 };
 
 /// What was measured of one library at one size: a row of the report.

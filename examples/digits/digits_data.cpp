@@ -21,7 +21,7 @@ constexpr std::size_t kTestEvery = 5;  // 80 : 20
 constexpr float kBrightest = 16;
 
 Batch make_batch(const std::vector<Tensor>& rows) {
-  const Tensor table = cohort::stack(rows);
+  const Tensor table = cohort::stack_tensors(rows);
   const std::int64_t count = table.shape()[0];
   Batch batch{Tensor::uninitialized({count, kPixels}, DType::kFloat32),
               Tensor::uninitialized({count}, DType::kInt32)};

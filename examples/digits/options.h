@@ -10,15 +10,15 @@ namespace digits {
 
 struct Options {
   std::string strategy = "multi_worker_mirrored";
-  std::string roles;  ///< empty: all ranks train
+  std::string roles = {};  ///< empty: all ranks train
   int devices = 1;
   int epochs = 60;
   std::int64_t batch = 64;  ///< global: shared by all replicas
   std::int64_t seed = 1;
   int hidden = 128;
   double learning_rate = 0.5;
-  std::string data;
-  std::string json;
+  std::string data = {};
+  std::string json = {};
 };
 
 /// A wrong command line; the text says what is wrong and what to do.

@@ -201,7 +201,7 @@ const Setting& Config::find(std::string_view name) const {
   return *found;
 }
 
-const std::string& Config::log_level() const { return find("COHORT_LOG_LEVEL").value; }
+std::string Config::log_level() const { return find("COHORT_LOG_LEVEL").value; }
 
 std::chrono::duration<double> Config::collective_timeout() const {
   return std::chrono::duration<double>(number_of(find("COHORT_COLLECTIVE_TIMEOUT_SECONDS")));
@@ -229,11 +229,11 @@ bool Config::node_heap() const { return find("COHORT_NODE_HEAP").value == "true"
 
 bool Config::check_buffers() const { return find("COHORT_CHECK_BUFFERS").value == "true"; }
 
-const std::string& Config::algorithm() const { return find("COHORT_ALGORITHM").value; }
+std::string Config::algorithm() const { return find("COHORT_ALGORITHM").value; }
 
-const std::string& Config::nccl_library() const { return find("COHORT_NCCL_LIBRARY").value; }
+std::string Config::nccl_library() const { return find("COHORT_NCCL_LIBRARY").value; }
 
-const std::string& Config::tuning_file() const { return find("COHORT_TUNING_FILE").value; }
+std::string Config::tuning_file() const { return find("COHORT_TUNING_FILE").value; }
 
 bool Config::huge_pages() const { return find("COHORT_HUGE_PAGES").value == "true"; }
 

@@ -26,7 +26,7 @@ void require_well_formed(const ClusterSpec& spec) {
   }
 }
 
-void require_task(const ClusterSpec& spec, const Task& task) {
+void require_task(const ClusterSpec& spec, const ClusterTask& task) {
   require_well_formed(spec);
   if (task.type == kEvaluator && !spec.has_job(kEvaluator)) return;
   static_cast<void>(spec.task_address(task.type, task.id));  // throws unless the task exists
@@ -38,7 +38,7 @@ void require_task(const ClusterSpec& spec, const Task& task) {
 
 }  // namespace
 
-bool is_chief(const ClusterSpec& spec, const Task& task) {
+bool is_chief(const ClusterSpec& spec, const ClusterTask& task) {
   require_task(spec, task);
   if (task.type == kChief || task.type == kEvaluator) return true;
   return task.type == kWorker && task.id == 0 && !spec.has_job(kChief);
@@ -52,7 +52,7 @@ int worker_count(const ClusterSpec& spec, std::string_view task_type) {
   return count(spec, kChief) + count(spec, kWorker);
 }
 
-int id_in_cluster(const ClusterSpec& spec, const Task& task) {
+int id_in_cluster(const ClusterSpec& spec, const ClusterTask& task) {
   require_task(spec, task);
   if (task.type == kChief) return 0;
   if (task.type == kWorker) return task.id + count(spec, kChief);
@@ -60,10 +60,10 @@ int id_in_cluster(const ClusterSpec& spec, const Task& task) {
   refuse_parameter_server(task.type);
 }
 
-std::optional<Task> collective_leader(const ClusterSpec& spec, const Task& task) {
+std::optional<ClusterTask> collective_leader(const ClusterSpec& spec, const ClusterTask& task) {
   require_task(spec, task);
   if (task.type == kEvaluator) return std::nullopt;
-  return Task{std::string(spec.has_job(kChief) ? kChief : kWorker), 0};
+  return ClusterTask{std::string(spec.has_job(kChief) ? kChief : kWorker), 0};
 }
 
 }  // namespace cohort

@@ -27,7 +27,7 @@ std::vector<std::string> ClusterSpec::jobs() const {
   return names;
 }
 
-const ClusterSpec::Tasks& ClusterSpec::tasks(std::string_view job) const {
+const ClusterSpec::Tasks& ClusterSpec::tasks(std::string_view job) const& {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) {
     throw InvalidArgument("the cluster has no job '{}'; it has [{}]", job, fmt::join(jobs(), ", "));
@@ -35,7 +35,7 @@ const ClusterSpec::Tasks& ClusterSpec::tasks(std::string_view job) const {
   return found->second;
 }
 
-const std::string& ClusterSpec::task_address(std::string_view job, int index) const {
+const std::string& ClusterSpec::task_address(std::string_view job, int index) const& {
   const Tasks& known = tasks(job);
   const auto found = known.find(index);
   if (found == known.end()) {

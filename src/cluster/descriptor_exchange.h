@@ -21,8 +21,8 @@ using BlobExchange = std::function<std::vector<std::string>(std::string_view)>;
 
 struct DescriptorExchangeOptions {
   int rank = 0;
-  std::vector<int> peers;  ///< ranks of the others that may be on this node
-  BlobExchange exchange;
+  std::vector<int> peers = {};  ///< ranks of the others that may be on this node
+  BlobExchange exchange = {};
   std::chrono::milliseconds limit{5000};  ///< for the descriptors of all peers to arrive
 };
 

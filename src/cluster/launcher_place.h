@@ -11,8 +11,8 @@
 namespace cohort {
 
 struct LauncherPlace {
-  std::string launcher;       ///< for example `Open MPI's mpirun`
-  std::string size_variable;  ///< where `size` comes from; empty without one
+  std::string launcher = {};       ///< for example `Open MPI's mpirun`
+  std::string size_variable = {};  ///< where `size` comes from; empty without one
   int rank = 0;
   std::optional<int> size = {};  ///< PMIx alone does not give it
 };

@@ -28,10 +28,10 @@ class Loop;
 
 struct PeerWatchOptions {
   int rank = 0;
-  std::vector<WorkerInfo> workers;  ///< by rank
+  std::vector<WorkerInfo> workers = {};  ///< by rank
 
   /// Returns every worker's blob, by rank; called a few times, collectively.
-  std::function<std::vector<std::string>(std::string_view)> exchange;
+  std::function<std::vector<std::string>(std::string_view)> exchange = {};
 
   std::chrono::duration<double> grace{3};    ///< from a fault to the end of this process
   std::chrono::milliseconds beat{1000};      ///< between heartbeats, on every link
@@ -44,7 +44,7 @@ struct PeerWatchOptions {
   bool handle_signals = true;
 
   /// Ends this process after writing the line; tests replace it.
-  std::function<void(const std::string& line)> end_process;
+  std::function<void(const std::string& line)> end_process = {};
 };
 
 class PeerWatch {

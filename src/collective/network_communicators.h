@@ -16,7 +16,7 @@ namespace cohort {
 
 /// `node.workers` are all workers of the job, and say which of them share this worker's node.
 struct NetworkGroupOptions {
-  NodeGroupOptions node;
+  NodeGroupOptions node = {};
 
   /// The transport of one member of this process, by rank.
   std::function<std::unique_ptr<Transport>(int rank)> transport;

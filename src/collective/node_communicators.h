@@ -18,12 +18,12 @@ namespace cohort {
 
 struct NodeGroupOptions {
   std::shared_ptr<const NodeMemory> memory = NodeMemory::of_this_process_alone();
-  std::vector<WorkerInfo> workers;      ///< by rank; empty: this process alone
-  int rank = 0;                         ///< of this process among them
-  int members = 1;                      ///< of this process; the same number in each
-  BlobExchange exchange;                ///< among the workers; may be null when there is one
-  std::function<const Error*()> fault;  ///< returns the loss of a worker, or null; called while waiting
-  CommunicationOptions communication;
+  std::vector<WorkerInfo> workers = {};      ///< by rank; empty: this process alone
+  int rank = 0;                              ///< of this process among them
+  int members = 1;                           ///< of this process; the same number in each
+  BlobExchange exchange = {};                ///< among the workers; may be null when there is one
+  std::function<const Error*()> fault = {};  ///< returns the loss of a worker, or null; called while waiting
+  CommunicationOptions communication = {};
 };
 
 /// Collective over the workers, all of which share this node. One communicator per member of this process;

@@ -71,6 +71,12 @@ void Tensor::require_cpu(const char* operation) const {
                         describe(*this), to_string(device()));
 }
 
+void Tensor::require_count(std::size_t values, const Shape& shape) {
+  if (values == shape.elements()) return;
+  throw InvalidArgument("{} values do not fill shape {} of {} elements", values, to_string(shape),
+                        shape.elements());
+}
+
 void Tensor::throw_wrong_dtype(DType wanted) const {
   throw InvalidArgument("the elements of {} are not {}; use the right type or cast({})", describe(*this),
                         to_string(wanted), to_string(wanted));

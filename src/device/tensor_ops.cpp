@@ -96,7 +96,7 @@ Tensor concatenate(std::span<const Tensor> parts, int axis) {
   return result;
 }
 
-Tensor stack(std::span<const Tensor> rows) {
+Tensor stack_tensors(std::span<const Tensor> rows) {
   if (rows.empty()) throw InvalidArgument("cannot stack nothing; give at least one tensor");
   const Tensor& first = rows.front();
   std::vector<std::int64_t> extents{static_cast<std::int64_t>(rows.size())};

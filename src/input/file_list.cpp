@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <cohort/base/error.h>
 #include <cohort/input/detail/shard.h>
 
@@ -73,9 +75,10 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths, const S
   check_shard(shard);
   if (paths.size() < static_cast<std::size_t>(shard.count)) {
     throw InvalidArgument(
-        "{} files (found) cannot be divided among {} workers (required): each needs at least one; use more "
-        "files, fewer workers, or AutoShardPolicy::kData",
-        paths.size(), shard.count);
+        "auto-sharding by file needs at least one file per worker: {} file{}, {} workers{}; to divide each "
+        "batch among them instead, pass {{.auto_shard_policy = AutoShardPolicy::kData}}",
+        paths.size(), paths.size() == 1 ? "" : "s", shard.count,
+        paths.empty() ? "" : fmt::format(" (the first file is '{}')", paths.front()));
   }
   std::vector<std::string> mine;
   for (auto index = static_cast<std::size_t>(shard.index); index < paths.size();

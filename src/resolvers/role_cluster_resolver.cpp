@@ -17,13 +17,13 @@ namespace cohort {
 namespace {
 
 /// Chief and workers train together; each other job is on its own.
-int color_of(const Task& task) {
+int color_of(const ClusterTask& task) {
   if (task.type == "evaluator") return 1;
   return task.type == "ps" ? 2 : 0;
 }
 
 /// The order within a role.
-int key_of(const ClusterSpec& spec, const Task& task) {
+int key_of(const ClusterSpec& spec, const ClusterTask& task) {
   return task.type == "ps" ? task.id : id_in_cluster(spec, task);
 }
 
@@ -34,7 +34,7 @@ ClusterPlace place_by(std::string_view list, const Bootstrap& session) {
   if (tasks != session.size())
     throw InvalidArgument("roles '{}' are {} tasks, but the job has {} workers", list, tasks, session.size());
   std::map<std::string, ClusterSpec::Tasks, std::less<>> jobs;
-  Task own;
+  ClusterTask own;
   int rank = 0;
   for (const RoleCount& role : roles) {
     for (int task = 0; task < role.tasks; ++task, ++rank) {

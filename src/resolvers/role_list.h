@@ -9,7 +9,7 @@ namespace cohort {
 
 /// The number of tasks of one job.
 struct RoleCount {
-  std::string job;
+  std::string job = {};
   int tasks = 0;  ///< at least 1
 };
 

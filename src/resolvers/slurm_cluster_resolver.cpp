@@ -160,7 +160,7 @@ using Jobs = std::map<std::string, int, std::less<>>;
 
 /// Assigns the slots to the jobs; `own` becomes the task of rank `rank`.
 ClusterSpec deal(const std::vector<Slot>& slots, const Jobs& jobs, const SlurmOptions& options, int rank,
-                 Task& own) {
+                 ClusterTask& own) {
   std::map<std::string, ClusterSpec::Tasks, std::less<>> spec;
   int next = 0;
   for (const auto& [job, tasks] : jobs) {

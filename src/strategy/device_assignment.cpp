@@ -124,7 +124,7 @@ Device DeviceAssignment::device(int replica, int logical_device) const {
   return row[static_cast<std::size_t>(logical_device)];
 }
 
-std::span<const Device> DeviceAssignment::devices_of(int replica) const {
+std::span<const Device> DeviceAssignment::devices_of(int replica) const& {
   if (replica < 0 || replica >= num_replicas())
     throw InvalidArgument("there is no replica {}: the assignment has {}, numbered from 0", replica,
                           num_replicas());

@@ -35,8 +35,10 @@ class Descriptions {
   Descriptions(Communicator& communicator, std::span<const IndexedSlices> slices) : slices_(slices.size()) {
     const auto count = static_cast<std::int64_t>(slices.size());
     const Tensor own = Tensor::zeros({count, kWords}, DType::kInt64);
-    for (std::int64_t k = 0; k < count; ++k)
-      describe_to(own.row(k).span<std::int64_t>(), slices[static_cast<std::size_t>(k)]);
+    for (std::int64_t k = 0; k < count; ++k) {
+      const Tensor row = own.row(k);
+      describe_to(row.span<std::int64_t>(), slices[static_cast<std::size_t>(k)]);
+    }
     all_ = Tensor::uninitialized({communicator.size(), count, kWords}, DType::kInt64);
     communicator.all_gather(own, all_);
     for (int member = 1; member < communicator.size(); ++member) {
@@ -60,7 +62,8 @@ class Descriptions {
 
  private:
   [[nodiscard]] Words words(std::int64_t member, std::size_t k) const {
-    return all_.row(member).row(static_cast<std::int64_t>(k)).span<std::int64_t>();
+    const Tensor row = all_.row(member).row(static_cast<std::int64_t>(k));  // a view
+    return row.span<std::int64_t>();
   }
 
   void require_alike(const Communicator& communicator, int member, std::size_t k) const {

@@ -54,7 +54,7 @@ double weighted_sum(const Tensor& losses, const std::optional<Tensor>& weights) 
 
 Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOptions& options) {
   if (!is_floating(per_example_loss.dtype())) {
-    throw InvalidArgument("compute_average_loss: losses must be floating, not {}",
+    throw InvalidArgument("compute_average_loss: losses must be floating-point, got {}",
                           describe(per_example_loss));
   }
   const auto size = static_cast<double>(global_batch_size(per_example_loss, options));

@@ -1,5 +1,7 @@
 #include <cohort/base/error.h>
 
+#include <sys/resource.h>
+
 #include <set>
 
 #include <gmock/gmock.h>
@@ -51,6 +53,17 @@ TEST(ErrorCodes, ComeBackAsTheirKindOfError) {
   expect_rethrown_as<DataLoss>(ErrorCode::kDataLoss);
   expect_rethrown_as<OutOfRange>(ErrorCode::kOutOfRange);
   expect_rethrown_as<Internal>(ErrorCode::kInternal);
+}
+
+/// Ends the program as an exception that leaves `main` does, without leaving a core behind.
+[[noreturn]] void throw_uncaught() noexcept {
+  const ::rlimit no_core{0, 0};
+  static_cast<void>(::setrlimit(RLIMIT_CORE, &no_core));
+  throw_error(ErrorCode::kInvalidArgument, "3 values do not fill [2]");
+}
+
+TEST(ErrorsDeathTest, TellTheirNameAndTextWhenNobodyCatchesThem) {
+  EXPECT_DEATH(throw_uncaught(), "cohort::InvalidArgument'[^<]*3 values do not fill \\[2\\]");
 }
 
 TEST(Errors, FormatTheirMessage) {

@@ -31,8 +31,8 @@ TEST(ClusterRoles, ChiefAndWorkersTrainTogether) {
   EXPECT_EQ(id_in_cluster(kWithChief, {"chief", 0}), 0);
   EXPECT_EQ(id_in_cluster(kWithChief, {"worker", 1}), 2);
   EXPECT_EQ(id_in_cluster(kWithoutChief, {"worker", 1}), 1);
-  EXPECT_EQ(collective_leader(kWithChief, {"worker", 1}), (Task{"chief", 0}));
-  EXPECT_EQ(collective_leader(kWithoutChief, {"ps", 0}), (Task{"worker", 0}));
+  EXPECT_EQ(collective_leader(kWithChief, {"worker", 1}), (ClusterTask{"chief", 0}));
+  EXPECT_EQ(collective_leader(kWithoutChief, {"ps", 0}), (ClusterTask{"worker", 0}));
   EXPECT_EQ(collective_leader(kWithoutChief, {"evaluator", 0}), std::nullopt);
 }
 

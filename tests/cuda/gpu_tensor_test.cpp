@@ -160,7 +160,7 @@ TEST(GpuTensor, HasViewsAndParts) {
   const Tensor here[] = {there.on_host(), there.on_host()};
   for (const int axis : {0, 1})
     EXPECT_TRUE(bitwise_equal(concatenate(halves, axis), concatenate(here, axis)));
-  EXPECT_TRUE(bitwise_equal(stack(halves), stack(here)));
+  EXPECT_TRUE(bitwise_equal(stack_tensors(halves), stack_tensors(here)));
 }
 
 TEST(GpuTensor, CopiesOverlappingViewsOfItself) {

@@ -1,5 +1,9 @@
 #include <cohort/device/device.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include <gmock/gmock.h>
 
 #include <cohort/base/error.h>
@@ -28,6 +32,13 @@ TEST(Device, IsReadInTheFormsThatPeopleWrite) {
   }
   EXPECT_EQ(Device::parse("cpu"), Device::cpu(0));
   EXPECT_EQ(Device::parse("gpu"), Device(DeviceKind::kCuda, 0));
+}
+
+TEST(Device, MayBeGivenByItsName) {
+  const std::vector<Device> devices{"/gpu:1", std::string("cpu:2"), std::string_view("cpu")};
+  EXPECT_THAT(devices, ElementsAre(kCuda1, Device::cpu(2), Device::cpu(0)));
+  EXPECT_THAT([] { return std::vector<Device>{"tpu:0"}; },
+              ThrowsMessage<InvalidArgument>(HasSubstr("'tpu:0' is not a device")));
 }
 
 TEST(Device, ReadsWhatItPrints) {

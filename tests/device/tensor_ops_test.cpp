@@ -110,20 +110,20 @@ TEST(Concatenate, RefusesNothingScalarsAndAnAxisOutOfRange) {
 
 TEST(Stack, MakesTensorsTheRowsOfANewOne) {
   const std::vector<Tensor> rows{counting({2}), counting({2}, 10), counting({2}, 20)};
-  EXPECT_EQ(stack(rows).shape(), (Shape{3, 2}));
-  EXPECT_THAT(stack(rows).span<std::int32_t>(), ElementsAre(0, 1, 10, 11, 20, 21));
+  EXPECT_EQ(stack_tensors(rows).shape(), (Shape{3, 2}));
+  EXPECT_THAT(stack_tensors(rows).span<std::int32_t>(), ElementsAre(0, 1, 10, 11, 20, 21));
   const std::vector<Tensor> scalars{Tensor::scalar(1.0f), Tensor::scalar(2.0f)};
-  EXPECT_EQ(stack(scalars).shape(), Shape{2});
+  EXPECT_EQ(stack_tensors(scalars).shape(), Shape{2});
   const std::vector<Tensor> empty(4, Tensor::zeros({0, 3}, DType::kBool));
-  EXPECT_EQ(stack(empty).shape(), (Shape{4, 0, 3}));
+  EXPECT_EQ(stack_tensors(empty).shape(), (Shape{4, 0, 3}));
 }
 
 TEST(Stack, NamesTheRowThatDiffers) {
   const std::vector<Tensor> rows{counting({2}), counting({2}), counting({3})};
   EXPECT_THAT(
-      [&] { return stack(rows); },
+      [&] { return stack_tensors(rows); },
       ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("int32[3] (row 2)"), HasSubstr("int32[2] (row 0)"))));
-  EXPECT_THROW(static_cast<void>(stack({})), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(stack_tensors({})), InvalidArgument);
 }
 
 TEST(SumAlong, MakesTheAxesDisappear) {

@@ -1,7 +1,9 @@
 #include <cohort/device/tensor.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <sstream>
 #include <vector>
@@ -42,6 +44,57 @@ TEST(Tensor, CopiesTheValuesItIsMadeFrom) {
   values[0] = 99;
   EXPECT_THAT(tensor.span<double>(), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ(describe(tensor), "float64[2, 3]");
+}
+
+TEST(Tensor, IsMadeOfWhateverLiesInARow) {
+  const std::vector<float> values{1, 2, 3, 4};
+  EXPECT_THAT(Tensor::from(values).span<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(Tensor::from(values, {2, 2}).shape(), (Shape{2, 2}));
+  EXPECT_EQ(Tensor::from(std::vector<float>(), {0, 3}).shape(), (Shape{0, 3}));
+  EXPECT_THAT(Tensor::from(std::array<bool, 2>{true, false}).span<bool>(), ElementsAre(true, false));
+  const double numbers[] = {0.5, 1.5};
+  EXPECT_THAT(Tensor::from(numbers).span<double>(), ElementsAre(0.5, 1.5));
+  EXPECT_THAT(Tensor::from(std::span(values).first(2)).span<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(Tensor::from<float>(values, {4}).span<float>(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Tensor, StoresEveryIntegerOf64BitsAsTheSameType) {
+  const Tensor tensor = Tensor::from(std::vector<long long>{-5, 1LL << 40});
+  EXPECT_EQ(tensor.dtype(), DType::kInt64);
+  EXPECT_THAT(tensor.span<std::int64_t>(), ElementsAre(-5, std::int64_t{1} << 40));
+  EXPECT_EQ(Tensor::scalar(7LL).item<long long>(), 7LL);
+  EXPECT_EQ(Tensor::scalar(7L).item<long long>(), 7LL);
+  EXPECT_EQ(Tensor::scalar(7ULL).dtype(), DType::kUInt64);
+  EXPECT_EQ(Tensor::scalar(2.0F).item<unsigned long long>(), 2ULL);
+}
+
+/// A tensor that nobody else shares, and a look at whether its storage lives.
+struct Watched {
+  Tensor tensor = Tensor::from({1.0F, 2.0F});
+  std::weak_ptr<const Buffer> storage = tensor.buffer();
+};
+
+TEST(Tensor, OfATemporaryGivesElementsThatLive) {
+  Watched watched;
+  {
+    const auto elements = std::move(watched.tensor).span<float>();
+    EXPECT_FALSE(watched.storage.expired());
+    EXPECT_THAT(elements, ElementsAre(1, 2));
+    EXPECT_EQ(elements.size(), 2U);
+    EXPECT_EQ(elements.front() + elements[1], 3);
+    EXPECT_EQ(elements.back(), *(elements.data() + 1));
+    elements[0] = 5;
+    EXPECT_FALSE(elements.empty());
+  }
+  EXPECT_TRUE(watched.storage.expired());
+
+  float sum = 0;
+  for (const float element : Tensor::from({1.0F, 2.0F}).span<float>()) sum += element;
+  EXPECT_EQ(sum, 3);
+  std::size_t bytes = 0;
+  for ([[maybe_unused]] const std::byte byte : Tensor::from({1.0F, 2.0F}).raw()) ++bytes;
+  EXPECT_EQ(bytes, 8U);
+  EXPECT_THROW(static_cast<void>(Tensor::from({1.0F}).span<int>()), InvalidArgument);
 }
 
 TEST(Tensor, RefusesValuesThatDoNotFillItsShape) {

@@ -72,7 +72,7 @@ inline Rows pass_of(const Dataset<Tensor>& dataset) {
 
 /// What `next()` gave, in words: values, `!` for an error, up to the end or `most` calls.
 inline std::string outcomes_of(const Dataset<Tensor>& dataset, int most = 100) {
-  const auto elements = dataset.node()->iterate(Pass(0));
+  const auto elements = dataset.node()->iterate(detail::Pass(0));
   std::string outcomes;
   for (int call = 0; call < most; ++call) {
     try {

@@ -69,7 +69,7 @@ TEST(Dataset, StartsFromTheBeginningInEachPass) {
 TEST(Dataset, StaysAtItsEnd) {
   for (const auto& dataset : {range_dataset(2), range_dataset(2).batch(3), range_dataset(2).repeat(2),
                               range_dataset(2).shuffle(), range_dataset(0).repeat()}) {
-    const auto elements = dataset.node()->iterate(Pass(0));
+    const auto elements = dataset.node()->iterate(detail::Pass(0));
     while (elements->next()) {
     }
     for (int again = 0; again < 3; ++again) EXPECT_FALSE(elements->next());
@@ -178,7 +178,7 @@ TEST(Repeat, OfNothingIsNothing) {
 
 TEST(Repeat, RefusesANegativeCount) {
   EXPECT_THAT([] { return range_dataset(3).repeat(-1); },
-              ThrowsMessage<InvalidArgument>(HasSubstr("leave the count out to repeat for ever")));
+              ThrowsMessage<InvalidArgument>(HasSubstr("leave it out to repeat for ever")));
 }
 
 TEST(Repeat, BeforeOrAfterBatchMakesADifference) {

@@ -19,7 +19,9 @@ TEST(Take, GivesTheFirstElements) {
   EXPECT_THAT(pass_of(range_dataset(2).repeat().take(5)), ElementsAre(0, 1, 0, 1, 0));
   EXPECT_EQ(steps_of(range_dataset(9).take(5).batch(3)), (Steps{{0, 1, 2}, {3, 4}}));
   EXPECT_EQ(steps_of(range_dataset(9).batch(3).take(2)), (Steps{{0, 1, 2}, {3, 4, 5}}));
-  EXPECT_THROW(static_cast<void>(range_dataset(2).take(-1)), InvalidArgument);
+  EXPECT_THAT([] { return range_dataset(2).take(-1); },
+              ThrowsMessage<InvalidArgument>(
+                  "take(-1): the count must not be negative; leave take() out to get all elements"));
 }
 
 TEST(Take, ReadsNoFurther) { EXPECT_EQ(outcomes_of(range_dataset(5).map(failing_at(2)).take(2)), "0 1 ."); }
@@ -31,7 +33,8 @@ TEST(Skip, LeavesTheFirstElementsOut) {
   EXPECT_THAT(pass_of(counted_dataset(4).skip(3)), ElementsAre(3));
   EXPECT_THAT(pass_of(range_dataset(5).skip(2).take(2)), ElementsAre(2, 3));
   EXPECT_EQ(steps_of(range_dataset(9).skip(4).batch(3)), (Steps{{4, 5, 6}, {7, 8}}));
-  EXPECT_THROW(static_cast<void>(range_dataset(2).skip(-1)), InvalidArgument);
+  EXPECT_THAT([] { return range_dataset(2).skip(-1); },
+              ThrowsMessage<InvalidArgument>("skip(-1): the count must not be negative"));
 }
 
 TEST(Sharding, DealsElementsOutInTurn) {
@@ -235,10 +238,10 @@ TEST(BatchSizes, AreKnownWhereNothingChangesThem) {
        {batched, batched.prefetch(2), batched.take(3).skip(1), batched.shuffle(), batched.cache(),
         batched.repeat(), batched.filter([](const Tensor&) { return true; }), batched.shard({2, 0}),
         batched.concatenate(batched)}) {
-    EXPECT_EQ(dataset.node()->batch_size(), BatchSize{4});
+    EXPECT_EQ(dataset.node()->batch_size(), detail::BatchSize{4});
   }
-  EXPECT_EQ(batched.batch(2).node()->batch_size(), BatchSize{2});
-  EXPECT_EQ(zip(batched, batched).node()->batch_size(), BatchSize{4});
+  EXPECT_EQ(batched.batch(2).node()->batch_size(), detail::BatchSize{2});
+  EXPECT_EQ(zip(batched, batched).node()->batch_size(), detail::BatchSize{4});
   EXPECT_EQ(zip(batched, range_dataset(20).batch(5)).node()->batch_size(), std::nullopt);
   for (const auto& dataset : {range_dataset(4), batched.map(same), batched.unbatch(),
                               batched.concatenate(range_dataset(2).batch(2)),

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Compiles SOURCE twice, with the flags that the build has for it: as it is, which succeeds, and with
-# MISUSE defined, which fails and prints what the first lines of the source say.
+# MISUSE defined, which fails and prints what the first lines of the source say, without burying it.
 #
 #   must_not_compile.sh COMPILE_COMMANDS SOURCE
 set -euo pipefail
+export LC_ALL=C
 commands=$1 source=$2
+# For each sentence: itself, the line of the program, where it was instantiated from, and little else.
+most_lines=16
 
 fail() { echo "FAILED: $source: $*" >&2; exit 1; }
 
@@ -22,3 +25,6 @@ if output=$(eval "$command -DMISUSE" 2>&1); then fail "compiles with MISUSE"; fi
 for sentence in "${sentences[@]}"; do
   grep -qF "$sentence" <<<"$output" || fail "fails without the sentence '$sentence': $output"
 done
+lines=$(wc -l <<<"$output")
+((lines <= most_lines * ${#sentences[@]})) ||
+  fail "says ${#sentences[@]} sentences in $lines lines, more than $most_lines for each: $output"

@@ -1,5 +1,6 @@
-// Says: not a structure of tensors: use tensors, IndexedSlices, numbers, tuples, vectors, arrays, maps,
-// optionals, Says: vector<bool> has no elements to refer to; use vector<char>
+// Says: not a structure of tensors: use tensors, IndexedSlices, numbers, tuples, vectors, arrays, maps
+// Says: optionals, or aggregates, whose fields COHORT_FIELDS(Type, fields...) names
+// Says: vector<bool> has no elements to refer to; use vector<std::int8_t>
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -1,4 +1,5 @@
 // Which context a thread is in: outside any scope, inside scope(), run() and merge_call().
+#include <optional>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -144,6 +145,17 @@ TEST_P(Scopes, OfTheDefaultStrategyDoNotNestInOthers) {
   const auto scope = strategy_.scope();
   EXPECT_THAT([&] { auto inner = standard.scope(); },
               ThrowsMessage<WrongContext>(HasSubstr("must not nest inside the scope of MirroredStrategy")));
+}
+
+TEST(Scopes, MayBeOpenedLaterOrNotAtAll) {
+  const MirroredStrategy strategy(cpu_devices(2));
+  for (const bool opens : {false, true}) {
+    std::optional<StrategyScope> scope;
+    if (opens) scope.emplace(strategy);
+    EXPECT_EQ(has_strategy(), opens);
+    EXPECT_EQ(get_strategy() == strategy, opens);
+  }
+  EXPECT_FALSE(has_strategy());
 }
 
 TEST(Scopes, KeepTheirStrategyAlive) {

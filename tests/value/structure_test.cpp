@@ -181,8 +181,9 @@ TEST(StructureFingerprint, TellsSparseLeavesFromDenseOnes) {
 }
 
 TEST(Leaf, IsATensorIndexedSlicesOrANumber) {
-  static_assert(Leaf<Tensor> && Leaf<IndexedSlices> && Leaf<float> && Leaf<bool> && Leaf<bfloat16>);
-  static_assert(!Leaf<std::string> && !Leaf<std::vector<Tensor>> && !Leaf<Point>);
+  static_assert(detail::Leaf<Tensor> && detail::Leaf<IndexedSlices> && detail::Leaf<float> &&
+                detail::Leaf<bool> && detail::Leaf<bfloat16>);
+  static_assert(!detail::Leaf<std::string> && !detail::Leaf<std::vector<Tensor>> && !detail::Leaf<Point>);
 }
 
 }  // namespace

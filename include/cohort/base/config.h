@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <cohort/base/environment.h>
@@ -22,19 +23,19 @@ enum class SettingType { kBoolean, kInteger, kSeconds, kChoice, kText };
 
 /// One row of the table of settings.
 struct SettingSpec {
-  std::string_view name;
-  SettingType type;
-  std::string_view default_value;
-  std::string_view choices;  ///< for `kChoice`: the legal values, separated by `|`
-  double minimum;            ///< for numbers: the smallest legal value
-  double maximum;            ///< for numbers: the largest legal value
-  std::string_view text;
+  std::string_view name = {};
+  SettingType type = SettingType::kText;
+  std::string_view default_value = {};
+  std::string_view choices = {};  ///< for `kChoice`: the legal values, separated by `|`
+  double minimum = 0;             ///< for numbers: the smallest legal value
+  double maximum = 0;             ///< for numbers: the largest legal value
+  std::string_view text = {};
 };
 
 /// A setting with the value in force and where that came from.
 struct Setting {
-  SettingSpec spec;
-  std::string value;
+  SettingSpec spec = {};
+  std::string value = {};
   bool from_environment = false;
 };
 
@@ -47,9 +48,10 @@ class Config {
   /// The whole table, in declaration order.
   [[nodiscard]] static std::span<const SettingSpec> specs() noexcept;
 
-  [[nodiscard]] std::span<const Setting> settings() const noexcept { return settings_; }
+  [[nodiscard]] std::span<const Setting> settings() const& noexcept { return settings_; }
+  [[nodiscard]] std::vector<Setting> settings() && { return std::move(settings_); }
 
-  [[nodiscard]] const std::string& log_level() const;
+  [[nodiscard]] std::string log_level() const;
   [[nodiscard]] std::chrono::duration<double> collective_timeout() const;
   [[nodiscard]] std::chrono::duration<double> fault_grace() const;
   [[nodiscard]] std::chrono::duration<double> heartbeat() const;
@@ -60,9 +62,9 @@ class Config {
   [[nodiscard]] int workers_per_node() const;
   [[nodiscard]] bool node_heap() const;
   [[nodiscard]] bool check_buffers() const;
-  [[nodiscard]] const std::string& algorithm() const;
-  [[nodiscard]] const std::string& tuning_file() const;
-  [[nodiscard]] const std::string& nccl_library() const;
+  [[nodiscard]] std::string algorithm() const;
+  [[nodiscard]] std::string tuning_file() const;
+  [[nodiscard]] std::string nccl_library() const;
 
  private:
   void require_silence_longer_than_heartbeat() const;

@@ -2,9 +2,10 @@
 // can react to the kind of failure, and a text that says what was called, who is
 // to blame and what to do.
 //
-// Catch `cohort::Error` for everything Cohort throws, or one of the aliases below
+// Catch `cohort::Error` for everything Cohort throws, or one of the classes below
 // (`InvalidArgument`, `WrongContext`, ...) for one kind. Thread-safe: errors are
-// immutable values.
+// immutable values. One that nobody catches ends the program as any C++ exception does:
+// the compiler's runtime prints the name of its class and its text.
 #pragma once
 
 #include <stdexcept>
@@ -44,12 +45,15 @@ class Error : public std::runtime_error {
       : std::runtime_error(message), code_(code), origin_(std::move(origin)) {}
 
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
-  [[nodiscard]] const ErrorOrigin& origin() const noexcept { return origin_; }
+  [[nodiscard]] const ErrorOrigin& origin() const& noexcept { return origin_; }
+  [[nodiscard]] ErrorOrigin origin() && { return std::move(origin_); }
 
  private:
   ErrorCode code_;
   ErrorOrigin origin_;
 };
+
+namespace detail {
 
 /// One kind of error; the constructor formats its message.
 template <ErrorCode kCode>
@@ -62,20 +66,41 @@ class CodedError : public Error {
   CodedError(ErrorOrigin origin, const std::string& message) : Error(kCode, message, std::move(origin)) {}
 };
 
-using InvalidArgument = CodedError<ErrorCode::kInvalidArgument>;
-using WrongContext = CodedError<ErrorCode::kWrongContext>;
-using Unimplemented = CodedError<ErrorCode::kUnimplemented>;
-using Unavailable = CodedError<ErrorCode::kUnavailable>;
-using DeadlineExceeded = CodedError<ErrorCode::kDeadlineExceeded>;
-using Aborted = CodedError<ErrorCode::kAborted>;
-using DataLoss = CodedError<ErrorCode::kDataLoss>;
-using OutOfRange = CodedError<ErrorCode::kOutOfRange>;
-using Internal = CodedError<ErrorCode::kInternal>;
+}  // namespace detail
 
-/// Throws the alias that belongs to `code`; for errors that arrived as data from another member.
+// Classes and no aliases: the name of the class is what a reader sees of an error that nobody caught.
+class InvalidArgument : public detail::CodedError<ErrorCode::kInvalidArgument> {
+  using CodedError::CodedError;
+};
+class WrongContext : public detail::CodedError<ErrorCode::kWrongContext> {
+  using CodedError::CodedError;
+};
+class Unimplemented : public detail::CodedError<ErrorCode::kUnimplemented> {
+  using CodedError::CodedError;
+};
+class Unavailable : public detail::CodedError<ErrorCode::kUnavailable> {
+  using CodedError::CodedError;
+};
+class DeadlineExceeded : public detail::CodedError<ErrorCode::kDeadlineExceeded> {
+  using CodedError::CodedError;
+};
+class Aborted : public detail::CodedError<ErrorCode::kAborted> {
+  using CodedError::CodedError;
+};
+class DataLoss : public detail::CodedError<ErrorCode::kDataLoss> {
+  using CodedError::CodedError;
+};
+class OutOfRange : public detail::CodedError<ErrorCode::kOutOfRange> {
+  using CodedError::CodedError;
+};
+class Internal : public detail::CodedError<ErrorCode::kInternal> {
+  using CodedError::CodedError;
+};
+
+/// Throws the class that belongs to `code`; for errors that arrived as data from another member.
 [[noreturn]] void throw_error(ErrorCode code, const std::string& message, ErrorOrigin origin = {});
 
-/// The same for an error that was kept: it is caught by its alias, as it was when it was thrown first.
+/// The same for an error that was kept: it is caught by its class, as it was when it was thrown first.
 [[noreturn]] void throw_error(const Error& error);
 
 namespace detail {

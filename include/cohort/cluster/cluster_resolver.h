@@ -19,6 +19,9 @@ class Bootstrap;
 
 class ClusterResolver {
  public:
+  /// Whether what `bootstrap()` gives ends with the resolver. Then strategies take no temporary one.
+  static constexpr bool kOwnsBootstrap = false;
+
   virtual ~ClusterResolver() = default;
 
   [[nodiscard]] virtual ClusterSpec cluster_spec() const = 0;

@@ -11,18 +11,18 @@
 namespace cohort {
 
 /// One task of a cluster.
-struct Task {
-  std::string type;
+struct ClusterTask {
+  std::string type = {};
   int id = 0;
 
-  friend bool operator==(const Task&, const Task&) = default;
+  friend bool operator==(const ClusterTask&, const ClusterTask&) = default;
 };
 
 /// All of these throw InvalidArgument for a job of another name, more than one chief or evaluator, and a
 /// task that the cluster does not have. An evaluator need not be in the cluster.
 
 /// Whether the task writes checkpoints and summaries. An evaluator does that for itself.
-[[nodiscard]] bool is_chief(const ClusterSpec& spec, const Task& task);
+[[nodiscard]] bool is_chief(const ClusterSpec& spec, const ClusterTask& task);
 
 /// How many tasks train together with this one: chief and workers.
 /// @throws InvalidArgument for a `ps`, which does not train.
@@ -30,9 +30,9 @@ struct Task {
 
 /// The task's number among those that it works with: the chief first, then the workers.
 /// @throws InvalidArgument for a `ps`.
-[[nodiscard]] int id_in_cluster(const ClusterSpec& spec, const Task& task);
+[[nodiscard]] int id_in_cluster(const ClusterSpec& spec, const ClusterTask& task);
 
 /// The task that leads collectives: the chief or worker 0. Nothing for an evaluator, which takes no part.
-[[nodiscard]] std::optional<Task> collective_leader(const ClusterSpec& spec, const Task& task);
+[[nodiscard]] std::optional<ClusterTask> collective_leader(const ClusterSpec& spec, const ClusterTask& task);
 
 }  // namespace cohort

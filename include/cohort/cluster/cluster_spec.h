@@ -29,11 +29,15 @@ class ClusterSpec {
   [[nodiscard]] bool has_job(std::string_view job) const { return jobs_.find(job) != jobs_.end(); }
 
   /// @throws InvalidArgument for an unknown job, naming the known ones.
-  [[nodiscard]] const Tasks& tasks(std::string_view job) const;
+  [[nodiscard]] const Tasks& tasks(std::string_view job) const&;
+  [[nodiscard]] Tasks tasks(std::string_view job) && { return tasks(job); }  // outlives what it is asked of
   [[nodiscard]] int num_tasks(std::string_view job) const { return static_cast<int>(tasks(job).size()); }
 
   /// @throws InvalidArgument for an unknown job or index.
-  [[nodiscard]] const std::string& task_address(std::string_view job, int index) const;
+  [[nodiscard]] const std::string& task_address(std::string_view job, int index) const&;
+  [[nodiscard]] std::string task_address(std::string_view job, int index) && {
+    return task_address(job, index);
+  }
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 

@@ -11,7 +11,7 @@ struct WorkerInfo {
   int rank = 0;        ///< 0 to number of workers - 1; worker 0 is the chief
   int node = 0;        ///< number of the node, in order of its lowest rank
   int local_rank = 0;  ///< 0 to number of workers on this node - 1
-  std::string host;
+  std::string host = {};
   std::int64_t pid = 0;
 };
 

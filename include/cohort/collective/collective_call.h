@@ -35,7 +35,7 @@ struct CollectiveCall {
 
   /// Where blocks differ in size: the elements of each, by rank. Borrowed from the caller. Of Communicator's
   /// functions only the uneven all-gather has them.
-  std::span<const std::size_t> counts;
+  std::span<const std::size_t> counts = {};
 
   /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
   std::uint64_t layout = 0;
@@ -43,7 +43,7 @@ struct CollectiveCall {
   Priority priority = Priority::kNormal;
 
   /// How long the call waits for its members; unset: the communicator's time-out. 0: for ever.
-  std::optional<double> timeout_seconds;
+  std::optional<double> timeout_seconds = {};
 
   /// How an all-reduce moves data between nodes; part of `layout` as well, since members must agree on it.
   CommunicationImplementation implementation = CommunicationImplementation::kAuto;

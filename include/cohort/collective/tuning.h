@@ -20,8 +20,8 @@ enum class TuningSource : std::uint8_t {
 [[nodiscard]] std::string_view to_string(TuningSource source) noexcept;
 
 struct TuningFigure {
-  std::string_view name;  ///< with its unit, for example `direct_move_bytes`
-  std::string_view text;  ///< what it decides
+  std::string_view name = {};  ///< with its unit, for example `direct_move_bytes`
+  std::string_view text = {};  ///< what it decides
   double value = 0;
   TuningSource source = TuningSource::kBuiltIn;
 };

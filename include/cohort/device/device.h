@@ -3,6 +3,8 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,12 @@ class Device {
   /// Reads `cpu:K` or `cuda:K` (also `cpu`, `CPU:0`, `/cpu:0`, `/device:CPU:0`, `gpu:K`).
   /// @throws InvalidArgument saying what a device name looks like.
   [[nodiscard]] static Device parse(std::string_view name);
+
+  /// The same, where a name stands for a device: `MirroredStrategy({"cuda:0", "cuda:1"})`.
+  template <std::convertible_to<std::string_view> Name>
+  Device(const Name& name)  // NOLINT(google-explicit-constructor): reads as the name
+      requires(!std::same_as<Name, std::nullptr_t>)
+      : Device(parse(name)) {}
 
   [[nodiscard]] static Device cpu(int index) { return {DeviceKind::kCpu, index}; }
 

@@ -83,6 +83,23 @@ struct DTypeOf<double> : std::integral_constant<DType, DType::kFloat64> {};
 template <>
 struct DTypeOf<bool> : std::integral_constant<DType, DType::kBool> {};
 
+// `long` and `long long` have 64 bits, both; std::int64_t is one of them. The other one is an element, too,
+// and is stored as the former, since memory of the one must not be read as the other.
+using OtherInt64 = std::conditional_t<std::is_same_v<std::int64_t, long>, long long, long>;
+using OtherUInt64 = std::make_unsigned_t<OtherInt64>;
+static_assert(sizeof(OtherInt64) == sizeof(std::int64_t));
+template <>
+struct DTypeOf<OtherInt64> : std::integral_constant<DType, DType::kInt64> {};
+template <>
+struct DTypeOf<OtherUInt64> : std::integral_constant<DType, DType::kUInt64> {};
+
+template <class T>
+struct StoredAs : std::type_identity<T> {};
+template <>
+struct StoredAs<OtherInt64> : std::type_identity<std::int64_t> {};
+template <>
+struct StoredAs<OtherUInt64> : std::type_identity<std::uint64_t> {};
+
 [[noreturn]] void throw_unknown_dtype(DType dtype);
 }  // namespace detail
 
@@ -91,6 +108,10 @@ template <class T>
 concept Element = requires {
   detail::DTypeOf<std::remove_cv_t<T>>::value;
 };
+
+/// The type in which tensors store a T: T itself, but for `long long`, which is stored as std::int64_t.
+template <Element T>
+using StoredElement = typename detail::StoredAs<std::remove_cv_t<T>>::type;
 
 /// One of the two 16-bit floating-point types.
 template <class T>

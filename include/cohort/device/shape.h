@@ -28,7 +28,10 @@ class Shape {
 
   [[nodiscard]] int rank() const noexcept { return static_cast<int>(rank_); }
   [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
-  [[nodiscard]] std::span<const std::int64_t> extents() const noexcept { return {extents_.data(), rank_}; }
+  [[nodiscard]] std::span<const std::int64_t> extents() const& noexcept { return {extents_.data(), rank_}; }
+  [[nodiscard]] std::vector<std::int64_t> extents() && {
+    return {extents_.begin(), extents_.begin() + rank()};
+  }
 
   /// Extent of `axis`; negative axes count from the end. @throws InvalidArgument when out of range.
   [[nodiscard]] std::int64_t operator[](int axis) const;

@@ -18,7 +18,7 @@ void copy_each(std::span<const Tensor> from, std::span<const Tensor> to);
 [[nodiscard]] Tensor concatenate(std::span<const Tensor> parts, int axis);
 
 /// Equal-shaped tensors as the rows of a new one. @throws InvalidArgument when they differ.
-[[nodiscard]] Tensor stack(std::span<const Tensor> rows);
+[[nodiscard]] Tensor stack_tensors(std::span<const Tensor> rows);
 
 /// The sum along `axes`, which disappear from the shape: float64 for floating dtypes, int64
 /// (wrapping) for the others, so that sums of sums lose nothing before they are cast back. On cpu:0.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace cohort {
+namespace cohort::detail {
 
 struct BatchSize {
   std::int64_t elements = 0;
@@ -20,4 +20,4 @@ struct BatchSize {
   }
 };
 
-}  // namespace cohort
+}  // namespace cohort::detail

@@ -56,7 +56,7 @@ namespace cohort {
 
 struct ShuffleOptions {
   /// The number of elements from which the next one is drawn; unset: the whole dataset.
-  std::optional<std::int64_t> buffer;
+  std::optional<std::int64_t> buffer = {};
   std::uint64_t seed = 0;
   bool reshuffle_each_iteration = true;  ///< another order in each pass; otherwise always the same
 };
@@ -184,7 +184,8 @@ class Dataset {
 
   /// The stages, for transformations and strategies.
   explicit Dataset(detail::DatasetNodePtr<Element> node) : node_(std::move(node)) {}
-  [[nodiscard]] const detail::DatasetNodePtr<Element>& node() const { return node_; }
+  [[nodiscard]] const detail::DatasetNodePtr<Element>& node() const& { return node_; }
+  [[nodiscard]] detail::DatasetNodePtr<Element> node() && { return std::move(node_); }
 
  private:
   /// This dataset with another stage after it.
@@ -214,7 +215,8 @@ class Dataset<Element>::Iterator {
   Iterator(std::unique_ptr<ElementIterator<Element>> elements, const DatasetPosition& position)
       : elements_(std::move(elements)), position_(position), current_(elements_->next()) {}
 
-  const Element& operator*() const { return *current_; }
+  const Element& operator*() const& { return *current_; }
+  Element operator*() && { return std::move(*current_); }
   /// When this throws, there is no current element; the next increment goes on to the following one.
   Iterator& operator++() {
     current_.reset();
@@ -238,9 +240,13 @@ class Dataset<Element>::Iterator {
 
 template <class Element>
 Dataset<Element> Dataset<Element>::from_tensor_slices(Element tensors) {
-  static_assert(detail::TensorStructure<Element>, "only tensors and structures of tensors have rows");
-  return Dataset(std::make_shared<detail::MemorySourceNode<Element>>(
-      std::make_shared<const detail::TensorRows<Element>>(std::move(tensors))));
+  static_assert(detail::TensorStructure<Element>,
+                "only tensors and structures of tensors have rows; COHORT_FIELDS(Type, fields...) makes a "
+                "structure of an aggregate");
+  if constexpr (detail::TensorStructure<Element>) {
+    return Dataset(std::make_shared<detail::MemorySourceNode<Element>>(
+        std::make_shared<const detail::TensorRows<Element>>(std::move(tensors))));
+  }
 }
 
 template <class Element>
@@ -258,7 +264,12 @@ Dataset<Element> Dataset<Element>::range(std::int64_t start, std::int64_t stop,
 template <class Element>
 template <class Begin>
 Dataset<Element> Dataset<Element>::from_generator(Begin begin) {
-  return Dataset(std::make_shared<detail::GeneratorNode<Element>>(std::move(begin)));
+  constexpr bool kMakesGenerator = std::is_invocable_r_v<detail::Generator<Element>, Begin&>;
+  static_assert(
+      kMakesGenerator,
+      "the function of from_generator() returns a function, which returns a std::optional<Element>");
+  if constexpr (kMakesGenerator)
+    return Dataset(std::make_shared<detail::GeneratorNode<Element>>(std::move(begin)));
 }
 
 template <class Element>
@@ -270,23 +281,30 @@ Dataset<Element> Dataset<Element>::list_files(
 template <class Element>
 template <class Function>
 auto Dataset<Element>::map(Function function, const MapOptions& options) const {
-  static_assert(std::is_invocable_v<Function&, Element>, "the function of map() takes one element");
-  using Result = std::decay_t<std::invoke_result_t<Function&, Element>>;
-  if (options.parallelism < 1)
-    throw InvalidArgument("map() with a parallelism of {} cannot run; it is at least 1", options.parallelism);
-  if (options.parallelism > detail::kMostThreads) {
-    throw InvalidArgument("map() with a parallelism of {} needs as many threads; it is at most {}",
-                          options.parallelism, detail::kMostThreads);
+  constexpr bool kTakesElement = std::is_invocable_v<Function&, Element>;
+  static_assert(kTakesElement, "the function of map() takes one element; a pair or a tuple is one");
+  if constexpr (kTakesElement) {
+    using Result = std::decay_t<std::invoke_result_t<Function&, Element>>;
+    if (options.parallelism < 1)
+      throw InvalidArgument("map(): parallelism must be at least 1, not {}", options.parallelism);
+    if (options.parallelism > detail::kMostThreads) {
+      throw InvalidArgument("map(): parallelism must be at most {}, not {}", detail::kMostThreads,
+                            options.parallelism);
+    }
+    return Dataset<Result>(std::make_shared<detail::MapNode<Element, Result>>(
+        node_, std::make_shared<const std::function<Result(Element)>>(std::move(function)), options));
   }
-  return Dataset<Result>(std::make_shared<detail::MapNode<Element, Result>>(
-      node_, std::make_shared<const std::function<Result(Element)>>(std::move(function)), options));
 }
 
 template <class Element>
 template <class Keep>
 Dataset<Element> Dataset<Element>::filter(Keep keep) const {
-  return with<detail::FilterNode<Element>>(
-      std::make_shared<const std::function<bool(const Element&)>>(std::move(keep)));
+  constexpr bool kTakesElement = std::is_invocable_r_v<bool, Keep&, const Element&>;
+  static_assert(kTakesElement, "the function of filter() takes one const Element& and returns a bool");
+  if constexpr (kTakesElement) {
+    return with<detail::FilterNode<Element>>(
+        std::make_shared<const std::function<bool(const Element&)>>(std::move(keep)));
+  }
 }
 
 template <class Element>
@@ -298,8 +316,7 @@ Dataset<std::pair<std::int64_t, Element>> Dataset<Element>::enumerate(std::int64
 template <class Element>
 Dataset<Element> Dataset<Element>::shuffle(const ShuffleOptions& options) const {
   if (options.buffer && *options.buffer < 1)
-    throw InvalidArgument("a shuffle buffer of {} elements is not possible; it holds at least 1",
-                          *options.buffer);
+    throw InvalidArgument("shuffle(): the buffer must hold at least 1 element, not {}", *options.buffer);
   if (!options.buffer && node_->cardinality().is_infinite()) {
     throw InvalidArgument(
         "a dataset that is repeated for ever cannot be shuffled as a whole; "
@@ -312,7 +329,7 @@ Dataset<Element> Dataset<Element>::shuffle(const ShuffleOptions& options) const 
 template <class Element>
 Dataset<Element> Dataset<Element>::repeat(std::optional<std::int64_t> count) const {
   if (count && *count < 0) {
-    throw InvalidArgument("a dataset cannot be repeated {} times; leave the count out to repeat for ever",
+    throw InvalidArgument("repeat({}): the count must not be negative; leave it out to repeat for ever",
                           *count);
   }
   return with<detail::RepeatNode<Element>>(count);
@@ -320,13 +337,16 @@ Dataset<Element> Dataset<Element>::repeat(std::optional<std::int64_t> count) con
 
 template <class Element>
 Dataset<Element> Dataset<Element>::take(std::int64_t count) const {
-  if (count < 0) throw InvalidArgument("take({}) is not possible; without take() all elements come", count);
+  if (count < 0) {
+    throw InvalidArgument("take({}): the count must not be negative; leave take() out to get all elements",
+                          count);
+  }
   return with<detail::TakeNode<Element>>(count);
 }
 
 template <class Element>
 Dataset<Element> Dataset<Element>::skip(std::int64_t count) const {
-  if (count < 0) throw InvalidArgument("skip({}) is not possible; take(0) leaves no elements", count);
+  if (count < 0) throw InvalidArgument("skip({}): the count must not be negative", count);
   return with<detail::SkipNode<Element>>(count);
 }
 
@@ -343,38 +363,46 @@ Dataset<Element> Dataset<Element>::concatenate(const Dataset& other) const {
 template <class Element>
 template <class Open>
 auto Dataset<Element>::interleave(Open open, const InterleaveOptions& options) const {
-  using Opened = std::decay_t<std::invoke_result_t<Open&, Element>>;
-  static_assert(detail::kIsInstance<Opened, cohort::Dataset>,
-                "the function of interleave() returns a Dataset");
-  using Result = typename Opened::value_type;
-  if (options.cycle_length < 1 || options.block_length < 1 || options.read_ahead < 0) {
-    throw InvalidArgument(
-        "interleave() with cycle_length {}, block_length {}, read_ahead {}: "
-        "the first two must be at least 1, the last at least 0",
-        options.cycle_length, options.block_length, options.read_ahead);
+  constexpr bool kOpensDataset = [] {
+    if constexpr (std::is_invocable_v<Open&, Element>)
+      return detail::kIsInstance<std::decay_t<std::invoke_result_t<Open&, Element>>, cohort::Dataset>;
+    return false;
+  }();
+  static_assert(kOpensDataset, "the function of interleave() takes one element and returns a Dataset");
+  if constexpr (kOpensDataset) {
+    using Result = typename std::decay_t<std::invoke_result_t<Open&, Element>>::value_type;
+    if (options.cycle_length < 1 || options.block_length < 1 || options.read_ahead < 0) {
+      throw InvalidArgument(
+          "interleave() with cycle_length {}, block_length {}, read_ahead {}: "
+          "the first two must be at least 1, the last at least 0",
+          options.cycle_length, options.block_length, options.read_ahead);
+    }
+    if (std::max(options.cycle_length, options.read_ahead) > detail::kMostElementsAhead) {
+      throw InvalidArgument(
+          "interleave() with cycle_length {}, read_ahead {} is too much to hold in memory; each is at most {}",
+          options.cycle_length, options.read_ahead, detail::kMostElementsAhead);
+    }
+    auto open_node = [open = std::move(open)](Element element) { return open(std::move(element)).node(); };
+    using Function = std::function<detail::DatasetNodePtr<Result>(Element)>;
+    return Dataset<Result>(std::make_shared<detail::InterleaveNode<Element, Result>>(
+        node_, std::make_shared<const Function>(std::move(open_node)), options));
   }
-  if (std::max(options.cycle_length, options.read_ahead) > detail::kMostElementsAhead) {
-    throw InvalidArgument(
-        "interleave() with cycle_length {}, read_ahead {} is too much to hold in memory; each is at most {}",
-        options.cycle_length, options.read_ahead, detail::kMostElementsAhead);
-  }
-  auto open_node = [open = std::move(open)](Element element) { return open(std::move(element)).node(); };
-  using Function = std::function<detail::DatasetNodePtr<Result>(Element)>;
-  return Dataset<Result>(std::make_shared<detail::InterleaveNode<Element, Result>>(
-      node_, std::make_shared<const Function>(std::move(open_node)), options));
 }
 
 template <class Element>
 Dataset<Element> Dataset<Element>::batch(std::int64_t size, bool drop_remainder) const {
   static_assert(detail::TensorStructure<Element>,
-                "only tensors and structures of tensors can be stacked into batches; map() to them first");
-  if (size < 1) throw InvalidArgument("a batch of {} elements is not possible; the size is at least 1", size);
+                "only tensors and structures of tensors can be stacked into batches; map() to them first, or "
+                "describe the fields of an aggregate by COHORT_FIELDS(Type, fields...)");
+  if (size < 1) throw InvalidArgument("batch(): the size must be at least 1, not {}", size);
   return with<detail::BatchNode<Element>>(size, drop_remainder);
 }
 
 template <class Element>
 Dataset<Element> Dataset<Element>::unbatch() const {
-  static_assert(detail::TensorStructure<Element>, "only tensors and structures of tensors have rows");
+  static_assert(detail::TensorStructure<Element>,
+                "only tensors and structures of tensors have rows; COHORT_FIELDS(Type, fields...) makes a "
+                "structure of an aggregate");
   return with<detail::UnbatchNode<Element>>();
 }
 
@@ -390,10 +418,11 @@ Dataset<Element> Dataset<Element>::cache(std::string path) const {
 
 template <class Element>
 Dataset<Element> Dataset<Element>::prefetch(std::int64_t elements) const {
-  if (elements < 1) throw InvalidArgument("prefetch({}) reads nothing ahead; it is at least 1", elements);
+  if (elements < 1)
+    throw InvalidArgument("prefetch(): the number of elements must be at least 1, not {}", elements);
   if (elements > detail::kMostElementsAhead) {
-    throw InvalidArgument("prefetch({}) is too much to hold in memory; it is at most {}", elements,
-                          detail::kMostElementsAhead);
+    throw InvalidArgument("prefetch(): the number of elements must be at most {}, not {}", detail::kMostElementsAhead,
+                          elements);
   }
   return with<detail::PrefetchNode<Element>>(elements);
 }
@@ -404,7 +433,7 @@ typename Dataset<Element>::Iterator Dataset<Element>::begin_at(const DatasetPosi
     throw InvalidArgument("a pass cannot begin at element {}; positions are what Iterator::position() gives",
                           position.elements);
   }
-  auto elements = node_->iterate(Pass(position.pass));
+  auto elements = node_->iterate(detail::Pass(position.pass));
   elements->skip(position.elements);
   std::uint64_t passes = passes_->load();
   while (passes <= position.pass && !passes_->compare_exchange_weak(passes, position.pass + 1)) {

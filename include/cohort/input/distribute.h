@@ -113,6 +113,8 @@ template <class Element>
 template <class Function>
 [[nodiscard]] auto distribute_from_function(Function&& function, const Strategy& strategy,
                                             const InputOptions& options = {}) {
+  static_assert(std::is_invocable_v<Function&, const InputContext&>,
+                "the function of distribute_datasets_from_function() takes a const InputContext&");
   using Element =
       typename std::remove_cvref_t<std::invoke_result_t<Function&, const InputContext&>>::value_type;
   StrategyExtended& extended = strategy.extended();

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,8 +28,8 @@ namespace detail {
 /// The source of the batches of a worker's replicas.
 template <class Element>
 struct StepSource {
-  std::function<std::unique_ptr<LocalSteps<Element>>(const Pass&)> iterate;
-  Cardinality steps;    ///< of this worker, if known without reading
+  std::function<std::unique_ptr<LocalSteps<Element>>(const Pass&)> iterate = {};
+  Cardinality steps = Cardinality::unknown();  ///< of this worker, if known without reading
   bool shared = false;  ///< every worker reads everything, so that all have the same steps
   /// The size of every batch of every replica, if it is fixed and remainders are dropped; then every step has
   /// such a batch for each replica.
@@ -78,7 +79,14 @@ class DistributedDataset {
   /// `state = function(state, batches)` for each step of a new pass, beginning with `initial`.
   template <class State, class Function>
   [[nodiscard]] State reduce(State initial, Function&& function) const {
-    for (const PerReplica<Element>& batches : *this) initial = function(std::move(initial), batches);
+    constexpr bool kTakesStep = std::is_invocable_r_v<State, Function&, State, const PerReplica<Element>&>;
+    static_assert(
+        kTakesStep,
+        "the function of reduce() takes (State, const PerReplica<Element>&) and returns a State, which "
+        "is the type of the initial value");
+    if constexpr (kTakesStep) {
+      for (const PerReplica<Element>& batches : *this) initial = function(std::move(initial), batches);
+    }
     return initial;
   }
 
@@ -99,7 +107,8 @@ class DistributedDataset<Element>::Iterator {
   explicit Iterator(DistributedIterator<Element> steps)
       : steps_(std::move(steps)), position_(steps_.position()), current_(steps_.get_next_as_optional()) {}
 
-  const PerReplica<Element>& operator*() const { return *current_; }
+  const PerReplica<Element>& operator*() const& { return *current_; }
+  PerReplica<Element> operator*() && { return std::move(*current_); }
   Iterator& operator++() {
     const DatasetPosition position = steps_.position();
     current_ = steps_.get_next_as_optional();  // throws, without a change, if replicas call it
@@ -132,7 +141,7 @@ DistributedIterator<Element> DistributedDataset<Element>::iterate_at(const Datas
   for (int replica = 0; replica < extended.local_replicas(); ++replica)
     places.push_back(on_devices ? extended.device(replica) : Device());
   auto steps = extended.or_abort_workers([&] {
-    std::unique_ptr<detail::LocalSteps<Element>> own = source_.iterate(Pass(position.pass));
+    std::unique_ptr<detail::LocalSteps<Element>> own = source_.iterate(detail::Pass(position.pass));
     if (options_.fetch_to_device)
       own = std::make_unique<detail::FetchedParts<Element>>(std::move(own), places);
     if (options_.per_replica_buffer_size > 0) {

@@ -18,7 +18,7 @@ namespace detail {
 template <class Arrays>
 [[nodiscard]] auto stack_lists(const Arrays& arrays) {
   if constexpr (std::is_same_v<Arrays, std::vector<Tensor>>) {
-    return stack(arrays);
+    return stack_tensors(arrays);
   } else if constexpr (kIsInstance<Arrays, std::tuple> || kIsInstance<Arrays, std::pair>) {
     return std::apply([](const auto&... parts) { return std::tuple(stack_lists(parts)...); }, arrays);
   } else {

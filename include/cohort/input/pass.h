@@ -6,6 +6,8 @@
 
 namespace cohort {
 
+namespace detail {
+
 class Pass {
  public:
   /// The number of rounds where it is not known: more than any program reads.
@@ -24,6 +26,8 @@ class Pass {
  private:
   std::uint64_t number_;
 };
+
+}  // namespace detail
 
 /// Where an iterator stands: enough to go on from there in another process.
 struct DatasetPosition {

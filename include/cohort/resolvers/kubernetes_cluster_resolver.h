@@ -44,7 +44,7 @@ class KubernetesClusterResolver final : public ClusterResolver {
  private:
   KubernetesOptions options_;
   ClusterSpec spec_;
-  std::optional<Task> own_;
+  std::optional<ClusterTask> own_;
 };
 
 }  // namespace cohort

@@ -19,12 +19,14 @@ namespace cohort {
 
 /// A cluster as one process sees it, and the process's own task in it.
 struct ClusterPlace {
-  ClusterSpec spec;
-  Task task;
+  ClusterSpec spec = {};
+  ClusterTask task = {};
 };
 
 class RoleClusterResolver final : public ClusterResolver {
  public:
+  static constexpr bool kOwnsBootstrap = true;
+
   /// Ranks take the tasks in this order: with `ps=1,worker=3`, rank 0 is the `ps`. Collective; `session`, an
   /// mpi::Session, outlives the resolver.
   /// @throws InvalidArgument on all of them, naming the worker, for text of another form, a number of tasks
@@ -45,7 +47,7 @@ class RoleClusterResolver final : public ClusterResolver {
   [[nodiscard]] std::optional<std::string> task_type() const override { return place_.task.type; }
   [[nodiscard]] std::optional<int> task_id() const override { return place_.task.id; }
 
-  /// The workers that this task works with.
+  /// The workers that this task works with. The resolver outlives what is made with it.
   [[nodiscard]] Bootstrap* bootstrap() const override { return group_.get(); }
 
  private:

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <cohort/base/environment.h>
 #include <cohort/cluster/cluster_resolver.h>
@@ -47,12 +48,13 @@ class SlurmClusterResolver final : public ClusterResolver {
   [[nodiscard]] Bootstrap* bootstrap() const override { return options_.bootstrap; }
 
   /// This task's GPUs, as CUDA_VISIBLE_DEVICES has them: `2,3`.
-  [[nodiscard]] const std::string& own_gpus() const noexcept { return own_gpus_; }
+  [[nodiscard]] const std::string& own_gpus() const& noexcept { return own_gpus_; }
+  [[nodiscard]] std::string own_gpus() && { return std::move(own_gpus_); }
 
  private:
   SlurmOptions options_;
   ClusterSpec spec_;
-  Task task_;
+  ClusterTask task_;
   int gpus_per_task_ = 0;
   std::string own_gpus_;
 };

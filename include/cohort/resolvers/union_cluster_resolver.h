@@ -18,6 +18,8 @@ struct UnionClusterOptions {
 
 class UnionClusterResolver final : public ClusterResolver {
  public:
+  static constexpr bool kOwnsBootstrap = true;  // as the resolvers do that it owns
+
   /// @throws InvalidArgument for no resolvers.
   explicit UnionClusterResolver(std::vector<std::shared_ptr<const ClusterResolver>> resolvers,
                                 UnionClusterOptions options = {});

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <cohort/device/device.h>
@@ -44,7 +45,8 @@ class Destinations {
   }
 
   /// One per result; several results may go to one device.
-  [[nodiscard]] std::span<const Device> devices() const noexcept { return devices_; }
+  [[nodiscard]] std::span<const Device> devices() const& noexcept { return devices_; }
+  [[nodiscard]] std::vector<Device> devices() && { return std::move(devices_); }
 
   /// Whether both name the same devices, in whichever order.
   [[nodiscard]] bool matches(const Destinations& other) const;

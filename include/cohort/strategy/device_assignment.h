@@ -12,8 +12,8 @@ namespace cohort {
 
 /// Devices arranged as a mesh, for example 2 x 4; the last axis varies fastest.
 struct DeviceTopology {
-  std::vector<int> mesh_shape;
-  std::vector<Device> devices;  ///< as many as the mesh has points
+  std::vector<int> mesh_shape = {};
+  std::vector<Device> devices = {};  ///< as many as the mesh has points
 };
 
 /// The topology of `cpu:0`, `cpu:1`, and so on. @throws InvalidArgument for an empty or negative extent.
@@ -47,7 +47,10 @@ class DeviceAssignment {
   [[nodiscard]] Device device(int replica, int logical_device) const;
 
   /// All logical devices of a replica.
-  [[nodiscard]] std::span<const Device> devices_of(int replica) const;
+  [[nodiscard]] std::span<const Device> devices_of(int replica) const&;
+  [[nodiscard]] std::vector<Device> devices_of(int replica) && {
+    return {devices_of(replica).begin(), devices_of(replica).end()};
+  }
 
   /// One logical device of every replica.
   [[nodiscard]] std::vector<Device> column(int logical_device) const;

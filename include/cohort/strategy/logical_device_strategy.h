@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <cohort/collective/communication_options.h>
@@ -27,7 +28,8 @@ class LogicalDeviceStrategy : public Strategy {
   /// @throws Unavailable for a device that this build does not have.
   explicit LogicalDeviceStrategy(DeviceAssignment assignment, const CommunicationOptions& options = {});
 
-  [[nodiscard]] const DeviceAssignment& device_assignment() const noexcept { return assignment_; }
+  [[nodiscard]] const DeviceAssignment& device_assignment() const& noexcept { return assignment_; }
+  [[nodiscard]] DeviceAssignment device_assignment() && { return std::move(assignment_); }
 
   /// While a Scope lives, variables of this strategy that this thread makes go to one logical device of each
   /// replica, unless they are colocated with others. Inside a replica, that device is the current one.

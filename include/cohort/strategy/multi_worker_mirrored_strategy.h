@@ -3,6 +3,7 @@
 // the same point of the program.
 #pragma once
 
+#include <concepts>
 #include <vector>
 
 #include <cohort/cluster/bootstrap.h>
@@ -30,6 +31,12 @@ class MultiWorkerMirroredStrategy : public Strategy {
   explicit MultiWorkerMirroredStrategy(const ClusterResolver& resolver,
                                        const CommunicationOptions& options = {},
                                        std::vector<Device> devices = {});
+
+  template <std::derived_from<ClusterResolver> Resolver>
+  explicit MultiWorkerMirroredStrategy(Resolver&&,  // of a temporary: name it, it owns the way to the workers
+                                       const CommunicationOptions& options = {},
+                                       std::vector<Device> devices = {}) requires(Resolver::kOwnsBootstrap) =
+      delete;
 };
 
 }  // namespace cohort

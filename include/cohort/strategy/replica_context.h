@@ -108,6 +108,9 @@ class ReplicaContext {
   friend class Strategy;
   void require_current(const char* what) const;
 
+  template <class MergeFunction, class... Args>
+  auto merge_call_checked(MergeFunction& merge_fn, const Args&... args) const;
+
   /// merge_call without types: `merge` gets the `arguments` of all replicas, which must be of the same types.
   [[nodiscard]] std::shared_ptr<void> meet(
       std::type_index types, void* arguments,
@@ -155,8 +158,9 @@ Structure ReplicaContext::all_gather(const Structure& value, int axis,
     LeafList gathered;
     for_each_leaf(
         [&]<class L>(const L& leaf) {
-          static_assert(!Element<L>, "all_gather concatenates tensors: wrap numbers in tensors of one axis");
-          gathered.emplace_back(gather_leaf(leaf, axis, structure, options));
+          constexpr bool kNumber = Element<L>;
+          static_assert(!kNumber, "all_gather concatenates tensors: wrap numbers in tensors of one axis");
+          if constexpr (!kNumber) gathered.emplace_back(gather_leaf(leaf, axis, structure, options));
         },
         value);
     return from_leaves(value, gathered);
@@ -172,9 +176,12 @@ Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, c
     std::vector<Shape> parts;
     for_each_leaf(
         [&]<class L>(const L& leaf, const L& own) {
-          static_assert(!Element<L>, "reduce_scatter takes tensors apart: numbers go by all_reduce");
-          leaves.emplace_back(leaf);
-          parts.push_back(values_of(own).shape());
+          constexpr bool kNumber = Element<L>;
+          static_assert(!kNumber, "reduce_scatter takes tensors apart: numbers go by all_reduce");
+          if constexpr (!kNumber) {
+            leaves.emplace_back(leaf);
+            parts.push_back(values_of(own).shape());
+          }
         },
         value, part);
     return from_leaves(value, scatter_leaves(op, leaves, parts, axis, structure_fingerprint(value), options));
@@ -183,6 +190,17 @@ Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, c
 
 template <class MergeFunction, class... Args>
 auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) const {
+  constexpr bool kTakesArguments =
+      std::is_invocable_v<MergeFunction&, const Strategy&, const PerReplica<Args>&...>;
+  static_assert(
+      kTakesArguments,
+      "the function of merge_call() takes (const Strategy&, const PerReplica<T>&...): the arguments "
+      "of merge_call() in their order, a T as the PerReplica<T> of all replicas");
+  if constexpr (kTakesArguments) return merge_call_checked(merge_fn, args...);
+}
+
+template <class MergeFunction, class... Args>
+auto ReplicaContext::merge_call_checked(MergeFunction& merge_fn, const Args&... args) const {
   using Arguments = std::tuple<const Args&...>;
   using Result =
       std::remove_cvref_t<std::invoke_result_t<MergeFunction&, const Strategy&, const PerReplica<Args>&...>>;

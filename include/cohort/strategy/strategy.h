@@ -30,9 +30,15 @@
 
 namespace cohort {
 
-/// While it lives, the strategy is the current one of this thread, in cross-replica context.
+/// While it lives, the strategy is the current one of this thread, in cross-replica context. It stays where
+/// it was made, as all scopes do; one that is opened later, or not at all, is made in its place:
+///
+///     std::optional<StrategyScope> scope;
+///     if (distributed) scope.emplace(strategy);
 class [[nodiscard]] StrategyScope {
  public:
+  /// What `strategy.scope()` does. @throws as that.
+  explicit StrategyScope(const Strategy& strategy);
   explicit StrategyScope(StrategyExtended& extended);
 
   /// Whether no other scope was opened inside of this one.
@@ -50,7 +56,8 @@ class Axes {
   Axes(std::initializer_list<int> axes) : axes_(axes) {}
   Axes(std::span<const int> axes) : axes_(axes.begin(), axes.end()) {}  // NOLINT(google-explicit-constructor)
   Axes(const std::vector<int>& axes) : axes_(axes) {}                   // NOLINT(google-explicit-constructor)
-  [[nodiscard]] std::span<const int> values() const noexcept { return axes_; }
+  [[nodiscard]] std::span<const int> values() const& noexcept { return axes_; }
+  [[nodiscard]] std::vector<int> values() && { return std::move(axes_); }
 
  private:
   std::vector<int> axes_;
@@ -117,11 +124,17 @@ class Strategy {
   /// input layer, and found through its argument (`#include <cohort/input/distribute.h>`).
   template <class Dataset>
   [[nodiscard]] auto distribute_dataset(const Dataset& dataset) const {
-    return distribute(dataset, *this);
+    constexpr bool kCanDistribute = requires { distribute(dataset, *this); };
+    static_assert(kCanDistribute,
+                  "distribute_dataset() takes a Dataset, and needs #include <cohort/input/distribute.h>");
+    if constexpr (kCanDistribute) return distribute(dataset, *this);
   }
   template <class Dataset>
   [[nodiscard]] auto distribute_dataset(const Dataset& dataset, const DistributeOptions& options) const {
-    return distribute(dataset, *this, options);
+    constexpr bool kCanDistribute = requires { distribute(dataset, *this, options); };
+    static_assert(kCanDistribute,
+                  "distribute_dataset() takes a Dataset, and needs #include <cohort/input/distribute.h>");
+    if constexpr (kCanDistribute) return distribute(dataset, *this, options);
   }
 
   /// Distributes the dataset that `function(InputContext)` returns. Its elements are batches for single
@@ -139,8 +152,13 @@ class Strategy {
   friend bool operator==(const Strategy& a, const Strategy& b) { return a.extended_ == b.extended_; }
 
  private:
+  template <class Function, class... Args>
+  auto run_checked(Function& function, const Args&... args) const;
+
   std::shared_ptr<StrategyExtended> extended_;
 };
+
+inline StrategyScope::StrategyScope(const Strategy& strategy) : StrategyScope(strategy.extended()) {}
 
 /// The current strategy of this thread; outside any scope, the default strategy.
 [[nodiscard]] Strategy get_strategy();
@@ -167,6 +185,10 @@ void set_strategy(const std::optional<Strategy>& strategy);
 
 namespace detail {
 
+/// What arrives in a replica or an update of an argument of type Arg.
+template <class Arg>
+using Component = typename Selection<std::remove_cvref_t<Arg>>::Component;
+
 /// By reference where nothing has to be taken apart.
 template <class Arg>
 [[nodiscard]] decltype(auto) component_of(const Arg& arg, int local_replica) {
@@ -184,10 +206,29 @@ decltype(auto) call_replica(Function& function, ReplicaContext& replica, const A
     return function(args...);
 }
 
+/// Whether `run` can call the function: distributed arguments arrive as their components.
+template <class Function, class... Args>
+[[nodiscard]] constexpr bool takes_arguments() {
+  if constexpr (std::is_invocable_v<Function&, ReplicaContext&, const Component<Args>&...>)
+    return true;
+  else
+    return std::is_invocable_v<Function&, const Component<Args>&...>;
+}
+
 }  // namespace detail
 
 template <class Function, class... Args>
 auto Strategy::run(Function&& function, const Args&... args) const {
+  constexpr bool kTakesArguments = detail::takes_arguments<Function, Args...>();
+  static_assert(
+      kTakesArguments,
+      "the function of run() takes (ReplicaContext&, arguments...) or (arguments...): the arguments "
+      "of run() in their order, by value or const reference, and a PerReplica<T> as T");
+  if constexpr (kTakesArguments) return run_checked(function, args...);
+}
+
+template <class Function, class... Args>
+auto Strategy::run_checked(Function& function, const Args&... args) const {
   (detail::require_components(args, extended_->local_replicas()), ...);
   using Result = std::remove_cvref_t<decltype(detail::call_replica(function, std::declval<ReplicaContext&>(),
                                                                    detail::component_of(args, 0)...))>;
@@ -216,14 +257,18 @@ auto Strategy::reduce(SumOrMean op, const Value& value) const {
 
 template <class Value>
 Tensor Strategy::reduce(SumOrMean op, const Value& value, const Axes& axes) const {
-  static_assert(std::is_same_v<detail::ReducedOf<Value>, Tensor>,
-                "axes belong to one tensor: reduce the tensors of a structure one by one");
+  constexpr bool kOneTensor = std::is_same_v<detail::ReducedOf<Value>, Tensor>;
+  static_assert(kOneTensor, "axes belong to one tensor: reduce the tensors of a structure one by one");
   extended_->require_cross_replica("reduce");
-  const auto components = extended_->components_of(value);
-  if (components.size() != 1 || detail::contributions_of(value) == Contributions::kPerReplica)
-    return extended_->reduce_along(op, components, axes.values());
-  const std::vector<Tensor> everywhere(static_cast<std::size_t>(extended_->local_replicas()), components[0]);
-  return extended_->reduce_along(op, everywhere, axes.values());
+  if constexpr (kOneTensor) {
+    const auto components = extended_->components_of(value);
+    if (components.size() != 1 || detail::contributions_of(value) == Contributions::kPerReplica)
+      return extended_->reduce_along(op, components, axes.values());
+    const auto replicas = static_cast<std::size_t>(extended_->local_replicas());
+    return extended_->reduce_along(op, std::vector<Tensor>(replicas, components[0]), axes.values());
+  } else {
+    return {};
+  }
 }
 
 template <class Value>
@@ -266,6 +311,8 @@ auto Strategy::local_results(const Value& value) const {
 
 template <class Function>
 auto Strategy::distribute_values_from_function(Function&& function) const {
+  static_assert(std::is_invocable_v<Function&, ValueContext>,
+                "the function of distribute_values_from_function() takes a ValueContext");
   extended_->require_cross_replica("distribute_values_from_function");
   std::vector<std::remove_cvref_t<std::invoke_result_t<Function&, ValueContext>>> values;
   values.reserve(static_cast<std::size_t>(extended_->local_replicas()));

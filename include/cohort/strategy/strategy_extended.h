@@ -268,6 +268,8 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] Components broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations);
 
   template <class Function, class... Args>
+  auto update_checked(const Variable& variable, Function& function, const Args&... args);
+  template <class Function, class... Args>
   auto update_across(const Variable& variable, Function& function, const Args&... args);
   void require_updatable(const Variable& variable) const;
   [[nodiscard]] bool keeps_equal(const Variable& variable) const noexcept;

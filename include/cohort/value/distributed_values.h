@@ -26,16 +26,21 @@ class DistributedValues {
   using value_type = T;
 
   [[nodiscard]] std::size_t size() const noexcept { return components_.size(); }
-  [[nodiscard]] std::span<const T> components() const noexcept { return {std::begin(components_), size()}; }
+  [[nodiscard]] std::span<const T> components() const& noexcept { return {std::begin(components_), size()}; }
+  [[nodiscard]] std::vector<T> components() && {
+    return {std::move_iterator(std::begin(components_)), std::move_iterator(std::end(components_))};
+  }
 
   /// The value of local replica `index`. @throws InvalidArgument when there is none.
-  [[nodiscard]] const T& operator[](std::size_t index) const {
+  [[nodiscard]] const T& operator[](std::size_t index) const& {
     if (index >= size())
       throw InvalidArgument("{} has {} components, no number {}", Kind::kName, size(), index);
     return components_[index];
   }
+  [[nodiscard]] T operator[](std::size_t index) && { return std::as_const(*this)[index]; }
 
-  /// As an operand: `local()`. @throws what that throws.
+  /// As an operand: `local()`. Of a temporary it is an operand, too, but no reference that is kept: that is
+  /// `local()` itself. @throws what that throws.
   // NOLINTNEXTLINE(google-explicit-constructor): inside a replica, the value reads like the replica's own
   operator const T&() const { return static_cast<const Kind&>(*this).local(); }
 

@@ -15,9 +15,10 @@
 namespace cohort {
 
 struct IndexedSlices {
-  Tensor values;      ///< [rows, ...]: the rows that are there
-  Tensor indices;     ///< [rows], int32 or int64: the place of each along the first axis of the dense tensor
-  Shape dense_shape;  ///< of the dense tensor: [extent, ...]
+  Tensor values = {};  ///< [rows, ...]: the rows that are there
+  Tensor indices =
+      {};  ///< [rows], int32 or int64: the place of each along the first axis of the dense tensor
+  Shape dense_shape = {};  ///< of the dense tensor: [extent, ...]
 };
 
 /// @throws InvalidArgument when the three do not fit together, or an index is not a row of the

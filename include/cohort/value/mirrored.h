@@ -27,7 +27,7 @@ class Mirrored : public DistributedValues<Mirrored<T>, T> {
 
   /// The component of the replica that runs or is updated; elsewhere the one on the current device.
   /// Where there is no such component, the first. @throws InvalidArgument when there are none at all.
-  [[nodiscard]] const T& local() const {
+  [[nodiscard]] const T& local() const& {
     const ContextMode& mode = current_mode();
     if (mode.local_replica >= 0) return of_replica(static_cast<std::size_t>(mode.local_replica));
     if constexpr (std::is_same_v<T, Tensor>) {
@@ -36,11 +36,13 @@ class Mirrored : public DistributedValues<Mirrored<T>, T> {
     }
     return (*this)[0];
   }
+  [[nodiscard]] T local() && { return std::as_const(*this).local(); }
 
   /// The component that local replica `replica` gets: its own, or the first if it has none.
-  [[nodiscard]] const T& of_replica(std::size_t replica) const {
+  [[nodiscard]] const T& of_replica(std::size_t replica) const& {
     return (*this)[replica < this->size() ? replica : 0];
   }
+  [[nodiscard]] T of_replica(std::size_t replica) && { return std::as_const(*this).of_replica(replica); }
 };
 
 }  // namespace cohort

@@ -26,7 +26,7 @@ class PerReplica : public DistributedValues<PerReplica<T>, T> {
 
   /// Inside a replica: its own value; outside any scope, the caller is replica 0 of 1.
   /// @throws WrongContext elsewhere.
-  [[nodiscard]] const T& local() const {
+  [[nodiscard]] const T& local() const& {
     const ContextMode& mode = current_mode();
     if (mode.kind == ContextKind::kReplica) return (*this)[static_cast<std::size_t>(mode.local_replica)];
     if (mode.kind == ContextKind::kDefault && this->size() <= 1) return (*this)[0];
@@ -34,9 +34,11 @@ class PerReplica : public DistributedValues<PerReplica<T>, T> {
         "a PerReplica value was used as an operand, but this code is not inside a replica context; use "
         "strategy.local_results or strategy.reduce, or use it within run()");
   }
+  [[nodiscard]] T local() && { return std::as_const(*this).local(); }
 
   /// The component that local replica `replica` gets. @throws InvalidArgument when there is no such replica.
-  [[nodiscard]] const T& of_replica(std::size_t replica) const { return (*this)[replica]; }
+  [[nodiscard]] const T& of_replica(std::size_t replica) const& { return (*this)[replica]; }
+  [[nodiscard]] T of_replica(std::size_t replica) && { return std::as_const(*this)[replica]; }
 };
 
 }  // namespace cohort

@@ -56,12 +56,22 @@ concept WithFields = requires(T& value) {
 template <class T>
 concept TupleLike = kIsInstance<T, std::tuple> || kIsInstance<T, std::pair> || kIsArray<T>;
 
-}  // namespace detail
-
 /// The types that leaves of a structure have.
 template <class T>
 concept Leaf = std::same_as<T, Tensor> || std::same_as<T, IndexedSlices> || std::same_as<T, TensorOrSlices> ||
     Element<T>;
+
+/// Says, once for each type, that it is none.
+template <class T>
+constexpr void require_structure() {
+  constexpr bool kIsLeaf = Leaf<T>;
+  static_assert(
+      kIsLeaf,
+      "not a structure of tensors: use tensors, IndexedSlices, numbers, tuples, vectors, arrays, maps, "
+      "optionals, or aggregates, whose fields COHORT_FIELDS(Type, fields...) names");
+}
+
+}  // namespace detail
 
 /// Calls `function(leaf, others...)` for each leaf of `first` with the leaves in the same place of the other
 /// structures, in declaration order. Leaves are const where their structure is.
@@ -69,15 +79,17 @@ concept Leaf = std::same_as<T, Tensor> || std::same_as<T, IndexedSlices> || std:
 template <class Function, class First, class... Others>
 void for_each_leaf(Function&& function, First& first, Others&... others) {
   using S = std::remove_const_t<First>;
-  if constexpr (Leaf<S>) {
+  if constexpr (detail::Leaf<S>) {
     function(first, others...);
   } else if constexpr (detail::kIsInstance<S, std::vector>) {
-    static_assert(!std::is_same_v<S, std::vector<bool>>,
-                  "vector<bool> has no elements to refer to; use vector<char>");
+    constexpr bool kHasElements = !std::is_same_v<S, std::vector<bool>>;
+    static_assert(kHasElements, "vector<bool> has no elements to refer to; use vector<std::int8_t>");
     if (!((first.size() == others.size()) && ...)) {
       throw InvalidArgument("structures differ: vectors of different length ({} in the first)", first.size());
     }
-    for (std::size_t i = 0; i < first.size(); ++i) for_each_leaf(function, first[i], others[i]...);
+    if constexpr (kHasElements) {
+      for (std::size_t i = 0; i < first.size(); ++i) for_each_leaf(function, first[i], others[i]...);
+    }
   } else if constexpr (detail::kIsInstance<S, std::map>) {
     for (auto& [key, value] : first) {
       if (!(others.contains(key) && ...))
@@ -111,10 +123,7 @@ void for_each_leaf(Function&& function, First& first, Others&... others) {
     };
     walk(cohort_fields(first), cohort_fields(others)...);
   } else {
-    static_assert(
-        Leaf<S>,
-        "not a structure of tensors: use tensors, IndexedSlices, numbers, tuples, vectors, arrays, maps, "
-        "optionals, or aggregates that COHORT_FIELDS describes");
+    detail::require_structure<S>();
   }
 }
 
@@ -154,7 +163,7 @@ void add_structure(Fingerprint& fingerprint, const S& structure) {
     const auto each = [&](const auto&... fields) { (add_structure(fingerprint, fields), ...); };
     if constexpr (TupleLike<S>)
       std::apply(each, structure);
-    else
+    else if constexpr (WithFields<S>)
       std::apply(each, cohort_fields(structure));
   }
 }

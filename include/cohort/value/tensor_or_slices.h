@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <variant>
 
 #include <cohort/device/tensor.h>
@@ -21,6 +22,7 @@ using TensorOrSlices = std::variant<Tensor, IndexedSlices>;
   const auto* slices = std::get_if<IndexedSlices>(&leaf);
   return slices != nullptr ? slices->values : std::get<Tensor>(leaf);
 }
+[[nodiscard]] inline Tensor values_of(TensorOrSlices&& leaf) { return values_of(std::as_const(leaf)); }
 
 /// The same leaf with other values of the same shape; slices keep their indices.
 [[nodiscard]] TensorOrSlices with_values(const TensorOrSlices& leaf, Tensor values);

@@ -16,6 +16,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <cohort/device/tensor.h>
 #include <cohort/value/detail/variable_state.h>
@@ -30,13 +32,17 @@ class Variable {
   /// dtype where a strategy mirrors its variables, for a foreign variable to colocate with, and inside
   /// replicas that make different variables, naming them.
   explicit Variable(VariableOptions options);
+  template <std::same_as<Tensor> Value>
+  explicit Variable(const Value& value) = delete;  // write Variable({.initial_value = value})
 
   /// Another handle of a variable; a template so that `Variable({})` means options. Internal.
   template <std::derived_from<VariableState> State>
   explicit Variable(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  [[nodiscard]] const std::string& name() const noexcept { return state_->options().name; }
-  [[nodiscard]] const Shape& shape() const noexcept { return state_->components().front().shape(); }
+  [[nodiscard]] const std::string& name() const& noexcept { return state_->options().name; }
+  [[nodiscard]] std::string name() && { return state_->options().name; }
+  [[nodiscard]] const Shape& shape() const& noexcept { return state_->components().front().shape(); }
+  [[nodiscard]] Shape shape() && noexcept { return state_->components().front().shape(); }
   [[nodiscard]] DType dtype() const noexcept { return state_->components().front().dtype(); }
   [[nodiscard]] bool trainable() const noexcept { return *state_->options().trainable; }
   [[nodiscard]] VariableSynchronization synchronization() const noexcept {
@@ -98,7 +104,10 @@ class Variable {
   const Variable& scatter_update(const IndexedSlices& rows) const;
 
   /// The storage: one component per local replica, or a single one; for optimizers and checkpoints.
-  [[nodiscard]] std::span<const Tensor> components() const noexcept { return state_->components(); }
+  [[nodiscard]] std::span<const Tensor> components() const& noexcept { return state_->components(); }
+  [[nodiscard]] std::vector<Tensor> components() && {
+    return {state_->components().begin(), state_->components().end()};
+  }
 
   /// `name` for the first component, `name/replica_2` for that of local replica 2.
   [[nodiscard]] std::string component_name(int component) const;
@@ -107,10 +116,12 @@ class Variable {
   /// by its own means, or that reads it without the cost of a handle.
   /// @throws WrongContext outside replicas and updates of the variable's strategy, and for a copy that
   /// several replicas share. Any caller gets a plain variable's only component.
-  [[nodiscard]] const Tensor& replica_component() const { return state_->writable_component(); }
+  [[nodiscard]] const Tensor& replica_component() const& { return state_->writable_component(); }
+  [[nodiscard]] Tensor replica_component() && { return state_->writable_component(); }
 
   /// What all handles of this variable share. Internal.
-  [[nodiscard]] const std::shared_ptr<VariableState>& state() const noexcept { return state_; }
+  [[nodiscard]] const std::shared_ptr<VariableState>& state() const& noexcept { return state_; }
+  [[nodiscard]] std::shared_ptr<VariableState> state() && noexcept { return std::move(state_); }
 
   /// Whether two handles denote one variable.
   friend bool operator==(const Variable& a, const Variable& b) { return a.state_ == b.state_; }

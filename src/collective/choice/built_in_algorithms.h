@@ -19,8 +19,8 @@ struct LaneAlgorithm;
 
 struct BuiltInAlgorithm {
   std::string_view name;
-  std::optional<CollectiveKind> kind;                      ///< unset: every kind that has algorithms
-  std::optional<node::Protocol> protocol;                  ///< on a node
+  std::optional<CollectiveKind> kind = {};                 ///< unset: every kind that has algorithms
+  std::optional<node::Protocol> protocol = {};             ///< on a node
   const network::LaneAlgorithm* lane_algorithm = nullptr;  ///< between nodes
   bool of_transport = false;                               ///< between nodes: TransportCollectives
 

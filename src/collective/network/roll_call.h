@@ -22,10 +22,10 @@ namespace cohort::network {
 
 /// What the members of one node have called.
 struct NodeCalls {
-  CallSignature signature;               ///< of all its members, or, where they differ, of its leader
-  std::vector<CallSignature> by_member;  ///< only where they differ: of members that described their call
-  std::vector<int> ranks;                ///< of those members
-  std::span<const std::byte> payload;    ///< the contributions that piggyback
+  CallSignature signature = {};               ///< of all its members, or, where they differ, of its leader
+  std::vector<CallSignature> by_member = {};  ///< where they differ: of members that described their call
+  std::vector<int> ranks = {};                ///< of those members
+  std::span<const std::byte> payload = {};    ///< the contributions that piggyback
 };
 
 class RollCall {

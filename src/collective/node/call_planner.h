@@ -17,7 +17,7 @@ namespace cohort::node {
 
 struct CallPlan {
   std::uint32_t fingerprint = 0;  ///< of what members must agree on
-  CallDetails details;            ///< the same in full, for calls that the fingerprint has too few bits for
+  CallDetails details = {};       ///< the same in full, for calls that the fingerprint has too few bits for
   bool payload_has_details = false;  ///< the fingerprint is not exact: the payload begins with the details
   std::size_t elements = 0;          ///< of a member's longest block
   std::size_t bytes = 0;             ///< that one member contributes

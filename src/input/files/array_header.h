@@ -14,7 +14,7 @@ namespace cohort::detail {
 struct ArrayHeader {
   DType dtype = DType::kUInt8;
   std::endian byte_order = std::endian::native;
-  std::vector<std::int64_t> extents;  ///< outermost first
+  std::vector<std::int64_t> extents = {};  ///< outermost first
 };
 
 /// The shape, checked to have `bytes` bytes and at least one row. `place` names the file, and the array in

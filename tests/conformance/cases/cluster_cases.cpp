@@ -92,12 +92,12 @@ TEST(TfConfigCase, Case116_MayNameSomeTasksOfAJob) {
 
 TEST(RoleCase, Case118_NumbersTheChiefFirst) {
   const std::vector<std::string> workers{"n1:1", "n2:1", "n3:1"};
-  const Task second_worker{"worker", 1};
+  const ClusterTask second_worker{"worker", 1};
   EXPECT_EQ(id_in_cluster(ClusterSpec{{"chief", {"n0:1"}}, {"worker", workers}}, second_worker), 2);
   EXPECT_EQ(id_in_cluster(ClusterSpec{{"worker", workers}}, second_worker), 1);
-  EXPECT_THROW(
-      static_cast<void>(id_in_cluster(ClusterSpec{{"worker", workers}, {"ps", {"n4:1"}}}, Task{"ps", 0})),
-      InvalidArgument);
+  EXPECT_THROW(static_cast<void>(
+                   id_in_cluster(ClusterSpec{{"worker", workers}, {"ps", {"n4:1"}}}, ClusterTask{"ps", 0})),
+               InvalidArgument);
   EXPECT_THROW(static_cast<void>(id_in_cluster(ClusterSpec{{"chief", {"n0:1", "n4:1"}}, {"worker", workers}},
                                                second_worker)),
                InvalidArgument);

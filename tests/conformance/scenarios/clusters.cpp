@@ -307,10 +307,10 @@ void add_simple_resolvers(std::vector<Scenario>& all) {
 void add_roles(std::vector<Scenario>& all) {
   static const ClusterSpec kChief{{"chief", {"c:1"}}, {"worker", {"a:1", "b:2"}}, {"ps", {"p:1"}}};
   static const ClusterSpec kNoChief{{"worker", {"a:1", "b:2"}}, {"ps", {"p:1"}}};
-  const std::vector<Task> tasks = {{"chief", 0},  {"chief", 1}, {"worker", 0},    {"worker", 1},
-                                   {"worker", 2}, {"ps", 0},    {"evaluator", 0}, {"boss", 0}};
+  const std::vector<ClusterTask> tasks = {{"chief", 0},  {"chief", 1}, {"worker", 0},    {"worker", 1},
+                                          {"worker", 2}, {"ps", 0},    {"evaluator", 0}, {"boss", 0}};
   for (const auto& [cluster, spec] : {std::pair("chief", &kChief), std::pair("nochief", &kNoChief)}) {
-    for (const Task& task : tasks) {
+    for (const ClusterTask& task : tasks) {
       const std::string suffix = fmt::format("_{}_{}{}", cluster, task.type, task.id);
       const auto add = [&](const char* question, std::function<Json()> ask) {
         all.push_back(scenario(fmt::format("mwutil/{}{}", question, suffix), std::move(ask)));
@@ -319,7 +319,7 @@ void add_roles(std::vector<Scenario>& all) {
       add("worker_count", [spec = spec, task] { return Json(worker_count(*spec, task.type)); });
       add("id_in_cluster", [spec = spec, task] { return Json(id_in_cluster(*spec, task)); });
       add("collective_leader", [spec = spec, task] {
-        const std::optional<Task> leader = collective_leader(*spec, task);
+        const std::optional<ClusterTask> leader = collective_leader(*spec, task);
         return Json(leader ? fmt::format("/job:{}/replica:0/task:{}", leader->type, leader->id) : "");
       });
     }

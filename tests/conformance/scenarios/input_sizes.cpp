@@ -44,7 +44,7 @@ void add_cuts(std::vector<Scenario>& scenarios) {
 
 template <class Element>
 Json batch_size_of(const Dataset<Element>& dataset) {
-  const std::optional<BatchSize> size = dataset.node()->batch_size();
+  const std::optional<cohort::detail::BatchSize> size = dataset.node()->batch_size();
   return size ? size->elements : -1;
 }
 

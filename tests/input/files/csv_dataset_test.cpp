@@ -153,7 +153,7 @@ TEST_F(CsvDataset, NamesTheLineOfWhatIsWrong) {
 
 TEST_F(CsvDataset, GoesOnAfterARowThatIsWrong) {
   const auto rows =
-      csv_dataset<int>({folder_.file("table.csv", "1\ntwo\n3,3\n4\n")}).node()->iterate(Pass(0));
+      csv_dataset<int>({folder_.file("table.csv", "1\ntwo\n3,3\n4\n")}).node()->iterate(detail::Pass(0));
   EXPECT_EQ(rows->next(), 1);
   EXPECT_THROW(static_cast<void>(rows->next()), DataLoss);
   EXPECT_THROW(static_cast<void>(rows->next()), DataLoss);
@@ -174,7 +174,8 @@ TEST_F(CsvDataset, ComparesItsColumnsWithTheRow) {
 }
 
 TEST_F(CsvDataset, GoesOnAfterAFirstRowOfAnotherLength) {
-  const auto rows = csv_dataset<int>({folder_.file("table.csv", "1,1\n2\n")}).node()->iterate(Pass(0));
+  const auto rows =
+      csv_dataset<int>({folder_.file("table.csv", "1,1\n2\n")}).node()->iterate(detail::Pass(0));
   EXPECT_THROW(static_cast<void>(rows->next()), InvalidArgument);
   EXPECT_EQ(rows->next(), 2);
 }
@@ -190,7 +191,8 @@ TEST_F(CsvDataset, RefusesOptionsThatContradictEachOther) {
 }
 
 TEST_F(CsvDataset, SkipsRowsUnread) {
-  const auto rows = csv_dataset<int>({folder_.file("table.csv", "one\n2\n")}).node()->iterate(Pass(0));
+  const auto rows =
+      csv_dataset<int>({folder_.file("table.csv", "one\n2\n")}).node()->iterate(detail::Pass(0));
   EXPECT_EQ(rows->skip(1), 1);
   EXPECT_EQ(rows->next(), 2);
 }

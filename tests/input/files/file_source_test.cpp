@@ -127,7 +127,7 @@ class FileSource : public ::testing::TestWithParam<Source> {
     return numbers;
   }
   static Numbers numbers_of(const Dataset<Tensor>& dataset) {
-    return numbers_of(*dataset.node()->iterate(Pass(0)));
+    return numbers_of(*dataset.node()->iterate(detail::Pass(0)));
   }
 
   TemporaryFolder folder_;
@@ -161,7 +161,7 @@ TEST_P(FileSource, SkipsAnyNumberOfElements) {
   const auto dataset = read(write_files(4));
   const Numbers all = numbers_of(dataset);
   for (std::int64_t count = 0; count <= 10; ++count) {
-    const auto elements = dataset.node()->iterate(Pass(0));
+    const auto elements = dataset.node()->iterate(detail::Pass(0));
     const std::int64_t skipped = std::min<std::int64_t>(count, 9);
     EXPECT_EQ(elements->skip(count), skipped);
     EXPECT_EQ(numbers_of(*elements), Numbers(all.begin() + skipped, all.end())) << count;
@@ -222,7 +222,7 @@ TEST_P(FileSource, MayListFilesThatOnlyOtherWorkersHave) {
 TEST_P(FileSource, NamesAMissingFileAndGoesOnAfterIt) {
   std::vector<std::string> files = write_files(3);
   files.insert(files.begin() + 1, "/does/not/exist");
-  const auto elements = read(files).node()->iterate(Pass(0));
+  const auto elements = read(files).node()->iterate(detail::Pass(0));
   EXPECT_EQ(elements->skip(3), 3);
   EXPECT_THAT([&] { return elements->next(); },
               ThrowsMessage<Unavailable>(AllOf(HasSubstr("'/does/not/exist'"), HasSubstr("No such file"))));

@@ -69,7 +69,7 @@ TEST_F(FixedLengthRecord, FilesAreWholeNumbersOfRecords) {
 TEST_F(FixedLengthRecord, NoticesAFileThatBecomesShorter) {
   const std::string path = folder_.file("records", std::string(8 << 20, 'x'));
   const auto elements =
-      fixed_length_record_dataset({path}, {.record_bytes = 4 << 20}).node()->iterate(Pass(0));
+      fixed_length_record_dataset({path}, {.record_bytes = 4 << 20}).node()->iterate(detail::Pass(0));
   ASSERT_TRUE(elements->next());
   std::filesystem::resize_file(path, 1 << 20);
   EXPECT_THAT([&] { return elements->next(); }, ThrowsMessage<DataLoss>(HasSubstr("has become shorter")));
@@ -78,7 +78,8 @@ TEST_F(FixedLengthRecord, NoticesAFileThatBecomesShorter) {
 // The rest of the page would be read as zeros.
 TEST_F(FixedLengthRecord, NoticesAFileThatBecomesShorterWithinAPage) {
   const std::string path = folder_.file("records", std::string(1000, 'x'));
-  const auto elements = fixed_length_record_dataset({path}, {.record_bytes = 100}).node()->iterate(Pass(0));
+  const auto elements =
+      fixed_length_record_dataset({path}, {.record_bytes = 100}).node()->iterate(detail::Pass(0));
   ASSERT_EQ(elements->skip(1), 1);
   std::filesystem::resize_file(path, 900);
   EXPECT_THAT([&] { return elements->next(); }, ThrowsMessage<DataLoss>(HasSubstr("has become shorter")));

@@ -119,7 +119,7 @@ TEST_F(TfRecord, BelievesNoLengthBeyondTheFile) {
 TEST_F(TfRecord, GoesOnAfterADamagedRecord) {
   std::string bytes = bytes_of(write({"first", "second", "third"}));
   bytes[12] = 'F';
-  const auto elements = tf_record_dataset({folder_.file("changed", bytes)}).node()->iterate(Pass(0));
+  const auto elements = tf_record_dataset({folder_.file("changed", bytes)}).node()->iterate(detail::Pass(0));
   EXPECT_THROW(static_cast<void>(elements->next()), DataLoss);
   EXPECT_EQ(text_of(elements->next().value()), "second");
 }
@@ -127,8 +127,9 @@ TEST_F(TfRecord, GoesOnAfterADamagedRecord) {
 TEST_F(TfRecord, EndsWhereALengthIsDamaged) {
   std::string bytes = bytes_of(write({"first", "second"}));
   bytes[0] = '\x06';
-  const auto elements =
-      tf_record_dataset({folder_.file("changed", bytes), folder_.path("records")}).node()->iterate(Pass(0));
+  const auto elements = tf_record_dataset({folder_.file("changed", bytes), folder_.path("records")})
+                            .node()
+                            ->iterate(detail::Pass(0));
   EXPECT_THROW(static_cast<void>(elements->next()), DataLoss);
   EXPECT_EQ(text_of(elements->next().value()), "first") << "of the next file";
 }
@@ -136,7 +137,7 @@ TEST_F(TfRecord, EndsWhereALengthIsDamaged) {
 TEST_F(TfRecord, DoesNotReadWhatItSkips) {
   std::string bytes = bytes_of(write({"first", "second"}));
   bytes[12] = 'F';
-  const auto elements = tf_record_dataset({folder_.file("changed", bytes)}).node()->iterate(Pass(0));
+  const auto elements = tf_record_dataset({folder_.file("changed", bytes)}).node()->iterate(detail::Pass(0));
   EXPECT_EQ(elements->skip(1), 1);
   EXPECT_EQ(text_of(elements->next().value()), "second");
 }

@@ -55,7 +55,7 @@ inline constexpr std::size_t kCsvColumns = count_csv_columns<T>();
 template <class T>
 void read_csv_fields(const CsvFile& file, std::size_t& column, T& value) {
   if constexpr (Element<T>) {
-    value = file.number<T>(column++);
+    value = file.number<StoredElement<T>>(column++);
   } else if constexpr (std::is_same_v<T, std::string>) {
     value = file.text(column++);
   } else if constexpr (kIsInstance<T, std::optional>) {
@@ -69,7 +69,7 @@ void read_csv_fields(const CsvFile& file, std::size_t& column, T& value) {
     const auto each = [&](auto&... fields) { (read_csv_fields(file, column, fields), ...); };
     if constexpr (TupleLike<T>)
       std::apply(each, value);
-    else
+    else if constexpr (WithFields<T>)
       std::apply(each, cohort_fields(value));
   }
 }

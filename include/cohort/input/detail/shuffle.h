@@ -129,7 +129,7 @@ class ShuffledElements final : public ElementIterator<Element> {
 
 /// How a dataset is shuffled, from ShuffleOptions.
 struct ShuffleRule {
-  std::optional<std::int64_t> capacity;
+  std::optional<std::int64_t> capacity = {};
   std::uint64_t seed = 0;
   bool reshuffle = true;
 

@@ -30,8 +30,8 @@ template <class Element>
   return map_structure(
       [&](const Tensor& like) {
         // An empty part still has the shape and dtype of its rows.
-        if (columns.empty()) return stack(std::span<const Tensor>(&like, 1)).rows(0, 0);
-        return stack(columns[column++]);
+        if (columns.empty()) return stack_tensors(std::span<const Tensor>(&like, 1)).rows(0, 0);
+        return stack_tensors(columns[column++]);
       },
       rows.front());
 }

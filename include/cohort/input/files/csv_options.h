@@ -11,11 +11,11 @@ namespace cohort {
 
 struct CsvOptions {
   /// For rows that are tensors; unset: float32. Other rows have C++ types of their own.
-  std::optional<DType> dtype;
+  std::optional<DType> dtype = {};
   char delimiter = ',';
-  bool has_header = false;             ///< the first line of each file names the columns
-  std::optional<char> comment = '#';   ///< lines that start with it are skipped; nothing: none
-  std::vector<std::string> columns{};  ///< names of the wanted columns, in this order; empty: all
+  bool has_header = false;                ///< the first line of each file names the columns
+  std::optional<char> comment = '#';      ///< lines that start with it are skipped; nothing: none
+  std::vector<std::string> columns = {};  ///< names of the wanted columns, in this order; empty: all
 };
 
 }  // namespace cohort

@@ -18,7 +18,7 @@
 namespace cohort {
 
 struct NpyOptions {
-  std::optional<DType> dtype;  ///< the dtype that the arrays must have; unset: any
+  std::optional<DType> dtype = {};  ///< the dtype that the arrays must have; unset: any
 };
 
 /// One element per row of the array in each .npy file: of float32[1000, 28, 28], tensors float32[28, 28],
@@ -30,7 +30,7 @@ struct NpyOptions {
 
 struct NpzOptions {
   /// The arrays that make an element, one for each of its tensors; none: the only one in the file.
-  std::vector<std::string> arrays;
+  std::vector<std::string> arrays = {};
 };
 
 /// One element per row of the named arrays of each .npz file, which have equally many rows. The arrays of one

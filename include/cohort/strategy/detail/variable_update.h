@@ -94,6 +94,17 @@ auto StrategyExtended::update_across(const Variable& variable, Function& functio
 
 template <class Function, class... Args>
 auto StrategyExtended::update(const Variable& variable, Function&& function, const Args&... args) {
+  constexpr bool kTakesArguments =
+      std::is_invocable_v<Function&, const Variable&, const detail::Component<Args>&...>;
+  static_assert(
+      kTakesArguments,
+      "the function of update() takes (const Variable&, arguments...): the arguments of update() in "
+      "their order, by value or const reference, and a PerReplica<T> or Mirrored<T> as T");
+  if constexpr (kTakesArguments) return update_checked(variable, function, args...);
+}
+
+template <class Function, class... Args>
+auto StrategyExtended::update_checked(const Variable& variable, Function& function, const Args&... args) {
   using Result = decltype(update_across(variable, function, args...));
   const ContextMode& mode = current_mode();
   if (mode.kind != ContextKind::kReplica || mode.strategy != this)
@@ -115,9 +126,16 @@ auto StrategyExtended::update(const Variable& variable, Function&& function, con
 template <class Function, class... Args>
 auto StrategyExtended::update_non_slot(std::span<const Device> devices, Function&& function,
                                        const Args&... args) {
-  return detail::collect(
-      [&](const auto& body) { update_components(devices, body); },
-      [&]([[maybe_unused]] int component) { return function(detail::component_of(args, component)...); });
+  constexpr bool kTakesArguments = std::is_invocable_v<Function&, const detail::Component<Args>&...>;
+  static_assert(
+      kTakesArguments,
+      "the function of update_non_slot() takes the arguments of update_non_slot() in their order, by "
+      "value or const reference, and a PerReplica<T> or Mirrored<T> as T");
+  if constexpr (kTakesArguments) {
+    return detail::collect(
+        [&](const auto& body) { update_components(devices, body); },
+        [&]([[maybe_unused]] int component) { return function(detail::component_of(args, component)...); });
+  }
 }
 
 }  // namespace cohort

@@ -64,7 +64,7 @@ void read_all(const Dataset<Element>& dataset, const MemoryFile& file) {
   constexpr int kMostErrors = 100;
   const auto refusals = {ErrorCode::kInvalidArgument, ErrorCode::kDataLoss, ErrorCode::kUnimplemented};
   static_cast<void>(dataset.cardinality());
-  const auto elements = dataset.node()->iterate(Pass(0));
+  const auto elements = dataset.node()->iterate(detail::Pass(0));
   std::size_t sum = 0;
   bool more = true;
   for (int errors = 0; more && errors < kMostErrors; ++errors) {
@@ -84,7 +84,7 @@ void read_all(const Dataset<Element>& dataset, const MemoryFile& file) {
   [[maybe_unused]] const volatile std::size_t used = sum;
   parse_or_refuse(
       [&] {
-        const auto skipping = dataset.node()->iterate(Pass(0));
+        const auto skipping = dataset.node()->iterate(detail::Pass(0));
         while (skipping->skip(3) == 3) continue;
       },
       refusals);
