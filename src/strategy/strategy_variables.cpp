@@ -4,7 +4,7 @@
 
 #include <cohort/strategy/strategy_extended.h>
 
-#include "workers_turn.h"
+#include "collective_scopes.h"
 
 namespace cohort {
 namespace {
@@ -24,43 +24,48 @@ VariablePlacement StrategyExtended::variable_placement() const noexcept {
   return layout_.parameter_device ? VariablePlacement::kSingleCopy : VariablePlacement::kMirrored;
 }
 
-Tensor StrategyExtended::from_chief(const Tensor& value, std::uint64_t purpose) {
+Tensor StrategyExtended::from_chief(const Tensor& value, CallPurpose& purpose) {
   if (workers() == 1) return value;
   Tensor result = value.clone();
-  WorkersTurn turn(*this);
-  workers_communicator().broadcast(result, 0, {.layout = purpose});
-  turn.end();
+  WorkersCollective collective(*this, purpose);
+  workers_communicator().broadcast(result, 0);
+  collective.end();
   return result;
 }
 
-Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica) {
+Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica,
+                                   CallPurpose& purpose) {
   if (aggregation == VariableAggregation::kOnlyFirstReplica) {
     Tensor result = value.clone();
-    begin_collective(local_replica).broadcast(result, 0);
+    ReplicaCollective collective(*this, local_replica, {}, purpose);
+    collective.communicator().broadcast(result, 0);
     return result;
   }
   const TensorOrSlices leaf = value;
-  return std::get<Tensor>(all_reduce(local_replica, reduce_op(aggregation), {&leaf, 1}).front());
+  return std::get<Tensor>(
+      all_reduce_for(purpose, local_replica, reduce_op(aggregation), {&leaf, 1}, {}).front());
 }
 
 IndexedSlices StrategyExtended::aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
-                                               int local_replica) {
+                                               int local_replica, CallPurpose& purpose) {
   const bool only_first = aggregation == VariableAggregation::kOnlyFirstReplica;
   const bool is_first = communicator(local_replica).rank() == 0;
   const TensorOrSlices mine = only_first && !is_first ? no_rows(rows) : rows;
   const ReduceOp op = only_first ? ReduceOp::kSum : reduce_op(aggregation);
-  return std::get<IndexedSlices>(all_reduce(local_replica, op, {&mine, 1}).front());
+  return std::get<IndexedSlices>(all_reduce_for(purpose, local_replica, op, {&mine, 1}, {}).front());
 }
 
 Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,
-                                              std::span<const Tensor> components) {
-  if (aggregation == VariableAggregation::kOnlyFirstReplica) return from_chief(components.front(), 0).clone();
+                                              std::span<const Tensor> components, CallPurpose& purpose) {
+  if (aggregation == VariableAggregation::kOnlyFirstReplica)
+    return from_chief(components.front(), purpose).clone();
   StructureReduction by_replica{{Contributions::kPerReplica}, {}, {}, Device()};
   for (const Tensor& component : components) {
     by_replica.components.push_back({component});
     by_replica.fingerprints.push_back(structure_fingerprint(component));
   }
-  return std::get<Tensor>(reduce(reduce_op(aggregation), {&by_replica, 1}, {}).front().front().front());
+  return std::get<Tensor>(
+      reduce_for(purpose, reduce_op(aggregation), {&by_replica, 1}, {}).front().front().front());
 }
 
 void StrategyExtended::adopt(const std::shared_ptr<VariableState>& variable) {

@@ -98,8 +98,11 @@ bool DistributedIterator<Element>::everybody_goes_on(
   const bool has_data = parts.has_value();
   const bool is_whole =
       has_data && std::ranges::all_of(*parts, [](const auto& part) { return part.has_value(); });
-  if (agreement_.ends_together() || agreement_.is_known(position_.elements))
-    return is_whole || (has_data && can_be_empty());
+  if (agreement_.ends_together() || agreement_.is_known(position_.elements)) {
+    const bool goes_on = is_whole || (has_data && can_be_empty());
+    if (!goes_on) agreement_.end(position_.elements);
+    return goes_on;
+  }
   const detail::StepDecision decision = agreement_.decide({
       .has_data = has_data,
       .needs_form = !is_whole && fills_up_ && !form_,
@@ -131,7 +134,7 @@ PerReplica<Element> DistributedIterator<Element>::filled_up(detail::LocalParts<E
     else
       components.push_back(form_->without_rows(places_[replica]));
   }
-  return PerReplica<Element>(std::move(components));
+  return PerReplica<Element>(std::move(components), strategy_.num_replicas_in_sync());
 }
 
 }  // namespace cohort
