@@ -329,13 +329,13 @@ void check_odd_datasets(Bootstrap& worker, int devices) {
     });
   };
   const bool is_odd = worker.rank() == odd;
-  const std::string name = "worker ";
+  const std::string name = fmt::format("worker {} (host ", odd);
   EXPECT_THAT(pass(Dataset<Tensor>::range(is_odd ? 24 : 36).batch(6)),
               AllOf(HasSubstr(name), HasSubstr("has 4 batches"), HasSubstr("6")));
   // Nobody knows how long these are.
   const auto keep = [](const Tensor&) { return true; };
   EXPECT_THAT(pass(Dataset<Tensor>::range(is_odd ? 24 : 36).filter(keep).batch(6)),
-              AllOf(HasSubstr(name), HasSubstr("ends its pass over a distributed dataset after 4 steps"),
+              AllOf(HasSubstr("worker "), HasSubstr("ends its pass over a distributed dataset after 4 steps"),
                     HasSubstr("reduces (sum) float64")));
 }
 
