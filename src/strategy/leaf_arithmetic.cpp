@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <cohort/base/fingerprint.h>
-
 #include "collective/kernels/reduce_tensors.h"
 
 namespace cohort {
@@ -45,11 +43,8 @@ TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf) {
   return dtype == values.dtype() ? leaf : with_values(leaf, values.cast(dtype));
 }
 
-std::uint64_t with_original_dtype(std::uint64_t purpose, const TensorOrSlices& leaf,
-                                  const TensorOrSlices& operand) {
-  const DType dtype = values_of(leaf).dtype();
-  if (dtype == values_of(operand).dtype()) return purpose;
-  return Fingerprint().add(purpose).add(static_cast<std::uint64_t>(dtype)).value();
+void add_mean_of(Fingerprint& fingerprint, ReduceOp op, const TensorOrSlices& leaf) {
+  if (op == ReduceOp::kMean) fingerprint.add(static_cast<std::uint64_t>(values_of(leaf).dtype()));
 }
 
 void require_alike(const Components& value, const std::function<std::string(std::size_t)>& name) {

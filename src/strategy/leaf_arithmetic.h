@@ -1,16 +1,17 @@
 // The arithmetic of reductions on leaves, dense and sparse alike.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 
+#include <cohort/base/fingerprint.h>
 #include <cohort/strategy/cross_device_ops.h>
 
 namespace cohort {
 
-/// The dtype of a MEAN: integers become floating, wide enough for their values. Bool, which has no mean, stays.
+/// The dtype of a MEAN: integers become floating, wide enough for their values. Bool, which has no mean,
+/// stays.
 [[nodiscard]] DType mean_dtype(DType dtype);
 
 /// @throws InvalidArgument when `op` is not defined for the dtype, or slices do not fit together.
@@ -20,10 +21,9 @@ void require_defined(ReduceOp op, const TensorOrSlices& leaf);
 /// @throws as require_defined.
 [[nodiscard]] TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf);
 
-/// `purpose`, and the dtype of `leaf` if `operand`, which is prepared from it, has another: replicas that convert
-/// different dtypes to the same one are told apart.
-[[nodiscard]] std::uint64_t with_original_dtype(std::uint64_t purpose, const TensorOrSlices& leaf,
-                                                const TensorOrSlices& operand);
+/// For a MEAN, the dtype of `leaf`: the mean is taken in another one, and must not mix what was converted
+/// from different ones.
+void add_mean_of(Fingerprint& fingerprint, ReduceOp op, const TensorOrSlices& leaf);
 
 /// `name(i)` names the owner of component i.
 /// @throws InvalidArgument naming one that differs from the first in kind, dtype or shape.

@@ -103,7 +103,11 @@ bool DistributedIterator<Element>::everybody_goes_on(
     // The others go on without asking.
     strategy_.extended().or_abort_workers([&] { agreement_.refuse_early_end(position_.elements); });
   }
-  if (agreement_.ends_together() || is_known) return is_whole || (has_data && can_be_empty());
+  if (agreement_.ends_together() || is_known) {
+    const bool goes_on = is_whole || (has_data && can_be_empty());
+    if (!goes_on) agreement_.end(position_.elements);
+    return goes_on;
+  }
   const detail::StepDecision decision = agreement_.decide({
       .has_data = has_data,
       .needs_form = !is_whole && fills_up_ && !form_,
@@ -135,7 +139,7 @@ PerReplica<Element> DistributedIterator<Element>::filled_up(detail::LocalParts<E
     else
       components.push_back(form_->without_rows(places_[replica]));
   }
-  return PerReplica<Element>(std::move(components));
+  return PerReplica<Element>(std::move(components), strategy_.num_replicas_in_sync());
 }
 
 }  // namespace cohort
