@@ -15,6 +15,8 @@
 #include <cohort/device/tensor.h>
 #include <cohort/mpi/session.h>
 
+#include "page.h"
+
 namespace {
 
 using cohort::CallShape;
@@ -70,6 +72,8 @@ bool is_right(const cohort::Tensor& gathered, int members) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const auto status = end_at_arguments(argc, argv, "bruck_all_gather: an algorithm of the program's own"))
+    return *status;
   cohort::mpi::Session session(argc, argv);
   cohort::register_algorithm(std::make_shared<Bruck>());
   const std::unique_ptr<cohort::Communicator> communicator = session.make_communicator({});

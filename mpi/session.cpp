@@ -27,6 +27,10 @@
 namespace cohort::mpi {
 namespace {
 
+/// How long the first worker may take to end the job with the error that all have; it takes a fraction of a
+/// second, unless its program catches the error and goes on.
+constexpr auto kTimeToSayWhy = std::chrono::seconds(10);
+
 /// MPI is a process's own, so a process has one Session at a time.
 class Claim {
  public:
@@ -162,7 +166,7 @@ std::vector<WorkerInfo> Session::Impl::find_workers(MPI_Comm world) {
     return discover_workers(world, start_settings_, place_);
   } catch (const InvalidArgument&) {
     // All workers have the same error, and the job ends when one of them does. The first says why.
-    if (comm_rank(world) != 0) std::this_thread::sleep_for(settings_.fault_grace());
+    if (comm_rank(world) != 0) std::this_thread::sleep_for(kTimeToSayWhy);
     throw;
   }
 }

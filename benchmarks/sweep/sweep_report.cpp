@@ -1,3 +1,4 @@
+#include <array>
 #include <ostream>
 
 #include <fmt/ostream.h>
@@ -110,7 +111,20 @@ constexpr auto kLegend = R"(
 
 )";
 
-constexpr auto kRow = "{:>6} {:>10} {:>8} {:<20} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>5}\n";
+/// A line of cells that end at fixed places. One that is too long shifts the next ones only as far as these
+/// have no blanks to spare.
+std::string line_of(const std::array<std::string, 11>& cells) {
+  constexpr std::array<std::size_t, 11> kEnds{6, 17, 26, 47, 56, 65, 74, 83, 91, 98, 104};
+  constexpr std::size_t kLabel = 3;  // the only one that is aligned at its left
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::size_t used = line.size() + cells[i].size();
+    const std::size_t least = i == 0 ? 0 : 1;
+    const std::size_t blanks = i == kLabel || used + least > kEnds[i] ? least : kEnds[i] - used;
+    line += std::string(blanks, ' ') + cells[i];
+  }
+  return line + "\n";
+}
 
 class TableReport final : public SweepReport {
  public:
@@ -143,7 +157,7 @@ class TableReport final : public SweepReport {
  private:
   template <class... Cells>
   void print(const Cells&... cells) {
-    fmt::print(stream_, fmt::runtime(kRow), cells...);
+    stream_ << line_of({std::string(cells)...});
   }
 
   std::ostream& stream_;

@@ -14,6 +14,7 @@
 #include <cohort/mpi/session.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
+#include "../page.h"
 #include "collectives.h"
 
 namespace {
@@ -71,6 +72,9 @@ Trained train(const Pairs& pairs, const cohort::ReplicaContext& replica) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const auto status =
+          end_at_arguments(argc, argv, "contrastive: trains with collectives of libtorch's autograd"))
+    return *status;
   cohort::mpi::Session session(argc, argv);
   at::set_num_threads(1);
   const Pairs pairs = make_pairs();

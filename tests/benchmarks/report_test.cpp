@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include <span>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -231,6 +232,28 @@ TEST(Table, FitsInto110ColumnsAndTellsTheEnvironment) {
   EXPECT_THAT(text,
               testing::AllOf(HasSubstr("Cohort 1.2.3"), HasSubstr("Some MPI v4,"), HasSubstr("COHORT_X=1"),
                              HasSubstr("2 members on 1 node (n0), 2 cores"), HasSubstr("a note")));
+}
+
+TEST(Table, KeepsItsColumnsBesideALongName) {
+  std::ostringstream stream;
+  const auto table = make_sweep_report(Format::kTable, stream);
+  table->begin(two_workers_on({{0}, {1}}), "subject");
+  SweepRow row = slow_and_large();
+  row.library = "mpi";
+  row.choice = "library";
+  row.median_us = row.min_us = row.p99_us = row.iteration_us = 1.5;
+  for (const char* algorithm : {"line", "MPI_Reduce_scatter_block", "two_level_halving_doubling"}) {
+    row.algorithm = algorithm;
+    table->add(row);
+  }
+  const std::vector<std::string> lines = lines_of(stream.str());
+  ASSERT_GT(lines.size(), 3u);
+  const auto rows = std::span(lines).last(3);
+  EXPECT_THAT(rows[0], testing::EndsWith("1.50    1234      -     -"));
+  for (const std::string& line : rows) {
+    EXPECT_EQ(line.size(), rows[0].size()) << line;
+    EXPECT_EQ(line.rfind("1234"), rows[0].rfind("1234")) << line;
+  }
 }
 
 TEST(Environment, NamesTheGpuWhereTensorsAreOnOne) {

@@ -148,6 +148,7 @@ plant examples/CMakeLists.txt 'add_executable(digits main.cpp)'
 # shellcheck disable=SC2016  # code, in Markdown
 commands accepts 'Run `tests/run_test.cpp`, or `tests/LAYER/NAME_test.cpp`.'
 commands accepts 'launch 4 build/bin/digits under mpirun -n 4'
+commands accepts $'```sh\nmpirun -n 4 build/bin/digits  # as root: --allow-run-as-root\n```'
 commands rejects 'launch/cohort-runs -n 4 build/bin/digits'
 commands rejects 'see docs/launching.md.'
 commands rejects 'build/bin/digit --epochs 3'
