@@ -10,16 +10,28 @@
 #include <cohort/base/error.h>
 
 namespace cohort {
+namespace {
 
-int open_regular_file(const std::string& path, std::string_view what) {
+int open_one_of(bool pipes, const std::string& path, std::string_view what) {
   // The flags matter for what is refused: neither waits for a writer, nor takes a terminal.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) throw Unavailable("cannot open {} '{}': {}", what, path, std::strerror(errno));
   struct stat status {};
-  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return descriptor;
+  const bool is_known = ::fstat(descriptor, &status) == 0;
+  if (is_known && (S_ISREG(status.st_mode) || (pipes && S_ISFIFO(status.st_mode)))) return descriptor;
   ::close(descriptor);
-  throw InvalidArgument("cannot read {} '{}': it is a folder, a pipe or a device; name a regular file", what,
-                        path);
+  throw InvalidArgument("cannot read {} '{}': it is a folder, {}; name a regular file", what, path,
+                        pipes ? "or a device" : "a pipe or a device");
+}
+
+}  // namespace
+
+int open_regular_file(const std::string& path, std::string_view what) {
+  return open_one_of(false, path, what);
+}
+
+int open_file_or_pipe(const std::string& path, std::string_view what) {
+  return open_one_of(true, path, what);
 }
 
 }  // namespace cohort

@@ -11,4 +11,8 @@ namespace cohort {
 /// @throws Unavailable when it cannot be opened, InvalidArgument when it is a folder, a pipe or a device.
 [[nodiscard]] int open_regular_file(const std::string& path, std::string_view what);
 
+/// The same for what is read once from its beginning to its end, and may be a pipe. The descriptor of a pipe
+/// does not wait for data.
+[[nodiscard]] int open_file_or_pipe(const std::string& path, std::string_view what);
+
 }  // namespace cohort

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -34,6 +36,12 @@ std::string path_of(const void* function, const std::string& otherwise) {
 
 /// The library, or why it cannot be used.
 std::variant<OpenLibrary, std::string> try_open(const std::string& name, int flags) {
+  // The loader would wait for somebody who writes to a pipe.
+  std::error_code unknown;
+  const std::filesystem::file_status file = std::filesystem::status(name, unknown);
+  const bool is_path = name.find('/') != std::string::npos;
+  if (is_path && std::filesystem::exists(file) && !std::filesystem::is_regular_file(file))
+    return "is a folder, a pipe or a device";
   void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
   if (handle == nullptr) return (flags & RTLD_NOLOAD) != 0 ? "is not loaded yet" : dl_error();
   OpenLibrary library;

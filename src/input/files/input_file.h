@@ -12,9 +12,12 @@ namespace cohort::detail {
 class InputFile {
  public:
   /// `format` is what messages call the file: `CSV`.
-  /// @throws Unavailable when it cannot be opened, InvalidArgument for a folder, a pipe or a device: passes,
-  /// positions and workers read a file again, and from anywhere.
-  InputFile(std::string path, std::string_view format);
+  /// Whether it may be a pipe, which only a reader from its beginning to its end can take.
+  enum class Pipes { kRefused, kTaken };
+
+  /// @throws Unavailable when it cannot be opened, InvalidArgument for a folder, a device, or a pipe where
+  /// these are refused.
+  InputFile(std::string path, std::string_view format, Pipes pipes = Pipes::kRefused);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -28,13 +31,15 @@ class InputFile {
   /// The same. @throws DataLoss when the file is empty.
   [[nodiscard]] std::uint64_t size_of_content() const;
 
-  /// Reads from where the last call ended; fewer bytes than asked for only at the end of the file.
-  /// @throws DataLoss when the system cannot read it.
-  [[nodiscard]] std::size_t read(std::span<char> to) const;
+  /// Reads from where the last call ended; fewer bytes than asked for only at the end of the file. Waits for
+  /// those who write to a pipe.
+  /// @throws DataLoss when the system cannot read it, Unavailable for a pipe that nobody writes to.
+  [[nodiscard]] std::size_t read(std::span<char> to);
 
  private:
   std::string path_;
   int descriptor_;
+  bool has_begun_ = false;
 };
 
 }  // namespace cohort::detail

@@ -16,7 +16,8 @@ constexpr std::size_t kLeastBufferBytes = std::size_t{1} << 18;
 
 }  // namespace
 
-LineReader::LineReader(const std::string& path, std::string_view format) : file_(path, format) {
+LineReader::LineReader(const std::string& path, std::string_view format)
+    : file_(path, format, InputFile::Pipes::kTaken) {
   read_more();
   const std::string_view hint = compression_hint(std::as_bytes(std::span(buffer_).first(end_)), "");
   if (!hint.empty()) throw DataLoss("{}: not {}: {}", path, format, hint);

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "../batches.h"
+#include "device/memory_limits.h"
 #include "files.h"
 
 namespace cohort::testing {
@@ -181,6 +182,44 @@ TEST_F(Npz, IsNoPipe) {
   EXPECT_THAT(
       [&] { return all_of(examples(pipe)); },
       ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("npz file '" + pipe + "'"), HasSubstr("a pipe"))));
+}
+
+/// An archive with one array of `bytes`, which are not there: the file has a hole in their place.
+void write_hollow_npz(const std::string& path, std::uint64_t bytes) {
+  using u16 = std::uint16_t;
+  using u32 = std::uint32_t;
+  using u64 = std::uint64_t;
+  const auto text = [](auto... numbers) { return (std::string() + ... + number_bytes(numbers)); };
+  const std::string name = "a.npy";
+  const u32 elsewhere = 0xffffffff;  // the number is in the extra field
+  const std::string entry = text(u16{45}, u16{0}, u16{0}, u32{0}, u32{0}, elsewhere, elsewhere,
+                                 static_cast<u16>(name.size()), u16{20});
+  const std::string extra = text(u16{1}, u16{16}, bytes, bytes);
+  const std::string begin = text(u32{0x04034b50}) + entry + name + extra;
+  const std::string directory =
+      text(u32{0x02014b50}, u16{45}) + entry + text(u16{0}, u16{0}, u16{0}, u32{0}, u32{0}) + name + extra;
+  const u64 at = begin.size() + bytes;
+  const u64 size = directory.size();
+  const std::string end =
+      text(u32{0x06064b50}, u64{44}, u16{45}, u16{45}, u32{0}, u32{0}, u64{1}, u64{1}, size, at) +
+      text(u32{0x07064b50}, u32{0}, at + size, u32{1}) +
+      text(u32{0x06054b50}, u16{0}, u16{0}, u16{1}, u16{1}, static_cast<u32>(size), elsewhere, u16{0});
+  std::ofstream file(path, std::ios::binary);
+  file << begin;
+  file.seekp(static_cast<std::streamoff>(at));
+  file << directory << end;
+}
+
+TEST_F(Npz, TakesNoMoreMemoryThanThereIs) {
+  const std::string path = folder_.path("bomb.npz");
+  const std::uint64_t bytes = available_memory() + (std::uint64_t{1} << 30);
+  write_hollow_npz(path, bytes);
+  EXPECT_THAT([&] { return all_of(npz_dataset({path})); },
+              ThrowsMessage<Unavailable>(
+                  AllOf(HasSubstr("bomb.npz: array 'a'"), HasSubstr(std::to_string(bytes) + " bytes"))));
+  write_hollow_npz(path, 100);
+  EXPECT_THAT([&] { return all_of(npz_dataset({path})); }, ThrowsMessage<DataLoss>(HasSubstr("array 'a'")))
+      << "nothing but its size was wrong";
 }
 
 TEST_F(Npz, NoticesDamage) {

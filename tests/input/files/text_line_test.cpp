@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <cstring>
+#include <thread>
+
 #include <gmock/gmock.h>
 
 #include "files.h"
@@ -60,6 +63,22 @@ TEST(TextLine, ComesFromPipesToo) {
   ::close(ends[1]);
   EXPECT_THAT(all_of(text_line_dataset({"/proc/self/fd/" + std::to_string(ends[0])})),
               ElementsAre("one", "two"));
+  ::close(ends[0]);
+}
+
+TEST(TextLine, WaitsForWhoeverWritesToAPipe) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::jthread writer([&] {
+    for (const char* part : {"one\nt", "wo", "\nthree"}) {
+      EXPECT_GT(::write(ends[1], part, std::strlen(part)), 0);
+      std::this_thread::yield();
+    }
+    ::close(ends[1]);
+  });
+  EXPECT_THAT(all_of(text_line_dataset({"/proc/self/fd/" + std::to_string(ends[0])})),
+              ElementsAre("one", "two", "three"));
+  writer.join();
   ::close(ends[0]);
 }
 
