@@ -51,18 +51,105 @@ std::string describe(const CallSignature& call) {
   std::string text = fmt::format("{}({}[{}]", to_string(call.kind), to_string(call.dtype), call.elements);
   if (reduces(call.kind)) text += fmt::format(", {}", to_string(static_cast<ReduceOp>(call.op)));
   if (has_root(call.kind)) text += fmt::format(", root {}", call.root);
-  if (call.layout != 0) text += fmt::format(", layout {:08x}", call.layout & 0xffffffffu);
   if (call.device != DeviceKind::kCpu) text += ", on GPUs";
   if (call.captured) text += ", in a graph";
   if (urgent) text += ", urgent";
   return text + ")";
 }
 
+/// A copy of a purpose that needs nothing of the caller's any more.
+class SpokenPurpose final : public CallPurpose {
+ public:
+  explicit SpokenPurpose(const CallPurpose& purpose)
+      : CallPurpose(purpose.fingerprint(), purpose.caller()), words_(purpose.words()) {}
+
+  [[nodiscard]] CallWords words() const override { return words_; }
+
+ protected:
+  [[nodiscard]] PurposeWords own_words() const override { return words_.purpose; }
+
+ private:
+  CallWords words_;
+};
+
 std::string list_members(std::span<const int> ranks, std::span<const MemberInfo> members) {
   std::vector<std::string> names;
   for (const int rank : ranks) names.push_back(describe(rank, members[static_cast<std::size_t>(rank)]));
   return fmt::format("{}", fmt::join(names, ", "));
 }
+
+/// The signature that more than half of the members share is taken for the right one. Where there is none,
+/// that of the lowest rank among the most frequent ones only decides which members count as odd.
+const MemberCall& most_frequent(std::span<const MemberCall> calls) {
+  const MemberCall* usual = nullptr;
+  std::ptrdiff_t votes = 0;
+  for (const MemberCall& call : calls) {
+    const std::ptrdiff_t count = std::ranges::count(calls, call.signature, &MemberCall::signature);
+    if (count <= votes) continue;
+    votes = count;
+    usual = &call;
+  }
+  return *usual;
+}
+
+/// How a message tells apart the calls of members that disagree: by what they are for, where members have
+/// said it, and by their arguments where that reads alike.
+class CallTexts {
+ public:
+  explicit CallTexts(std::span<const MemberCall> calls) : calls_(calls) {
+    const MemberCall& first = calls.front();
+    for (const MemberCall& call : calls) {
+      if (call.words.caller != Caller::kMember) caller_ = call.words.caller;
+      // Calls of the other priority shift the order, so two may look alike without being the same one.
+      numbers_differ_ = numbers_differ_ || call.signature.sequence != first.signature.sequence;
+      layouts_differ_ = layouts_differ_ || call.signature.layout != first.signature.layout;
+    }
+  }
+
+  [[nodiscard]] std::string name_of(const MemberCall& call, std::span<const MemberInfo> members) const {
+    CallWords words = call.words;
+    if (words.caller == Caller::kMember) words.caller = caller_;
+    return describe(call.member, members[static_cast<std::size_t>(call.member)], words);
+  }
+
+  [[nodiscard]] std::string text_of(const MemberCall& call) const {
+    const std::string number =
+        numbers_differ_ ? fmt::format(" as call #{}", call.signature.sequence) : std::string();
+    const std::string arguments = describe(call.signature);
+    const auto& [action, details] = call.words.purpose;
+    if (action.empty()) return fmt::format("called {}{}", arguments, number);
+    std::string text = action;
+    const auto reads_alike = [&](bool with_details) {
+      return std::ranges::any_of(calls_, [&](const MemberCall& other) {
+        return other.signature != call.signature && other.words.purpose.action == action &&
+               (!with_details || other.words.purpose.details == details);
+      });
+    };
+    if (reads_alike(false) && !details.empty()) text += fmt::format(" ({})", details);
+    if (reads_alike(true)) text += fmt::format(" by {}", arguments);
+    return text + number;
+  }
+
+  [[nodiscard]] std::string_view advice() const {
+    if (caller_ != Caller::kMember)
+      return "; look for a branch that not all of them take alike, or for a last batch that is shorter.";
+    if (layouts_differ_) {
+      return ", with the same number of elements, dtype, operator, root and priority; look at the last batch "
+             "of the odd member, or pad it. Their layouts differ. A layout is a digest of what a call is "
+             "for, and "
+             "of what lies where in its tensor: the shapes in a pack, the counts of an uneven all-gather.";
+    }
+    return ", with the same number of elements, dtype, operator, root and priority; look at the last batch "
+           "of "
+           "the odd member, or pad it.";
+  }
+
+ private:
+  std::span<const MemberCall> calls_;
+  Caller caller_ = Caller::kMember;
+  bool numbers_differ_ = false;
+  bool layouts_differ_ = false;
+};
 
 }  // namespace
 
@@ -83,13 +170,20 @@ bool writes_output(const CollectiveCall& call, int rank) noexcept {
 }
 
 OwnedCall::OwnedCall(const CollectiveCall& call)
-    : call_(call), counts_(call.counts.begin(), call.counts.end()) {
+    : call_(call),
+      purpose_(nullptr,
+               [](const CallPurpose* purpose) { delete static_cast<const SpokenPurpose*>(purpose); }),
+      counts_(call.counts.begin(), call.counts.end()) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (call.buffers[i] != nullptr) buffers_[i] = *call.buffers[i];
   }
   if (call.stands_for != nullptr) {
     stands_for_ = std::make_unique<const OwnedCall>(*call.stands_for);
     call_.stands_for = &stands_for_->get();
+  }
+  if (call.purpose != nullptr) {
+    purpose_.reset(new SpokenPurpose(*call.purpose));
+    call_.purpose = purpose_.get();
   }
   // A moved vector keeps its elements where they are, so this stays right when the object moves.
   call_.counts = counts_;
@@ -103,7 +197,13 @@ std::string describe(const CollectiveCall& call) {
                        call.elements, call.kind == CollectiveKind::kSend ? "to" : "from", call.root,
                        call.tag);
   }
-  return describe(signature(call, 0));
+  const std::string text = describe(signature(call, 0));
+  return call.purpose == nullptr ? text
+                                 : fmt::format("{}, which {}", text, call.purpose->words().purpose.action);
+}
+
+CallWords words_of(const CollectiveCall& call) {
+  return call.purpose == nullptr ? CallWords() : call.purpose->words();
 }
 
 CallSignature signature(const CollectiveCall& call, std::uint64_t sequence) {
@@ -137,57 +237,47 @@ std::string describe(int member, const MemberInfo& info) {
   return fmt::format("member {} (worker {}, host {})", member, info.worker, info.host);
 }
 
-std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls,
-                                            std::span<const int> callers, std::span<const MemberInfo> members,
-                                            int& odd_member) {
-  const auto agrees_with_first = [&](const CallSignature& other) { return other == calls.front(); };
-  if (std::all_of(calls.begin(), calls.end(), agrees_with_first)) return std::nullopt;
+std::string describe(int member, const MemberInfo& info, const CallWords& words) {
+  if (words.caller == Caller::kWorker) return fmt::format("worker {} (host {})", info.worker, info.host);
+  if (words.caller == Caller::kMember) return describe(member, info);
+  return fmt::format("replica {} (worker {}, host {}{}{})", member, info.worker, info.host,
+                     words.device.empty() ? "" : ", ", words.device);
+}
 
-  // The signature that more than half of the members share is taken for the right one. Where there is none,
-  // that of the lowest rank among the most frequent ones only decides which members count as odd.
-  std::size_t usual = 0;
-  std::ptrdiff_t votes = 0;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    const std::ptrdiff_t count = std::count(calls.begin(), calls.end(), calls[i]);
-    if (count > votes) {
-      votes = count;
-      usual = i;
-    }
-  }
-  const bool majority = 2 * votes > std::ssize(calls);
-  // Calls of the other priority shift the order, so two calls may look alike without being the same one.
-  const bool numbers_differ = std::ranges::any_of(
-      calls, [&](const CallSignature& other) { return other.sequence != calls.front().sequence; });
-  const bool layouts_differ = std::ranges::any_of(
-      calls, [&](const CallSignature& other) { return other.layout != calls.front().layout; });
-  const auto described = [&](const CallSignature& call) {
-    return numbers_differ ? fmt::format("{} as call #{}", describe(call), call.sequence) : describe(call);
+std::optional<std::string> explain_mismatch(std::span<const MemberCall> calls,
+                                            std::span<const MemberInfo> members, int& odd_member) {
+  const auto agrees_with_first = [&](const MemberCall& other) {
+    return other.signature == calls.front().signature;
   };
+  if (std::ranges::all_of(calls, agrees_with_first)) return std::nullopt;
+
+  const MemberCall& usual = most_frequent(calls);
+  const std::ptrdiff_t votes = std::ranges::count(calls, usual.signature, &MemberCall::signature);
+  const bool majority = 2 * votes > std::ssize(calls);
+  const CallTexts texts(calls);
   std::vector<std::string> listed;
   odd_member = -1;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    const bool odd = calls[i] != calls[usual];
-    if (odd && odd_member < 0) odd_member = callers[i];
+  for (const MemberCall& call : calls) {
+    const bool odd = call.signature != usual.signature;
+    if (odd && odd_member < 0) odd_member = call.member;
     if (majority && !odd) continue;
     constexpr std::size_t kListed = 4;
     if (listed.size() > kListed) continue;
     listed.push_back(listed.size() == kListed
                          ? "and more"
-                         : fmt::format("{} called {}",
-                                       describe(callers[i], members[static_cast<std::size_t>(callers[i])]),
-                                       described(calls[i])));
+                         : fmt::format("{} {}", texts.name_of(call, members), texts.text_of(call)));
   }
-  const std::string others = majority ? fmt::format("the other {} called {}", votes, described(calls[usual]))
-                                      : "none of these calls is that of most members";
+  std::string others = "none of these calls is that of most members";
+  if (majority && votes == 1)
+    others = fmt::format("{} {}", texts.name_of(usual, members), texts.text_of(usual));
+  if (majority && votes > 1) {
+    others = fmt::format("{} {} {}", usual.words.purpose.action.empty() ? "the other" : "each of the other",
+                         votes, texts.text_of(usual));
+  }
   return fmt::format(
-      "{} #{}: members disagree: {}; {}. All members must make the same calls in the same order, with the "
-      "same number of elements, dtype, operator, root and priority; look at the last batch of the odd "
-      "member, or pad it.{}",
-      to_string(calls[usual].kind), calls[usual].sequence, fmt::join(listed, "; "), others,
-      layouts_differ
-          ? " A layout is a digest of what a call is for, and of what lies where in its tensor: the "
-            "shapes in a pack, the structure of a value, the kind of a variable."
-          : "");
+      "{} #{}: members disagree: {}; {}. All members must make the same calls in the same order{}",
+      to_string(usual.signature.kind), usual.signature.sequence, fmt::join(listed, "; "), others,
+      texts.advice());
 }
 
 std::string describe_deadline(const CollectiveCall& call, double seconds) {

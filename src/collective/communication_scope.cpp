@@ -4,8 +4,7 @@
 
 namespace cohort {
 
-CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
-                                       std::uint64_t purpose)
+CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options)
     : communicator_(communicator),
       outer_options_(communicator.options_),
       outer_timeout_(communicator.scope_timeout_),
@@ -13,15 +12,25 @@ CommunicationScope::CommunicationScope(Communicator& communicator, const Communi
   options.validate();
   communicator.options_ = outer_options_.merge(options);
   if (options.timeout_seconds) communicator.scope_timeout_ = options.timeout_seconds;
-  if (purpose != 0) communicator.purpose_ = Fingerprint().add(outer_purpose_).add(purpose).value();
   communicator.calls_are_plain_ = false;
+}
+
+CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
+                                       CallPurpose& purpose)
+    : CommunicationScope(communicator, options) {
+  purpose.outer_ = outer_purpose_;
+  purpose.fingerprint_ =
+      outer_purpose_ == nullptr
+          ? purpose.own_fingerprint_
+          : Fingerprint().add(outer_purpose_->fingerprint()).add(purpose.own_fingerprint_).value();
+  communicator.purpose_ = &purpose;
 }
 
 CommunicationScope::~CommunicationScope() {
   communicator_.options_ = outer_options_;
   communicator_.scope_timeout_ = outer_timeout_;
   communicator_.purpose_ = outer_purpose_;
-  communicator_.calls_are_plain_ = !outer_timeout_ && outer_purpose_ == 0 &&
+  communicator_.calls_are_plain_ = !outer_timeout_ && outer_purpose_ == nullptr &&
                                    outer_options_.implementation == CommunicationImplementation::kAuto;
 }
 

@@ -226,9 +226,11 @@ CollectiveCall Communicator::with_scope_options(CollectiveCall call) const {
   if (!call.timeout_seconds) call.timeout_seconds = scope_timeout_;
   if (is_message(call.kind)) return call;
   if (call.kind == CollectiveKind::kAllReduce) call.implementation = options_.implementation;
-  if (purpose_ != 0 || call.implementation != CommunicationImplementation::kAuto) {
+  call.purpose = purpose_;
+  if (purpose_ != nullptr || call.implementation != CommunicationImplementation::kAuto) {
+    const std::uint64_t purpose = purpose_ == nullptr ? 0 : purpose_->fingerprint();
     const auto implementation = static_cast<std::uint64_t>(call.implementation);
-    call.layout = Fingerprint().add(call.layout).add(purpose_).add(implementation).value();
+    call.layout = Fingerprint().add(call.layout).add(purpose).add(implementation).value();
   }
   return call;
 }

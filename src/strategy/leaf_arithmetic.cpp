@@ -45,11 +45,12 @@ TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf) {
   return dtype == values.dtype() ? leaf : with_values(leaf, values.cast(dtype));
 }
 
-std::uint64_t with_original_dtype(std::uint64_t purpose, const TensorOrSlices& leaf,
-                                  const TensorOrSlices& operand) {
-  const DType dtype = values_of(leaf).dtype();
-  if (dtype == values_of(operand).dtype()) return purpose;
-  return Fingerprint().add(purpose).add(static_cast<std::uint64_t>(dtype)).value();
+std::uint64_t converted_dtypes(ReduceOp op, std::span<const TensorOrSlices> leaves) {
+  if (op != ReduceOp::kMean) return 0;
+  Fingerprint fingerprint;
+  for (const TensorOrSlices& leaf : leaves)
+    fingerprint.add(static_cast<std::uint64_t>(values_of(leaf).dtype()));
+  return fingerprint.value();
 }
 
 void require_alike(const Components& value, const std::function<std::string(std::size_t)>& name) {

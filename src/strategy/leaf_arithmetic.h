@@ -10,7 +10,8 @@
 
 namespace cohort {
 
-/// The dtype of a MEAN: integers become floating, wide enough for their values. Bool, which has no mean, stays.
+/// The dtype of a MEAN: integers become floating, wide enough for their values. Bool, which has no mean,
+/// stays.
 [[nodiscard]] DType mean_dtype(DType dtype);
 
 /// @throws InvalidArgument when `op` is not defined for the dtype, or slices do not fit together.
@@ -20,10 +21,8 @@ void require_defined(ReduceOp op, const TensorOrSlices& leaf);
 /// @throws as require_defined.
 [[nodiscard]] TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf);
 
-/// `purpose`, and the dtype of `leaf` if `operand`, which is prepared from it, has another: replicas that convert
-/// different dtypes to the same one are told apart.
-[[nodiscard]] std::uint64_t with_original_dtype(std::uint64_t purpose, const TensorOrSlices& leaf,
-                                                const TensorOrSlices& operand);
+/// Of the dtypes that a MEAN converts: replicas that convert different ones to the same must be told apart.
+[[nodiscard]] std::uint64_t converted_dtypes(ReduceOp op, std::span<const TensorOrSlices> leaves);
 
 /// `name(i)` names the owner of component i.
 /// @throws InvalidArgument naming one that differs from the first in kind, dtype or shape.

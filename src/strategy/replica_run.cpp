@@ -1,6 +1,7 @@
 #include "replica_run.h"
 
 #include <algorithm>
+#include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,13 +27,13 @@ std::string what_of(const std::exception_ptr& error) {
   }
 }
 
-Aborted failure_for_others(std::string_view who, const std::exception_ptr& error) {
+Aborted failure_for_others(std::string_view who, ErrorOrigin where, const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Aborted& aborted) {
     return aborted;
   } catch (...) {
-    return Aborted("{} failed first: {}", who, what_of(error));
+    return {std::move(where), fmt::format("{} failed first: {}", who, what_of(error))};
   }
 }
 
@@ -128,21 +129,37 @@ std::shared_ptr<void> ReplicaRun::meet(int local_replica, MergeRequest& request)
 }
 
 // A replica that pauses or begins a collective notifies the calling thread after the change is visible.
-void ReplicaRun::begin_collective(int local_replica) {
-  ++runner(local_replica).collectives;
+void ReplicaRun::begin_collective(int local_replica, const CallPurpose& purpose) {
+  Runner& own = runner(local_replica);
+  own.purpose.store(&purpose, std::memory_order_release);
+  ++own.collectives;
   const auto is_paused = [](const Runner& runner) { return runner.phase != Phase::kRunning; };
   if (std::ranges::any_of(runners_, is_paused)) pauses_.notify();
 }
 
-int ReplicaRun::id_of(const Runner& runner) const {
-  return extended_.first_replica_id() + static_cast<int>(&runner - runners_.data());
+/// The purpose is on the replica's stack: while the calling thread puts it in words, it has taken it away.
+void ReplicaRun::end_collective(int local_replica) {
+  std::atomic<const CallPurpose*>& purpose = runner(local_replica).purpose;
+  while (purpose.exchange(nullptr, std::memory_order_acq_rel) == nullptr) std::this_thread::yield();
 }
 
-const ReplicaRun::Runner* ReplicaRun::deserter() const {
+std::string ReplicaRun::action_of(Runner& runner) {
+  const CallPurpose* const purpose = runner.purpose.exchange(nullptr, std::memory_order_acq_rel);
+  if (purpose == nullptr) return "has left";
+  std::string action = purpose->words().purpose.action;
+  runner.purpose.store(purpose, std::memory_order_release);
+  return action;
+}
+
+std::string ReplicaRun::name_of(const Runner& runner) const {
+  return extended_.replica_name(static_cast<std::size_t>(&runner - runners_.data()));
+}
+
+ReplicaRun::Runner* ReplicaRun::deserter() {
   if (extended_.has_aborted_replicas()) return nullptr;  // whoever waits is being told why already
-  const Runner* fewest = nullptr;
+  Runner* fewest = nullptr;
   int most = 0;
-  for (const Runner& runner : runners_) {
+  for (Runner& runner : runners_) {
     const int collectives = runner.collectives;
     const bool is_paused = runner.phase != Phase::kRunning;
     if (!is_paused) most = std::max(most, collectives);
@@ -151,18 +168,19 @@ const ReplicaRun::Runner* ReplicaRun::deserter() const {
   return fewest != nullptr && fewest->collectives < most ? fewest : nullptr;
 }
 
-std::exception_ptr ReplicaRun::unequal_collectives(const Runner& deserter) const {
-  std::vector<int> waiting;
-  for (const Runner& runner : runners_) {
-    if (runner.collectives > deserter.collectives) waiting.push_back(id_of(runner));
+std::exception_ptr ReplicaRun::unequal_collectives(Runner& deserter) {
+  std::vector<std::string> waiting;
+  for (Runner& runner : runners_) {
+    if (runner.collectives > deserter.collectives)
+      waiting.push_back(fmt::format("{} {}", name_of(runner), action_of(runner)));
   }
   const std::string elsewhere = deserter.phase == Phase::kMerging
-                                    ? fmt::format("waits in {}", deserter.request->call)
+                                    ? deserter.request->purpose.words().purpose.action
                                     : std::string("has returned from the replica function");
-  return std::make_exception_ptr(
-      WrongContext("replicas made different collectives: [{}] wait in collective {} of this run for replica "
-                   "{}, which {}; every replica must make the same calls in the same order",
-                   fmt::join(waiting, ", "), deserter.collectives + 1, id_of(deserter), elsewhere));
+  return std::make_exception_ptr(WrongContext(
+      "replicas made different collectives: {}, but {} {}, where they wait for it in collective {} "
+      "of this run; every replica must make the same calls in the same order",
+      fmt::join(waiting, ", "), name_of(deserter), elsewhere, deserter.collectives + 1));
 }
 
 bool ReplicaRun::all_paused() const {
@@ -172,7 +190,7 @@ bool ReplicaRun::all_paused() const {
 
 void ReplicaRun::serve_merges() {
   while (true) {
-    const Runner* left = nullptr;
+    Runner* left = nullptr;
     pauses_.wait_until([&] { return ending_ || all_paused() || (left = deserter()) != nullptr; });
     if (ending_) return;
     if (left != nullptr) {
@@ -194,24 +212,33 @@ void ReplicaRun::serve_merges() {
   }
 }
 
+/// For replicas that meet for different purposes, `odd` and the first.
+void ReplicaRun::throw_unequal_meeting(const Runner& odd) const {
+  const Runner& first = runners_.front();
+  PurposeWords mine = odd.request->purpose.words().purpose;
+  PurposeWords others = first.request->purpose.words().purpose;
+  if (mine.action == others.action) {
+    for (PurposeWords* words : {&mine, &others}) words->action += fmt::format(" ({})", words->details);
+  }
+  const std::string text = fmt::format(
+      "replicas meet in different calls: {} {}, {} {}; every replica must make the same calls in the same "
+      "order",
+      name_of(odd), mine.action, name_of(first), others.action);
+  if (odd.request->call == first.request->call) throw InvalidArgument("{}", text);
+  throw WrongContext("{}", text);
+}
+
 std::vector<void*> ReplicaRun::arguments_by_replica() const {
   std::vector<void*> arguments;
   arguments.reserve(runners_.size());
   const MergeRequest& first = *runners_.front().request;
   for (const Runner& runner : runners_) {
     const MergeRequest& request = *runner.request;
-    const int id = id_of(runner);
-    if (request.call != first.call) {
-      throw WrongContext(
-          "replicas meet in different calls: replica {} in {}, replica {} in {}; every replica must make the "
-          "same calls in the same order",
-          id, request.call, extended_.first_replica_id(), first.call);
-    }
+    if (request.purpose.fingerprint() != first.purpose.fingerprint()) throw_unequal_meeting(runner);
     if (request.argument_types != first.argument_types) {
       throw InvalidArgument(
-          "{} of {}: replica {} passes arguments of other types, or a function with another type of result, "
-          "than replica {}",
-          request.call, extended_.strategy_name(), id, extended_.first_replica_id());
+          "{} of {}: {} passes arguments of other types, or a function with another type of result, than {}",
+          request.call, extended_.strategy_name(), name_of(runner), name_of(runners_.front()));
     }
     arguments.push_back(request.arguments);
   }
@@ -237,16 +264,23 @@ void ReplicaRun::merge_all() {
 }
 
 std::exception_ptr ReplicaRun::unequal_merges() const {
-  std::vector<int> waiting;
-  std::vector<int> finished;
-  for (const Runner& runner : runners_)
-    (runner.phase == Phase::kMerging ? waiting : finished).push_back(id_of(runner));
-  const auto waits = [](const Runner& runner) { return runner.phase == Phase::kMerging; };
-  const std::string_view call = std::ranges::find_if(runners_, waits)->request->call;
+  std::vector<std::string> waiting;
+  std::vector<std::string> finished;
+  std::string_view call;
+  for (const Runner& runner : runners_) {
+    if (runner.phase != Phase::kMerging) {
+      finished.push_back(name_of(runner));
+      continue;
+    }
+    call = runner.request->call;
+    waiting.push_back(fmt::format("{} {}", name_of(runner), runner.request->purpose.words().purpose.action));
+  }
   return std::make_exception_ptr(WrongContext(
-      "replicas made a different number of {0} calls: [{1}] wait in call {2}, {0}, while [{3}] have "
-      "returned from the replica function; every replica must make the same calls equally often",
-      call, fmt::join(waiting, ", "), runners_.front().merges + 1, fmt::join(finished, ", ")));
+      "replicas made a different number of {} calls: {} and waits, as meeting {} of this run, for the "
+      "others, but {} {} returned from the replica function; every replica must make the same calls equally "
+      "often",
+      call, fmt::join(waiting, ", "), runners_.front().merges + 1, fmt::join(finished, ", "),
+      finished.size() == 1 ? "has" : "have"));
 }
 
 std::exception_ptr ReplicaRun::first_error() const {

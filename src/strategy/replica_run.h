@@ -23,9 +23,10 @@ namespace cohort {
 /// The text of any exception.
 [[nodiscard]] std::string what_of(const std::exception_ptr& error);
 
-/// The error for the others when `who` (such as `worker 2`) fails with `error`. An Aborted error names the
-/// original failure already.
-[[nodiscard]] Aborted failure_for_others(std::string_view who, const std::exception_ptr& error);
+/// The error for the others when `who` (such as `worker 2`), the member and host `where`, fails with `error`.
+/// An Aborted error names the original failure already.
+[[nodiscard]] Aborted failure_for_others(std::string_view who, ErrorOrigin where,
+                                         const std::exception_ptr& error);
 
 /// A merge of the only replica needs no meeting: it runs where the replica runs.
 class LoneMergePoint final : public MergePoint {
@@ -33,7 +34,8 @@ class LoneMergePoint final : public MergePoint {
   explicit LoneMergePoint(VariableOwner* strategy) : strategy_(strategy) {}
 
   std::shared_ptr<void> meet(int local_replica, MergeRequest& request) override;
-  void begin_collective(int /*local_replica*/) override {}
+  void begin_collective(int /*local_replica*/, const CallPurpose& /*purpose*/) override {}
+  void end_collective(int /*local_replica*/) override {}
 
  private:
   VariableOwner* strategy_;  // null in the default context, which a merge leaves as it is
@@ -65,7 +67,8 @@ class ReplicaTeam {
     MergeRequest* request = nullptr;
     std::shared_ptr<void> merged;
     int merges = 0;
-    std::atomic<int> collectives{0};  // begun in this run
+    std::atomic<int> collectives{0};                   // begun in this run
+    std::atomic<const CallPurpose*> purpose{nullptr};  // of the collective that the replica is in
     std::exception_ptr error;
     Blame blame = Blame::kOwn;  // for `error`
   };
@@ -84,7 +87,8 @@ class ReplicaRun final : public MergePoint {
   void execute();
 
   std::shared_ptr<void> meet(int local_replica, MergeRequest& request) override;
-  void begin_collective(int local_replica) override;
+  void begin_collective(int local_replica, const CallPurpose& purpose) override;
+  void end_collective(int local_replica) override;
 
  private:
   using Phase = ReplicaTeam::Phase;
@@ -102,11 +106,13 @@ class ReplicaRun final : public MergePoint {
   [[nodiscard]] bool all_paused() const;
   void merge_all();
   [[nodiscard]] std::vector<void*> arguments_by_replica() const;
+  [[noreturn]] void throw_unequal_meeting(const Runner& odd) const;
   [[nodiscard]] std::exception_ptr unequal_merges() const;
   /// A replica that will not make the collective that another one has begun; null when there is none.
-  [[nodiscard]] const Runner* deserter() const;
-  [[nodiscard]] std::exception_ptr unequal_collectives(const Runner& deserter) const;
-  [[nodiscard]] int id_of(const Runner& runner) const;
+  [[nodiscard]] Runner* deserter();
+  [[nodiscard]] std::exception_ptr unequal_collectives(Runner& deserter);
+  [[nodiscard]] std::string name_of(const Runner& runner) const;
+  [[nodiscard]] static std::string action_of(Runner& runner);
   [[nodiscard]] std::exception_ptr first_error() const;
   void clear_runners();
 

@@ -108,22 +108,22 @@ void StrategyExtended::require_chosen(const char* what) const {
 }
 
 void StrategyExtended::abort_workers(const std::exception_ptr& error) {
-  const std::string& host = communicator(0).members()[static_cast<std::size_t>(communicator(0).rank())].host;
-  const Aborted told = failure_for_others(fmt::format("worker {} (host {})", layout_.worker, host), error);
-  for (const auto& communicator : communicators_) communicator->abort(told);
-  if (workers_communicator_ != nullptr) workers_communicator_->abort(told);
+  const auto first = static_cast<std::size_t>(first_replica_id());
+  const std::string& host = communicator(0).members()[first].host;
+  const std::string who = fmt::format("worker {} (host {})", layout_.worker, host);
+  const Aborted of_replicas = failure_for_others(who, {"", first_replica_id(), host}, error);
+  for (const auto& communicator : communicators_) communicator->abort(of_replicas);
+  if (workers_communicator_ != nullptr)
+    workers_communicator_->abort(failure_for_others(who, {"", layout_.worker, host}, error));
 }
 
 void StrategyExtended::abort_replicas(int local_replica, const std::exception_ptr& error) {
   if (num_replicas_in_sync() == 1) return;
   replicas_aborted_ = true;
-  communicator(local_replica)
-      .abort(failure_for_others(replica_name(static_cast<std::size_t>(local_replica)), error));
-}
-
-Communicator& StrategyExtended::begin_collective(int local_replica) {
-  if (MergePoint* const run = current_mode().merge_point) run->begin_collective(local_replica);
-  return communicator(local_replica);
+  const auto local = static_cast<std::size_t>(local_replica);
+  const int replica = first_replica_id() + local_replica;
+  const std::string& host = communicator(0).members()[static_cast<std::size_t>(replica)].host;
+  communicator(local_replica).abort(failure_for_others(replica_name(local), {"", replica, host}, error));
 }
 
 void StrategyExtended::call_for_each_replica(const std::function<void(ReplicaContext&)>& body) {

@@ -4,16 +4,16 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cohort/base/fingerprint.h>
-#include <cohort/collective/communication_scope.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy_extended.h>
 
-#include "collective/packing/gather_tensors.h"
+#include "collective_scopes.h"
+#include "gather_along.h"
 #include "leaf_arithmetic.h"
 #include "leaf_reducer.h"
-#include "workers_turn.h"
 
 namespace cohort {
 namespace {
@@ -48,6 +48,21 @@ std::vector<Tensor> concatenated_leaves(const StructureReduction& value, int axi
   return results;
 }
 
+constexpr std::uint64_t kReduce = fingerprint_of("reduce");
+constexpr std::uint64_t kReduceAlong = fingerprint_of("reduce along axes");
+constexpr std::uint64_t kGather = fingerprint_of("gather");
+constexpr std::uint64_t kAllReduceLeaves = fingerprint_of("all_reduce of leaves");
+
+PurposeWords reduction_words(ReduceOp op, std::span<const StructureReduction> values) {
+  std::string texts;
+  for (const StructureReduction& value : values) {
+    if (!texts.empty()) texts += ", ";
+    texts += value.text.get();
+  }
+  if (values.size() == 1) return {fmt::format("reduces ({}) {}", to_string(op), texts)};
+  return {fmt::format("reduces ({}) {} values: {}", to_string(op), values.size(), texts)};
+}
+
 }  // namespace
 
 Contributions detail::contributions_of(const Variable& variable) {
@@ -59,7 +74,9 @@ Contributions detail::contributions_of(const Variable& variable) {
 }
 
 std::string StrategyExtended::replica_name(std::size_t local_replica) const {
-  return fmt::format("replica {}", first_replica_id() + static_cast<int>(local_replica));
+  const int replica = first_replica_id() + static_cast<int>(local_replica);
+  return describe(replica, communicators_.front()->members()[static_cast<std::size_t>(replica)],
+                  {.caller = Caller::kReplica, .device = to_string(layout_.devices[local_replica])});
 }
 
 /// The components must be those of this worker's replicas.
@@ -124,30 +141,38 @@ void StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& 
 std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
                                                             std::span<const StructureReduction> values,
                                                             const CommunicationOptions& options) {
+  Fingerprint fingerprint;
+  fingerprint.add(kReduce).add(static_cast<std::uint64_t>(op)).add(values.size());
+  for (const StructureReduction& value : values) {
+    if (value.fingerprints.empty() || is_kept(op, value)) continue;
+    fingerprint.add(value.fingerprints.front()).add(converted_dtypes(op, value.components.front()));
+  }
+  PurposeOf purpose(fingerprint.value(), Caller::kWorker, [&] { return reduction_words(op, values); });
+  return reduce_for(purpose, op, values, options);
+}
+
+std::vector<std::vector<LeafList>> StrategyExtended::reduce_for(CallPurpose& purpose, ReduceOp op,
+                                                                std::span<const StructureReduction> values,
+                                                                const CommunicationOptions& options) {
   or_abort_workers([&] {
     options.validate();
     for (const StructureReduction& value : values) require_reducible(op, value);
   });
   std::vector<ReduceRequest> requests;
-  Fingerprint structures;
   for (const StructureReduction& value : values) {
-    if (!is_kept(op, value)) structures.add(value.fingerprints.front());
-    for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf) {
-      if (!contributes(op, value.contributions[leaf])) continue;
-      requests.push_back({components_of_leaf(value, leaf), value.destinations});
-      // A mean converts integers, and must not take them for what other workers converted from another dtype.
-      if (op == ReduceOp::kMean)
-        structures.add(static_cast<std::uint64_t>(values_of(requests.back().value.front()).dtype()));
-    }
+    for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf)
+      if (contributes(op, value.contributions[leaf]))
+        requests.push_back({components_of_leaf(value, leaf), value.destinations});
   }
 
-  // With one worker nothing can differ, and threads outside any scope share the default strategy.
-  std::optional<CommunicationScope> scope;
-  if (workers() > 1) scope.emplace(workers_communicator(), CommunicationOptions{}, structures.value());
-  std::optional<WorkersTurn> turn;
-  if (!requests.empty()) turn.emplace(*this, options.timeout_seconds);
+  // What each worker keeps as it is needs no other worker; but a value without leaves takes part as well.
+  std::optional<WorkersCollective> collective;
+  const auto stays = [&](const StructureReduction& value) { return is_kept(op, value); };
+  const bool communicates = workers() > 1 && (values.empty() || !std::ranges::all_of(values, stays));
+  if (communicates) collective.emplace(*this, purpose, options.timeout_seconds);
+  if (communicates && requests.empty()) workers_communicator().barrier();
   const std::vector<Components> leaves = cross_device_ops_->batch_reduce(op, requests, options);
-  if (turn) turn->end();
+  if (collective) collective->end();
 
   std::vector<std::vector<LeafList>> results;
   auto next = leaves.begin();
@@ -237,7 +262,15 @@ Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> value
                                       std::span<const int> axes) {
   const StructureReduction partial = or_abort_workers([&] { return summed_along(op, values, axes); });
   const DType dtype = values.front().dtype();
-  const LeafList totals = reduce(ReduceOp::kSum, {&partial, 1}, {}).front().front();
+  Fingerprint fingerprint;
+  fingerprint.add(kReduceAlong).add(static_cast<std::uint64_t>(op)).add(static_cast<std::uint64_t>(dtype));
+  for (const int axis : axes)
+    fingerprint.add(static_cast<std::uint64_t>(values.front().shape().normalize_axis(axis)));
+  PurposeOf purpose(fingerprint.value(), Caller::kWorker, [&] {
+    return PurposeWords{fmt::format("reduces ({}) {} along {} {}", to_string(op), describe(values.front()),
+                                    axes.size() == 1 ? "axis" : "axes", fmt::join(axes, ", "))};
+  });
+  const LeafList totals = reduce_for(purpose, ReduceOp::kSum, {&partial, 1}, {}).front().front();
   const Tensor& sum = std::get<Tensor>(totals.front());
   if (op == ReduceOp::kSum) return sum.cast(dtype);
   const auto count = std::get<Tensor>(totals.back()).item<double>();
@@ -252,33 +285,49 @@ std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, in
     return concatenated_leaves(value, axis);
   });
   if (workers() == 1) return results;
-  Communicator& communicator = workers_communicator();
-  Fingerprint purpose;
-  purpose.add(value.fingerprints.front());
+  Fingerprint fingerprint;
+  fingerprint.add(kGather).add(value.fingerprints.front());
   for (const Tensor& result : results)
-    purpose.add(static_cast<std::uint64_t>(result.shape().normalize_axis(axis)));
-  const CommunicationScope scope(communicator, {}, purpose.value());
-  WorkersTurn turn(*this);
-  for (Tensor& result : results) result = concatenate(all_gather_tensors(communicator, result), axis);
-  turn.end();
+    fingerprint.add(static_cast<std::uint64_t>(result.shape().normalize_axis(axis)));
+  PurposeOf purpose(fingerprint.value(), Caller::kWorker, [&] {
+    return PurposeWords{fmt::format("gathers {} along axis {}", value.text.get(), axis)};
+  });
+  WorkersCollective collective(*this, purpose);
+  Communicator& communicator = workers_communicator();
+  if (results.empty()) communicator.barrier();  // a value without leaves takes part as well
+  for (Tensor& result : results) result = gathered_along(communicator, result, axis, purpose);
+  collective.end();
   return results;
 }
 
 LeafList StrategyExtended::all_reduce(int local_replica, ReduceOp op, std::span<const TensorOrSlices> values,
                                       std::uint64_t structure, const CommunicationOptions& options) {
-  if (num_replicas_in_sync() == 1 || values.empty()) {
+  const std::uint64_t fingerprint = Fingerprint()
+                                        .add(kAllReduceLeaves)
+                                        .add(static_cast<std::uint64_t>(op))
+                                        .add(structure)
+                                        .add(converted_dtypes(op, values))
+                                        .value();
+  PurposeOf purpose(fingerprint, Caller::kReplica, device(local_replica), [&] {
+    const LeafList leaves(values.begin(), values.end());
+    return PurposeWords{fmt::format("all_reduces ({}) {}", to_string(op), StructureText(leaves).get())};
+  });
+  return all_reduce_for(purpose, local_replica, op, values, options);
+}
+
+LeafList StrategyExtended::all_reduce_for(CallPurpose& purpose, int local_replica, ReduceOp op,
+                                          std::span<const TensorOrSlices> values,
+                                          const CommunicationOptions& options) {
+  if (num_replicas_in_sync() == 1) {
     options.validate();
     return copies_of({values.begin(), values.end()});
   }
   LeafList leaves;
   leaves.reserve(values.size());
-  for (const TensorOrSlices& value : values) {
-    leaves.push_back(prepared(op, value));
-    structure = with_original_dtype(structure, value, leaves.back());
-  }
-  Communicator& communicator = begin_collective(local_replica);
-  const CommunicationScope scope(communicator, options, structure);
-  return reducer(local_replica).all_reduced(communicator, leaves, op);
+  for (const TensorOrSlices& value : values) leaves.push_back(prepared(op, value));
+  ReplicaCollective collective(*this, local_replica, options, purpose);
+  if (values.empty()) collective.communicator().barrier();  // an empty structure takes part as well
+  return reducer(local_replica).all_reduced(collective.communicator(), leaves, op);
 }
 
 }  // namespace cohort

@@ -4,8 +4,8 @@
 
 #include <cohort/strategy/strategy_extended.h>
 
+#include "collective_scopes.h"
 #include "gather_slices.h"
-#include "workers_turn.h"
 
 namespace cohort {
 namespace {
@@ -25,47 +25,54 @@ VariablePlacement StrategyExtended::variable_placement() const noexcept {
   return layout_.parameter_device ? VariablePlacement::kSingleCopy : VariablePlacement::kMirrored;
 }
 
-Tensor StrategyExtended::from_chief(const Tensor& value, std::uint64_t purpose) {
+Tensor StrategyExtended::from_chief(const Tensor& value, CallPurpose& purpose) {
   if (workers() == 1) return value;
   Tensor result = value.clone();
-  WorkersTurn turn(*this);
-  workers_communicator().broadcast(result, 0, {.layout = purpose});
-  turn.end();
+  WorkersCollective collective(*this, purpose);
+  workers_communicator().broadcast(result, 0);
+  collective.end();
   return result;
 }
 
-Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica) {
+Tensor StrategyExtended::aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica,
+                                   CallPurpose& purpose) {
   if (aggregation == VariableAggregation::kOnlyFirstReplica) {
     Tensor result = value.clone();
-    begin_collective(local_replica).broadcast(result, 0);
+    ReplicaCollective collective(*this, local_replica, {}, purpose);
+    collective.communicator().broadcast(result, 0);
     return result;
   }
   const TensorOrSlices leaf = value;
-  return std::get<Tensor>(all_reduce(local_replica, reduce_op(aggregation), {&leaf, 1}).front());
+  return std::get<Tensor>(
+      all_reduce_for(purpose, local_replica, reduce_op(aggregation), {&leaf, 1}, {}).front());
 }
 
 IndexedSlices StrategyExtended::aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
-                                               int local_replica) {
+                                               int local_replica, CallPurpose& purpose) {
   if (aggregation == VariableAggregation::kOnlyFirstReplica) {
     // Gathered without arithmetic, which bool rows do not have.
     if (num_replicas_in_sync() == 1) return rows;
-    Communicator& replicas = begin_collective(local_replica);
+    ReplicaCollective collective(*this, local_replica, {}, purpose);
+    Communicator& replicas = collective.communicator();
     const IndexedSlices mine = replicas.rank() == 0 ? rows : no_rows(rows);
     return all_gather_slices(replicas, {&mine, 1}).front();
   }
   const TensorOrSlices mine = rows;
-  return std::get<IndexedSlices>(all_reduce(local_replica, reduce_op(aggregation), {&mine, 1}).front());
+  return std::get<IndexedSlices>(
+      all_reduce_for(purpose, local_replica, reduce_op(aggregation), {&mine, 1}, {}).front());
 }
 
 Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,
-                                              std::span<const Tensor> components) {
-  if (aggregation == VariableAggregation::kOnlyFirstReplica) return from_chief(components.front(), 0).clone();
+                                              std::span<const Tensor> components, CallPurpose& purpose) {
+  if (aggregation == VariableAggregation::kOnlyFirstReplica)
+    return from_chief(components.front(), purpose).clone();
   StructureReduction by_replica{{Contributions::kPerReplica}, {}, {}, Device()};
   for (const Tensor& component : components) {
     by_replica.components.push_back({component});
     by_replica.fingerprints.push_back(structure_fingerprint(component));
   }
-  return std::get<Tensor>(reduce(reduce_op(aggregation), {&by_replica, 1}, {}).front().front().front());
+  return std::get<Tensor>(
+      reduce_for(purpose, reduce_op(aggregation), {&by_replica, 1}, {}).front().front().front());
 }
 
 void StrategyExtended::adopt(const std::shared_ptr<VariableState>& variable) {

@@ -1,5 +1,7 @@
 #include "workers_turn.h"
 
+#include <cohort/base/fingerprint.h>
+#include <cohort/collective/communication_scope.h>
 #include <cohort/strategy/strategy_extended.h>
 
 namespace cohort {
@@ -10,12 +12,17 @@ constexpr std::uint64_t kTurnOfWorkers = 0x776f726b65727321;
 
 }  // namespace
 
-WorkersTurn::WorkersTurn(StrategyExtended& strategy, std::optional<double> timeout_seconds) {
+WorkersTurn::WorkersTurn(StrategyExtended& strategy, const CallPurpose& purpose,
+                         std::optional<double> timeout_seconds) {
   if (strategy.workers() == 1 || strategy.local_replicas() == 1) return;
+  PurposeOf turn(Fingerprint().add(kTurnOfWorkers).add(purpose.fingerprint()).value(), purpose.caller(),
+                 [&purpose] { return purpose.words().purpose; });
   barriers_.reserve(static_cast<std::size_t>(strategy.local_replicas()));
-  for (int replica = 0; replica < strategy.local_replicas(); ++replica)
-    barriers_.push_back(strategy.communicator(replica).barrier_async(
-        {.timeout_seconds = timeout_seconds, .layout = kTurnOfWorkers}));
+  for (int replica = 0; replica < strategy.local_replicas(); ++replica) {
+    Communicator& communicator = strategy.communicator(replica);
+    const CommunicationScope scope(communicator, {}, turn);
+    barriers_.push_back(communicator.barrier_async({.timeout_seconds = timeout_seconds}));
+  }
 }
 
 void WorkersTurn::end() {

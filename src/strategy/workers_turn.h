@@ -5,9 +5,11 @@
 // collective, and fails at once, on both sides, where replicas call something else.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
+#include <cohort/collective/call_purpose.h>
 #include <cohort/collective/work.h>
 
 namespace cohort {
@@ -16,8 +18,9 @@ class StrategyExtended;
 
 class WorkersTurn {
  public:
-  /// Announces that this worker is about to make a collective of the workers, with this deadline.
-  explicit WorkersTurn(StrategyExtended& strategy, std::optional<double> timeout_seconds = {});
+  /// Announces that this worker is about to make a collective of the workers for `purpose`, with this
+  /// deadline.
+  WorkersTurn(StrategyExtended& strategy, const CallPurpose& purpose, std::optional<double> timeout_seconds);
 
   /// To be called when the collective has ended.
   /// @throws InvalidArgument when it met a collective of replicas, naming the members that differ.

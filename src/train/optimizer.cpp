@@ -24,23 +24,36 @@ void require_fitting(const GradientAndVariable& pair) {
   }
 }
 
-/// A fingerprint of these variables in their order, the same on all workers.
-std::uint64_t fingerprint_of_variables(const std::vector<GradientAndVariable>& gradients) {
-  Fingerprint fingerprint;
-  for (const GradientAndVariable& pair : gradients) fingerprint.add(pair.variable.state()->number());
-  return fingerprint.value();
-}
+/// What gradients are for: gradients of the same shape would be summed even if they belonged to different
+/// variables, so the replicas compare the variables as well.
+class StepPurpose final : public CallPurpose {
+ public:
+  StepPurpose(const std::vector<GradientAndVariable>& gradients, Device device)
+      : CallPurpose(fingerprint_of_variables(gradients), Caller::kReplica, device), gradients_(gradients) {}
 
-void require_same_variables(const Strategy& strategy, const PerReplica<std::uint64_t>& of_replicas) {
-  const int first = strategy.extended().first_replica_id();
-  for (std::size_t i = 1; i < of_replicas.size(); ++i) {
-    if (of_replicas[i] == of_replicas[0]) continue;
-    throw InvalidArgument(
-        "apply_gradients: replica {} passes other variables than replica {}, or in another order; all must "
-        "pass the same",
-        first + static_cast<int>(i), first);
+ private:
+  /// Of the variables in their order, which have the same numbers on all workers.
+  static std::uint64_t fingerprint_of_variables(const std::vector<GradientAndVariable>& gradients) {
+    static constexpr std::uint64_t kApplyGradients = fingerprint_of("apply_gradients");
+    Fingerprint fingerprint;
+    fingerprint.add(kApplyGradients);
+    for (const GradientAndVariable& pair : gradients) fingerprint.add(pair.variable.state()->number());
+    return fingerprint.value();
   }
-}
+
+  [[nodiscard]] PurposeWords own_words() const override {
+    std::string names;
+    std::string numbers;
+    for (const GradientAndVariable& pair : gradients_) {
+      names += (names.empty() ? "" : ", ") + pair.variable.name();
+      numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", pair.variable.state()->number());
+    }
+    return {fmt::format("applies gradients of {}", names.empty() ? "no variables" : names),
+            fmt::format("variables number {}", numbers)};
+  }
+
+  const std::vector<GradientAndVariable>& gradients_;
+};
 
 void sum(const ReplicaContext& replica, std::vector<Tensor>& gradients, GradientAggregation aggregation) {
   if (aggregation == GradientAggregation::kSum)
@@ -49,25 +62,14 @@ void sum(const ReplicaContext& replica, std::vector<Tensor>& gradients, Gradient
     replica.all_reduce_in_place(ReduceOp::kSum, gradients);
 }
 
-/// Aggregates the gradients. Gradients of the same shape would be summed even if they belonged to different
-/// variables, so the replicas compare the variables as well.
-void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients, std::uint64_t variables,
+void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients, StepPurpose& purpose,
                GradientAggregation aggregation) {
   if (replica.num_replicas_in_sync() == 1) return sum(replica, gradients, aggregation);
-  if (replica.strategy().extended().has_own_cross_device_ops()) {  // for those, replicas meet anyway
-    replica.merge_call(require_same_variables, variables);
-    return sum(replica, gradients, aggregation);
-  }
-  try {
-    const CommunicationScope scope(replica.communicator(), {}, variables);
-    sum(replica, gradients, aggregation);
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(
-        error.origin(),
-        fmt::format("apply_gradients: all replicas must pass gradients of the same variables, "
-                    "in the same order: {}",
-                    error.what()));
-  }
+  // Where the program has operations of its own, replicas meet, also to compare.
+  if (replica.strategy().extended().has_own_cross_device_ops())
+    replica.merge_call_for(purpose, [](const Strategy&) {});
+  const CommunicationScope scope(replica.communicator(), {}, purpose);
+  sum(replica, gradients, aggregation);
 }
 
 /// One copy that several replicas share: it is updated once, while they wait.
@@ -108,6 +110,7 @@ const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Vari
     slots.emplace_back(VariableOptions{.shape = variable.shape(),
                                        .dtype = variable.dtype(),
                                        .name = fmt::format("{}/{}", variable.name(), name),
+                                       .name_may_differ = variable.state()->options().name_may_differ,
                                        .trainable = false,
                                        .colocate_with = &variable});
   return state.slots.emplace(variable.state(), std::move(slots)).first->second;
@@ -139,8 +142,8 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
   ReplicaState& state = state_of_this_replica();
   state.gradients.clear();
   for (const GradientAndVariable& pair : gradients) state.gradients.push_back(pair.gradient);
-  if (aggregation != GradientAggregation::kNone)
-    aggregate(*replica, state.gradients, fingerprint_of_variables(gradients), aggregation);
+  StepPurpose purpose(gradients, replica->device());
+  if (aggregation != GradientAggregation::kNone) aggregate(*replica, state.gradients, purpose, aggregation);
 
   ++state.steps;
   state.shared.clear();
@@ -153,13 +156,13 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
       update_component(state, variable, state.gradients[i]);
     }
   }
-  if (!state.shared.empty()) update_shared(*replica, state, gradients);
+  if (!state.shared.empty()) update_shared(*replica, purpose, state, gradients);
   state.gradients.clear();  // they are the caller's
 }
 
-void Optimizer::update_shared(const ReplicaContext& replica, ReplicaState& state,
+void Optimizer::update_shared(const ReplicaContext& replica, const CallPurpose& purpose, ReplicaState& state,
                               const std::vector<GradientAndVariable>& gradients) const {
-  replica.merge_call([&](const Strategy& strategy) {
+  replica.merge_call_for(purpose, [&](const Strategy& strategy) {
     for (const std::size_t i : state.shared) {
       strategy.extended().update(gradients[i].variable, [&](const Variable& variable) {
         update_component(state, variable, state.gradients[i]);

@@ -12,33 +12,20 @@
 namespace cohort {
 namespace {
 
-/// One replica's part in an update of `variable`.
-template <class Operand>
-struct Part {
-  const VariableState* variable;
-  Operand operand;
-};
-
 /// Pauses all local replicas and calls `function` once, with the operands of all of them.
 template <class Operand>
-void meet(std::string_view call, Part<Operand> mine,
+void meet(const VariableOperation& operation, const VariableState& variable, Operand mine,
           const std::function<void(std::span<const Operand>)>& function) {
   const auto merge = [&](std::span<void* const> by_replica) {
     std::vector<Operand> operands;
-    for (void* const of_replica : by_replica) {
-      const auto& part = *static_cast<const Part<Operand>*>(of_replica);
-      if (part.variable != mine.variable) {
-        throw InvalidArgument("{} inside run(): replica {} changes variable '{}', replica 0 changes '{}'",
-                              call, operands.size(), part.variable->options().name,
-                              mine.variable->options().name);
-      }
-      operands.push_back(part.operand);
-    }
+    for (void* const of_replica : by_replica) operands.push_back(*static_cast<const Operand*>(of_replica));
     function(operands);
     return std::shared_ptr<void>();
   };
-  MergeRequest request{call, typeid(mine), &mine, merge};
-  static_cast<void>(current_mode().merge_point->meet(current_mode().local_replica, request));
+  const ContextMode& mode = current_mode();
+  const VariablePurpose purpose(operation, variable, mode.device.value_or(Device()));
+  MergeRequest request{operation.name, typeid(mine), &mine, merge, purpose};
+  static_cast<void>(mode.merge_point->meet(mode.local_replica, request));
 }
 
 Tensor aggregated(VariableAggregation aggregation, std::span<const Tensor> values) {
@@ -56,21 +43,21 @@ void AggregatingVariable::assign_in_replica(const ElementUpdate& update, const T
     throw InvalidArgument(
         "{} of variable '{}' inside run(): {} replicas share its single copy, so it must have an "
         "aggregation; choose sum, mean or only_first_replica",
-        update.name, options().name, strategy().local_replicas());
+        update.operation.name, options().name, strategy().local_replicas());
   }
   if (aggregation == VariableAggregation::kMean && !is_floating(value.dtype())) {
-    throw InvalidArgument("{} of {} to variable '{}': the mean of integers is a fraction", update.name,
-                          describe(value), options().name);
+    throw InvalidArgument("{} of {} to variable '{}': the mean of integers is a fraction",
+                          update.operation.name, describe(value), options().name);
   }
   if (aggregation == VariableAggregation::kSum) require_legal(ReduceOp::kSum, value.dtype());
-  meet<Tensor>(update.name, {this, value}, [&](std::span<const Tensor> values) {
+  meet<Tensor>(update.operation, *this, value, [&](std::span<const Tensor> values) {
     update.apply(component(0), aggregated(aggregation, values));
   });
 }
 
 void AggregatingVariable::scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
                                              int /*local_replica*/) const {
-  meet<IndexedSlices>(update.name, {this, rows}, [&](std::span<const IndexedSlices> of_replicas) {
+  meet<IndexedSlices>(update.operation, *this, rows, [&](std::span<const IndexedSlices> of_replicas) {
     for (const IndexedSlices& of_replica : of_replicas) update.apply(component(0), of_replica);
   });
 }

@@ -1,14 +1,14 @@
 // How a value changes a component of the same dtype and shape: `assign`, `assign_add` and `assign_sub`.
 #pragma once
 
-#include <string_view>
-
 #include <cohort/device/tensor.h>
+
+#include "variable_purpose.h"
 
 namespace cohort {
 
 struct ElementUpdate {
-  std::string_view name;
+  VariableOperation operation;
   void (*apply)(const Tensor& component, const Tensor& value);
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/fingerprint.h>
+#include <cohort/collective/call_purpose.h>
 #include <cohort/value/detail/merge_point.h>
 #include <cohort/value/variable.h>
 
@@ -96,46 +97,6 @@ std::shared_ptr<VariableState> make_mirrored(VariableOptions options, VariableOw
   return std::make_shared<MirroredVariable>(settled(options), owner.share(), std::move(components));
 }
 
-std::string described(const VariableOptions& options) {
-  return fmt::format("'{}' ({}, synchronization {}, aggregation {})", options.name,
-                     describe(initial_value(options)), to_string(options.synchronization),
-                     to_string(options.aggregation));
-}
-
-/// What workers must agree on besides dtype and shape: the options that decide which collectives a variable
-/// makes. Names may differ.
-std::uint64_t fingerprint_of(const VariableOptions& options) {
-  return Fingerprint()
-      .add(static_cast<std::uint64_t>(options.synchronization))
-      .add(static_cast<std::uint64_t>(options.aggregation))
-      .value();
-}
-
-/// The chief's initial value. Collective over the workers, each with the variable that it makes.
-Tensor chiefs_value(VariableOwner& owner, const VariableOptions& options, const Tensor& initial) {
-  try {
-    return owner.from_chief(initial, fingerprint_of(options));
-  } catch (const InvalidArgument& error) {
-    throw InvalidArgument(
-        error.origin(),
-        fmt::format("workers make different variables, this one {}; all workers must make the same variables "
-                    "in the same order: {}",
-                    described(options), error.what()));
-  }
-}
-
-std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOptions& options) {
-  const Tensor initial = initial_value(options);
-  const bool mirrored = owner.variable_placement() == VariablePlacement::kMirrored;
-  if (mirrored) require_mirrorable(options, initial.dtype(), owner);
-  const std::vector<Device> devices = devices_for(options, owner);  // may throw, so before the collective
-  std::vector<Tensor> components = copies_of(chiefs_value(owner, options, initial), devices);
-  auto variable = mirrored ? make_mirrored(options, owner, std::move(components))
-                           : make_single_copy(options, owner, std::move(components));
-  owner.adopt(variable);
-  return variable;
-}
-
 /// A name without the numbers that make it unique: `weights` for `weights_1`.
 std::string_view canonical(std::string_view name) {
   const auto is_digit = [](unsigned char character) { return std::isdigit(character) != 0; };
@@ -144,33 +105,58 @@ std::string_view canonical(std::string_view name) {
   return numbered ? canonical(name.substr(0, static_cast<std::size_t>(name.rend() - stem_end) - 1)) : name;
 }
 
-/// Checks what replicas that make a variable together must agree on; the initial value is that of replica 0.
-void require_same_variable(const VariableOptions& mine, int replica, const VariableOptions& first,
-                           int first_replica) {
-  const Tensor my_value = initial_value(mine);
-  const Tensor first_value = initial_value(first);
-  if (canonical(mine.name) == canonical(first.name) && my_value.dtype() == first_value.dtype() &&
-      my_value.shape() == first_value.shape() && mine.synchronization == first.synchronization &&
-      mine.aggregation == first.aggregation) {
-    return;
-  }
-  throw InvalidArgument(
-      "replicas make different variables: replica {} makes {}, replica {} makes {}; all replicas must make "
-      "the same variables in the same order",
-      first_replica, described(first), replica, described(mine));
+/// How the names of a variable are compared. Replicas may number theirs, as in `weights_1`: each thread makes
+/// a name that is unique to it.
+enum class Naming { kExact, kUpToNumbers };
+
+/// What those that make a variable together must agree on: what decides which collectives it makes, and its
+/// name, without which two variables of one form could be made in another order and swap their values.
+std::uint64_t fingerprint_of_creation(const VariableOptions& options, const Tensor& initial, Naming naming) {
+  Fingerprint fingerprint;
+  fingerprint.add(fingerprint_of("make a variable"))
+      .add(static_cast<std::uint64_t>(options.synchronization))
+      .add(static_cast<std::uint64_t>(options.aggregation))
+      .add(static_cast<std::uint64_t>(initial.dtype()))
+      .add(static_cast<std::uint64_t>(initial.shape().rank()));
+  for (const std::int64_t extent : initial.shape().extents())
+    fingerprint.add(static_cast<std::uint64_t>(extent));
+  if (!options.name_may_differ)
+    fingerprint.add(naming == Naming::kExact ? std::string_view(options.name) : canonical(options.name));
+  return fingerprint.value();
+}
+
+auto creation(const VariableOptions& options, const Tensor& initial, Naming naming, Caller caller,
+              Device device = {}) {
+  return PurposeOf(fingerprint_of_creation(options, initial, naming), caller, device, [&options, &initial] {
+    return PurposeWords{fmt::format("makes variable {} ({}, synchronization {}, aggregation {})",
+                                    options.name, describe(initial), to_string(options.synchronization),
+                                    to_string(options.aggregation))};
+  });
+}
+
+std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOptions& options, Naming naming) {
+  const Tensor initial = initial_value(options);
+  const bool mirrored = owner.variable_placement() == VariablePlacement::kMirrored;
+  if (mirrored) require_mirrorable(options, initial.dtype(), owner);
+  const std::vector<Device> devices = devices_for(options, owner);  // may throw, so before the collective
+  auto purpose = creation(options, initial, naming, Caller::kWorker);
+  std::vector<Tensor> components = copies_of(owner.from_chief(initial, purpose), devices);
+  auto variable = mirrored ? make_mirrored(options, owner, std::move(components))
+                           : make_single_copy(options, owner, std::move(components));
+  owner.adopt(variable);
+  return variable;
 }
 
 std::shared_ptr<VariableState> make_in_replica(const ContextMode& mode, VariableOptions& options) {
+  const Tensor initial = initial_value(options);
+  const auto purpose =
+      creation(options, initial, Naming::kUpToNumbers, Caller::kReplica, mode.device.value_or(Device()));
   MergeRequest request{"variable creation", typeid(VariableOptions), &options,
                        [&owner = *mode.strategy](std::span<void* const> by_replica) -> std::shared_ptr<void> {
-                         const auto& first = *static_cast<const VariableOptions*>(by_replica[0]);
-                         for (std::size_t replica = 1; replica < by_replica.size(); ++replica) {
-                           require_same_variable(*static_cast<const VariableOptions*>(by_replica[replica]),
-                                                 owner.first_replica_id() + static_cast<int>(replica), first,
-                                                 owner.first_replica_id());
-                         }
-                         return make_for(owner, first);
-                       }};
+                         return make_for(owner, *static_cast<const VariableOptions*>(by_replica[0]),
+                                         Naming::kUpToNumbers);
+                       },
+                       purpose};
   return std::static_pointer_cast<VariableState>(mode.merge_point->meet(mode.local_replica, request));
 }
 
@@ -180,7 +166,7 @@ std::shared_ptr<VariableState> make_variable(VariableOptions options) {
   const ContextMode& mode = current_mode();
   if (mode.strategy == nullptr) return make_plain(options);
   if (mode.kind == ContextKind::kReplica) return make_in_replica(mode, options);
-  return make_for(*mode.strategy, options);
+  return make_for(*mode.strategy, options, Naming::kExact);
 }
 
 }  // namespace cohort

@@ -2,14 +2,14 @@
 // checked to fit the component (see `validate`).
 #pragma once
 
-#include <string_view>
-
 #include <cohort/value/indexed_slices.h>
+
+#include "variable_purpose.h"
 
 namespace cohort {
 
 struct RowUpdate {
-  std::string_view name;
+  VariableOperation operation;
   void (*apply)(const Tensor& component, const IndexedSlices& rows);
   bool aggregates;  ///< whether the rows of several replicas may be put together by SUM or MEAN
 };

@@ -39,7 +39,9 @@ Tensor SyncOnReadVariable::read_across() const {
         "its own value and there is no common one; read it inside run(), or choose an aggregation",
         options().name);
   }
-  return strategy().aggregate_components(options().aggregation, components());
+  static constexpr VariableOperation kRead("read");
+  VariablePurpose purpose(kRead, *this);
+  return strategy().aggregate_components(options().aggregation, components(), purpose);
 }
 
 void SyncOnReadVariable::assign_across(const ElementUpdate& update, const Tensor& value) const {
@@ -49,7 +51,7 @@ void SyncOnReadVariable::assign_across(const ElementUpdate& update, const Tensor
     throw WrongContext(
         "{} of variable '{}' outside replicas: every component was written, but the variable is ON_READ "
         "with aggregation none and has no value to return; use extended().update",
-        update.name, options().name);
+        update.operation.name, options().name);
   }
 }
 
@@ -58,7 +60,7 @@ void SyncOnReadVariable::share_out(const ElementUpdate& update, const Tensor& su
     throw InvalidArgument(
         "{} of variable '{}' outside replicas: it is ON_READ with aggregation sum, so it is not clear which "
         "replica's part should change; use assign, or do it inside run()",
-        update.name, options().name);
+        update.operation.name, options().name);
   }
   const Tensor stable = sum.clone();  // it may be one of the components
   int id = strategy().first_replica_id();
@@ -68,7 +70,7 @@ void SyncOnReadVariable::share_out(const ElementUpdate& update, const Tensor& su
 
 void SyncOnReadVariable::require_scatter(const RowUpdate& update) const {
   throw Unimplemented("{} of variable '{}': ON_READ variables do not take updates of rows; use assign",
-                      update.name, options().name);
+                      update.operation.name, options().name);
 }
 
 }  // namespace cohort

@@ -67,17 +67,17 @@ void VariableState::abort_replicas(const std::exception_ptr& error) const {
 }
 
 void VariableState::assign(const ElementUpdate& update, const Tensor& value) const {
-  require_own_strategy(update.name);
+  require_own_strategy(update.operation.name);
   or_abort_replicas([&] {
     const Tensor& like = component(0);
     if (value.dtype() != like.dtype() || value.shape() != like.shape()) {
-      throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and shape must agree", update.name,
-                            describe(value), options_.name, describe(like));
+      throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and shape must agree",
+                            update.operation.name, describe(value), options_.name, describe(like));
     }
     const ContextMode& mode = current_mode();
     const Tensor* own = own_component();
     if (own == nullptr) {
-      require_one_writer(update.name);
+      require_one_writer(update.operation.name);
       assign_across(update, value);
     } else if (mode.kind == ContextKind::kReplica) {
       assign_in_replica(update, value, mode.local_replica);
@@ -88,21 +88,21 @@ void VariableState::assign(const ElementUpdate& update, const Tensor& value) con
 }
 
 void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) const {
-  require_own_strategy(update.name);
+  require_own_strategy(update.operation.name);
   or_abort_replicas([&] {
     require_scatter(update);
     const Tensor& like = component(0);
     validate(rows);
     if (rows.values.dtype() != like.dtype() || rows.dense_shape != like.shape()) {
       throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and dense shape must agree",
-                            update.name, describe(rows), options_.name, describe(like));
+                            update.operation.name, describe(rows), options_.name, describe(like));
     }
     const IndexedSlices apart{apart_from(components(), rows.values), apart_from(components(), rows.indices),
                               rows.dense_shape};
     const ContextMode& mode = current_mode();
     const Tensor* own = own_component();
     if (own == nullptr) {
-      require_one_writer(update.name);
+      require_one_writer(update.operation.name);
       for (const Tensor& component : components()) update.apply(component, apart);
     } else if (mode.kind == ContextKind::kReplica) {
       scatter_in_replica(update, apart, mode.local_replica);

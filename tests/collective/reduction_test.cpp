@@ -51,15 +51,14 @@ TEST(Mismatch, IsDecidedByMajority) {
   call.kind = CollectiveKind::kAllReduce;
   call.dtype = DType::kFloat32;
   call.elements = 1000;
-  std::vector<CallSignature> calls(8, signature(call, 4183));
+  std::vector<MemberCall> calls;
+  for (int member = 0; member < 8; ++member) calls.push_back({member, signature(call, 4183)});
   std::vector<MemberInfo> members(8, MemberInfo{2, "n1"});
-  std::vector<int> callers(8);
-  std::iota(callers.begin(), callers.end(), 0);
   int odd = -1;
-  EXPECT_FALSE(explain_mismatch(calls, callers, members, odd));
+  EXPECT_FALSE(explain_mismatch(calls, members, odd));
   call.elements = 1024;
-  calls[5] = signature(call, 4183);
-  const auto text = explain_mismatch(calls, callers, members, odd);
+  calls[5].signature = signature(call, 4183);
+  const auto text = explain_mismatch(calls, members, odd);
   ASSERT_TRUE(text);
   EXPECT_EQ(odd, 5);
   EXPECT_THAT(*text,

@@ -10,6 +10,7 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
@@ -85,7 +86,8 @@ TEST_P(ReplicaFailure, EndsTheOthersCollectives) {
         try {
           all_reduced_one(replica);
         } catch (const Aborted& error) {
-          EXPECT_THAT(error.what(), AllOf(HasSubstr("replica " + std::to_string(failing) + " failed first"),
+          EXPECT_THAT(error.what(), AllOf(ContainsRegex("replica " + std::to_string(failing) +
+                                                        " \\(worker 0, .*\\) failed first"),
                                           HasSubstr(boom(failing))));
           ++released;
           throw;

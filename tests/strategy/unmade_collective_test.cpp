@@ -15,6 +15,7 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -26,7 +27,8 @@ class UnmadeCollective : public WithSeveralReplicas {
  protected:
   /// Matches what everybody is told but the last replica, which `text` comes from.
   [[nodiscard]] static auto told(const char* text) {
-    return AllOf(HasSubstr("replica " + std::to_string(last()) + " failed first"), HasSubstr(text));
+    return AllOf(ContainsRegex("replica " + std::to_string(last()) + " \\(worker 0, .*\\) failed first"),
+                 HasSubstr(text));
   }
 
   /// `call` fails on the last replica, which goes on with what the others do: they sum up.
@@ -131,8 +133,9 @@ class DesertedCollective : public UnmadeCollective {
       };
       EXPECT_THAT([&] { strategy_.run(body); },
                   ThrowsMessage<WrongContext>(AllOf(
-                      HasSubstr("wait in collective " + std::to_string(sums_before + 1) +
-                                " of this run for replica " + std::to_string(last()) + ", which " + where))));
+                      HasSubstr("all_reduces (sum) float64, but replica " + std::to_string(last()) + " (worker 0, "),
+                      HasSubstr(where),
+                      HasSubstr("wait for it in collective " + std::to_string(sums_before + 1) + " of this run"))));
     }
   }
 };
@@ -143,12 +146,12 @@ TEST_P(DesertedCollective, ByAReturnEndsAll) {
 }
 
 TEST_P(DesertedCollective, ByAMergeEndsAll) {
-  expect_deserted("waits in merge_call",
+  expect_deserted("calls merge_call",
                   [](const ReplicaContext& replica) { replica.merge_call([](const Strategy&) {}); });
 }
 
 TEST_P(DesertedCollective, ByMakingAVariableEndsAll) {
-  expect_deserted("waits in", [](const ReplicaContext&) { static_cast<void>(Variable({.name = "late"})); });
+  expect_deserted("makes variable late", [](const ReplicaContext&) { static_cast<void>(Variable({.name = "late"})); });
 }
 
 TEST_P(DesertedCollective, ByHavingNothingToSumEndsAll) {

@@ -277,7 +277,9 @@ void check_unmade_collective(Bootstrap& worker, int devices) {
     }
     const auto next = [&] { static_cast<void>(replica.all_reduce("sum", 1.0)); };
     EXPECT_THAT(message_of(ErrorCode::kAborted, next),
-                AllOf(HasSubstr(fmt::format("replica {} failed first", guilty)), HasSubstr("sum of bool")));
+                AllOf(ContainsRegex(fmt::format("replica {} \\(worker {}, host .*\\) failed first", guilty,
+                                                worker.size() - 1)),
+                      HasSubstr("sum of bool")));
   });
   static_cast<void>(worker.exchange(""));
 }

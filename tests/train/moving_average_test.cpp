@@ -16,6 +16,7 @@ namespace cohort::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -95,7 +96,8 @@ TEST_P(MovingAverage, ThatAReplicaCannotMakeEndsAll) {
       EXPECT_THROW(assign_moving_average(average, Tensor::from({1.0, 2.0}), 0.5), InvalidArgument);
     } else {
       EXPECT_THAT([&] { assign_moving_average(average, Tensor::scalar(1.0), 0.5); },
-                  ThrowsMessage<Aborted>(HasSubstr("replica " + std::to_string(last) + " failed first")));
+                  ThrowsMessage<Aborted>(
+                      ContainsRegex("replica " + std::to_string(last) + " \\(worker 0, .*\\) failed first")));
     }
   });
 }

@@ -80,6 +80,14 @@ TEST(PerReplica, OfSeveralReplicasIsNoOperandOutsideAnyScope) {
   EXPECT_EQ(PerReplica(std::vector{10}).local(), 10) << "there, the caller is replica 0 of 1";
 }
 
+TEST(PerReplica, OfOneOfSeveralWorkersIsNoOperandOutsideAnyScope) {
+  const PerReplica value(std::vector{10}, 2);
+  EXPECT_THAT([&] { return value.local(); }, ThrowsMessage<WrongContext>(HasSubstr("strategy.reduce")))
+      << "each worker would go on with a value of its own";
+  const InsideReplica inside(0);
+  EXPECT_EQ(value.local(), 10);
+}
+
 TEST(PerReplica, HoldsTruthValues) {
   const PerReplica value(std::vector<bool>{true, false});
   EXPECT_TRUE(value[0]);

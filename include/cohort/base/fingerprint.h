@@ -1,22 +1,38 @@
-// A Fingerprint condenses what members must agree on into 64 bits (FNV-1a over words).
-// Equal inputs give equal fingerprints on every machine; different ones almost never do.
+// A Fingerprint condenses what members must agree on into 64 bits. Equal inputs give equal fingerprints on
+// every machine; different ones almost never do.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace cohort {
 
 class Fingerprint {
  public:
-  Fingerprint& add(std::uint64_t word) noexcept {
-    for (int byte = 0; byte < 8; ++byte) value_ = (value_ ^ (word >> (8 * byte) & 0xff)) * 0x100000001b3u;
+  /// The multipliers are those of the 64-bit finalizer of MurmurHash3: every bit of a word changes half of
+  /// the bits that come out.
+  constexpr Fingerprint& add(std::uint64_t word) noexcept {
+    value_ = (value_ ^ word) * 0xff51afd7ed558ccdu;
+    value_ = (value_ ^ value_ >> 33) * 0xc4ceb9fe1a85ec53u;
+    value_ ^= value_ >> 29;
     return *this;
   }
 
-  [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
+  /// The characters, and how many they are.
+  constexpr Fingerprint& add(std::string_view text) noexcept {
+    for (const char character : text) add(static_cast<std::uint64_t>(static_cast<unsigned char>(character)));
+    return add(static_cast<std::uint64_t>(text.size()));
+  }
+
+  [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
 
  private:
   std::uint64_t value_ = 0xcbf29ce484222325u;
 };
+
+/// Of a name, at compile time where it is known.
+[[nodiscard]] constexpr std::uint64_t fingerprint_of(std::string_view text) noexcept {
+  return Fingerprint().add(text).value();
+}
 
 }  // namespace cohort

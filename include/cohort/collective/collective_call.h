@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <cohort/collective/call_options.h>
+#include <cohort/collective/call_purpose.h>
 #include <cohort/collective/collective_kind.h>
 #include <cohort/collective/communication_options.h>
 #include <cohort/collective/reduce_op.h>
@@ -37,8 +38,12 @@ struct CollectiveCall {
   /// functions only the uneven all-gather has them.
   std::span<const std::size_t> counts;
 
-  /// Fingerprint of what else members must agree on: the shapes of packed tensors; 0 for nothing.
+  /// Fingerprint of what else members must agree on: the shapes of packed tensors, and the purpose; 0 for
+  /// nothing.
   std::uint64_t layout = 0;
+
+  /// What the call is for, borrowed from the caller; null: its arguments say it all. Part of `layout`.
+  const CallPurpose* purpose = nullptr;
 
   Priority priority = Priority::kNormal;
 
@@ -89,12 +94,16 @@ class OwnedCall {
  private:
   CollectiveCall call_;
   std::unique_ptr<const OwnedCall> stands_for_;
+  std::unique_ptr<const CallPurpose, void (*)(const CallPurpose*)> purpose_;
   std::vector<std::size_t> counts_;
   std::array<std::shared_ptr<const Buffer>, 2> buffers_;
 };
 
-/// For example `all_reduce(float32[1000], sum)`.
+/// For example `all_reduce(float32[1000], sum)`, or `all_reduce(float32[1], sum), which reads v`.
 [[nodiscard]] std::string describe(const CollectiveCall& call);
+
+/// What a call is for; empty where it has no purpose.
+[[nodiscard]] CallWords words_of(const CollectiveCall& call);
 
 /// The part of a call on which members must agree; trivially copyable, so it can travel as bytes. Its
 /// `sequence` is the number of the call among those of all priorities, not of its announcements.
@@ -124,11 +133,20 @@ struct MemberInfo {
 /// For example `member 5 (worker 2, host n1)`.
 [[nodiscard]] std::string describe(int member, const MemberInfo& info);
 
-/// Nothing when all signatures agree; otherwise a message that names the odd members by
-/// majority, what they called and what the others called; without a majority it names all.
-/// `calls[i]` was made by member `callers[i]`; `members` are all. `odd_member` gets the lowest odd member.
-[[nodiscard]] std::optional<std::string> explain_mismatch(std::span<const CallSignature> calls,
-                                                          std::span<const int> callers,
+/// The same where the call says more: `replica 5 (worker 2, host n1, cpu:1)`, `worker 2 (host n1)`.
+[[nodiscard]] std::string describe(int member, const MemberInfo& info, const CallWords& words);
+
+/// What one member has called.
+struct MemberCall {
+  int member = 0;
+  CallSignature signature;
+  CallWords words = {};  ///< of the purpose, where there is one and the member could say it
+};
+
+/// Nothing when all signatures agree; otherwise a message that names the odd members by majority, what they
+/// called and what the others called; without a majority it names all. `members` are all of the
+/// communicator's. `odd_member` gets the lowest odd member.
+[[nodiscard]] std::optional<std::string> explain_mismatch(std::span<const MemberCall> calls,
                                                           std::span<const MemberInfo> members,
                                                           int& odd_member);
 

@@ -2,7 +2,6 @@
 // function of the program. Scopes of one communicator end in the reverse order of their beginning.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 
 #include <cohort/collective/communicator.h>
@@ -12,10 +11,10 @@ namespace cohort {
 /// While it lives, the calls of one communicator use the options that are set in `options`.
 class [[nodiscard]] CommunicationScope {
  public:
-  /// `purpose` is a fingerprint of what the calls are made for, on which members must agree as well.
   /// @throws InvalidArgument for options that are not valid.
-  CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
-                     std::uint64_t purpose = 0);
+  CommunicationScope(Communicator& communicator, const CommunicationOptions& options);
+  /// `purpose` is what the calls are made for, on which members must agree as well. It outlives the scope.
+  CommunicationScope(Communicator& communicator, const CommunicationOptions& options, CallPurpose& purpose);
   ~CommunicationScope();
 
   CommunicationScope(const CommunicationScope&) = delete;
@@ -25,7 +24,7 @@ class [[nodiscard]] CommunicationScope {
   Communicator& communicator_;
   CommunicationOptions outer_options_;
   std::optional<double> outer_timeout_;
-  std::uint64_t outer_purpose_;
+  const CallPurpose* outer_purpose_;
 };
 
 }  // namespace cohort

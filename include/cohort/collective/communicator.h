@@ -189,8 +189,8 @@ class Communicator {
   CommunicationOptions options_;
   std::optional<CommunicationCost> cost_;  ///< once it has been asked for
   std::optional<double> scope_timeout_;    ///< of the open scopes, where they set one
-  std::uint64_t purpose_ = 0;
-  bool calls_are_plain_ = true;  ///< none of the above applies to calls
+  const CallPurpose* purpose_ = nullptr;   ///< of the innermost scope that has one
+  bool calls_are_plain_ = true;            ///< none of the above applies to calls
 };
 
 }  // namespace cohort

@@ -67,6 +67,8 @@ template <class Element>
                 },
             .steps = shard.dataset->cardinality(),
             .shared = true,
+            .policy = shard.policy,
+            .batch_elements = size ? std::optional(size->elements) : std::nullopt,
             .fixed_size = fixed_size};
   }
   const Streams streams = shard.policy == AutoShardPolicy::kOff ? Streams::kAlike : Streams::kDisjoint;
@@ -77,6 +79,7 @@ template <class Element>
                                                              streams);
               },
           .steps = is_infinite ? Cardinality::infinite() : Cardinality::unknown(),
+          .policy = shard.policy,
           .fixed_size = fixed_size};
 }
 

@@ -30,6 +30,8 @@ struct StepSource {
   std::function<std::unique_ptr<LocalSteps<Element>>(const Pass&)> iterate;
   Cardinality steps;    ///< of this worker, if known without reading
   bool shared = false;  ///< every worker reads everything, so that all have the same steps
+  std::optional<AutoShardPolicy> policy = {};       ///< nothing where a function has made the dataset
+  std::optional<std::int64_t> batch_elements = {};  ///< of a global batch, where it is split and known
   /// The size of every batch of every replica, if it is fixed and remainders are dropped; then every step has
   /// such a batch for each replica.
   std::optional<std::int64_t> fixed_size = {};
@@ -125,7 +127,8 @@ DistributedIterator<Element> DistributedDataset<Element>::iterate_at(const Datas
   std::uint64_t passes = passes_->load();
   while (passes <= position.pass && !passes_->compare_exchange_weak(passes, position.pass + 1)) {
   }
-  detail::StepAgreement agreement(extended, source_.steps, source_.shared);
+  detail::StepAgreement agreement(extended,
+                                  {source_.steps, source_.shared, source_.policy, source_.batch_elements});
   const bool on_devices = options_.fetch_to_device || options_.place_dataset_on_device;
   std::vector<Device> places;
   places.reserve(static_cast<std::size_t>(extended.local_replicas()));

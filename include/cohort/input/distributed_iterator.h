@@ -99,11 +99,15 @@ bool DistributedIterator<Element>::everybody_goes_on(
   const bool is_whole =
       has_data && std::ranges::all_of(*parts, [](const auto& part) { return part.has_value(); });
   const bool is_known = agreement_.is_known(position_.elements);
-  if (!agreement_.ends_together() && is_known && !has_data) {
-    // The others go on without asking.
-    strategy_.extended().or_abort_workers([&] { agreement_.refuse_early_end(position_.elements); });
+  if (agreement_.ends_together() || is_known) {
+    const bool goes_on = is_whole || (has_data && can_be_empty());
+    if (!goes_on && !has_data && !agreement_.ends_together()) {
+      // The others go on without asking.
+      strategy_.extended().or_abort_workers([&] { agreement_.refuse_early_end(position_.elements); });
+    }
+    if (!goes_on) agreement_.end(position_.elements);
+    return goes_on;
   }
-  if (agreement_.ends_together() || is_known) return is_whole || (has_data && can_be_empty());
   const detail::StepDecision decision = agreement_.decide({
       .has_data = has_data,
       .needs_form = !is_whole && fills_up_ && !form_,
@@ -135,7 +139,7 @@ PerReplica<Element> DistributedIterator<Element>::filled_up(detail::LocalParts<E
     else
       components.push_back(form_->without_rows(places_[replica]));
   }
-  return PerReplica<Element>(std::move(components));
+  return PerReplica<Element>(std::move(components), strategy_.num_replicas_in_sync());
 }
 
 }  // namespace cohort

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/base/fingerprint.h>
+#include <cohort/collective/call_purpose.h>
 #include <cohort/device/device.h>
 #include <cohort/strategy/strategy_extended.h>
 #include <cohort/strategy/sum_or_mean.h>
@@ -25,6 +27,7 @@
 #include <cohort/value/per_replica.h>
 #include <cohort/value/regroup.h>
 #include <cohort/value/structure.h>
+#include <cohort/value/structure_text.h>
 
 namespace cohort {
 
@@ -104,22 +107,34 @@ class ReplicaContext {
   template <class MergeFunction, class... Args>
   auto merge_call(MergeFunction&& merge_fn, const Args&... args) const;
 
+  /// The same for functions that are made of it: replicas must also agree on the `purpose`, and messages
+  /// speak of it instead of merge_call.
+  template <class MergeFunction, class... Args>
+  auto merge_call_for(const CallPurpose& purpose, MergeFunction&& merge_fn, const Args&... args) const;
+
  private:
   friend class Strategy;
   void require_current(const char* what) const;
 
+  /// A structure of leaves, as the collectives below see it.
+  struct Leaves {
+    LeafList list;
+    std::uint64_t fingerprint;
+    StructureText text;
+  };
+
   /// merge_call without types: `merge` gets the `arguments` of all replicas, which must be of the same types.
   [[nodiscard]] std::shared_ptr<void> meet(
       std::type_index types, void* arguments,
-      const std::function<std::shared_ptr<void>(const Strategy&, std::span<void* const>)>& merge) const;
+      const std::function<std::shared_ptr<void>(const Strategy&, std::span<void* const>)>& merge,
+      const CallPurpose& purpose) const;
 
-  [[nodiscard]] LeafList reduce_leaves(ReduceOp op, const LeafList& leaves, std::uint64_t structure,
+  [[nodiscard]] LeafList reduce_leaves(ReduceOp op, const Leaves& leaves,
                                        const CommunicationOptions& options) const;
-  [[nodiscard]] Tensor gather_leaf(const TensorOrSlices& value, int axis, std::uint64_t structure,
-                                   const CommunicationOptions& options) const;
-  [[nodiscard]] LeafList scatter_leaves(ReduceOp op, const LeafList& leaves, std::span<const Shape> parts,
-                                        int axis, std::uint64_t structure,
-                                        const CommunicationOptions& options) const;
+  [[nodiscard]] LeafList gather_leaves(const Leaves& leaves, int axis,
+                                       const CommunicationOptions& options) const;
+  [[nodiscard]] LeafList scatter_leaves(ReduceOp op, const Leaves& leaves, std::span<const Shape> parts,
+                                        int axis, const CommunicationOptions& options) const;
 
   StrategyExtended& extended_;
   int local_replica_;
@@ -141,8 +156,8 @@ Structure ReplicaContext::all_reduce(SumOrMean op, const Structure& value,
                                      const CommunicationOptions& options) const {
   require_current("all_reduce");
   return or_abort_replicas([&] {
-    const LeafList leaves = detail::leaves_for(op, value);
-    return from_leaves(value, reduce_leaves(op, leaves, structure_fingerprint(value), options));
+    const Leaves leaves{detail::leaves_for(op, value), structure_fingerprint(value), StructureText(value)};
+    return from_leaves(value, reduce_leaves(op, leaves, options));
   });
 }
 
@@ -151,15 +166,14 @@ Structure ReplicaContext::all_gather(const Structure& value, int axis,
                                      const CommunicationOptions& options) const {
   require_current("all_gather");
   return or_abort_replicas([&] {
-    const std::uint64_t structure = structure_fingerprint(value);
-    LeafList gathered;
+    Leaves leaves{{}, structure_fingerprint(value), StructureText(value)};
     for_each_leaf(
         [&]<class L>(const L& leaf) {
           static_assert(!Element<L>, "all_gather concatenates tensors: wrap numbers in tensors of one axis");
-          gathered.emplace_back(gather_leaf(leaf, axis, structure, options));
+          leaves.list.emplace_back(leaf);
         },
         value);
-    return from_leaves(value, gathered);
+    return from_leaves(value, gather_leaves(leaves, axis, options));
   });
 }
 
@@ -168,21 +182,29 @@ Structure ReplicaContext::reduce_scatter(SumOrMean op, const Structure& value, c
                                          int axis, const CommunicationOptions& options) const {
   require_current("reduce_scatter");
   return or_abort_replicas([&] {
-    LeafList leaves;
+    Leaves leaves{{}, structure_fingerprint(value), StructureText(value)};
     std::vector<Shape> parts;
     for_each_leaf(
         [&]<class L>(const L& leaf, const L& own) {
           static_assert(!Element<L>, "reduce_scatter takes tensors apart: numbers go by all_reduce");
-          leaves.emplace_back(leaf);
+          leaves.list.emplace_back(leaf);
           parts.push_back(values_of(own).shape());
         },
         value, part);
-    return from_leaves(value, scatter_leaves(op, leaves, parts, axis, structure_fingerprint(value), options));
+    return from_leaves(value, scatter_leaves(op, leaves, parts, axis, options));
   });
 }
 
 template <class MergeFunction, class... Args>
 auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) const {
+  const PurposeOf purpose(fingerprint_of("merge_call"), Caller::kReplica, device(),
+                          [] { return PurposeWords{"calls merge_call"}; });
+  return merge_call_for(purpose, std::forward<MergeFunction>(merge_fn), args...);
+}
+
+template <class MergeFunction, class... Args>
+auto ReplicaContext::merge_call_for(const CallPurpose& purpose, MergeFunction&& merge_fn,
+                                    const Args&... args) const {
   using Arguments = std::tuple<const Args&...>;
   using Result =
       std::remove_cvref_t<std::invoke_result_t<MergeFunction&, const Strategy&, const PerReplica<Args>&...>>;
@@ -208,7 +230,7 @@ auto ReplicaContext::merge_call(MergeFunction&& merge_fn, const Args&... args) c
     }
     (std::index_sequence_for<Args...>{});
   };
-  const std::shared_ptr<void> result = meet(typeid(Result(*)(Arguments)), &arguments, merge);
+  const std::shared_ptr<void> result = meet(typeid(Result(*)(Arguments)), &arguments, merge, purpose);
   if constexpr (!std::is_void_v<Result>) {
     return select_replica(static_cast<std::size_t>(local_replica_),
                           *static_cast<const Result*>(result.get()));

@@ -204,7 +204,7 @@ auto Strategy::run(Function&& function, const Args&... args) const {
     std::vector<Result> components;
     components.reserve(results.size());
     for (auto& result : results) components.push_back(std::move(*result));
-    return PerReplica<Result>(std::move(components));
+    return PerReplica<Result>(std::move(components), num_replicas_in_sync());
   }
 }
 
@@ -274,7 +274,7 @@ auto Strategy::distribute_values_from_function(Function&& function) const {
         function(ValueContext{.replica_id_in_sync_group = extended_->first_replica_id() + replica,
                               .num_replicas_in_sync = num_replicas_in_sync()}));
   }
-  return PerReplica(std::move(values));
+  return PerReplica(std::move(values), num_replicas_in_sync());
 }
 
 }  // namespace cohort

@@ -116,11 +116,11 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return *communicators_[static_cast<std::size_t>(local_replica)];
   }
 
-  /// The communicator, for a collective that this local replica, on the calling thread, begins now.
-  [[nodiscard]] Communicator& begin_collective(int local_replica);
-
   /// Whether a replica of this run could not make a collective, so that those of the others were aborted.
   [[nodiscard]] bool has_aborted_replicas() const noexcept { return replicas_aborted_; }
+
+  /// A local replica in messages: `replica 3 (worker 1, host n1, cpu:1)`.
+  [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
 
   /// One destination per local replica, on its device.
   [[nodiscard]] Destinations destinations() const { return Destinations(layout_.devices); }
@@ -228,14 +228,15 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] std::span<const Device> variable_devices() const noexcept override {
     return parameter_devices_;
   }
-  [[nodiscard]] Tensor from_chief(const Tensor& value, std::uint64_t purpose) override;
-  [[nodiscard]] Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
-                                 int local_replica) override;
+  [[nodiscard]] Tensor from_chief(const Tensor& value, CallPurpose& purpose) override;
+  [[nodiscard]] Tensor aggregate(VariableAggregation aggregation, const Tensor& value, int local_replica,
+                                 CallPurpose& purpose) override;
   [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
-                                             int local_replica) override;
+                                             int local_replica, CallPurpose& purpose) override;
   void abort_replicas(int local_replica, const std::exception_ptr& error) override;
   [[nodiscard]] Tensor aggregate_components(VariableAggregation aggregation,
-                                            std::span<const Tensor> components) override;
+                                            std::span<const Tensor> components,
+                                            CallPurpose& purpose) override;
   [[nodiscard]] std::uint64_t next_variable_number() noexcept override { return ++variables_made_; }
   void adopt(const std::shared_ptr<VariableState>& variable) override;
   [[nodiscard]] std::shared_ptr<VariableOwner> share() override { return shared_from_this(); }
@@ -254,6 +255,13 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
     return *reducers_[static_cast<std::size_t>(local_replica)];
   }
   [[nodiscard]] std::unique_ptr<ReplicaTeam> make_team() const;
+  /// As the public functions without `_for`, in which the purpose is that of the call itself.
+  [[nodiscard]] std::vector<std::vector<LeafList>> reduce_for(CallPurpose& purpose, ReduceOp op,
+                                                              std::span<const StructureReduction> values,
+                                                              const CommunicationOptions& options);
+  [[nodiscard]] LeafList all_reduce_for(CallPurpose& purpose, int local_replica, ReduceOp op,
+                                        std::span<const TensorOrSlices> values,
+                                        const CommunicationOptions& options);
   void require_chosen(const char* what) const;
   void require_reducible(ReduceOp op, const StructureReduction& value) const;
   [[nodiscard]] bool contributes(ReduceOp op, Contributions leaf) const;
@@ -263,7 +271,6 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   void require_alike_leaf(const StructureReduction& value, std::size_t leaf) const;
   [[nodiscard]] StructureReduction summed_along(ReduceOp op, std::span<const Tensor> values,
                                                 std::span<const int> axes) const;
-  [[nodiscard]] std::string replica_name(std::size_t local_replica) const;
   void require_broadcast() const;
   [[nodiscard]] Components broadcast_leaf(const TensorOrSlices& value, const Destinations& destinations);
 

@@ -15,6 +15,7 @@
 #include <cohort/value/per_replica.h>
 #include <cohort/value/regroup.h>
 #include <cohort/value/structure.h>
+#include <cohort/value/structure_text.h>
 #include <cohort/value/variable.h>
 
 namespace cohort {
@@ -34,6 +35,7 @@ struct StructureReduction {
   std::vector<LeafList> components;          ///< by local replica; of a plain value, one
   std::vector<std::uint64_t> fingerprints;   ///< of the components' structures
   Destinations destinations;
+  StructureText text = {};  ///< of the value
 };
 
 namespace detail {
@@ -117,7 +119,7 @@ template <class Value, class Components>
 [[nodiscard]] StructureReduction structure_reduction(ReduceOp op, const Value& value,
                                                      const Components& components,
                                                      const Destinations& destinations) {
-  StructureReduction reduction{{}, {}, {}, destinations};
+  StructureReduction reduction{{}, {}, {}, destinations, StructureText(value)};
   reduction.components.reserve(components.size());
   reduction.fingerprints.reserve(components.size());
   for (const auto& component : components) {

@@ -70,7 +70,7 @@ class Optimizer {
   [[nodiscard]] ReplicaState& state_of_this_replica();
   [[nodiscard]] const std::vector<Variable>& slots_of(ReplicaState& state, const Variable& variable) const;
   void update_component(ReplicaState& state, const Variable& variable, const Tensor& gradient) const;
-  void update_shared(const ReplicaContext& replica, ReplicaState& state,
+  void update_shared(const ReplicaContext& replica, const CallPurpose& purpose, ReplicaState& state,
                      const std::vector<GradientAndVariable>& gradients) const;
 
   std::vector<std::string> slot_names_;

@@ -24,12 +24,17 @@ class PerReplica : public DistributedValues<PerReplica<T>, T> {
   explicit PerReplica(std::vector<T> components)
       : DistributedValues<PerReplica<T>, T>(std::move(components)) {}
 
-  /// Inside a replica: its own value; outside any scope, the caller is replica 0 of 1.
+  /// The values of one worker's replicas, of `replicas` in all.
+  PerReplica(std::vector<T> components, int replicas)
+      : DistributedValues<PerReplica<T>, T>(std::move(components)), others_have_more_(replicas > 1) {}
+
+  /// Inside a replica: its own value; outside any scope, the caller is replica 0 of 1, for which a value of
+  /// one replica stands, but not one of several workers' parts.
   /// @throws WrongContext elsewhere.
   [[nodiscard]] const T& local() const {
     const ContextMode& mode = current_mode();
     if (mode.kind == ContextKind::kReplica) return (*this)[static_cast<std::size_t>(mode.local_replica)];
-    if (mode.kind == ContextKind::kDefault && this->size() <= 1) return (*this)[0];
+    if (mode.kind == ContextKind::kDefault && this->size() <= 1 && !others_have_more_) return (*this)[0];
     throw WrongContext(
         "a PerReplica value was used as an operand, but this code is not inside a replica context; use "
         "strategy.local_results or strategy.reduce, or use it within run()");
@@ -37,6 +42,9 @@ class PerReplica : public DistributedValues<PerReplica<T>, T> {
 
   /// The component that local replica `replica` gets. @throws InvalidArgument when there is no such replica.
   [[nodiscard]] const T& of_replica(std::size_t replica) const { return (*this)[replica]; }
+
+ private:
+  bool others_have_more_ = false;
 };
 
 }  // namespace cohort

@@ -32,9 +32,12 @@ enum class VariableAggregation {
 [[nodiscard]] std::string_view to_string(VariableAggregation aggregation) noexcept;
 
 struct VariableOptions {
-  Shape shape = {};                          ///< [] means that of `initial_value`, or a scalar
-  DType dtype = DType::kFloat32;             ///< ignored when `initial_value` is given
-  std::string name = "variable";             ///< for messages; several variables may have the same
+  Shape shape = {};               ///< [] means that of `initial_value`, or a scalar
+  DType dtype = DType::kFloat32;  ///< ignored when `initial_value` is given
+  std::string name = "variable";  ///< several variables may have the same
+  /// Workers, and replicas that make a variable together, must give it the same name: those that make `a, b`
+  /// and `b, a` would otherwise swap values. True where each has names of its own.
+  bool name_may_differ = false;
   std::optional<Tensor> initial_value = {};  ///< zeros when absent
   VariableSynchronization synchronization = VariableSynchronization::kAuto;
   VariableAggregation aggregation = VariableAggregation::kNone;

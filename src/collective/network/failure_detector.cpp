@@ -130,19 +130,17 @@ std::optional<Error> FailureDetector::compare_priorities(const CallSignature& ca
     return std::nullopt;
   }
   if (urgent_elsewhere_.empty()) return std::nullopt;
-  std::vector<CallSignature> calls{call};
-  std::vector<int> callers{topology_.rank()};
+  std::vector<MemberCall> calls{{topology_.rank(), call}};
   for (int node = 0; node < topology_.nodes(); ++node) {
     const auto urgent = urgent_elsewhere_.find(topology_.members_of(node).front());
     const bool differs = urgent != urgent_elsewhere_.end() && urgent->second.sequence == call.sequence;
     // The first of those in a normal call concludes, so that there is one error.
     if (!differs && node < topology_.own_node()) return std::nullopt;
     if (!differs) continue;
-    calls.push_back(urgent->second);
-    callers.push_back(urgent->first);
+    calls.push_back({urgent->first, urgent->second});
   }
   int odd = 0;
-  const std::optional<std::string> text = explain_mismatch(calls, callers, members_, odd);
+  const std::optional<std::string> text = explain_mismatch(calls, members_, odd);
   if (!text) return std::nullopt;
   return InvalidArgument(ErrorOrigin{fmt::format("{} #{}", to_string(call.kind), call.sequence), odd,
                                      members_[static_cast<std::size_t>(odd)].host},

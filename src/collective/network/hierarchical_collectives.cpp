@@ -239,19 +239,15 @@ Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
 Task<> HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
-  co_await endpoint_.failure_watch().collect_signatures(call);
+  co_await endpoint_.failure_watch().collect_calls(call);
   co_await until([&] { return endpoint_.group().failed(); });
   endpoint_.failure_watch().fail(endpoint_.group().failure());
 }
 
 Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
-  if (endpoint_.disagreement()) {
-    node::FailureWatch::Signatures signatures = co_await endpoint_.failure_watch().collect_signatures(call);
-    own.by_member = std::move(signatures.calls);
-    own.ranks = std::move(signatures.ranks);
-  }
-  const std::size_t neighbours = own.ranks.empty() ? topology_.local_members().size() : 0;
+  if (endpoint_.disagreement()) own.by_member = co_await endpoint_.failure_watch().collect_calls(call);
+  const std::size_t neighbours = own.by_member.empty() ? topology_.local_members().size() : 0;
   std::byte* const payload = roll_call_.answer(own, neighbours * piggyback_bytes_);
   if (neighbours > 0) put_contributions(payload);
   co_await roll_call_.execute();
@@ -259,8 +255,13 @@ Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   // What looks like a disagreement may be the answer to a call that the others have given up.
   if (const std::optional<Error> error = failure_detector_.poll_failure(true))
     endpoint_.failure_watch().fail(*error);
+  own.words = words_of(endpoint_.as_called(call));
+  RollCall words(Lane(context_.wire, leaders_, topology_.own_node()), topology_,
+                 static_cast<std::size_t>(topology_.nodes()) * RollCall::kWordsBytes);
+  words.answer_in_words(own);
+  co_await words.execute_in_words();
   endpoint_.failure_watch().fail(
-      roll_call_.disagreement(endpoint_.failure_watch().name_of(call), endpoint_.group().members()));
+      roll_call_.disagreement(endpoint_.failure_watch().name_of(call), endpoint_.group().members(), words));
 }
 
 Task<> HierarchicalCollectives::execute_large(const CollectiveCall& call) {

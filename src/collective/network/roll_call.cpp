@@ -1,7 +1,10 @@
 #include "roll_call.h"
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -9,7 +12,12 @@ namespace cohort::network {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr int kTag = 0;
+
+/// How long leaders that know of a difference wait for each other's words.
+constexpr auto kTimeForWords = 500ms;
 
 /// Payload of any dtype is aligned.
 std::size_t aligned(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -36,13 +44,13 @@ RollCall::RollCall(Lane leaders, const Topology& topology, std::size_t piggyback
       scratch_(leaders.scratch(capacity_)) {}
 
 std::byte* RollCall::answer(const NodeCalls& own, std::size_t payload_bytes) {
-  const Header header{own.signature, static_cast<std::uint32_t>(own.ranks.size()),
+  const Header header{own.signature, static_cast<std::uint32_t>(own.by_member.size()),
                       static_cast<std::uint32_t>(payload_bytes)};
   std::byte* to = scratch_.data();
   std::memcpy(to, &header, sizeof header);
   to += sizeof header;
-  for (std::size_t i = 0; i < own.ranks.size(); ++i) {
-    const Signed one{own.by_member[i], own.ranks[i]};
+  for (const MemberCall& call : own.by_member) {
+    const Signed one{call.signature, call.member};
     std::memcpy(to, &one, sizeof one);
     to += sizeof one;
   }
@@ -51,14 +59,19 @@ std::byte* RollCall::answer(const NodeCalls& own, std::size_t payload_bytes) {
   return to;
 }
 
-Task<> RollCall::execute() {
+Task<> RollCall::execute() { return exchange(Deadline::never()); }
+
+Task<> RollCall::execute_in_words() { return exchange(Deadline::after(kTimeForWords)); }
+
+Task<> RollCall::exchange(const Deadline deadline) {
   for (int distance = 1; distance < leaders_.size(); distance *= 2) {
     const auto leaving = static_cast<std::size_t>(std::min(distance, leaders_.size() - distance));
     const std::size_t leaving_end = leaving < begins_.size() ? begins_[leaving] : end_;
     Transfer receiving =
         leaders_.receive(leaders_.neighbour(distance), kTag, scratch_.data() + end_, capacity_ - end_);
     Transfer sending = leaders_.send(leaders_.neighbour(-distance), kTag, scratch_.data(), leaving_end);
-    co_await until([&] { return receiving.done() && sending.done(); });
+    co_await until([&] { return (receiving.done() && sending.done()) || deadline.expired(); });
+    if (!receiving.done() || !sending.done()) co_return;
     begins_.push_back(end_);
     end_ += receiving.bytes();
     find_entries();
@@ -99,7 +112,42 @@ bool RollCall::is_unanimous() const {
   return true;
 }
 
-Error RollCall::disagreement(const std::string& name, std::span<const MemberInfo> members) const {
+void RollCall::answer_in_words(const NodeCalls& own) {
+  std::string text;
+  const auto add = [&text](int member, const CallWords& words) {
+    const std::string entry = fmt::format("{} {}\n", member, to_line(words));
+    if (text.size() + entry.size() <= kWordsBytes) text += entry;
+  };
+  if (own.by_member.empty()) add(topology_.rank(), own.words);
+  for (const MemberCall& call : own.by_member) add(call.member, call.words);
+  std::memcpy(answer({.signature = own.signature}, text.size()), text.data(), text.size());
+}
+
+/// Where the members of a node agree, its leader speaks for them.
+std::vector<CallWords> RollCall::words_by_rank() const {
+  std::vector<CallWords> words(static_cast<std::size_t>(topology_.members()));
+  for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
+    const int node = leaders_.neighbour(static_cast<int>(entry));
+    const std::span<const std::byte> payload = payload_of(node);
+    std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
+    const bool leader_alone = std::ranges::count(text, '\n') == 1;
+    while (!text.empty()) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      text.remove_prefix(line.size() + 1);
+      const std::size_t end_of_rank = line.find(' ');
+      std::size_t rank = 0;
+      std::from_chars(line.data(), line.data() + end_of_rank, rank);
+      const CallWords said = from_line(line.substr(end_of_rank + 1));
+      for (const int member : topology_.members_of(node))
+        if (leader_alone) words[static_cast<std::size_t>(member)] = {said.caller, "", said.purpose};
+      words[rank] = said;
+    }
+  }
+  return words;
+}
+
+Error RollCall::disagreement(const std::string& name, std::span<const MemberInfo> members,
+                             const RollCall& words) const {
   std::vector<std::optional<CallSignature>> by_rank(members.size());
   for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
     const Header header = header_of(entry);
@@ -114,15 +162,12 @@ Error RollCall::disagreement(const std::string& name, std::span<const MemberInfo
       by_rank[static_cast<std::size_t>(one.rank)] = one.signature;
     }
   }
-  std::vector<CallSignature> calls;
-  std::vector<int> callers;
-  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-    if (!by_rank[rank]) continue;
-    calls.push_back(*by_rank[rank]);
-    callers.push_back(static_cast<int>(rank));
-  }
+  const std::vector<CallWords> said = words.words_by_rank();
+  std::vector<MemberCall> calls;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank)
+    if (by_rank[rank]) calls.push_back({static_cast<int>(rank), *by_rank[rank], said[rank]});
   int odd = -1;
-  const std::optional<std::string> text = explain_mismatch(calls, callers, members, odd);
+  const std::optional<std::string> text = explain_mismatch(calls, members, odd);
   return InvalidArgument(
       ErrorOrigin{name, odd, text ? members[static_cast<std::size_t>(odd)].host : ""},
       text.value_or(

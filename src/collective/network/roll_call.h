@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <cohort/base/deadline.h>
 #include <cohort/base/error.h>
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/task.h>
@@ -22,10 +23,9 @@ namespace cohort::network {
 
 /// What the members of one node have called.
 struct NodeCalls {
-  CallSignature signature;               ///< of all its members, or, where they differ, of its leader
-  std::vector<CallSignature> by_member;  ///< only where they differ: of members that described their call
-  std::vector<int> ranks;                ///< of those members
-  std::span<const std::byte> payload;    ///< the contributions that piggyback
+  CallSignature signature;            ///< of all its members, or, where they differ, of its leader
+  std::vector<MemberCall> by_member;  ///< only where they differ: of members that described their call
+  CallWords words = {};               ///< what its leader's call is for; for a roll call of words
 };
 
 class RollCall {
@@ -39,18 +39,30 @@ class RollCall {
   /// The exchange; once.
   [[nodiscard]] Task<> execute();
 
+  /// The same for another roll call, of words, after one that was not unanimous: all leaders know that, and
+  /// hold it. It is given up after half a second.
+  void answer_in_words(const NodeCalls& own);
+  [[nodiscard]] Task<> execute_in_words();
+
   /// Afterwards: the payload of a node.
   [[nodiscard]] std::span<const std::byte> payload_of(int node) const;
 
   /// Whether all members have called the same.
   [[nodiscard]] bool is_unanimous() const;
-  /// The error that ends the call on all members if they have not; the same on all leaders.
-  [[nodiscard]] Error disagreement(const std::string& name, std::span<const MemberInfo> members) const;
+  /// The error that ends the call on all members if they have not; the same on all leaders. `words` is the
+  /// roll call of words.
+  [[nodiscard]] Error disagreement(const std::string& name, std::span<const MemberInfo> members,
+                                   const RollCall& words) const;
+
+  /// How much room the words of one node have in it.
+  static constexpr std::size_t kWordsBytes = 2048;
 
  private:
   struct Header;
   struct Signed;
   [[nodiscard]] Header header_of(std::size_t entry) const;
+  [[nodiscard]] Task<> exchange(Deadline deadline);
+  [[nodiscard]] std::vector<CallWords> words_by_rank() const;
   void find_entries();
 
   Lane leaders_;

@@ -117,6 +117,11 @@ struct PriorityBlock {
   std::atomic<std::uint64_t> described_number{0};
   std::atomic<std::uint64_t> explained_number{0};
 
+  /// What that call is for, in words (see to_line), once this member has found a difference. `worded` is its
+  /// sequence number.
+  std::atomic<std::uint64_t> worded{0};
+  std::array<char, 400> words{};
+
   alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
   alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
 };

@@ -64,7 +64,11 @@ class Endpoint {
   [[nodiscard]] bool in_subcalls() const noexcept { return open_.whole != nullptr; }
   /// The kind of `call`, or of the larger call that it is a part of.
   [[nodiscard]] CollectiveKind kind_of_whole(const CollectiveCall& call) const noexcept {
-    return open_.as_called(call).kind;
+    return as_called(call).kind;
+  }
+  /// What the program has called: `call`, or what it is a part of, or stands for.
+  [[nodiscard]] const CollectiveCall& as_called(const CollectiveCall& call) const noexcept {
+    return open_.as_called(call);
   }
 
   /// Opens the next collective. @throws the group's failure.

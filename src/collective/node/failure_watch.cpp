@@ -23,6 +23,11 @@ constexpr auto kTimeToDescribe = 500ms;
 /// How long the end of another process may go unnoticed.
 constexpr auto kTimeToNotice = 500ms;
 
+/// Whether a member has said what the call is for that it has described.
+bool has_worded(const PriorityBlock& block) noexcept {
+  return block.worded.load(std::memory_order_acquire) == block.described.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 FailureWatch::FailureWatch(NodeGroup& group, int local_rank, Priority priority, OpenCall& open)
@@ -68,6 +73,14 @@ void FailureWatch::describe_call(const CollectiveCall& call) {
   own_.described_number.store(open_.number + 1, std::memory_order_release);
 }
 
+void FailureWatch::put_in_words(const CollectiveCall& call) {
+  const std::string line = to_line(words_of(open_.as_called(call)));
+  const std::size_t length = std::min(line.size(), own_.words.size() - 1);
+  std::copy_n(line.begin(), length, own_.words.begin());
+  own_.words[length] = '\0';
+  own_.worded.store(open_.sequence, std::memory_order_release);
+}
+
 /// The block in which a member has described its call; null if it has not.
 const PriorityBlock* FailureWatch::find_description(int member) const noexcept {
   const PriorityBlock& same = priority_block(member);
@@ -90,31 +103,32 @@ void FailureWatch::notice_difference() noexcept {
   }
 }
 
-Task<FailureWatch::Signatures> FailureWatch::collect_signatures(const CollectiveCall& call) {
+Task<std::vector<MemberCall>> FailureWatch::collect_calls(const CollectiveCall& call) {
   describe_call(call);
+  put_in_words(call);
   own_.explained_number.store(open_.number + 1, std::memory_order_release);
   const Deadline deadline = Deadline::after(kTimeToDescribe);
   co_await until([&] {
     for (int member = 0; member < group_.size(); ++member) {
-      if (find_description(member) == nullptr) return deadline.expired() || group_.failed();
+      const PriorityBlock* const description = find_description(member);
+      if (description == nullptr || !has_worded(*description)) return deadline.expired() || group_.failed();
     }
     return true;
   });
-  Signatures signatures;
+  std::vector<MemberCall> calls;
   for (int member = 0; member < group_.size(); ++member) {
     const PriorityBlock* const description = find_description(member);
     if (description == nullptr) continue;
-    signatures.calls.push_back(description->signature);
-    signatures.ranks.push_back(group_.rank_of(member));
+    calls.push_back({group_.rank_of(member), description->signature,
+                     has_worded(*description) ? from_line(description->words.data()) : CallWords()});
   }
-  co_return signatures;
+  co_return calls;
 }
 
 Task<> FailureWatch::explain_disagreement(const CollectiveCall& call) {
-  const Signatures signatures = co_await collect_signatures(call);
+  const std::vector<MemberCall> calls = co_await collect_calls(call);
   int odd = 0;
-  const std::optional<std::string> mismatch =
-      explain_mismatch(signatures.calls, signatures.ranks, group_.members(), odd);
+  const std::optional<std::string> mismatch = explain_mismatch(calls, group_.members(), odd);
   fail(InvalidArgument(
       ErrorOrigin{name_of(call), odd, mismatch ? group_.host_of(odd) : ""},
       mismatch.value_or(fmt::format(
@@ -173,7 +187,7 @@ void FailureWatch::require_nobody_left(const CollectiveCall& call) {
   fail(Aborted(
       ErrorOrigin{name_of(call), first, group_.host_of(first)},
       fmt::format(
-          "{}: {} waits for members that left the communicator without making this call: {}. An error "
+          "{}: waiting in {}, for members that left the communicator without making this call: {}. An error "
           "ended their part, or they make fewer calls",
           name_of(call), describe(open_.as_called(call)), fmt::join(names, ", "))));
 }

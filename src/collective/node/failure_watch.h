@@ -46,15 +46,9 @@ class FailureWatch {
   /// The same for messages, whose own faults end them alone. @throws the error of the group.
   void check_group();
 
-  /// The exact calls of members that have described theirs.
-  struct Signatures {
-    std::vector<CallSignature> calls;
-    std::vector<int> ranks;
-  };
-
   /// After a disagreement: describes `call`, and waits for the others to describe theirs, half a second at
-  /// most.
-  Task<Signatures> collect_signatures(const CollectiveCall& call);
+  /// most. Returns the calls of those that have.
+  Task<std::vector<MemberCall>> collect_calls(const CollectiveCall& call);
   /// The same, and then @throws InvalidArgument naming the members that have called something else.
   Task<> explain_disagreement(const CollectiveCall& call);
 
@@ -80,6 +74,7 @@ class FailureWatch {
   [[nodiscard]] bool has_done_what_is_awaited(int member) const noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
+  void put_in_words(const CollectiveCall& call);
   [[nodiscard]] const PriorityBlock* find_description(int member) const noexcept;
   void notice_difference() noexcept;
   void require_nobody_left(const CollectiveCall& call);

@@ -102,7 +102,14 @@ std::vector<TuningFigure> NodeCommunicatorImpl::tuning() const {
 }
 
 void NodeCommunicatorImpl::abort(const Error& error) {
-  if (group().fail(error) && inter_node_ != nullptr) inter_node_->tell(error);
+  // Who ends its part says why, but seldom who it is.
+  const MemberInfo& own = group().members()[static_cast<std::size_t>(rank())];
+  const bool is_named = error.origin().member >= 0;
+  const Error told = is_named
+                         ? error
+                         : Error(error.code(), fmt::format("{}: {}", describe(rank(), own), error.what()),
+                                 ErrorOrigin{error.origin().call, rank(), own.host});
+  if (group().fail(told) && inter_node_ != nullptr) inter_node_->tell(told);
 }
 
 std::optional<Error> NodeCommunicatorImpl::failure() {

@@ -36,8 +36,11 @@ std::vector<Tensor> all_gather_tensors(Communicator& communicator, const Tensor&
   for (int member = 0; member < communicator.size(); ++member) {
     const Tensor row = rows.row(member);
     if (dtype_of(row) != dtype_of(rows.row(0))) {
-      throw InvalidArgument("cannot gather {} of member {} with {} of member 0: dtypes must agree",
-                            to_string(dtype_of(row)), member, to_string(dtype_of(rows.row(0))));
+      const std::span<const MemberInfo> members = communicator.members();
+      throw InvalidArgument("cannot gather {} of {} with {} of {}: dtypes must agree",
+                            to_string(dtype_of(row)),
+                            describe(member, members[static_cast<std::size_t>(member)]),
+                            to_string(dtype_of(rows.row(0))), describe(0, members[0]));
     }
     shapes.push_back(shape_of(row));
     counts.push_back(shapes.back().elements());

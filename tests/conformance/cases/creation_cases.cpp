@@ -1,5 +1,5 @@
 // Variables that replicas make. The replicas of one worker make one variable together; workers
-// only make it at the same time, and may give it other names.
+// make it at the same time, and by the same name.
 #include <mutex>
 #include <set>
 #include <string>
@@ -55,14 +55,17 @@ TEST_P(CreationCase, Case026_CreatorsStartWithThoseOfTheCallerAndAreEachReplicas
 
 TEST_P(CreationCase, Case037_NamesThatDifferAreAnErrorThatNamesBoth) {
   const auto letter = [](int r) { return std::string(1, static_cast<char>('a' + r)); };
-  const auto make = [&] { return each([&](int r) { return Variable({.name = letter(r)}); }); };
-  if (local_replicas() == 1) {  // nobody to differ from
-    for_each_local(make(), [&](int r, const Variable& variable) { EXPECT_EQ(variable.name(), letter(r)); });
-    return;
-  }
-  const auto makes = [&](int r) { return "replica " + std::to_string(r) + " makes '" + letter(r) + "'"; };
-  EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, make),
-              AllOf(HasSubstr(makes(first_local())), HasSubstr(makes(first_local() + 1))));
+  const auto make = [&](bool may_differ) {
+    return each([&](int r) { return Variable({.name = letter(r), .name_may_differ = may_differ}); });
+  };
+  for_each_local(make(true), [&](int, const Variable& variable) {
+    EXPECT_EQ(variable.name(), letter(first_local())) << "of the first local replica";
+  });
+  if (replicas() == 1) return;  // nobody to differ from
+  const auto makes = [&](int r) { return "makes variable " + letter(r) + " "; };
+  const int other = local_replicas() == 1 ? (first_local() + 1) % replicas() : first_local() + 1;
+  EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { return make(false); }),
+              AllOf(HasSubstr(makes(first_local())), HasSubstr(makes(other))));
 }
 
 TEST_P(CreationCase, Case037_NamesThatDifferOnOneWorkerAreToldToTheOthers) {
@@ -71,7 +74,7 @@ TEST_P(CreationCase, Case037_NamesThatDifferOnOneWorkerAreToldToTheOthers) {
   const auto make = [&] { return each([&](int r) { return Variable({.name = r == last ? "b" : "a"}); }); };
   const bool differs = first_local() + local_replicas() == replicas();
   EXPECT_THAT(message_of(differs ? ErrorCode::kInvalidArgument : ErrorCode::kAborted, make),
-              HasSubstr("replica " + std::to_string(last) + " makes 'b'"));
+              AllOf(HasSubstr("replica " + std::to_string(last) + " (worker "), HasSubstr("makes variable b ")));
   if (workers() == 1) {
     EXPECT_NO_THROW(static_cast<void>(made({}))) << "the strategy is usable afterwards";
   } else {

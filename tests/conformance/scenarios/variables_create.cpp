@@ -72,7 +72,8 @@ std::vector<Scenario> variable_creation_scenarios() {
          const PerReplica<Variable> made =
              l.run([](int r) { return Variable({.name = fmt::format("of replica {}", r)}); });
          return Json(class_of(l, made[0]));
-       }},
+       },
+       {{"mwms2", "workers compare names", [](const Layout&) { return an_error(); }}}},
   };
   for (const VariableAggregation aggregation : aggregations()) {
     for (const auto synchronization : {VariableSynchronization::kAuto, VariableSynchronization::kNone,

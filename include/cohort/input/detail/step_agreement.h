@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <cohort/device/tensor_spec.h>
+#include <cohort/input/auto_shard.h>
 #include <cohort/input/cardinality.h>
 #include <cohort/strategy/strategy_extended.h>
 
@@ -28,12 +29,19 @@ struct StepDecision {
   std::optional<int> form_from = {};  ///< a worker that has the form that others need
 };
 
+/// What one worker knows of its pass without reading.
+struct PassPlan {
+  Cardinality steps;                           ///< that it is certain to have
+  bool shared = false;                         ///< every worker reads everything: all have the same steps
+  std::optional<AutoShardPolicy> policy = {};  ///< nothing where a function has made the dataset
+  std::optional<std::int64_t> batch_elements = {};  ///< of a global batch, where it is split
+};
+
 class StepAgreement {
  public:
-  /// `own_steps`: how many steps this worker is certain to have. `shared`: every worker reads everything, so
-  /// that all have the same steps. Collective over the workers.
-  /// @throws InvalidArgument on all workers when the data is shared and `own_steps` differs all the same.
-  StepAgreement(StrategyExtended& extended, Cardinality own_steps, bool shared);
+  /// Collective over the workers. @throws InvalidArgument on all workers, naming those that differ, for
+  /// different policies, and where the data is shared, for different batches and numbers of steps.
+  StepAgreement(StrategyExtended& extended, const PassPlan& own);
 
   /// Whether all workers are known to have step number `step`.
   [[nodiscard]] bool is_known(std::int64_t step) const noexcept { return step < known_steps_; }
@@ -45,6 +53,12 @@ class StepAgreement {
   /// InvalidArgument.
   [[noreturn]] void refuse_early_end(std::int64_t step) const;
 
+  /// To be called where this worker's data ends without a decision of all, after so many steps. Where nobody
+  /// knew how many there are, or all had endless data, the workers compare them. Collective over the workers
+  /// then.
+  /// @throws InvalidArgument on all workers when one has more.
+  void end(std::int64_t steps);
+
   /// Collective over the workers.
   [[nodiscard]] StepDecision decide(const StepOffer& own);
 
@@ -55,6 +69,7 @@ class StepAgreement {
   StrategyExtended& extended_;
   std::int64_t known_steps_ = 0;
   bool ends_together_ = false;
+  bool compares_ends_ = false;
   Tensor flags_;
 };
 

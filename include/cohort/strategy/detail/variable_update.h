@@ -106,10 +106,13 @@ auto StrategyExtended::update(const Variable& variable, Function&& function, con
       return detail::Whole<Result>{update_across(variable, function, of_replicas...)};
   };
   const auto local = static_cast<std::size_t>(mode.local_replica);
+  const PurposeOf purpose(Fingerprint().add(fingerprint_of("update")).add(variable.state()->number()).value(),
+                          Caller::kReplica, mode.replica->device(),
+                          [&] { return PurposeWords{"updates " + variable.name()}; });
   if constexpr (std::is_void_v<Result>)
-    mode.replica->merge_call(merged, select_replica(local, args)...);
+    mode.replica->merge_call_for(purpose, merged, select_replica(local, args)...);
   else
-    return mode.replica->merge_call(merged, select_replica(local, args)...).value;
+    return mode.replica->merge_call_for(purpose, merged, select_replica(local, args)...).value;
 }
 
 template <class Function, class... Args>

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <typeindex>
 
+#include <cohort/collective/call_purpose.h>
+
 namespace cohort {
 
 /// One replica's part in a meeting.
@@ -19,6 +21,8 @@ struct MergeRequest {
 
   /// Called with the `arguments` of all replicas, in their order; its result goes to all of them.
   std::function<std::shared_ptr<void>(std::span<void* const> arguments_by_replica)> merge;
+
+  const CallPurpose& purpose;  ///< on which all replicas must agree
 };
 
 class MergePoint {
@@ -30,8 +34,9 @@ class MergePoint {
   virtual std::shared_ptr<void> meet(int local_replica, MergeRequest& request) = 0;
 
   /// Says that the replica is about to wait for all others in a collective. Replicas that have returned, or
-  /// wait here for a merge, will not make it.
-  virtual void begin_collective(int local_replica) = 0;
+  /// wait here for a merge, will not make it. `purpose` lives until `end_collective`.
+  virtual void begin_collective(int local_replica, const CallPurpose& purpose) = 0;
+  virtual void end_collective(int local_replica) = 0;
 };
 
 }  // namespace cohort

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include <cohort/collective/call_purpose.h>
 #include <cohort/device/tensor.h>
 #include <cohort/value/indexed_slices.h>
 
@@ -36,18 +37,20 @@ class VariableOwner {
   /// One device per component of a variable.
   [[nodiscard]] virtual std::span<const Device> variable_devices() const noexcept = 0;
 
-  /// The chief's value of `value`, on every worker. Collective over the workers, which must agree on
-  /// `purpose`, a fingerprint of what it is for.
-  [[nodiscard]] virtual Tensor from_chief(const Tensor& value, std::uint64_t purpose) = 0;
+  // The collectives of a variable say what they are for.
+
+  /// The chief's value of `value`, on every worker. Collective over the workers.
+  [[nodiscard]] virtual Tensor from_chief(const Tensor& value, CallPurpose& purpose) = 0;
 
   /// Inside local replica `local_replica`: the aggregate of what all replicas pass, not NONE.
   /// Collective over all replicas.
   [[nodiscard]] virtual Tensor aggregate(VariableAggregation aggregation, const Tensor& value,
-                                         int local_replica) = 0;
+                                         int local_replica, CallPurpose& purpose) = 0;
 
   /// The same for rows: those of all replicas concatenated, and for MEAN divided by the number of replicas.
   [[nodiscard]] virtual IndexedSlices aggregate_rows(VariableAggregation aggregation,
-                                                     const IndexedSlices& rows, int local_replica) = 0;
+                                                     const IndexedSlices& rows, int local_replica,
+                                                     CallPurpose& purpose) = 0;
 
   /// Inside local replica `local_replica`: ends the collectives of all replicas, because `error` keeps this
   /// one from taking part.
@@ -56,7 +59,8 @@ class VariableOwner {
   /// In cross-replica context: the aggregate of one component per local replica, of all workers.
   /// Collective over the workers.
   [[nodiscard]] virtual Tensor aggregate_components(VariableAggregation aggregation,
-                                                    std::span<const Tensor> components) = 0;
+                                                    std::span<const Tensor> components,
+                                                    CallPurpose& purpose) = 0;
 
   /// The number of the variable that is being made, the same on all workers.
   [[nodiscard]] virtual std::uint64_t next_variable_number() noexcept = 0;

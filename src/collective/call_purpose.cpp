@@ -1,0 +1,53 @@
+#include <cohort/collective/call_purpose.h>
+
+#include <fmt/format.h>
+
+namespace cohort {
+namespace {
+
+constexpr char kSeparator = '\x1f';
+
+std::string_view take_field(std::string_view& line) {
+  const std::size_t end = line.find(kSeparator);
+  const std::string_view field = line.substr(0, end);
+  line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
+  return field;
+}
+
+}  // namespace
+
+CallWords CallPurpose::words() const {
+  CallWords words{caller_, caller_ == Caller::kReplica ? to_string(device_) : "", own_words()};
+  if (outer_ == nullptr) return words;
+  CallWords outer = outer_->words();
+  std::string& details = outer.purpose.details;
+  for (const std::string& inner : {words.purpose.action, words.purpose.details})
+    if (!inner.empty()) details += details.empty() ? inner : ", " + inner;
+  return outer;
+}
+
+std::string shortened(std::string text, std::size_t limit) {
+  if (text.size() <= limit) return text;
+  text.resize(limit - 3);
+  return text + "...";
+}
+
+std::string to_line(const CallWords& words) {
+  if (words.purpose.action.empty()) return {};
+  return fmt::format("{}{}{}{}{}{}{}", static_cast<int>(words.caller), kSeparator, words.device, kSeparator,
+                     shortened(words.purpose.action), kSeparator, shortened(words.purpose.details));
+}
+
+CallWords from_line(std::string_view line) {
+  if (line.empty()) return {};
+  CallWords words;
+  const std::string_view caller = take_field(line);
+  if (caller == "1") words.caller = Caller::kReplica;
+  if (caller == "2") words.caller = Caller::kWorker;
+  words.device = take_field(line);
+  words.purpose.action = take_field(line);
+  words.purpose.details = take_field(line);
+  return words;
+}
+
+}  // namespace cohort
