@@ -159,7 +159,11 @@ Step Program::scatter(const Model& model) {
   const bool together = text(step.values.front()) == text(step.values.back());
   step.values.clear();
   fill(step, {rows_of(type, any_of({Type::kI32, Type::kI64}), dense)});
-  if (chance(3)) {
+  const bool all_hear =
+      together || layout_.workers == 1 || (step.place == Place::kReplica && others_hear_of_errors(variable));
+  if (step.action == Action::kScatterDiv && !is_floating(type) && !all_hear)
+    step.action = Action::kScatterMul;
+  if (chance(3) && all_hear) {
     for (Leaves& value : step.values)
       if (!value.front().rows->elements.empty())
         value.front().rows->elements.front() = any_of<Number>({-1, 3});
