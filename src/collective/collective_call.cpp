@@ -130,8 +130,11 @@ class CallTexts {
     return text + number;
   }
 
+  /// Whether some member has said what its call is for.
+  [[nodiscard]] bool are_in_words() const noexcept { return caller_ != Caller::kMember; }
+
   [[nodiscard]] std::string_view advice() const {
-    if (caller_ != Caller::kMember)
+    if (are_in_words())
       return "; look for a branch that not all of them take alike, or for a last batch that is shorter.";
     if (layouts_differ_) {
       return ", with the same number of elements, dtype, operator, root and priority; look at the last batch "
@@ -267,17 +270,17 @@ std::optional<std::string> explain_mismatch(std::span<const MemberCall> calls,
                          ? "and more"
                          : fmt::format("{} {}", texts.name_of(call, members), texts.text_of(call)));
   }
-  std::string others = "none of these calls is that of most members";
-  if (majority && votes == 1)
-    others = fmt::format("{} {}", texts.name_of(usual, members), texts.text_of(usual));
-  if (majority && votes > 1) {
-    others = fmt::format("{} {} {}", usual.words.purpose.action.empty() ? "the other" : "each of the other",
-                         votes, texts.text_of(usual));
+  if (majority && votes == 1) {
+    listed.push_back(fmt::format("{} {}", texts.name_of(usual, members), texts.text_of(usual)));
+  } else if (majority) {
+    listed.push_back(fmt::format("{} {} {}", texts.are_in_words() ? "each of the other" : "the other", votes,
+                                 texts.text_of(usual)));
+  } else if (calls.size() > 2) {
+    listed.emplace_back("none of these calls is that of most members");
   }
-  return fmt::format(
-      "{} #{}: members disagree: {}; {}. All members must make the same calls in the same order{}",
-      to_string(usual.signature.kind), usual.signature.sequence, fmt::join(listed, "; "), others,
-      texts.advice());
+  return fmt::format("{} #{}: members disagree: {}. All members must make the same calls in the same order{}",
+                     to_string(usual.signature.kind), usual.signature.sequence,
+                     fmt::join(listed, texts.are_in_words() ? ", " : "; "), texts.advice());
 }
 
 std::string describe_deadline(const CollectiveCall& call, double seconds) {

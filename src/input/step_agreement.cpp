@@ -73,23 +73,22 @@ void require_same_steps(std::span<const MemberInfo> workers, std::span<const std
   if (alike || std::ranges::find(steps, kUnknown) != steps.end()) return;
   const std::int64_t usual =
       *std::ranges::max_element(steps, {}, [&](std::int64_t own) { return std::ranges::count(steps, own); });
-  std::vector<std::string> odd;
-  for (std::size_t worker = 0; worker < steps.size(); ++worker) {
-    if (steps[worker] == usual) continue;
-    odd.push_back(fmt::format(
-        "{} has {} batches", describe(static_cast<int>(worker), workers[worker], {.caller = Caller::kWorker}),
-        to_text(steps[worker])));
-  }
-  const auto alike_workers = std::ranges::count(steps, usual);
+  const auto has = [&](std::size_t worker) {
+    return fmt::format("worker {} (host {}) has {} batches", worker, workers[worker].host,
+                       to_text(steps[worker]));
+  };
+  std::vector<std::string> each;
+  for (std::size_t worker = 0; worker < steps.size(); ++worker)
+    if (steps[worker] != usual) each.push_back(has(worker));
+  const auto others = std::ranges::count(steps, usual);
   const auto first = static_cast<std::size_t>(std::ranges::find(steps, usual) - steps.begin());
+  each.push_back(others == 1 ? has(first)
+                             : fmt::format("each of the other {} has {}", others, to_text(usual)));
   throw InvalidArgument(
-      "{}, but {} {}: with AutoShardPolicy::kData (which kAuto becomes for a dataset without files) every "
-      "worker reads the same dataset; use kOff for a dataset that is already sharded",
-      fmt::join(odd, ", "),
-      alike_workers == 1
-          ? describe(static_cast<int>(first), workers[first], {.caller = Caller::kWorker}) + " has"
-          : fmt::format("each of the other {} has", alike_workers),
-      to_text(usual));
+      "{}: with AutoShardPolicy::kData (which kAuto becomes for a dataset without files) every worker reads "
+      "the "
+      "same dataset; use kOff for a dataset that is already sharded",
+      fmt::join(each, ", "));
 }
 
 }  // namespace

@@ -141,23 +141,25 @@ void StrategyExtended::require_reducible(ReduceOp op, const StructureReduction& 
 std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
                                                             std::span<const StructureReduction> values,
                                                             const CommunicationOptions& options) {
-  Fingerprint fingerprint;
-  fingerprint.add(kReduce).add(static_cast<std::uint64_t>(op)).add(values.size());
-  for (const StructureReduction& value : values) {
-    if (value.fingerprints.empty() || is_kept(op, value)) continue;
-    fingerprint.add(value.fingerprints.front()).add(converted_dtypes(op, value.components.front()));
-  }
-  PurposeOf purpose(fingerprint.value(), Caller::kWorker, [&] { return reduction_words(op, values); });
+  const std::uint64_t fingerprint = or_abort_workers([&] {
+    Fingerprint structures;
+    structures.add(kReduce).add(static_cast<std::uint64_t>(op)).add(values.size());
+    for (const StructureReduction& value : values) {
+      require_reducible(op, value);
+      if (is_kept(op, value)) continue;
+      structures.add(value.fingerprints.front()).add(converted_dtypes(op, value.components.front()));
+    }
+    return structures.value();
+  });
+  PurposeOf purpose(fingerprint, Caller::kWorker, [&] { return reduction_words(op, values); });
   return reduce_for(purpose, op, values, options);
 }
 
+/// Of values that have been found to be reducible.
 std::vector<std::vector<LeafList>> StrategyExtended::reduce_for(CallPurpose& purpose, ReduceOp op,
                                                                 std::span<const StructureReduction> values,
                                                                 const CommunicationOptions& options) {
-  or_abort_workers([&] {
-    options.validate();
-    for (const StructureReduction& value : values) require_reducible(op, value);
-  });
+  or_abort_workers([&] { options.validate(); });
   std::vector<ReduceRequest> requests;
   for (const StructureReduction& value : values) {
     for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf)
@@ -270,6 +272,7 @@ Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> value
     return PurposeWords{fmt::format("reduces ({}) {} along {} {}", to_string(op), describe(values.front()),
                                     axes.size() == 1 ? "axis" : "axes", fmt::join(axes, ", "))};
   });
+  or_abort_workers([&] { require_reducible(ReduceOp::kSum, partial); });
   const LeafList totals = reduce_for(purpose, ReduceOp::kSum, {&partial, 1}, {}).front().front();
   const Tensor& sum = std::get<Tensor>(totals.front());
   if (op == ReduceOp::kSum) return sum.cast(dtype);

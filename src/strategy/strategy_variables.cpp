@@ -71,6 +71,7 @@ Tensor StrategyExtended::aggregate_components(VariableAggregation aggregation,
     by_replica.components.push_back({component});
     by_replica.fingerprints.push_back(structure_fingerprint(component));
   }
+  or_abort_workers([&] { require_reducible(reduce_op(aggregation), by_replica); });
   return std::get<Tensor>(
       reduce_for(purpose, reduce_op(aggregation), {&by_replica, 1}, {}).front().front().front());
 }

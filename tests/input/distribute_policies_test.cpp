@@ -46,7 +46,7 @@ TEST(ShardByData, RefusesWorkersThatReadDifferentDatasets) {
     EXPECT_THAT([&] { static_cast<void>(distributed.begin()); },
                 ThrowsMessage<InvalidArgument>(
                     AllOf(HasSubstr("worker 1 (host "),
-                          HasSubstr("has 5 batches, but each of the other 2 has 4"), HasSubstr("kOff"))));
+                          HasSubstr("has 5 batches, each of the other 2 has 4"), HasSubstr("kOff"))));
   });
 }
 

@@ -131,15 +131,19 @@ class DesertedCollective : public UnmadeCollective {
         if (replica.replica_id_in_sync_group() == last()) return instead(replica);
         sum_up(replica);
       };
-      EXPECT_THAT([&] { strategy_.run(body); },
-                  ThrowsMessage<WrongContext>(AllOf(
-                      HasSubstr("all_reduces (sum) float64, but replica " + std::to_string(last()) + " (worker 0, "),
-                      HasSubstr(where),
-                      HasSubstr("wait for it in collective " + std::to_string(sums_before + 1) + " of this run"))));
+      EXPECT_THAT(
+          [&] { strategy_.run(body); },
+          ThrowsMessage<WrongContext>(AllOf(
+              HasSubstr("all_reduces (sum) float64, but replica " + std::to_string(last()) + " (worker 0, "),
+              HasSubstr(where),
+              HasSubstr("wait for it in collective " + std::to_string(sums_before + 1) + " of this run"))));
     }
   }
 };
 COHORT_INSTANTIATE_SEVERAL_REPLICAS(DesertedCollective);
+
+class EmptyCollective : public UnmadeCollective {};
+COHORT_INSTANTIATE_SEVERAL_REPLICAS(EmptyCollective);
 
 TEST_P(DesertedCollective, ByAReturnEndsAll) {
   expect_deserted("has returned", [](const ReplicaContext&) {});
@@ -151,15 +155,35 @@ TEST_P(DesertedCollective, ByAMergeEndsAll) {
 }
 
 TEST_P(DesertedCollective, ByMakingAVariableEndsAll) {
-  expect_deserted("makes variable late", [](const ReplicaContext&) { static_cast<void>(Variable({.name = "late"})); });
+  expect_deserted("makes variable late",
+                  [](const ReplicaContext&) { static_cast<void>(Variable({.name = "late"})); });
 }
 
-TEST_P(DesertedCollective, ByHavingNothingToSumEndsAll) {
-  expect_deserted("has returned", [](const ReplicaContext& replica) {
-    static_cast<void>(replica.all_reduce(ReduceOp::kSum, std::vector<Tensor>()));
-    static_cast<void>(replica.all_gather(std::vector<Tensor>(), 0));
+TEST_P(EmptyCollective, IsACallLikeAnyOther) {
+  const std::vector<Tensor> none;
+  const auto sums = strategy_.run([&](const ReplicaContext& replica) {
+    EXPECT_TRUE(replica.all_reduce(ReduceOp::kSum, none).empty());
+    EXPECT_TRUE(replica.all_gather(none, 0).empty());
+    EXPECT_TRUE(replica.reduce_scatter(ReduceOp::kSum, none, none, 0).empty());
     replica.all_reduce_in_place(ReduceOp::kSum, {});
+    return replica.all_reduce(ReduceOp::kSum, 1);
   });
+  for (const int sum : sums.components()) EXPECT_EQ(sum, replicas());
+}
+
+/// What would add up to 11 if empty calls were none: the replicas' first sums would be taken for one call.
+TEST_P(EmptyCollective, IsNotTakenForTheNextOne) {
+  const std::vector<Tensor> none;
+  EXPECT_THAT(([&] {
+                strategy_.run([&](const ReplicaContext& replica) {
+                  const bool first = replica.replica_id_in_sync_group() == 0;
+                  const std::vector<Tensor> mine{Tensor::scalar(first ? 1.0F : 10.0F)};
+                  static_cast<void>(replica.all_reduce(ReduceOp::kSum, first ? none : mine));
+                  static_cast<void>(replica.all_reduce(ReduceOp::kSum, first ? mine : none));
+                });
+              }),
+              ThrowsMessage<InvalidArgument>(
+                  AllOf(HasSubstr("all_reduces (sum) {float32[]}"), HasSubstr("all_reduces (sum) {}"))));
 }
 
 }  // namespace
