@@ -100,7 +100,8 @@ StepAgreement::StepAgreement(StrategyExtended& extended, const PassPlan& own)
   if (own.shared) require_same_steps(extended.workers_communicator().members(), steps);
   const std::int64_t fewest = *std::ranges::min_element(steps);
   ends_together_ = own.shared && std::ranges::max(steps) == fewest;
-  compares_ends_ = ends_together_ && fewest == kUnknown;
+  // What never ends may do so all the same: an endless repeat() of nothing is empty.
+  compares_ends_ = ends_together_ && (fewest == kUnknown || fewest == kForEver);
   known_steps_ = std::max<std::int64_t>(fewest, 0);
   flags_ = Tensor::zeros({3}, DType::kInt64);
 }

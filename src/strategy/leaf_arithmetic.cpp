@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <cohort/base/fingerprint.h>
+
 #include "collective/kernels/reduce_tensors.h"
 
 namespace cohort {
@@ -43,8 +45,12 @@ TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf) {
   return dtype == values.dtype() ? leaf : with_values(leaf, values.cast(dtype));
 }
 
-void add_mean_of(Fingerprint& fingerprint, ReduceOp op, const TensorOrSlices& leaf) {
-  if (op == ReduceOp::kMean) fingerprint.add(static_cast<std::uint64_t>(values_of(leaf).dtype()));
+std::uint64_t converted_dtypes(ReduceOp op, std::span<const TensorOrSlices> leaves) {
+  if (op != ReduceOp::kMean) return 0;
+  Fingerprint fingerprint;
+  for (const TensorOrSlices& leaf : leaves)
+    fingerprint.add(static_cast<std::uint64_t>(values_of(leaf).dtype()));
+  return fingerprint.value();
 }
 
 void require_alike(const Components& value, const std::function<std::string(std::size_t)>& name) {

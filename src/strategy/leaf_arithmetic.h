@@ -1,11 +1,11 @@
 // The arithmetic of reductions on leaves, dense and sparse alike.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 
-#include <cohort/base/fingerprint.h>
 #include <cohort/strategy/cross_device_ops.h>
 
 namespace cohort {
@@ -21,9 +21,8 @@ void require_defined(ReduceOp op, const TensorOrSlices& leaf);
 /// @throws as require_defined.
 [[nodiscard]] TensorOrSlices prepared(ReduceOp op, const TensorOrSlices& leaf);
 
-/// For a MEAN, the dtype of `leaf`: the mean is taken in another one, and must not mix what was converted
-/// from different ones.
-void add_mean_of(Fingerprint& fingerprint, ReduceOp op, const TensorOrSlices& leaf);
+/// Of the dtypes that a MEAN converts: replicas that convert different ones to the same must be told apart.
+[[nodiscard]] std::uint64_t converted_dtypes(ReduceOp op, std::span<const TensorOrSlices> leaves);
 
 /// `name(i)` names the owner of component i.
 /// @throws InvalidArgument naming one that differs from the first in kind, dtype or shape.

@@ -60,10 +60,13 @@ void ReplicaContext::require_current(const char* what) const {
 
 LeafList ReplicaContext::reduce_leaves(ReduceOp op, const Leaves& leaves,
                                        const CommunicationOptions& options) const {
-  Fingerprint fingerprint;
-  fingerprint.add(kAllReduce).add(op_number(op)).add(leaves.fingerprint);
-  for (const TensorOrSlices& leaf : leaves.list) add_mean_of(fingerprint, op, leaf);
-  PurposeOf purpose(fingerprint.value(), Caller::kReplica, device(), [&] {
+  const std::uint64_t fingerprint = Fingerprint()
+                                        .add(kAllReduce)
+                                        .add(op_number(op))
+                                        .add(leaves.fingerprint)
+                                        .add(converted_dtypes(op, leaves.list))
+                                        .value();
+  PurposeOf purpose(fingerprint, Caller::kReplica, device(), [&] {
     return PurposeWords{fmt::format("all_reduces ({}) {}", to_string(op), leaves.text.get())};
   });
   if (!extended_.has_own_cross_device_ops())
@@ -159,8 +162,8 @@ LeafList ReplicaContext::scatter_leaves(ReduceOp op, const Leaves& leaves, std::
 
   Fingerprint fingerprint;
   fingerprint.add(kReduceScatter).add(op_number(op)).add(leaves.fingerprint);
+  fingerprint.add(converted_dtypes(op, leaves.list));
   for (const Tensor& value : values) fingerprint.add(counted_from_front(axis, value));
-  for (const TensorOrSlices& leaf : leaves.list) add_mean_of(fingerprint, op, leaf);
   PurposeOf purpose(fingerprint.value(), Caller::kReplica, device(), [&] {
     return PurposeWords{
         fmt::format("reduce_scatters ({}) {} along axis {}", to_string(op), leaves.text.get(), axis)};

@@ -147,10 +147,7 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
     for (const StructureReduction& value : values) {
       require_reducible(op, value);
       if (is_kept(op, value)) continue;
-      structures.add(value.fingerprints.front());
-      for (std::size_t leaf = 0; leaf < value.contributions.size(); ++leaf)
-        if (contributes(op, value.contributions[leaf]))
-          add_mean_of(structures, op, value.components.front()[leaf]);
+      structures.add(value.fingerprints.front()).add(converted_dtypes(op, value.components.front()));
     }
     return structures.value();
   });
@@ -308,10 +305,13 @@ std::vector<Tensor> StrategyExtended::gather(const StructureReduction& value, in
 
 LeafList StrategyExtended::all_reduce(int local_replica, ReduceOp op, std::span<const TensorOrSlices> values,
                                       std::uint64_t structure, const CommunicationOptions& options) {
-  Fingerprint fingerprint;
-  fingerprint.add(kAllReduceLeaves).add(static_cast<std::uint64_t>(op)).add(structure);
-  for (const TensorOrSlices& value : values) add_mean_of(fingerprint, op, value);
-  PurposeOf purpose(fingerprint.value(), Caller::kReplica, device(local_replica), [&] {
+  const std::uint64_t fingerprint = Fingerprint()
+                                        .add(kAllReduceLeaves)
+                                        .add(static_cast<std::uint64_t>(op))
+                                        .add(structure)
+                                        .add(converted_dtypes(op, values))
+                                        .value();
+  PurposeOf purpose(fingerprint, Caller::kReplica, device(local_replica), [&] {
     const LeafList leaves(values.begin(), values.end());
     return PurposeWords{fmt::format("all_reduces ({}) {}", to_string(op), StructureText(leaves).get())};
   });

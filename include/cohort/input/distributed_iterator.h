@@ -99,12 +99,12 @@ bool DistributedIterator<Element>::everybody_goes_on(
   const bool is_whole =
       has_data && std::ranges::all_of(*parts, [](const auto& part) { return part.has_value(); });
   const bool is_known = agreement_.is_known(position_.elements);
-  if (!agreement_.ends_together() && is_known && !has_data) {
-    // The others go on without asking.
-    strategy_.extended().or_abort_workers([&] { agreement_.refuse_early_end(position_.elements); });
-  }
   if (agreement_.ends_together() || is_known) {
     const bool goes_on = is_whole || (has_data && can_be_empty());
+    if (!goes_on && !has_data && !agreement_.ends_together()) {
+      // The others go on without asking.
+      strategy_.extended().or_abort_workers([&] { agreement_.refuse_early_end(position_.elements); });
+    }
     if (!goes_on) agreement_.end(position_.elements);
     return goes_on;
   }

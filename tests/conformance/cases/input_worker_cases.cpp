@@ -67,6 +67,20 @@ TEST(InputWorkerCase, DifferenceAnEndlessShardThatIsEmptyIsTheErrorOfAll) {
   });
 }
 
+TEST(InputWorkerCase, DifferenceAnEndlessDatasetThatOnlyOneWorkerFindsEmptyIsTheErrorOfAll) {
+  as_workers(2, [&](Bootstrap& worker) {
+    const Strategy strategy = worker_strategy(worker, 1);
+    auto batches =
+        strategy.distribute_dataset(counted_dataset(worker.rank() == 0 ? 3 : 0).batch(2).repeat()).iterate();
+    EXPECT_THAT(
+        [&] {
+          static_cast<void>(batches.get_next());
+          return strategy.reduce(ReduceOp::kSum, strategy.run([] { return 1.0; }));
+        },
+        ThrowsMessage<InvalidArgument>(HasSubstr("ends its pass over a distributed dataset after 0 steps")));
+  });
+}
+
 TEST(InputWorkerCase, DifferenceDroppedRemaindersEndThePassOfAllWithTheFirst) {
   const Distribution longer_on_the_second = [](const Strategy& strategy, int worker) {
     return strategy.distribute_datasets_from_function(

@@ -52,7 +52,7 @@ using Leaves = std::vector<Leaf>;
 [[nodiscard]] Array mapped(const Array& a, const Array& b,
                            const std::function<Number(Number, Number)>& function);
 
-/// Element (outer, i, inner) of an array that is seen as having one axis and all before and behind it.
+/// Along one axis: arrays one after the other, and a part of one.
 [[nodiscard]] Array concatenated(const std::vector<Array>& parts, int axis);
 [[nodiscard]] Array sliced(const Array& array, int axis, std::int64_t begin, std::int64_t end);
 

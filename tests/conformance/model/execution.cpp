@@ -18,14 +18,13 @@ SumOrMean op_of(const Step& step) {
 
 Destinations destinations_of(const Step& step) { return Destinations(cpu_devices(step.destinations)); }
 
-bool is_scatter(Action action) { return action >= Action::kScatterAdd && action <= Action::kScatterUpdate; }
-
 /// Changes `variable` by one value, in the context of the caller.
 void change(const Variable& variable, const Step& step, const Leaf& value) {
   switch (step.action) {
     case Action::kAssign: variable.assign(to_tensor(value.values)); return;
     case Action::kAssignAdd: variable.assign_add(to_tensor(value.values)); return;
     case Action::kAssignSub: variable.assign_sub(to_tensor(value.values)); return;
+    case Action::kAssignNumber: variable.assign(static_cast<double>(value.values.elements.front())); return;
     case Action::kMovingAverage: assign_moving_average(variable, to_tensor(value.values), step.decay); return;
     default: break;
   }
@@ -108,11 +107,13 @@ std::vector<Leaves> Execution::run(const Step& step) {
     case Action::kAssign:
     case Action::kAssignAdd:
     case Action::kAssignSub:
+    case Action::kAssignNumber:
     case Action::kMovingAverage: change(step); return {};
     case Action::kRead: return read(step);
     case Action::kReduce:
     case Action::kReduceAlong:
     case Action::kReduceTo:
+    case Action::kBatchReduceTo:
     case Action::kBroadcast: return reduce(step);
     case Action::kGather: return gather(step);
     case Action::kAsk: return ask(step);
@@ -190,6 +191,17 @@ std::vector<Leaves> Execution::reduce(const Step& step) const {
   const auto mirrored = [&](const Mirrored<Tensor>& value) {
     for (const Tensor& component : value.components()) result.push_back(from_library(component));
   };
+  const auto components_of = [](const PerReplica<Tensor>& value) {
+    return std::vector<Tensor>(value.components().begin(), value.components().end());
+  };
+  const auto part = [&](std::size_t leaf) {
+    return each(step, [leaf](const Leaves& leaves) { return to_tensor(leaves.at(leaf).values); });
+  };
+  const auto batch = [&](std::size_t leaves) {
+    std::vector<std::pair<PerReplica<Tensor>, Destinations>> pairs;
+    for (std::size_t leaf = 0; leaf < leaves; ++leaf) pairs.emplace_back(part(leaf), destinations_of(step));
+    for (const auto& value : strategy_.extended().batch_reduce_to(op_of(step), pairs)) mirrored(value);
+  };
   at(step.place, [&] {
     const auto reduce = [&](const auto& value) {
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, PerReplica<Tensor>> ||
@@ -206,13 +218,15 @@ std::vector<Leaves> Execution::reduce(const Step& step) const {
       mirrored(strategy_.extended().broadcast_to(built<Tensor>(step.values[first()]), destinations_of(step)));
     else if (step.action == Action::kReduceTo)
       mirrored(strategy_.extended().reduce_to(op_of(step), each(step, built<Tensor>), destinations_of(step)));
+    else if (step.action == Action::kBatchReduceTo)
+      batch(step.values.front().size());
+    else if (step.source == Source::kStructure)
+      reduce(std::tuple(part(0), to_tensor(step.values[first()][1].values),
+                        Mirrored<Tensor>(components_of(part(2)))));
     else if (step.source == Source::kVariable)
       reduce(variable(step));
     else if (step.source == Source::kMirrored)
-      reduce(Mirrored<Tensor>([&] {
-        const auto components = each(step, built<Tensor>);
-        return std::vector<Tensor>(components.components().begin(), components.components().end());
-      }()));
+      reduce(Mirrored<Tensor>(components_of(each(step, built<Tensor>))));
     else
       with_form(step.form, [&]<class T>(std::type_identity<T>) {
         if (step.source == Source::kPlain)

@@ -39,10 +39,12 @@ class Model {
  private:
   Expected make(const Step& step);
   Expected assign(const Step& step);
+  Expected assign_number(const Step& step);
   Expected scatter(const Step& step);
   Expected read(const Step& step) const;
   Expected follow(const Step& step);
   Expected reduce(const Step& step) const;
+  Expected reduce_structure(const Step& step) const;
   Expected reduce_along(const Step& step) const;
   Expected gather(const Step& step) const;
   Expected all_reduce(const Step& step) const;

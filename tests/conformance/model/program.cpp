@@ -85,7 +85,8 @@ void Program::make_one_odd(Step& step) {
   const bool fixed = step.form == Form::kNumber || step.form == Form::kInteger;
   if (value.empty() || fixed || layout_.replicas() == 1) return;
   const bool has_length =
-      step.form == Form::kList || step.form == Form::kMixed || step.form == Form::kOptional;
+      step.action != Action::kBatchReduceTo &&
+      (step.form == Form::kList || step.form == Form::kMixed || step.form == Form::kOptional);
   Leaf& leaf = value.front();
   if (has_length && chance(40))
     value.pop_back();
@@ -131,6 +132,13 @@ Step Program::change(const Model& model) {
   // The model adds exactly only what has 64 bits, and a difference below 0 would be near 2^64.
   if (like.type == Type::kU64 && step.action == Action::kAssignSub) step.action = Action::kAssign;
   fill(step, {Leaf{like}});
+  if (chance(8)) {
+    step.action = Action::kAssignNumber;
+    const Array any = scalar(Type::kF64, static_cast<Number>(below(5)) / 2 - (chance(20) ? 1 : 0));
+    for (Leaves& value : step.values) value = {Leaf{any}};
+    if (step.place == Place::kReplicaUpdate) step.place = Place::kUpdate;
+    return step;
+  }
   const bool updates = step.place == Place::kUpdate || step.place == Place::kReplicaUpdate;
   const bool together = updates ? model.keeps_equal(variable) && (layout_.workers > 1 || chance(80))
                                 : step.place != Place::kReplica;
@@ -151,7 +159,11 @@ Step Program::scatter(const Model& model) {
   const bool together = text(step.values.front()) == text(step.values.back());
   step.values.clear();
   fill(step, {rows_of(type, any_of({Type::kI32, Type::kI64}), dense)});
-  if (chance(3)) {
+  const bool all_hear =
+      together || layout_.workers == 1 || (step.place == Place::kReplica && others_hear_of_errors(variable));
+  if (step.action == Action::kScatterDiv && !is_floating(type) && !all_hear)
+    step.action = Action::kScatterMul;
+  if (chance(3) && all_hear) {
     for (Leaves& value : step.values)
       if (!value.front().rows->elements.empty())
         value.front().rows->elements.front() = any_of<Number>({-1, 3});
@@ -187,14 +199,26 @@ Step Program::follow(const Model& model) {
 }
 
 Step Program::reduce(const Model& model) {
-  Step step{.action = any_of({Action::kReduce, Action::kReduce, Action::kReduce, Action::kReduceAlong,
-                              Action::kReduceAlong, Action::kReduceTo, Action::kMergeSum})};
+  Step step{.action =
+                any_of({Action::kReduce, Action::kReduce, Action::kReduce, Action::kReduceAlong,
+                        Action::kReduceAlong, Action::kReduceTo, Action::kBatchReduceTo, Action::kMergeSum})};
   place_across(step);
   step.op = any_op();
   step.destinations = static_cast<int>(1 + below(3));
   if (step.action == Action::kReduce || step.action == Action::kReduceAlong) {
     step.source = any_of({Source::kPerReplica, Source::kPerReplica, Source::kPerReplica, Source::kPlain,
                           Source::kMirrored, Source::kVariable});
+  }
+  if (step.action == Action::kReduce && chance(10)) {
+    step.source = Source::kStructure;
+    const auto tensor = [&] { return Leaf{array(any_type(), extents())}; };
+    fill(step, {tensor(), tensor(), tensor()});
+    // Of the plain one a worker has one value, and the Mirrored is everywhere the same.
+    for (std::size_t r = 0; r < step.values.size(); ++r) {
+      step.values[r][1] = step.values[r - r % static_cast<std::size_t>(layout_.devices)][1];
+      step.values[r][2] = step.values[0][2];
+    }
+    return step;
   }
   if (step.action == Action::kMergeSum) step.place = Place::kMerge;
   if (step.action == Action::kReduceAlong && step.source == Source::kMirrored) step.source = Source::kPlain;
@@ -207,7 +231,9 @@ Step Program::reduce(const Model& model) {
     return step;
   }
   const bool any_form = step.action == Action::kReduce && step.source != Source::kMirrored;
-  step.form = any_form ? static_cast<Form>(below(9)) : Form::kTensor;
+  step.form = any_form                                ? static_cast<Form>(below(9))
+              : step.action == Action::kBatchReduceTo ? Form::kList
+                                                      : Form::kTensor;
   fill(step, leaves(step.form));
   if (step.source != Source::kPerReplica) {
     make_all_equal(step);

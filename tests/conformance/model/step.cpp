@@ -20,6 +20,7 @@ constexpr std::array kActions{"make",
                               "assign",
                               "assign_add",
                               "assign_sub",
+                              "assign number",
                               "scatter_add",
                               "scatter_sub",
                               "scatter_mul",
@@ -32,6 +33,7 @@ constexpr std::array kActions{"make",
                               "reduce",
                               "reduce_along",
                               "reduce_to",
+                              "batch_reduce_to",
                               "gather",
                               "broadcast_to",
                               "all_reduce",
@@ -45,7 +47,7 @@ constexpr std::array kActions{"make",
 constexpr std::array kOps{"sum", "mean", "max"};
 constexpr std::array kSynchronizations{"auto", "none", "on_write", "on_read"};
 constexpr std::array kAggregations{"none", "sum", "mean", "only_first_replica"};
-constexpr std::array kSources{"PerReplica", "plain", "Mirrored", "variable"};
+constexpr std::array kSources{"PerReplica", "plain", "Mirrored", "variable", "structure"};
 constexpr std::array kForms{"tensor", "double", "int", "list", "tuple", "map", "optional", "slices", "mixed"};
 
 }  // namespace

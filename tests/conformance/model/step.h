@@ -37,6 +37,7 @@ enum class Action {
   kAssign,
   kAssignAdd,
   kAssignSub,
+  kAssignNumber,  ///< all replicas the same one
   kScatterAdd,
   kScatterSub,
   kScatterMul,
@@ -49,6 +50,7 @@ enum class Action {
   kReduce,
   kReduceAlong,
   kReduceTo,
+  kBatchReduceTo,  ///< a pair for each tensor of a list
   kGather,
   kBroadcast,
   kAllReduce,
@@ -61,12 +63,22 @@ enum class Action {
   kAsk,          ///< which context is this?
 };
 
+[[nodiscard]] constexpr bool is_scatter(Action action) {
+  return action >= Action::kScatterAdd && action <= Action::kScatterUpdate;
+}
+
 enum class Op { kSum, kMean, kMax };
 enum class Synchronization { kAuto, kNone, kOnWrite, kOnRead };
 enum class Aggregation { kNone, kSum, kMean, kOnlyFirstReplica };
 
 /// What is reduced.
-enum class Source { kPerReplica, kPlain, kMirrored, kVariable };
+enum class Source {
+  kPerReplica,
+  kPlain,
+  kMirrored,
+  kVariable,
+  kStructure,  ///< a tuple of a PerReplica, a plain tensor and a Mirrored
+};
 
 /// The C++ type of what a replica passes.
 enum class Form {

@@ -25,6 +25,7 @@ using List = std::vector<Tensor>;
 using Tuple = std::tuple<Tensor, double>;
 using Map = std::map<std::string, Tensor>;
 using Mixed = std::vector<TensorOrSlices>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 /// Calls `visit(std::type_identity<T>())` with the type of a form.
 template <class Visit>
@@ -79,6 +80,9 @@ template <class T>
     return {from_library(value)};
   } else if constexpr (std::is_same_v<T, Tuple>) {
     return {from_library(std::get<0>(value)), Leaf{scalar(Type::kF64, std::get<1>(value))}};
+  } else if constexpr (std::is_same_v<T, Three>) {
+    return {from_library(std::get<0>(value)), from_library(std::get<1>(value)),
+            from_library(std::get<2>(value))};
   } else if constexpr (std::is_same_v<T, Map>) {
     Leaves leaves;
     for (const auto& [key, tensor] : value) leaves.push_back(from_library(tensor));

@@ -54,7 +54,8 @@ class StepAgreement {
   [[noreturn]] void refuse_early_end(std::int64_t step) const;
 
   /// To be called where this worker's data ends without a decision of all, after so many steps. Where nobody
-  /// knew how many there are, the workers compare them. Collective over the workers then.
+  /// knew how many there are, or all had endless data, the workers compare them. Collective over the workers
+  /// then.
   /// @throws InvalidArgument on all workers when one has more.
   void end(std::int64_t steps);
 
