@@ -115,6 +115,12 @@ void keep_released_memory(int device) {
   COHORT_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
 }
 
+void trim_pool(int device) {
+  cudaMemPool_t pool = nullptr;
+  COHORT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));
+  COHORT_CUDA(cudaMemPoolTrimTo(pool, 0));
+}
+
 void open_memory_to(int device, int peer) {
   cudaMemPool_t pool = nullptr;
   COHORT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));

@@ -37,6 +37,8 @@ void memory_info(std::size_t& free_bytes, std::size_t& total_bytes);
 
 /// The pool of `device` keeps what is released to it, for the next allocation.
 void keep_released_memory(int device);
+/// The pool gives what it keeps back to the system.
+void trim_pool(int device);
 /// From now on `peer` may read and write the memory of `device`'s pool in place.
 void open_memory_to(int device, int peer);
 /// From the pool of the stream's device, in the stream's order.

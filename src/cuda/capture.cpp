@@ -104,6 +104,12 @@ std::shared_ptr<const Buffer> allocate_from_pool(std::size_t bytes, Device devic
   return buffer;
 }
 
+void empty_pool(Device device) {
+  const CurrentDevice current(device);
+  compute_stream(device).drain();
+  calls::trim_pool(device.index());
+}
+
 bool is_captured(Device device) { return Capture::of(device) != nullptr; }
 
 void take_part(Device device, std::shared_ptr<GraphPart> part) {

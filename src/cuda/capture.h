@@ -57,6 +57,9 @@ class Capture {
 /// Memory of the GPU from its pool, for any stream that the compute stream is ordered with.
 [[nodiscard]] std::shared_ptr<const Buffer> allocate_from_pool(std::size_t bytes, Device device);
 
+/// The pool gives back what it keeps, once everything queued has been done: for allocations outside the pool.
+void empty_pool(Device device);
+
 /// For operations that a graph cannot hold. @throws WrongContext, naming `what`, while the GPU is captured.
 void require_not_captured(Device device, std::string_view what);
 

@@ -3,10 +3,13 @@
 #include <functional>
 #include <utility>
 
+#include <cohort/base/error.h>
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/stream.h>
+
+#include "cuda/capture.h"
 
 namespace cohort::nccl {
 namespace {
@@ -26,7 +29,13 @@ class SymmetricMemory::Memory {
  public:
   Memory(Device device, std::size_t bytes) : device_(device), bytes_(bytes) {
     const cuda::CurrentDevice current(device);
-    data_ = static_cast<std::byte*>(calls::mem_alloc(bytes));
+    try {
+      data_ = static_cast<std::byte*>(calls::mem_alloc(bytes));
+    } catch (const Error&) {
+      // The GPU's memory may be in the pool, which keeps what tensors release.
+      cuda::empty_pool(device);
+      data_ = static_cast<std::byte*>(calls::mem_alloc(bytes));
+    }
   }
   ~Memory() {
     cuda::release_on(device_, [this] {

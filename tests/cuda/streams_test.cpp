@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include <cohort/cuda/event.h>
 #include <cohort/cuda/graph.h>
 #include <cohort/cuda/stream.h>
+#include <cohort/device/dlpack.h>
 #include <cohort/device/tensor.h>
 
 #include "cuda/guard.h"
@@ -227,9 +227,15 @@ TEST(FailedGpu, IsNamedAndLetsGoOfEverything) {
 }
 
 // Destroyed after CUDA has shut down, and after what threads have of their own.
-std::optional<Possessions> kept;  // NOLINT(cert-err58-cpp)
+std::vector<Tensor> kept;
 
-TEST(EndOfTheProcess, LetsGoOfStaticTensors) { kept.emplace(devices().front()); }
+TEST(EndOfTheProcess, LetsGoOfStaticTensors) {
+  const Device device = devices().front();
+  kept.push_back(Tensor::full({3}, DType::kFloat32, 1, device));
+  kept.push_back(pinned({3}, DType::kFloat32));
+  kept.push_back(from_dlpack(to_dlpack(kept.front(), nullptr), nullptr));
+  kept.push_back(cohort::from_dlpack(cohort::to_dlpack(kept.front())));
+}
 
 }  // namespace
 }  // namespace cohort::cuda

@@ -31,7 +31,7 @@ void reduce_until(const std::string& how, double timeout_seconds) {
   const Device gpu(DeviceKind::kCuda, session.self().local_rank % gpus);
   const auto hosts = session.make_communicators({.timeout_seconds = timeout_seconds}, 1);
   const auto communicator = std::move(nccl::make_communicators(hosts, {&gpu, 1}).front());
-  const Tensor tensor = Tensor::full({1'000'000}, DType::kFloat32, 1, gpu);
+  const Tensor tensor = Tensor::full({10'000}, DType::kFloat32, 1, gpu);
   Clock::time_point last = Clock::now();
   try {
     for (int step = 0; how != "throw" || step < kSteps; ++step) {

@@ -10,6 +10,7 @@
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/stream.h>
 
+#include "../cuda/calls_counted.h"
 #include "gpu_members.h"
 #include "nccl_registered.h"
 #include "thrown.h"
@@ -210,6 +211,16 @@ TEST_F(NcclMemory, MembersThatDoNotAskForItAreNamed) {
   EXPECT_THAT(message_of(ErrorCode::kDeadlineExceeded,
                          [&] { static_cast<void>(communicators[0]->allocate({10}, DType::kFloat32)); }),
               HasSubstr("missing: member 1"));
+}
+
+TEST_F(NcclMemory, MayBeWhatTensorsHaveReleased) {
+  if (call_counter() == nullptr) GTEST_SKIP() << "knows how much memory the stand-in has";
+  call_for_each(make_gpu_communicators(kMembers), [](Communicator& communicator) {
+    const auto most = static_cast<std::int64_t>(cuda::memory(communicator.device()).total_bytes / 3 * 2);
+    static_cast<void>(Tensor::uninitialized({most}, DType::kUInt8, communicator.device()));
+    synchronize(communicator.device());
+    EXPECT_EQ(communicator.allocate({most}, DType::kUInt8).bytes(), static_cast<std::size_t>(most));
+  });
 }
 
 TEST_F(NcclMemory, OfAGpuThatFailsIsLetGo) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "handles.h"
 #include "stand_in.h"
 
 namespace gpu_stand_in {
@@ -246,6 +247,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   count_call("cudaGraphInstantiate");
   *exec = new CUgraphExec_st{graph->nodes};
+  Handles::of_this_process().add(*exec, current_device());
   return cudaSuccess;
 }
 
@@ -273,6 +275,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
     std::fputs("GPU stand-in: a graph is destroyed while it runs\n", stderr);
     std::abort();
   }
+  Handles::of_this_process().remove(exec);
   delete exec;
   return cudaSuccess;
 }

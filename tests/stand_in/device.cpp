@@ -12,6 +12,7 @@
 
 #include <cuda.h>
 
+#include "handles.h"
 #include "memory.h"
 #include "stand_in.h"
 
@@ -134,6 +135,7 @@ std::uint64_t gpu_stand_in_calls(const char* function) {
 }
 
 void gpu_stand_in_fail(int device, cudaError_t error) {
+  if (error != cudaSuccess) Handles::of_this_process().give_up(device);
   fate().failures[static_cast<std::size_t>(device)] = error;
 }
 

@@ -15,7 +15,7 @@ constexpr int kReleased = 0xdd;
 
 /// Blocks that no test fills are left as they are, for they cost time and memory.
 void overwrite(void* block, int byte, std::size_t bytes) {
-  constexpr std::size_t kHuge = std::size_t{1} << 30;
+  constexpr std::size_t kHuge = std::size_t{256} << 20;
   if (bytes < kHuge) std::memset(block, byte, bytes);
 }
 
@@ -36,9 +36,7 @@ Memory& Memory::of_this_process() {
 void* Memory::allocate(std::size_t bytes, int device) {
   const std::lock_guard lock(mutex_);
   std::size_t& used = used_[device];
-  PoolState& pool = pools_[device];
-  if (bytes > memory_of_each() - used - pool.reserved) pool.reserved = pool.used;  // CUDA asks the pools
-  if (bytes > memory_of_each() - used - pool.reserved) return nullptr;
+  if (bytes > memory_of_each() - used - pools_[device].reserved) return nullptr;
   void* const block = make_block(bytes);
   if (block == nullptr) return nullptr;
   used += bytes;
@@ -119,10 +117,12 @@ void Memory::set_threshold(int device, std::size_t bytes) {
   pools_[device].threshold = bytes;
 }
 
-void Memory::trim_pool(int device) {
+void Memory::trim_pool(int device) { trim_pool(device, pool(device).threshold); }
+
+void Memory::trim_pool(int device, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   PoolState& pool = pools_[device];
-  pool.reserved = std::max(pool.used, std::min(pool.reserved, pool.threshold));
+  pool.reserved = std::max(pool.used, std::min(pool.reserved, bytes));
 }
 
 void Memory::open_pool(int device, int peer) {

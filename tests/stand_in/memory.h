@@ -53,6 +53,7 @@ class Memory {
   void set_threshold(int device, std::size_t bytes);
   /// The host has waited for the GPU: the pool gives back what is over its threshold.
   void trim_pool(int device);
+  void trim_pool(int device, std::size_t bytes);
 
   void open_pool(int device, int peer);
   [[nodiscard]] bool is_open(int device, int peer) const;

@@ -144,6 +144,12 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
   }
 }
 
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t bytes) {
+  count_call("cudaMemPoolTrimTo");
+  memory().trim_pool(device_of(pool), bytes);
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access, std::size_t count) {
   count_call("cudaMemPoolSetAccess");
   for (std::size_t i = 0; i < count; ++i) {

@@ -129,7 +129,8 @@ ncclResult_t ncclMemFree(void* pointer) {
       if (is_within(registered.data, block)) give_up("memory is given back that is registered");
     }
     // At once, and not when the GPU is through with it, as cudaFree would.
-    std::memset(pointer, kReleased, blocks().bytes.at(block));
+    constexpr std::size_t kMost = std::size_t{1} << 20;
+    std::memset(pointer, kReleased, std::min(blocks().bytes.at(block), kMost));
     blocks().bytes.erase(block);
   }
   return cudaFree(pointer) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;

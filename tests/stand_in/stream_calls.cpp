@@ -2,6 +2,7 @@
 #include <map>
 #include <mutex>
 
+#include "handles.h"
 #include "memory.h"
 #include "stand_in.h"
 
@@ -67,12 +68,14 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int
   if (!is_device(current_device())) return report(cudaErrorNoDevice);
   const std::lock_guard lock(queues().mutex);
   *stream = new CUstream_st{make_queue(current_device())};
+  Handles::of_this_process().add(*stream, current_device());
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   count_call("cudaStreamDestroy");
   stream->queue->run_to(stream->queue->end());
+  Handles::of_this_process().remove(stream);
   delete stream;
   return cudaSuccess;
 }
@@ -117,6 +120,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   count_call("cudaEventCreateWithFlags");
   *event = new CUevent_st{current_device(), nullptr, 0, nullptr, nullptr};
+  Handles::of_this_process().add(*event, current_device());
   if ((flags & cudaEventDisableTiming) == 0)
     (*event)->reached = std::make_shared<std::atomic<std::chrono::steady_clock::duration>>();
   return cudaSuccess;
@@ -124,6 +128,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   count_call("cudaEventDestroy");
+  Handles::of_this_process().remove(event);
   delete event;
   return cudaSuccess;
 }

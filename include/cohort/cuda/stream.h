@@ -3,9 +3,10 @@
 // same time unless an event orders them. Any thread may queue; the order between threads is the
 // order of their calls.
 //
-// Each GPU has a compute stream for the life of the process. Everything that Cohort does with tensors of a GPU
-// goes there, and a program's own kernels belong there too: then they need no synchronisation with Cohort.
-// Collectives run beside the computation, on a stream of each communicator's, and are ordered with it by events.
+// Each GPU has a compute stream for the life of the process. Everything that Cohort does with tensors of a
+// GPU goes there, and a program's own kernels belong there too: then they need no synchronisation with
+// Cohort. Collectives run beside the computation, on a stream of each communicator's, and are ordered with it
+// by events.
 #pragma once
 
 #include <utility>
