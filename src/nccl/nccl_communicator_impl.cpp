@@ -280,8 +280,7 @@ bool NcclCommunicatorImpl::poll(Operation& operation) {
       if (operation.done.done()) {
         // A kernel that NCCL has aborted ends as well, without a result.
         parts_.comm->check();
-        const std::lock_guard lock(mutex_);
-        if (operation.state == Operation::State::kLaunched) operation.state = Operation::State::kEnded;
+        end(operation);
       } else {
         check_for_failure();
         require_in_time(operation);
@@ -292,8 +291,23 @@ bool NcclCommunicatorImpl::poll(Operation& operation) {
     }
   }
   const std::lock_guard lock(mutex_);
+  if (operation.state == Operation::State::kLaunched) return false;  // another thread is about to end it
   std::erase_if(in_flight_, [&](const auto& other) { return other.get() == &operation; });
   return true;
+}
+
+/// A call that has ended has given its tensors up, so that memory of theirs can be given back: threads that
+/// look at the call, and its Work, may keep the call itself longer.
+void NcclCommunicatorImpl::end(Operation& operation) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (operation.state != Operation::State::kLaunched || operation.is_ending) return;
+    operation.is_ending = true;
+  }
+  // Without the lock: the last owner of a tensor calls CUDA.
+  static_cast<void>(operation.call.give_up_buffers());
+  const std::lock_guard lock(mutex_);
+  if (operation.state == Operation::State::kLaunched) operation.state = Operation::State::kEnded;
 }
 
 void NcclCommunicatorImpl::check_for_failure() {

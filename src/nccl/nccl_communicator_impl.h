@@ -109,6 +109,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   [[nodiscard]] bool done(Operation& operation) noexcept;
   /// True once the operation has ended, one way or the other.
   [[nodiscard]] bool poll(Operation& operation);
+  void end(Operation& operation);
   void check_for_failure();
   void require_in_time(Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();

@@ -41,6 +41,7 @@ struct NcclCommunicatorImpl::Operation : OperationInFlight {
   cuda::Event done;
   Clock::time_point launched;
   std::atomic<State> state{State::kQueued};  ///< set with the member's lock
+  bool is_ending = false;                    ///< a thread gives its tensors up; with the member's lock
   bool relied_on = false;                    ///< the computation goes on after it; with the member's lock
 };
 
