@@ -31,7 +31,7 @@ struct OperationInFlight {
   /// Whether its Work was dropped, so that nobody will wait for it.
   [[nodiscard]] bool is_unheld() const noexcept { return dropped.load(std::memory_order_relaxed); }
 
-  const OwnedCall call;
+  OwnedCall call;
   std::uint64_t number = 0;          ///< of a collective, among those of its communicator
   std::optional<Error> error;        ///< that has ended it
   std::atomic<bool> dropped{false};  ///< nobody holds its Work

@@ -19,6 +19,7 @@ struct Slot {
   std::shared_mutex mutex;
   std::shared_ptr<Capture> current;
   std::optional<Stream> memory_stream;  ///< of one capture after the other
+  std::vector<std::weak_ptr<QueuesWork>> waits_for;
 };
 
 /// Never destroyed: static tensors release their memory late.
@@ -26,6 +27,18 @@ Slot& slot_of(Device device) {
   static auto& slots = *new std::vector<Slot>(devices().size());
   require_device(device);
   return slots[static_cast<std::size_t>(device.index())];
+}
+
+/// Without the lock, which what is queued may need.
+void wait_until_empty(Slot& slot) {
+  std::vector<std::weak_ptr<QueuesWork>> objects;
+  {
+    const std::shared_lock lock(slot.mutex);
+    objects = slot.waits_for;
+  }
+  for (const auto& known : objects) {
+    if (const std::shared_ptr<QueuesWork> object = known.lock()) object->wait_until_empty();
+  }
 }
 
 void release(std::byte* memory, Device device) {
@@ -55,6 +68,7 @@ Capture::~Capture() {
 
 std::shared_ptr<Capture> Capture::begin(Device device) {
   Slot& slot = slot_of(device);
+  wait_until_empty(slot);
   const Stream& stream = compute_stream(device);
   const std::unique_lock lock(slot.mutex);
   if (slot.current != nullptr)
@@ -108,6 +122,13 @@ void empty_pool(Device device) {
   const CurrentDevice current(device);
   compute_stream(device).drain();
   calls::trim_pool(device.index());
+}
+
+void wait_before_captures(Device device, std::weak_ptr<QueuesWork> object) {
+  Slot& slot = slot_of(device);
+  const std::unique_lock lock(slot.mutex);
+  std::erase_if(slot.waits_for, [](const auto& known) { return known.expired(); });
+  slot.waits_for.push_back(std::move(object));
 }
 
 bool is_captured(Device device) { return Capture::of(device) != nullptr; }

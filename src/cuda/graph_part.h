@@ -23,6 +23,17 @@ class GraphPart {
   virtual void launched() = 0;
 };
 
+/// An object whose threads queue work on a GPU. A graph must not be touched by two threads at once, so work
+/// that was called for before a capture is on the GPU before the capture begins.
+class QueuesWork {
+ public:
+  virtual ~QueuesWork() = default;
+  virtual void wait_until_empty() = 0;
+};
+
+/// From now on each capture of the GPU waits for `object`, as long as there is one, before it begins.
+void wait_before_captures(Device device, std::weak_ptr<QueuesWork> object);
+
 /// Whether the GPU's compute stream is being captured into a graph. Any thread may ask.
 [[nodiscard]] bool is_captured(Device device);
 

@@ -50,9 +50,10 @@ using Window = ncclWindow_t;
 using Window = void*;
 #endif
 
-/// Registers memory as a symmetric window: collective over the members of `comm`, with memory of the same
-/// size on each. NCCL sets `window` before `comm` is settled, to null where it has none for these GPUs, or
-/// was told to make none (NCCL_WIN_ENABLE=0).
+/// Registers memory as a window: collective over the members of `comm`, with memory of the same size on each.
+/// NCCL sets `window` before `comm` is settled. It is a symmetric one where NCCL has these for the GPUs and
+/// has not been told to make none (NCCL_WIN_ENABLE=0); otherwise it stands for the registration of this
+/// member's memory, as by `register_memory`, and may be null where NCCL does not register that.
 void begin_window(ncclComm_t comm, void* data, std::size_t bytes, Window& window);
 /// On this member alone; nothing may be under way on `comm`.
 void close_window(ncclComm_t comm, Window window) noexcept;

@@ -9,7 +9,6 @@ namespace cohort::nccl {
 
 /// The lock is held.
 void NcclCommunicatorImpl::add_captured(std::shared_ptr<Operation> operation) {
-  was_captured_ = true;
   std::shared_ptr<Captured> captured = captured_.lock();
   if (captured == nullptr) {
     captured = std::make_shared<Captured>(shared_from_this());
@@ -19,29 +18,25 @@ void NcclCommunicatorImpl::add_captured(std::shared_ptr<Operation> operation) {
   captured->calls->push_back(std::move(operation));
 }
 
-/// Waits for calls that this thread has started and others launch. Each has a deadline, after which all
-/// queued calls fail.
-void NcclCommunicatorImpl::wait_until_all_are_launched() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return queue_.empty(); });
-}
-
 void NcclCommunicatorImpl::conclude(Captured& captured) {
-  wait_until_all_are_launched();
-  const std::lock_guard lock(mutex_);
-  captured_.reset();
-  if (failure_) throw_failure();
+  {
+    const std::lock_guard lock(mutex_);
+    captured_.reset();
+    if (failure_) throw_failure();
+  }
   for (const std::shared_ptr<Operation>& call : *captured.calls) {
     if (call->state != Operation::State::kCaptured) continue;
     // Calls whose Works nobody has waited for are waited for, too.
     cuda::compute_stream(parts_.device).wait(call->done);
-    call->state = Operation::State::kEnded;
+    const std::lock_guard lock(mutex_);
+    if (call->state == Operation::State::kCaptured) call->state = Operation::State::kEnded;
   }
 }
 
 std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::prepare_launch(
     const Captured& captured) {
-  wait_until_all_are_launched();
+  launches_->wait_until_empty();
+  wait_for_room();
   static_cast<void>(failure());  // looks for errors of other members: nothing else does before a launch
   require_usable();
   // The longest deadline of its calls is that of a launch.
@@ -61,6 +56,7 @@ std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::prepare_l
 void NcclCommunicatorImpl::launched(std::shared_ptr<Operation> launch) {
   launch->done.record(cuda::compute_stream(parts_.device));
   launch->launched = Clock::now();
+  launch->begun = launch->launched;
   launch->relied_on = true;
   const std::lock_guard lock(mutex_);
   if (failure_) {

@@ -1,13 +1,17 @@
 // A Comm is one member's communicator of NCCL, on one GPU. Everything that can take long is begun and then
 // polled, so that a deadline, or the failure of another member, ends it.
 //
+// Its end can take long, too, and cannot be polled: NCCL waits there for other members, and after a failure
+// perhaps for ever. So a thread of its own ends it, which nobody waits for beyond a deadline.
+//
 // One thread at a time begins something; `check` and `abort` may be called by others meanwhile.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include <nccl.h>
 
@@ -23,16 +27,21 @@ class Comm {
   /// Called from time to time while something is under way; throws to give it up.
   using Look = std::function<void()>;
 
-  /// Collective over `size` members. @throws DeadlineExceeded, what `look` throws, or NCCL's error.
-  Comm(Device device, int size, const ncclUniqueId& id, int rank, const Deadline& deadline, const Look& look);
+  /// `owner` names the member in warnings.
+  Comm(std::string owner, Device device);
 
-  /// Without `finalize` before it, what is under way is aborted.
+  /// The members' meeting, before anything else. Collective over `size` members.
+  /// @throws DeadlineExceeded, what `look` throws, or NCCL's error.
+  void meet(int size, const ncclUniqueId& id, int rank, const Deadline& deadline, const Look& look);
+
+  /// Without `finalize` before it, what is under way is aborted. As `wait_for_end`.
   ~Comm();
 
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  /// A group of the members that give the same color; null for a member that gives none. Collective.
+  /// A group of the members that give the same color; null for a member that gives none. Collective; nothing
+  /// may be under way.
   [[nodiscard]] std::unique_ptr<Comm> split(std::optional<int> color, int key, const Deadline& deadline,
                                             const Look& look);
 
@@ -44,7 +53,7 @@ class Comm {
   /// Does nothing once the communicator is gone.
   void deregister(void* registration) noexcept;
 
-  /// Collective over all; null where NCCL has no windows for these GPUs. Nothing may be under way.
+  /// Collective over all. Nothing may be under way.
   [[nodiscard]] calls::Window open_window(void* data, std::size_t bytes, const Deadline& deadline,
                                           const Look& look);
   /// As `deregister`.
@@ -53,24 +62,32 @@ class Comm {
   /// @throws what NCCL has found to be wrong since.
   void check();
 
-  /// Waits until all members have finished what was launched, and gives everything back.
-  void finalize(const Deadline& deadline);
+  /// Begins the end, without waiting for it: gives everything back, with the other members, until which NCCL
+  /// may wait for them. Nothing may be under way.
+  void finalize(const Deadline& deadline) noexcept;
 
-  /// Ends what is under way, on this GPU alone. Nothing else may be called afterwards. Returns only when
-  /// graphs that hold launches have gone.
+  /// Begins to end what is under way, on this GPU alone, without waiting for it. NCCL gets to its end only
+  /// when graphs that hold launches have gone, and perhaps only when all members have aborted. Nothing else
+  /// may be called afterwards.
   void abort() noexcept;
 
+  /// Waits until what was begun by `finalize` or `abort` has ended. If it has not by the deadline, it is left
+  /// to itself, with a warning, and `still_used` is kept until it has.
+  void wait_for_end(const Deadline& deadline, std::shared_ptr<const void> still_used) noexcept;
+
  private:
-  Comm(Device device, ncclComm_t comm) : device_(device), comm_(comm) {}
+  struct Handles;
+
+  void begin_end(std::optional<Deadline> finalize_by) noexcept;
   void settle(const Deadline& deadline, const Look& look, const char* what);
   [[nodiscard]] bool is_settled();
 
+  std::string owner_;
   Device device_;
-  std::mutex mutex_;
-  ncclComm_t comm_ = nullptr;  ///< null once it is gone
-  // What NCCL makes of a split and of memory; it may write there until this communicator is gone.
-  ncclComm_t group_ = nullptr;
-  calls::Window window_ = nullptr;
+  std::shared_ptr<Handles> handles_;  ///< shared with the thread
+  std::unique_ptr<Comm>
+      unfinished_group_;  ///< after a split that has failed; the members abort it after this
+  std::thread end_;
 };
 
 }  // namespace cohort::nccl

@@ -41,13 +41,15 @@ class Connection {
     const std::vector<Capability> capabilities = gather_values(host_, capability_of(host_.rank(), device_));
     if (const auto reason = why_unsupported(capabilities, host_.members())) throw Unavailable("{}", *reason);
     // The attempt has its own communicator on the host, so that the caller's outlives it.
-    CommunicatorParts parts{
-        .device = device_, .control = through_host(host_.split(0)), .messages = through_host(host_.split(0))};
+    CommunicatorParts parts{.device = device_,
+                            .control = through_host(host_.split(0)),
+                            .messages = through_host(host_.split(0)),
+                            .comm = std::make_unique<Comm>(describe(host_.rank(), own_info()), device_)};
     std::array<char, 512> failure{};
     try {
       // NCCL's kernels use the memory of their peers in this process where it lies.
       for (const Device peer : peers_in_process(capabilities, host_.rank())) cuda::open_memory(device_, peer);
-      parts.comm = connect(capabilities.front().group, *parts.control);
+      connect(*parts.comm, capabilities.front().group, *parts.control);
     } catch (const std::exception& error) {
       const std::string text = blame(*parts.control, error);
       std::copy_n(text.begin(), std::min(text.size(), failure.size() - 1), failure.begin());
@@ -63,18 +65,20 @@ class Connection {
     return std::move(make_staged_communicators(std::move(hosts), {&device_, 1}).front());
   }
 
-  [[nodiscard]] std::unique_ptr<Comm> connect(const ncclUniqueId& group, Communicator& control) const {
+  [[nodiscard]] const MemberInfo& own_info() const {
+    return host_.members()[static_cast<std::size_t>(host_.rank())];
+  }
+
+  void connect(Comm& comm, const ncclUniqueId& group, Communicator& control) const {
     const auto look = [&control] {
       if (const std::optional<Error> error = control.failure()) throw_error(*error);
     };
-    return std::make_unique<Comm>(device_, host_.size(), group, host_.rank(), host_.options().deadline(),
-                                  look);
+    comm.meet(host_.size(), group, host_.rank(), host_.options().deadline(), look);
   }
 
   /// The failure of all, which is this member's unless another one failed first.
   [[nodiscard]] std::string blame(Communicator& control, const std::exception& error) const {
-    const auto rank = static_cast<std::size_t>(host_.rank());
-    const Unavailable own("{}: {}", describe(host_.rank(), host_.members()[rank]), error.what());
+    const Unavailable own("{}: {}", describe(host_.rank(), own_info()), error.what());
     control.abort(own);
     return control.failure().value_or(own).what();
   }

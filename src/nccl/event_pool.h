@@ -14,11 +14,15 @@ class EventPool {
   explicit EventPool(Device device) : device_(device) {}
 
   [[nodiscard]] cuda::Event take() {
-    const std::lock_guard lock(mutex_);
-    if (free_.empty()) return cuda::Event(device_);
-    cuda::Event event = std::move(free_.back());
-    free_.pop_back();
-    return event;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        cuda::Event event = std::move(free_.back());
+        free_.pop_back();
+        return event;
+      }
+    }
+    return cuda::Event(device_);
   }
 
   void give_back(cuda::Event event) {

@@ -1,8 +1,11 @@
 #include "nccl_communicator_impl.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
+#include <memory>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -20,14 +23,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Between two looks at what may have gone wrong elsewhere.
-constexpr auto kBetweenLooks = 1ms;
 /// Between two looks at a GPU that is waited for.
 constexpr auto kNap = 20us;
-/// After the deadline, a member that is late itself says so; the others give it this much time to.
-constexpr auto kTimeToOwnUp = 1s;
-/// How long the end of a communicator may take before it is ended by force.
-constexpr auto kTimeToFinalize = 10s;
+/// How long the end of a communicator may take before it is left to itself, if its calls may take as long.
+constexpr std::chrono::duration<double> kTimeToEnd = 10s;
+/// How many calls of a member may be on the GPU: they are not to fill CUDA's queues, which would block all
+/// threads that call CUDA, and a GPU is never so far ahead of its host.
+constexpr std::size_t kMostOnGpu = 64;
 
 /// A replica that owns several GPUs is a member with the first of them; NCCL takes what is on that one.
 bool is_elsewhere(const CollectiveCall& call, Device own) {
@@ -44,9 +46,6 @@ bool moves_something(const CollectiveCall& call) {
                              : std::ranges::any_of(call.counts, [](std::size_t count) { return count > 0; });
 }
 
-/// What is thrown on a member's own thread does not reach the program.
-thread_local bool serves_a_member = false;
-
 }  // namespace
 
 NcclCommunicatorImpl::NcclCommunicatorImpl(CommunicatorParts parts)
@@ -55,29 +54,44 @@ NcclCommunicatorImpl::NcclCommunicatorImpl(CommunicatorParts parts)
       events_(parts_.device),
       symmetric_memory_(parts_.device, *parts_.comm),
       rank_(parts_.control->rank()),
-      size_(parts_.control->size()) {
+      size_(parts_.control->size()),
+      launches_(LaunchQueue::of(parts_.device)) {
   guards_gpu_.emplace(parts_.device, *this);
+  clock_watch_ = std::thread([this] { watch_clock(); });
 }
 
 NcclCommunicatorImpl::~NcclCommunicatorImpl() {
   guards_gpu_.reset();
+  if (failure()) launches_->remove(this);
+  launches_->wait_for(this);
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  tend();
-  if (aborting_.joinable()) aborting_.join();
-  if (failure_) return;
-  try {
-    // Where something is still in flight, NCCL does it.
-    if (in_flight_.empty()) symmetric_memory_.clear();
-    parts_.comm->finalize(Deadline::after(kTimeToFinalize));
-  } catch (const Error& error) {
-    logging::warning("{}: NCCL's communicator was ended by force: {}", who(), error.what());
-    parts_.comm->abort();  // before the memory goes that it may still use
+  if (gpu_watch_.joinable()) gpu_watch_.join();
+  clock_watch_.join();
+
+  const std::chrono::duration<double> usual = timeout({});
+  const Deadline deadline = Deadline::after(usual.count() > 0 ? std::min(usual, kTimeToEnd) : kTimeToEnd);
+  finish_before(deadline);
+  if (in_flight_.empty() && !failure_) {
+    symmetric_memory_.clear();
+    parts_.comm->finalize(deadline);
+  } else {
+    parts_.comm->abort();
   }
+  // NCCL may use it as long as its communicator is there.
+  struct Used {
+    std::shared_ptr<const void> symmetric_memory;
+    std::vector<std::array<std::shared_ptr<const Buffer>, 2>> tensors;
+  };
+  const auto used = std::make_shared<Used>();
+  used->symmetric_memory = symmetric_memory_.take();
+  const auto take_tensors = [&](const auto& call) { used->tensors.push_back(call->call.give_up_buffers()); };
+  std::ranges::for_each(failed_, take_tensors);
+  std::ranges::for_each(in_flight_, take_tensors);
+  parts_.comm->wait_for_end(deadline, used);
 }
 
 std::string NcclCommunicatorImpl::who() const {
@@ -90,7 +104,7 @@ std::chrono::duration<double> NcclCommunicatorImpl::timeout(const CollectiveCall
 
 /// The lock is held.
 void NcclCommunicatorImpl::throw_failure() {
-  if (!serves_a_member) is_owed_ = false;
+  if (!serves_a_member_) is_owed_ = false;
   throw_error(*failure_);
 }
 
@@ -107,11 +121,6 @@ void NcclCommunicatorImpl::require_sound() {
   }
   const std::lock_guard lock(mutex_);
   if (is_owed_) throw_failure();
-}
-
-bool NcclCommunicatorImpl::nothing_is_queued() {
-  const std::lock_guard lock(mutex_);
-  return queue_.empty();
 }
 
 void NcclCommunicatorImpl::require_capturable(const CollectiveCall& call) const {
@@ -132,7 +141,7 @@ std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::add(const
   if (!is_of_the_host(call, parts_.device)) operation->ready.record(cuda::compute_stream(parts_.device));
   const std::lock_guard lock(mutex_);
   if (failure_) throw_failure();
-  if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+  if (!gpu_watch_.joinable()) gpu_watch_ = std::thread([this] { watch_gpu(); });
   if (own.captured)
     add_captured(operation);
   else
@@ -142,14 +151,30 @@ std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::add(const
 
 void NcclCommunicatorImpl::run(const CollectiveCall& call) {
   require_capturable(call);
-  if (is_message(call.kind) || !nothing_is_queued()) return start(call).wait();
+  if (is_message(call.kind)) return start(call).wait();
   if (is_of_the_host(call, parts_.device)) {
+    if (launches_->has(this)) return start(call).wait();
     require_usable();
     return run_on_host(call);
   }
   const std::shared_ptr<Operation> operation = add(call);
-  launch(*operation);
+  if (operation->call->captured) {
+    launch_here(*operation);
+  } else {
+    // Otherwise this thread could not be released while another communicator's call has its turn.
+    const LaunchQueue::Turn turn(*launches_, std::try_to_lock);
+    if (turn)
+      launch(*operation);
+    else
+      launches_->add(this, [this, operation] { launch(*operation); });
+  }
   wait(*operation);
+}
+
+/// During a capture, when only this thread may work on the graph.
+void NcclCommunicatorImpl::launch_here(Operation& operation) {
+  const LaunchQueue::Turn turn(*launches_);
+  launch(operation);
 }
 
 Work NcclCommunicatorImpl::start(const CollectiveCall& call) {
@@ -157,50 +182,11 @@ Work NcclCommunicatorImpl::start(const CollectiveCall& call) {
   require_usable();
   if (is_message(call.kind)) return CommunicatorBase::start_checked(*parts_.messages, call);
   std::shared_ptr<Operation> operation = add(call);
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(operation);
-  }
-  changed_.notify_all();
+  if (operation->call->captured)
+    launch_here(*operation);
+  else
+    launches_->add(this, [this, operation] { launch(*operation); });
   return Work(std::make_shared<WorkInFlight<NcclCommunicatorImpl>>(shared_from_this(), std::move(operation)));
-}
-
-void NcclCommunicatorImpl::serve() {
-  serves_a_member = true;
-  const cuda::CurrentDevice current(parts_.device);
-  std::unique_lock lock(mutex_);
-  while (true) {
-    const auto has_work = [this] { return ending_ || !queue_.empty(); };
-    if (in_flight_.empty())
-      changed_.wait(lock, [&] { return has_work() || !in_flight_.empty(); });
-    else
-      changed_.wait_for(lock, kBetweenLooks, has_work);
-    if (ending_ && queue_.empty()) return;
-    if (!queue_.empty()) {
-      const std::shared_ptr<Operation> operation = queue_.front();
-      lock.unlock();
-      launch(*operation);
-      lock.lock();
-      queue_.pop_front();
-      changed_.notify_all();
-    }
-    lock.unlock();
-    tend();
-    lock.lock();
-  }
-}
-
-/// What is first on the stream and may have ended; null when that is still to be launched, or nothing.
-std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::first_in_flight() {
-  const std::lock_guard lock(mutex_);
-  if (in_flight_.empty() || in_flight_.front()->state == Operation::State::kQueued) return nullptr;
-  return in_flight_.front();
-}
-
-void NcclCommunicatorImpl::tend() {
-  while (const std::shared_ptr<Operation> first = first_in_flight()) {
-    if (!poll(*first)) return;
-  }
 }
 
 void NcclCommunicatorImpl::run_on_host(const CollectiveCall& call) {
@@ -229,9 +215,14 @@ void NcclCommunicatorImpl::launch(Operation& operation) {
     if (is_of_the_host(call, parts_.device)) {
       run_on_host(call);
     } else {
+      if (!call.captured) wait_for_room();
       agree(operation);
       if (moves_something(call)) {
         has_ended = false;
+        {
+          const std::lock_guard lock(mutex_);
+          operation.begun = Clock::now();
+        }
         stream_.wait(operation.ready);
         parts_.comm->launch(
             [&](ncclComm_t comm) { nccl::launch(call, rank_, size_, comm, stream_.handle()); },
@@ -242,6 +233,7 @@ void NcclCommunicatorImpl::launch(Operation& operation) {
   } catch (const std::exception&) {
     return fail(error_being_handled(who()));
   }
+  if (has_ended) static_cast<void>(operation.call.give_up_buffers());
   const std::lock_guard lock(mutex_);
   if (operation.state == Operation::State::kFailed) return;
   operation.launched = Clock::now();
@@ -251,90 +243,35 @@ void NcclCommunicatorImpl::launch(Operation& operation) {
   changed_.notify_all();
 }
 
+/// Until this member has fewer calls on the GPU than it may have.
+void NcclCommunicatorImpl::wait_for_room() {
+  while (true) {
+    std::shared_ptr<Operation> first;
+    {
+      const std::lock_guard lock(mutex_);
+      // Those on the GPU come first.
+      if (in_flight_.size() < kMostOnGpu) return;
+      if (in_flight_[kMostOnGpu - 1]->state == Operation::State::kQueued) return;
+      first = in_flight_.front();
+    }
+    if (!done(*first)) std::this_thread::sleep_for(kNap);
+  }
+}
+
 void NcclCommunicatorImpl::wait(Operation& operation) {
+  bool is_launched = false;
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return operation.state != Operation::State::kQueued; });
-  }
-  {
-    const std::lock_guard lock(mutex_);
     if (operation.error) throw_failure();
     if (operation.state == Operation::State::kEnded) return;
-    if (operation.state == Operation::State::kLaunched) {
-      operation.relied_on = true;
-      // It is no part of the graph: the compute stream waits for it, and so do launches, once the capture
-      // has ended.
-      if (cuda::is_captured(parts_.device)) return cuda::wait_after_capture(operation.done);
-    }
+    is_launched = operation.state == Operation::State::kLaunched;
+    if (is_launched) operation.relied_on = true;
   }
+  // It is no part of the graph: the compute stream waits for it, and so do launches, once the capture has
+  // ended.
+  if (is_launched && cuda::is_captured(parts_.device)) return cuda::wait_after_capture(operation.done);
   cuda::compute_stream(parts_.device).wait(operation.done);
-}
-
-bool NcclCommunicatorImpl::done(Operation& operation) noexcept {
-  return operation.state != Operation::State::kQueued && poll(operation);
-}
-
-bool NcclCommunicatorImpl::poll(Operation& operation) {
-  if (operation.state == Operation::State::kLaunched) {
-    try {
-      if (operation.done.done()) {
-        // A kernel that NCCL has aborted ends as well, without a result.
-        parts_.comm->check();
-        const std::lock_guard lock(mutex_);
-        if (operation.state == Operation::State::kLaunched) operation.state = Operation::State::kEnded;
-      } else {
-        check_for_failure();
-        require_in_time(operation);
-        return false;
-      }
-    } catch (const std::exception&) {
-      fail(error_being_handled(who()));
-    }
-  }
-  const std::lock_guard lock(mutex_);
-  std::erase_if(in_flight_, [&](const auto& other) { return other.get() == &operation; });
-  return true;
-}
-
-void NcclCommunicatorImpl::check_for_failure() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (Clock::now() - looked_ < kBetweenLooks) return;
-    looked_ = Clock::now();
-  }
-  parts_.comm->check();
-  const std::unique_lock lock(on_host_, std::try_to_lock);
-  if (!lock) return;  // the thread that uses `control` finds out
-  if (const std::optional<Error> error = parts_.control->failure()) throw_error(*error);
-}
-
-void NcclCommunicatorImpl::require_in_time(Operation& operation) {
-  const CollectiveCall& call = operation.call.get();
-  const std::chrono::duration<double> allowed = timeout(call);
-  const std::chrono::duration<double> waited = Clock::now() - operation.launched;
-  if (allowed.count() <= 0 || waited < allowed) return;
-  const bool is_late_itself = !operation.ready.done();
-  if (!is_late_itself && waited < allowed + kTimeToOwnUp) return;
-  // Whether all members have launched the graph is asked only now, by those that have.
-  const bool is_launch = operation.launches != nullptr;
-  if (!is_late_itself && is_launch) {
-    if (!serves_a_member) return;  // for one thread to ask
-    agree(operation);
-  }
-  const std::string name = fmt::format("{} #{}", to_string(call.kind), operation.number);
-  const std::string where =
-      is_late_itself ? fmt::format("the GPU of {} still computes what was queued before the call", who())
-                     : fmt::format(
-                           "all members have {} it, and the GPU of {} waits for the "
-                           "others: one of them hangs, or their connection does, or the "
-                           "program starts {} in different orders",
-                           is_launch ? "launched" : "called", who(),
-                           is_launch ? "its graphs and calls" : "calls of several communicators");
-  throw DeadlineExceeded(
-      ErrorOrigin{name, is_late_itself ? rank_ : -1,
-                  is_late_itself ? parts_.control->members()[static_cast<std::size_t>(rank_)].host : ""},
-      fmt::format("{}: {} passed on the GPUs in {}: {}", name, describe_deadline(call, allowed.count()),
-                  describe(call), where));
 }
 
 void NcclCommunicatorImpl::fail(const Error& error) {
@@ -347,21 +284,21 @@ void NcclCommunicatorImpl::fail(const Error& error) {
     if (failure_) return;
     failure_ = first;
     // Before NCCL lets go of the GPU, so that the program does not read the results left there.
-    is_owed_ = std::ranges::any_of(in_flight_, [](const auto& operation) { return operation->relied_on; });
-    const auto end = [&](const std::shared_ptr<Operation>& operation) {
+    const auto is_open = [](const auto& operation) { return !operation->is_ending; };
+    is_owed_ = std::ranges::any_of(
+        in_flight_, [&](const auto& operation) { return operation->relied_on && is_open(operation); });
+    const auto give_up = [&](const std::shared_ptr<Operation>& operation) {
       operation->error = first;
       operation->state = Operation::State::kFailed;
       failed_.push_back(operation);
     };
-    std::ranges::for_each(in_flight_, end);
-    in_flight_.clear();
+    std::ranges::for_each(in_flight_ | std::views::filter(is_open), give_up);
+    std::erase_if(in_flight_, is_open);
     if (const std::shared_ptr<Captured> captured = captured_.lock())
-      std::ranges::for_each(*captured->calls, end);
-    // NCCL's abort waits for graphs, which are their owners'.
-    if (was_captured_) aborting_ = std::thread([this] { parts_.comm->abort(); });
+      std::ranges::for_each(*captured->calls, give_up);
   }
-  if (!was_captured_) parts_.comm->abort();
   changed_.notify_all();
+  parts_.comm->abort();  // which takes its time on a thread of its own
 }
 
 void NcclCommunicatorImpl::abort(const Error& error) { fail(error); }
@@ -388,6 +325,10 @@ std::optional<CommunicatorParts> NcclCommunicatorImpl::split(std::span<const Spl
     color = std::min(color.value_or(member.rank), member.rank);
     if (member.rank == rank_) key = static_cast<int>(&member - split_members.data());
   }
+  // NCCL splits only what has nothing under way, and may hang otherwise.
+  const LaunchQueue::Turn turn(*launches_);
+  wait_for_all();
+  require_usable();
   CommunicatorParts group{.device = parts_.device};
   try {
     {
@@ -398,6 +339,10 @@ std::optional<CommunicatorParts> NcclCommunicatorImpl::split(std::span<const Spl
     group.messages = parts_.messages->split(color, key);
     group.comm =
         parts_.comm->split(color, key, Deadline::after(timeout({})), [this] { check_for_failure(); });
+    // All members get a group, or none does.
+    const std::lock_guard lock(on_host_);
+    ++calls_;
+    parts_.control->barrier();
   } catch (const std::exception&) {
     fail(error_being_handled(who()));
     require_usable();
@@ -431,6 +376,13 @@ void NcclCommunicatorImpl::exchange_least(std::vector<std::uint8_t>& numbers, st
   std::ranges::copy(tensor.span<std::uint8_t>(), numbers.begin());
 }
 
+void NcclCommunicatorImpl::finish_before(const Deadline& deadline) {
+  while (const std::shared_ptr<Operation> first = first_in_flight()) {
+    if (deadline.expired()) return;
+    if (!poll(*first)) std::this_thread::sleep_for(kNap);
+  }
+}
+
 std::shared_ptr<const Buffer> NcclCommunicatorImpl::allocate(std::size_t bytes) {
   if (cuda::is_captured(parts_.device)) {
     throw WrongContext(
@@ -438,6 +390,7 @@ std::shared_ptr<const Buffer> NcclCommunicatorImpl::allocate(std::size_t bytes) 
         "capture",
         to_string(parts_.device));
   }
+  const LaunchQueue::Turn turn(*launches_);
   wait_for_all();
   require_usable();
   std::shared_ptr<const Buffer> memory;

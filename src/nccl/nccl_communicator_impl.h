@@ -1,14 +1,18 @@
 // The implementation of one member's communicator: NCCL's with a stream of its own, and two on the host, one
 // on which members agree and one for messages. Collectives are launched one after the other, in the order in
-// which they were called: by the caller while nothing is queued, otherwise by the member's thread, since
-// members have to agree first and an asynchronous call does not wait for that.
+// which they were called, over all communicators of the GPU (launch_queue.h): by the caller while nothing is
+// queued, otherwise by the queue's thread, since members have to agree first and an asynchronous call does
+// not wait for that.
 //
 // Waiting for a call orders the GPU's compute stream after it; no thread waits for the GPU. Errors there are
-// found by the member's thread, which watches everything in flight, and thrown by the next call, or where the
-// host waits for the GPU.
+// found by the member's first thread, which watches everything in flight, and thrown by the next call, or
+// where the host waits for the GPU. CUDA may block this thread together with all others that call it, when a
+// queue of CUDA's is full of work behind a call that hangs. So a second one, which calls no CUDA, knows the
+// deadlines, and it sees failures of other members while nothing is in flight.
 //
-// Calls that are captured are agreed on once, when they are made. Each launch of their graph is then in
-// flight as a call is; whether all members have launched is asked only when it takes too long.
+// Calls that are captured are agreed on once, when they are made, and launched by the thread that makes them:
+// CUDA's graphs must not be touched by two threads at once. Each launch of their graph is then in flight as a
+// call is; whether all members have launched is asked only when it takes too long.
 //
 // The communicator, each Work and each graph co-own it. The first error of any member ends it for all.
 //
@@ -32,6 +36,7 @@
 #include "cuda/graph_part.h"
 #include "cuda/guard.h"
 #include "event_pool.h"
+#include "launch_queue.h"
 #include "symmetric_memory.h"
 
 namespace cohort::nccl {
@@ -60,7 +65,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   [[nodiscard]] Work start(const CollectiveCall& call);
 
   /// The group of `split_members`, which this member is one of; nothing if there are none. Collective: all
-  /// members are known to call it. No call may be in flight.
+  /// members are known to call it. Calls in flight are waited for, and no other thread makes one meanwhile.
   [[nodiscard]] std::optional<CommunicatorParts> split(std::span<const SplitMember> split_members);
 
   [[nodiscard]] Device device() const noexcept { return parts_.device; }
@@ -90,17 +95,23 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void require_capturable(const CollectiveCall& call) const;
   void run_on_host(const CollectiveCall& call);
   void agree(Operation& operation);
-  /// Whether the calling thread may launch: nothing is queued before its call.
-  [[nodiscard]] bool nothing_is_queued();
   [[nodiscard]] std::shared_ptr<Operation> add(const CollectiveCall& call);
   void add_captured(std::shared_ptr<Operation> operation);
   void launch(Operation& operation);
-  void serve();
-  /// Watches the operations in flight, in the order of the stream.
+  void launch_here(Operation& operation);
+  void wait_for_room();
+
+  /// The first thread.
+  void watch_gpu();
+  /// Looks at the operations in flight, in the order of the stream.
   void tend();
   [[nodiscard]] std::shared_ptr<Operation> first_in_flight();
+  /// The second thread.
+  void watch_clock();
+  void require_answer_of_cuda();
+  /// Notes when the first thread begins to ask CUDA or NCCL, and when it has its answer.
+  void note_question(bool is_asking);
 
-  void wait_until_all_are_launched();
   void conclude(Captured& captured);
   [[nodiscard]] std::shared_ptr<Operation> prepare_launch(const Captured& captured);
   void launched(std::shared_ptr<Operation> launch);
@@ -109,12 +120,15 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   [[nodiscard]] bool done(Operation& operation) noexcept;
   /// True once the operation has ended, one way or the other.
   [[nodiscard]] bool poll(Operation& operation);
+  void end(Operation& operation);
   void check_for_failure();
+  void check_host_for_failure();
   void require_in_time(Operation& operation);
   [[nodiscard]] std::shared_ptr<Operation> find_unheld();
   void finish(Operation& operation);
   /// Waits until no call is in flight, however they end.
   void wait_for_all();
+  void finish_before(const Deadline& deadline);
   /// Element-wise minimum over all members; `about` is a fingerprint that they must agree on.
   void exchange_least(std::vector<std::uint8_t>& numbers, std::uint64_t about);
 
@@ -122,6 +136,9 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   void fail(const Error& error);
   [[nodiscard]] std::chrono::duration<double> timeout(const CollectiveCall& call) const;
   [[nodiscard]] std::string who() const;
+
+  /// What is thrown on a member's own threads does not reach the program.
+  static thread_local bool serves_a_member_;
 
   const CommunicatorParts parts_;
   const cuda::Stream stream_;
@@ -131,21 +148,21 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   int size_;
 
   std::mutex on_host_;  ///< held while `control` is used
+  const std::shared_ptr<LaunchQueue> launches_;
 
-  std::mutex mutex_;
+  std::mutex mutex_;  ///< not held during calls of CUDA's, which may block
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Operation>> queue_;      ///< not launched yet; the first is being launched
   std::deque<std::shared_ptr<Operation>> in_flight_;  ///< not known to have ended
   std::vector<std::shared_ptr<Operation>> failed_;    ///< other members may still use their memory
   std::weak_ptr<Captured> captured_;                  ///< this member's calls in the capture under way
-  bool was_captured_ = false;                         ///< graphs may hold launches
   std::optional<Error> failure_;
   bool is_owed_ = false;     ///< the program relies on a call that failed, and has not been told
   std::uint64_t calls_ = 0;  ///< on `control`
   Clock::time_point looked_;
+  std::optional<Clock::time_point> asking_since_;  ///< the first thread is asking CUDA or NCCL
   bool ending_ = false;
-  std::thread thread_;                          ///< started by the first call for the GPU
-  std::thread aborting_;                        ///< NCCL's part of the end, where graphs have to go first
+  std::thread gpu_watch_;  ///< started by the first call for the GPU
+  std::thread clock_watch_;
   std::optional<cuda::GuardScope> guards_gpu_;  ///< last, for it calls this
 };
 

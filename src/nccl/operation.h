@@ -39,8 +39,10 @@ struct NcclCommunicatorImpl::Operation : OperationInFlight {
   std::shared_ptr<const std::vector<std::shared_ptr<Operation>>> launches;
   cuda::Event ready;  ///< the computation has reached the call
   cuda::Event done;
+  std::optional<Clock::time_point> begun;  ///< all members have called it; with the member's lock
   Clock::time_point launched;
   std::atomic<State> state{State::kQueued};  ///< set with the member's lock
+  bool is_ending = false;                    ///< a thread gives its tensors up; with the member's lock
   bool relied_on = false;                    ///< the computation goes on after it; with the member's lock
 };
 

@@ -67,11 +67,17 @@ std::shared_ptr<const Buffer> SymmetricMemory::allocate(std::size_t bytes, const
 
   const auto memory = std::make_shared<Memory>(device_, bytes);
   Allocation allocation{.number = allocations_made_++, .memory = memory};
-  if (registration == Registration::kWindows) allocation.window = open_window(*memory, exchange);
-  if (allocation.window == nullptr) allocation.registration = comm_.register_memory(memory->data(), bytes);
+  if (registration == Registration::kWindows) {
+    allocation.window =
+        comm_.open_window(memory->data(), bytes, Deadline::after(exchange.timeout), exchange.look);
+  } else {
+    allocation.registration = comm_.register_memory(memory->data(), bytes);
+  }
   if (allocation.number == 0) {
-    logging::debug("memory for NCCL's collectives on {} is registered{}", to_string(device_),
-                   allocation.window != nullptr ? " as symmetric windows" : ", without symmetric windows");
+    logging::debug("memory for NCCL's collectives on {} is registered {}", to_string(device_),
+                   registration == Registration::kWindows
+                       ? "as windows, symmetric ones where NCCL has them for these GPUs"
+                       : "without windows");
   }
   allocations_.push_back(std::move(allocation));
   return std::make_shared<const Buffer>(memory->data(), bytes, device_, memory);
@@ -88,17 +94,6 @@ void SymmetricMemory::give_back(std::span<const std::uint8_t> is_unused) {
   allocations_ = std::move(kept);
 }
 
-/// Null on all members where one has got none.
-calls::Window SymmetricMemory::open_window(const Memory& memory, const Exchange& exchange) {
-  calls::Window window =
-      comm_.open_window(memory.data(), memory.bytes(), Deadline::after(exchange.timeout), exchange.look);
-  std::vector<std::uint8_t> all_have_one{window != nullptr ? std::uint8_t{1} : std::uint8_t{0}};
-  exchange.least(all_have_one, 0);
-  if (window == nullptr || all_have_one.front() == 1) return window;
-  comm_.close_window(window);
-  return nullptr;
-}
-
 std::uint64_t SymmetricMemory::place_of(const std::byte* data) const noexcept {
   const std::less<const std::byte*> before;
   for (const Allocation& allocation : allocations_) {
@@ -110,15 +105,17 @@ std::uint64_t SymmetricMemory::place_of(const std::byte* data) const noexcept {
 }
 
 void SymmetricMemory::deregister(const Allocation& allocation) noexcept {
-  if (allocation.window != nullptr)
-    comm_.close_window(allocation.window);
-  else
-    comm_.deregister(allocation.registration);
+  if (allocation.window != nullptr) comm_.close_window(allocation.window);
+  if (allocation.registration != nullptr) comm_.deregister(allocation.registration);
 }
 
 void SymmetricMemory::clear() noexcept {
   for (const Allocation& allocation : allocations_) deregister(allocation);
   allocations_.clear();
+}
+
+std::shared_ptr<const void> SymmetricMemory::take() noexcept {
+  return std::make_shared<const std::vector<Allocation>>(std::move(allocations_));
 }
 
 }  // namespace cohort::nccl

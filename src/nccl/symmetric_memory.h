@@ -1,8 +1,8 @@
 // Memory that the members of a communicator have allocated together by NCCL and registered with it, so that
-// NCCL moves what lies there without buffers of its own: as symmetric windows, where NCCL has them for these
-// GPUs, or else each member's allocation by itself. All members have the same allocations in the same order,
-// and register and give back together: NCCL lays out windows by that order, and must not see memory in one
-// call that is registered on some members only.
+// NCCL moves what lies there without buffers of its own: as windows, which are symmetric where NCCL has that
+// for these GPUs, or else each member's allocation by itself. All members have the same allocations in the
+// same order, and register and give back together: NCCL lays out windows by that order, and must not see
+// memory in one call that is registered on some members only.
 //
 // A tensor co-owns its allocation. Allocations that no tensor has any more are given back when the next one
 // is made, and all with the communicator, which tensors may outlive. Used by the thread that begins a
@@ -47,19 +47,21 @@ class SymmetricMemory {
 
   /// Takes everything from the communicator, before its end. Nothing may be in flight.
   void clear() noexcept;
+  /// The memory, for a communicator that may still use it.
+  [[nodiscard]] std::shared_ptr<const void> take() noexcept;
 
  private:
   class Memory;
   struct Allocation {
     std::uint64_t number = 0;
     std::shared_ptr<const Memory> memory;
+    // One of the two, which NCCL may also leave null.
     calls::Window window = nullptr;
-    void* registration = nullptr;  ///< where there is no window
+    void* registration = nullptr;
   };
 
   void deregister(const Allocation& allocation) noexcept;
   void give_back(std::span<const std::uint8_t> is_unused);
-  [[nodiscard]] calls::Window open_window(const Memory& memory, const Exchange& exchange);
 
   Device device_;
   Comm& comm_;

@@ -3,10 +3,13 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
+#include <thread>
 
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
+#include <cohort/base/deadline.h>
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/cuda/current_device.h>
 #include <cohort/cuda/stream.h>
@@ -16,9 +19,19 @@
 #include "collective_contract.h"
 #include "gpu_members.h"
 #include "groups_contract.h"
+#include "nccl_faults.h"
 
 namespace cohort::testing {
 namespace {
+
+/// The GPU computes until `busy` is false.
+void keep_busy(Device gpu, std::atomic<bool>& busy) {
+  const cuda::CurrentDevice current(gpu);
+  const auto compute = [](void* flag) {
+    while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+  };
+  EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &busy), cudaSuccess);
+}
 
 class NcclCommunicators : public ::testing::TestWithParam<int> {
  protected:
@@ -67,7 +80,7 @@ TEST_P(NcclCommunicators, AgreeOnWhereTheTensorsAre) {
 }
 TEST_P(NcclCommunicators, Split) { for_each_gpu_member(GetParam(), check_split); }
 TEST_P(NcclCommunicators, HaveGroupsBesideEachOther) {
-  for_each_gpu_member(GetParam(), check_groups_beside_each_other);
+  for_each_gpu_member(GetParam(), check_groups_in_one_order);
 }
 TEST_P(NcclCommunicators, KeepErrorsInTheirGroup) {
   for_each_gpu_member(GetParam(), check_errors_stay_in_their_group);
@@ -86,17 +99,13 @@ TEST_P(NcclCommunicators, LeaveTheWaitingToTheGpus) {
   std::atomic<bool> computing = true;
   for_each_gpu_communicator(GetParam(), [&](Communicator& communicator) {
     const Device gpu(DeviceKind::kCuda, communicator.rank());
-    const cuda::CurrentDevice current(gpu);
-    const auto compute = [](void* flag) {
-      while (*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
-    };
     const Tensor one = Tensor::full({1000}, DType::kFloat32, 1).to(gpu);
     Tensor all = Tensor::uninitialized({1000}, DType::kFloat32, gpu);
     // Connecting allocates, which would wait for the function below.
     communicator.all_reduce(all, ReduceOp::kSum);
     synchronize(gpu);
     all_have_returned.arrive_and_wait();
-    EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(gpu).handle(), compute, &computing), cudaSuccess);
+    keep_busy(gpu, computing);
     all.copy_from(one);
     communicator.all_reduce(all, ReduceOp::kSum);
     Work work = communicator.all_reduce_async(all, ReduceOp::kSum);
@@ -106,6 +115,65 @@ TEST_P(NcclCommunicators, LeaveTheWaitingToTheGpus) {
     computing = false;
     EXPECT_EQ(all.to(Device()).span<float>().back(), GetParam() * GetParam());
     EXPECT_TRUE(work.done());
+  });
+}
+
+TEST_P(NcclCommunicators, SplitWhenTheirCallsHaveEnded) {
+  for_each_gpu_communicator(GetParam(), [&](Communicator& communicator) {
+    const Tensor sum = Tensor::full({1000}, DType::kFloat32, 1, communicator.device());
+    communicator.all_reduce(sum, ReduceOp::kSum);
+    {
+      const cuda::CurrentDevice current(communicator.device());
+      const auto compute = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+      EXPECT_EQ(cudaLaunchHostFunc(cuda::compute_stream(communicator.device()).handle(), compute, nullptr),
+                cudaSuccess);
+    }
+    Work work = communicator.all_reduce_async(sum, ReduceOp::kSum);
+    communicator.all_reduce(sum, ReduceOp::kSum);
+    const std::unique_ptr<Communicator> group = communicator.split(0);
+    group->all_reduce(sum, ReduceOp::kMax);
+    work.wait();
+    EXPECT_EQ(sum.on_host().span<float>().back(), GetParam() * GetParam() * GetParam());
+  });
+}
+
+TEST_P(NcclCommunicators, HaveTheirCallsInOneOrderOnAllGpus) {
+  for_each_gpu_communicator(GetParam(), [](Communicator& communicator) {
+    const std::unique_ptr<Communicator> group = communicator.split(0);
+    const Tensor a = Tensor::full({1000}, DType::kFloat32, 1, communicator.device());
+    const Tensor b = Tensor::full({1000}, DType::kFloat32, 1, communicator.device());
+    std::vector<Work> works;
+    for (int i = 0; i < 30; ++i) {
+      works.push_back(communicator.all_reduce_async(a, ReduceOp::kMax));
+      if (i % 10 == 9) communicator.all_reduce(a, ReduceOp::kMax);
+      works.push_back(group->all_reduce_async(b, ReduceOp::kMax));
+      if (i % 7 == 6) group->all_reduce(b, ReduceOp::kMax);
+    }
+    for (Work& work : works) work.wait();
+    EXPECT_EQ(a.on_host().span<float>().back(), 1);
+    EXPECT_EQ(b.on_host().span<float>().back(), 1);
+  });
+}
+
+TEST_P(NcclCommunicators, LeaveRoomInTheQueuesOfTheGpu) {
+  const auto launches = find_in_stand_in<decltype(nccl_stand_in_launches)>("nccl_stand_in_launches");
+  if (launches == nullptr) GTEST_SKIP() << "only the stand-in counts";
+  constexpr int kMost = 64;
+  for_each_gpu_communicator(GetParam(), [&](Communicator& communicator) {
+    const Tensor sum = Tensor::full({10}, DType::kFloat32, 1, communicator.device());
+    communicator.all_reduce(sum, ReduceOp::kMax);
+    std::atomic<bool> busy = true;
+    keep_busy(communicator.device(), busy);
+    std::vector<Work> works;
+    for (int i = 0; i < kMost + 20; ++i) works.push_back(communicator.all_reduce_async(sum, ReduceOp::kMax));
+    while (launches(communicator.rank()) < kMost) std::this_thread::yield();
+    const Deadline deadline = Deadline::after(std::chrono::milliseconds(50));
+    while (!deadline.expired() && launches(communicator.rank()) == kMost) std::this_thread::yield();
+    EXPECT_EQ(launches(communicator.rank()), kMost);
+    EXPECT_FALSE(works.back().done());
+    busy = false;
+    for (Work& work : works) work.wait();
+    EXPECT_EQ(sum.on_host().span<float>().back(), 1);
   });
 }
 

@@ -1,6 +1,8 @@
 // What goes wrong on one GPU, or in NCCL itself, ends in one error on all members, in time.
 #include <atomic>
+#include <barrier>
 #include <chrono>
+#include <future>
 #include <string>
 
 #include <cuda_runtime_api.h>
@@ -42,10 +44,12 @@ std::string failure_of_second(
     const std::function<void(Communicator&)>& before_second,
     const std::function<void()>& in_the_end = [] {}) {
   Texts texts;
+  std::barrier all_have_the_first(kMembers);
   for_each_gpu_member(
       kMembers,
       [&](Communicator& communicator) {
         all_reduce(communicator);
+        all_have_the_first.arrive_and_wait();
         before_second(communicator);
         texts.add(message_of(code, [&] { all_reduce(communicator); }));
         texts.add(message_of(code, [&] { communicator.barrier(); }));
@@ -187,13 +191,16 @@ TEST_F(NcclFaults, AtTheEndOfACommunicatorAreOverBeforeItsMemoryGoes) {
 
 TEST_F(NcclFaults, EndCallsInFlightAsWell) {
   Texts texts;
+  std::barrier all_have_the_first(kMembers);
   for_each_gpu_member(kMembers, [&](Communicator& communicator) {
     all_reduce(communicator);
+    all_have_the_first.arrive_and_wait();
     if (communicator.rank() == 0) inject(0, NcclFault::kAsyncError);
+    const Tensor sum = Tensor::full({10}, DType::kFloat32, 1);
     std::vector<Work> works;
-    works.reserve(3);
-    for (int i = 0; i < 3; ++i)
-      works.push_back(communicator.all_reduce_async(Tensor::full({10}, DType::kFloat32, 1), ReduceOp::kSum));
+    texts.add(message_of(ErrorCode::kUnavailable, [&] {
+      while (true) works.push_back(communicator.all_reduce_async(sum, ReduceOp::kSum));
+    }));
     for (Work& work : works) texts.add(message_of(ErrorCode::kUnavailable, [&] { work.wait(); }));
   });
   EXPECT_THAT(texts.only(), HasSubstr("a fault was injected"));
@@ -201,8 +208,10 @@ TEST_F(NcclFaults, EndCallsInFlightAsWell) {
 
 TEST_F(NcclFaults, AbortReleasesThoseWhoWait) {
   Texts texts;
+  std::barrier all_have_the_first(kMembers);
   for_each_gpu_member(kMembers, [&](Communicator& communicator) {
     all_reduce(communicator);
+    all_have_the_first.arrive_and_wait();
     if (communicator.rank() == 2) return communicator.abort(Aborted("replica 2 failed"));
     texts.add(message_of(ErrorCode::kAborted, [&] { all_reduce(communicator); }));
   });
@@ -213,6 +222,7 @@ TEST_F(NcclFaults, AMemberThatLeavesByAnExceptionEndsTheCallsOfTheOthers) {
   auto communicators = make_gpu_communicators(kMembers);
   const std::vector<Device> devices = first_gpus(kMembers);
   Texts texts;
+  std::barrier all_have_the_first(kMembers);
   std::vector<std::thread> threads;
   for (std::size_t index = 0; index < communicators.size(); ++index) {
     threads.emplace_back([&, index] {
@@ -221,6 +231,7 @@ TEST_F(NcclFaults, AMemberThatLeavesByAnExceptionEndsTheCallsOfTheOthers) {
             on_gpu(std::move(communicators[index]), devices[index]);
         Work work = communicator->all_reduce_async(Tensor::full({10}, DType::kFloat32, 1), ReduceOp::kSum);
         work.wait();
+        all_have_the_first.arrive_and_wait();
         if (index == 2) throw std::runtime_error("something else went wrong");
         texts.add(message_of(ErrorCode::kAborted, [&] { all_reduce(*communicator); }));
       } catch (const std::runtime_error& error) {
@@ -230,6 +241,92 @@ TEST_F(NcclFaults, AMemberThatLeavesByAnExceptionEndsTheCallsOfTheOthers) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(texts.only(), HasSubstr("member 2 (worker 0"));
+}
+
+TEST_F(NcclFaults, DoNotMakeTheMemberThatEndsWaitForIdleOnes) {
+  const NcclWaitsForThreads as_between_processes;
+  auto communicators = make_gpu_communicators(kMembers);
+  std::promise<void> has_left;
+  const std::shared_future<void> left = has_left.get_future().share();
+  Texts texts;
+  std::vector<std::thread> threads;
+  for (std::size_t index = 0; index < communicators.size(); ++index) {
+    threads.emplace_back([&, index] {
+      try {
+        const std::unique_ptr<Communicator> communicator = std::move(communicators[index]);
+        const Tensor sum = Tensor::full({10}, DType::kFloat32, 1, communicator->device());
+        communicator->all_reduce(sum, ReduceOp::kMax);
+        EXPECT_EQ(sum.on_host().span<float>().back(), 1);
+        communicator->barrier();
+        if (index == 2) throw std::runtime_error("something else went wrong");
+        left.wait();
+        texts.add(message_of(ErrorCode::kAborted, [&] { communicator->all_reduce(sum, ReduceOp::kMax); }));
+      } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "something else went wrong");
+        has_left.set_value();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(texts.only(), HasSubstr("member 2 (worker 0"));
+}
+
+TEST_F(NcclFaults, AMemberThatEndsBeforeTheOthersIsNotKeptForEver) {
+  const NcclWaitsForThreads as_between_processes;
+  auto communicators = make_gpu_communicators(kMembers, {.timeout_seconds = 0.3});
+  call_for_each(communicators, [](Communicator& communicator) {
+    const Tensor sum = Tensor::full({10}, DType::kFloat32, 1, communicator.device());
+    communicator.all_reduce(sum, ReduceOp::kSum);
+    EXPECT_EQ(sum.on_host().span<float>().back(), kMembers);
+  });
+  // One after the other on one thread: the first cannot wait for the last.
+  ::testing::internal::CaptureStderr();
+  communicators.clear();
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      AllOf(HasSubstr("member 0 (worker 0"), HasSubstr("NCCL has not ended its communicator on cuda:0"),
+            HasSubstr("end a communicator on all members")));
+}
+
+TEST_F(NcclFaults, OfASplitLeaveNoGroupBehind) {
+  const auto count = find_in_stand_in<decltype(nccl_stand_in_communicators)>("nccl_stand_in_communicators");
+  while (count() > 0) std::this_thread::yield();  // those that other tests have left
+  Texts texts;
+  for_each_gpu_communicator(kMembers,
+                            [&](Communicator& communicator) {
+                              if (communicator.rank() == 1) inject(1, NcclFault::kSplitNeverEnds);
+                              texts.add(message_of(ErrorCode::kDeadlineExceeded,
+                                                   [&] { static_cast<void>(communicator.split(0)); }));
+                            },
+                            {.timeout_seconds = 0.3});
+  EXPECT_THAT(texts.only(), HasSubstr("did not come to the end of a split"));
+  EXPECT_EQ(count(), 0);
+}
+
+TEST_F(NcclFaults, OfAGpuAreNoticedThoughCudaBlocksAllThreads) {
+  const auto limit =
+      reinterpret_cast<void (*)(std::size_t)>(::dlsym(RTLD_DEFAULT, "gpu_stand_in_limit_queues"));
+  Texts texts;
+  std::barrier all_are_here(kMembers);
+  for_each_gpu_communicator(kMembers,
+                            [&](Communicator& communicator) {
+                              const Tensor sum =
+                                  Tensor::full({10}, DType::kFloat32, 1, communicator.device());
+                              communicator.all_reduce(sum, ReduceOp::kMax);
+                              EXPECT_EQ(sum.on_host().span<float>().back(), 1);
+                              all_are_here.arrive_and_wait();
+                              limit(100);
+                              if (communicator.rank() == 1) inject(1, NcclFault::kNeverTakesPart);
+                              texts.add(message_of(ErrorCode::kDeadlineExceeded, [&] {
+                                communicator.all_reduce(sum, ReduceOp::kMax);
+                                for (int i = 0; i < 200; ++i) sum.fill(i);
+                                static_cast<void>(sum.on_host());
+                              }));
+                              all_are_here.arrive_and_wait();
+                              limit(0);
+                            },
+                            {.timeout_seconds = 0.3});
+  EXPECT_THAT(texts.only(), HasSubstr("all_reduce #1: deadline of 0.3 s passed on the GPUs"));
 }
 
 TEST_F(NcclFaults, AWorkOutlivesItsCommunicator) {

@@ -183,6 +183,27 @@ TEST_P(NcclGraphs, TakeInWhatNobodyHasWaitedFor) {
       kPatient);
 }
 
+TEST_P(NcclGraphs, AreTouchedByOneThreadAtATime) {
+  for_each_gpu_communicator(
+      members(),
+      [](Communicator& communicator) {
+        const Device gpu = gpu_of(communicator);
+        const Tensor sum = filled(gpu, 1);
+        const Tensor other = filled(gpu, 0);
+        Work before = communicator.all_reduce_async(sum, ReduceOp::kMax);
+        cuda::Graph graph = cuda::capture(gpu, [&] {
+          Work within = communicator.all_reduce_async(sum, ReduceOp::kSum);
+          other.fill(1);
+          while (!within.done()) other.fill(2);  // the computation goes on
+          within.wait();
+        });
+        before.wait();
+        graph.launch();
+        EXPECT_THAT(values(sum), Each(communicator.size()));
+      },
+      kPatient);
+}
+
 TEST_P(NcclGraphs, LeaveWhatWasWaitedForInTheirCaptureWaitedFor) {
   std::barrier all_are_here(members());
   std::atomic<bool> busy = true;

@@ -110,7 +110,8 @@ TEST_F(NcclMemory, IsGivenBackWhenCallsWithItHaveEnded) {
                   cuda::compute_stream(device).handle(),
                   [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr),
               cudaSuccess);
-    static_cast<void>(communicator.all_reduce_async(tensor, kept, ReduceOp::kSum));
+    // A Work that is still held does not keep the tensors of a call that has ended.
+    const Work work = communicator.all_reduce_async(tensor, kept, ReduceOp::kSum);
     tensor = Tensor();
     static_cast<void>(communicator.allocate({10}, DType::kFloat32));
     EXPECT_THAT(kept.on_host().span<float>(), Each(3.0F));

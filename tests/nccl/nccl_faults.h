@@ -11,11 +11,30 @@
 
 namespace cohort::testing {
 
-/// The stand-in's function; null for the machine's own library.
-inline decltype(&nccl_stand_in_inject) find_injection() {
+/// A function of the stand-in; null for the machine's own library.
+template <class Function>
+Function* find_in_stand_in(const char* name) {
   void* const library = ::dlopen(nccl::library().path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-  return reinterpret_cast<decltype(&nccl_stand_in_inject)>(::dlsym(library, "nccl_stand_in_inject"));
+  return reinterpret_cast<Function*>(::dlsym(library, name));
 }
+
+inline auto find_injection() {
+  return find_in_stand_in<decltype(nccl_stand_in_inject)>("nccl_stand_in_inject");
+}
+
+/// The end of a communicator waits for those of this process, too, while there is one of these.
+class NcclWaitsForThreads {
+ public:
+  NcclWaitsForThreads() { tell(true); }
+  ~NcclWaitsForThreads() { tell(false); }
+  NcclWaitsForThreads(const NcclWaitsForThreads&) = delete;
+  NcclWaitsForThreads& operator=(const NcclWaitsForThreads&) = delete;
+
+ private:
+  static void tell(bool wanted) {
+    find_in_stand_in<decltype(nccl_stand_in_wait_for_threads)>("nccl_stand_in_wait_for_threads")(wanted);
+  }
+};
 
 inline void inject(int rank, NcclFault fault) { find_injection()(rank, static_cast<int>(fault)); }
 

@@ -54,6 +54,16 @@ TEST(NcclOverRanks, NamesTheMissingMember) {
 }
 TEST(NcclOverRanks, Splits) { testing::check_split(*make_communicator()); }
 
+TEST(NcclOverRanks, MayEndOneAfterTheOther) {
+  const auto others = session().make_communicator({});
+  auto communicator = make_communicator(0.3);
+  communicator->barrier();
+  // The first waits for the last to come here, and NCCL has the last wait for the first.
+  if (session().rank() == 0) others->barrier();
+  communicator.reset();
+  if (session().rank() != 0) others->barrier();
+}
+
 TEST(NcclOverRanks, Packs) {
   const std::unique_ptr<Communicator> communicator =
       make_own_communicator({.timeout_seconds = 30}, own_gpu());

@@ -64,6 +64,14 @@ class Capture {
   std::shared_ptr<Nodes> nodes = std::make_shared<Nodes>();
   std::map<const LateQueue*, Places> ends;  // of each captured stream
   bool invalid = false;
+  std::atomic<int> inside{0};  // threads that work on it
+
+  void enter() {
+    if (inside.fetch_add(1) == 0) return;
+    std::fputs("GPU stand-in: two threads work on one graph at once\n", stderr);
+    std::abort();
+  }
+  void leave() { --inside; }
 };
 
 struct CapturedPlace {
@@ -111,6 +119,29 @@ cudaError_t invalidate(Capture& capture, cudaError_t why) {
   return report(why);
 }
 
+std::shared_ptr<Capture> find_capture(const LateQueue& queue) {
+  const std::lock_guard lock(captures().mutex);
+  return capture_of(queue);
+}
+
+/// The calling thread's work on a graph.
+class InGraph {
+ public:
+  explicit InGraph(std::shared_ptr<Capture> capture) : capture_(std::move(capture)) {
+    if (capture_ == nullptr) return;
+    capture_->enter();
+    std::this_thread::yield();  // so that another thread may come
+  }
+  ~InGraph() {
+    if (capture_ != nullptr) capture_->leave();
+  }
+  InGraph(const InGraph&) = delete;
+  InGraph& operator=(const InGraph&) = delete;
+
+ private:
+  std::shared_ptr<Capture> capture_;
+};
+
 /// What the capture of the stream, if it is in one, gets for it.
 cudaError_t require_not_captured(const LateQueue& queue, cudaError_t otherwise) {
   const std::lock_guard lock(captures().mutex);
@@ -123,6 +154,8 @@ cudaError_t require_not_captured(const LateQueue& queue, cudaError_t otherwise) 
 cudaError_t submit(const std::shared_ptr<LateQueue>& queue, std::function<void()> task) {
   if (queue == nullptr) return report(cudaErrorInvalidResourceHandle);
   if (const cudaError_t status = require_usable(queue->device()); status != cudaSuccess) return status;
+  const InGraph in_graph(find_capture(*queue));
+  queue->wait_for_room();
   const std::lock_guard lock(captures().mutex);
   const std::shared_ptr<Capture> capture = capture_of(*queue);
   if (capture == nullptr) {
@@ -165,6 +198,7 @@ cudaError_t require_safe() {
 }
 
 std::shared_ptr<const CapturedPlace> captured_place(const std::shared_ptr<LateQueue>& queue) {
+  const InGraph in_graph(find_capture(*queue));
   const std::lock_guard lock(captures().mutex);
   const std::shared_ptr<Capture> capture = capture_of(*queue);
   if (capture == nullptr) return nullptr;
@@ -172,6 +206,7 @@ std::shared_ptr<const CapturedPlace> captured_place(const std::shared_ptr<LateQu
 }
 
 cudaError_t wait_for(const std::shared_ptr<LateQueue>& queue, const CapturedPlace& place) {
+  const InGraph in_graph(place.capture.lock());
   const std::lock_guard lock(captures().mutex);
   const std::shared_ptr<Capture> capture = place.capture.lock();
   if (capture == nullptr) return report(cudaErrorCapturedEvent);
@@ -202,6 +237,16 @@ bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)
   if (capture == nullptr) return false;
   capture->nodes->owned.emplace_back(data, destroy);
   return true;
+}
+
+bool gpu_stand_in_enter_graph(cudaStream_t stream) {
+  const std::shared_ptr<Capture> capture = find_capture(*queue_of(stream));
+  if (capture != nullptr) capture->enter();
+  return capture != nullptr;
+}
+
+void gpu_stand_in_leave_graph(cudaStream_t stream) {
+  if (const std::shared_ptr<Capture> capture = find_capture(*queue_of(stream))) capture->leave();
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {

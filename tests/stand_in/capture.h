@@ -3,6 +3,8 @@
 // stream, in an order that the graph allows: that of the calls in one launch, and as far from it as possible
 // in the next, so that a missing dependency shows.
 //
+// A graph is not synchronized: two threads that work on it at once end the process.
+//
 // As in CUDA, operations that a capture cannot hold are refused, and invalidate it. Memory from the pool is
 // refused as well: this graph has no nodes for it.
 #pragma once

@@ -85,6 +85,7 @@ std::vector<int> find_visible() {
 }  // namespace
 
 void count_call(std::string_view function) {
+  LateQueue::wait_for_blocked_threads();
   give_context(chosen_device);  // as CUDA may, whatever the handles that the function takes
   const std::lock_guard lock(counts().mutex);
   const auto known = counts().calls.find(function);
@@ -127,6 +128,8 @@ using namespace gpu_stand_in;
 
 #pragma GCC visibility push(default)
 extern "C" {
+
+void gpu_stand_in_limit_queues(std::size_t tasks) { LateQueue::limit(tasks); }
 
 std::uint64_t gpu_stand_in_calls(const char* function) {
   const std::lock_guard lock(counts().mutex);

@@ -1,6 +1,7 @@
 #include "late_queue.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace gpu_stand_in {
@@ -9,6 +10,26 @@ namespace {
 // Long against what a test does between two calls, short against its time limit.
 constexpr std::chrono::milliseconds kLateness{20};
 constexpr std::size_t kMostTasks = 512;
+
+std::atomic<std::size_t> limit_of_tasks{0};
+
+struct Blocked {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int threads = 0;
+
+  void add(int number) {
+    const std::lock_guard lock(mutex);
+    threads += number;
+    changed.notify_all();
+  }
+};
+
+// Never destroyed, for programs end while their streams still run.
+Blocked& blocked() {
+  static Blocked& instance = *new Blocked;
+  return instance;
+}
 
 }  // namespace
 
@@ -28,6 +49,25 @@ void LateQueue::add(std::function<void()> task) {
   tasks_.push_back({std::move(task), std::chrono::steady_clock::now()});
   changed_.notify_all();
 }
+
+void LateQueue::wait_for_room() {
+  const auto has_room = [this] {
+    const std::size_t most = limit_of_tasks;
+    return most == 0 || tasks_.size() < most;
+  };
+  std::unique_lock lock(mutex_);
+  if (has_room()) return;
+  blocked().add(1);
+  changed_.wait(lock, has_room);
+  blocked().add(-1);
+}
+
+void LateQueue::wait_for_blocked_threads() {
+  std::unique_lock lock(blocked().mutex);
+  blocked().changed.wait(lock, [] { return blocked().threads == 0; });
+}
+
+void LateQueue::limit(std::size_t tasks) { limit_of_tasks = tasks; }
 
 std::uint64_t LateQueue::end() const {
   const std::lock_guard lock(mutex_);

@@ -26,6 +26,12 @@ class LateQueue {
 
   void add(std::function<void()> task);
 
+  /// Blocks while it holds as many tasks as streams may.
+  void wait_for_room();
+  /// Blocks while some thread is blocked there.
+  static void wait_for_blocked_threads();
+  static void limit(std::size_t tasks);
+
   /// How many tasks there have been so far: the place of an event that is recorded now.
   [[nodiscard]] std::uint64_t end() const;
 

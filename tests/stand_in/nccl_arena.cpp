@@ -1,9 +1,11 @@
 #include "nccl_arena.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,6 +16,10 @@ struct Arena::Header {
   std::array<Introduction, kMostRanks> introductions;
   std::array<std::array<std::atomic<std::uint64_t>, kMostRanks>, kSplitsRemembered> answers;
   std::array<std::array<WindowOffer, kMostRanks>, kWindowsRemembered> offers;
+  std::array<LaunchRecord, kMostRanks> launches;
+  std::array<std::atomic<int>, kMostRanks> processes;
+  std::array<std::atomic<bool>, kMostRanks> closed;
+  std::atomic<bool> aborted;
 };
 
 namespace {
@@ -38,6 +44,7 @@ Arena::Arena(std::string name, int rank, int size, const Introduction& own)
   ::close(file);
   header_ = static_cast<Header*>(memory);  // new memory is zero, as all of it begins
   header_->introductions[static_cast<std::size_t>(rank)] = own;
+  header_->processes[static_cast<std::size_t>(rank)] = ::getpid();
   header_->arrived.fetch_add(1);
 }
 
@@ -66,6 +73,34 @@ bool Arena::shares_a_gpu() const {
 
 const Introduction& Arena::introduction(int rank) const {
   return header_->introductions[static_cast<std::size_t>(rank)];
+}
+
+LaunchRecord& Arena::launches(int rank) const { return header_->launches[static_cast<std::size_t>(rank)]; }
+
+int Arena::rank_in(const Arena& other, int rank) const {
+  const Introduction& own = header_->introductions[static_cast<std::size_t>(rank)];
+  for (int there = 0; there < other.size_; ++there) {
+    const Introduction& its = other.header_->introductions[static_cast<std::size_t>(there)];
+    if (its.gpu == own.gpu && its.host == own.host) return there;
+  }
+  return -1;
+}
+
+void Arena::abort() const { header_->aborted = true; }
+
+bool Arena::is_aborted() const { return header_->aborted; }
+
+void Arena::close() { header_->closed[static_cast<std::size_t>(rank_)] = true; }
+
+bool Arena::others_have_closed(bool threads_count) const {
+  if (header_->arrived.load() != static_cast<std::uint32_t>(size_)) return true;  // nothing is connected
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank) {
+    const int process = header_->processes[rank];
+    if (header_->closed[rank] || (process == ::getpid() && !threads_count)) continue;
+    const bool is_gone = ::kill(process, 0) != 0 && errno == ESRCH;
+    if (!is_gone) return false;
+  }
+  return true;
 }
 
 Channel& Arena::channel(int from, int to) const {

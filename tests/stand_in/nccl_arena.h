@@ -14,6 +14,7 @@ namespace nccl_stand_in {
 inline constexpr int kMostRanks = 16;
 inline constexpr int kSplitsRemembered = 64;
 inline constexpr int kWindowsRemembered = 8;
+inline constexpr int kLaunchesRemembered = 256;
 
 /// One piece of a message at a time. Shared between processes.
 struct Channel {
@@ -39,6 +40,23 @@ struct WindowOffer {
   std::uint64_t others;  ///< a digest of the windows that it has
 };
 
+/// The launches of a rank, each with its number among all launches on the rank's GPU.
+struct LaunchRecord {
+  std::atomic<std::uint64_t> made;
+  std::array<std::atomic<std::uint64_t>, kLaunchesRemembered> numbers;
+
+  void add(std::uint64_t number) {
+    numbers[made.load() % kLaunchesRemembered] = number;
+    made.fetch_add(1);
+  }
+  [[nodiscard]] bool remembers(std::uint64_t launch) const {
+    return launch < made.load() && launch + kLaunchesRemembered / 2 > made.load();
+  }
+  [[nodiscard]] std::uint64_t number(std::uint64_t launch) const {
+    return numbers[launch % kLaunchesRemembered];
+  }
+};
+
 class Arena {
  public:
   Arena(std::string name, int rank, int size, const Introduction& own);
@@ -58,6 +76,19 @@ class Arena {
   [[nodiscard]] const Introduction& introduction(int rank) const;
 
   [[nodiscard]] Channel& channel(int from, int to) const;
+
+  [[nodiscard]] LaunchRecord& launches(int rank) const;
+  /// The rank of the other communicator that is this one's `rank`; -1 for none.
+  [[nodiscard]] int rank_in(const Arena& other, int rank) const;
+
+  /// Whether a rank has aborted; the others may have launched less, or more.
+  void abort() const;
+  [[nodiscard]] bool is_aborted() const;
+
+  /// This rank's connections are closed from now on.
+  void close();
+  /// Whether those of all others are, of this process only if they count as well.
+  [[nodiscard]] bool others_have_closed(bool threads_count) const;
 
   /// The answer of a rank to split number `split`, 0 before it has come; this one's is set.
   [[nodiscard]] std::atomic<std::uint64_t>& answer(std::uint64_t split, int rank) const;

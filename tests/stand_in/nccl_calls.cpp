@@ -125,6 +125,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* result, ncclConfig_t*) {
   if (comm->is_busy()) return comm->refuse(ncclInvalidArgument, "the communicator is in progress");
+  if (comm->state->running > 0) give_up("ncclCommSplit with operations outstanding");
   comm->split(color, key, result);
   return ncclInProgress;
 }
@@ -136,11 +137,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (comm->is_busy()) return comm->refuse(ncclInvalidArgument, "the communicator is in progress");
+  if (comm->state->running > 0) give_up("ncclCommFinalize with operations outstanding");
   comm->finalize();
   return ncclInProgress;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  comm->close();
   delete comm;
   return ncclSuccess;
 }

@@ -15,6 +15,8 @@
 // Of the stand-in for CUDA, which is loaded first; see stand_in.h.
 extern "C" bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)(void*));
 extern "C" void gpu_stand_in_touch(int device, const void* data);
+extern "C" bool gpu_stand_in_enter_graph(cudaStream_t stream);
+extern "C" void gpu_stand_in_leave_graph(cudaStream_t stream);
 
 namespace nccl_stand_in {
 namespace {
@@ -30,6 +32,36 @@ struct Faults {
 Faults& faults() {
   static Faults& instance = *new Faults;
   return instance;
+}
+
+/// The communicators of this process, and how many launches each of its GPUs has had.
+struct Known {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<State>> states;
+  std::map<int, std::uint64_t> launches;
+};
+
+Known& known() {
+  static Known& instance = *new Known;
+  return instance;
+}
+
+std::atomic<int> communicators{0};
+std::atomic<bool> waits_for_threads{false};
+
+/// Whether rank `peer` of `own`, which has made this launch as well, had as many launches of `other` before
+/// it.
+bool has_same_order(const Arena& own, const Arena& other, int peer, std::uint64_t launch) {
+  const int there = own.rank_in(other, peer);
+  const LaunchRecord& its = own.launches(peer);
+  if (own.is_aborted() || other.is_aborted()) return true;
+  if (peer == own.rank() || there < 0 || !its.remembers(launch)) return true;
+  const LaunchRecord& its_other = other.launches(there);
+  std::uint64_t before = its_other.made;
+  while (before > 0 && its_other.remembers(before - 1) && its_other.number(before - 1) > its.number(launch))
+    --before;
+  if (before > 0 && !its_other.remembers(before - 1)) return true;
+  return before == other.launches(other.rank()).made;
 }
 
 Introduction introduce() {
@@ -95,6 +127,11 @@ int take_launch_fault(const State& state) {
 
 }  // namespace
 
+void give_up(const char* why) {
+  std::fprintf(stderr, "NCCL stand-in: %s\n", why);
+  std::abort();
+}
+
 int take_fault(int rank, std::initializer_list<int> kinds) {
   const std::lock_guard lock(faults().mutex);
   const auto found = faults().by_rank.find(rank);
@@ -113,10 +150,30 @@ extern "C" void nccl_stand_in_inject(int rank, int fault) {
   const std::lock_guard lock(faults().mutex);
   faults().by_rank[rank] = fault;
 }
+
+extern "C" int nccl_stand_in_communicators() { return communicators; }
+
+extern "C" int nccl_stand_in_launches(int rank) {
+  const std::lock_guard lock(known().mutex);
+  int launches = 0;
+  for (const auto& state : known().states) {
+    const std::shared_ptr<State> own = state.lock();
+    if (own != nullptr && own->arena != nullptr && own->arena->rank() == rank) launches += own->running;
+  }
+  return launches;
+}
+
+extern "C" void nccl_stand_in_wait_for_threads(bool wanted) { waits_for_threads = wanted; }
 #pragma GCC visibility pop
+
+ncclComm::ncclComm(bool is_blocking) : blocking(is_blocking) { ++communicators; }
 
 ncclComm::~ncclComm() {
   if (thread_.joinable()) thread_.join();
+  for (const Launch& launch : launches_) {
+    if (launch.is_in_graph) gpu_stand_in_leave_graph(launch.stream);
+  }
+  --communicators;
   forget_registrations(this);
 }
 
@@ -134,6 +191,11 @@ void ncclComm::meet(const std::string& name, int rank, int size, std::function<v
       while (!state->aborted && !state->arena->all_are_here()) std::this_thread::sleep_for(kNap);
       if (!state->aborted && state->arena->shares_a_gpu()) refuse(ncclInvalidUsage, "Duplicate GPU detected");
     }
+    if (!state->aborted) {
+      const std::lock_guard lock(known().mutex);
+      std::erase_if(known().states, [](const auto& other) { return other.expired(); });
+      known().states.push_back(state);
+    }
     if (!state->aborted) in_the_end();
     meeting_ = false;
   });
@@ -148,6 +210,7 @@ void ncclComm::split(int color, int key, ncclComm_t* group) {
   if (thread_.joinable()) thread_.join();
   meeting_ = true;
   const std::uint64_t number = splits_++;
+  const int fault = take_fault(state->arena->rank(), {static_cast<int>(NcclFault::kSplitNeverEnds)});
   int device = 0;
   static_cast<void>(cudaGetDevice(&device));
   thread_ = std::thread([=, this] {
@@ -178,6 +241,7 @@ void ncclComm::split(int color, int key, ncclComm_t* group) {
       (*group)->meet(arena.name() + "." + std::to_string(number) + "." + std::to_string(color),
                      static_cast<int>(own - members.begin()), static_cast<int>(members.size()));
     }
+    while (fault != 0 && !state->aborted) std::this_thread::sleep_for(kNap);
     meeting_ = false;
   });
 }
@@ -214,12 +278,36 @@ void ncclComm::register_window(std::uint64_t bytes, std::uint64_t others, std::f
 void ncclComm::launch(Exchange exchange, cudaStream_t stream) {
   launches_.push_back({std::move(exchange), stream});
   asked_ = 0;
-  if (!blocking) return;
+  if (!blocking) {
+    launches_.back().is_in_graph = gpu_stand_in_enter_graph(stream);
+    return;
+  }
   for (Launch& launch : launches_) put_on_stream(std::move(launch));
   launches_.clear();
 }
 
+/// Collectives of two communicators that begin in different orders on two GPUs may wait for each other.
+void ncclComm::note_order(cudaStream_t stream) {
+  int device = 0;
+  static_cast<void>(cudaStreamGetDevice(stream, &device));
+  const Arena& own = *state->arena;
+  const std::lock_guard lock(known().mutex);
+  LaunchRecord& record = own.launches(own.rank());
+  const std::uint64_t launch = record.made;
+  record.add(++known().launches[device]);
+  for (const auto& entry : known().states) {
+    const std::shared_ptr<State> other = entry.lock();
+    if (other == nullptr || other == state || own.rank_in(*other->arena, own.rank()) != other->arena->rank())
+      continue;
+    for (int peer = 0; peer < own.size(); ++peer) {
+      if (!has_same_order(own, *other->arena, peer, launch))
+        give_up("the launches of two communicators come in different orders on two GPUs");
+    }
+  }
+}
+
 void ncclComm::put_on_stream(Launch launch) {
+  if (launch.is_in_graph) gpu_stand_in_leave_graph(launch.stream);
   auto kernel = std::make_unique<Kernel>(Kernel{state, std::move(launch.exchange)});
   // One that a graph has runs in each launch of it, and the communicator goes after the graph.
   if (gpu_stand_in_give_to_graph(launch.stream, kernel.get(), [](void* data) {
@@ -236,6 +324,7 @@ void ncclComm::put_on_stream(Launch launch) {
         kernel.release()));
     return;
   }
+  note_order(launch.stream);
   ++state->running;
   struct Started {
     std::unique_ptr<Kernel> kernel;
@@ -254,14 +343,25 @@ void ncclComm::put_on_stream(Launch launch) {
       started.release()));
 }
 
+void ncclComm::close() {
+  if (meeting_ || state->arena == nullptr) return;
+  state->arena->close();
+  while (!state->arena->others_have_closed(waits_for_threads)) std::this_thread::sleep_for(kNap);
+}
+
 void ncclComm::abort() {
   state->aborted = true;
+  const std::lock_guard lock(calls_);
+  if (thread_.joinable()) thread_.join();
+  if (state->arena != nullptr) state->arena->abort();
+  close();
   while (state->graphs > 0) std::this_thread::sleep_for(kNap);
 }
 
 bool ncclComm::is_busy() { return meeting_ || !launches_.empty(); }
 
 ncclResult_t ncclComm::progress() {
+  const std::lock_guard lock(calls_);
   if (meeting_) return ncclInProgress;
   if (state->failure != ncclSuccess) return state->failure;
   if (!launches_.empty()) {

@@ -33,13 +33,16 @@ struct State {
 /// Takes the fault that was injected for `rank`, if it is one of these.
 [[nodiscard]] int take_fault(int rank, std::initializer_list<int> faults);
 
+/// Ends the process.
+[[noreturn]] void give_up(const char* why);
+
 /// Registrations and windows end with their communicator.
 void forget_registrations(ncclComm_t comm);
 
 }  // namespace nccl_stand_in
 
 struct ncclComm {
-  explicit ncclComm(bool is_blocking) : blocking(is_blocking) {}
+  explicit ncclComm(bool is_blocking);
   ~ncclComm();
 
   /// Meets the other ranks on a thread; `in_the_end` is called there once all are here.
@@ -54,8 +57,11 @@ struct ncclComm {
   /// Under way until it has been asked after, or put on the stream at once by one that blocks.
   void launch(nccl_stand_in::Exchange exchange, cudaStream_t stream);
   void finalize() { finalizing_ = true; }
-  /// Ends what is under way. As NCCL's, it returns only when no graph has launches of it any more.
+  /// Ends what is under way. As NCCL's, it returns only when no graph has launches of it any more, and the
+  /// others have closed their connections.
   void abort();
+  /// Returns when the others have closed their connections.
+  void close();
 
   /// As ncclCommGetAsyncError; moves on what is under way.
   [[nodiscard]] ncclResult_t progress();
@@ -69,8 +75,12 @@ struct ncclComm {
   struct Launch {
     nccl_stand_in::Exchange exchange;
     cudaStream_t stream = nullptr;
+    bool is_in_graph = false;  // a thread of NCCL's works on it
   };
   void put_on_stream(Launch launch);
+  void note_order(cudaStream_t stream);
+
+  std::mutex calls_;  ///< an abort waits for other calls only when it has ended what they wait for
 
   std::atomic<bool> meeting_{false};
   std::thread thread_;

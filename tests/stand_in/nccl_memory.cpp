@@ -38,11 +38,6 @@ Blocks& blocks() {
   return instance;
 }
 
-[[noreturn]] void give_up(const char* why) {
-  std::fprintf(stderr, "NCCL stand-in: %s\n", why);
-  std::abort();
-}
-
 /// With the lock.
 bool is_within(const std::byte* data, const std::byte* block) {
   return data >= block && data < block + blocks().bytes.at(block);
@@ -156,8 +151,14 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* data, std::size_t byt
   if (comm->is_busy()) return comm->refuse(ncclInvalidArgument, "the communicator is in progress");
   if (flags != NCCL_WIN_COLL_SYMMETRIC) give_up("a window that is not symmetric");
   *window = nullptr;
-  if (!has_windows()) return ncclSuccess;
   const auto* const first = static_cast<const std::byte*>(data);
+  if (!has_windows()) {
+    // A registration of this rank's alone, as NCCL makes it.
+    const std::lock_guard lock(blocks().mutex);
+    require_memory_of_nccl(first, bytes);
+    *window = reinterpret_cast<ncclWindow_t>(remember({comm, first}));
+    return ncclSuccess;
+  }
   std::uint64_t others = 0;
   std::uint64_t number = 0;
   {

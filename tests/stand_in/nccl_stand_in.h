@@ -5,7 +5,10 @@
 //
 //   NCCL_STAND_IN_VERSION   the NCCL_VERSION_CODE that it claims; unset: that of its header
 //   NCCL_STAND_IN_LOST      a rank whose launches reach no other, on communicators that block
-//   NCCL_WIN_ENABLE         0: it has no windows, as NCCL's
+//   NCCL_WIN_ENABLE         0: it has no symmetric windows, as NCCL's
+//
+// It ends the process when operations are outstanding where NCCL permits none, and when the launches of two
+// communicators come in different orders on two GPUs.
 #pragma once
 
 // Injects one fault, for a rank of this process. Tests look the function up in the library.
@@ -15,8 +18,20 @@ enum class NcclFault : int {
   kNeverTakesPart = 3,  // the next launch runs, but reaches no other rank
   kAsyncError = 4,      // the same, and the communicator reports the error
   kWindowFails = 5,     // the next window, and with it the communicator
+  kSplitNeverEnds = 6,  // of the next split, which has made the group
 };
 extern "C" void nccl_stand_in_inject(int rank, int fault);
+
+// Communicators of this process that have not been destroyed or aborted yet.
+extern "C" int nccl_stand_in_communicators();
+
+// How many launches of a rank of this process are on its GPU's streams.
+extern "C" int nccl_stand_in_launches(int rank);
+
+// NCCL's threads for connections end only when all ranks of the host have closed theirs, which the end of a
+// communicator waits for. Here it waits for ranks of other processes, and for those of this one if it is told
+// to.
+extern "C" void nccl_stand_in_wait_for_threads(bool wanted);
 
 // How many pieces of memory are registered with communicators of this process. Releasing memory that is still
 // registered, or registering memory that is not NCCL's, ends the process. Symmetric windows are counted

@@ -23,6 +23,15 @@
 // Tests look this up in the running process: how often the function of this name was called.
 extern "C" std::uint64_t gpu_stand_in_calls(const char* function);
 
+// How many tasks a stream takes, 0: any number. A thread that queues one more blocks until there is room, and
+// with it all threads that call CUDA, which holds a lock there.
+extern "C" void gpu_stand_in_limit_queues(std::size_t tasks);
+
+// A graph is not synchronized: a process in which two threads work on one at once ends. For work on the graph
+// that captures the stream which takes longer than a call of CUDA's; false when none does.
+extern "C" bool gpu_stand_in_enter_graph(cudaStream_t stream);
+extern "C" void gpu_stand_in_leave_graph(cudaStream_t stream);
+
 // As CUDA's user objects: the graph that captures the stream destroys `data` in its end. False, and nothing
 // is done, when none does.
 extern "C" bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)(void*));
@@ -36,7 +45,7 @@ extern "C" void gpu_stand_in_touch(int device, const void* data);
 
 namespace gpu_stand_in {
 
-/// Counts a call of the function that says it.
+/// Counts a call of the function that says it. Blocks while another thread is blocked inside CUDA.
 void count_call(std::string_view function);
 
 /// Remembers `status` for cudaGetLastError, and returns it.

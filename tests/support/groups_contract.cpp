@@ -124,16 +124,21 @@ void check_split(Communicator& communicator) {
   expect_sum_of(communicator, everyone, own, 10);
 }
 
-void check_groups_beside_each_other(Communicator& communicator) {
+namespace {
+
+/// Members that choose alike have the groups that they share in one order.
+void check_groups(Communicator& communicator, std::mt19937 choice) {
   const int own = communicator.rank();
-  std::mt19937 own_choice(static_cast<unsigned>(own));
   for (int round = 0; round < 5; ++round) {
     std::vector<std::unique_ptr<Communicator>> groups;
     std::vector<std::vector<int>> ranks;
-    for (const Division& division : divisions_of(communicator.size())) {
-      if (auto group = split(communicator, division)) {
-        ranks.push_back(group_of(division, own));
+    std::vector<std::size_t> divisions;  // of the groups
+    const std::vector<Division> all_divisions = divisions_of(communicator.size());
+    for (std::size_t i = 0; i < all_divisions.size(); ++i) {
+      if (auto group = split(communicator, all_divisions[i])) {
+        ranks.push_back(group_of(all_divisions[i], own));
         groups.push_back(std::move(group));
+        divisions.push_back(i);
       }
     }
     // A group of the group of all, and that is reversed.
@@ -143,6 +148,7 @@ void check_groups_beside_each_other(Communicator& communicator) {
     std::vector<int> inner = group_of(again, groups[1]->rank());
     for (int& rank : inner) rank = ranks[1][static_cast<std::size_t>(rank)];
     ranks.push_back(inner);
+    divisions.push_back(all_divisions.size());
 
     struct Started {
       Work work;
@@ -152,8 +158,14 @@ void check_groups_beside_each_other(Communicator& communicator) {
     std::vector<Started> started;
     std::vector<std::size_t> order(groups.size());
     std::iota(order.begin(), order.end(), 0);
+    const auto shuffle = [&] {
+      std::vector<std::size_t> places(all_divisions.size() + 1);
+      std::iota(places.begin(), places.end(), 0);
+      std::ranges::shuffle(places, choice);
+      std::ranges::sort(order, {}, [&](std::size_t group) { return places[divisions[group]]; });
+    };
     for (const std::int64_t elements : {3, 3'000, 300'000}) {
-      std::ranges::shuffle(order, own_choice);
+      shuffle();
       for (const std::size_t index : order) {
         const Tensor tensor = filled(elements, own + 1);
         const int sum =
@@ -163,7 +175,7 @@ void check_groups_beside_each_other(Communicator& communicator) {
       }
     }
     // Some groups go while their calls, and those of others, are in flight.
-    std::ranges::shuffle(order, own_choice);
+    shuffle();
     for (const std::size_t index : order) groups[index].reset();
     // Not all communicators move while others are waited for, but all do when they are asked.
     std::vector<const Work*> pending;
@@ -177,6 +189,14 @@ void check_groups_beside_each_other(Communicator& communicator) {
     }
   }
 }
+
+}  // namespace
+
+void check_groups_beside_each_other(Communicator& communicator) {
+  check_groups(communicator, std::mt19937(static_cast<unsigned>(communicator.rank())));
+}
+
+void check_groups_in_one_order(Communicator& communicator) { check_groups(communicator, std::mt19937(0)); }
 
 void check_split_without_agreement(Communicator& communicator) {
   if (communicator.size() < 3) return;  // two members have no majority

@@ -13,6 +13,8 @@ void check_split(Communicator& communicator);
 
 /// Groups of groups, calls of all of them in flight at once, and gone in an order that each member chooses.
 void check_groups_beside_each_other(Communicator& communicator);
+/// The same where all members choose one order, as NCCL needs it.
+void check_groups_in_one_order(Communicator& communicator);
 
 /// A member that makes another call than `split`, and one that does not come while the communicator has a
 /// short time-out, are named. Both leave the communicator unusable.

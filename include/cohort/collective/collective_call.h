@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <cohort/collective/call_options.h>
@@ -90,6 +91,11 @@ class OwnedCall {
 
   [[nodiscard]] const CollectiveCall& get() const noexcept { return call_; }
   const CollectiveCall* operator->() const noexcept { return &call_; }
+
+  /// Its share in the tensors, which it keeps no longer: for a call that has ended.
+  [[nodiscard]] std::array<std::shared_ptr<const Buffer>, 2> give_up_buffers() noexcept {
+    return std::move(buffers_);
+  }
 
  private:
   CollectiveCall call_;

@@ -10,7 +10,9 @@
 // (cohort/cuda/graph.h).
 //
 // Rounding is NCCL's: sums of 16-bit floats are rounded at each step, and `reproducible` is refused. A
-// program with several communicators starts their calls in the same order on all members.
+// program with several communicators starts their calls in the same order on all members; each GPU gets them
+// in this order. All members destroy a communicator at about the same time: NCCL may wait there for the
+// others, and the destructor waits for it as long as for a call, at most 10 s.
 #pragma once
 
 #include <memory>
