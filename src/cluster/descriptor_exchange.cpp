@@ -174,7 +174,8 @@ std::vector<int> exchange_descriptors(const DescriptorExchangeOptions& options, 
   std::vector<int> silent;
   std::copy_if(missing.begin(), missing.end(), std::back_inserter(silent), cannot_send);
   std::erase_if(missing, cannot_send);
-  if (listener) receive_all(listener, key, options.limit, missing, received);
+  // Nobody sends to one that has nothing to send.
+  if (listener && descriptor >= 0) receive_all(listener, key, options.limit, missing, received);
   silent.insert(silent.end(), missing.begin(), missing.end());
   return silent;
 }
