@@ -90,6 +90,17 @@ void require_same_devices(std::span<const WorkerInfo> workers, std::span<const i
       vote.usual_count, devices[vote.usual]);
 }
 
+void require_same_watch(std::span<const WorkerInfo> workers, std::span<const std::string> settings) {
+  const Vote vote = count_votes(settings);
+  if (vote.is_unanimous()) return;
+  throw InvalidArgument(
+      "all workers must watch each other alike, but {}, while the other {} have {}. Give "
+      "COHORT_HEARTBEAT_SECONDS and COHORT_SILENCE_SECONDS to all of them: mpirun -x hands them to other "
+      "hosts.",
+      list(workers, vote.odd, [&](std::size_t i) { return "has " + settings[i]; }), vote.usual_count,
+      settings[vote.usual]);
+}
+
 std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
                                   std::span<const std::optional<int>> gpus) {
   const Vote vote = count_votes(gpus);

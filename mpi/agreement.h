@@ -29,6 +29,10 @@ void require_right_settings(std::span<const WorkerInfo> workers, std::span<const
 /// @throws InvalidArgument naming those whose number of CPU devices is not that of most.
 void require_same_devices(std::span<const WorkerInfo> workers, std::span<const int> devices);
 
+/// `settings` say how a worker watches the others, as the end of a sentence.
+/// @throws InvalidArgument naming those whose settings are not those of most.
+void require_same_watch(std::span<const WorkerInfo> workers, std::span<const std::string> settings);
+
 /// A warning that names the workers that see another number of GPUs than most; empty if all agree. Only a
 /// warning, because the strategy chooses the devices, and an evaluator may need none. Nothing where no
 /// variable of a worker names its GPUs.

@@ -301,10 +301,17 @@ MessageInfo RequestSet::message_info(std::size_t completed) const {
   return message_info_of(statuses_[completed]);
 }
 
-void cancel(MPI_Request& request) {
-  if (request == MPI_REQUEST_NULL) return;
+bool cancel(MPI_Request& request) {
   COHORT_MPI(MPI_Cancel(&request));
+  // Not MPI_Wait: a message that has begun to arrive may take long, if its sender is stopped.
+  int complete = 0;
+  int cancelled = 0;
+  MPI_Status status;
+  COHORT_MPI(MPI_Request_get_status(request, &complete, &status));
+  if (complete != 0) COHORT_MPI(MPI_Test_cancelled(&status, &cancelled));
+  if (cancelled == 0) return false;
   COHORT_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
+  return true;
 }
 
 void all_gather(const void* input, void* output, int count, MPI_Datatype type, MPI_Comm comm) {

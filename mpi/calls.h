@@ -133,8 +133,8 @@ class RequestSet {
   bool some_failed_ = false;
 };
 
-/// Takes back a receive that nothing has arrived for.
-void cancel(MPI_Request& request);
+/// Takes back a receive. False if a message has arrived for it, or has begun to: then it goes on.
+[[nodiscard]] bool cancel(MPI_Request& request);
 
 // ---- collectives ----
 

@@ -2,6 +2,7 @@
 // of them, also beyond the Session.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -25,12 +26,17 @@ class MpiEnvironment {
     return faults_ == nullptr ? nullptr : faults_->fault();
   }
 
+  /// A communicator has failed on this worker: others may never come to the end.
+  void note_failure() noexcept { has_failed_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_.load(std::memory_order_relaxed); }
+
   /// Sets where `fault()` looks. Call it once, while the Session starts, on the Session's thread.
   void set_faults(std::shared_ptr<const FaultRecord> faults) noexcept { faults_ = std::move(faults); }
 
  private:
   MpiLock lock_;
   Operators operators_;
+  std::atomic<bool> has_failed_{false};
   std::shared_ptr<const FaultRecord> faults_;
 };
 

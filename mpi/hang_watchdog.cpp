@@ -26,9 +26,10 @@ HangWatchdog::~HangWatchdog() {
 
 void HangWatchdog::run(std::chrono::duration<double> limit) {
   std::unique_lock lock(mutex_);
-  // In steps, since the sum of now and a very long limit would overflow.
-  for (double left = limit.count(); left > 0; left -= 60) {
-    const std::chrono::duration<double> step(std::min(left, 60.0));
+  // In steps, since the sum of now and a very long limit would overflow; in short ones, since a job that was
+  // suspended has not hung meanwhile.
+  for (double left = limit.count(); left > 0; left -= 1) {
+    const std::chrono::duration<double> step(std::min(left, 1.0));
     if (changed_.wait_for(lock, step, [this] { return all_came_; })) return;
   }
   std::array<char, 256> host{};

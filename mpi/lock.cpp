@@ -15,6 +15,7 @@ MpiLock::Guard MpiLock::acquire() {
   ++waiting_;
   Guard guard(mutex_);
   --waiting_;
+  require_open();
   return guard;
 }
 
@@ -22,12 +23,23 @@ MpiLock::Guard MpiLock::try_acquire() {
   require_thread();
   if (waiting_.load(std::memory_order_relaxed) == 0) {
     Guard guard(mutex_, std::try_to_lock);
-    if (guard) return guard;
+    if (guard) {
+      require_open();
+      return guard;
+    }
   }
   // The thread inside may need this core: MPI yields while it is idle, a thread that asks again and again
   // does not.
   std::this_thread::yield();
   return {};
+}
+
+void MpiLock::require_open() const {
+  if (!closed_.load(std::memory_order_relaxed)) return;
+  throw WrongContext(
+      "the Session has ended, and MPI with it: a communicator over several nodes works only while its "
+      "Session "
+      "lives. Destroy what communicates before the Session, or make the Session first");
 }
 
 bool MpiLock::any_thread() const noexcept { return thread_level_ >= MPI_THREAD_SERIALIZED; }

@@ -16,8 +16,11 @@ class MpiLock {
   /// Made by the thread that initialised MPI; below MPI_THREAD_SERIALIZED only that thread may acquire it.
   explicit MpiLock(int thread_level);
 
-  /// @throws WrongContext on a thread that may not call MPI.
+  /// @throws WrongContext on a thread that may not call MPI, and once MPI has been finalised.
   [[nodiscard]] Guard acquire();
+
+  /// From here on nobody may call MPI, which has been finalised. The caller has the guard.
+  void close() noexcept { closed_.store(true, std::memory_order_relaxed); }
 
   /// An empty guard when another thread has it or waits for it. @throws as `acquire`.
   [[nodiscard]] Guard try_acquire();
@@ -27,9 +30,11 @@ class MpiLock {
 
  private:
   void require_thread() const;
+  void require_open() const;
 
   std::mutex mutex_;
   std::atomic<int> waiting_{0};
+  std::atomic<bool> closed_{false};
   int thread_level_;
   std::thread::id owner_ = std::this_thread::get_id();
 };

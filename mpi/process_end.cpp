@@ -55,8 +55,15 @@ ProcessEnd& ProcessEnd::instance() {
   return instance;
 }
 
+// Exit hooks run before the destructors of statics that are older than they, one of which may hold the
+// Session; this runs after all of them.
+[[gnu::destructor]] void end_unless_left() { ProcessEnd::on_unload(); }
+
+bool ProcessEnd::is_copy() const noexcept { return process_ != ::getpid(); }
+
 void ProcessEnd::take_over() {
   const std::lock_guard lock(mutex_);
+  process_ = ::getpid();
   if (const std::terminate_handler current = std::get_terminate(); current != on_terminate) {
     before_ = current;
     std::set_terminate(on_terminate);
@@ -78,13 +85,18 @@ void ProcessEnd::set_worker(const WorkerInfo& worker, PeerWatch* watch) {
   watch_ = watch;
 }
 
+void ProcessEnd::forget_worker() {
+  const std::lock_guard lock(mutex_);
+  name_.clear();
+  watch_ = nullptr;
+}
+
 void ProcessEnd::give_back() {
+  forget_worker();
   const std::lock_guard lock(mutex_);
   if (std::get_terminate() == on_terminate) std::set_terminate(before_);
   end_by_broken_pipes_again();
   alone_ = false;
-  name_.clear();
-  watch_ = nullptr;
 }
 
 void ProcessEnd::abandon(std::shared_ptr<void> kept) {
@@ -102,6 +114,11 @@ void ProcessEnd::on_terminate() {
 }
 
 void ProcessEnd::fail(const std::string& text) {
+  if (is_copy()) {
+    write_line(fmt::format("cohort: a process that {} has forked, pid {}, failed: {}",
+                           name_.empty() ? "the program" : name_, ::getpid(), text));
+    ::_exit(1);
+  }
   write_line(name_.empty() ? fmt::format("cohort: {}", text)
                            : fmt::format("cohort: {} failed: {}", name_, text));
   if (watch_ != nullptr) {
@@ -112,7 +129,20 @@ void ProcessEnd::fail(const std::string& text) {
 }
 
 void ProcessEnd::on_exit() {
-  if (instance().abandoned_) end_job();
+  if (instance().abandoned_ && !instance().is_copy()) end_job();
+}
+
+void ProcessEnd::on_unload() {
+  ProcessEnd& self = instance();
+  if (self.name_.empty() || self.is_copy()) return;
+  const std::string text =
+      "the program called exit() while its Session lived; leave main by return, or by an exception";
+  write_line(fmt::format("cohort: {} ends: {}", self.name_, text));
+  if (self.watch_ != nullptr) {
+    self.watch_->mute();
+    self.watch_->announce_failure(text);
+  }
+  end_job();
 }
 
 void ProcessEnd::end_job() {

@@ -3,8 +3,12 @@
 // must not be finalised then, for that would wait for workers that never come; the whole
 // job ends by MPI_Abort, and this process by a timer if even that hangs.
 //
+// A forked child is no worker: its end is its own.
+//
 // The terminate handler and the exit hook are a process's own, so there is one object.
 #pragma once
+
+#include <sys/types.h>
 
 #include <exception>
 #include <functional>
@@ -27,8 +31,14 @@ class ProcessEnd {
   void set_alone();
   /// This process is that worker; `watch` may be null.
   void set_worker(const WorkerInfo& worker, PeerWatch* watch);
+  /// There is no Session any more; its watch is about to go.
+  void forget_worker();
   /// The Session was left in good order: everything is as before.
   void give_back();
+
+  /// After all exit hooks and destructors of statics: a Session that is still there is one that `exit` has
+  /// passed by.
+  static void on_unload();
 
   /// The job ends with an error when this process exits. `kept` lives until then; it may be null.
   void abandon(std::shared_ptr<void> kept);
@@ -40,7 +50,10 @@ class ProcessEnd {
   [[noreturn]] void fail(const std::string& text);
   [[noreturn]] static void end_job();
 
+  [[nodiscard]] bool is_copy() const noexcept;
+
   std::mutex mutex_;
+  pid_t process_ = 0;  ///< that took over; a forked child has a copy of this object
   std::terminate_handler before_ = nullptr;
   bool hooked_ = false;
   std::string name_;

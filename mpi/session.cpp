@@ -1,5 +1,7 @@
 #include <cohort/mpi/session.h>
 
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -14,6 +16,7 @@
 #include <cohort/base/log.h>
 #include <cohort/collective/communicator.h>
 
+#include "agreement.h"
 #include "calls.h"
 #include "cluster/launcher_place.h"
 #include "cluster/peer_watch.h"
@@ -97,13 +100,24 @@ class Library {
 
   [[nodiscard]] int thread_level() const { return thread_level_; }
 
-  void finalize() {
-    if (std::exchange(owned_, false)) mpi::finalize();
+  /// True if MPI cannot be used any more.
+  bool finalize() {
+    if (!std::exchange(owned_, false)) return false;
+    mpi::finalize();
+    return true;
   }
 
  private:
   bool owned_ = false;
   int thread_level_ = MPI_THREAD_SINGLE;
+};
+
+/// Undoes ProcessEnd's `set_worker`, also when the Session's constructor fails.
+struct RegisteredWorker {
+  RegisteredWorker() = default;
+  ~RegisteredWorker() { ProcessEnd::instance().forget_worker(); }
+  RegisteredWorker(const RegisteredWorker&) = delete;
+  RegisteredWorker& operator=(const RegisteredWorker&) = delete;
 };
 
 }  // namespace
@@ -125,11 +139,14 @@ class Session::Impl {
   }
 
   [[nodiscard]] WorkerGroup& everyone() { return *everyone_; }
+  /// Of a forked child, which is no worker.
+  [[nodiscard]] bool is_copy() const noexcept { return process_ != ::getpid(); }
 
  private:
   [[nodiscard]] std::vector<WorkerInfo> find_workers(MPI_Comm world);
   void watch_others();
 
+  const pid_t process_ = ::getpid();
   // In the order of the start; undone in reverse when the constructor fails.
   Claim claim_;
   const std::optional<LauncherPlace> place_ = checked_place();  // before MPI sets variables of its own
@@ -142,6 +159,7 @@ class Session::Impl {
   std::shared_ptr<MpiEnvironment> environment_;
   std::optional<WorkerGroup> everyone_;
   std::unique_ptr<PeerWatch> watch_;
+  const RegisteredWorker registered_;
 };
 
 Session::Impl::Impl(int* argc, char*** argv)
@@ -172,6 +190,10 @@ std::vector<WorkerInfo> Session::Impl::find_workers(MPI_Comm world) {
 }
 
 void Session::Impl::watch_others() {
+  require_same_watch(everyone_->workers(), everyone_->exchange(fmt::format(
+                                               "a heartbeat of {:g} s and a silence of {:g} s",
+                                               std::chrono::duration<double>(settings_.heartbeat()).count(),
+                                               std::chrono::duration<double>(settings_.silence()).count())));
   PeerWatchOptions options;
   options.rank = everyone_->rank();
   options.workers.assign(everyone_->workers().begin(), everyone_->workers().end());
@@ -188,7 +210,7 @@ void Session::Impl::close() {
   // A worker that dies from here on is still noticed: the watch goes on until all have finalised.
   {
     const MpiLock::Guard guard = environment_->lock().acquire();
-    library_.finalize();
+    if (library_.finalize()) environment_->lock().close();
   }
   if (watch_ && !watch_->leave()) throw_error(*fault());
   ProcessEnd::instance().give_back();
@@ -199,6 +221,11 @@ Session::Session(int& argc, char**& argv) : impl_(std::make_unique<Impl>(&argc, 
 Session::Session() : impl_(std::make_unique<Impl>(nullptr, nullptr)) {}
 
 Session::~Session() {
+  if (impl_->is_copy()) {
+    // MPI, the watch's thread and what the workers do together are the parent's.
+    static_cast<void>(impl_.release());
+    return;
+  }
   std::string reason = "an exception ended its Session";
   if (!impl_->is_unwinding()) {
     try {

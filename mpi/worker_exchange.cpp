@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -10,6 +11,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <cohort/base/log.h>
 
 #include "vote.h"
 
@@ -28,6 +31,13 @@ constexpr auto kTimeToShowUp = 200ms;
 constexpr int kLooks = 20;
 /// How long the others wait, after their own deadline, for it to say who is missing.
 constexpr auto kTimeToConclude = 2s;
+
+/// Longer pauses between two polls are time in which this process was suspended, and the others perhaps with
+/// it.
+constexpr auto kLongestPause = 500ms;
+
+/// How long a worker waits at the end before it says for whom; then after twice as long.
+constexpr std::chrono::duration<double> kUntilReminder = 60s;
 
 /// Polls that yield the core before a worker sleeps: by then it has waited so long that a short sleep hardly
 /// adds.
@@ -95,7 +105,12 @@ WorkerExchange::~WorkerExchange() {
 
 template <class Step>
 void WorkerExchange::poll(Step step) {
+  suspended_ = {};
+  auto last = Deadline::Clock::now();
   for (unsigned idle = 0;; ++idle) {
+    const auto now = Deadline::Clock::now();
+    if (now - last > kLongestPause) suspended_ += now - last - kLongestPause;
+    last = now;
     if (const MpiLock::Guard guard = environment_->lock().try_acquire()) {
       static_cast<void>(pending_sends_.advance());
       if (step()) return;
@@ -123,7 +138,7 @@ void WorkerExchange::complete(std::shared_ptr<const void> memory, Start start) {
       if (test(request)) return true;
       // A worker may have given up before the last one came.
       if (const std::optional<Message> failure = receive(kFailureTag)) throw_error_of(*failure);
-      if (!deadline.expired()) return false;
+      if (!has_passed(deadline)) return false;
       throw DeadlineExceeded(
           ErrorOrigin{name()},
           fmt::format(
@@ -170,7 +185,13 @@ std::vector<std::string> WorkerExchange::all_gather(RoundKind round_kind, std::s
 }
 
 void WorkerExchange::wait_for_end() {
-  agree(RoundKind::kEnd, Deadline::never());
+  if (environment_->has_failed()) {
+    agree(RoundKind::kEnd, Deadline::after(timeout_));
+  } else {
+    reminded_after_ = timeout_.count() > 0 ? std::min(timeout_, kUntilReminder) : kUntilReminder;
+    reminder_ = Deadline::after(reminded_after_);
+    agree(RoundKind::kEnd, Deadline::never());
+  }
   // MPI may be finalised next, and must have taken what the first worker has sent.
   poll([&] { return pending_sends_.empty(); });
 }
@@ -200,7 +221,7 @@ void WorkerExchange::hear_all(Deadline deadline) {
   int looks = 0;
   poll([&] {
     while (const std::optional<Message> message = receive()) {
-      const Deadline soon = Deadline::after(kTimeToShowUp);
+      const Deadline soon = Deadline::after(kTimeToShowUp).plus(-suspended_);
       if (message->header.kind == Kind::kLeft) throw_error_of(*message);
       if (message->header.kind == Kind::kAnnouncement)
         heard[static_cast<std::size_t>(message->from)] = message->header.round_kind;
@@ -211,7 +232,8 @@ void WorkerExchange::hear_all(Deadline deadline) {
     for (std::size_t worker = 0; worker < heard.size(); ++worker) {
       if (!heard[worker]) absent.push_back(static_cast<int>(worker));
     }
-    if (!absent.empty() && deadline.expired() && ++looks >= kLooks) throw_missing(absent);
+    if (!absent.empty() && has_passed(deadline) && ++looks >= kLooks) throw_missing(absent);
+    if (!absent.empty() && should_remind()) remind(list(absent));
     return absent.empty();
   });
   std::vector<RoundKind> round_kinds;
@@ -236,12 +258,20 @@ void WorkerExchange::ask_first(Deadline deadline) {
       if (answer->header.kind == Kind::kFailure) throw_error_of(*answer);
       return true;
     }
-    if (deadline.expired() && !std::exchange(said_late, true))
+    if (has_passed(deadline) && !std::exchange(said_late, true))
       send({.header = {.round = round_, .kind = Kind::kLate}}, 0);
     constexpr int kFirst = 0;
-    if (end.expired() && ++looks >= kLooks) throw_missing({&kFirst, 1});
+    if (has_passed(end) && ++looks >= kLooks) throw_missing({&kFirst, 1});
+    // The first worker knows who is missing, if it has come itself. One line says enough.
+    if (rank_ == 1 && should_remind()) remind(list({&kFirst, 1}) + ", or for those it waits for");
     return false;
   });
+}
+
+void WorkerExchange::remind(const std::string& whom) {
+  logging::warning("{}: waiting for {:.3g} s for {}", name(), reminded_after_.count(), whom);
+  reminder_ = Deadline::after(reminded_after_).plus(-suspended_);
+  reminded_after_ *= 2;
 }
 
 void WorkerExchange::require_same_round_kind(std::span<const RoundKind> round_kinds) const {
@@ -304,16 +334,20 @@ void WorkerExchange::throw_error_of(const Message& message) const {
 }
 
 void WorkerExchange::throw_missing(std::span<const int> absent) const {
-  std::vector<std::string> missing;
-  for (const int worker : absent) missing.push_back(describe(workers_[static_cast<std::size_t>(worker)]));
   const WorkerInfo& first = workers_[static_cast<std::size_t>(absent.front())];
   throw DeadlineExceeded(
       ErrorOrigin{name(), first.rank, first.host},
       fmt::format(
-          "{}: deadline of {:.4g} s passed; missing: {}. They are stopped, busy elsewhere, or took another "
-          "path through the program; raise the time-out (COHORT_COLLECTIVE_TIMEOUT_SECONDS) if they are "
-          "only slow",
-          name(), timeout_.count(), fmt::join(missing, ", ")));
+          "{}: deadline of {:.4g} s passed; missing: {}. They are stopped, busy elsewhere, wait for others "
+          "themselves, or took another path through the program; raise the time-out "
+          "(COHORT_COLLECTIVE_TIMEOUT_SECONDS) if they are only slow",
+          name(), timeout_.count(), list(absent)));
+}
+
+std::string WorkerExchange::list(std::span<const int> workers) const {
+  std::vector<std::string> names;
+  for (const int worker : workers) names.push_back(describe(workers_[static_cast<std::size_t>(worker)]));
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string WorkerExchange::name() const {

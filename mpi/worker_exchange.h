@@ -45,7 +45,9 @@ class WorkerExchange {
   /// missing or do something else, or Unavailable, naming one that is lost; all later calls throw it too.
   [[nodiscard]] std::vector<std::string> all_gather(RoundKind round_kind, std::string_view blob);
 
-  /// Returns when all workers have come to their end, however long that takes. @throws as `all_gather`.
+  /// Returns when all workers have come to their end, however long that takes; says now and then who is
+  /// waited for. After a failure of a communicator only until the deadline, since others may never come.
+  /// @throws as `all_gather`.
   void wait_for_end();
 
   /// Messages may still be on their way.
@@ -64,6 +66,14 @@ class WorkerExchange {
   /// Calls `step`, while this thread may call MPI, until it returns true. @throws if a worker is lost.
   template <class Step>
   void poll(Step step);
+  /// Within `poll`: whether the deadline has passed, not counting the time in which this process was
+  /// suspended.
+  [[nodiscard]] bool has_passed(const Deadline& deadline) const {
+    return deadline.plus(suspended_).expired();
+  }
+  /// At the end: whether it is time to say whom this worker waits for.
+  [[nodiscard]] bool should_remind() const { return round_kind_ == RoundKind::kEnd && has_passed(reminder_); }
+  void remind(const std::string& whom);
 
   void send(const Message& message, int to);
   /// What has arrived, failures first.
@@ -73,6 +83,8 @@ class WorkerExchange {
   void fail(const Error& error);
   [[noreturn]] void throw_error_of(const Message& message) const;
   [[noreturn]] void throw_missing(std::span<const int> absent) const;
+  /// The names of some.
+  [[nodiscard]] std::string list(std::span<const int> workers) const;
   /// For example `exchange #4`.
   [[nodiscard]] std::string name() const;
   [[nodiscard]] bool is_first() const noexcept { return rank_ == 0; }
@@ -84,6 +96,9 @@ class WorkerExchange {
   const std::chrono::duration<double> timeout_;
   std::int64_t round_ = 0;
   RoundKind round_kind_ = RoundKind::kExchange;
+  Deadline::Clock::duration suspended_{0};  ///< of the time since the latest `poll` began
+  Deadline reminder_ = Deadline::never();
+  std::chrono::duration<double> reminded_after_{0};
   PendingSends pending_sends_;
   std::optional<Error> failure_;
 };

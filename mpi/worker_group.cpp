@@ -56,8 +56,12 @@ WorkerGroup::~WorkerGroup() {
       (exchange_ && exchange_->failed()))
     comm_.leak();
   exchange_.reset();
-  const MpiLock::Guard guard = environment_->lock().acquire();
-  comm_ = Comm();
+  try {
+    const MpiLock::Guard guard = environment_->lock().acquire();
+    comm_ = Comm();
+  } catch (const std::exception&) {
+    comm_.leak();  // the Session has ended, or this thread may not call MPI
+  }
 }
 
 void WorkerGroup::connect_memory() {
@@ -165,6 +169,7 @@ NodeGroupOptions WorkerGroup::node_options(const CommunicationOptions& options, 
   group.members = members;
   group.exchange = [this](std::string_view blob) { return exchange(blob); };
   group.fault = [environment = environment_] { return environment->fault(); };
+  group.on_failure = [environment = environment_] { environment->note_failure(); };
   group.communication = options;
   return group;
 }

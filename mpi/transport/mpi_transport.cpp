@@ -104,10 +104,12 @@ void MpiTransport::sweep() {
   }
 }
 
-void MpiTransport::cancel(Ticket ticket) {
+bool MpiTransport::cancel(Ticket ticket) {
+  if (pending_[ticket].completed) return false;
   const MpiLock::Guard guard = comms_->lock().acquire();
-  mpi::cancel(requests_[ticket]);
+  if (!mpi::cancel(requests_[ticket])) return false;
   release(ticket);
+  return true;
 }
 
 void MpiTransport::send_control(int member, std::string_view text) {

@@ -27,7 +27,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] Ticket send(const Address& to, std::span<const std::byte> data) override;
   [[nodiscard]] Ticket receive(const Address& from, std::span<std::byte> room) override;
   [[nodiscard]] std::optional<std::size_t> poll(Ticket ticket) override;
-  void cancel(Ticket ticket) override;
+  [[nodiscard]] bool cancel(Ticket ticket) override;
   void send_control(int member, std::string_view text) override;
   [[nodiscard]] std::optional<ControlMessage> receive_control() override;
   [[nodiscard]] ContextIdSet free_context_ids() const override { return context_ids_->free_ids(); }

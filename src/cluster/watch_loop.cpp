@@ -1,12 +1,15 @@
 #include "watch_loop.h"
 
+#include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -24,8 +27,16 @@ const char* signal_name(int signal) {
 
 }  // namespace
 
-Loop::Loop(PeerWatchOptions options)
-    : options_(std::move(options)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Loop::Loop(PeerWatchOptions options) : options_(std::move(options)) {
+  std::array<int, 2> ends{-1, -1};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    const int error = errno;
+    throw Unavailable(
+        "{} cannot watch the other workers: pipe2: {} (ulimit -n says how many files a process may open)",
+        describe_worker(options_.rank), std::strerror(error));
+  }
+  wake_.reset(ends[0]);
+  to_wake_.reset(ends[1]);
   if (options_.handle_signals) signals_.emplace();
   // The program's signals are for the program's threads.
   sigset_t all;
@@ -47,7 +58,13 @@ void Loop::post(std::function<void()> command) {
     const std::lock_guard lock(mutex_);
     commands_.push_back(std::move(command));
   }
-  ::eventfd_write(wake_.get(), 1);
+  wake();
+}
+
+void Loop::wake() {
+  const char byte = 0;
+  // A pipe that is full wakes the thread just as well.
+  [[maybe_unused]] const ssize_t written = ::write(to_wake_.get(), &byte, 1);
 }
 
 void Loop::listen(Fd socket, Link::Reach reach, const Address& address) {
@@ -127,9 +144,11 @@ void Loop::wait_for_events() {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()).count();
     timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
   }
+  round_due_ = std::min(due, Clock::now() + options_.beat);  // without links none is due
   ::poll(polled.data(), polled.size(), timeout);
-  eventfd_t ignored = 0;
-  ::eventfd_read(wake_.get(), &ignored);
+  std::array<char, 64> ignored{};
+  while (::read(wake_.get(), ignored.data(), ignored.size()) == static_cast<ssize_t>(ignored.size())) {
+  }
 }
 
 Loop::TimePoint Loop::next_due() const {
@@ -199,9 +218,10 @@ void Loop::read_links() {
 
 void Loop::check_clocks() {
   const TimePoint now = Clock::now();
-  // A process that was itself stopped or starved for long cannot judge the others' silence.
-  const bool was_asleep = now - last_round_ > options_.silence / 2;
-  last_round_ = now;
+  // A process that was itself stopped or starved for long cannot judge the others' silence: they may have
+  // been stopped with it. The shortest silence that settings allow is two beats, and rounds are a beat apart,
+  // so what counts is by how much this round is late.
+  const bool was_asleep = now - round_due_ > options_.silence / 4;
   for (const auto& link : links_) {
     if (was_asleep) link->last_heard = now;
     if (!judges_silence_of(*link) || now - link->last_heard < options_.silence) continue;

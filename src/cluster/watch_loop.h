@@ -53,6 +53,7 @@ class Loop {
   void post(std::function<void()> command);
   void run();
   void wait_for_events();
+  void wake();
   [[nodiscard]] TimePoint next_due() const;
   [[nodiscard]] bool judges_silence_of(const Link& link) const;
   void run_commands();
@@ -76,7 +77,8 @@ class Loop {
 
   const PeerWatchOptions options_;
   std::optional<SignalRelay> signals_;
-  Fd wake_;
+  Fd wake_;     ///< a pipe's end: readable when there are commands
+  Fd to_wake_;  ///< its other end
 
   std::mutex mutex_;
   std::vector<std::function<void()>> commands_;
@@ -96,7 +98,7 @@ class Loop {
   std::optional<Frame> interruption_;  ///< another worker's, while our own signal may follow
   std::optional<TimePoint> interruption_ends_at_;
   TimePoint next_beat_ = Clock::now();
-  TimePoint last_round_ = Clock::now();
+  TimePoint round_due_ = Clock::now();  ///< when this round should begin at the latest
 
   bool stopped_ = false;
   bool leaving_ = false;

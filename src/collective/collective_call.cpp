@@ -290,8 +290,8 @@ std::string describe_deadline(const CollectiveCall& call, double seconds) {
 std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, std::span<const int> missing,
                             std::span<const MemberInfo> members, double waited_seconds) {
   return fmt::format(
-      "{} #{}: {} passed while waiting in {}; missing: {}. They are stopped, busy elsewhere, or took another "
-      "path through the program; raise the time-out ({}) if they are only slow.",
+      "{} #{}: {} passed while waiting in {}; missing: {}. They are stopped, busy elsewhere, wait for others "
+      "themselves, or took another path through the program; raise the time-out ({}) if they are only slow.",
       to_string(call.as_called().kind), sequence, describe_deadline(call, waited_seconds), describe(call),
       list_members(missing, members),
       call.timeout_seconds ? "timeout_seconds of this call"

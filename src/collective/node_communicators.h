@@ -23,6 +23,8 @@ struct NodeGroupOptions {
   int members = 1;                           ///< of this process; the same number in each
   BlobExchange exchange = {};                ///< among the workers; may be null when there is one
   std::function<const Error*()> fault = {};  ///< returns the loss of a worker, or null; called while waiting
+  std::function<void()> on_failure =
+      {};  ///< called when the communicator has failed, on any thread; may be null
   CommunicationOptions communication = {};
 };
 

@@ -45,8 +45,8 @@ class Processes {
   using Body = std::function<int(PeerWatch& watch)>;
 
   Processes(const std::vector<int>& nodes, const std::vector<Body>& bodies,
-            std::chrono::milliseconds silence = 1s)
-      : silence_(silence) {
+            std::chrono::milliseconds silence = 1s, std::chrono::milliseconds beat = 50ms)
+      : silence_(silence), beat_(beat) {
     void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     shared_ = new (memory) Shared();
     for (std::size_t rank = 0; rank < bodies.size(); ++rank) {
@@ -107,7 +107,7 @@ class Processes {
     options.rank = rank;
     options.workers = workers_;
     options.grace = 0.4s;
-    options.beat = 50ms;
+    options.beat = beat_;
     options.silence = silence_;
     options.interrupt = 300ms;
     options.exchange = [this, rank, round = 0](std::string_view blob) mutable {
@@ -122,6 +122,7 @@ class Processes {
   }
 
   std::chrono::milliseconds silence_;
+  std::chrono::milliseconds beat_;
   Shared* shared_;
   std::vector<WorkerInfo> workers_;
   std::vector<pid_t> pids_;
@@ -187,6 +188,17 @@ TEST(PeerWatchProcesses, NoticesAStoppedProcessOnTheSameNode) {
                   HasSubstr(processes.name(stopped) + " is out of reach: no sign of life for 1 s"));
       EXPECT_LT(ending.after, 5s);
     }
+  }
+}
+
+// The shortest silence that settings allow.
+TEST(PeerWatchProcesses, NoticesASilenceOfTwoBeats) {
+  for (const int stopped : {0, 1}) {
+    Processes processes({0, 0}, {compute_for_ever, compute_for_ever}, 1s, 500ms);
+    processes.signal(stopped, SIGSTOP);
+    const Ending ending = processes.wait(1 - stopped);
+    EXPECT_THAT(ending.output,
+                HasSubstr(processes.name(stopped) + " is out of reach: no sign of life for 1 s"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 
 #include "device/node_heap.h"
 #include "members.h"
+#include "stopping_page.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -246,6 +248,84 @@ TEST(Messages, MoreThanAMemberHoldsAtOnceMayBeReceivedInAnyOrder) {
                     },
                     {.timeout_seconds = 5});
   }
+}
+
+// ---- members that are stopped in the middle while others give up
+
+bool all_are(const Tensor& tensor, float value) {
+  return std::ranges::all_of(tensor.span<float>(), [&](float element) { return element == value; });
+}
+
+TEST(StoppedMember, GetsNoSumOfWhatOthersWroteAfterwards) {
+  const auto communicators = make_thread_communicators(2, {.timeout_seconds = 60});
+  // The second half is the share of member 1, which stops there.
+  StoppingPage memory({.pages = 16, .page = 12});
+  std::ranges::fill(memory.floats(), 1.0f);
+  const auto elements = static_cast<std::int64_t>(memory.floats().size());
+  const Tensor first = Tensor::wrap(memory.floats(), {elements});
+  const Tensor second = Tensor::full({elements}, DType::kFloat32, 2);
+  for (const bool stops : {false, true}) {
+    if (stops) memory.arm();
+    std::thread late([&] {
+      if (stops)
+        EXPECT_THROW(communicators[1]->all_reduce(second, ReduceOp::kSum), Aborted);
+      else
+        communicators[1]->all_reduce(second, ReduceOp::kSum);
+    });
+    Work work = communicators[0]->all_reduce_async(first, ReduceOp::kSum);
+    if (stops) {
+      memory.wait_until_reached();
+      communicators[0]->abort(Aborted("has no more time"));
+      EXPECT_THROW(work.wait(), Aborted);
+      std::ranges::fill(memory.floats_behind(), -1000.0f);
+      memory.let_go_on();
+    } else {
+      work.wait();
+      EXPECT_EQ(communicators[0]->last_algorithm(), "direct");
+    }
+    late.join();
+  }
+}
+
+TEST(StoppedMember, MakesNoSenderWaitBeyondItsDeadline) {
+  const auto communicators = make_thread_communicators(2, {.timeout_seconds = 60});
+  StoppingPage memory({.pages = 64, .page = 8});
+  std::ranges::fill(memory.floats(), 1.0f);
+  const auto elements = static_cast<std::int64_t>(memory.floats().size());
+  const Tensor sent = Tensor::wrap(memory.floats(), {elements});
+  const Tensor received = floats(elements);
+  memory.arm();
+  std::thread receiver([&] {
+    communicators[1]->receive(received, 0);
+    communicators[1]->barrier();
+  });
+  // Until the receiver copies, each of these is taken back.
+  do {
+    EXPECT_THAT(message_of(ErrorCode::kDeadlineExceeded, [&] { communicators[0]->send(sent, 1, 0, 0.2); }),
+                names_missing(1));
+  } while (!memory.is_reached());
+  std::ranges::fill(memory.floats_behind(), -1000.0f);
+  memory.let_go_on();
+  communicators[0]->send(Tensor::full({elements}, DType::kFloat32, 2), 1);
+  communicators[0]->barrier();
+  receiver.join();
+  EXPECT_TRUE(all_are(received, 2));
+}
+
+TEST(StoppedMember, ReceivesNothingThatItsSenderWroteAfterwards) {
+  const auto communicators = make_thread_communicators(2, {.timeout_seconds = 60});
+  StoppingPage memory({.pages = 64, .page = 8});
+  std::ranges::fill(memory.floats(), 1.0f);
+  const auto elements = static_cast<std::int64_t>(memory.floats().size());
+  memory.arm();
+  std::thread receiver([&] { EXPECT_THROW(communicators[1]->receive(floats(elements), 0), Aborted); });
+  Work work = communicators[0]->send_async(Tensor::wrap(memory.floats(), {elements}), 1);
+  memory.wait_until_reached();
+  communicators[0]->abort(Aborted("has no more time"));
+  EXPECT_THROW(work.wait(), Aborted);
+  std::ranges::fill(memory.floats_behind(), -1000.0f);
+  memory.let_go_on();
+  receiver.join();
 }
 
 // ---- inside the engine

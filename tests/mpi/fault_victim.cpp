@@ -3,10 +3,13 @@
 //
 // PHASE: init (before MPI_Init), start (the Session is new), collective, group (amid urgent
 //        collectives of a group), private (amid collectives whose buffers the others reach
-//        by the kernel only), compute or finalize (the others are at, or in, MPI_Finalize)
-// HOW:   kill, stop, uncaught (an exception leaves main), caught (outside the Session), none
+//        by the kernel only), compute, finalize (the others are at, or in, MPI_Finalize), or end (the
+//        others give the victim up, go on and end their Session)
+// HOW:   kill, stop, uncaught (an exception leaves main), caught (outside the Session), exit (in the middle),
+//        loop (for ever), child (a forked child leaves main, which is no fault), none
 #include <mpi.h>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -28,16 +31,28 @@ std::string phase;
 std::string how;
 bool is_victim = false;
 
-void come_to_grief() {
-  if (how == "kill") ::raise(SIGKILL);
-  if (how == "stop") ::raise(SIGSTOP);
-  if (how == "uncaught" || how == "caught") throw std::runtime_error("the victim's own mistake");
-}
-
 void compute_for_long() {
   volatile unsigned counter = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < end) counter = counter + 1;
+}
+
+void come_to_grief() {
+  if (how == "kill") ::raise(SIGKILL);
+  if (how == "stop") ::raise(SIGSTOP);
+  if (how == "loop") compute_for_long();
+  if (how == "exit") std::exit(0);
+  if (how == "uncaught" || how == "caught") throw std::runtime_error("the victim's own mistake");
+}
+
+/// The victim's child returns as well, with copies of all that the parent has.
+void end_beside_a_child() {
+  if (!is_victim) return;
+  const pid_t child = ::fork();
+  if (child == 0) return;
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  std::fprintf(stderr, "the child's status is %d\n", status);
 }
 
 void work() {
@@ -47,6 +62,7 @@ void work() {
   communicator->barrier();
   const auto group = communicator->split(0, -session.rank());
   if (session.is_chief()) std::fputs("all are running\n", stderr);
+  if (how == "child") return end_beside_a_child();
   if (is_victim) {
     const auto wait_a_little = [] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); };
     if (phase == "private") {
@@ -57,9 +73,16 @@ void work() {
     } else {
       wait_a_little();
     }
-    if (phase == "collective" || phase == "group" || phase == "compute" ||
+    if (phase == "collective" || phase == "group" || phase == "compute" || phase == "end" ||
         (phase == "finalize" && how != "kill"))
       come_to_grief();
+  }
+  if (phase == "end") {
+    try {
+      communicator->barrier();
+    } catch (const cohort::DeadlineExceeded& error) {
+      std::fprintf(stderr, "goes on after: %s\n", error.what());
+    }
   }
   if (phase == "compute") compute_for_long();
   if (phase == "collective") {

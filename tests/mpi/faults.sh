@@ -44,7 +44,7 @@ if [[ $launcher_does == recovery ]]; then
 fi
 
 export COHORT_COLLECTIVE_TIMEOUT_SECONDS=30
-if [[ $how == stop ]]; then export COHORT_COLLECTIVE_TIMEOUT_SECONDS=2; fi
+if [[ $how == stop || $how == loop ]]; then export COHORT_COLLECTIVE_TIMEOUT_SECONDS=2; fi
 if [[ $how == silence ]]; then export COHORT_HEARTBEAT_SECONDS=0.1 COHORT_SILENCE_SECONDS=0.5; fi
 if [[ $phase == init ]]; then export COHORT_COLLECTIVE_TIMEOUT_SECONDS=4; fi
 
@@ -60,7 +60,9 @@ wait "$job" || status=$?
 took=$((($(date +%s%N) - start) / 1000000))
 
 ((took < limit_seconds * 1000)) || fail "the job took $took ms"
-if [[ $launcher_does == ending ]]; then
+if [[ $how == child ]]; then
+  ((status == 0)) || fail "the job's exit status is $status"
+elif [[ $launcher_does == ending ]]; then
   ((status != 0)) || fail "the job's exit status is 0"
 else
   # A file is missing where the launcher has killed the shell as well.
@@ -77,6 +79,13 @@ case $how in
   uncaught) reason="$culprit failed: the victim's own mistake" ;;
   caught) reason="$culprit failed: an exception ended its Session" ;;
   stop) reason="deadline.*member $victim \(worker $victim, host $(hostname)\)" ;;
+  loop) reason="end of the session #[0-9]+: deadline of 2 s passed; missing: $culprit" ;;
+  exit) reason="$culprit failed: the program called exit\(\) while its Session lived" ;;
+  child)
+    says "^the child's status is 0$" || fail "the child did not end well"
+    ! says "^cohort" || fail "the end of the child is reported"
+    exit 0
+    ;;
   silence) reason="$culprit is out of reach: no sign of life for 0\.5 s" ;;
   interrupt)
     # Not all, if the machine is busy: mpirun sends SIGKILL as soon as the first has ended.
@@ -88,6 +97,7 @@ esac
 
 case $how in
   uncaught) says "^cohort: $reason$" || fail "the victim does not say why it failed" ;;
+  exit) says "^cohort: $culprit ends: the program called exit\(\)" || fail "the victim does not say why it ended" ;;
   caught) says "^caught by worker $victim: the victim's own mistake$" || fail "the victim's message is lost" ;;
 esac
 # Before the Session exists, only the launcher notices; with recovery, nothing does.

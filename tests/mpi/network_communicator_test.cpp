@@ -11,6 +11,7 @@
 #include <cohort/collective/communication_scope.h>
 
 #include "rank_values.h"
+#include "thrown.h"
 
 namespace cohort {
 namespace {
@@ -88,7 +89,7 @@ TEST(NetworkCommunicator, EveryMemberReportsTheSameWhenOneIsMissing) {
         text = "no error";
       } catch (const DeadlineExceeded& error) {
         text = error.what();
-        EXPECT_EQ(error.origin().member, missing) << text;
+        EXPECT_THAT(text, testing::names_missing(missing));
       }
     }
     const std::vector<std::string> texts = session().exchange(text);

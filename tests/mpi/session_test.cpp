@@ -107,6 +107,18 @@ TEST(LaunchAgreement, NamesThoseWithOtherDevices) {
           AllOf(HasSubstr("worker 1 (host n0, pid 11) has 1"), HasSubstr("the other 2 have 2"))));
 }
 
+TEST(LaunchAgreement, NamesThoseWhoWatchTheOthersInAnotherWay) {
+  EXPECT_NO_THROW(require_same_watch(kThree, std::vector<std::string>(3, "a heartbeat of 1 s")));
+  EXPECT_THAT(
+      [] {
+        require_same_watch(kThree, std::vector<std::string>{"a heartbeat of 1 s", "a heartbeat of 1 s",
+                                                            "a heartbeat of 10 s"});
+      },
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("worker 2 (host n1, pid 12) has a heartbeat of 10 s"),
+                                           HasSubstr("the other 2 have a heartbeat of 1 s"),
+                                           HasSubstr("COHORT_HEARTBEAT_SECONDS"))));
+}
+
 TEST(LaunchAgreement, WarnsOfThoseWithOtherGpus) {
   using Gpus = std::vector<std::optional<int>>;
   EXPECT_EQ(warning_of_other_gpus(kThree, Gpus{2, 2, 2}), "");

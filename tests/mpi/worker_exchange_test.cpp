@@ -41,6 +41,8 @@ class OwnExchange {
   OwnExchange& operator=(const OwnExchange&) = delete;
 
   WorkerExchange* operator->() { return &*exchange_; }
+  /// As after the failure of a communicator.
+  void note_failure() { environment_->note_failure(); }
 
  private:
   std::shared_ptr<MpiEnvironment> environment_ = std::make_shared<MpiEnvironment>(thread_level());
@@ -109,6 +111,37 @@ TEST(WorkerExchange, NamesWhoIsMissingOnAllWorkers) {
     }
     static_cast<void>(session().exchange(""));
   }
+}
+
+TEST(WorkerExchange, TheEndHasADeadlineAfterAFailure) {
+  for (const int missing : {0, last()}) {
+    if (last() == 0) GTEST_SKIP();
+    OwnExchange exchange(0.3s);
+    // It is enough that the first worker knows of the failure, if it is there.
+    if (session().rank() == 0 || missing == 0) exchange.note_failure();
+    if (session().rank() != missing) {
+      const std::string text = error_of(ErrorCode::kDeadlineExceeded, [&] { exchange->wait_for_end(); });
+      EXPECT_THAT(text, HasSubstr("end of the session #1: deadline of 0.3 s passed; missing: "));
+      EXPECT_THAT(text, HasSubstr(name_of(missing)));
+    }
+    static_cast<void>(session().exchange(""));
+  }
+}
+
+TEST(WorkerExchange, TheEndSaysWhoIsWaitedFor) {
+  if (last() == 0) GTEST_SKIP();
+  // Time itself is what is tested. On a busy machine the first worker may look too late.
+  std::string said;
+  for (int attempt = 0; attempt < 10 && said.empty(); ++attempt) {
+    OwnExchange exchange(0.1s);
+    static_cast<void>(session().exchange(""));
+    ::testing::internal::CaptureStderr();
+    if (session().rank() == last()) std::this_thread::sleep_for(500ms);
+    EXPECT_NO_THROW(exchange->wait_for_end());
+    said = session().exchange(::testing::internal::GetCapturedStderr()).front();
+  }
+  EXPECT_THAT(said, HasSubstr("end of the session #1: waiting for 0.1 s for "));
+  EXPECT_THAT(said, HasSubstr(name_of(last())));
 }
 
 TEST(WorkerExchange, TheFirstDeadlineToPassCounts) {

@@ -8,6 +8,8 @@
 
 #include <cohort/strategy/mirrored_strategy.h>
 
+#include "thrown.h"
+
 namespace cohort::testing {
 
 /// Long enough for a slow machine, and short enough that a hang ends as a failure.
@@ -33,11 +35,6 @@ Tensor tensor_of(const std::vector<T>& values, Shape shape) {
 template <class T>
 Tensor vector_of(const std::vector<T>& values) {
   return tensor_of(values, {static_cast<std::int64_t>(values.size())});
-}
-
-/// Matches a message that names member `id` as missing, and perhaps others that were only late.
-inline auto names_missing(int id) {
-  return ::testing::ContainsRegex("missing: (member .*, )*member " + std::to_string(id) + " ");
 }
 
 /// The elements of any tensor, as numbers.

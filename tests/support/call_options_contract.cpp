@@ -31,7 +31,7 @@ void check_shorter_deadline(Communicator& communicator) {
     communicator.all_reduce(tensor, ReduceOp::kSum, {.timeout_seconds = 0.2});
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start, 10s) << "not at the communicator's deadline";
-  EXPECT_THAT(text, HasSubstr(fmt::format("missing: member {} ", communicator.size() - 1)));
+  EXPECT_THAT(text, names_missing(communicator.size() - 1));
   EXPECT_THAT(text, HasSubstr("s (set for this call) passed"));
   EXPECT_THAT(text, HasSubstr("all_reduce #1"));
 }
@@ -125,7 +125,7 @@ void check_missing_in_urgent_call(Communicator& communicator) {
   const std::string text = message_of(ErrorCode::kDeadlineExceeded, [&] {
     communicator.all_reduce(tensor, ReduceOp::kSum, {.timeout_seconds = 0.2, .priority = Priority::kUrgent});
   });
-  EXPECT_THAT(text, HasSubstr(fmt::format("missing: member {} ", communicator.size() - 1)));
+  EXPECT_THAT(text, names_missing(communicator.size() - 1));
   EXPECT_THAT(text, HasSubstr("all_reduce(float32[8], sum, urgent)"));
   EXPECT_EQ(message_of(ErrorCode::kDeadlineExceeded, [&] { communicator.barrier(); }), text);
 }

@@ -218,7 +218,7 @@ void check_split_without_the_last(Communicator& communicator) {
   if (communicator.size() == 1 || is_last(communicator)) return;
   const std::string text = message_of(ErrorCode::kDeadlineExceeded,
                                       [&] { static_cast<void>(communicator.split(communicator.rank())); });
-  EXPECT_THAT(text, HasSubstr(fmt::format("missing: member {} ", communicator.size() - 1)));
+  EXPECT_THAT(text, names_missing(communicator.size() - 1));
   EXPECT_THAT(text, HasSubstr("split #0"));
 }
 

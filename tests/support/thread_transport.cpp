@@ -49,7 +49,12 @@ std::optional<std::size_t> ThreadTransport::poll(Ticket ticket) {
   return bytes;
 }
 
-void ThreadTransport::cancel(Ticket ticket) { pending_.erase(ticket); }
+bool ThreadTransport::cancel(Ticket ticket) {
+  deliver(pending_.at(ticket).line);
+  if (pending_.at(ticket).received) return false;
+  pending_.erase(ticket);
+  return true;
+}
 
 void ThreadTransport::send_control(int member, std::string_view text) {
   const std::lock_guard lock(board_->mutex_);

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cohort/base/error.h>
@@ -21,6 +23,12 @@ template <class Function>
   }
   ADD_FAILURE() << "nothing was thrown, wanted " << to_string(code);
   return {};
+}
+
+/// Matches a message that names `member` as missing. Others may be named with it: on a busy machine a member
+/// that is on its way may get no processor time before a short deadline passes.
+[[nodiscard]] inline auto names_missing(int member) {
+  return ::testing::ContainsRegex(fmt::format("missing: (member .*, )*member {} ", member));
 }
 
 }  // namespace cohort::testing

@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 
 /// Waiting members read control messages once per millisecond, but may have lost their core for a while.
 constexpr auto kTimeToAnswer = 500ms;
+constexpr int kLooks = 20;
 
 /// How long an urgent call waits before it looks for a disagreement about its priority. Control messages cost
 /// MPI its communicators, and a group its number, for good, so calls that are merely slow shall send none.
@@ -78,7 +79,7 @@ void FailureDetector::handle(const Transport::ControlMessage& message, bool in_c
 
 void FailureDetector::ask_all(Priority priority) {
   std::optional<Query>& query = this->query(priority);
-  query = Query{Deadline::after(kTimeToAnswer), std::vector<bool>(members_.size())};
+  query = Query{.end = Deadline::after(kTimeToAnswer), .present = std::vector<bool>(members_.size())};
   query->present[static_cast<std::size_t>(topology_.rank())] = true;
   for (int member = 0; member < topology_.members(); ++member) {
     if (member != topology_.rank()) transport_.send_control(member, kAsk);
@@ -88,9 +89,11 @@ void FailureDetector::ask_all(Priority priority) {
 std::optional<Error> FailureDetector::conclude_missing(const CollectiveCall& call, std::uint64_t number,
                                                        std::chrono::duration<double> allowed,
                                                        bool by_transport) {
-  const std::optional<Query>& query = this->query(call.priority);
+  std::optional<Query>& query = this->query(call.priority);
   if (!query) ask_all(call.priority);
-  if (!query->end.expired() || (turn_of_lower_ && !turn_of_lower_->expired())) return std::nullopt;
+  // This process may have been suspended, and the others with it: their answers come a moment later.
+  if (!query->end.expired() || ++query->looks < kLooks || (turn_of_lower_ && !turn_of_lower_->expired()))
+    return std::nullopt;
   std::vector<int> missing;
   for (std::size_t member = 0; member < members_.size(); ++member) {
     if (!query->present[member]) missing.push_back(static_cast<int>(member));

@@ -57,6 +57,7 @@ class FailureDetector {
  private:
   struct Query {
     Deadline end;
+    int looks = 0;  ///< since then
     std::vector<bool> present;
   };
   void handle(const Transport::ControlMessage& message, bool in_collective);

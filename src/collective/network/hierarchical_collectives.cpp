@@ -60,7 +60,16 @@ Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
   const Selection::Choice choice = registered_choice(call);
   Task<> body = choice.algorithm != nullptr ? execute_registered(call, choice) : exchange(call);
   co_await body;
+  if (!is_piggybacked(call)) require_unfailed_so_far();
   endpoint_.end_subcalls();
+}
+
+/// What has arrived may have come from tensors of members that had given up, and whose programs had changed
+/// them. Such a member has told of its failure before, so the message is there.
+void HierarchicalCollectives::require_unfailed_so_far() {
+  endpoint_.failure_watch().require_unfailed_so_far();
+  if (const std::optional<Error> error = failure_detector_.poll_failure(true))
+    endpoint_.failure_watch().fail(*error);
 }
 
 Task<> HierarchicalCollectives::exchange(const CollectiveCall& call) {

@@ -39,6 +39,7 @@ class HierarchicalCollectives {
  private:
   [[nodiscard]] bool is_piggybacked(const CollectiveCall& call) const;
   [[nodiscard]] Task<> exchange(const CollectiveCall& call);
+  void require_unfailed_so_far();
   [[nodiscard]] Task<> execute_on_roll_call(const CollectiveCall& call);
   [[nodiscard]] Task<> agree_and_move(const CollectiveCall& call);
   [[nodiscard]] TransportCollectives* transport_collectives_for(const CollectiveCall& call) const;

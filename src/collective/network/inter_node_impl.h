@@ -28,7 +28,9 @@ class InterNodeImpl final : public node::InterNode {
   }
   [[nodiscard]] Task<> send(const CollectiveCall& call) override { return messages_.send(call); }
   [[nodiscard]] Task<> receive(const CollectiveCall& call) override { return messages_.receive(call); }
-  void withdraw(const CollectiveCall& call) override { messages_.withdraw(call); }
+  [[nodiscard]] node::Withdrawal withdraw(const CollectiveCall& call) override {
+    return messages_.withdraw(call);
+  }
   [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                        const node::Waiting& waiting) override;
   [[nodiscard]] std::optional<Error> poll_failure() override { return failure_detector_.poll_failure(true); }

@@ -74,8 +74,9 @@ class Transport {
   /// Once the transfer has completed: its bytes, and the ticket is void. Moves all transfers on.
   [[nodiscard]] virtual std::optional<std::size_t> poll(Ticket ticket) = 0;
 
-  /// Takes a receive back that nothing has arrived for; the ticket is void.
-  virtual void cancel(Ticket ticket) = 0;
+  /// Takes a receive back; the ticket is void. False if a message has arrived for it: then the receive goes
+  /// on as if it had not been asked for.
+  [[nodiscard]] virtual bool cancel(Ticket ticket) = 0;
 
   /// Sends a short control message, which needs no receive: for what the FailureDetector tells. Any thread
   /// may call it.

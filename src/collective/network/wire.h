@@ -50,8 +50,11 @@ class Transfer {
   /// The bytes that were moved, once it is done.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  void cancel() {
-    if (transport_ != nullptr) std::exchange(transport_, nullptr)->cancel(ticket_);
+  /// Takes a receive back. False if a message has arrived for it: then it goes on.
+  [[nodiscard]] bool cancel() {
+    if (transport_ == nullptr || !transport_->cancel(ticket_)) return false;
+    transport_ = nullptr;
+    return true;
   }
 
  private:

@@ -59,8 +59,14 @@ static_assert(sizeof(CallDetails) + sizeof(BufferAddresses) <= kPayloadBytes);
 
 /// A message on its way, in the control block of its sender.
 struct alignas(64) Envelope {
-  enum class State : std::uint32_t { kFree, kPosted, kBeingTaken, kTaken };
-  std::atomic<State> state{State::kFree};  ///< posted by the sender, taken by the receiver
+  enum class State : std::uint32_t {
+    kFree,
+    kPosted,      ///< by the sender
+    kBeingTaken,  ///< the receiver copies the contents
+    kWithdrawn,   ///< the sender gave up meanwhile; the receiver drops what it has copied and frees it
+    kTaken,
+  };
+  std::atomic<State> state{State::kFree};
   // Receivers look at these while a sender that gave up may already use the envelope for another message.
   std::atomic<std::int32_t> to{0};
   std::atomic<std::int32_t> tag{0};

@@ -340,6 +340,7 @@ Task<> exchange_directly(Endpoint& endpoint, const CollectiveCall& call, Reducti
   }
   endpoint.raise_done();
   co_await until([&endpoint] { return endpoint.all_are_done(); });
+  endpoint.failure_watch().require_unfailed_so_far();
 }
 
 }  // namespace cohort::node

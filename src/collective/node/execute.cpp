@@ -96,6 +96,7 @@ Task<> execute_registered(Endpoint& endpoint, const CollectiveCall& call, const 
   co_await choice.algorithm->execute(endpoint.peers(), call);
   endpoint.raise_done();
   co_await until([&] { return endpoint.all_are_done(); });
+  endpoint.failure_watch().require_unfailed_so_far();
 }
 
 Selection::Choice registered_choice(const Endpoint& endpoint, const CollectiveCall& call,

@@ -40,6 +40,14 @@ class FailureWatch {
       fail_again();
   }
 
+  /// After reading memory of other members: they had not given up before it was read. A member that was
+  /// stopped in the middle of a call may find that all others have done their part, and yet have read what
+  /// their programs wrote to their tensors after the error. @throws the group's error.
+  void require_unfailed_so_far() {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    require_usable();
+  }
+
   /// Looks for a reason not to wait any longer in `call`. @throws the error of the group.
   void check(const CollectiveCall& call, const Waiting& waiting);
 

@@ -22,6 +22,13 @@ namespace cohort::node {
 
 class NodeCommunicatorImpl;
 
+/// What becomes of a late message that is to be taken back.
+enum class Withdrawal {
+  kTakenBack,  ///< it is as if it had never been sent, or not yet been received
+  kArrived,    ///< the other side has come after all; the message goes on
+  kInFlight,   ///< some of it is on its way; this side no longer knows what the other one has
+};
+
 class InterNode {
  public:
   InterNode() = default;
@@ -36,8 +43,8 @@ class InterNode {
   [[nodiscard]] virtual Task<> send(const CollectiveCall& call) = 0;
   [[nodiscard]] virtual Task<> receive(const CollectiveCall& call) = 0;
 
-  /// The message has failed; cancels what is pending for it.
-  virtual void withdraw(const CollectiveCall& call) = 0;
+  /// The message is late; takes it back if that is possible.
+  [[nodiscard]] virtual Withdrawal withdraw(const CollectiveCall& call) = 0;
 
   /// A reason not to wait any longer that other nodes have reported: an error of the whole group, or, once
   /// the call's deadline has passed, the members that are missing.

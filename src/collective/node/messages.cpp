@@ -16,6 +16,14 @@ namespace {
 /// Up to here a send is finished when it has been posted.
 constexpr std::size_t kEagerBytes = std::size_t{64} << 10;
 
+/// The receiver is done with an envelope that it was taking. False if the sender had withdrawn it meanwhile.
+bool release(Envelope& envelope, Envelope::State state) {
+  auto expected = Envelope::State::kBeingTaken;
+  if (envelope.state.compare_exchange_strong(expected, state)) return true;
+  envelope.state.store(Envelope::State::kFree, std::memory_order_release);
+  return false;
+}
+
 /// One of the first envelopes, which every member has.
 bool lies_in(const ControlBlock& block, const Envelope& envelope) {
   const std::less<const Envelope*> before;
@@ -131,17 +139,22 @@ Envelope* Mailbox::take_for(const CollectiveCall& call) const {
   if (envelope == nullptr || !envelope->state.compare_exchange_strong(posted, Envelope::State::kBeingTaken))
     return nullptr;
   if (is_for(*envelope, call)) return envelope;
-  envelope->state.store(Envelope::State::kPosted, std::memory_order_release);
+  release(*envelope, Envelope::State::kPosted);
   return nullptr;
 }
 
 Task<> Mailbox::receive(const CollectiveCall& call) {
-  Envelope* envelope = nullptr;
-  co_await until([&] { return (envelope = take_for(call)) != nullptr; });
-  const bool fits = envelope->dtype == call.dtype && envelope->elements == call.elements;
-  const std::string sent = fits ? "" : fmt::format("{}[{}]", to_string(envelope->dtype), envelope->elements);
-  if (fits) fetch(call, *envelope);
-  envelope->state.store(Envelope::State::kTaken, std::memory_order_release);
+  bool fits = false;
+  std::string sent;
+  for (bool taken = false; !taken;) {
+    Envelope* envelope = nullptr;
+    co_await until([&] { return (envelope = take_for(call)) != nullptr; });
+    fits = envelope->dtype == call.dtype && envelope->elements == call.elements;
+    if (!fits) sent = fmt::format("{}[{}]", to_string(envelope->dtype), envelope->elements);
+    taken = fits ? fetch(call, *envelope) : release(*envelope, Envelope::State::kTaken);
+  }
+  // A sender whose group has failed may have changed what was copied.
+  endpoint_.failure_watch().require_unfailed_so_far();
   if (fits) co_return;
   throw InvalidArgument(
       ErrorOrigin{"receive", call.root, endpoint_.group().host_of(call.root)},
@@ -151,7 +164,19 @@ Task<> Mailbox::receive(const CollectiveCall& call) {
           endpoint_.group().rank_of(endpoint_.position().rank), to_string(call.dtype), call.elements));
 }
 
-void Mailbox::fetch(const CollectiveCall& call, const Envelope& envelope) const {
+/// Copies the contents. False if the sender gave up meanwhile.
+bool Mailbox::fetch(const CollectiveCall& call, Envelope& envelope) const {
+  try {
+    copy_contents(call, envelope);
+  } catch (const Error&) {
+    // A sender that gave up may have freed the memory.
+    if (release(envelope, Envelope::State::kTaken)) throw;
+    return false;
+  }
+  return release(envelope, Envelope::State::kTaken);
+}
+
+void Mailbox::copy_contents(const CollectiveCall& call, const Envelope& envelope) const {
   const std::size_t bytes = call.elements * size_of(call.dtype);
   if (bytes == 0) return;
   const NodeMemory& memory = endpoint_.group().memory();
@@ -167,6 +192,18 @@ void Mailbox::fetch(const CollectiveCall& call, const Envelope& envelope) const 
   }
 }
 
+/// False if the message has been taken.
+bool Mailbox::take_back(const CollectiveCall& call) {
+  const auto posted = posted_.find(&call);
+  auto state = Envelope::State::kPosted;
+  if (posted->second->state.compare_exchange_strong(state, Envelope::State::kFree)) {
+    posted_.erase(posted);
+    return true;
+  }
+  state = Envelope::State::kBeingTaken;
+  return posted->second->state.compare_exchange_strong(state, Envelope::State::kWithdrawn);
+}
+
 void Mailbox::check_for_failure(const CollectiveCall& call, const Waiting& waiting) {
   NodeGroup& group = endpoint_.group();
   endpoint_.failure_watch().check_group();
@@ -176,11 +213,8 @@ void Mailbox::check_for_failure(const CollectiveCall& call, const Waiting& waiti
   if (!late && !left) return;
   if (call.kind == CollectiveKind::kReceive) {
     if (find_for(call) != nullptr) return;
-  } else if (const auto posted = posted_.find(&call); posted != posted_.end()) {
-    // Takes the envelope back, unless the receiver is at it already.
-    auto state = Envelope::State::kPosted;
-    if (!posted->second->state.compare_exchange_strong(state, Envelope::State::kFree)) return;
-    posted_.erase(posted);
+  } else if (posted_.contains(&call)) {
+    if (!take_back(call)) return;
   }
   const std::string& host = group.host_of(call.root);
   const std::string name(to_string(call.kind));

@@ -2,7 +2,9 @@
 // receiver finds it there, copies the contents itself and marks it as taken. Short ones
 // are copied on sending, so that the sender need not wait.
 //
-// An error of a message, even that it is late, ends that message alone.
+// An error of a message, even that it is late, ends that message alone. A sender may give up while its
+// receiver copies: then the receiver drops the copy, since the contents may have changed, and goes on to
+// the next message.
 #pragma once
 
 #include <deque>
@@ -27,6 +29,9 @@ class Mailbox {
   /// Looks for a reason not to wait any longer. @throws the message's error.
   void check_for_failure(const CollectiveCall& call, const Waiting& waiting);
 
+  /// After an error of the message: whether its receiver may still be copying the contents. Once.
+  [[nodiscard]] bool is_still_read(const CollectiveCall& call) { return posted_.erase(&call) > 0; }
+
   /// Hands over the buffers that receivers may still read when this member has left.
   [[nodiscard]] std::vector<std::shared_ptr<const void>> take_contents();
 
@@ -48,7 +53,9 @@ class Mailbox {
   [[nodiscard]] bool is_for(const Envelope& envelope, const CollectiveCall& receive) const noexcept;
   [[nodiscard]] Envelope* find_for(const CollectiveCall& call) const;
   [[nodiscard]] Envelope* take_for(const CollectiveCall& call) const;
-  void fetch(const CollectiveCall& call, const Envelope& envelope) const;
+  [[nodiscard]] bool take_back(const CollectiveCall& call);
+  [[nodiscard]] bool fetch(const CollectiveCall& call, Envelope& envelope) const;
+  void copy_contents(const CollectiveCall& call, const Envelope& envelope) const;
 
   Endpoint& endpoint_;
   std::uint64_t number_ = 0;

@@ -164,6 +164,15 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   }
 }
 
+/// Of a message that has failed, while others may still read or write it.
+void NodeCommunicatorImpl::keep_memory_of(const std::shared_ptr<Operation>& message) {
+  // The transport may still read what was not received, or write what comes late.
+  if (goes_to_another_node(message->call.get()))
+    NodeGroup::keep_for_ever(message);
+  else if (mailbox_.is_still_read(message->call.get()))
+    failed_.push_back(message);
+}
+
 void NodeCommunicatorImpl::keep_memory_of(const CollectiveCall& call) {
   for (const auto* buffer : call.buffers) {
     if (buffer != nullptr) failed_.push_back(*buffer);
@@ -253,8 +262,7 @@ bool NodeCommunicatorImpl::advance() {
       ++at;
       continue;
     }
-    // The transport may still read what was not received, or write what comes late.
-    if (operation->error && goes_to_another_node(operation->call.get())) NodeGroup::keep_for_ever(operation);
+    if (operation->error) keep_memory_of(operation);
     at = messages_.erase(at);
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
@@ -298,11 +306,16 @@ void NodeCommunicatorImpl::check_message_for_failure(const CollectiveCall& call,
     failure_watch.fail(*error);
   const std::chrono::duration<double> timeout = group().timeout(call);
   if (timeout.count() <= 0 || waiting.waited() < timeout) return;
-  inter_node_->withdraw(call);
+  const Withdrawal withdrawal = inter_node_->withdraw(call);
+  if (withdrawal == Withdrawal::kArrived) return;
   const int missing[] = {call.root};
-  throw DeadlineExceeded(
-      ErrorOrigin{std::string(to_string(call.kind)), call.root, group().host_of(call.root)},
-      explain_missing(call, 0, missing, group().members(), waiting.waited().count()));
+  const ErrorOrigin origin{std::string(to_string(call.kind)), call.root, group().host_of(call.root)};
+  const std::string text = explain_missing(call, 0, missing, group().members(), waiting.waited().count());
+  if (withdrawal == Withdrawal::kTakenBack) throw DeadlineExceeded(origin, text);
+  failure_watch.fail(DeadlineExceeded(
+      origin, fmt::format("{} The message was on its way already and cannot be taken back, so the "
+                          "communicator cannot be used any more",
+                          text)));
 }
 
 bool NodeCommunicatorImpl::advance(Operation& operation) {

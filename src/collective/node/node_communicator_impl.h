@@ -96,6 +96,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   void fail_all(const Error& error);
   /// Of a blocking call that has failed.
   void keep_memory_of(const CollectiveCall& call);
+  void keep_memory_of(const std::shared_ptr<Operation>& message);
 
   std::mutex driving_;
   std::shared_ptr<InterNode> inter_node_;

@@ -143,7 +143,8 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
       selection_(Selection::agreed(options.workers, options.exchange)),
       timeout_(options.communication.timeout()),
       reproducible_(options.communication.reproducible),
-      fault_(options.fault) {
+      fault_(options.fault),
+      on_failure_(options.on_failure) {
   DepartedControlBlocks::of_this_process().sweep();
 
   std::vector<ControlBlock*> own_blocks;
@@ -169,7 +170,8 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split
       selection_(parent.selection_),
       timeout_(parent.timeout_),
       reproducible_(parent.reproducible_),
-      fault_(parent.fault_) {
+      fault_(parent.fault_),
+      on_failure_(parent.on_failure_) {
   for (const SplitMember& member : split_members) {
     const MemberInfo& info = parent.members_[static_cast<std::size_t>(member.rank)];
     if (member.contribution.control_block == std::array<std::uint64_t, 2>{}) {
@@ -292,6 +294,7 @@ std::optional<Error> NodeGroup::fault() const {
 }
 
 bool NodeGroup::fail(const Error& error) {
+  if (on_failure_) on_failure_();
   FailureRecord& record = this->record();
   auto state = FailureRecord::State::kNone;
   if (!record.state.compare_exchange_strong(state, FailureRecord::State::kBeingWritten)) return false;

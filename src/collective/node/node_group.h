@@ -167,6 +167,7 @@ class NodeGroup {
   std::chrono::duration<double> timeout_;
   bool reproducible_;
   std::function<const Error*()> fault_;
+  std::function<void()> on_failure_;
 };
 
 }  // namespace cohort::node

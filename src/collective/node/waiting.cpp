@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace cohort::node {
 namespace {
@@ -14,6 +15,10 @@ using namespace std::chrono_literals;
 constexpr unsigned kPollsPerReading = 64;
 
 constexpr auto kBetweenLooks = 1ms;
+
+/// Longer pauses between two readings of the clock are time in which this process was suspended, and the
+/// others perhaps with it. They do not count as waiting, or a suspended job would be full of late members.
+constexpr auto kLongestPause = 500ms;
 
 /// Sleep starts late and stays short against what has been waited already.
 constexpr auto kUntilFirstNap = 2ms;
@@ -65,11 +70,13 @@ void Waiting::give_way() const {
 bool Waiting::is_time_to_check() {
   ++polls_;
   if (!naps_ && polls_ < polls_before_yielding_ && polls_ % kPollsPerReading != 0) return false;
-  now_ = Clock::now();
+  const Clock::time_point before = std::exchange(now_, Clock::now());
   if (!timed_) {
     timed_ = true;
     started_ = now_;
     next_check_ = now_ + kBetweenLooks;
+  } else if (now_ - before > kLongestPause) {
+    started_ += now_ - before - kLongestPause;
   }
   naps_ = now_ - started_ >= kUntilFirstNap;
   if (now_ < next_check_) return false;

@@ -32,6 +32,7 @@ class Waiting {
   /// Counts a poll without success. True when it is time to look for a reason to give up.
   [[nodiscard]] bool is_time_to_check();
 
+  /// For how long, not counting time in which this process was suspended.
   [[nodiscard]] std::chrono::duration<double> waited() const noexcept { return now_ - started_; }
 
  private:
