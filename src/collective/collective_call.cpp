@@ -266,9 +266,11 @@ std::optional<std::string> explain_mismatch(std::span<const MemberCall> calls,
     if (majority && !odd) continue;
     constexpr std::size_t kListed = 4;
     if (listed.size() > kListed) continue;
-    listed.push_back(listed.size() == kListed
-                         ? "and more"
-                         : fmt::format("{} {}", texts.name_of(call, members), texts.text_of(call)));
+    std::string text = listed.size() == kListed
+                           ? "and more"
+                           : fmt::format("{} {}", texts.name_of(call, members), texts.text_of(call));
+    // The replicas of a worker that makes a collective of the workers all say so.
+    if (std::ranges::find(listed, text) == listed.end()) listed.push_back(std::move(text));
   }
   if (majority && votes == 1) {
     listed.push_back(fmt::format("{} {}", texts.name_of(usual, members), texts.text_of(usual)));

@@ -179,6 +179,7 @@ TEST(Abort, ByAnotherThreadEndsEveryPhase) {
         const std::string text = message_of(
             ErrorCode::kAborted, [&] { communicator.all_reduce(floats(elements), ReduceOp::kSum); });
         EXPECT_EQ(text, "the user has had enough");
+        EXPECT_EQ(communicator.failure()->origin().member, 2);
       });
     }
     communicators[2]->abort(Aborted("the user has had enough"));

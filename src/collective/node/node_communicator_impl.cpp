@@ -102,13 +102,13 @@ std::vector<TuningFigure> NodeCommunicatorImpl::tuning() const {
 }
 
 void NodeCommunicatorImpl::abort(const Error& error) {
-  // Who ends its part says why, but seldom who it is.
-  const MemberInfo& own = group().members()[static_cast<std::size_t>(rank())];
-  const bool is_named = error.origin().member >= 0;
-  const Error told = is_named
-                         ? error
-                         : Error(error.code(), fmt::format("{}: {}", describe(rank(), own), error.what()),
-                                 ErrorOrigin{error.origin().call, rank(), own.host});
+  // Who ends its part says why, in its own words, but seldom who it is.
+  ErrorOrigin origin = error.origin();
+  if (origin.member < 0) {
+    origin.member = rank();
+    origin.host = group().host_of(rank());
+  }
+  const Error told(error.code(), error.what(), std::move(origin));
   if (group().fail(told) && inter_node_ != nullptr) inter_node_->tell(told);
 }
 

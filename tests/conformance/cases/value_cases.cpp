@@ -31,7 +31,7 @@ TEST_P(ValueCase, Case058_IsNoOperandOutsideReplicas) {
   });
   for_each_local(results, [](int r, int result) { EXPECT_EQ(result, 10 * (r + 1) + 1); });
   strategy_.extended().update(made({}), [&](const Variable&) { EXPECT_THAT(used, refused); });
-  if (local_replicas() > 1) {
+  if (replicas() > 1) {
     EXPECT_THAT(used, refused) << "outside any scope; there, the caller is replica 0 of 1";
   }
   const auto scope = strategy_.scope();
