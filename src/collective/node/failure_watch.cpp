@@ -19,6 +19,8 @@ constexpr auto kTimeForTheReason = 200ms;
 
 /// How long members that have found a difference wait for each other's exact calls.
 constexpr auto kTimeToDescribe = 500ms;
+/// The same for those that are in the call, and need no more than a moment of processor time.
+constexpr auto kTimeForThoseHere = 5s;
 
 /// How long the end of another process may go unnoticed.
 constexpr auto kTimeToNotice = 500ms;
@@ -93,10 +95,14 @@ void FailureWatch::notice_difference() noexcept {
 Task<FailureWatch::Signatures> FailureWatch::collect_signatures(const CollectiveCall& call) {
   describe_call(call);
   own_.explained_number.store(open_.number + 1, std::memory_order_release);
-  const Deadline deadline = Deadline::after(kTimeToDescribe);
+  const Deadline end = Deadline::after(kTimeToDescribe);
+  const Deadline end_for_those_here = Deadline::after(kTimeForThoseHere);
   co_await until([&] {
+    if (group_.failed()) return true;
     for (int member = 0; member < group_.size(); ++member) {
-      if (find_description(member) == nullptr) return deadline.expired() || group_.failed();
+      const bool is_here = announced_word(member) >> 32 == open_.word >> 32;
+      if (find_description(member) == nullptr && !(is_here ? end_for_those_here : end).expired())
+        return false;
     }
     return true;
   });

@@ -61,7 +61,7 @@ class FailureWatch {
   };
 
   /// After a disagreement: describes `call`, and waits for the others to describe theirs, half a second at
-  /// most.
+  /// most, and longer for those that are known to be in it.
   Task<Signatures> collect_signatures(const CollectiveCall& call);
   /// The same, and then @throws InvalidArgument naming the members that have called something else.
   Task<> explain_disagreement(const CollectiveCall& call);
