@@ -1,5 +1,6 @@
 // What must end in an error, for members that share memory: calls that differ, members that
 // are late, leave or abort, and failures inside the engine itself.
+#include "collective/node/waiting.h"
 #include "collective/node_communicators.h"
 #include "collective/packing/batch_reducer.h"
 
@@ -185,6 +186,16 @@ TEST(Abort, ByAnotherThreadEndsEveryPhase) {
     communicators[2]->abort(Aborted("the user has had enough"));
     for (std::thread& member : members) member.join();
   }
+}
+
+TEST(Timeout, DoesNotCountTheTimeInWhichTheProcessIsSuspended) {
+  node::Waiting waiting(true);
+  while (waiting.waited() <= 0s) static_cast<void>(waiting.is_time_to_check());
+  const auto before = waiting.waited();
+  std::this_thread::sleep_for(800ms);  // as if it were suspended
+  static_cast<void>(waiting.is_time_to_check());
+  EXPECT_LE(waiting.waited() - before, 501ms);
+  EXPECT_GE(waiting.waited() - before, 499ms);
 }
 
 TEST(Timeout, OfZeroWaitsForEver) {

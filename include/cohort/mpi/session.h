@@ -7,8 +7,13 @@
 // later collectives throw Unavailable naming it, and a process that has not ended
 // COHORT_FAULT_GRACE_SECONDS later is ended.
 //
-// At the end of a good run the destructor waits for all workers and finalises MPI.
-// When an exception leaves `main`, the job ends at once on all ranks, with a message.
+// At the end of a good run the destructor waits for all workers and finalises MPI; after the failure of a
+// communicator it waits no longer than COHORT_COLLECTIVE_TIMEOUT_SECONDS.
+// When an exception leaves `main`, the job ends at once on all ranks, with a message; so it does when
+// the program calls `exit` while the Session lives.
+//
+// A forked child is no worker, and its copy of the Session does nothing. End it by `exec` or `_exit`, since
+// it has none of the threads of the parent's strategies and datasets.
 #pragma once
 
 #include <memory>

@@ -19,6 +19,8 @@ constexpr auto kTimeForTheReason = 200ms;
 
 /// How long members that have found a difference wait for each other's exact calls.
 constexpr auto kTimeToDescribe = 500ms;
+/// The same for those that are in the call, and need no more than a moment of processor time.
+constexpr auto kTimeForThoseHere = 5s;
 
 /// How long the end of another process may go unnoticed.
 constexpr auto kTimeToNotice = 500ms;
@@ -107,11 +109,15 @@ Task<std::vector<MemberCall>> FailureWatch::collect_calls(const CollectiveCall& 
   describe_call(call);
   put_in_words(call);
   own_.explained_number.store(open_.number + 1, std::memory_order_release);
-  const Deadline deadline = Deadline::after(kTimeToDescribe);
+  const Deadline end = Deadline::after(kTimeToDescribe);
+  const Deadline end_for_those_here = Deadline::after(kTimeForThoseHere);
   co_await until([&] {
+    if (group_.failed()) return true;
     for (int member = 0; member < group_.size(); ++member) {
       const PriorityBlock* const description = find_description(member);
-      if (description == nullptr || !has_worded(*description)) return deadline.expired() || group_.failed();
+      const bool has_said = description != nullptr && has_worded(*description);
+      const bool is_here = announced_word(member) >> 32 == open_.word >> 32;
+      if (!has_said && !(is_here ? end_for_those_here : end).expired()) return false;
     }
     return true;
   });

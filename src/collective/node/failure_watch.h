@@ -55,7 +55,7 @@ class FailureWatch {
   void check_group();
 
   /// After a disagreement: describes `call`, and waits for the others to describe theirs, half a second at
-  /// most. Returns the calls of those that have.
+  /// most, and longer for those that are known to be in it. Returns the calls of those that have.
   Task<std::vector<MemberCall>> collect_calls(const CollectiveCall& call);
   /// The same, and then @throws InvalidArgument naming the members that have called something else.
   Task<> explain_disagreement(const CollectiveCall& call);
