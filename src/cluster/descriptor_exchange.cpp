@@ -225,8 +225,8 @@ void exchange_all(std::vector<Delivery> deliveries, Arrivals arrivals, std::chro
   while (true) {
     std::erase_if(deliveries, [](const Delivery& delivery) { return delivery.done(); });
     if (missing.empty() && deliveries.empty()) return;
-    std::vector<pollfd> polled;
-    for (const Delivery& delivery : deliveries) polled.push_back(delivery.to_poll());
+    std::vector<pollfd> polled(deliveries.size());
+    std::ranges::transform(deliveries, polled.begin(), &Delivery::to_poll);
     arrivals.add_to(polled);
     const bool queueing = std::ranges::any_of(deliveries, &Delivery::is_queueing);
     if (!wait_until_readable(polled, end, queueing ? kUntilNextTry : limit)) return;
