@@ -141,6 +141,11 @@ TEST_P(NcclGraphs, AskForNothingWhenTheyAreLaunched) {
           // The member's thread gives events back some time after.
           communicator.barrier();
         };
+        // So many are not in flight again, for which more events would be made.
+        std::atomic<bool> busy = true;
+        keep_busy(gpu, busy);
+        for (int i = 0; i < 8; ++i) graph.launch();
+        busy = false;
         for (int i = 0; i < 3; ++i) launch();
         all_are_here.arrive_and_wait();
         if (communicator.rank() == 0) before = count();
@@ -298,6 +303,8 @@ class NcclGraphFaults : public ::testing::Test {
   void SetUp() override {
     if (gpus() < kMembers) GTEST_SKIP() << "needs " << kMembers << " GPUs";
     if (find_injection() == nullptr) GTEST_SKIP() << "only the stand-in fails when it is told to";
+    // Another member's failure may have come before an earlier fault.
+    for (int rank = 0; rank < kMembers; ++rank) inject(rank, NcclFault::kNone);
   }
 };
 

@@ -13,6 +13,7 @@
 
 // Injects one fault, for a rank of this process. Tests look the function up in the library.
 enum class NcclFault : int {
+  kNone = 0,            // and none that was injected before
   kInitNeverEnds = 1,   // of the next communicator
   kInitFails = 2,       // likewise
   kNeverTakesPart = 3,  // the next launch runs, but reaches no other rank
