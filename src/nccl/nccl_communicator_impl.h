@@ -44,10 +44,10 @@ namespace cohort::nccl {
 /// The communicators of one member; `control` and `messages` have the same members as `comm`, and take
 /// tensors on the GPU through the host.
 struct CommunicatorParts {
-  Device device;
-  std::unique_ptr<Communicator> control;
-  std::unique_ptr<Communicator> messages;
-  std::unique_ptr<Comm> comm;
+  Device device = {};
+  std::unique_ptr<Communicator> control = {};
+  std::unique_ptr<Communicator> messages = {};
+  std::unique_ptr<Comm> comm = {};
 };
 
 class NcclCommunicatorImpl final : public cuda::Guard,
