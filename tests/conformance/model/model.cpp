@@ -53,7 +53,7 @@ Expected Model::reduce(const Step& step) const {
     require(layout_.kind != Kind::kDefault, "unimplemented");
     Expected expected;
     for (const Leaves& value : step.values)
-      expected.values.push_back(Leaves(static_cast<std::size_t>(step.destinations), value.front()));
+      expected.values.emplace_back(static_cast<std::size_t>(step.destinations), value.front());
     return expected;
   }
   require(step.form != Form::kInteger || step.op != Op::kMean);
@@ -71,8 +71,7 @@ Expected Model::reduce(const Step& step) const {
     if (keeps) {
       require(step.op == Op::kMean);
       for (int r = 0; r < layout_.replicas(); ++r)
-        values[static_cast<std::size_t>(r)] =
-            values[static_cast<std::size_t>(r / layout_.devices * layout_.devices)];
+        values[static_cast<std::size_t>(r)] = values[layout_.first_of_worker(r / layout_.devices)];
       return {.values = values};
     }
   }
@@ -91,7 +90,7 @@ Expected Model::reduce(const Step& step) const {
     }
     parts.clear();
     for (int worker = 0; worker < layout_.workers; ++worker)
-      parts.push_back(values[static_cast<std::size_t>(worker * layout_.devices)]);
+      parts.push_back(values[layout_.first_of_worker(worker)]);
   }
   const Leaves result = reduced(step.op, parts);
   if (step.action == Action::kReduce || step.action == Action::kMergeSum) return {.values = {result}};
@@ -162,12 +161,13 @@ Expected Model::gather(const Step& step) const {
   if (step.source == Source::kPlain) {
     parts.clear();
     for (int worker = 0; worker < layout_.workers; ++worker)
-      parts.push_back(step.values[static_cast<std::size_t>(worker * layout_.devices)]);
+      parts.push_back(step.values[layout_.first_of_worker(worker)]);
   }
   for (const Leaves& part : parts) require_agreement(part.size() == parts.front().size());
   Leaves result;
   for (std::size_t leaf = 0; leaf < parts.front().size(); ++leaf) {
     std::vector<Array> arrays;
+    arrays.reserve(parts.size());
     for (const Leaves& part : parts) arrays.push_back(dense(part[leaf]));
     result.push_back({gathered(arrays, step.axes.front())});
   }

@@ -58,6 +58,7 @@ Leaves reduced(Op op, const std::vector<Leaves>& parts) {
   Leaves result;
   for (std::size_t leaf = 0; leaf < parts.front().size(); ++leaf) {
     std::vector<Leaf> of_leaf;
+    of_leaf.reserve(parts.size());
     for (const Leaves& part : parts) of_leaf.push_back(part[leaf]);
     result.push_back(reduced(op, of_leaf));
   }

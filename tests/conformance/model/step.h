@@ -19,6 +19,9 @@ struct Layout {
   int devices = 1;  ///< of each worker
 
   [[nodiscard]] int replicas() const { return workers * devices; }
+  [[nodiscard]] std::size_t first_of_worker(int worker) const {
+    return static_cast<std::size_t>(worker) * static_cast<std::size_t>(devices);
+  }
   [[nodiscard]] bool mirrors() const { return kind == Kind::kMirrored; }
 };
 
