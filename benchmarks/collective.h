@@ -18,11 +18,11 @@ struct MpiCall;
 enum class Placement { kEither, kInPlaceOnly, kOutOfPlaceOnly, kNoBuffers };
 
 struct Collective {
-  std::string_view command;    ///< on the command line, for example `all-reduce`
-  std::string_view name;       ///< in results, for example `all_reduce`
-  std::string_view text;       ///< one line for --help
-  std::string_view peer;       ///< MPI's function, which it is compared with
-  std::string_view nccl = {};  ///< likewise NCCL's, on GPUs
+  std::string_view command = {};  ///< on the command line, for example `all-reduce`
+  std::string_view name = {};     ///< in results, for example `all_reduce`
+  std::string_view text = {};     ///< one line for --help
+  std::string_view peer = {};     ///< MPI's function, which it is compared with
+  std::string_view nccl = {};     ///< likewise NCCL's, on GPUs
 
   bool reduces = false;  ///< combines elements, so --op matters
   bool divided = false;  ///< the largest buffer has one equal block per member

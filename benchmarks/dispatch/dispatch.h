@@ -19,11 +19,11 @@ struct DispatchOptions {
 };
 
 struct DispatchRow {
-  std::string operation;
+  std::string operation = {};
   int devices = 1;
-  double ns = 0;                      ///< of one operation, median of the loops
-  double allocations = 0;             ///< calls of operator new per operation, on all threads
-  std::optional<double> original_us;  ///< of the same in the original, where it was measured
+  double ns = 0;                           ///< of one operation, median of the loops
+  double allocations = 0;                  ///< calls of operator new per operation, on all threads
+  std::optional<double> original_us = {};  ///< of the same in the original, where it was measured
 };
 
 struct DispatchResult {

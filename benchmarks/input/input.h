@@ -28,15 +28,15 @@ struct InputBenchOptions {
 
 /// What a source delivers to a number of replicas, or alone.
 struct InputRow {
-  std::string source;           ///< `range`, `csv`, ..., or `read(csv)` for the bare system call on that file
-  std::optional<int> replicas;  ///< unset: the source alone, on one thread
-  std::optional<std::int64_t> batch;     ///< unset: element by element
-  std::optional<double> batches_per_s;   ///< of global batches
-  std::optional<double> elements_per_s;  ///< unset: the file is only read
-  double bytes_per_s = 0;                ///< of the file, or of the elements in memory
-  std::optional<double> compute_us;      ///< of each replica in a step
-  std::optional<double> waiting_share;   ///< of the steps' time that the program waited for its batch
-  std::uint64_t peak_rss_bytes = 0;      ///< of the process, which holds nothing else, during the row
+  std::string source = {};  ///< `range`, `csv`, ..., or `read(csv)` for the bare system call on that file
+  std::optional<int> replicas = {};           ///< unset: the source alone, on one thread
+  std::optional<std::int64_t> batch = {};     ///< unset: element by element
+  std::optional<double> batches_per_s = {};   ///< of global batches
+  std::optional<double> elements_per_s = {};  ///< unset: the file is only read
+  double bytes_per_s = 0;                     ///< of the file, or of the elements in memory
+  std::optional<double> compute_us = {};      ///< of each replica in a step
+  std::optional<double> waiting_share = {};   ///< of the steps' time that the program waited for its batch
+  std::uint64_t peak_rss_bytes = 0;           ///< of the process, which holds nothing else, during the row
 };
 
 struct InputResult {

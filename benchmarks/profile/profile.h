@@ -35,17 +35,17 @@ struct ProfileOptions {
 
 /// One way to communicate the gradients of a step.
 struct ProfileRow {
-  std::string library;    ///< `cohort`, `mpi` or `nccl`
-  std::string mode;       ///< `per_tensor`, `packed`, `fused`, `async`, `overlapped` or `buckets`
-  std::string buffers;    ///< the memory of its tensors
-  double step_us = 0;     ///< communication, and computing beside it; slowest member, median of the steps
-  double compute_us = 0;  ///< of it, what computing takes alone
-  double exposed_us = 0;  ///< what communication adds to the step
-  std::optional<double> hidden_us;            ///< what it takes alone, less what it adds
-  std::optional<double> hidden_share;         ///< of what it takes alone
-  std::optional<double> ratio_to_per_tensor;  ///< the peer called per tensor over `exposed_us`
-  std::optional<double> ratio_to_fused;       ///< the peer over one fused buffer over `exposed_us`
-  std::optional<std::uint64_t> wrong;         ///< wrong elements over all members and steps
+  std::string library = {};  ///< `cohort`, `mpi` or `nccl`
+  std::string mode = {};     ///< `per_tensor`, `packed`, `fused`, `async`, `overlapped` or `buckets`
+  std::string buffers = {};  ///< the memory of its tensors
+  double step_us = 0;        ///< communication, and computing beside it; slowest member, median of the steps
+  double compute_us = 0;     ///< of it, what computing takes alone
+  double exposed_us = 0;     ///< what communication adds to the step
+  std::optional<double> hidden_us = {};            ///< what it takes alone, less what it adds
+  std::optional<double> hidden_share = {};         ///< of what it takes alone
+  std::optional<double> ratio_to_per_tensor = {};  ///< the peer called per tensor over `exposed_us`
+  std::optional<double> ratio_to_fused = {};       ///< the peer over one fused buffer over `exposed_us`
+  std::optional<std::uint64_t> wrong = {};         ///< wrong elements over all members and steps
 };
 
 struct ProfileResult {

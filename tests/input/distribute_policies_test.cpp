@@ -44,9 +44,9 @@ TEST(ShardByData, RefusesWorkersThatReadDifferentDatasets) {
     const auto strategy = worker_strategy(worker, 1);
     const auto distributed = strategy.distribute_dataset(range_dataset(is_odd ? 9 : 8).batch(2));
     EXPECT_THAT([&] { static_cast<void>(distributed.begin()); },
-                ThrowsMessage<InvalidArgument>(
-                    AllOf(HasSubstr("worker 1 (host "),
-                          HasSubstr("has 5 batches, each of the other 2 has 4"), HasSubstr("kOff"))));
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("worker 1 (host "),
+                                                     HasSubstr("has 5 batches, each of the other 2 has 4"),
+                                                     HasSubstr("kOff"))));
   });
 }
 

@@ -108,14 +108,13 @@ TEST_P(CentralOptimizer, RefusesOtherVariablesThanThoseOfTheOthers) {
   const auto scope = strategy_.scope();
   const Variable first({.shape = {2}});
   const Variable second({.shape = {2}});
-  EXPECT_THAT(
-      ([&] {
-        strategy_.run([&](ReplicaContext& replica) {
-          const Variable& own = replica.replica_id_in_sync_group() == 0 ? first : second;
-          Sgd().apply_gradients({{Tensor::full({2}, DType::kFloat32, 1), own}});
-        });
-      }),
-      ThrowsMessage<InvalidArgument>(HasSubstr("applies gradients of variable (variables number 2")));
+  EXPECT_THAT(([&] {
+                strategy_.run([&](ReplicaContext& replica) {
+                  const Variable& own = replica.replica_id_in_sync_group() == 0 ? first : second;
+                  Sgd().apply_gradients({{Tensor::full({2}, DType::kFloat32, 1), own}});
+                });
+              }),
+              ThrowsMessage<InvalidArgument>(HasSubstr("applies gradients of variable (variables number 2")));
   EXPECT_THAT(numbers(first.read()), Each(0));
 }
 

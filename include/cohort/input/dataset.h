@@ -379,7 +379,8 @@ auto Dataset<Element>::interleave(Open open, const InterleaveOptions& options) c
     }
     if (std::max(options.cycle_length, options.read_ahead) > detail::kMostElementsAhead) {
       throw InvalidArgument(
-          "interleave() with cycle_length {}, read_ahead {} is too much to hold in memory; each is at most {}",
+          "interleave() with cycle_length {}, read_ahead {} is too much to hold in memory; each is at most "
+          "{}",
           options.cycle_length, options.read_ahead, detail::kMostElementsAhead);
     }
     auto open_node = [open = std::move(open)](Element element) { return open(std::move(element)).node(); };
@@ -421,8 +422,8 @@ Dataset<Element> Dataset<Element>::prefetch(std::int64_t elements) const {
   if (elements < 1)
     throw InvalidArgument("prefetch(): the number of elements must be at least 1, not {}", elements);
   if (elements > detail::kMostElementsAhead) {
-    throw InvalidArgument("prefetch(): the number of elements must be at most {}, not {}", detail::kMostElementsAhead,
-                          elements);
+    throw InvalidArgument("prefetch(): the number of elements must be at most {}, not {}",
+                          detail::kMostElementsAhead, elements);
   }
   return with<detail::PrefetchNode<Element>>(elements);
 }

@@ -73,8 +73,9 @@ TEST_P(CreationCase, Case037_NamesThatDifferOnOneWorkerAreToldToTheOthers) {
   const int last = replicas() - 1;
   const auto make = [&] { return each([&](int r) { return Variable({.name = r == last ? "b" : "a"}); }); };
   const bool differs = first_local() + local_replicas() == replicas();
-  EXPECT_THAT(message_of(differs ? ErrorCode::kInvalidArgument : ErrorCode::kAborted, make),
-              AllOf(HasSubstr("replica " + std::to_string(last) + " (worker "), HasSubstr("makes variable b ")));
+  EXPECT_THAT(
+      message_of(differs ? ErrorCode::kInvalidArgument : ErrorCode::kAborted, make),
+      AllOf(HasSubstr("replica " + std::to_string(last) + " (worker "), HasSubstr("makes variable b ")));
   if (workers() == 1) {
     EXPECT_NO_THROW(static_cast<void>(made({}))) << "the strategy is usable afterwards";
   } else {
