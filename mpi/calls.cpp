@@ -302,6 +302,7 @@ MessageInfo RequestSet::message_info(std::size_t completed) const {
 }
 
 bool cancel(MPI_Request& request) {
+  if (request == MPI_REQUEST_NULL) return false;  // a longer message than fits, which is never complete
   COHORT_MPI(MPI_Cancel(&request));
   // Not MPI_Wait: a message that has begun to arrive may take long, if its sender is stopped.
   int complete = 0;

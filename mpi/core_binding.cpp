@@ -54,8 +54,9 @@ void say_that_cores_are_shared(std::span<const WorkerInfo> workers, std::span<co
   std::erase_if(hosts, [](const auto& each) { return each.second.workers <= each.second.cores.size(); });
   if (hosts.empty()) return;
   const auto& [name, host] = *hosts.begin();
-  const std::string others =
-      hosts.size() == 1 ? "" : fmt::format(", on {} other hosts too", hosts.size() - 1);
+  const std::string others = hosts.size() == 1 ? ""
+                                               : fmt::format(", on {} other host{} too", hosts.size() - 1,
+                                                             hosts.size() == 2 ? "" : "s");
   logging::warning(
       "{} workers on {} core{} of host {}{}: they take turns and run slower. Start fewer, or look at the "
       "launcher's binding with cohort-info --report-bindings; COHORT_LOG_LEVEL=error silences warnings",

@@ -38,8 +38,7 @@ void MpiLock::require_open() const {
   if (!closed_.load(std::memory_order_relaxed)) return;
   throw WrongContext(
       "the Session has ended, and MPI with it: a communicator over several nodes works only while its "
-      "Session "
-      "lives. Destroy what communicates before the Session, or make the Session first");
+      "Session lives. Destroy what communicates before the Session, or make the Session first");
 }
 
 bool MpiLock::any_thread() const noexcept { return thread_level_ >= MPI_THREAD_SERIALIZED; }

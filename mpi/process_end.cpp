@@ -57,7 +57,9 @@ ProcessEnd& ProcessEnd::instance() {
 
 // Exit hooks run before the destructors of statics that are older than they, one of which may hold the
 // Session; this runs after all of them.
-[[gnu::destructor]] void end_unless_left() { ProcessEnd::on_unload(); }
+namespace {
+[[gnu::destructor, gnu::used]] void end_unless_left() { ProcessEnd::on_unload(); }
+}  // namespace
 
 bool ProcessEnd::is_copy() const noexcept { return process_ != ::getpid(); }
 
@@ -135,6 +137,7 @@ void ProcessEnd::on_exit() {
 void ProcessEnd::on_unload() {
   ProcessEnd& self = instance();
   if (self.name_.empty() || self.is_copy()) return;
+  if (self.abandoned_) end_job();  // its Session was a static object's, and has said why
   const std::string text =
       "the program called exit() while its Session lived; leave main by return, or by an exception";
   write_line(fmt::format("cohort: {} ends: {}", self.name_, text));

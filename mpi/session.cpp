@@ -143,7 +143,18 @@ class Session::Impl {
   [[nodiscard]] bool is_copy() const noexcept { return process_ != ::getpid(); }
 
  private:
-  [[nodiscard]] std::vector<WorkerInfo> find_workers(MPI_Comm world);
+  /// What `check` returns, which all workers do together; an error of it is the same on all of them.
+  template <class Check>
+  auto said_by_first(const Check& check) {
+    try {
+      return check();
+    } catch (const InvalidArgument&) {
+      start_watchdog_.reset();  // all have come together
+      // The job ends when one of them does. The first says why.
+      if (comm_rank(MPI_COMM_WORLD) != 0) std::this_thread::sleep_for(kTimeToSayWhy);
+      throw;
+    }
+  }
   void watch_others();
 
   const pid_t process_ = ::getpid();
@@ -166,7 +177,8 @@ Session::Impl::Impl(int* argc, char*** argv)
     : library_(argc, argv), environment_(std::make_shared<MpiEnvironment>(library_.thread_level())) {
   if (!place_ && comm_size(MPI_COMM_WORLD) == 1) ProcessEnd::instance().set_alone();
   Comm world = Comm::duplicate(MPI_COMM_WORLD);
-  std::vector<WorkerInfo> workers = find_workers(world.get());
+  std::vector<WorkerInfo> workers =
+      said_by_first([&] { return discover_workers(world.get(), start_settings_, place_); });
   logging::set_origin(fmt::format("worker {}", comm_rank(world.get())));
   everyone_.emplace(environment_, std::move(world), std::move(workers));
   if (everyone_->size() > 1) watch_others();
@@ -179,21 +191,14 @@ Session::Impl::Impl(int* argc, char*** argv)
                  everyone_->size() == 1 ? "" : "s", nodes, nodes == 1 ? "" : "s", library_.thread_level());
 }
 
-std::vector<WorkerInfo> Session::Impl::find_workers(MPI_Comm world) {
-  try {
-    return discover_workers(world, start_settings_, place_);
-  } catch (const InvalidArgument&) {
-    // All workers have the same error, and the job ends when one of them does. The first says why.
-    if (comm_rank(world) != 0) std::this_thread::sleep_for(kTimeToSayWhy);
-    throw;
-  }
-}
-
 void Session::Impl::watch_others() {
-  require_same_watch(everyone_->workers(), everyone_->exchange(fmt::format(
-                                               "a heartbeat of {:g} s and a silence of {:g} s",
-                                               std::chrono::duration<double>(settings_.heartbeat()).count(),
-                                               std::chrono::duration<double>(settings_.silence()).count())));
+  said_by_first([&] {
+    using Seconds = std::chrono::duration<double>;
+    require_same_watch(everyone_->workers(),
+                       everyone_->exchange(fmt::format("a heartbeat of {:g} s and a silence of {:g} s",
+                                                       Seconds(settings_.heartbeat()).count(),
+                                                       Seconds(settings_.silence()).count())));
+  });
   PeerWatchOptions options;
   options.rank = everyone_->rank();
   options.workers.assign(everyone_->workers().begin(), everyone_->workers().end());
@@ -223,7 +228,8 @@ Session::Session() : impl_(std::make_unique<Impl>(nullptr, nullptr)) {}
 Session::~Session() {
   if (impl_->is_copy()) {
     // MPI, the watch's thread and what the workers do together are the parent's.
-    static_cast<void>(impl_.release());
+    [[maybe_unused]] static const Impl* of_parent = nullptr;  // reachable: no leak of the child's
+    of_parent = impl_.release();
     return;
   }
   std::string reason = "an exception ended its Session";

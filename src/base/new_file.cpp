@@ -87,10 +87,10 @@ NewFile::NewFile(std::string path) : path_(std::move(path)) {
     if (descriptor_ < 0 && errno == EEXIST) continue;
     if (descriptor_ < 0) throw Unavailable("cannot make a file beside '{}': {}", path_, std::strerror(errno));
     // Where the file system knows no locks, nobody takes this file for abandoned.
-    static_cast<void>(::flock(descriptor_, LOCK_EX | LOCK_NB));
+    const bool is_taken = ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
-    if (::fstat(descriptor_, &status) != 0 || status.st_nlink > 0) return;
-    ::close(descriptor_);  // another process found it before it was locked
+    if (!is_taken && (::fstat(descriptor_, &status) != 0 || status.st_nlink > 0)) return;
+    ::close(descriptor_);  // another process found it before it was locked, and removes it
   }
 }
 

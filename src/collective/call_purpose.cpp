@@ -14,7 +14,35 @@ std::string_view take_field(std::string_view& line) {
   return field;
 }
 
+/// A copy of a purpose that needs nothing of the caller's any more.
+class SpokenPurpose final : public CallPurpose, public std::enable_shared_from_this<SpokenPurpose> {
+ public:
+  explicit SpokenPurpose(const CallPurpose& purpose)
+      : CallPurpose(purpose.fingerprint(), purpose.caller()), words_(purpose.words()) {}
+
+  [[nodiscard]] CallWords words() const override { return words_; }
+  [[nodiscard]] std::shared_ptr<const CallPurpose> spoken() const override { return shared_from_this(); }
+
+ protected:
+  [[nodiscard]] PurposeWords own_words() const override { return words_.purpose; }
+
+ private:
+  CallWords words_;
+};
+
+/// Names come from the program; a line ends where ours do.
+std::string one_line(std::string text) {
+  for (char& character : text)
+    if (static_cast<unsigned char>(character) < ' ') character = ' ';
+  return text;
+}
+
 }  // namespace
+
+std::shared_ptr<const CallPurpose> CallPurpose::spoken() const {
+  if (spoken_ == nullptr) spoken_ = std::make_shared<const SpokenPurpose>(*this);
+  return spoken_;
+}
 
 CallWords CallPurpose::words() const {
   CallWords words{caller_, caller_ == Caller::kReplica ? to_string(device_) : "", own_words()};
@@ -35,7 +63,8 @@ std::string shortened(std::string text, std::size_t limit) {
 std::string to_line(const CallWords& words) {
   if (words.purpose.action.empty()) return {};
   return fmt::format("{}{}{}{}{}{}{}", static_cast<int>(words.caller), kSeparator, words.device, kSeparator,
-                     shortened(words.purpose.action), kSeparator, shortened(words.purpose.details));
+                     one_line(shortened(words.purpose.action)), kSeparator,
+                     one_line(shortened(words.purpose.details)));
 }
 
 CallWords from_line(std::string_view line) {

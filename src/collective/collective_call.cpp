@@ -57,21 +57,6 @@ std::string describe(const CallSignature& call) {
   return text + ")";
 }
 
-/// A copy of a purpose that needs nothing of the caller's any more.
-class SpokenPurpose final : public CallPurpose {
- public:
-  explicit SpokenPurpose(const CallPurpose& purpose)
-      : CallPurpose(purpose.fingerprint(), purpose.caller()), words_(purpose.words()) {}
-
-  [[nodiscard]] CallWords words() const override { return words_; }
-
- protected:
-  [[nodiscard]] PurposeWords own_words() const override { return words_.purpose; }
-
- private:
-  CallWords words_;
-};
-
 std::string list_members(std::span<const int> ranks, std::span<const MemberInfo> members) {
   std::vector<std::string> names;
   for (const int rank : ranks) names.push_back(describe(rank, members[static_cast<std::size_t>(rank)]));
@@ -173,10 +158,7 @@ bool writes_output(const CollectiveCall& call, int rank) noexcept {
 }
 
 OwnedCall::OwnedCall(const CollectiveCall& call)
-    : call_(call),
-      purpose_(nullptr,
-               [](const CallPurpose* purpose) { delete static_cast<const SpokenPurpose*>(purpose); }),
-      counts_(call.counts.begin(), call.counts.end()) {
+    : call_(call), counts_(call.counts.begin(), call.counts.end()) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (call.buffers[i] != nullptr) buffers_[i] = *call.buffers[i];
   }
@@ -185,7 +167,7 @@ OwnedCall::OwnedCall(const CollectiveCall& call)
     call_.stands_for = &stands_for_->get();
   }
   if (call.purpose != nullptr) {
-    purpose_.reset(new SpokenPurpose(*call.purpose));
+    purpose_ = call.purpose->spoken();
     call_.purpose = purpose_.get();
   }
   // A moved vector keeps its elements where they are, so this stays right when the object moves.
@@ -201,8 +183,9 @@ std::string describe(const CollectiveCall& call) {
                        call.tag);
   }
   const std::string text = describe(signature(call, 0));
-  return call.purpose == nullptr ? text
-                                 : fmt::format("{}, which {}", text, call.purpose->words().purpose.action);
+  return call.purpose == nullptr
+             ? text
+             : fmt::format("{}, which {}", text, shortened(call.purpose->words().purpose.action));
 }
 
 CallWords words_of(const CollectiveCall& call) {

@@ -18,11 +18,13 @@ CommunicationScope::CommunicationScope(Communicator& communicator, const Communi
 CommunicationScope::CommunicationScope(Communicator& communicator, const CommunicationOptions& options,
                                        CallPurpose& purpose)
     : CommunicationScope(communicator, options) {
+  const std::uint64_t before = purpose.fingerprint_;
   purpose.outer_ = outer_purpose_;
   purpose.fingerprint_ =
       outer_purpose_ == nullptr
           ? purpose.own_fingerprint_
           : Fingerprint().add(outer_purpose_->fingerprint()).add(purpose.own_fingerprint_).value();
+  if (purpose.fingerprint_ != before) purpose.spoken_.reset();
   communicator.purpose_ = &purpose;
 }
 

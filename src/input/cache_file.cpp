@@ -22,7 +22,7 @@ namespace {
 
 // On a machine of another byte order, neither number matches.
 constexpr std::uint64_t kMagic = 0x6568636174726f63;
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 
 struct FileHeader {
   std::uint64_t magic = kMagic;

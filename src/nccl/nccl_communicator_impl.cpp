@@ -70,6 +70,12 @@ NcclCommunicatorImpl::~NcclCommunicatorImpl() {
   }
   changed_.notify_all();
   if (gpu_watch_.joinable()) gpu_watch_.join();
+  {
+    // Only now: the other watch may be waiting for CUDA, and then this one ends the calls that it waits for.
+    const std::lock_guard lock(mutex_);
+    clock_ending_ = true;
+  }
+  changed_.notify_all();
   clock_watch_.join();
 
   const std::chrono::duration<double> usual = timeout({});
@@ -276,9 +282,15 @@ void NcclCommunicatorImpl::wait(Operation& operation) {
 
 void NcclCommunicatorImpl::fail(const Error& error) {
   // The first error of any member counts on all of them.
-  parts_.control->abort(error);
-  const Error first = parts_.control->failure().value_or(error);
-  parts_.messages->abort(first);
+  Error first = error;
+  try {
+    parts_.control->abort(error);
+    first = parts_.control->failure().value_or(error);
+    parts_.messages->abort(first);
+  } catch (const std::exception& unheard) {
+    // The Session has ended, or this thread may not call MPI.
+    logging::warning("{}: the other members could not be told of its failure: {}", who(), unheard.what());
+  }
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;

@@ -161,6 +161,7 @@ class NcclCommunicatorImpl final : public cuda::Guard,
   Clock::time_point looked_;
   std::optional<Clock::time_point> asking_since_;  ///< the first thread is asking CUDA or NCCL
   bool ending_ = false;
+  bool clock_ending_ = false;
   std::thread gpu_watch_;  ///< started by the first call for the GPU
   std::thread clock_watch_;
   std::optional<cuda::GuardScope> guards_gpu_;  ///< last, for it calls this

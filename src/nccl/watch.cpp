@@ -46,8 +46,8 @@ void NcclCommunicatorImpl::watch_clock() {
   serves_a_member_ = true;
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait_for(lock, kBetweenLooksAtClock, [this] { return ending_ || failure_; });
-    if (ending_ || failure_) return;
+    changed_.wait_for(lock, kBetweenLooksAtClock, [this] { return clock_ending_ || failure_; });
+    if (clock_ending_ || failure_) return;
     lock.unlock();
     try {
       check_host_for_failure();

@@ -146,9 +146,11 @@ void ReplicaRun::end_collective(int local_replica) {
 std::string ReplicaRun::action_of(Runner& runner) {
   const CallPurpose* const purpose = runner.purpose.exchange(nullptr, std::memory_order_acq_rel);
   if (purpose == nullptr) return "has left";
-  std::string action = purpose->words().purpose.action;
-  runner.purpose.store(purpose, std::memory_order_release);
-  return action;
+  const auto give_back = [&](const CallPurpose* taken) {
+    runner.purpose.store(taken, std::memory_order_release);
+  };
+  const std::unique_ptr<const CallPurpose, decltype(give_back)> taken(purpose, give_back);
+  return taken->words().purpose.action;
 }
 
 std::string ReplicaRun::name_of(const Runner& runner) const {
@@ -218,7 +220,8 @@ void ReplicaRun::throw_unequal_meeting(const Runner& odd) const {
   PurposeWords mine = odd.request->purpose.words().purpose;
   PurposeWords others = first.request->purpose.words().purpose;
   if (mine.action == others.action) {
-    for (PurposeWords* words : {&mine, &others}) words->action += fmt::format(" ({})", words->details);
+    for (PurposeWords* words : {&mine, &others})
+      if (!words->details.empty()) words->action += fmt::format(" ({})", words->details);
   }
   const std::string text = fmt::format(
       "replicas meet in different calls: {} {}, {} {}; every replica must make the same calls in the same "

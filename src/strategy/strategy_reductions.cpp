@@ -146,7 +146,9 @@ std::vector<std::vector<LeafList>> StrategyExtended::reduce(ReduceOp op,
     structures.add(kReduce).add(static_cast<std::uint64_t>(op)).add(values.size());
     for (const StructureReduction& value : values) {
       require_reducible(op, value);
-      if (is_kept(op, value)) continue;
+      const bool kept = is_kept(op, value);
+      structures.add(kept ? 1 : 0);
+      if (kept) continue;
       structures.add(value.fingerprints.front()).add(converted_dtypes(op, value.components.front()));
     }
     return structures.value();
@@ -260,17 +262,19 @@ StructureReduction StrategyExtended::summed_along(ReduceOp op, std::span<const T
   return partial;
 }
 
-Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> values,
-                                      std::span<const int> axes) {
+Tensor StrategyExtended::reduce_along(ReduceOp op, std::span<const Tensor> values, std::span<const int> axes,
+                                      std::uint64_t variable) {
   const StructureReduction partial = or_abort_workers([&] { return summed_along(op, values, axes); });
   const DType dtype = values.front().dtype();
   Fingerprint fingerprint;
   fingerprint.add(kReduceAlong).add(static_cast<std::uint64_t>(op)).add(static_cast<std::uint64_t>(dtype));
+  fingerprint.add(variable);
   for (const int axis : axes)
     fingerprint.add(static_cast<std::uint64_t>(values.front().shape().normalize_axis(axis)));
   PurposeOf purpose(fingerprint.value(), Caller::kWorker, [&] {
     return PurposeWords{fmt::format("reduces ({}) {} along {} {}", to_string(op), describe(values.front()),
-                                    axes.size() == 1 ? "axis" : "axes", fmt::join(axes, ", "))};
+                                    axes.size() == 1 ? "axis" : "axes", fmt::join(axes, ", ")),
+                        variable == 0 ? "" : fmt::format("variable number {}", variable)};
   });
   or_abort_workers([&] { require_reducible(ReduceOp::kSum, partial); });
   const LeafList totals = reduce_for(purpose, ReduceOp::kSum, {&partial, 1}, {}).front().front();

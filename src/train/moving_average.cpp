@@ -1,5 +1,9 @@
 #include <cohort/train/moving_average.h>
 
+#include <fmt/format.h>
+
+#include <cohort/base/fingerprint.h>
+#include <cohort/collective/communication_scope.h>
 #include <cohort/strategy/strategy.h>
 
 namespace cohort {
@@ -36,6 +40,21 @@ Tensor averaged(const Tensor& average, const Tensor& value, double decay) {
   return result.cast(average.dtype()).to(average.device());
 }
 
+/// The mean of the replicas' values, which they pass for the same variable.
+Tensor mean_for(const ReplicaContext& replica, const Variable& variable, const Tensor& value) {
+  // Every thread outside a scope runs the default replica, but a communicator is for one thread at a time.
+  if (replica.num_replicas_in_sync() == 1) return replica.all_reduce(ReduceOp::kMean, value);
+  static constexpr std::uint64_t kMovingAverage = fingerprint_of("assign_moving_average");
+  const std::uint64_t number = variable.state()->number();
+  PurposeOf purpose(Fingerprint().add(kMovingAverage).add(number).value(), Caller::kReplica, replica.device(),
+                    [&] {
+                      return PurposeWords{"assigns the moving average " + variable.name(),
+                                          fmt::format("variable number {}", number)};
+                    });
+  const CommunicationScope scope(replica.communicator(), {}, purpose);
+  return replica.all_reduce(ReduceOp::kMean, value);
+}
+
 }  // namespace
 
 void assign_moving_average(const Variable& variable, const Tensor& value, double decay) {
@@ -48,7 +67,7 @@ void assign_moving_average(const Variable& variable, const Tensor& value, double
   if (context == ContextKind::kReplica) {
     const ReplicaContext& replica = *get_replica_context();
     replica.or_abort_replicas([&] { require_fit(variable, value, decay); });
-    replica.strategy().extended().update(variable, follow, replica.all_reduce(ReduceOp::kMean, value));
+    replica.strategy().extended().update(variable, follow, mean_for(replica, variable, value));
     return;
   }
   require_fit(variable, value, decay);

@@ -15,7 +15,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/consume.sh"
 
 mkdir "$work/torch" "$work/shared"
 echo 'message(FATAL_ERROR "this libtorch needs CUDA")' >"$work/torch/TorchConfig.cmake"
-"$cmake" -S "$source" -B "$work/shared" -G Ninja -DCMAKE_BUILD_TYPE="$type" -DBUILD_SHARED_LIBS=ON -DCOHORT_BUILD_TESTS=OFF \
+mapfile -t same < <(grep -E '^(COHORT_CUDA|COHORT_WARNINGS_AS_ERRORS|CMAKE_(C|CXX|CUDA)_(COMPILER|FLAGS|HOST_COMPILER)|MPI_C_COMPILER):[A-Z]+=' \
+  "$static/CMakeCache.txt" | sed 's/^/-D/')
+"$cmake" -S "$source" -B "$work/shared" -G Ninja -DCMAKE_BUILD_TYPE="$type" "${same[@]}" -DBUILD_SHARED_LIBS=ON -DCOHORT_BUILD_TESTS=OFF \
   -DCOHORT_BUILD_BENCHMARKS=OFF -DCOHORT_TORCH=OFF -DTorch_DIR="$work/torch" >"$work/shared.log" 2>&1 ||
   fail "not configured: $(tail -n 20 "$work/shared.log")"
 

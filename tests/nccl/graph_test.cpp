@@ -138,7 +138,7 @@ TEST_P(NcclGraphs, AskForNothingWhenTheyAreLaunched) {
         const auto launch = [&] {
           graph.launch();
           synchronize(gpu);  // otherwise it depends on the threads how many launches are in flight
-          // The member's thread gives events back some time after.
+          // The member's first thread gives events back some time after.
           communicator.barrier();
         };
         // So many are not in flight again, for which more events would be made.

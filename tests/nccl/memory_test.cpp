@@ -166,21 +166,25 @@ TEST_F(NcclMemory, WhereOthersHaveOtherMemoryIsRefused) {
 }
 
 TEST_F(NcclMemory, WhereOthersHaveOtherMemoryIsRefusedByEachCollective) {
-  const auto expect_refusal = [](const auto& call) {
+  const auto expect_refusal = [](const char* collective, const auto& call) {
     call_for_each(make_gpu_communicators(kMembers), [&](Communicator& communicator) {
       const Tensor whole = communicator.allocate({kMembers * 10}, DType::kFloat32);
       const Tensor other = communicator.rank() == 0 ? whole : made_alone(communicator, kMembers * 10);
       const Tensor block = made_alone(communicator, 10);
       EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { call(communicator, other, block); }),
-                  AllOf(HasSubstr("members disagree"), HasSubstr("layout")));
+                  AllOf(HasSubstr("members disagree"), HasSubstr("layout")))
+          << collective;
     });
   };
-  expect_refusal([](auto& members, auto& whole, auto& block) { members.all_gather(block, whole); });
-  expect_refusal(
-      [](auto& members, auto& whole, auto& block) { members.reduce_scatter(whole, block, ReduceOp::kSum); });
-  expect_refusal([](auto& members, auto& whole, auto&) { members.broadcast(whole, 0); });
-  expect_refusal([](auto& members, auto& whole, auto&) { members.reduce(whole, whole, ReduceOp::kSum, 0); });
-  expect_refusal([](auto& members, auto& whole, auto&) {
+  expect_refusal("all_gather",
+                 [](auto& members, auto& whole, auto& block) { members.all_gather(block, whole); });
+  expect_refusal("reduce_scatter", [](auto& members, auto& whole, auto& block) {
+    members.reduce_scatter(whole, block, ReduceOp::kSum);
+  });
+  expect_refusal("broadcast", [](auto& members, auto& whole, auto&) { members.broadcast(whole, 0); });
+  expect_refusal("reduce",
+                 [](auto& members, auto& whole, auto&) { members.reduce(whole, whole, ReduceOp::kSum, 0); });
+  expect_refusal("all_to_all", [](auto& members, auto& whole, auto&) {
     members.all_to_all(whole, made_alone(members, kMembers * 10));
   });
 }

@@ -56,7 +56,7 @@ TEST(NcclOverRanks, Splits) { testing::check_split(*make_communicator()); }
 
 TEST(NcclOverRanks, MayEndOneAfterTheOther) {
   const auto others = session().make_communicator({});
-  auto communicator = make_communicator(0.3);
+  auto communicator = make_communicator(1);
   communicator->barrier();
   // The first waits for the last to come here, and NCCL has the last wait for the first.
   if (session().rank() == 0) others->barrier();

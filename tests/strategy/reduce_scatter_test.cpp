@@ -195,7 +195,7 @@ TEST_P(ReduceScatterOfSeveral, NamesWhoCallsItAlongAnotherAxis) {
                                         odd ? 1 : 0);
         });
       },
-      ThrowsMessage<InvalidArgument>(HasSubstr("member " + std::to_string(last()) + " ")));
+      ThrowsMessage<InvalidArgument>(HasSubstr("replica " + std::to_string(last()) + " (worker 0")));
 }
 
 }  // namespace

@@ -272,7 +272,8 @@ TEST(ReduceToOverWorkers, NamesTheWorkerWhoseKeysDiffer) {
     const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 60});
     const std::map<std::string, double> value{{worker.rank() == 1 ? "a" : "b", 1.0}};
     EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { return strategy.reduce("sum", value); }),
-                HasSubstr("member 1"));
+                AllOf(HasSubstr("reduces (sum) {a: float64}"),
+                      HasSubstr("each of the other 2 reduces (sum) {b: float64}")));
   });
 }
 

@@ -119,6 +119,8 @@ std::vector<InReplica> updates_in_replicas() {
   add("scatter_updates first", [](S s) { s.first->scatter_update(row()); });
   add("applies gradients of v, w", [](S s) { Sgd().apply_gradients({{square(), *s.v}, {square(), *s.w}}); });
   add("applies gradients of w, v", [](S s) { Sgd().apply_gradients({{square(), *s.w}, {square(), *s.v}}); });
+  add("assigns the moving average v", [](S s) { assign_moving_average(*s.v, square(), 0.5); });
+  add("assigns the moving average w", [](S s) { assign_moving_average(*s.w, square(), 0.5); });
   add("applies gradients of no variables", [](S) { Sgd().apply_gradients({}); });
   return operations;
 }
@@ -169,6 +171,16 @@ std::vector<OnWorker> operations_of_workers() {
   });
   add("gathers float32[2, 2] along axis 0", [=](S s) { static_cast<void>(s.strategy.gather(values(s), 0)); });
   add("gathers float32[2, 2] along axis 1", [=](S s) { static_cast<void>(s.strategy.gather(values(s), 1)); });
+  const auto add_of_variable = [&](const std::string& name, std::optional<Variable> Scene::*variable) {
+    add(fmt::format("reduces (sum) {} (variable number", name),
+        [=](S s) { static_cast<void>(s.strategy.reduce("sum", *(s.*variable))); });
+    add("reduces (sum) float32[2, 2] along axis 0",
+        [=](S s) { static_cast<void>(s.strategy.reduce("sum", *(s.*variable), 0)); });
+    add(fmt::format("gathers {} (variable number", name),
+        [=](S s) { static_cast<void>(s.strategy.gather(*(s.*variable), 0)); });
+  };
+  add_of_variable("seen", &Scene::on_read);
+  add_of_variable("lost", &Scene::on_read_too);
   add("reads seen", [](S s) { static_cast<void>(s.on_read->read()); });
   add("reads lost", [](S s) { static_cast<void>(s.on_read_too->read()); });
   const auto make = [&](const std::string& words, const VariableOptions& options) {

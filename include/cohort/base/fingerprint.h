@@ -10,8 +10,10 @@ namespace cohort {
 class Fingerprint {
  public:
   /// The multipliers are those of the 64-bit finalizer of MurmurHash3: every bit of a word changes half of
-  /// the bits that come out.
+  /// the bits that come out. The word is mixed before it meets the rest, with which it would cancel out where
+  /// it is a fingerprint of the same words itself.
   constexpr Fingerprint& add(std::uint64_t word) noexcept {
+    word = (word ^ word >> 32) * 0x9e3779b97f4a7c15u;
     value_ = (value_ ^ word) * 0xff51afd7ed558ccdu;
     value_ = (value_ ^ value_ >> 33) * 0xc4ceb9fe1a85ec53u;
     value_ ^= value_ >> 29;

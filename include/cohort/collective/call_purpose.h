@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,10 @@ class CallPurpose {
   /// The words of the outermost purpose, with those of the inner ones as details.
   [[nodiscard]] virtual CallWords words() const;
 
+  /// The same in words, for calls that outlive the purpose; put together once for all of them, by the thread
+  /// that makes the calls.
+  [[nodiscard]] virtual std::shared_ptr<const CallPurpose> spoken() const;
+
  protected:
   /// `device`: where a replica runs.
   CallPurpose(std::uint64_t fingerprint, Caller caller, Device device = {}) noexcept
@@ -64,6 +69,7 @@ class CallPurpose {
   std::uint64_t own_fingerprint_;
   std::uint64_t fingerprint_;
   const CallPurpose* outer_ = nullptr;
+  mutable std::shared_ptr<const CallPurpose> spoken_;
   Device device_;
   Caller caller_;
 };

@@ -100,7 +100,7 @@ class OwnedCall {
  private:
   CollectiveCall call_;
   std::unique_ptr<const OwnedCall> stands_for_;
-  std::unique_ptr<const CallPurpose, void (*)(const CallPurpose*)> purpose_;
+  std::shared_ptr<const CallPurpose> purpose_;
   std::vector<std::size_t> counts_;
   std::array<std::shared_ptr<const Buffer>, 2> buffers_;
 };

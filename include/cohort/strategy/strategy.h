@@ -262,10 +262,12 @@ Tensor Strategy::reduce(SumOrMean op, const Value& value, const Axes& axes) cons
   extended_->require_cross_replica("reduce");
   if constexpr (kOneTensor) {
     const auto components = extended_->components_of(value);
+    std::uint64_t variable = 0;
+    if constexpr (std::is_same_v<Value, Variable>) variable = value.state()->number();
     if (components.size() != 1 || detail::contributions_of(value) == Contributions::kPerReplica)
-      return extended_->reduce_along(op, components, axes.values());
+      return extended_->reduce_along(op, components, axes.values(), variable);
     const auto replicas = static_cast<std::size_t>(extended_->local_replicas());
-    return extended_->reduce_along(op, std::vector<Tensor>(replicas, components[0]), axes.values());
+    return extended_->reduce_along(op, std::vector<Tensor>(replicas, components[0]), axes.values(), variable);
   } else {
     return {};
   }

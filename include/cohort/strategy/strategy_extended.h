@@ -185,8 +185,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
                                                           const CommunicationOptions& options);
 
   /// Cross-replica: also sums along `axes` inside each replica first; MEAN divides by the number of
-  /// elements that were summed, over all replicas.
-  [[nodiscard]] Tensor reduce_along(ReduceOp op, std::span<const Tensor> values, std::span<const int> axes);
+  /// elements that were summed, over all replicas. `variable`: the number of the one whose value it is, or 0.
+  [[nodiscard]] Tensor reduce_along(ReduceOp op, std::span<const Tensor> values, std::span<const int> axes,
+                                    std::uint64_t variable = 0);
 
   /// Cross-replica: for each leaf, the replicas' tensors one after the other along `axis`; IndexedSlices
   /// become dense first. A plain value is its worker's only contribution.

@@ -124,7 +124,10 @@ template <class Value, class Components>
   reduction.fingerprints.reserve(components.size());
   for (const auto& component : components) {
     reduction.components.push_back(leaves_for(op, component));
-    reduction.fingerprints.push_back(structure_fingerprint(component));
+    // A variable's value is that variable's: another one of the same form is something else.
+    Fingerprint identity;
+    if constexpr (std::is_same_v<Value, Variable>) identity.add(value.state()->number());
+    reduction.fingerprints.push_back(identity.add(structure_fingerprint(component)).value());
   }
   if constexpr (kHoldsDistributed<Value> && !Distributed<Value>)
     add_contributions(value, reduction.contributions);

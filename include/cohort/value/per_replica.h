@@ -45,6 +45,9 @@ class PerReplica : public DistributedValues<PerReplica<T>, T> {
   [[nodiscard]] const T& of_replica(std::size_t replica) const& { return (*this)[replica]; }
   [[nodiscard]] T of_replica(std::size_t replica) && { return std::as_const(*this)[replica]; }
 
+  /// Whether other workers hold the values of more replicas. Internal.
+  [[nodiscard]] bool is_part() const noexcept { return others_have_more_; }
+
  private:
   bool others_have_more_ = false;
 };

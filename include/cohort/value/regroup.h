@@ -156,7 +156,10 @@ template <template <class> class Kind, class T, class Member>
   std::vector<Result> result;
   result.reserve(values.size());
   for (const T& value : values.components()) result.push_back(member(value));
-  return Kind<Result>(std::move(result));
+  if constexpr (requires { values.is_part(); })  // what is one worker's part stays one
+    return Kind<Result>(std::move(result), values.is_part() ? 2 : 1);
+  else
+    return Kind<Result>(std::move(result));
 }
 
 }  // namespace detail

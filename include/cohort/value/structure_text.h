@@ -13,6 +13,8 @@
 
 namespace cohort {
 
+class Variable;
+
 namespace detail {
 
 template <class S>
@@ -23,6 +25,8 @@ void describe_to(std::string& text, const S& structure) {
     separator = ", ";
     describe_to(text, element);
   };
+  if constexpr (std::is_same_v<S, Variable>)
+    text += fmt::format("{} (variable number {}), ", structure.name(), structure.state()->number());
   if constexpr (requires { structure.components().front(); }) {  // distributed: the replicas' are alike
     structure.components().empty() ? void(text += "nothing")
                                    : describe_to(text, structure.components().front());

@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 constexpr int kTag = 0;
 
 /// How long leaders that know of a difference wait for each other's words.
-constexpr auto kTimeForWords = 500ms;
+/// All of them are in the call; on a busy machine one may not run for a while.
+constexpr auto kTimeForWords = 5s;
 
 /// Payload of any dtype is aligned.
 std::size_t aligned(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -136,7 +137,9 @@ std::vector<CallWords> RollCall::words_by_rank() const {
       text.remove_prefix(line.size() + 1);
       const std::size_t end_of_rank = line.find(' ');
       std::size_t rank = 0;
+      if (end_of_rank == std::string_view::npos) continue;
       std::from_chars(line.data(), line.data() + end_of_rank, rank);
+      if (rank >= words.size()) continue;
       const CallWords said = from_line(line.substr(end_of_rank + 1));
       for (const int member : topology_.members_of(node))
         if (leader_alone) words[static_cast<std::size_t>(member)] = {said.caller, "", said.purpose};

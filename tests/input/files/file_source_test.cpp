@@ -207,7 +207,7 @@ TEST_P(FileSource, HasAFileForEachWorker) {
       [&] {
         return read(write_files(3)).node()->with_files_of({4, 0});
       },
-      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("3 files"), HasSubstr("among 4 workers"))));
+      ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("3 files"), HasSubstr("4 workers"))));
 }
 
 TEST_P(FileSource, MayListFilesThatOnlyOtherWorkersHave) {

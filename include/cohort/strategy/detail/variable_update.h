@@ -118,8 +118,11 @@ auto StrategyExtended::update_checked(const Variable& variable, Function& functi
   };
   const auto local = static_cast<std::size_t>(mode.local_replica);
   const PurposeOf purpose(Fingerprint().add(fingerprint_of("update")).add(variable.state()->number()).value(),
-                          Caller::kReplica, mode.replica->device(),
-                          [&] { return PurposeWords{"updates " + variable.name()}; });
+                          Caller::kReplica, mode.replica->device(), [&] {
+                            return PurposeWords{
+                                "updates " + variable.name(),
+                                fmt::format("variable number {}", variable.state()->number())};
+                          });
   if constexpr (std::is_void_v<Result>)
     mode.replica->merge_call_for(purpose, merged, select_replica(local, args)...);
   else
