@@ -114,7 +114,11 @@ struct Kernel {
       state->failure = ncclRemoteError;
     }
     while (fault != 0 && !state->aborted) std::this_thread::sleep_for(kNap);
-    let_peers_touch(*state->arena, exchange);
+    {
+      const std::lock_guard lock(state->mutex);
+      if (state->aborted) return;  // the memory may be another's already
+      let_peers_touch(*state->arena, exchange);
+    }
     static_cast<void>(exchange.execute(*state->arena, state->aborted));
   }
 };
@@ -351,6 +355,7 @@ void ncclComm::close() {
 
 void ncclComm::abort() {
   state->aborted = true;
+  { const std::lock_guard kernels_have_seen_it(state->mutex); }
   const std::lock_guard lock(calls_);
   if (thread_.joinable()) thread_.join();
   if (state->arena != nullptr) state->arena->abort();

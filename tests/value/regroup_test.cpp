@@ -37,6 +37,13 @@ TEST(Regroup, KeepsWhatIsMirroredMirrored) {
   EXPECT_EQ(list[0] + 0, 2.5) << "an operand outside replicas, too";
 }
 
+TEST(Regroup, KeepsOneWorkersPartOfManyReplicasAPart) {
+  const auto [number, list] = regroup(PerReplica(std::vector<std::pair<int, std::vector<int>>>{{1, {2}}}, 3));
+  EXPECT_THROW(static_cast<void>(number + 1), WrongContext);
+  EXPECT_THROW(static_cast<void>(list[0] + 1), WrongContext);
+  EXPECT_EQ(regroup(PerReplica(std::vector<std::pair<int, int>>{{1, 2}})).first + 1, 2);
+}
+
 TEST(Regroup, KeepsOptionalsPerReplica) {
   const auto grouped = regroup(PerReplica(std::vector<std::optional<int>>{{}, 5}));
   EXPECT_THAT(grouped.components(), ElementsAre(std::nullopt, 5));

@@ -65,7 +65,8 @@ Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
 }
 
 /// What has arrived may have come from tensors of members that had given up, and whose programs had changed
-/// them. Such a member has told of its failure before, so the message is there.
+/// them. Such a member has told of its failure before, so the message is there as a rule; MPI keeps the order
+/// of messages only within a tag.
 void HierarchicalCollectives::require_unfailed_so_far() {
   endpoint_.failure_watch().require_unfailed_so_far();
   if (const std::optional<Error> error = failure_detector_.poll_failure(true))

@@ -1,7 +1,8 @@
 // How the workers that read a distributed dataset agree on its end: a worker whose data has ended goes on
-// with empty batches until the others' have ended, too. With several workers it costs one small all-reduce at
-// the beginning, which finds out how many steps all are certain to have, and one of flags for each later
-// step; none of these where all read the same data. The thread that drives the strategy makes the calls.
+// with empty batches until the others' have ended, too. With several workers it costs one small all-gather at
+// the beginning, which finds out how many steps all are certain to have, and an all-reduce of flags for each
+// later step; where all read the same data only a barrier at the end, if nobody knew how many steps there
+// are. The thread that drives the strategy makes the calls.
 #pragma once
 
 #include <cstdint>
