@@ -35,7 +35,7 @@ struct Layout {
   std::size_t input = 0;   ///< elements that this member passes in
   std::size_t output = 0;  ///< elements that it gets
   std::size_t offset = 0;  ///< in place: where the smaller of the two begins within the larger
-  std::vector<ResultPart> result;
+  std::vector<ResultPart> result = {};
 };
 
 /// The members' whole inputs, one block after the other.
