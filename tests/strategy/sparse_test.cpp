@@ -99,7 +99,7 @@ TEST_P(Sparse, ThatDiffersIsNamed) {
     IndexedSlices mine = two_rows(0);
     if (replica.replica_id_in_sync_group() == 1) mine.dense_shape = {6, 1};
     EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { return replica.all_reduce("sum", mine); }),
-                AllOf(HasSubstr("replica 1 ("), HasSubstr("float32[6, 1]")));
+                AllOf(HasSubstr("member 1 ("), HasSubstr("float32[6, 1]")));
   });
 }
 
