@@ -119,10 +119,16 @@ std::vector<InReplica> updates_in_replicas() {
   add("scatter_updates first", [](S s) { s.first->scatter_update(row()); });
   add("applies gradients of v, w", [](S s) { Sgd().apply_gradients({{square(), *s.v}, {square(), *s.w}}); });
   add("applies gradients of w, v", [](S s) { Sgd().apply_gradients({{square(), *s.w}, {square(), *s.v}}); });
-  add("assigns the moving average v", [](S s) { assign_moving_average(*s.v, square(), 0.5); });
-  add("assigns the moving average w", [](S s) { assign_moving_average(*s.w, square(), 0.5); });
   add("applies gradients of no variables", [](S) { Sgd().apply_gradients({}); });
   return operations;
+}
+
+/// Of variables with one copy, the replicas meet to reduce, and then to update the variable.
+std::vector<InReplica> averages_in_replicas() {
+  return {{"assigns the moving average v",
+           [](Scene& s, ReplicaContext&) { assign_moving_average(*s.v, square(), 0.5); }},
+          {"assigns the moving average w",
+           [](Scene& s, ReplicaContext&) { assign_moving_average(*s.w, square(), 0.5); }}};
 }
 
 /// In these the replicas of one process pause, whatever those of others do.
@@ -271,6 +277,7 @@ void check_odd_replicas(int replicas) {
   const std::vector<Device> devices = cpu_devices(replicas);
   std::vector<InReplica> operations = reductions_in_replicas();
   append(operations, updates_in_replicas());
+  append(operations, averages_in_replicas());
   append(operations, meetings_of_replicas());
   check_replicas_of([&] { return MirroredStrategy(devices, kPatience); }, replicas, operations);
   if (replicas > 2) return;
@@ -286,6 +293,7 @@ void check_odd_workers(Bootstrap& worker, int devices, const OddWorkers& options
   const std::size_t of_workers = operations.size();
   std::vector<InReplica> in_replicas = reductions_in_replicas();
   append(in_replicas, updates_in_replicas());
+  append(in_replicas, averages_in_replicas());
   in_replicas.push_back(
       {"called barrier()", [](Scene&, ReplicaContext& replica) { replica.communicator().barrier(); }});
   for (const InReplica& operation : in_replicas) operations.push_back(as_worker(operation));
