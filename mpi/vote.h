@@ -21,7 +21,8 @@ template <class Answer>
 [[nodiscard]] Vote count_votes(std::span<const Answer> answers) {
   const auto votes = [&](const Answer& answer) { return std::ranges::count(answers, answer); };
   const auto usual = std::ranges::max_element(answers, {}, votes);
-  Vote vote{.usual = static_cast<std::size_t>(usual - answers.begin()),
+  Vote vote{.odd = {},
+            .usual = static_cast<std::size_t>(usual - answers.begin()),
             .usual_count = static_cast<std::size_t>(votes(*usual))};
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (answers[i] != *usual) vote.odd.push_back(i);

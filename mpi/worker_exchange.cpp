@@ -140,7 +140,7 @@ void WorkerExchange::complete(std::shared_ptr<const void> memory, Start start) {
       if (const std::optional<Message> failure = receive(kFailureTag)) throw_error_of(*failure);
       if (!has_passed(deadline)) return false;
       throw DeadlineExceeded(
-          ErrorOrigin{name()},
+          ErrorOrigin{name(), -1, {}},
           fmt::format(
               "{}: deadline of {:.4g} s passed while the workers' data were gathered. All workers had "
               "come; one of them is stopped or cannot be reached",
