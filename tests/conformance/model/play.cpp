@@ -114,9 +114,10 @@ class Game {
 
 }  // namespace
 
-std::uint64_t seed_of_run() {
+std::uint64_t seed_of_run(std::optional<std::uint64_t> usual) {
   const char* const told = std::getenv("MODEL_SEED");
-  return told != nullptr ? std::strtoull(told, nullptr, 10) : std::random_device()();
+  if (told != nullptr) return std::strtoull(told, nullptr, 10);
+  return usual ? *usual : std::random_device()();
 }
 
 int programs_of_run(int usual) {
@@ -131,8 +132,9 @@ void play(const Stage& stage, std::uint64_t seed, int programs) {
     Game game(stage, *strategy, seed + static_cast<std::uint64_t>(i));
     game.play();
     if (stage.on_any_worker(game.failed())) return;
-    // After an error a strategy of several workers is of no more use.
-    if (game.ended() && stage.layout.workers > 1) strategy.reset();
+    // After an error a strategy of several workers is of no more use, on none of them: where the last step
+    // makes no collective, only the worker that failed knows of it.
+    if (stage.on_any_worker(game.ended()) && stage.layout.workers > 1) strategy.reset();
   }
 }
 
