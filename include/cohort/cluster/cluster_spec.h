@@ -30,11 +30,13 @@ class ClusterSpec {
 
   /// @throws InvalidArgument for an unknown job, naming the known ones.
   [[nodiscard]] const Tasks& tasks(std::string_view job) const&;
+  // NOLINTNEXTLINE(readability-make-member-function-const): of temporaries, which a const one would not be
   [[nodiscard]] Tasks tasks(std::string_view job) && { return tasks(job); }  // outlives what it is asked of
   [[nodiscard]] int num_tasks(std::string_view job) const { return static_cast<int>(tasks(job).size()); }
 
   /// @throws InvalidArgument for an unknown job or index.
   [[nodiscard]] const std::string& task_address(std::string_view job, int index) const&;
+  // NOLINTNEXTLINE(readability-make-member-function-const): likewise
   [[nodiscard]] std::string task_address(std::string_view job, int index) && {
     return task_address(job, index);
   }

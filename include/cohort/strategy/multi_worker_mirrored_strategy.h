@@ -32,6 +32,7 @@ class MultiWorkerMirroredStrategy : public Strategy {
                                        const CommunicationOptions& options = {},
                                        std::vector<Device> devices = {});
 
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): no strategy is a resolver
   template <std::derived_from<ClusterResolver> Resolver>
   explicit MultiWorkerMirroredStrategy(Resolver&&,  // of a temporary: name it, it owns the way to the workers
                                        const CommunicationOptions& options = {},

@@ -55,7 +55,7 @@ class Axes {
   Axes(int axis) : axes_{axis} {}  // NOLINT(google-explicit-constructor): reads as reduce(op, value, 0)
   Axes(std::initializer_list<int> axes) : axes_(axes) {}
   Axes(std::span<const int> axes) : axes_(axes.begin(), axes.end()) {}  // NOLINT(google-explicit-constructor)
-  Axes(const std::vector<int>& axes) : axes_(axes) {}                   // NOLINT(google-explicit-constructor)
+  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}               // NOLINT(google-explicit-constructor)
   [[nodiscard]] std::span<const int> values() const& noexcept { return axes_; }
   [[nodiscard]] std::vector<int> values() && { return std::move(axes_); }
 
