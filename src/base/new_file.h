@@ -1,7 +1,7 @@
 // A file that appears under its name only when it is complete, and what is left of those that never became
 // so.
 //
-// It is written beside its place as PATH.unfinished-HOST-XXXXXXXX and locked as long as its writer lives, so
+// It is written beside its place as PATH.unfinished-HOST-NUMBER and locked as long as its writer lives, so
 // that processes which write the same file do not disturb each other. A writer that is killed leaves it
 // there; the next one removes it.
 #pragma once

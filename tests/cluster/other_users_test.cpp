@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <barrier>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +21,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "blob_meeting.h"
 #include "cluster/descriptor_exchange.h"
 #include "cluster/fd.h"
 #include "cluster/peer_watch.h"
@@ -36,25 +36,6 @@ using watch::Fd;
 
 constexpr uid_t kOther = 65534;
 constexpr int kLongMs = 20'000;  // only a bound
-
-/// The exchange of blobs among threads.
-class Exchange {
- public:
-  explicit Exchange(int workers)
-      : blobs_(static_cast<std::size_t>(workers)), barrier_(static_cast<std::ptrdiff_t>(workers)) {}
-
-  std::vector<std::string> operator()(int rank, std::string_view blob) {
-    blobs_[static_cast<std::size_t>(rank)] = blob;
-    barrier_.arrive_and_wait();
-    std::vector<std::string> all = blobs_;
-    barrier_.arrive_and_wait();
-    return all;
-  }
-
- private:
-  std::vector<std::string> blobs_;
-  std::barrier<> barrier_;
-};
 
 void run_members(int members, const std::function<void(int rank)>& body) {
   std::vector<std::jthread> threads;
@@ -182,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(Members, DescriptorExchange, testing::Values(1, 2, 3, 4
 
 TEST_P(DescriptorExchange, GivesEachMembersDescriptorToAllOthers) {
   const int members = GetParam();
-  Exchange exchange(members);
+  BlobMeeting exchange(static_cast<std::size_t>(members));
   run_members(members, [&](int rank) {
     std::vector<int> seen;
     const std::vector<int> silent = exchange_descriptors(
@@ -203,7 +184,7 @@ TEST_P(DescriptorExchange, GivesEachMembersDescriptorToAllOthers) {
 
 TEST_P(DescriptorExchange, WaitsForNobodyWhereAMemberHasNone) {
   const int members = GetParam();
-  Exchange exchange(members);
+  BlobMeeting exchange(static_cast<std::size_t>(members));
   run_members(members, [&](int rank) {
     const bool has_one = rank != members - 1;
     std::vector<int> seen;
@@ -316,7 +297,7 @@ class FewDescriptors {
 /// Makes the watch of two workers, which are threads; `before_connecting` sees the address of the first one.
 void expect_watch(bool on_one_node, const std::function<void(const watch::Address&)>& before_connecting) {
   std::vector<WorkerInfo> workers{{0, 0, 0, "n0", 1000}, {1, on_one_node ? 0 : 1, 0, "n1", 1001}};
-  Exchange exchange(2);
+  BlobMeeting exchange(2);
   run_members(2, [&](int rank) {
     PeerWatchOptions options;
     options.rank = rank;

@@ -2,7 +2,6 @@
 // only processes can do (be killed, stopped, signalled) is tested in peer_watch_processes_test.cpp.
 #include "cluster/peer_watch.h"
 
-#include <barrier>
 #include <future>
 #include <optional>
 #include <thread>
@@ -10,6 +9,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "blob_meeting.h"
 
 namespace cohort {
 namespace {
@@ -31,24 +32,6 @@ std::vector<WorkerInfo> make_workers(const Layout& layout) {
   }
   return workers;
 }
-
-/// The exchange of blobs among threads. A test may tamper with what is handed out.
-class Exchange {
- public:
-  explicit Exchange(std::size_t workers) : blobs_(workers), barrier_(static_cast<std::ptrdiff_t>(workers)) {}
-
-  std::vector<std::string> operator()(int rank, std::string_view blob) {
-    blobs_[static_cast<std::size_t>(rank)] = blob;
-    barrier_.arrive_and_wait();
-    std::vector<std::string> all = blobs_;
-    barrier_.arrive_and_wait();
-    return all;
-  }
-
- private:
-  std::vector<std::string> blobs_;
-  std::barrier<> barrier_;
-};
 
 using Tamper = std::function<void(int rank, std::vector<std::string>& blobs)>;
 
@@ -97,7 +80,7 @@ class Cluster {
     return options;
   }
 
-  Exchange exchange_;
+  BlobMeeting exchange_;
   Tamper tamper_;
 };
 

@@ -295,7 +295,9 @@ TEST_F(NcclFaults, AMemberThatEndsBeforeTheOthersIsNotKeptForEver) {
 
 TEST_F(NcclFaults, OfASplitLeaveNoGroupBehind) {
   const auto count = find_in_stand_in<decltype(nccl_stand_in_communicators)>("nccl_stand_in_communicators");
-  while (count() > 0) std::this_thread::yield();  // those that other tests have left
+  const Deadline left_by_others = Deadline::after(20s);
+  while (count() > 0 && !left_by_others.expired()) std::this_thread::yield();
+  ASSERT_EQ(count(), 0) << "communicators of other tests";
   Texts texts;
   for_each_gpu_communicator(kMembers,
                             [&](Communicator& communicator) {

@@ -1,7 +1,6 @@
 #include "pretended_cluster.h"
 
 #include <algorithm>
-#include <barrier>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -11,30 +10,13 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "blob_meeting.h"
 #include "collective/network_communicators.h"
 
 #include "thread_transport.h"
 
 namespace cohort::testing {
 namespace {
-
-/// Where the workers exchange blobs.
-class Meeting {
- public:
-  explicit Meeting(std::size_t workers) : blobs_(workers), barrier_(static_cast<std::ptrdiff_t>(workers)) {}
-
-  std::vector<std::string> exchange(int rank, std::string_view blob) {
-    blobs_[static_cast<std::size_t>(rank)] = blob;
-    barrier_.arrive_and_wait();
-    std::vector<std::string> blobs = blobs_;
-    barrier_.arrive_and_wait();
-    return blobs;
-  }
-
- private:
-  std::vector<std::string> blobs_;
-  std::barrier<> barrier_;
-};
 
 /// Each communicator to a thread of its own.
 void run_members(std::span<const std::unique_ptr<Communicator>> communicators,
@@ -66,11 +48,11 @@ void for_each_member(const Placement& placement, const std::function<void(Commun
   }
   const bool on_one_node = std::ranges::max(placement.node_of_worker) == 0;
 
-  Meeting meeting(workers);
+  BlobMeeting meeting(workers);
   const auto work = [&](int rank) {
     NetworkGroupOptions own = group;
     own.node.rank = rank;
-    own.node.exchange = [&meeting, rank](std::string_view blob) { return meeting.exchange(rank, blob); };
+    own.node.exchange = [&meeting, rank](std::string_view blob) { return meeting(rank, blob); };
     own.node.memory = NodeMemory::connect(rank, own.node.workers, own.node.exchange);
     ASSERT_TRUE(own.node.memory->shared()) << "workers of one node cannot meet";
     const auto communicators =
