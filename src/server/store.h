@@ -57,6 +57,9 @@ class Store {
 
   [[nodiscard]] int descriptor() const noexcept;
 
+  /// Drawn at random when the store was new: a store that was lost and made again has another.
+  [[nodiscard]] std::uint64_t identity() const noexcept;
+
   /// How many variables there are; those of a store that goes on from another process have their old numbers.
   [[nodiscard]] VariableIndex size() const noexcept;
   [[nodiscard]] std::optional<VariableIndex> find(std::string_view name) const;
