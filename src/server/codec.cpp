@@ -24,7 +24,8 @@ void Encoder::tensor(const Tensor& tensor) {
 void Encoder::variable(const Variable& variable) {
   if (!variable.state()->is_kept_elsewhere()) {
     throw InvalidArgument(
-        "variable '{}' cannot be sent to another task: no parameter server keeps it; make it in the scope of a "
+        "variable '{}' cannot be sent to another task: no parameter server keeps it; make it in the scope of "
+        "a "
         "ParameterServerStrategy",
         variable.name());
   }

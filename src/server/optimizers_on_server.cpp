@@ -29,7 +29,8 @@ void copy_if_apart(const Tensor& from, const Tensor& to) {
 IndexedSlices merged(const Tensor& gradient, std::span<const std::int64_t> rows, const Shape& dense) {
   std::map<std::int64_t, std::int64_t> place_of_row;
   for (const std::int64_t row : rows) place_of_row.emplace(row, 0);
-  IndexedSlices result{{}, Tensor::uninitialized({static_cast<std::int64_t>(place_of_row.size())}, DType::kInt64), dense};
+  IndexedSlices result{
+      {}, Tensor::uninitialized({static_cast<std::int64_t>(place_of_row.size())}, DType::kInt64), dense};
   std::int64_t next = 0;
   for (auto& [row, place] : place_of_row) {
     result.indices.span<std::int64_t>()[static_cast<std::size_t>(next)] = row;
@@ -43,13 +44,16 @@ IndexedSlices merged(const Tensor& gradient, std::span<const std::int64_t> rows,
 }
 
 Tensor gathered(const Tensor& from, std::span<const std::int64_t> rows) {
-  Tensor result = Tensor::uninitialized(from.shape().with(0, static_cast<std::int64_t>(rows.size())), from.dtype());
-  for (std::size_t i = 0; i < rows.size(); ++i) result.row(static_cast<std::int64_t>(i)).copy_from(from.row(rows[i]));
+  Tensor result =
+      Tensor::uninitialized(from.shape().with(0, static_cast<std::int64_t>(rows.size())), from.dtype());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    result.row(static_cast<std::int64_t>(i)).copy_from(from.row(rows[i]));
   return result;
 }
 
 void scatter(const Tensor& from, std::span<const std::int64_t> rows, const Tensor& to) {
-  for (std::size_t i = 0; i < rows.size(); ++i) to.row(rows[i]).copy_from(from.row(static_cast<std::int64_t>(i)));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    to.row(rows[i]).copy_from(from.row(static_cast<std::int64_t>(i)));
 }
 
 }  // namespace
@@ -67,8 +71,10 @@ void OptimizersOnServer::step(const OptimizerRecipe& recipe, Store& store, Varia
   const std::int64_t step = count_step(store, variable);
   const Store::Change change = store.overwrite(variable);
   copy_if_apart(change.old_value, change.fresh_value);
-  for (std::size_t i = 0; i < change.fresh_slots.size(); ++i) copy_if_apart(change.old_slots[i], change.fresh_slots[i]);
-  optimizer.update(change.fresh_value, std::span(change.fresh_slots).first(optimizer.slots()), gradient, step);
+  for (std::size_t i = 0; i < change.fresh_slots.size(); ++i)
+    copy_if_apart(change.old_slots[i], change.fresh_slots[i]);
+  optimizer.update(change.fresh_value, std::span(change.fresh_slots).first(optimizer.slots()), gradient,
+                   step);
 }
 
 void OptimizersOnServer::step_rows(const OptimizerRecipe& recipe, Store& store, VariableIndex variable,
@@ -81,7 +87,8 @@ void OptimizersOnServer::step_rows(const OptimizerRecipe& recipe, Store& store, 
   const Store::Change change = store.change_rows(variable, changed);
   const Tensor value = gathered(change.fresh_value, changed);
   std::vector<Tensor> slots;
-  for (std::size_t i = 0; i < optimizer.slots(); ++i) slots.push_back(gathered(change.fresh_slots[i], changed));
+  for (std::size_t i = 0; i < optimizer.slots(); ++i)
+    slots.push_back(gathered(change.fresh_slots[i], changed));
   optimizer.update(value, slots, once.values, step);
   scatter(value, changed, change.fresh_value);
   for (std::size_t i = 0; i < slots.size(); ++i) scatter(slots[i], changed, change.fresh_slots[i]);

@@ -22,7 +22,8 @@ class OptimizerOnServer {
   explicit OptimizerOnServer(const OptimizerRecipe& recipe) : optimizer_(make_optimizer(recipe)) {}
 
   [[nodiscard]] std::size_t slots() const noexcept { return optimizer_->slot_names_.size(); }
-  void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient, std::int64_t step) const {
+  void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
+              std::int64_t step) const {
     optimizer_->update(variable, slots, gradient, step);
   }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <cohort/server/detail/codec.h>
 
 #include "server/failure.h"
@@ -10,18 +12,25 @@
 namespace cohort::server {
 namespace {
 
-std::vector<std::byte> description_of(const Store& store, VariableIndex variable) {
+/// Names in the store are unique, those of variables are not.
+std::string name_in_store(std::uint64_t number, std::string_view name) {
+  return fmt::format("{}:{}", number, name);
+}
+std::string name_in(const std::string& name_in_store) {
+  return name_in_store.substr(name_in_store.find(':') + 1);
+}
+
+std::vector<std::byte> encoded(VariableIndex variable) {
   Encoder encoder;
   encoder.number(variable);
-  encoder.shape(store.value(variable).shape());
   return encoder.take();
 }
 
 Tensor first_value(Decoder& decoder, std::string_view name, DType dtype, const Shape& shape) {
   Tensor value = decoder.tensor();
   if (value.dtype() == dtype && value.shape() == shape) return value;
-  throw InvalidArgument("the first value of variable '{}' is {}, but the variable is {}{}", name, describe(value),
-                        to_string(dtype), to_string(shape));
+  throw InvalidArgument("the first value of variable '{}' is {}, but the variable is {}{}", name,
+                        describe(value), to_string(dtype), to_string(shape));
 }
 
 /// Abandons the store's open commit, unless it was made.
@@ -56,7 +65,8 @@ void ParameterServer::answer(remote::Peer& peer, const remote::Message& message)
   }
 }
 
-std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::Message& message, bool& later) {
+std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::Message& message,
+                                              bool& later) {
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kIdentify: {
       Encoder encoder;
@@ -79,35 +89,53 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
   }
 }
 
-std::vector<std::byte> ParameterServer::create(remote::Peer& peer, const remote::Message& message, bool& later) {
+std::vector<std::byte> ParameterServer::create(remote::Peer& peer, const remote::Message& message,
+                                               bool& later) {
   Decoder decoder(message.body);
+  const auto number = decoder.number<std::uint64_t>();
   const std::string name(decoder.text());
   const DType dtype = decoder.dtype();
   const Shape shape = decoder.shape();
   const auto brings_value = decoder.number<bool>();
-  if (const auto known = store_.find(name)) {
+  if (const auto known = find(number)) {
     const Tensor value = store_.value(*known);
-    if (value.dtype() == dtype && value.shape() == shape) return description_of(store_, *known);
-    throw InvalidArgument("variable '{}' is made as {}{}, but exists already as {}: all tasks must make the same "
-                          "variables",
-                          name, to_string(dtype), to_string(shape), describe(value));
+    const std::string existing = name_in(store_.name(*known));
+    if (existing == name && value.dtype() == dtype && value.shape() == shape) return encoded(*known);
+    throw InvalidArgument(
+        "{} makes variable {} of the job as '{}', {}{}, but it exists already as '{}', {}: all "
+        "tasks must make the same variables in the same order",
+        peer.name(), number, name, to_string(dtype), to_string(shape), existing, describe(value));
   }
   if (!brings_value) {
-    waiters_.emplace(name, Waiter{&peer, message.number});
+    waiters_.emplace(number, Waiter{&peer, message.number, {message.body.begin(), message.body.end()}});
     later = true;
     return {};
   }
   const Tensor value = first_value(decoder, name, dtype, shape);
-  const VariableIndex variable = store_.create(name, shape, dtype);
+  const VariableIndex variable = store_.create(name_in_store(number, name), shape, dtype);
   OpenCommit open(store_);
   store_.overwrite(variable).fresh_value.copy_from(value);
   open.make({}, {});
-  const std::vector<std::byte> reply = description_of(store_, variable);
-  const auto [begin, end] = waiters_.equal_range(name);
-  for (auto waiter = begin; waiter != end; ++waiter)
-    waiter->second.peer->send(static_cast<std::uint16_t>(MessageKind::kReply), waiter->second.request, reply);
+  answer_waiters(number);
+  return encoded(variable);
+}
+
+/// Those who waited for the variable ask again, and find it.
+void ParameterServer::answer_waiters(std::uint64_t number) {
+  const auto [begin, end] = waiters_.equal_range(number);
+  std::vector<Waiter> waiters;
+  for (auto waiter = begin; waiter != end; ++waiter) waiters.push_back(std::move(waiter->second));
   waiters_.erase(begin, end);
-  return reply;
+  for (const Waiter& waiter : waiters) {
+    answer(*waiter.peer, {static_cast<std::uint16_t>(MessageKind::kCreate), waiter.request, waiter.body});
+  }
+}
+
+std::optional<VariableIndex> ParameterServer::find(std::uint64_t number) const {
+  for (VariableIndex variable = 0; variable < store_.size(); ++variable) {
+    if (store_.name(variable).starts_with(name_in_store(number, ""))) return variable;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body) {
@@ -135,7 +163,8 @@ std::vector<std::byte> ParameterServer::read_rows(std::span<const std::byte> bod
   if (value.shape().rank() == 0) throw InvalidArgument("variable '{}' has no rows", store_.name(variable));
   for (const std::int64_t row : rows.span<std::int64_t>()) {
     if (row >= 0 && row < value.shape()[0]) continue;
-    throw InvalidArgument("variable '{}' has no row {}: it has {}", store_.name(variable), row, value.shape()[0]);
+    throw InvalidArgument("variable '{}' has no row {}: it has {}", store_.name(variable), row,
+                          value.shape()[0]);
   }
   Tensor result = Tensor::uninitialized(value.shape().with(0, rows.shape()[0]), value.dtype());
   std::int64_t place = 0;

@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <string>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <cohort/remote/endpoint.h>
@@ -31,11 +32,15 @@ class ParameterServer {
   struct Waiter {
     remote::Peer* peer;
     std::uint64_t request;
+    std::vector<std::byte> body;
   };
 
   /// The answer; nothing if it is given later.
   [[nodiscard]] std::vector<std::byte> serve(remote::Peer& peer, const remote::Message& message, bool& later);
-  [[nodiscard]] std::vector<std::byte> create(remote::Peer& peer, const remote::Message& message, bool& later);
+  [[nodiscard]] std::vector<std::byte> create(remote::Peer& peer, const remote::Message& message,
+                                              bool& later);
+  void answer_waiters(std::uint64_t number);
+  [[nodiscard]] std::optional<VariableIndex> find(std::uint64_t number) const;
   [[nodiscard]] std::vector<std::byte> read(std::span<const std::byte> body);
   [[nodiscard]] std::vector<std::byte> read_rows(std::span<const std::byte> body) const;
   void commit(const CommitMessage& message);
@@ -47,7 +52,7 @@ class ParameterServer {
   Store& store_;
   OptimizersOnServer optimizers_;
   std::map<Execution, CommitMessage> prepared_;
-  std::multimap<std::string, Waiter> waiters_;  ///< by the name of the variable that they wait for
+  std::multimap<std::uint64_t, Waiter> waiters_;  ///< by the number of the variable that they wait for
 };
 
 }  // namespace cohort::server

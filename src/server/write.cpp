@@ -75,7 +75,9 @@ WriteKind kind_of(std::string_view function) {
   throw Internal("no parameter server knows '{}'", function);
 }
 
-bool changes_rows(WriteKind kind) noexcept { return kind == WriteKind::kOptimizeRows || row_update(kind) != nullptr; }
+bool changes_rows(WriteKind kind) noexcept {
+  return kind == WriteKind::kOptimizeRows || row_update(kind) != nullptr;
+}
 
 void encode(Encoder& encoder, const Write& write) {
   encoder.number(write.variable);
@@ -91,7 +93,8 @@ Write decode_write(Decoder& decoder) {
   Write write;
   write.variable = decoder.number<VariableIndex>();
   write.kind = decoder.number<WriteKind>();
-  if (write.kind > WriteKind::kOptimizeRows) throw DataLoss("a message from another task has an unknown write");
+  if (write.kind > WriteKind::kOptimizeRows)
+    throw DataLoss("a message from another task has an unknown write");
   write.value = decoder.tensor();
   if (changes_rows(write.kind)) write.indices = decoder.tensor();
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return write;

@@ -35,9 +35,7 @@ class Encoder {
  public:
   template <class T>
   requires std::is_trivially_copyable_v<T>
-  void number(T value) {
-    append(std::as_bytes(std::span(&value, 1)));
-  }
+  void number(T value) { append(std::as_bytes(std::span(&value, 1))); }
   void text(std::string_view text);
   void blob(std::span<const std::byte> bytes);
   void shape(const Shape& shape);
@@ -97,10 +95,11 @@ inline constexpr bool kIsList = cohort::detail::kIsInstance<T, std::vector>;
 template <class T>
 constexpr void require_sendable() {
   constexpr bool kSendable = !std::is_same_v<T, T>;
-  static_assert(kSendable,
-                "this type cannot be sent to another task: use numbers, enumerators, std::string, tensors, "
-                "IndexedSlices, Variables, and vectors, tuples, maps, optionals or aggregates (COHORT_FIELDS) of "
-                "them");
+  static_assert(
+      kSendable,
+      "this type cannot be sent to another task: use numbers, enumerators, std::string, tensors, "
+      "IndexedSlices, Variables, and vectors, tuples, maps, optionals or aggregates (COHORT_FIELDS) of "
+      "them");
 }
 
 }  // namespace detail

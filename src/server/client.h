@@ -1,0 +1,55 @@
+// A task as the client of the parameter servers: it reads variables and writes them, at once or as part of
+// the execution that is running. Any thread may call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include <cohort/device/tensor.h>
+
+#include "server/connections.h"
+#include "server/transaction.h"
+
+namespace cohort::server {
+
+class Client {
+ public:
+  explicit Client(remote::TaskPlace place) : connections_(std::move(place)) {}
+
+  [[nodiscard]] Connections& connections() noexcept { return connections_; }
+
+  /// Makes variable `number` of the job, or finds it: `value` is null for a task that waits until the chief
+  /// has made it.
+  [[nodiscard]] VariableIndex make(int server, std::uint64_t number, const std::string& name,
+                                   const Shape& shape, DType dtype, const Tensor* value);
+
+  /// The value, after the writes of the execution that is running.
+  [[nodiscard]] Tensor read(int server, VariableIndex variable, const Shape& shape, DType dtype);
+  [[nodiscard]] Tensor read_rows(int server, VariableIndex variable, const Tensor& rows, const Shape& shape,
+                                 DType dtype);
+  void write(int server, const Write& write);
+
+  /// Runs `function` as one execution: what it writes is made when it has ended, with the result that it
+  /// returns, or not at all if it throws. Reads call `on_read` first, which may throw.
+  /// @throws what `function`, `on_read` and the servers throw.
+  std::vector<std::byte> execute(std::uint64_t number, std::uint64_t forget,
+                                 const std::function<std::vector<std::byte>()>& function,
+                                 const std::function<void()>& on_read);
+
+ private:
+  class SingleWrite;
+
+  Connections connections_;
+  Transaction* running_ = nullptr;          ///< of the execution that is running
+  std::function<void()> before_read_ = {};  ///< likewise
+
+  std::mutex mutex_;
+  std::uint64_t next_write_ = 1;          ///< of writes outside executions
+  std::set<std::uint64_t> not_answered_;  ///< such writes
+};
+
+}  // namespace cohort::server
