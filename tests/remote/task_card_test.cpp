@@ -16,8 +16,15 @@ using testing::ThrowsMessage;
 TaskPlace example() {
   TaskPlace place;
   place.task = {"ps", 0};
-  place.addresses.push_back({{"chief", 0}, "n0", {"10.0.0.1:4000", "[fd00::1]:4000"}, "first"});
-  place.addresses.push_back({{"ps", 0}, "n1", {}, "second"});
+  place.addresses.resize(2);
+  Address& chief = place.addresses.front();
+  chief.task.type = "chief";
+  chief.host = "n0";
+  chief.network = {"10.0.0.1:4000", "[fd00::1]:4000"};
+  chief.local = "first";
+  place.addresses.back().task = place.task;
+  place.addresses.back().host = "n1";
+  place.addresses.back().local = "second";
   place.secret = std::string("0123456789abcde\0\xff\n", 18);
   place.network_listener = 5;
   place.local_listener = 6;
