@@ -13,7 +13,7 @@ mapfile -t files < <(sources include src mpi tools benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
-  layers = split("base cluster device collective value strategy input train", chain)
+  layers = split("base cluster device collective value strategy input train server", chain)
   for (i = 1; i <= layers; i++) allowed[chain[i]] = below = below chain[i] " "
   # Beside the core.
   allowed["cuda"] = allowed["device"] "cuda "
