@@ -32,6 +32,15 @@ class Client::SingleWrite {
   std::uint64_t forget_;
 };
 
+Client::Client(remote::TaskPlace place) : connections_(std::move(place)) {
+  std::vector<Request> requests;
+  for (int server = 0; server < connections_.servers(); ++server)
+    requests.push_back({server, MessageKind::kIdentify, {}});
+  static_cast<void>(connections_.ask(std::move(requests)));
+}
+
+Client::~Client() { connections_.tell_servers(MessageKind::kGoodbye); }
+
 VariableIndex Client::make(int server, std::uint64_t number, const std::string& name, const Shape& shape,
                            DType dtype, const Tensor* value) {
   Encoder encoder;

@@ -18,7 +18,13 @@ namespace cohort::server {
 
 class Client {
  public:
-  explicit Client(remote::TaskPlace place) : connections_(std::move(place)) {}
+  /// Waits until all servers answer. @throws Unavailable naming one that does not.
+  explicit Client(remote::TaskPlace place);
+
+  /// Says goodbye to the servers.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
 
   [[nodiscard]] Connections& connections() noexcept { return connections_; }
 

@@ -23,13 +23,13 @@ int count_servers(const remote::TaskPlace& place) {
       place.addresses, [](const remote::Address& address) { return address.task.type == "ps"; }));
 }
 
-remote::EndpointOptions options_for(const remote::TaskPlace& place) {
+remote::EndpointOptions options_for(const remote::TaskPlace& place, int offered) {
   remote::EndpointOptions options;
   options.task = place.task;
   options.secret = place.secret;
   options.network_listener = place.network_listener;
   options.local_listener = place.local_listener;
-  options.offered = place.memory;
+  options.offered = offered;
   return options;
 }
 
@@ -45,11 +45,11 @@ Connections::Turn::Turn(Connections& connections) : connections_(connections) {
 
 Connections::Turn::~Turn() { connections_.mutex_.unlock(); }
 
-Connections::Connections(remote::TaskPlace place)
+Connections::Connections(remote::TaskPlace place, int offered)
     : place_(std::move(place)),
       servers_(static_cast<std::size_t>(count_servers(place_))),
-      endpoint_(
-          std::make_unique<remote::Endpoint>(options_for(place_), static_cast<remote::Handler&>(*this))) {}
+      endpoint_(std::make_unique<remote::Endpoint>(options_for(place_, offered),
+                                                   static_cast<remote::Handler&>(*this))) {}
 
 Connections::~Connections() = default;
 
@@ -107,6 +107,13 @@ std::vector<std::vector<std::byte>> Connections::ask(std::vector<Request> reques
 std::shared_ptr<const StoreReader> Connections::reader(int server) {
   const Turn turn(*this);
   return servers_[static_cast<std::size_t>(server)].reader;
+}
+
+void Connections::tell_servers(MessageKind kind) {
+  const Turn turn(*this);
+  for (const Server& server : servers_) {
+    if (server.peer != nullptr) server.peer->send(to_number(kind), 0);
+  }
 }
 
 void Connections::send(std::uint64_t number, const Pending& pending) {

@@ -43,8 +43,8 @@ struct Request {
 
 class Connections final : private remote::Handler {
  public:
-  /// @throws what Endpoint throws.
-  explicit Connections(remote::TaskPlace place);
+  /// `offered`, a descriptor, is given to the processes of this node; -1: none. @throws what Endpoint throws.
+  explicit Connections(remote::TaskPlace place, int offered = -1);
   ~Connections() override;
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
@@ -61,6 +61,9 @@ class Connections final : private remote::Handler {
   /// back, or that has come back without its variables.
   std::vector<std::vector<std::byte>> ask(std::vector<Request> requests);
   std::vector<std::byte> ask(Request request);
+
+  /// Sends a message without an answer to all servers that are there.
+  void tell_servers(MessageKind kind);
 
   /// Reads variables of a server of this node without asking it; null for one of another node.
   [[nodiscard]] std::shared_ptr<const StoreReader> reader(int server);

@@ -20,6 +20,8 @@ enum class MessageKind : std::uint16_t {
   kFinish,    ///< the commit of these was made
   kFence,     ///< nothing more is taken from an incarnation: answers what it has committed and prepared
   kDrop,      ///< what an incarnation has prepared is not to be made
+  kGoodbye,   ///< the task has ended its part; not answered
+  kJobOver,   ///< the job has ended; to servers and workers, not answered
 
   kFirstOfCoordinator = 64,  ///< kinds from here on are between the coordinator and its workers
 };

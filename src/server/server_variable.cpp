@@ -8,9 +8,9 @@
 namespace cohort::server {
 
 ServerVariable::ServerVariable(VariableOptions options, std::shared_ptr<VariableOwner> owner,
-                               const Shape& shape, DType dtype, std::shared_ptr<Client> client,
-                               VariablePlace place)
-    : AggregatingVariable(std::move(options), std::move(owner), shape, dtype),
+                               const Shape& shape, DType dtype, std::uint64_t number,
+                               std::shared_ptr<Client> client, VariablePlace place)
+    : AggregatingVariable(std::move(options), std::move(owner), shape, dtype, number),
       client_(std::move(client)),
       place_(place) {}
 

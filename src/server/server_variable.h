@@ -21,7 +21,7 @@ struct VariablePlace {
 class ServerVariable final : public AggregatingVariable {
  public:
   ServerVariable(VariableOptions options, std::shared_ptr<VariableOwner> owner, const Shape& shape,
-                 DType dtype, std::shared_ptr<Client> client, VariablePlace place);
+                 DType dtype, std::uint64_t number, std::shared_ptr<Client> client, VariablePlace place);
 
   [[nodiscard]] VariablePlace place() const noexcept { return place_; }
 

@@ -247,6 +247,7 @@ Store::Store(int descriptor) : impl_(std::make_unique<Impl>(descriptor)) {}
 Store::Store() : Store(make_store_file().get()) {}
 Store::~Store() = default;
 
+std::uint64_t Store::identity() const noexcept { return impl_->mapping().header().identity; }
 int Store::descriptor() const noexcept { return impl_->mapping().descriptor(); }
 VariableIndex Store::size() const noexcept { return static_cast<VariableIndex>(impl_->size()); }
 std::optional<VariableIndex> Store::find(std::string_view name) const { return impl_->find(name); }

@@ -35,6 +35,7 @@ struct StoreHeader {
   std::atomic<std::uint64_t> magic;  ///< written last
   std::uint32_t version;
   std::uint32_t byte_order;
+  std::uint64_t identity;        ///< drawn at random
   std::uint64_t reserved_bytes;  ///< the address range of a mapping: the file can grow to this size
 
   std::atomic<std::uint64_t> variables;       ///< how many entries of the table are complete

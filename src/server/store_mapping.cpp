@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <random>
 
 #include <cohort/base/error.h>
 #include <cohort/device/dtype.h>
@@ -29,6 +30,7 @@ struct Beginning {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t byte_order;
+  std::uint64_t identity;
   std::uint64_t reserved_bytes;
 };
 
@@ -101,6 +103,8 @@ void StoreMapping::reserve_new() {
   StoreHeader& fresh = header();
   fresh.version = kStoreVersion;
   fresh.byte_order = kByteOrder;
+  std::random_device random;
+  fresh.identity = std::uint64_t{random()} << 32 | random() | 1;  // never 0
   fresh.reserved_bytes = bytes;
   if (::ftruncate(file_.get(), static_cast<off_t>(kBlocksBegin)) != 0)
     throw Unavailable("no memory file for the variables of a server: {}", std::strerror(errno));

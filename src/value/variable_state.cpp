@@ -40,14 +40,14 @@ VariableState::VariableState(VariableOptions options, std::shared_ptr<VariableOw
 }
 
 VariableState::VariableState(VariableOptions options, std::shared_ptr<VariableOwner> owner,
-                             const Shape& shape, DType dtype)
+                             const Shape& shape, DType dtype, std::uint64_t number)
     : options_(std::move(options)),
       owner_(std::move(owner)),
       shape_(shape),
       dtype_(dtype),
       count_(0),
       replicas_(0),
-      number_(owner_->next_variable_number()) {}
+      number_(number) {}
 
 void VariableState::apply_elsewhere(const OptimizerRecipe& /*optimizer*/,
                                     const TensorOrSlices& /*gradient*/) const {

@@ -41,9 +41,9 @@ class VariableState {
   VariableState(VariableOptions options, std::shared_ptr<VariableOwner> owner,
                 std::vector<Tensor> components);
 
-  /// A variable without components in this process: another task keeps its value.
+  /// A variable without components in this process: another task keeps its value. Tasks know it by `number`.
   VariableState(VariableOptions options, std::shared_ptr<VariableOwner> owner, const Shape& shape,
-                DType dtype);
+                DType dtype, std::uint64_t number);
   virtual ~VariableState() = default;
 
   VariableState(const VariableState&) = delete;
