@@ -58,6 +58,11 @@ void Connections::notify() noexcept {
   endpoint_->wake();
 }
 
+void Connections::clear_part() {
+  const Turn turn(*this);
+  part_ = nullptr;
+}
+
 void Connections::poll() {
   if (!mutex_.try_lock()) return;
   endpoint_->poll();

@@ -55,6 +55,7 @@ class Connections final : private remote::Handler {
 
   /// `part`, which outlives this object, gets what no request of this task asked for. Before the first wait.
   void set_part(TaskPart& part) noexcept { part_ = &part; }
+  void clear_part();
 
   /// Sends the requests and waits for all answers, in the order of the requests.
   /// @throws the error that a server answers; Unavailable naming a server that is lost and does not come

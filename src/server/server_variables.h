@@ -25,6 +25,14 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
 
   [[nodiscard]] Client& client() const noexcept { return *client_; }
 
+  /// The one coordinator of the job, at the chief; set by the layer above.
+  [[nodiscard]] std::weak_ptr<void>& coordinator() noexcept { return coordinator_; }
+
+  /// For what may outlive this object.
+  [[nodiscard]] std::shared_ptr<Connections> shared_connections() const noexcept {
+    return {client_, &client_->connections()};
+  }
+
   [[nodiscard]] std::shared_ptr<VariableState> make(VariableOptions options, const Tensor& initial_value,
                                                     const VariableState* beside,
                                                     std::shared_ptr<VariableOwner> owner) override;
@@ -41,6 +49,7 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
  private:
   std::shared_ptr<Client> client_;
   bool gives_values_;
+  std::weak_ptr<void> coordinator_;
 
   mutable std::mutex mutex_;
   std::uint64_t turn_ = 0;  ///< of servers

@@ -91,10 +91,46 @@ namespace detail {
 template <class T>
 inline constexpr bool kIsList = cohort::detail::kIsInstance<T, std::vector>;
 
+template <class T>
+struct FieldsOf {
+  using Type = void;
+};
+template <cohort::detail::TupleLike T>
+struct FieldsOf<T> {
+  using Type = decltype(std::tuple_cat(std::declval<T>()));
+};
+template <class T>
+requires(!cohort::detail::TupleLike<T> && cohort::detail::WithFields<const T>) struct FieldsOf<T> {
+  using Type = decltype(cohort_fields(std::declval<const T&>()));
+};
+
+template <class T>
+constexpr bool is_sendable();
+
+template <class... Fields>
+constexpr bool are_sendable(std::type_identity<std::tuple<Fields...>>) {
+  return (is_sendable<std::remove_cvref_t<Fields>>() && ...);
+}
+
+template <class T>
+constexpr bool is_sendable() {
+  if constexpr (Element<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+                std::is_same_v<T, Tensor> || std::is_same_v<T, Variable> || std::is_same_v<T, IndexedSlices>)
+    return true;
+  else if constexpr (kIsList<T> || cohort::detail::kIsInstance<T, std::optional>)
+    return is_sendable<typename T::value_type>();
+  else if constexpr (cohort::detail::kIsInstance<T, std::map>)
+    return is_sendable<typename T::key_type>() && is_sendable<typename T::mapped_type>();
+  else if constexpr (std::is_void_v<typename FieldsOf<T>::Type>)
+    return false;
+  else
+    return are_sendable(std::type_identity<typename FieldsOf<T>::Type>());
+}
+
 /// Says, once for each type, that it cannot be sent.
 template <class T>
 constexpr void require_sendable() {
-  constexpr bool kSendable = !std::is_same_v<T, T>;
+  constexpr bool kSendable = is_sendable<T>();
   static_assert(
       kSendable,
       "this type cannot be sent to another task: use numbers, enumerators, std::string, tensors, "
@@ -103,6 +139,10 @@ constexpr void require_sendable() {
 }
 
 }  // namespace detail
+
+/// Whether values of the type can travel.
+template <class T>
+inline constexpr bool kSendable = detail::is_sendable<T>();
 
 template <class T>
 void encode(Encoder& encoder, const T& value) {
@@ -159,15 +199,6 @@ template <class Result, class... Fields>
 Result decode_fields(Decoder& decoder, std::type_identity<std::tuple<Fields...>>) {
   return Result{decode<std::remove_cvref_t<Fields>>(decoder)...};
 }
-
-template <class T>
-struct FieldsOf {
-  using Type = decltype(cohort_fields(std::declval<const T&>()));
-};
-template <cohort::detail::TupleLike T>
-struct FieldsOf<T> {
-  using Type = decltype(std::tuple_cat(std::declval<T>()));
-};
 
 }  // namespace detail
 
