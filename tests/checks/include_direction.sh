@@ -15,6 +15,8 @@ BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
   layers = split("base cluster device collective value strategy input train server", chain)
   for (i = 1; i <= layers; i++) allowed[chain[i]] = below = below chain[i] " "
+  # Beside the chain: tasks that talk without MPI, for the layers above `train` that are made of them.
+  allowed["remote"] = allowed["device"] "remote "
   # Beside the core.
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
