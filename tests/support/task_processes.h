@@ -1,78 +1,39 @@
-// The tasks of a cluster as processes: forked children run `serve`, and the test itself is the chief.
+// The tasks of a cluster as processes: the test's own program, started again for each worker and server. The
+// test is the chief. A process forked without that would share memory with the test that only one may have.
 #pragma once
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/types.h>
 
-#include <cstdlib>
-#include <exception>
 #include <functional>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <cohort/coordinator/serve.h>
 #include <cohort/remote/local_cluster.h>
 
 namespace cohort::test {
 
 class TaskProcesses {
  public:
-  using Main = std::function<void(const remote::TaskPlace&)>;
-
-  static void serve_task(const remote::TaskPlace& place) {
-    static_cast<void>(serve(ParameterServerStrategy(place)));
-  }
-
-  /// Starts `workers` and `servers` processes; `main` is what a worker does.
-  TaskProcesses(int workers, int servers, Main main = serve_task)
-      : cluster_({{"chief", 1}, {"worker", workers}, {"ps", servers}}), worker_main_(std::move(main)) {
-    for (int i = 0; i < servers; ++i) start({"ps", i});
-    for (int i = 0; i < workers; ++i) start({"worker", i});
-  }
-  ~TaskProcesses() {
-    for (const auto& [name, pid] : pids_) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, nullptr, 0);
-    }
-  }
+  /// Starts `workers` and `servers` processes.
+  TaskProcesses(int workers, int servers);
+  /// Kills what still runs.
+  ~TaskProcesses();
   TaskProcesses(const TaskProcesses&) = delete;
   TaskProcesses& operator=(const TaskProcesses&) = delete;
 
   [[nodiscard]] const remote::TaskPlace& chief() const { return cluster_.place({"chief", 0}); }
 
-  void start(const ClusterTask& task) {
-    const pid_t pid = ::fork();
-    if (pid != 0) {
-      pids_[remote::name_of(task)] = pid;
-      return;
-    }
-    int status = EXIT_SUCCESS;
-    try {
-      (task.type == "worker" ? worker_main_ : Main(serve_task))(cluster_.place(task));
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "{}: {}\n", remote::name_of(task), error.what());
-      status = EXIT_FAILURE;
-    }
-    ::_exit(status);
-  }
+  /// Starts a task, or starts it again: with the same listeners, and a server with the same memory.
+  void start(const ClusterTask& task);
+  void signal(const ClusterTask& task, int signal);
 
-  void kill(const ClusterTask& task, int signal = SIGKILL) { ::kill(pids_.at(remote::name_of(task)), signal); }
-
-  /// Waits for its end; the status of waitpid.
-  int wait(const ClusterTask& task) {
-    const auto place = pids_.find(remote::name_of(task));
-    int status = 0;
-    ::waitpid(place->second, &status, 0);
-    pids_.erase(place);
-    return status;
-  }
+  /// Waits for the end of a task; the status as of waitpid.
+  int wait(const ClusterTask& task);
+  void kill(const ClusterTask& task);
 
  private:
   remote::LocalCluster cluster_;
-  Main worker_main_;
   std::map<std::string, pid_t> pids_;
 };
 
