@@ -21,6 +21,7 @@ namespace {
 
 using ::cohort::testing::message_of;
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -164,6 +165,24 @@ TEST(Store, UsesTheMemoryOfForgottenCommitsAgain) {
     if (number == 500) bytes = file_bytes(store);
   }
   EXPECT_EQ(file_bytes(store), bytes);
+}
+
+TEST(Store, MakesZerosOfMemoryThatWasUsed) {
+  Store store;
+  for (std::uint64_t number = 1; number <= 3; ++number) {
+    store.begin();
+    store.commit(Execution{1, number}, std::vector<std::byte>(5000, std::byte{0xff}));
+  }
+  store.forget(1, 3);
+  const VariableIndex weights = store.create("weights", {500}, DType::kFloat32);
+  store.require_slots(weights, 1);
+  EXPECT_THAT(floats(store.value(weights)), Each(0));
+  EXPECT_THAT(floats(store.slot(weights, 0)), Each(0));
+  for (std::uint64_t number = 1; number <= 200; ++number) {
+    store.begin();
+    store.commit(Execution{2, number});
+  }
+  EXPECT_EQ(Store(store.descriptor()).commits_of(2).size(), 200u);
 }
 
 TEST(Store, CommitsNothingOfAFencedIncarnation) {
