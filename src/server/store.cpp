@@ -17,6 +17,8 @@
 namespace cohort::server {
 namespace {
 
+constexpr std::size_t kEntriesAtATime = 256;
+
 std::string describe_variable(std::string_view name, const Shape& shape, DType dtype) {
   return fmt::format("variable \"{}\" ({}{})", name, to_string(dtype), to_string(shape));
 }
@@ -49,8 +51,7 @@ class Store::Impl {
   [[nodiscard]] std::size_t size() const noexcept { return variables_.size(); }
 
   [[nodiscard]] const StoredVariable& variable(VariableIndex index) const {
-    if (index >= variables_.size())
-      throw InvalidArgument("there is no variable {} on this server, which has {}", index, variables_.size());
+    require_variable(index);
     return variables_[index];
   }
 
@@ -66,16 +67,12 @@ class Store::Impl {
     COHORT_CHECK(!in_commit_);
     in_commit_ = true;
   }
-  StoredVariable& to_change(VariableIndex index) {
-    COHORT_CHECK(in_commit_);
-    return const_cast<StoredVariable&>(variable(index));
-  }
-  /// Notes what a change of the variable, which was made or has failed, has begun.
   template <class MakeChange>
   Change change(VariableIndex index, MakeChange&& make_change) {
-    StoredVariable& changed = to_change(index);
+    COHORT_CHECK(in_commit_);
+    require_variable(index);
+    StoredVariable& changed = variables_[index];
     const bool again = changed.is_changed();
-    if (!again) changed_.reserve(changed_.size() + 1);
     Change change = make_change(changed);
     if (!again) changed_.push_back(index);
     return change;
@@ -84,6 +81,11 @@ class Store::Impl {
   void abandon();
 
  private:
+  void require_variable(VariableIndex index) const {
+    if (index >= variables_.size())
+      throw InvalidArgument("there is no variable {} on this server, which has {}", index, variables_.size());
+  }
+  void back_next_entry(std::string_view purpose);
   std::vector<StoreBlocks::Range> take_over();
   void complete_recorded_commit();
   void record_commit(std::uint64_t record);
@@ -94,6 +96,7 @@ class Store::Impl {
   std::map<std::string, VariableIndex, std::less<>> by_name_;
   StoreCommits commits_;
   StoreBlocks blocks_;
+  std::size_t backed_entries_ = size();
   bool in_commit_ = false;
   std::vector<VariableIndex> changed_;
 };
@@ -144,6 +147,18 @@ void Store::Impl::complete_recorded_commit() {
   }
   if (header.recorded_record != 0) commits_.publish_unread(header.recorded_record);
   header.commit_recorded.store(0, std::memory_order_release);
+  keep_order();
+}
+
+/// Gives the tables their pages, for many variables at a time.
+void Store::Impl::back_next_entry(std::string_view purpose) {
+  if (size() < backed_entries_) return;
+  const std::size_t more = std::min(kEntriesAtATime, kMostVariables - size());
+  mapping_->back_with_pages(kChangesBegin + size() * sizeof(RecordedChange), more * sizeof(RecordedChange),
+                            purpose);
+  mapping_->back_with_pages(kTableBegin + size() * sizeof(VariableEntry), more * sizeof(VariableEntry),
+                            purpose);
+  backed_entries_ = size() + more;
 }
 
 VariableIndex Store::Impl::create(std::string_view name, const Shape& shape, DType dtype, std::size_t slots) {
@@ -159,8 +174,7 @@ VariableIndex Store::Impl::create(std::string_view name, const Shape& shape, DTy
 
   const std::uint64_t bytes = shape.elements() * size_of(dtype);
   const std::uint64_t copies = bytes_of_copies(1 + slots, shape, dtype, purpose);
-  mapping_->back_with_pages(kChangesBegin + size() * sizeof(RecordedChange), sizeof(RecordedChange), purpose);
-  mapping_->back_with_pages(kTableBegin + size() * sizeof(VariableEntry), sizeof(VariableEntry), purpose);
+  back_next_entry(purpose);
   const std::uint64_t block = blocks_.allocate(copies + name.size(), purpose);
 
   VariableEntry& entry = mapping_->entry(size());
@@ -206,10 +220,6 @@ void Store::Impl::commit(const std::optional<Execution>& execution, std::span<co
   COHORT_CHECK(in_commit_);
   std::uint64_t record = 0;
   if (execution) {
-    if (commits_.is_fenced(execution->incarnation)) {
-      throw Aborted("execution {} of incarnation {:016x} was not committed: its worker counts as lost",
-                    execution->number, execution->incarnation);
-    }
     if (commits_.contains(*execution)) {
       throw InvalidArgument("execution {} of incarnation {:016x} was committed before", execution->number,
                             execution->incarnation);

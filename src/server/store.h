@@ -72,7 +72,8 @@ class Store {
   /// that is taken.
   VariableIndex create(std::string_view name, const Shape& shape, DType dtype, std::size_t slots = 0);
 
-  /// Adds slots of zeros to a variable that has fewer; nothing where it has as many.
+  /// Adds slots of zeros to a variable that has fewer; nothing where it has as many. At most 17 are possible.
+  /// @throws like `create`.
   void require_slots(VariableIndex variable, std::size_t slots);
 
   [[nodiscard]] const std::string& name(VariableIndex variable) const;
@@ -104,7 +105,10 @@ class Store {
   /// bytes as the rows of this change and of the one before it.
   [[nodiscard]] Change change_rows(VariableIndex variable, std::span<const std::int64_t> rows);
 
-  /// Makes the changes visible. With an execution, remembers that it was committed, and `result`.
+  /// Makes the changes visible. With an execution, remembers that it was committed, and `result`. When it
+  /// throws, nothing was committed, and the commit goes on: call `abandon`, or `commit` again.
+  /// @throws Aborted when the incarnation is fenced; InvalidArgument when the execution was committed before;
+  /// Unavailable when memory is short.
   void commit(std::optional<Execution> execution = {}, std::span<const std::byte> result = {});
   void abandon();
 
@@ -117,8 +121,8 @@ class Store {
   /// Forgets the commits of an incarnation up to `number`.
   void forget(std::uint64_t incarnation, std::uint64_t number);
 
-  /// No execution of `incarnation` is committed from now on: it counts as lost. Remembered like commits, also
-  /// by a server that is started again.
+  /// Remembers that `incarnation` counts as lost, also for a server that is started again. It is the server
+  /// that takes nothing more from it: what it has prepared may still have to be committed.
   void fence(std::uint64_t incarnation);
   [[nodiscard]] bool is_fenced(std::uint64_t incarnation) const;
 

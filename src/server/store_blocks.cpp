@@ -38,8 +38,6 @@ std::uint64_t StoreBlocks::allocate(std::uint64_t bytes, std::string_view purpos
     return std::exchange(end_, end_ + needed);
   }
   const auto [size, begin] = *fit;
-  // A gap of the file need not have pages.
-  mapping_.back_with_pages(begin, needed, purpose);
   remove_free(free_.find(begin));
   if (size > needed) add_free(begin + needed, size - needed);
   std::memset(mapping_.base() + begin, 0, needed);
@@ -76,7 +74,7 @@ void StoreBlocks::remove_free(std::map<std::uint64_t, std::uint64_t>::iterator f
 }
 
 void StoreBlocks::grow(std::uint64_t bytes, std::string_view purpose) {
-  const std::uint64_t added = std::max(bytes - (backed_ - end_), std::min(bytes * 8, kLeastGrowth));
+  const std::uint64_t added = std::max(bytes, kLeastGrowth);
   mapping_.back_with_pages(backed_, added, purpose);
   backed_ += added;
 }

@@ -102,14 +102,16 @@ std::optional<std::uint64_t> StoreReader::read_rows(VariableIndex variable,
                                                     std::span<std::byte> destination) const {
   const VariableEntry& entry = impl_->entry(variable);
   const std::uint64_t row_bytes = entry.row_bytes;
-  if (destination.size() != rows.size() * row_bytes) {
-    throw InvalidArgument("{} rows of variable {} have {} bytes, and are read to {}", rows.size(), variable,
-                          rows.size() * row_bytes, destination.size());
+  const std::uint64_t places = row_bytes == 0 ? rows.size() : destination.size() / row_bytes;
+  if (places != rows.size() || destination.size() != places * row_bytes) {
+    throw InvalidArgument("{} rows of {} bytes of variable {} are read to {} bytes", rows.size(), row_bytes,
+                          variable, destination.size());
   }
-  const std::uint64_t count = entry.rank == 0 ? 0 : static_cast<std::uint64_t>(entry.extents[0]);
-  for (const std::int64_t row : rows) {
+  // Rows without bytes are not looked at.
+  const std::uint64_t count = row_bytes == 0 ? 0 : entry.bytes / row_bytes;
+  for (const std::int64_t row : rows.first(row_bytes == 0 ? 0 : rows.size())) {
     if (row < 0 || static_cast<std::uint64_t>(row) >= count)
-      throw InvalidArgument("variable {} has no row {}; rows count from 0 to {}", variable, row, count - 1);
+      throw InvalidArgument("variable {} has {} rows, and no row {}", variable, count, row);
   }
   return impl_->read(entry, [&](const std::byte* copy) {
     std::byte* to = destination.data();
