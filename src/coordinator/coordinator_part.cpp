@@ -158,6 +158,7 @@ void CoordinatorPart::end_call(WorkerLink& worker, const remote::Message& messag
 
 /// The first failure: what was not begun is cancelled, and what runs is asked to end.
 void CoordinatorPart::fail(const Error& error) {
+  logging::debug("a call has failed, the others are cancelled: {}", error.what());
   failure_ = std::make_unique<Error>(error);
   failed_.store(true);
   for (const Call& call : queue_) call.state->fail(cancelled());

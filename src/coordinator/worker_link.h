@@ -25,7 +25,9 @@ class WorkerLink {
 
   [[nodiscard]] remote::Peer& peer() const noexcept { return *peer_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return calls_.size(); }
-  [[nodiscard]] bool has_room() const noexcept { return calls_.size() < window_; }
+
+  /// What is given while calls are asked back could not be told from what comes back.
+  [[nodiscard]] bool has_room() const noexcept { return calls_.size() < window_ && !recalled_; }
 
   /// The number that the call gets.
   std::uint64_t give(Call call) {
@@ -44,10 +46,10 @@ class WorkerLink {
     return call;
   }
 
-  /// Takes back the calls from `number` on.
+  /// Takes back the calls from `number` on; 0 for none.
   [[nodiscard]] std::deque<Call> take_from(std::uint64_t number) {
     std::deque<Call> result;
-    while (!calls_.empty() && first_ + calls_.size() > number) {
+    while (number != 0 && !calls_.empty() && first_ + calls_.size() > number) {
       result.push_front(std::move(calls_.back()));
       calls_.pop_back();
     }

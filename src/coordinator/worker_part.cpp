@@ -79,8 +79,7 @@ void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) 
     case CoordinatorMessage::kRecall: {
       const std::uint64_t first = calls_.empty() ? 0 : calls_.front().number;
       calls_.clear();
-      if (first != 0) peer.send(to_number(CoordinatorMessage::kReturned), first);
-      return;
+      return peer.send(to_number(CoordinatorMessage::kReturned), first);
     }
     default: return;
   }

@@ -54,8 +54,8 @@ class Client {
   std::function<void()> before_read_ = {};  ///< likewise
 
   std::mutex mutex_;
-  std::uint64_t next_write_ = 1;          ///< of writes outside executions
-  std::set<std::uint64_t> not_answered_;  ///< such writes
+  std::uint64_t next_write_ = std::uint64_t{1} << 63;  ///< outside executions, whose numbers are lower
+  std::set<std::uint64_t> not_answered_;               ///< such writes
 };
 
 }  // namespace cohort::server
