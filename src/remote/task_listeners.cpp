@@ -56,11 +56,11 @@ std::string with_port(const std::string& host, std::uint16_t port) {
 
 }  // namespace
 
-TaskListeners listen_for(const ClusterTask& task, Reach reach) {
+TaskListeners listen_for(const ClusterTask& task, Interfaces interfaces) {
   TaskListeners listeners;
   listeners.address = {.task = task, .host = own_host(), .local = watch::random_token()};
   std::uint16_t port = 0;
-  listeners.network = reach == Reach::kNetwork ? watch::listen_network(port) : listen_on_loopback(port);
+  listeners.network = interfaces == Interfaces::kAll ? watch::listen_network(port) : listen_on_loopback(port);
   if (!listeners.network) refuse(task, "a TCP port to listen on");
   listeners.local = watch::listen_local(listeners.address.local);
   if (!listeners.local) refuse(task, "a local socket to listen on");
@@ -68,7 +68,7 @@ TaskListeners listen_for(const ClusterTask& task, Reach reach) {
     listeners.memory.reset(make_memory_file("cohort-store"));
     if (!listeners.memory) refuse(task, "a memory file");
   }
-  if (reach == Reach::kThisHost)
+  if (interfaces == Interfaces::kLoopback)
     listeners.address.network.push_back(with_port("127.0.0.1", port));
   else
     for (const std::string& host : watch::own_hosts())
