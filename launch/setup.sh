@@ -22,7 +22,7 @@ case ${1:-build} in
       cmake ninja-build g++ ccache
       openmpi-bin libopenmpi-dev
       libboost-program-options-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
-      libhwloc-dev libhwy-dev libdlpack-dev libisal-dev libzip-dev
+      libhwloc-dev libhwy-dev libdlpack-dev libisal-dev libzip-dev libssl-dev
       libeigen3-dev  # examples only
     ) ;;
   -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;

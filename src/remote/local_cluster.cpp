@@ -5,6 +5,7 @@
 
 #include <cohort/base/error.h>
 
+#include "introduction.h"
 #include "task_listeners.h"
 
 namespace cohort::remote {

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <map>
 
-#include <fmt/format.h>
-
 #include <cohort/base/error.h>
 
 #include "cluster/fd.h"
+
+#include "introduction.h"
 
 namespace cohort::remote {
 namespace {
@@ -51,7 +51,5 @@ ClusterSpec cluster_spec(const TaskPlace& place) {
   }
   return ClusterSpec(std::move(jobs));
 }
-
-std::string name_of(const ClusterTask& task) { return fmt::format("{} {}", task.type, task.id); }
 
 }  // namespace cohort::remote

@@ -15,11 +15,12 @@ BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
   layers = split("base cluster device collective value strategy input train", chain)
   for (i = 1; i <= layers; i++) allowed[chain[i]] = below = below chain[i] " "
+  # Beside the chain: tasks that talk without MPI, for the layers above `train` that are made of them.
+  allowed["remote"] = allowed["device"] "remote "
   # Beside the core.
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["mpi"] = allowed["collective"] "mpi "
-  allowed["remote"] = allowed["device"] "remote "
   allowed["resolvers"] = allowed["remote"] "mpi resolvers "
   # The header that programs include: the whole core, but nothing that needs MPI or a GPU.
   allowed["cohort.h"] = below "resolvers "

@@ -17,6 +17,7 @@
 
 #include "base/memory_file.h"
 #include "cluster/fd.h"
+#include "remote/introduction.h"
 #include "remote/task_card.h"
 
 namespace cohort::supervise {

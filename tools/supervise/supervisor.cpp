@@ -12,6 +12,7 @@
 
 #include <cohort/base/error.h>
 
+#include "remote/introduction.h"
 #include "say.h"
 
 namespace cohort::supervise {

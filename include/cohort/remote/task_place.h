@@ -38,7 +38,4 @@ struct TaskPlace {
 /// The cluster as a resolver gives it: of each task the first of its addresses in the network.
 [[nodiscard]] ClusterSpec cluster_spec(const TaskPlace& place);
 
-/// For example `worker 1`.
-[[nodiscard]] std::string name_of(const ClusterTask& task);
-
 }  // namespace cohort::remote

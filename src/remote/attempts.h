@@ -1,0 +1,65 @@
+// The attempts of one end to connect to a task. On the node that is one; elsewhere all addresses of the task
+// are tried at once, for some of them may lead nowhere, or to another machine of another network. The first
+// whose listener proves that it knows the secret is told who connects, and the others are dropped. What
+// fails is tried again, for the task may be starting.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <cohort/remote/endpoint.h>
+
+#include "handshake.h"
+#include "socket_address.h"
+
+namespace cohort::remote {
+
+class Attempts {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `identity` outlives the attempts.
+  /// @throws InvalidArgument when `address` has no address that could be tried.
+  Attempts(const Identity& identity, const Address& address, bool over_network_only);
+
+  /// Starts what is due, and goes on with all handshakes. Something: the task is there.
+  /// @throws InvalidArgument when all addresses lead to what is not this task of the job.
+  [[nodiscard]] std::optional<Connected> advance();
+
+  /// Adds what to wait for before the next `advance`, which is due at `next_try` in any case.
+  void add_to(std::vector<pollfd>& polled) const;
+  [[nodiscard]] Clock::time_point next_try() const noexcept {
+    return chosen_ ? Clock::time_point::max() : next_try_;
+  }
+
+  /// How each address was tried, and what came of it.
+  [[nodiscard]] std::string report() const;
+
+ private:
+  struct Attempt {
+    std::string text;
+    SocketAddress address;
+    Reach reach = Reach::kNetwork;
+    std::optional<Handshake> handshake = {};
+    std::string last_failure = {};
+    bool met_stranger = false;
+  };
+  void start_round();
+  void start(Attempt& attempt);
+  void choose(Attempt& attempt);
+  void fail(Attempt& attempt, std::string why, bool met_stranger);
+  void refuse_strangers() const;
+
+  const Identity* identity_;
+  const Address* address_;
+  std::vector<Attempt> attempts_;  ///< that on the node comes first
+  Clock::time_point next_try_ = Clock::now();
+  std::chrono::milliseconds pause_{10};
+  bool chosen_ = false;  ///< one of them has been told who connects; the others wait
+};
+
+}  // namespace cohort::remote

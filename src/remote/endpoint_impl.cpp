@@ -1,0 +1,273 @@
+#include "endpoint_impl.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+
+#include "attempts.h"
+#include "node_peer.h"
+#include "socket_address.h"
+
+namespace cohort::remote {
+namespace {
+
+/// Rings are looked at each time, the system at each of so many. Asking it costs as much as many looks.
+constexpr unsigned kLooksBetweenQuestions = 32;
+
+/// About the cost of falling asleep and being woken.
+constexpr std::chrono::microseconds kLongestSpin{50};
+
+/// Tasks that work together return a core sooner than this. Where another program keeps it for longer,
+/// sleeping is faster, and is done for a while.
+constexpr std::chrono::microseconds kLongYield{500};
+constexpr int kWaitsAsleep = 128;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+EndpointOptions checked(EndpointOptions options) {
+  if (options.secret.size() < kShortestSecret) {
+    throw InvalidArgument("the secret of {} has {} bytes; it needs {} that others cannot guess",
+                          name_of(options.task), options.secret.size(), kShortestSecret);
+  }
+  if (options.heartbeat.count() <= 0 || options.silence.count() < 0 ||
+      (options.silence.count() > 0 && options.silence < 2 * options.heartbeat)) {
+    throw InvalidArgument(
+        "a heartbeat of {} ms and a silence of {} ms: the first must be positive, and the second twice as "
+        "long, or 0 for never",
+        options.heartbeat.count(), options.silence.count());
+  }
+  return options;
+}
+
+/// Milliseconds until `then` for poll and epoll_wait, which wait too long rather than too short.
+int milliseconds_until(std::chrono::steady_clock::time_point then) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(then - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, std::numeric_limits<int>::max()));
+}
+
+}  // namespace
+
+Endpoint::Impl::Impl(EndpointOptions options, Handler& handler)
+    : options_(checked(std::move(options))),
+      handler_(&handler),
+      process_(::getpid()),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) throw Unavailable("the system has no epoll to wait for tasks by: {}", std::strerror(errno));
+  identity_.introduction.task = options_.task;
+  identity_.introduction.host = host_name();
+  identity_.introduction.incarnation = random_number();
+  identity_.introduction.pid = process_;
+  identity_.introduction.heartbeat = options_.heartbeat;
+  identity_.secret = options_.secret;
+  if (options_.offered >= 0) {
+    identity_.offered.reset(::fcntl(options_.offered, F_DUPFD_CLOEXEC, 0));
+    if (!identity_.offered)
+      throw InvalidArgument("the descriptor {} that {} offers: {}", options_.offered, name_of(options_.task),
+                            std::strerror(errno));
+  }
+  address_.task = options_.task;
+  address_.host = identity_.introduction.host;
+  // First the local one: a task of this node that finds the other open finds this one, too.
+  watch::Fd local;
+  if (!options_.over_network_only) {
+    local = options_.local_listener >= 0 ? take_over(options_.local_listener, AF_UNIX) : listen_locally();
+    address_.local = local_name(local.get());
+  }
+  watch::Fd network =
+      options_.network_listener >= 0 ? take_over(options_.network_listener, AF_INET) : listen_on_network();
+  address_.network = network_addresses(network.get());
+  lobby_ = std::make_unique<Lobby>(identity_, std::move(network), std::move(local));
+
+  // Edges, so that the bell need not be read; nobody's data mean that there are guests in the lobby.
+  epoll_event bell{.events = EPOLLIN | EPOLLET, .data = {.ptr = this}};
+  epoll_event guests{.events = EPOLLIN, .data = {.ptr = nullptr}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, identity_.bell.event_descriptor(), &bell) != 0 ||
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, lobby_->descriptor(), &guests) != 0) {
+    throw Unavailable("cannot wait for other tasks: {}", std::strerror(errno));
+  }
+  signs_ = std::make_unique<SignsOfLife>(identity_.bell, options_.heartbeat);
+}
+
+Endpoint::Impl::~Impl() {
+  // A forked child has copies of the sockets, but the connections are its parent's.
+  if (::getpid() != process_) {
+    signs_->forget_thread();
+    return;
+  }
+  for (PeerBase* peer : live_) {
+    peer->set_lost();
+    peer->close();
+  }
+}
+
+Peer& Endpoint::Impl::connect(const Address& address, Deadline deadline) {
+  Attempts attempts(identity_, address, options_.over_network_only);
+  while (true) {
+    if (std::optional<Connected> connected = attempts.advance()) return add(std::move(*connected));
+    // Those who connect to this task meanwhile are let in, for two may connect to each other.
+    lobby_->advance();
+    if (deadline.expired()) {
+      throw Unavailable("{} on {} cannot be reached: {}", name_of(address.task), address.host,
+                        attempts.report());
+    }
+    std::vector<pollfd> polled{{lobby_->descriptor(), POLLIN, 0}};
+    attempts.add_to(polled);
+    const auto until = std::min({deadline.at(), attempts.next_try(), lobby_->next_limit()});
+    ::poll(polled.data(), polled.size(), milliseconds_until(until));
+  }
+}
+
+PeerBase& Endpoint::Impl::add(Connected connected) {
+  std::unique_ptr<PeerBase> peer = std::make_unique<NodePeer>(std::move(connected), *handler_);
+  peer->watch_by(epoll_.get());
+  PeerBase& added = *peers_.emplace_back(std::move(peer));
+  live_.push_back(&added);
+  new_.push_back(&added);
+  return added;
+}
+
+void Endpoint::Impl::require_outside_handler(const char* call) const {
+  if (in_handler_) throw WrongContext("{} was called by the handler, which it would call again", call);
+}
+
+int Endpoint::Impl::poll() {
+  require_outside_handler("Endpoint::poll");
+  return look(false).messages;
+}
+
+Endpoint::Impl::Progress Endpoint::Impl::look(bool must_ask_system) {
+  in_handler_ = true;
+  struct AtEnd {
+    bool& in_handler;
+    ~AtEnd() { in_handler = false; }
+  } at_end{in_handler_};
+  Progress progress;
+  announce_new(progress);
+  hand_over(progress);
+  ++looks_;
+  const bool idle = progress.messages == 0;
+  if (must_ask_system || looks_ >= (idle && any_over_network_ ? 1 : kLooksBetweenQuestions)) {
+    ask_system(0);
+    announce_new(progress);
+    hand_over(progress);
+  }
+  report_lost(progress);
+  return progress;
+}
+
+// While the handler is called, it may connect, so lists may grow.
+void Endpoint::Impl::announce_new(Progress& progress) {
+  while (!new_.empty()) {
+    PeerBase& peer = *new_.front();
+    new_.pop_front();
+    peer.announced = true;
+    progress.events = true;
+    handler_->on_connected(peer);
+  }
+}
+
+void Endpoint::Impl::hand_over(Progress& progress) {
+  for (std::size_t i = 0; i < live_.size(); ++i) {
+    PeerBase& peer = *live_[i];
+    if (!peer.announced) continue;
+    if (peer.backlog() > 0) peer.flush();
+    progress.messages += peer.hand_over();
+  }
+}
+
+void Endpoint::Impl::report_lost(Progress& progress) {
+  for (std::size_t i = 0; i < live_.size();) {
+    PeerBase& peer = *live_[i];
+    // What it sent before its end comes first.
+    if (!peer.announced || !peer.ending() || peer.hand_over() > 0) {
+      ++i;
+      continue;
+    }
+    live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(i));
+    peer.set_lost();
+    peer.close();
+    progress.events = true;
+    handler_->on_lost(peer, Unavailable("{} {}", peer.name(), *peer.ending()));
+  }
+}
+
+void Endpoint::Impl::ask_system(int timeout_ms) {
+  looks_ = 0;
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  const Clock::time_point now = Clock::now();
+  bool guests = now >= lobby_->next_limit();
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    if (event.data.ptr == nullptr)
+      guests = true;
+    else if (event.data.ptr != this)
+      static_cast<PeerBase*>(event.data.ptr)->on_event(event.events);
+  }
+  if (guests) lobby_->advance();
+  for (Connected& connected : lobby_->take_arrived()) add(std::move(connected));
+  if (options_.silence.count() > 0 && now - watched_at_ >= options_.heartbeat / 2) watch_signs(now);
+}
+
+void Endpoint::Impl::watch_signs(Clock::time_point now) {
+  const Clock::duration since_last = now - std::exchange(watched_at_, now);
+  for (PeerBase* peer : live_) peer->watch(since_last, options_.silence);
+}
+
+bool Endpoint::Impl::wait(Deadline deadline) {
+  require_outside_handler("Endpoint::wait_until");
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point now = begin;
+  if (waits_asleep_ > 0) --waits_asleep_;
+  const Clock::duration longest_spin = waits_asleep_ > 0 ? Clock::duration::zero() : kLongestSpin;
+  while (true) {
+    const Progress progress = look(false);
+    if (progress.messages > 0 || progress.events || woken_.exchange(false)) return true;
+    if (now >= deadline.at()) return false;
+    if (now - begin >= longest_spin) break;
+    // Where tasks outnumber cores, the one that is waited for may need this core.
+    ::sched_yield();
+    const Clock::time_point before = std::exchange(now, Clock::now());
+    if (now - before > kLongYield) waits_asleep_ = kWaitsAsleep;
+  }
+  sleep(deadline);
+  return true;
+}
+
+void Endpoint::Impl::sleep(Deadline deadline) {
+  identity_.bell.fall_asleep();
+  const bool ready = woken_.load() || !new_.empty() ||
+                     std::ranges::any_of(live_, [](PeerBase* peer) { return peer->is_ready(); });
+  if (!ready) {
+    Clock::time_point until = std::min(deadline.at(), lobby_->next_limit());
+    if (options_.silence.count() > 0 && !live_.empty())
+      until = std::min(until, Clock::now() + options_.heartbeat / 2);
+    ask_system(milliseconds_until(until));
+  }
+  identity_.bell.awake();
+}
+
+void Endpoint::Impl::wake() noexcept {
+  woken_.store(true);
+  identity_.bell.ring();
+}
+
+}  // namespace cohort::remote

@@ -1,0 +1,277 @@
+#include "handshake.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+
+#include "ring.h"
+
+namespace cohort::remote {
+namespace {
+
+constexpr std::array<char, 8> kMagic{'c', 'o', 'h', 'o', 'r', 't', '-', 'r'};
+constexpr std::uint32_t kByteOrder = 0x01020304;
+constexpr std::uint32_t kSwappedByteOrder = 0x04030201;
+
+/// To be raised whenever frames, rings or introductions change.
+constexpr std::uint32_t kVersion = 1;
+
+/// The first bytes of either end, in all versions.
+struct Opening {
+  std::array<char, 8> magic = kMagic;
+  std::uint32_t byte_order = kByteOrder;
+  std::uint32_t version = kVersion;
+  Nonce nonce{};
+};
+static_assert(sizeof(Opening) == 48);
+
+/// Precedes the text of an introduction.
+struct IntroductionHeader {
+  Proof proof{};
+  std::uint64_t text_bytes = 0;
+};
+constexpr std::size_t kLongestIntroduction = 4096;
+constexpr std::size_t kMostDescriptors = 4;
+
+template <class T>
+std::string_view bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+std::span<const std::byte> as_span(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+template <class T>
+T from_bytes(std::string_view bytes) {
+  T value;
+  std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof value);
+  return value;
+}
+
+/// Why no conversation is possible with an end that begins like this; empty: none.
+std::string objection_to(const Opening& opening) {
+  if (opening.magic != kMagic) return "what answers there is no task of Cohort";
+  if (opening.byte_order == kSwappedByteOrder) {
+    return "it runs on a machine of the other byte order; a job's machines have the same";
+  }
+  if (opening.byte_order != kByteOrder || opening.version != kVersion) {
+    return fmt::format(
+        "it speaks version {} of Cohort's messages, and this task version {}; link all programs of a job "
+        "with the same Cohort",
+        opening.version, kVersion);
+  }
+  return {};
+}
+
+}  // namespace
+
+SharedMemory make_rings() { return SharedMemory(kRingsBytes); }
+
+Handshake::Handshake(watch::Fd socket, Reach reach, Side side, const Identity& identity, bool connecting)
+    : identity_(&identity), side_(side), stage_(connecting ? Stage::kConnecting : Stage::kOpening) {
+  connected_.socket = std::move(socket);
+  connected_.reach = reach;
+  connected_.side = side;
+  const int on = 1;
+  if (reach == Reach::kNetwork) {
+    ::setsockopt(descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  } else {
+    // The process that listens need not be the one that has made the listener: messages say who sends them.
+    ::setsockopt(descriptor(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  }
+  if (!connecting) open();
+}
+
+void Handshake::open() {
+  stage_ = Stage::kOpening;
+  if (side_ == Side::kListener) return;
+  fill_randomly(connector_nonce_);
+  const Opening opening{.nonce = connector_nonce_};
+  send(bytes_of(opening), {});
+}
+
+void Handshake::advance() {
+  if (stage_ == Stage::kConnecting) {
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    ::getsockopt(descriptor(), SOL_SOCKET, SO_ERROR, &error, &bytes);
+    if (error != 0) return fail(std::strerror(error));
+    open();
+  }
+  if (stage_ == Stage::kOpening) read_opening();
+  if (stage_ == Stage::kIntroducing) read_introduction();
+}
+
+void Handshake::read_opening() {
+  const bool answer = side_ == Side::kConnector;
+  if (!read_to(sizeof(Opening))) return;
+  const auto opening = from_bytes<Opening>(input_);
+  const std::string objection = objection_to(opening);
+  if (!answer) {
+    listener_nonce_ = Nonce{};
+    fill_randomly(listener_nonce_);
+    connector_nonce_ = opening.nonce;
+    // An end of another version finds out by the same bytes; a stranger learns no more than that Cohort
+    // listens.
+    const Opening own{.nonce = listener_nonce_};
+    const Proof own_proof = proof("listener", {});
+    if (opening.magic == kMagic) send(std::string(bytes_of(own)).append(bytes_of(own_proof)), {});
+  }
+  if (!objection.empty()) return fail(objection, true);
+  if (!answer) {
+    input_.clear();
+    if (stage_ != Stage::kFailed) stage_ = Stage::kIntroducing;
+    return;
+  }
+  if (!read_to(sizeof(Opening) + sizeof(Proof))) return;
+  listener_nonce_ = opening.nonce;
+  const auto claimed = from_bytes<Proof>(std::string_view(input_).substr(sizeof(Opening)));
+  if (!same(claimed, proof("listener", {}))) {
+    return fail("what answers there has another secret, so it belongs to another job", true);
+  }
+  input_.clear();
+  stage_ = Stage::kProven;
+}
+
+void Handshake::introduce(const ClusterTask& wanted) {
+  COHORT_CHECK(stage_ == Stage::kProven);
+  if (connected_.reach == Reach::kNode) connected_.rings = make_rings();
+  Introduction introduction = identity_->introduction;
+  introduction.wanted = wanted;
+  stage_ = Stage::kIntroducing;
+  send_introduction(std::move(introduction));
+}
+
+void Handshake::send_introduction(Introduction introduction) {
+  std::vector<int> descriptors;
+  if (connected_.reach == Reach::kNode) {
+    if (side_ == Side::kConnector) descriptors.push_back(connected_.rings->descriptor());
+    descriptors.push_back(identity_->bell.page_descriptor());
+    descriptors.push_back(identity_->bell.event_descriptor());
+    if (identity_->offered) descriptors.push_back(identity_->offered.get());
+  }
+  introduction.offers_descriptor = connected_.reach == Reach::kNode && identity_->offered;
+  const std::string text = to_text(introduction);
+  const IntroductionHeader header{
+      proof(side_ == Side::kConnector ? "connector's introduction" : "listener's introduction", text),
+      text.size()};
+  send(std::string(bytes_of(header)).append(text), descriptors);
+}
+
+void Handshake::read_introduction() {
+  const bool from_listener = side_ == Side::kConnector;
+  if (!read_to(sizeof(IntroductionHeader))) return;
+  const auto header = from_bytes<IntroductionHeader>(input_);
+  if (header.text_bytes > kLongestIntroduction) return fail("its introduction is too long", true);
+  if (!read_to(sizeof header + header.text_bytes)) return;
+  const std::string_view text = std::string_view(input_).substr(sizeof header);
+  if (!same(header.proof,
+            proof(from_listener ? "listener's introduction" : "connector's introduction", text)))
+    return fail("it could not prove that it belongs to the job", true);
+  try {
+    connected_.peer = parse_introduction(text);
+    if (connected_.reach == Reach::kNode) take_descriptors(connected_.peer.offers_descriptor);
+  } catch (const Error& e) {
+    return fail(e.what(), true);
+  }
+  if (!from_listener) {
+    send_introduction(identity_->introduction);
+    if (stage_ == Stage::kFailed) return;
+    const ClusterTask& wanted = connected_.peer.wanted;
+    if (wanted != identity_->introduction.task)
+      return fail(fmt::format("it looked for {}", name_of(wanted)), true);
+  }
+  stage_ = Stage::kDone;
+}
+
+void Handshake::take_descriptors(bool offers) {
+  const bool with_rings = side_ == Side::kListener;
+  if (descriptors_.size() != 2U + (with_rings ? 1 : 0) + (offers ? 1 : 0))
+    throw InvalidArgument("it has sent {} descriptors, which is not what it should", descriptors_.size());
+  auto next = descriptors_.begin();
+  if (with_rings) connected_.rings.emplace(std::move(*next++), kRingsBytes);
+  watch::Fd page = std::move(*next++);
+  watch::Fd event = std::move(*next++);
+  connected_.bell.emplace(std::move(page), std::move(event));
+  if (offers) connected_.offered = std::move(*next);
+  descriptors_.clear();
+}
+
+Proof Handshake::proof(std::string_view label, std::string_view text) const {
+  return prove(identity_->secret, {as_span(label), connector_nonce_, listener_nonce_, as_span(text)});
+}
+
+bool Handshake::read_to(std::size_t bytes) {
+  std::array<char, kLongestIntroduction + sizeof(IntroductionHeader)> buffer;
+  while (input_.size() < bytes && stage_ != Stage::kFailed) {
+    // No further than that: behind it the messages begin.
+    iovec part{buffer.data(), bytes - input_.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int)) + CMSG_SPACE(sizeof(ucred))>
+        control{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    const ssize_t got = ::recvmsg(descriptor(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+    if (got <= 0) {
+      fail(got < 0 ? std::strerror(errno) : "it closed the connection before it had introduced itself");
+      return false;
+    }
+    for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
+      if (one->cmsg_level != SOL_SOCKET) continue;
+      if (one->cmsg_type == SCM_CREDENTIALS) {
+        connected_.pid = from_bytes<ucred>({reinterpret_cast<char*>(CMSG_DATA(one)), sizeof(ucred)}).pid;
+      } else if (one->cmsg_type == SCM_RIGHTS) {
+        for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= one->cmsg_len; at += sizeof(int)) {
+          const char* place = reinterpret_cast<char*>(CMSG_DATA(one)) + at;
+          descriptors_.emplace_back(from_bytes<int>({place, sizeof(int)}));
+        }
+      }
+    }
+    if (descriptors_.size() > kMostDescriptors) fail("it sends descriptors that nobody wants", true);
+    input_.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return stage_ != Stage::kFailed;
+}
+
+void Handshake::send(std::string_view bytes, const std::vector<int>& descriptors) {
+  iovec part{const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMostDescriptors * sizeof(int))> control{};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
+  }
+  const ssize_t sent = ::sendmsg(descriptor(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  // A fresh socket has room for what is sent here, so less is a failure.
+  if (sent == static_cast<ssize_t>(bytes.size())) return;
+  fail(sent < 0 ? std::strerror(errno) : "it does not read what it is told");
+}
+
+void Handshake::fail(std::string why, bool stranger) {
+  stage_ = Stage::kFailed;
+  failure_ = std::move(why);
+  stranger_ = stranger;
+  descriptors_.clear();
+}
+
+}  // namespace cohort::remote

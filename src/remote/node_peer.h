@@ -1,0 +1,53 @@
+// A connection to a task of this node: two rings in shared memory, a bell at each end, and a socket that
+// shows the other's end.
+#pragma once
+
+#include "outbox.h"
+#include "peer_base.h"
+#include "ring.h"
+
+namespace cohort::remote {
+
+class NodePeer final : public PeerBase {
+ public:
+  /// @throws Unavailable or DataLoss when the memory cannot be used.
+  NodePeer(Connected connected, Handler& handler);
+
+  [[nodiscard]] bool on_this_node() const noexcept override { return true; }
+  using Peer::send;
+  void send(std::uint16_t kind, std::uint64_t number,
+            std::span<const std::span<const std::byte>> parts) override;
+  void send_shared(std::uint16_t kind, std::uint64_t number, std::span<const std::byte> head,
+                   std::span<const std::byte> large, std::shared_ptr<const void> owner) override;
+  [[nodiscard]] std::size_t backlog() const noexcept override { return outbox_.bytes(); }
+  [[nodiscard]] bool read_memory(std::uint64_t address, std::span<std::byte> destination) override;
+
+  int hand_over() override;
+  void flush() override;
+  [[nodiscard]] bool is_ready() override;
+  void on_event(std::uint32_t events) override;
+  void watch_by(int epoll) override;
+  void close() noexcept override;
+
+ protected:
+  [[nodiscard]] bool heard_since_last() override;
+
+ private:
+  void send(const FrameParts& frame);
+  [[nodiscard]] std::size_t write(std::span<const std::byte> bytes);
+  void release(std::size_t bytes) noexcept;
+
+  watch::Fd socket_;
+  watch::Fd process_;
+  pid_t pid_;
+  View counts_;
+  View buffers_[2];
+  Bell bell_;
+  RingWriter outgoing_;
+  RingReader incoming_;
+  Outbox outbox_;
+  std::uint64_t beats_ = 0;
+  int epoll_ = -1;
+};
+
+}  // namespace cohort::remote

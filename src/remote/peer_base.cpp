@@ -1,0 +1,38 @@
+#include "peer_base.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace cohort::remote {
+
+PeerBase::PeerBase(Connected& connected, Handler& handler)
+    : introduction_(std::move(connected.peer)),
+      name_(fmt::format("{} (host {}, pid {})", name_of(introduction_.task), introduction_.host,
+                        introduction_.pid)),
+      offered_(std::move(connected.offered)),
+      handler_(&handler),
+      reader_([this](std::uint16_t kind, std::uint64_t number, std::span<const std::byte> head,
+                     std::size_t large_bytes) {
+        return handler_->destination(*this, kind, number, head, large_bytes);
+      }) {}
+
+void PeerBase::end(std::string why) {
+  if (!ending_) ending_ = std::move(why);
+}
+
+void PeerBase::watch(Clock::duration since_last, Clock::duration silence) {
+  if (heard_since_last()) {
+    silent_for_ = {};
+    return;
+  }
+  silent_for_ += std::min<Clock::duration>(since_last, introduction_.heartbeat);
+  // A peer whose own interval is longer than this one's patience is not lost for that.
+  if (silent_for_ < std::max<Clock::duration>(silence, 2 * introduction_.heartbeat)) return;
+  end(fmt::format("gave no sign of life for {:.1f} s: it is stopped, or its host is out of reach",
+                  std::chrono::duration<double>(silent_for_).count()));
+}
+
+}  // namespace cohort::remote

@@ -1,0 +1,76 @@
+// What an endpoint and its connections want of each other, however the bytes travel. The owner of the
+// endpoint serialises all calls.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <cohort/remote/endpoint.h>
+
+#include "frame_reader.h"
+#include "handshake.h"
+
+namespace cohort::remote {
+
+class PeerBase : public Peer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  PeerBase(Connected& connected, Handler& handler);
+
+  [[nodiscard]] const ClusterTask& task() const noexcept override { return introduction_.task; }
+  [[nodiscard]] std::uint64_t incarnation() const noexcept override { return introduction_.incarnation; }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] bool lost() const noexcept override { return lost_; }
+  [[nodiscard]] int offered_descriptor() const noexcept override { return offered_.get(); }
+
+  /// Hands over what has arrived; what the handler throws comes out. Returns the number of messages.
+  virtual int hand_over() = 0;
+
+  /// Sends what is kept, as far as it fits.
+  virtual void flush() = 0;
+
+  /// Whether there is something to do, looked at once more by a thread that has said that it sleeps.
+  [[nodiscard]] virtual bool is_ready() = 0;
+
+  /// Something has happened to one of the descriptors of `watch_by`.
+  virtual void on_event(std::uint32_t events) = 0;
+
+  /// Adds its descriptors to an epoll, with this object as their data.
+  virtual void watch_by(int epoll) = 0;
+
+  /// Ends the connection, also for processes that were forked since.
+  virtual void close() noexcept = 0;
+
+  /// Looks for signs of life, `since_last` after it did so before. A peer that gave none for `silence` will
+  /// be lost. Time in which nobody looked counts only as far as the peer's own interval.
+  void watch(Clock::duration since_last, Clock::duration silence);
+
+  /// Why the peer will be lost once everything that arrived before has been handed over.
+  [[nodiscard]] const std::optional<std::string>& ending() const noexcept { return ending_; }
+  void set_lost() noexcept { lost_ = true; }
+
+  bool announced = false;  ///< to the handler
+
+ protected:
+  /// The first reason counts.
+  void end(std::string why);
+  [[nodiscard]] virtual bool heard_since_last() = 0;
+  [[nodiscard]] Handler& handler() const noexcept { return *handler_; }
+  [[nodiscard]] FrameReader& reader() noexcept { return reader_; }
+  [[nodiscard]] const Introduction& introduction() const noexcept { return introduction_; }
+
+ private:
+  Introduction introduction_;
+  std::string name_;
+  watch::Fd offered_;
+  Handler* handler_;
+  FrameReader reader_;
+  std::optional<std::string> ending_;
+  bool lost_ = false;
+  Clock::duration silent_for_{0};
+};
+
+}  // namespace cohort::remote
