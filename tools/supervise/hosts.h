@@ -1,10 +1,15 @@
 // The supervisors of a job, one per host, as one of them sees the others. The first one leads: it hears how
-// tasks end for good, and says when the others are to end theirs.
+// tasks end for good, and says when the others are to end theirs. Not thread-safe.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
+
+#include <cohort/remote/endpoint.h>
 
 #include "job.h"
+#include "remote/task_listeners.h"
 
 namespace cohort::supervise {
 
@@ -21,25 +26,53 @@ class HostEvents {
   virtual ~HostEvents() = default;
   virtual void on_task_end(const ClusterTask& task, const Ending& ending) = 0;
   virtual void on_phase(Phase phase) = 0;
-  /// A host has ended, or cannot be reached any more; `why` says so in a sentence.
+  /// A supervisor has ended, or cannot be reached any more; `why` says so in a sentence.
   virtual void on_host_lost(int host, const std::string& why) = 0;
 };
 
-class Hosts {
+struct HostsOptions {
+  int host = 0;                                   ///< this one
+  std::vector<remote::Address> supervisors = {};  ///< of all hosts
+  std::string secret = {};
+  remote::TaskListeners listeners = {};  ///< this supervisor's own
+};
+
+/// The job that a supervisor at that address has in the cluster of supervisors.
+inline constexpr const char* kSupervisorJob = "supervisor";
+
+class Hosts final : public remote::Handler {
  public:
-  virtual ~Hosts() = default;
+  /// Connects to the first supervisor; returns when all have done so.
+  /// @throws Unavailable naming one that does not come, or is lost meanwhile.
+  explicit Hosts(HostsOptions options);
+  ~Hosts() override;
+  Hosts(const Hosts&) = delete;
+  Hosts& operator=(const Hosts&) = delete;
 
   /// Tells the one that leads.
-  virtual void report_end(const ClusterTask& task, const Ending& ending) = 0;
+  void report_end(const ClusterTask& task, const Ending& ending);
 
   /// Tells all that are led.
-  virtual void announce(Phase phase) = 0;
+  void announce(Phase phase);
 
-  /// How many of the others there still are.
-  [[nodiscard]] virtual int connected() const noexcept = 0;
+  /// How many of the others there still are: those that are led, or the one that leads.
+  [[nodiscard]] int connected() const noexcept;
 
   /// Hands over what has come, without waiting.
-  virtual void poll(HostEvents& events) = 0;
+  void poll(HostEvents& events);
+
+ private:
+  void gather_all(Deadline deadline);
+  void join(Deadline deadline);
+  void on_connected(remote::Peer& peer) override;
+  void on_message(remote::Peer& peer, const remote::Message& message) override;
+  void on_lost(remote::Peer& peer, const Error& error) override;
+
+  HostsOptions options_;
+  std::vector<remote::Peer*> peers_;  ///< by host; null where there is no connection
+  bool all_are_here_ = false;         ///< who leads has said so
+  HostEvents* events_ = nullptr;      ///< of the call of `poll` that goes on
+  std::unique_ptr<remote::Endpoint> endpoint_;
 };
 
 }  // namespace cohort::supervise

@@ -1,11 +1,11 @@
 // cohort-supervise: starts the tasks of a cluster on this host, and looks after them.
-#include <unistd.h>
-
 #include <iostream>
-#include <memory>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include <cohort/base/environment.h>
 #include <cohort/base/error.h>
 
 #include "cluster/launcher_place.h"
@@ -13,35 +13,25 @@
 #include "options.h"
 #include "say.h"
 #include "supervisor.h"
+#include "team.h"
 
 namespace {
 
 namespace supervise = cohort::supervise;
-namespace remote = cohort::remote;
 
 enum ExitStatus { kFailure = 1, kUsage = 2 };
 
-std::vector<remote::TaskListeners> listen_for(const std::vector<cohort::ClusterTask>& tasks) {
-  std::vector<remote::TaskListeners> listeners;
-  for (const cohort::ClusterTask& task : tasks)
-    listeners.push_back(remote::listen_for(task, remote::Interfaces::kLoopback));
-  return listeners;
-}
-
-int supervise_alone(supervise::SupervisorOptions options) {
-  std::vector<remote::TaskListeners> listeners = listen_for(options.tasks);
-  for (const remote::TaskListeners& one : listeners) options.addresses.push_back(one.address);
-  options.hosts.assign(options.tasks.size(), 0);
-  options.secret = remote::random_secret();
-  return supervise::Supervisor(std::move(options), std::move(listeners), nullptr).run();
-}
-
-int supervise_as(const supervise::Options& options) {
+int supervise_as(supervise::Options options, int& argc, char**& argv) {
+  const std::vector<cohort::ClusterTask> tasks = supervise::tasks_of_roles(options.roles);
+  static_cast<void>(supervise::Job(tasks));  // throws before others are waited for
   supervise::SupervisorOptions job;
-  job.tasks = supervise::tasks_of_roles(options.roles);
+  job.tasks = tasks;
   job.restarts = options.restarts;
-  job.command = {options.program, supervise::variables_of_tasks()};
-  return supervise_alone(std::move(job));
+  job.command = {std::move(options.program), supervise::variables_of_tasks()};
+  const bool has_launcher = cohort::launcher_place(cohort::process_environment()).has_value();
+  return supervise::Supervisor(std::move(job), has_launcher ? supervise::meet(argc, argv, tasks)
+                                                            : supervise::team_of_one(tasks))
+      .run();
 }
 
 }  // namespace
@@ -49,8 +39,8 @@ int supervise_as(const supervise::Options& options) {
 int main(int argc, char** argv) {
   try {
     std::string answer;
-    const auto options = supervise::parse_options({argv + 1, argv + argc}, answer);
-    if (options) return supervise_as(*options);
+    std::optional<supervise::Options> options = supervise::parse_options({argv + 1, argv + argc}, answer);
+    if (options) return supervise_as(std::move(*options), argc, argv);
     std::cout << answer;
     return 0;
   } catch (const cohort::InvalidArgument& error) {

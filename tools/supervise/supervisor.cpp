@@ -28,17 +28,16 @@ std::string describe(const remote::Address& address, pid_t pid) {
 
 }  // namespace
 
-Supervisor::Supervisor(SupervisorOptions options, std::vector<remote::TaskListeners> listeners,
-                       std::unique_ptr<Hosts> others)
-    : options_(std::move(options)), job_(options_.tasks), others_(std::move(others)) {
-  for (remote::TaskListeners& one : listeners) {
-    remote::TaskPlace place{.task = one.address.task,
-                            .addresses = options_.addresses,
-                            .secret = options_.secret,
-                            .network_listener = one.network.get(),
-                            .local_listener = one.local.get(),
-                            .memory = one.memory.get()};
-    own_.push_back({std::move(one), std::move(place)});
+Supervisor::Supervisor(SupervisorOptions options, Team team)
+    : options_(std::move(options)), team_(std::move(team)), job_(options_.tasks) {
+  if (team_.others) others_ = std::make_unique<Hosts>(std::move(*team_.others));
+  for (const remote::TaskListeners& one : team_.listeners) {
+    own_.push_back({.place = {.task = one.address.task,
+                              .addresses = team_.addresses,
+                              .secret = team_.secret,
+                              .network_listener = one.network.get(),
+                              .local_listener = one.local.get(),
+                              .memory = one.memory.get()}});
   }
 }
 
@@ -98,7 +97,8 @@ void Supervisor::reap() {
 }
 
 void Supervisor::on_own_end(OwnTask& task, const Ending& ending) {
-  const std::string what = fmt::format("{} {}", describe(task.listeners.address, task.pid), describe(ending));
+  const std::string what =
+      fmt::format("{} {}", describe(address_of(task.place, task.place.task), task.pid), describe(ending));
   task.pid = 0;
   if (phase_ == Phase::kRunning && !interrupted_ && ending.signal != 0 &&
       task.place.restarts < options_.restarts) {
@@ -190,7 +190,7 @@ void Supervisor::on_host_lost(int host, const std::string& why) {
   }
   say(fmt::format("{}: its tasks are lost", why));
   for (std::size_t i = 0; i < options_.tasks.size() && phase_ == Phase::kRunning; ++i)
-    if (options_.hosts[i] == host && !job_.has_ended(options_.tasks[i]))
+    if (team_.hosts[i] == host && !job_.has_ended(options_.tasks[i]))
       settle(options_.tasks[i], {.signal = SIGKILL});
 }
 

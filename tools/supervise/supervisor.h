@@ -12,21 +12,16 @@
 
 #include <cohort/remote/task_place.h>
 
-#include "hosts.h"
 #include "job.h"
 #include "process.h"
-#include "remote/task_listeners.h"
 #include "signals.h"
+#include "team.h"
 
 namespace cohort::supervise {
 
 struct SupervisorOptions {
   Command command = {};
-  std::vector<ClusterTask> tasks = {};          ///< of the job
-  std::vector<int> hosts = {};                  ///< on which host each of them runs
-  int host = 0;                                 ///< this one
-  std::vector<remote::Address> addresses = {};  ///< of all tasks
-  std::string secret = {};
+  std::vector<ClusterTask> tasks = {};             ///< of the job
   int restarts = 0;                                ///< of each task
   std::chrono::milliseconds until_servers{5000};   ///< for parameter servers to end by themselves
   std::chrono::milliseconds until_killed{3000};    ///< from SIGTERM to SIGKILL
@@ -35,9 +30,8 @@ struct SupervisorOptions {
 
 class Supervisor final : private HostEvents {
  public:
-  /// `listeners` are of this host's tasks, in their order. `others` is null where there is one host.
-  Supervisor(SupervisorOptions options, std::vector<remote::TaskListeners> listeners,
-             std::unique_ptr<Hosts> others);
+  /// @throws Unavailable when another supervisor does not come.
+  Supervisor(SupervisorOptions options, Team team);
   ~Supervisor() override;
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -50,12 +44,11 @@ class Supervisor final : private HostEvents {
   using Clock = std::chrono::steady_clock;
 
   struct OwnTask {
-    remote::TaskListeners listeners;
     remote::TaskPlace place;
     pid_t pid = 0;  ///< 0: has ended, and is not started again
   };
 
-  [[nodiscard]] bool leads() const noexcept { return options_.host == 0; }
+  [[nodiscard]] bool leads() const noexcept { return team_.host == 0; }
   [[nodiscard]] bool is_done() const;
   [[nodiscard]] std::optional<std::chrono::milliseconds> until_next_action() const;
   void start(OwnTask& task);
@@ -73,10 +66,11 @@ class Supervisor final : private HostEvents {
   void on_host_lost(int host, const std::string& why) override;
 
   SupervisorOptions options_;
-  Signals signals_;
+  Team team_;
+  Signals signals_;  // before the thread that comes with `others_`
   Job job_;
+  std::unique_ptr<Hosts> others_;  ///< null where there is one host
   std::vector<OwnTask> own_;
-  std::unique_ptr<Hosts> others_;
   Phase phase_ = Phase::kRunning;
   bool interrupted_ = false;  ///< a signal has asked the tasks to end
   bool leader_is_lost_ = false;
