@@ -2,44 +2,28 @@
 
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
 #include "node_heap.h"
+#include "process_memory.h"
 
 namespace cohort {
 namespace {
-
-/// A number at a known address of private memory, which proves that a peer really reads this process's
-/// memory: a process with the same pid in another namespace has something else there, or nothing.
-struct Nonce {
-  std::uint64_t value = 0;
-  Nonce() {
-    if (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) value = 0;
-  }
-};
-
-const Nonce& own_nonce() {
-  static const Nonce nonce;
-  return nonce;
-}
 
 /// What a worker tells its neighbours, sent as raw bytes, since the same program runs on both sides.
 struct Introduction {
   std::int64_t pid = ::getpid();
   std::uint64_t heap_bytes = 0;
-  const std::uint64_t* nonce_address = &own_nonce().value;
-  std::uint64_t nonce = own_nonce().value;
+  const std::uint64_t* nonce_address = &memory_nonce();
+  std::uint64_t nonce = memory_nonce();
   cpu_set_t cores{};
 };
 
@@ -74,13 +58,6 @@ std::byte* map_heap(int descriptor, std::size_t bytes) {
   static_cast<void>(madvise(memory, bytes, MADV_DONTDUMP));
   static_cast<void>(madvise(memory, bytes, MADV_DONTFORK));
   return static_cast<std::byte*>(memory);
-}
-
-/// Yama lets only ancestors read a process's memory, unless the process itself permits more.
-void permit_neighbours_to_read() {
-  std::ifstream file("/proc/sys/kernel/yama/ptrace_scope");
-  int scope = 0;
-  if (file >> scope && scope == 1) static_cast<void>(prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0));
 }
 
 /// process_vm_readv and _writev may copy less than asked for; then the copy goes on where they stopped.
@@ -188,11 +165,9 @@ NodeMemory::~NodeMemory() {
 bool NodeMemory::read_nonces(std::span<const int> peers, std::span<const std::string> blobs) const {
   return std::all_of(peers.begin(), peers.end(), [&](int peer) {
     const auto introduction = from_blob<Introduction>(blobs[static_cast<std::size_t>(peer)]);
-    std::uint64_t value = 0;
-    const iovec here{&value, sizeof value};
-    const iovec there{const_cast<std::uint64_t*>(introduction.nonce_address), sizeof value};
-    const ssize_t copied = process_vm_readv(static_cast<pid_t>(introduction.pid), &here, 1, &there, 1, 0);
-    return copied == static_cast<ssize_t>(sizeof value) && value == introduction.nonce;
+    return memory_can_be_read(static_cast<pid_t>(introduction.pid),
+                              reinterpret_cast<std::uint64_t>(introduction.nonce_address),
+                              introduction.nonce);
   });
 }
 

@@ -18,7 +18,10 @@
 
 #include <cohort/base/error.h>
 
+#include "device/process_memory.h"
+
 #include "attempts.h"
+#include "network_peer.h"
 #include "node_peer.h"
 #include "socket_address.h"
 
@@ -35,6 +38,9 @@ constexpr std::chrono::microseconds kLongestSpin{50};
 /// sleeping is faster, and is done for a while.
 constexpr std::chrono::microseconds kLongYield{500};
 constexpr int kWaitsAsleep = 128;
+
+/// How long the end of an endpoint may take so that what was sent reaches other nodes.
+constexpr std::chrono::milliseconds kLongestClose{500};
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -76,6 +82,8 @@ Endpoint::Impl::Impl(EndpointOptions options, Handler& handler)
   identity_.introduction.incarnation = random_number();
   identity_.introduction.pid = process_;
   identity_.introduction.heartbeat = options_.heartbeat;
+  identity_.introduction.nonce_address = reinterpret_cast<std::uint64_t>(&memory_nonce());
+  identity_.introduction.nonce = memory_nonce();
   identity_.secret = options_.secret;
   if (options_.offered >= 0) {
     identity_.offered.reset(::fcntl(options_.offered, F_DUPFD_CLOEXEC, 0));
@@ -90,6 +98,7 @@ Endpoint::Impl::Impl(EndpointOptions options, Handler& handler)
   if (!options_.over_network_only) {
     local = options_.local_listener >= 0 ? take_over(options_.local_listener, AF_UNIX) : listen_locally();
     address_.local = local_name(local.get());
+    permit_neighbours_to_read();
   }
   watch::Fd network =
       options_.network_listener >= 0 ? take_over(options_.network_listener, AF_INET) : listen_on_network();
@@ -112,9 +121,10 @@ Endpoint::Impl::~Impl() {
     signs_->forget_thread();
     return;
   }
+  const Clock::time_point limit = Clock::now() + kLongestClose;
   for (PeerBase* peer : live_) {
     peer->set_lost();
-    peer->close();
+    peer->close(limit);
   }
 }
 
@@ -136,7 +146,13 @@ Peer& Endpoint::Impl::connect(const Address& address, Deadline deadline) {
 }
 
 PeerBase& Endpoint::Impl::add(Connected connected) {
-  std::unique_ptr<PeerBase> peer = std::make_unique<NodePeer>(std::move(connected), *handler_);
+  std::unique_ptr<PeerBase> peer;
+  if (connected.reach == Reach::kNode) {
+    peer = std::make_unique<NodePeer>(std::move(connected), *handler_);
+  } else {
+    peer = std::make_unique<NetworkPeer>(std::move(connected), *handler_, *signs_);
+    any_over_network_ = true;
+  }
   peer->watch_by(epoll_.get());
   PeerBase& added = *peers_.emplace_back(std::move(peer));
   live_.push_back(&added);
@@ -203,7 +219,8 @@ void Endpoint::Impl::report_lost(Progress& progress) {
     }
     live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(i));
     peer.set_lost();
-    peer.close();
+    any_over_network_ = std::ranges::any_of(live_, [](PeerBase* one) { return !one->on_this_node(); });
+    peer.close(Clock::now());
     progress.events = true;
     handler_->on_lost(peer, Unavailable("{} {}", peer.name(), *peer.ending()));
   }

@@ -56,7 +56,7 @@ class Endpoint::Impl {
   Address address_;
   watch::Fd epoll_;
   std::unique_ptr<Lobby> lobby_;
-  std::unique_ptr<SignsOfLife> signs_;
+  std::unique_ptr<SignsOfLife> signs_;            ///< outlives the peers
   std::vector<std::unique_ptr<PeerBase>> peers_;  ///< all that ever were
   std::vector<PeerBase*> live_;
   std::deque<PeerBase*> new_;  ///< not announced to the handler

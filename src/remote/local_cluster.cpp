@@ -5,6 +5,7 @@
 
 #include <cohort/base/error.h>
 
+#include "introduction.h"
 #include "task_listeners.h"
 
 namespace cohort::remote {
@@ -37,7 +38,7 @@ LocalCluster::LocalCluster(const std::vector<std::pair<std::string, int>>& jobs)
     : listeners_(std::make_unique<Listeners>()) {
   std::vector<Address> addresses;
   for (const ClusterTask& task : tasks_of(jobs)) {
-    listeners_->of_tasks.push_back(listen_for(task, Reach::kThisHost));
+    listeners_->of_tasks.push_back(listen_for(task, Interfaces::kLoopback));
     addresses.push_back(listeners_->of_tasks.back().address);
   }
   const std::string secret = random_secret();

@@ -12,6 +12,8 @@
 
 #include <cohort/base/error.h>
 
+#include "device/process_memory.h"
+
 namespace cohort::remote {
 namespace {
 
@@ -34,6 +36,7 @@ NodePeer::NodePeer(Connected connected, Handler& handler)
       // Shows the end of the process itself, even if a forked child keeps the socket open.
       process_(connected.pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, connected.pid, 0)) : -1),
       pid_(connected.pid),
+      reads_memory_(process_ && memory_can_be_read(pid_, introduction().nonce_address, introduction().nonce)),
       counts_(connected.rings->view(0, kRingCountsBytes)),
       buffers_{buffer_of(*connected.rings, 0), buffer_of(*connected.rings, 1)},
       bell_(std::move(*connected.bell)),
@@ -42,22 +45,7 @@ NodePeer::NodePeer(Connected connected, Handler& handler)
       incoming_(counts_of(counts_, connected.side == Side::kConnector ? 1 : 0),
                 buffers_[connected.side == Side::kConnector ? 1 : 0].data()) {}
 
-void NodePeer::send(std::uint16_t kind, std::uint64_t number,
-                    std::span<const std::span<const std::byte>> parts) {
-  std::size_t bytes = 0;
-  for (const std::span<const std::byte> part : parts) bytes += part.size();
-  send(FrameParts({.kind = kind, .number = number, .body_bytes = bytes}, parts));
-}
-
-void NodePeer::send_shared(std::uint16_t kind, std::uint64_t number, std::span<const std::byte> head,
-                           std::span<const std::byte> large, std::shared_ptr<const void> owner) {
-  send(FrameParts(
-      {.kind = kind, .number = number, .body_bytes = head.size() + large.size(), .large_bytes = large.size()},
-      {&head, 1}, large, std::move(owner)));
-}
-
-void NodePeer::send(const FrameParts& frame) {
-  if (lost() || ending()) return;
+void NodePeer::send_frame(const FrameParts& frame) {
   try {
     if (!outbox_.empty()) flush();
     std::size_t sent = 0;
@@ -168,7 +156,12 @@ bool NodePeer::is_ready() {
   }
 }
 
-bool NodePeer::read_memory(std::uint64_t /*address*/, std::span<std::byte> /*destination*/) { return false; }
+bool NodePeer::read_memory(std::uint64_t address, std::span<std::byte> destination) {
+  if (!reads_memory_ || lost() || !read_process_memory(pid_, address, destination)) return false;
+  // Its number is its own for as long as it lives, and then another process's.
+  pollfd polled{process_.get(), POLLIN, 0};
+  return ::poll(&polled, 1, 0) == 0;
+}
 
 void NodePeer::watch_by(int epoll) {
   epoll_ = epoll;
@@ -189,7 +182,7 @@ bool NodePeer::heard_since_last() {
   return std::exchange(beats_, beats) != beats;
 }
 
-void NodePeer::close() noexcept {
+void NodePeer::close(Clock::time_point /*limit*/) noexcept {
   for (watch::Fd* descriptor : {&socket_, &process_}) {
     if (*descriptor && epoll_ >= 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor->get(), nullptr);
   }

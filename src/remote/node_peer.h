@@ -2,7 +2,6 @@
 // shows the other's end.
 #pragma once
 
-#include "outbox.h"
 #include "peer_base.h"
 #include "ring.h"
 
@@ -14,11 +13,6 @@ class NodePeer final : public PeerBase {
   NodePeer(Connected connected, Handler& handler);
 
   [[nodiscard]] bool on_this_node() const noexcept override { return true; }
-  using Peer::send;
-  void send(std::uint16_t kind, std::uint64_t number,
-            std::span<const std::span<const std::byte>> parts) override;
-  void send_shared(std::uint16_t kind, std::uint64_t number, std::span<const std::byte> head,
-                   std::span<const std::byte> large, std::shared_ptr<const void> owner) override;
   [[nodiscard]] std::size_t backlog() const noexcept override { return outbox_.bytes(); }
   [[nodiscard]] bool read_memory(std::uint64_t address, std::span<std::byte> destination) override;
 
@@ -27,19 +21,20 @@ class NodePeer final : public PeerBase {
   [[nodiscard]] bool is_ready() override;
   void on_event(std::uint32_t events) override;
   void watch_by(int epoll) override;
-  void close() noexcept override;
+  void close(Clock::time_point limit) noexcept override;
 
  protected:
   [[nodiscard]] bool heard_since_last() override;
 
  private:
-  void send(const FrameParts& frame);
+  void send_frame(const FrameParts& frame) override;
   [[nodiscard]] std::size_t write(std::span<const std::byte> bytes);
   void release(std::size_t bytes) noexcept;
 
   watch::Fd socket_;
   watch::Fd process_;
   pid_t pid_;
+  bool reads_memory_;
   View counts_;
   View buffers_[2];
   Bell bell_;

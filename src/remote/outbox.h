@@ -28,6 +28,7 @@ class FrameParts {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return sizeof header_ + body_bytes() + padding().size();
   }
+  [[nodiscard]] Bytes header() const noexcept { return std::as_bytes(std::span(&header_, 1)); }
   [[nodiscard]] Bytes lent() const noexcept { return lent_; }
   [[nodiscard]] const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
   [[nodiscard]] Bytes padding() const noexcept {
@@ -37,7 +38,7 @@ class FrameParts {
   /// Calls `take` with each piece before the lent one.
   template <class Take>
   void for_each_to_copy(Take take) const {
-    take(std::as_bytes(std::span(&header_, 1)));
+    take(header());
     for (const Bytes part : parts_) take(part);
   }
 

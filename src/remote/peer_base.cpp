@@ -19,6 +19,22 @@ PeerBase::PeerBase(Connected& connected, Handler& handler)
         return handler_->destination(*this, kind, number, head, large_bytes);
       }) {}
 
+void PeerBase::send(std::uint16_t kind, std::uint64_t number,
+                    std::span<const std::span<const std::byte>> parts) {
+  if (lost_ || ending_) return;
+  std::size_t bytes = 0;
+  for (const std::span<const std::byte> part : parts) bytes += part.size();
+  send_frame(FrameParts({.kind = kind, .number = number, .body_bytes = bytes}, parts));
+}
+
+void PeerBase::send_shared(std::uint16_t kind, std::uint64_t number, std::span<const std::byte> head,
+                           std::span<const std::byte> large, std::shared_ptr<const void> owner) {
+  if (lost_ || ending_) return;
+  send_frame(FrameParts(
+      {.kind = kind, .number = number, .body_bytes = head.size() + large.size(), .large_bytes = large.size()},
+      {&head, 1}, large, std::move(owner)));
+}
+
 void PeerBase::end(std::string why) {
   if (!ending_) ending_ = std::move(why);
 }

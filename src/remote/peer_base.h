@@ -4,13 +4,16 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <cohort/remote/endpoint.h>
 
 #include "frame_reader.h"
 #include "handshake.h"
+#include "outbox.h"
 
 namespace cohort::remote {
 
@@ -25,6 +28,12 @@ class PeerBase : public Peer {
   [[nodiscard]] const std::string& name() const noexcept override { return name_; }
   [[nodiscard]] bool lost() const noexcept override { return lost_; }
   [[nodiscard]] int offered_descriptor() const noexcept override { return offered_.get(); }
+
+  using Peer::send;
+  void send(std::uint16_t kind, std::uint64_t number,
+            std::span<const std::span<const std::byte>> parts) override;
+  void send_shared(std::uint16_t kind, std::uint64_t number, std::span<const std::byte> head,
+                   std::span<const std::byte> large, std::shared_ptr<const void> owner) override;
 
   /// Hands over what has arrived; what the handler throws comes out. Returns the number of messages.
   virtual int hand_over() = 0;
@@ -41,8 +50,9 @@ class PeerBase : public Peer {
   /// Adds its descriptors to an epoll, with this object as their data.
   virtual void watch_by(int epoll) = 0;
 
-  /// Ends the connection, also for processes that were forked since.
-  virtual void close() noexcept = 0;
+  /// Ends the connection, also for processes that were forked since. Waits no longer than until `limit` for
+  /// what was sent to reach the other node.
+  virtual void close(Clock::time_point limit) noexcept = 0;
 
   /// Looks for signs of life, `since_last` after it did so before. A peer that gave none for `silence` will
   /// be lost. Time in which nobody looked counts only as far as the peer's own interval.
@@ -55,6 +65,9 @@ class PeerBase : public Peer {
   bool announced = false;  ///< to the handler
 
  protected:
+  /// Sends the frame, or keeps what does not fit.
+  virtual void send_frame(const FrameParts& frame) = 0;
+
   /// The first reason counts.
   void end(std::string why);
   [[nodiscard]] virtual bool heard_since_last() = 0;

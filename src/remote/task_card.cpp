@@ -11,6 +11,8 @@
 
 #include "cluster/json_text.h"
 
+#include "introduction.h"
+
 namespace cohort::remote {
 namespace {
 

@@ -9,8 +9,8 @@
 
 namespace cohort::remote {
 
-/// From where a task is to be reached.
-enum class Reach { kThisHost, kNetwork };
+/// On which of the network interfaces a task listens.
+enum class Interfaces { kLoopback, kAll };
 
 struct TaskListeners {
   Address address;
@@ -19,9 +19,9 @@ struct TaskListeners {
   watch::Fd memory;  ///< of a `ps` alone
 };
 
-/// Listens for a task: with `kThisHost` on the loopback interface alone. Descriptors close on exec.
+/// Listens for a task: with `kLoopback` out of reach for other hosts. Descriptors close on exec.
 /// @throws Unavailable when the system refuses.
-[[nodiscard]] TaskListeners listen_for(const ClusterTask& task, Reach reach);
+[[nodiscard]] TaskListeners listen_for(const ClusterTask& task, Interfaces interfaces);
 
 /// The secret of a new job.
 [[nodiscard]] std::string random_secret();

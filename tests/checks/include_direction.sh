@@ -21,7 +21,6 @@ BEGIN {
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["mpi"] = allowed["collective"] "mpi "
-  allowed["remote"] = allowed["device"] "remote "
   allowed["resolvers"] = allowed["remote"] "mpi resolvers "
   # The header that programs include: the whole core, but nothing that needs MPI or a GPU.
   allowed["cohort.h"] = below "resolvers "

@@ -18,6 +18,7 @@
 #include <cohort/base/error.h>
 
 #include "cluster/fd.h"
+#include "remote/introduction.h"
 
 namespace cohort::remote {
 namespace {

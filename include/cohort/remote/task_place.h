@@ -30,10 +30,12 @@ struct TaskPlace {
 /// Where a task of the place's job listens. @throws InvalidArgument for a task that it does not have.
 [[nodiscard]] const Address& address_of(const TaskPlace& place, const ClusterTask& task);
 
+/// What an Endpoint of the task needs. It gets duplicates of the listeners, for it closes those that it is
+/// given.
+/// @throws Unavailable when the system has no descriptors left.
+[[nodiscard]] EndpointOptions endpoint_options(const TaskPlace& place);
+
 /// The cluster as a resolver gives it: of each task the first of its addresses in the network.
 [[nodiscard]] ClusterSpec cluster_spec(const TaskPlace& place);
-
-/// For example `worker 1`.
-[[nodiscard]] std::string name_of(const ClusterTask& task);
 
 }  // namespace cohort::remote
