@@ -1,6 +1,7 @@
 #include <cohort/coordinator/cluster_coordinator.h>
 
 #include "coordinator/coordinator_part.h"
+#include "remote/introduction.h"
 
 namespace cohort {
 namespace {

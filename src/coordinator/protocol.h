@@ -11,7 +11,7 @@ enum class CoordinatorMessage : std::uint16_t {
   // To the coordinator:
   kJoin = static_cast<std::uint16_t>(server::MessageKind::kFirstOfCoordinator),
   kDone,      ///< a call has ended; number: of the call. Body: Outcome, then the result or the error
-  kReturned,   ///< calls that were not begun, from this number on, 0 for none; answers kRecall
+  kReturned,  ///< calls that were not begun, from this number on, 0 for none; answers kRecall
   // To a worker:
   kVariables,  ///< variables that the coordinator has made
   kMake,       ///< an element of a PerWorker; number: of the PerWorker

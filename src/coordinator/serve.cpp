@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/worker_part.h"
+#include "remote/introduction.h"
 #include "server/server_task.h"
 
 namespace cohort {

@@ -53,4 +53,6 @@ Introduction parse_introduction(std::string_view text) {
   }
 }
 
+std::string name_of(const ClusterTask& task) { return fmt::format("{} {}", task.type, task.id); }
+
 }  // namespace cohort::remote

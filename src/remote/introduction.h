@@ -1,8 +1,6 @@
 // What two tasks tell each other when they connect, once each knows that the other belongs to the job.
 #pragma once
 
-#include <cohort/remote/task_place.h>
-
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -30,5 +28,8 @@ struct Introduction {
 
 /// @throws InvalidArgument when the text is none.
 [[nodiscard]] Introduction parse_introduction(std::string_view text);
+
+/// For example `worker 1`.
+[[nodiscard]] std::string name_of(const ClusterTask& task);
 
 }  // namespace cohort::remote

@@ -24,11 +24,7 @@ int count_servers(const remote::TaskPlace& place) {
 }
 
 remote::EndpointOptions options_for(const remote::TaskPlace& place, int offered) {
-  remote::EndpointOptions options;
-  options.task = place.task;
-  options.secret = place.secret;
-  options.network_listener = place.network_listener;
-  options.local_listener = place.local_listener;
+  remote::EndpointOptions options = remote::endpoint_options(place);
   options.offered = offered;
   return options;
 }

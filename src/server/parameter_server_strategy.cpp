@@ -4,6 +4,7 @@
 
 #include <cohort/collective/thread_communicator.h>
 
+#include "remote/introduction.h"
 #include "server/server_variables.h"
 
 namespace cohort {

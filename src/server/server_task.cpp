@@ -1,4 +1,5 @@
 #include "server/server_task.h"
+#include "remote/introduction.h"
 
 namespace cohort::server {
 namespace {

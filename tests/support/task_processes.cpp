@@ -16,6 +16,7 @@
 
 #include <cohort/coordinator/serve.h>
 
+#include "remote/introduction.h"
 #include "remote/task_card.h"
 
 namespace cohort::test {
