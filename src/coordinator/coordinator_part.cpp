@@ -131,7 +131,7 @@ void CoordinatorPart::join_worker(remote::Peer& peer, const remote::Message& mes
     return;
   }
   WorkerLink& worker = workers_.emplace(&peer, peer).first->second;
-  worker.known_variables = variables_->size();
+  worker.known_variables = variables_->next_number();
   peer.send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(0));
   for (std::size_t number = 0; number < per_worker_.size(); ++number) {
     Encoder encoder;
@@ -187,7 +187,7 @@ void CoordinatorPart::give_calls() {
 }
 
 void CoordinatorPart::give(WorkerLink& worker, Call call) {
-  if (const std::uint64_t known = std::exchange(worker.known_variables, variables_->size());
+  if (const std::uint64_t known = std::exchange(worker.known_variables, variables_->next_number());
       known < worker.known_variables) {
     worker.peer().send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(known));
   }

@@ -16,6 +16,9 @@
 
 namespace cohort::server {
 
+/// Whose initial values count: those of the chief, or else of worker 0.
+[[nodiscard]] ClusterTask giver_of_values(const remote::TaskPlace& place);
+
 class ServerVariables final : public VariableKeeper, public VariableTable {
  public:
   /// `gives_values`: whether this task's initial values count. Null `client` for a task that has no
@@ -39,11 +42,15 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
 
   /// What another task needs to know of the variables from number `first` on.
   [[nodiscard]] std::vector<std::byte> describe_from(std::uint64_t first) const;
+
+  /// The variables of a description can be found from now on, until they are forgotten.
   void learn(std::span<const std::byte> description, VariableOwner& owner);
+  void forget_learned();
 
-  /// How many there are: the number of the next one.
-  [[nodiscard]] std::uint64_t size() const;
+  /// The number of the next variable.
+  [[nodiscard]] std::uint64_t next_number() const;
 
+  /// One that was learned.
   [[nodiscard]] Variable variable(std::uint64_t number) const override;
 
  private:
@@ -51,9 +58,19 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
   bool gives_values_;
   std::weak_ptr<void> coordinator_;
 
+  /// What all tasks know of a variable. The variable itself shares the strategy, which owns this object.
+  struct Known {
+    VariableOptions options;
+    Shape shape;
+    DType dtype;
+    VariablePlace place;
+    std::shared_ptr<ServerVariable> learned;  ///< from another task
+  };
+
   mutable std::mutex mutex_;
   std::uint64_t turn_ = 0;  ///< of servers
-  std::vector<std::shared_ptr<ServerVariable>> variables_;
+  std::uint64_t next_number_ = 0;
+  std::map<std::uint64_t, Known> known_;  ///< by number
 };
 
 }  // namespace cohort::server
