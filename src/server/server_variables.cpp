@@ -1,7 +1,6 @@
 #include "server/server_variables.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace cohort::server {
@@ -31,23 +30,23 @@ std::shared_ptr<VariableState> ServerVariables::make(VariableOptions options, co
                               initial_value.dtype(), gives_values_ ? &initial_value : nullptr);
   const std::lock_guard lock(mutex_);
   known_.emplace(number, Known{options, initial_value.shape(), initial_value.dtype(), place, nullptr});
+  made_.push_back(number);
   return std::make_shared<ServerVariable>(std::move(options), std::move(owner), initial_value.shape(),
                                           initial_value.dtype(), number, client_, place);
 }
 
-std::uint64_t ServerVariables::next_number() const {
+std::size_t ServerVariables::size() const {
   const std::lock_guard lock(mutex_);
-  return next_number_;
+  return made_.size();
 }
 
-std::vector<std::byte> ServerVariables::describe_from(std::uint64_t first) const {
+std::vector<std::byte> ServerVariables::describe_from(std::size_t first) const {
   const std::lock_guard lock(mutex_);
   Encoder encoder;
-  const auto begin = known_.lower_bound(first);
-  encoder.number(static_cast<std::size_t>(std::distance(begin, known_.end())));
-  for (auto entry = begin; entry != known_.end(); ++entry) {
-    const Known& known = entry->second;
-    encoder.number(entry->first);
+  encoder.number(made_.size() - first);
+  for (std::size_t i = first; i < made_.size(); ++i) {
+    const Known& known = known_.at(made_[i]);
+    encoder.number(made_[i]);
     encoder.text(known.options.name);
     encoder.number(known.dtype);
     encoder.shape(known.shape);

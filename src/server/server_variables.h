@@ -40,15 +40,16 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
                                                     const VariableState* beside,
                                                     std::shared_ptr<VariableOwner> owner) override;
 
-  /// What another task needs to know of the variables from number `first` on.
-  [[nodiscard]] std::vector<std::byte> describe_from(std::uint64_t first) const;
+  /// What another task needs to know of the variables but the `first` ones, in the order in which they were
+  /// made.
+  [[nodiscard]] std::vector<std::byte> describe_from(std::size_t first) const;
 
   /// The variables of a description can be found from now on, until they are forgotten.
   void learn(std::span<const std::byte> description, VariableOwner& owner);
   void forget_learned();
 
-  /// The number of the next variable.
-  [[nodiscard]] std::uint64_t next_number() const;
+  /// How many were made.
+  [[nodiscard]] std::size_t size() const;
 
   /// One that was learned.
   [[nodiscard]] Variable variable(std::uint64_t number) const override;
@@ -71,6 +72,7 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
   std::uint64_t turn_ = 0;  ///< of servers
   std::uint64_t next_number_ = 0;
   std::map<std::uint64_t, Known> known_;  ///< by number
+  std::vector<std::uint64_t> made_;       ///< numbers, in the order in which they came to be known
 };
 
 }  // namespace cohort::server
