@@ -46,7 +46,7 @@ class ParameterServer {
   [[nodiscard]] std::optional<VariableIndex> find(std::uint64_t number) const;
   [[nodiscard]] std::vector<std::byte> read(std::span<const std::byte> body);
   [[nodiscard]] std::vector<std::byte> read_rows(std::span<const std::byte> body) const;
-  void commit(const CommitMessage& message);
+  std::vector<std::byte> commit(const CommitMessage& message);
   void prepare(CommitMessage message);
   void finish(std::span<const std::byte> body);
   [[nodiscard]] FenceAnswer fence(std::uint64_t incarnation);

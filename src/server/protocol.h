@@ -20,6 +20,7 @@ enum class MessageKind : std::uint16_t {
   kFinish,    ///< the commit of these was made
   kFence,     ///< nothing more is taken from an incarnation: answers what it has committed and prepared
   kDrop,      ///< what an incarnation has prepared is not to be made
+  kEndStep,   ///< the task has made a step: answered when it may make the next one
   kGoodbye,   ///< the task has ended its part; not answered
   kJobOver,   ///< the job has ended; to servers and workers, not answered
 
