@@ -1,6 +1,7 @@
 #include "coordinator/coordinator_part.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -30,10 +31,13 @@ std::vector<std::byte> encoded(std::uint64_t number) {
 
 }  // namespace
 
-CoordinatorPart::CoordinatorPart(std::shared_ptr<server::ServerVariables> variables, std::size_t queue_limit)
+CoordinatorPart::CoordinatorPart(std::shared_ptr<server::ServerVariables> variables,
+                                 const ClusterCoordinatorOptions& options)
     : variables_(std::move(variables)),
       shared_connections_(variables_->shared_connections()),
-      queue_limit_(queue_limit) {
+      options_(options),
+      next_notice_(std::chrono::steady_clock::now()),
+      worker_seen_(next_notice_) {
   connections().set_part(*this);
   thread_ = std::thread([this] { run(); });
 }
@@ -52,8 +56,8 @@ CoordinatorPart::~CoordinatorPart() {
 std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function,
                                                        std::vector<std::byte> arguments) {
   if (failed_.load()) throw_failure();
-  if (queued_.load() >= queue_limit_) {
-    connections().wait_until([this] { return queued_.load() < queue_limit_ || failed_.load(); });
+  if (queued_.load() >= options_.queue_limit) {
+    connections().wait_until([this] { return queued_.load() < options_.queue_limit || failed_.load(); });
     if (failed_.load()) throw_failure();
   }
   auto state = std::make_shared<RemoteState>(shared_connections_);
@@ -245,8 +249,12 @@ void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
 
 void CoordinatorPart::run() {
   while (true) {
-    connections().poll_until([this] { return stopping_.load() || has_lost_.load(); });
+    // Whoever polls looks at the conditions of all at each heartbeat.
+    connections().poll_until([this] {
+      return stopping_.load() || has_lost_.load() || std::chrono::steady_clock::now() >= next_notice_;
+    });
     if (stopping_.load()) return;
+    notice_missing_workers();
     std::vector<LostWorker> lost;
     {
       const std::lock_guard lock(mutex_);
@@ -256,6 +264,29 @@ void CoordinatorPart::run() {
     }
     for (LostWorker& worker : lost) settle_lost(std::move(worker));
   }
+}
+
+void CoordinatorPart::notice_missing_workers() {
+  using Seconds = std::chrono::duration<double>;
+  constexpr std::chrono::seconds kUntilWarning{10};
+  const auto now = std::chrono::steady_clock::now();
+  next_notice_ = now + std::chrono::milliseconds(500);
+  const std::lock_guard lock(mutex_);
+  if (!workers_.empty() || queue_.empty()) {
+    worker_seen_ = now;
+    has_warned_ = false;
+    return;
+  }
+  const Seconds missing = now - worker_seen_;
+  if (missing > kUntilWarning && !std::exchange(has_warned_, true))
+    logging::warning("{} calls wait for a worker: none has come, or all are lost", queue_.size());
+  if (options_.worker_timeout_seconds == 0 || missing.count() < options_.worker_timeout_seconds) return;
+  const Unavailable error(
+      "no worker takes part for {:.0f} s: none has come, or all are lost and were not started again",
+      missing.count());
+  for (const Call& call : std::exchange(queue_, {})) call.state->fail(error);
+  if (failure_ == nullptr) fail(error);
+  update_counts();
 }
 
 /// Nothing more is taken from the worker that is lost. What it has committed has ended; the rest is run

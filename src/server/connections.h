@@ -8,10 +8,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -56,6 +58,9 @@ class Connections final : private remote::Handler {
   /// `part` gets what no request of this task asked for, until `clear_part`; also what has come already.
   void set_part(TaskPart& part);
   void clear_part();
+
+  /// Tells which variables are on a server, for messages about its loss.
+  void name_variables_by(std::function<std::string(int server)> names_on);
 
   /// Sends the requests and waits for all answers, in the order of the requests.
   /// @throws the error that a server answers; Unavailable naming a server that is lost and does not come
@@ -143,6 +148,7 @@ class Connections final : private remote::Handler {
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
 
+  [[nodiscard]] std::string what_is_lost_with(int server) const;
   void settle(Pending& pending);
   void identify(remote::Peer& peer, std::span<const std::byte> body);
   void connect_servers();
@@ -159,6 +165,7 @@ class Connections final : private remote::Handler {
   std::atomic<int> waiting_{0};      ///< threads in wait_until
   std::atomic<bool> polled_{false};
   EventCount progress_;
+  std::function<std::string(int server)> names_on_ = {};
   std::vector<Server> servers_;
   std::map<std::uint64_t, Pending> pending_;
   std::uint64_t next_number_ = 1;
