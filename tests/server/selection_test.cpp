@@ -117,9 +117,8 @@ std::vector<std::int32_t> elements_of(const Tensor& tensor, const Selection& sel
 
 TEST_F(RandomIndices, TakeTheSameOfShardsAsOfTheWhole) {
   for (int trial = 0; trial < 3000; ++trial) {
-    const int rank = draw(1, 3);
-    std::vector<std::int64_t> extents;
-    for (int axis = 0; axis < rank; ++axis) extents.push_back(draw(1, 6));
+    std::vector<std::int64_t> extents(static_cast<std::size_t>(draw(1, 3)));
+    for (std::int64_t& extent : extents) extent = draw(1, 6);
     const Tensor tensor = counted(Shape(extents), draw(0, 1) == 0 ? DType::kInt32 : DType::kInt16);
     const Index index = this->index(tensor.shape());
     const Tensor whole = selected(tensor, index);
