@@ -51,6 +51,15 @@ CoordinatorPart::~CoordinatorPart() {
   });
   connections().tell_servers(MessageKind::kJobOver);
   connections().clear_part();
+  // Nobody settles these any more.
+  const Aborted ended("the coordinator has ended before this call");
+  for (const Call& call : queue_) call.state->fail(ended);
+  for (auto& [peer, worker] : workers_) {
+    for (const Call& call : worker.take_all()) call.state->fail(ended);
+  }
+  for (const LostWorker& lost : lost_) {
+    for (const Call& call : lost.calls) call.state->fail(ended);
+  }
 }
 
 std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function,
@@ -125,8 +134,7 @@ void CoordinatorPart::on_message(remote::Peer& peer, const remote::Message& mess
   if (message.kind == to_number(CoordinatorMessage::kDone)) {
     end_call(worker, message);
   } else if (message.kind == to_number(CoordinatorMessage::kReturned)) {
-    std::deque<Call> calls = worker.take_from(message.number);
-    queue_.insert(queue_.begin(), std::move_iterator(calls.begin()), std::move_iterator(calls.end()));
+    take_back(worker.take_from(message.number));
   }
   give_calls();
 }
@@ -176,6 +184,15 @@ void CoordinatorPart::fail(const Error& error) {
   }
 }
 
+/// Calls that did not run come first again, unless what is scheduled is being cancelled.
+void CoordinatorPart::take_back(std::deque<Call> calls) {
+  if (failure_ != nullptr) {
+    for (const Call& call : calls) call.state->fail(cancelled());
+    return;
+  }
+  queue_.insert(queue_.begin(), std::move_iterator(calls.begin()), std::move_iterator(calls.end()));
+}
+
 void CoordinatorPart::give_calls() {
   bool gave = true;
   while (gave && !queue_.empty()) {
@@ -199,7 +216,7 @@ void CoordinatorPart::give(WorkerLink& worker, Call call) {
     worker.peer().send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(known));
   }
   Encoder head;
-  head.number(worker.first_number() - 1);  // results up to here have arrived
+  head.number(worker.last_ended());
   head.number(call.function);
   const std::array<std::span<const std::byte>, 2> parts{head.bytes(), call.arguments};
   worker.peer().send(to_number(CoordinatorMessage::kRun), worker.next_number(), parts);
@@ -239,8 +256,7 @@ void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
   WorkerLink& worker = found->second;
   if (worker.in_flight() > 0) {
     logging::warning("{}; its {} calls are run by other workers", error.what(), worker.in_flight());
-    const std::uint64_t first = worker.first_number();
-    lost_.push_back({peer.incarnation(), first, worker.take_from(first)});
+    lost_.push_back({peer.incarnation(), worker.take_all()});
     has_lost_.store(true);
   }
   workers_.erase(found);
@@ -332,21 +348,18 @@ void CoordinatorPart::settle_lost(LostWorker lost) {
     const std::lock_guard lock(mutex_);
     settling_ -= lost.calls.size();
     std::deque<Call> again;
-    std::uint64_t number = lost.first_number;
     for (Call& call : lost.calls) {
-      const auto result = results.find(number++);
+      const auto result = results.find(call.number);
       if (failure != nullptr) {
         call.state->fail(*failure);
       } else if (result != results.end()) {
         call.state->succeed(result->second);
-      } else if (failure_ != nullptr) {
-        call.state->fail(cancelled());
       } else {
         again.push_back(std::move(call));
       }
     }
     if (failure != nullptr && failure_ == nullptr) fail(*failure);
-    queue_.insert(queue_.begin(), std::move_iterator(again.begin()), std::move_iterator(again.end()));
+    take_back(std::move(again));
     give_calls();
   });
   connections().notify();

@@ -54,7 +54,6 @@ class CoordinatorPart final : private server::TaskPart {
   /// A worker whose calls are not settled yet.
   struct LostWorker {
     std::uint64_t incarnation;
-    std::uint64_t first_number;
     std::deque<Call> calls;
   };
 
@@ -69,6 +68,7 @@ class CoordinatorPart final : private server::TaskPart {
   // With mutex_ held, by the thread that uses the endpoint:
   void join_worker(remote::Peer& peer, const remote::Message& message);
   void end_call(WorkerLink& worker, const remote::Message& message);
+  void take_back(std::deque<Call> calls);
   void give_calls();
   void give(WorkerLink& worker, Call call);
   void recall_for_idle_worker();

@@ -78,9 +78,8 @@ void Connections::clear_part() {
 
 void Connections::poll() {
   if (!mutex_.try_lock()) return;
+  const Polling polling(*this);
   endpoint_->poll();
-  mutex_.unlock();
-  progress_.notify();
 }
 
 remote::Peer& Connections::connect(const ClusterTask& task, Deadline deadline) {

@@ -87,9 +87,8 @@ class Connections final : private remote::Handler {
   /// Polls, or lets another thread poll, until the condition is true. It reads atomically.
   template <class Condition>
   void wait_until(Condition condition) {
-    waiting_.fetch_add(1);
+    const Waiting waiting(*this);
     wait(condition, [] { return false; });
-    waiting_.fetch_sub(1);
   }
 
   /// The same for a thread that polls only while no other one waits.
@@ -112,6 +111,41 @@ class Connections final : private remote::Handler {
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
+
+   private:
+    Connections& connections_;
+  };
+
+  /// A thread in wait_until. When the last one has gone, another thread must poll.
+  class Waiting {
+   public:
+    explicit Waiting(Connections& connections) noexcept : connections_(connections) {
+      connections_.waiting_.fetch_add(1);
+    }
+    ~Waiting() {
+      connections_.waiting_.fetch_sub(1);
+      connections_.progress_.notify();
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Connections& connections_;
+  };
+
+  /// The thread that polls, with the mutex held.
+  class Polling {
+   public:
+    explicit Polling(Connections& connections) noexcept : connections_(connections) {
+      connections_.polled_.store(true);
+    }
+    ~Polling() {
+      connections_.polled_.store(false);
+      connections_.mutex_.unlock();
+      connections_.progress_.notify();
+    }
+    Polling(const Polling&) = delete;
+    Polling& operator=(const Polling&) = delete;
 
    private:
     Connections& connections_;
@@ -179,15 +213,14 @@ void Connections::wait(Condition& condition, GiveWay give_way) {
       progress_.wait_until([&] { return condition() || (!give_way() && !polled_.load()); });
       continue;
     }
-    polled_.store(true);
-    connect_servers();
-    endpoint_->wait_until([&] {
-      progress_.notify();
-      return condition() || at_the_door_.load() > 0 || give_way() || wants_servers();
-    });
-    polled_.store(false);
-    mutex_.unlock();
-    progress_.notify();
+    {
+      const Polling polling(*this);
+      connect_servers();
+      endpoint_->wait_until([&] {
+        progress_.notify();
+        return condition() || at_the_door_.load() > 0 || give_way() || wants_servers();
+      });
+    }
     // Those at the door go first; they are quick.
     while (at_the_door_.load() > 0) std::this_thread::yield();
   }

@@ -93,6 +93,7 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
     case MessageKind::kDrop: {
       const auto incarnation = Decoder(message.body).number<std::uint64_t>();
       std::erase_if(prepared_, [&](const auto& entry) { return entry.first.incarnation == incarnation; });
+      store_.forget(incarnation, ~std::uint64_t{0});
       return {};
     }
     default: throw InvalidArgument("a parameter server has no answer to a message of kind {}", message.kind);
