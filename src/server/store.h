@@ -34,6 +34,7 @@ struct Execution {
   std::uint64_t number = 0;
 
   friend bool operator==(const Execution&, const Execution&) = default;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the default's comparison with 0 for a pointer
   friend auto operator<=>(const Execution&, const Execution&) = default;
 };
 

@@ -198,6 +198,7 @@ TEST(StoreReader, NeverSeesATornValueInThreads) {
   std::atomic<bool> is_over = false;
   std::atomic<int> whole = 0;
   std::vector<std::thread> readers;
+  readers.reserve(3);
   for (int i = 0; i < 3; ++i) {
     readers.emplace_back(
         [&] { whole += reads_whole_values(reader, pairs, [&] { return is_over.load(); }) ? 1 : 0; });

@@ -215,7 +215,7 @@ TEST(StoreProcess, GoesOnWhereAKilledOneHasStopped) {
 
 /// The refusals of a file, by a store and a reader.
 std::string refusal_of(int file) {
-  const std::string text = message_of(ErrorCode::kDataLoss, [&] { const Store store(file); });
+  std::string text = message_of(ErrorCode::kDataLoss, [&] { const Store store(file); });
   EXPECT_EQ(message_of(ErrorCode::kDataLoss, [&] { const StoreReader reader(file); }), text);
   return text;
 }
