@@ -62,7 +62,7 @@ class StoreRecovery : public ::testing::Test {
           EXPECT_THAT(floats(found.slot(first_, 0)), Each(5));
           EXPECT_EQ(found.find_commit({9, 1})->result, bytes_of("five"));
         });
-    if (states == 0 && !HasFailure()) GTEST_SKIP() << "processes may not be traced here";
+    if (states == 0 && !HasFailure()) GTEST_SKIP() << "processes are not traced here";
     EXPECT_GT(states, 2);
   }
 
