@@ -61,7 +61,7 @@ class Store::Impl {
   }
 
   VariableIndex create(std::string_view name, const Shape& shape, DType dtype, std::size_t slots);
-  void require_slots(VariableIndex variable, std::size_t slots);
+  void require_slots(VariableIndex index, std::size_t slots);
 
   void begin() {
     COHORT_CHECK(!in_commit_);

@@ -34,6 +34,7 @@ struct Execution {
   std::uint64_t number = 0;
 
   friend bool operator==(const Execution&, const Execution&) = default;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the default's comparison with 0 for a pointer
   friend auto operator<=>(const Execution&, const Execution&) = default;
 };
 
@@ -107,7 +108,7 @@ class Store {
 
   /// Makes the changes visible. With an execution, remembers that it was committed, and `result`. When it
   /// throws, nothing was committed, and the commit goes on: call `abandon`, or `commit` again.
-  /// @throws Aborted when the incarnation is fenced; InvalidArgument when the execution was committed before;
+  /// @throws InvalidArgument when the execution was committed before;
   /// Unavailable when memory is short.
   void commit(std::optional<Execution> execution = {}, std::span<const std::byte> result = {});
   void abandon();

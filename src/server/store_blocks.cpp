@@ -17,7 +17,7 @@ constexpr std::uint64_t block_bytes(std::uint64_t bytes) { return round_up(bytes
 }  // namespace
 
 StoreBlocks::StoreBlocks(const StoreMapping& mapping, std::vector<Range> used) : mapping_(mapping) {
-  std::ranges::sort(used);
+  std::ranges::sort(used, {}, &Range::begin);
   for (const auto& [begin, bytes] : used) {
     if (bytes == 0) continue;
     if (begin < end_)

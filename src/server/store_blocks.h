@@ -19,7 +19,6 @@ class StoreBlocks {
   struct Range {
     std::uint64_t begin;
     std::uint64_t bytes;
-    friend auto operator<=>(const Range&, const Range&) = default;
   };
 
   /// `used` are all blocks in use. Pages after the last of them go back to the system.

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 #include <random>
+#include <string>
 
 #include <cohort/base/error.h>
 #include <cohort/device/dtype.h>
@@ -22,6 +23,9 @@
 
 namespace cohort::server {
 namespace {
+
+/// A signal lets the kernel begin anew with what it is asked for, so much would never end among many signals.
+constexpr std::uint64_t kPagesAtATime = std::uint64_t{4} << 20;
 
 constexpr std::uint64_t kLargestReserve = std::uint64_t{1} << 45;
 
@@ -69,9 +73,7 @@ StoreMapping::StoreMapping(int descriptor, Access access) : file_(::fcntl(descri
   }
 }
 
-StoreMapping::~StoreMapping() {
-  if (base_ != nullptr) ::munmap(base_, reserved_);
-}
+void StoreMapping::Unmap::operator()(std::byte* base) const noexcept { ::munmap(base, bytes); }
 
 std::uint64_t StoreMapping::file_bytes() const {
   struct stat status {};
@@ -84,8 +86,7 @@ bool StoreMapping::map(std::uint64_t bytes, Access access) {
   const int protection = access == Access::kWrite ? PROT_READ | PROT_WRITE : PROT_READ;
   void* const memory = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
   if (memory == MAP_FAILED) return false;
-  base_ = static_cast<std::byte*>(memory);
-  reserved_ = bytes;
+  base_ = {static_cast<std::byte*>(memory), Unmap{bytes}};
   return true;
 }
 
@@ -138,23 +139,33 @@ void StoreMapping::map_existing(Access access) {
 
 void StoreMapping::back_with_pages(std::uint64_t begin, std::uint64_t bytes, std::string_view purpose) const {
   if (bytes == 0) return;
-  if (begin > reserved_ || bytes > reserved_ - begin) {
-    throw Unavailable("a server's memory is short: {} takes {} bytes, and {} are left of the {} MiB reserved",
-                      purpose, bytes, begin > reserved_ ? 0 : reserved_ - begin, reserved_ >> 20);
+  const std::uint64_t room = begin < reserved_bytes() ? reserved_bytes() - begin : 0;
+  if (bytes > room) {
+    throw Unavailable(
+        "a server's memory is short: {} takes {} bytes, and {} are left of the {} that its file can have; "
+        "use more servers, or partition it",
+        purpose, bytes, room, reserved_bytes());
   }
   const std::size_t available = available_memory();
   if (bytes > available) {
     throw Unavailable(
-        "a server's memory is short: {} takes {} bytes, and {} are left; use more servers, or partition it",
+        "a server's memory is short: {} takes {} bytes, and {} are left on this machine; use more servers, "
+        "or "
+        "partition it",
         purpose, bytes, available);
   }
-  int result = 0;
-  do {
-    result = ::fallocate(file_.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(bytes));
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) {
-    throw Unavailable("a server's memory is short: {} takes {} bytes: {}", purpose, bytes,
-                      std::strerror(errno));
+  const std::uint64_t before = file_bytes();
+  for (std::uint64_t at = begin; at < begin + bytes; at += kPagesAtATime) {
+    const std::uint64_t part = std::min(kPagesAtATime, begin + bytes - at);
+    int result = 0;
+    do {
+      result = ::fallocate(file_.get(), 0, static_cast<off_t>(at), static_cast<off_t>(part));
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) {
+      const std::string reason = std::strerror(errno);
+      if (file_bytes() > before) shrink(before);
+      throw Unavailable("a server's memory is short: {} takes {} bytes: {}", purpose, bytes, reason);
+    }
   }
 }
 

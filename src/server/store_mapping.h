@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -26,13 +27,13 @@ class StoreMapping {
   /// variables.
   /// @throws DataLoss when the file is not a store of this version; Unavailable when it cannot be mapped.
   StoreMapping(int descriptor, Access access);
-  ~StoreMapping();
+  ~StoreMapping() = default;
   StoreMapping(const StoreMapping&) = delete;
   StoreMapping& operator=(const StoreMapping&) = delete;
 
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
-  [[nodiscard]] std::byte* base() const noexcept { return base_; }
-  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return reserved_; }
+  [[nodiscard]] std::byte* base() const noexcept { return base_.get(); }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return base_.get_deleter().bytes; }
 
   /// The size of the file now.
   [[nodiscard]] std::uint64_t file_bytes() const;
@@ -40,7 +41,7 @@ class StoreMapping {
   /// What lies at a position of the file.
   template <class T>
   [[nodiscard]] T& at(std::uint64_t position) const noexcept {
-    return *reinterpret_cast<T*>(base_ + position);
+    return *reinterpret_cast<T*>(base_.get() + position);
   }
   [[nodiscard]] StoreHeader& header() const noexcept { return at<StoreHeader>(0); }
   [[nodiscard]] VariableEntry& entry(std::uint64_t variable) const noexcept {
@@ -69,9 +70,13 @@ class StoreMapping {
   void map_existing(Access access);
   bool map(std::uint64_t bytes, Access access);
 
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::byte* base) const noexcept;
+  };
+
   watch::Fd file_;
-  std::byte* base_ = nullptr;
-  std::size_t reserved_ = 0;
+  std::unique_ptr<std::byte, Unmap> base_;
 };
 
 /// The shape of a variable, after a check of its entry. `file_bytes` is the size of the file.

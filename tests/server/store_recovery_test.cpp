@@ -46,7 +46,13 @@ class StoreRecovery : public ::testing::Test {
   void at_each_end(const std::function<void(Store&)>& operation, const std::function<void(Store&)>& check) {
     std::optional<Store> store;
     const int states = for_each_state(
-        store_.descriptor(), [&] { store.emplace(store_.descriptor()); }, [&] { operation(*store); },
+        store_.descriptor(),
+        [&] {
+          store.emplace(store_.descriptor());
+          // Asking the system what memory is left takes more instructions than all operations; this one asks.
+          store->create("prepared", {1}, DType::kInt8);
+        },
+        [&] { operation(*store); },
         [&](int copy) {
           Store found(copy);
           check(found);
@@ -56,7 +62,7 @@ class StoreRecovery : public ::testing::Test {
           EXPECT_THAT(floats(found.slot(first_, 0)), Each(5));
           EXPECT_EQ(found.find_commit({9, 1})->result, bytes_of("five"));
         });
-    if (states == 0 && !HasFailure()) GTEST_SKIP() << "processes may not be traced here";
+    if (states == 0 && !HasFailure()) GTEST_SKIP() << "processes are not traced here";
     EXPECT_GT(states, 2);
   }
 
@@ -127,7 +133,7 @@ TEST_F(StoreRecovery, LeavesAllOfAVariableOrNothing) {
                   EXPECT_THAT(found.value(*third).span<std::int64_t>(), Each(0));
                   EXPECT_EQ(found.slots(*third), 1u);
                 } else {
-                  EXPECT_EQ(found.size(), 2u);
+                  EXPECT_EQ(found.size(), 3u);
                   found.create("third", {2}, DType::kInt64, 1);
                 }
               });
@@ -215,7 +221,7 @@ TEST(StoreProcess, GoesOnWhereAKilledOneHasStopped) {
 
 /// The refusals of a file, by a store and a reader.
 std::string refusal_of(int file) {
-  const std::string text = message_of(ErrorCode::kDataLoss, [&] { const Store store(file); });
+  std::string text = message_of(ErrorCode::kDataLoss, [&] { const Store store(file); });
   EXPECT_EQ(message_of(ErrorCode::kDataLoss, [&] { const StoreReader reader(file); }), text);
   return text;
 }

@@ -9,7 +9,7 @@ namespace cohort::server {
 
 /// A child calls `prepare` and then `operation`, which is run one instruction at a time. `on_state` is called
 /// with a copy of the file `descriptor` whenever the memory has become another, until something has failed.
-/// Returns how often that was; 0 where processes may not be traced.
+/// Returns how often that was; 0 where processes may not be traced, and under a sanitizer.
 [[nodiscard]] int for_each_state(int descriptor, const std::function<void()>& prepare,
                                  const std::function<void()>& operation,
                                  const std::function<void(int copy)>& on_state);

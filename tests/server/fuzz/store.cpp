@@ -111,7 +111,6 @@ void change_all(Store& store) {
     static_cast<void>(store.commits_of(incarnation));
     store.forget(incarnation, 1);
   }
-  store.create("another", {3}, DType::kInt8, 1);
 }
 
 void open_store(int file) {
