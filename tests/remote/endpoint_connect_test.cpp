@@ -102,12 +102,14 @@ TEST_P(ConnectTest, LetsTwoTasksConnectToEachOtherAtOnce) {
   Recorder b_record;
   Endpoint a(options_of({"worker", 0}, GetParam()), a_record);
   Endpoint b(options_of({"worker", 1}, GetParam()), b_record);
-  std::thread other([&] { static_cast<void>(b.connect(a.address(), Deadline::after(10s))); });
-  static_cast<void>(a.connect(b.address(), Deadline::after(10s)));
   // One that has connected must go on to let the other in.
+  std::thread other([&] {
+    static_cast<void>(b.connect(a.address(), Deadline::after(10s)));
+    b.wait_until([&] { return b_record.connected.size() == 2; }, Deadline::after(10s));
+  });
+  static_cast<void>(a.connect(b.address(), Deadline::after(10s)));
   a.wait_until([&] { return a_record.connected.size() == 2; }, Deadline::after(10s));
   other.join();
-  b.wait_until([&] { return b_record.connected.size() == 2; }, Deadline::after(10s));
   EXPECT_EQ(a_record.connected.size(), 2U);
   EXPECT_EQ(b_record.connected.size(), 2U);
 }
