@@ -59,6 +59,8 @@ prepare_roles() {
     mpirun)
       # shellcheck source=launch/mpirun-env.sh
       source "$here/mpirun-env.sh"
+      # A host or a supervisor that is lost shall not end the others.
+      export OMPI_MCA_orte_enable_recovery=1
       command=(mpirun --map-by ppr:1:node --bind-to none)
       if [[ -n $hosts ]]; then
         host_count=$(tr , '\n' <<<"$hosts" | sort -u | wc -l)
