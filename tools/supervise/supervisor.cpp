@@ -56,10 +56,8 @@ int Supervisor::run() {
     if (others_) others_->poll(*this);
     act_in_time();
   }
-  if (!leads()) return leader_is_lost_ ? 1 : 0;
-  // Launchers that go on without a lost process say little about how the others ended.
-  if (others_) say(fmt::format("the job has ended with status {}", job_.exit_status()));
-  return job_.exit_status();
+  if (leader_is_lost_) return 1;
+  return leads() ? job_.exit_status() : 0;
 }
 
 bool Supervisor::is_done() const {
