@@ -48,12 +48,27 @@ is_ready() { [[ -e $ready/$1 ]]; }
 says() { grep -q "$1" "$work/err"; }
 # The head's /proc shows the processes of all hosts; its own numbers for them.
 processes() { pgrep -f "$1" || true; }
-process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 "; }
-is_on() { [[ $(readlink "/proc/$1/ns/uts") == "$(readlink "/proc/$(process_1_of "$2" | tail -n 1)/ns/uts")" ]]; }
-supervisor_on() { for each in $(processes '^[^ ]*cohort-supervise '); do if is_on "$each" "$1"; then echo "$each"; fi; done; }
-# task JOB INDEX: its process, found by its card's descriptors being those of that task.
-task() { for each in $(processes "^bash $work/task"); do if [[ $(tr '\0' '\n' <"/proc/$each/environ" 2>/dev/null) == *"COHORT_TASK_FD="* ]] && is_task "$each" "$1" "$2"; then echo "$each"; return; fi; done; }
-is_task() {
+process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 " || true; }
+# Slurm's daemon has a host of that name, and each mpirun brings its own.
+is_on() {
+  local hosts
+  hosts=$(process_1_of "$2" | sed 's|.*|/proc/&/ns/uts|' | xargs readlink)
+  [[ $'\n'$hosts$'\n' == *$'\n'$(readlink "/proc/$1/ns/uts")$'\n'* ]]
+}
+supervisor_on() {
+  local each
+  for each in $(processes '^[^ ]*cohort-supervise '); do
+    if is_on "$each" "$1"; then echo "$each"; fi
+  done
+}
+# task JOB INDEX: its process.
+task() {
+  local each
+  for each in $(processes "^bash $work/task"); do
+    if has_card_of "$each" "$1" "$2"; then echo "$each"; fi
+  done
+}
+has_card_of() {
   local card
   card=$(tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^COHORT_TASK_FD=//p')
   grep -q "\"task\":{\"index\":$3,\"type\":\"$2\"}" "/proc/$1/fd/$card" 2>/dev/null
@@ -82,12 +97,14 @@ ends() {
   local status=0
   within 60 has_ended "$job" || fail "it goes on"
   wait "$job" || status=$?
-  ((status == $1)) || fail "the status is $status"
+  # shellcheck disable=SC2053  # a pattern
+  [[ $status == $1 ]] || fail "the status is $status"
   within 10 none_left || fail "left: $(processes "cohort-supervise|$work/task" | xargs ps)"
 }
+are_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
 none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; }
 
-for launcher in ${LAUNCHERS:-hosts mpirun srun}; do
+for launcher in hosts mpirun srun; do
   start "places, $launcher" "$launcher"
   for place in chief.0:n0 worker.0:n0 worker.1:n1 worker.2:n0 ps.0:n0 ps.1:n1; do
     grep -q "host=${place#*:} " "$ready/${place%:*}.0" || fail "$place: $(<"$ready/${place%:*}.0")"
@@ -117,7 +134,23 @@ for launcher in ${LAUNCHERS:-hosts mpirun srun}; do
 
   start "killed first supervisor, $launcher" "$launcher"
   kill -KILL "$(supervisor_on n0)"
-  ends 1
+  ends "[1-9]*"
   says "it has led the job, so all tasks here are ended" || fail "nobody says why"
+
+  start "cut link, $launcher" "$launcher"
+  ip link set n1 down
+  within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
+  go 0
+  ends 0
+  ip link set n1 up
+  within 60 are_idle || fail "the hosts are not idle: $(sinfo -N)"
+
+  [[ $launcher != mpirun ]] || continue  # as with srun
+  start "dead host, $launcher" "$launcher"
+  # Slurm's is the oldest, and that of this mpirun the newest.
+  kill -KILL "$(process_1_of n1 | if [[ $launcher == srun ]]; then head -n 1; else tail -n 1; fi)"
+  within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
+  go 0
+  ends 0
 done
 echo "roles_over_hosts: passed"
