@@ -53,7 +53,7 @@ process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 " || true; }
 is_on() {
   local hosts
   hosts=$(process_1_of "$2" | sed 's|.*|/proc/&/ns/uts|' | xargs readlink)
-  [[ $'\n'$hosts$'\n' == *$'\n'$(readlink "/proc/$1/ns/uts")$'\n'* ]]
+  [[ " ${hosts//$'\n'/ } " == *" $(readlink "/proc/$1/ns/uts") "* ]]
 }
 supervisor_on() {
   local each
