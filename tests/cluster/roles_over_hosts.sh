@@ -24,6 +24,8 @@ readonly roles=chief=1,worker=3,ps=2
 cat >"$work/task" <<'END'
 #!/usr/bin/env bash
 said=$("$probe") || exit 70
+# What the launcher tells its ranks is not for tasks.
+[[ -z $(compgen -e | grep -E '^(OMPI_COMM_|PMIX_|PMI_|SLURM_PROCID|SLURM_STEP_)') ]] || exit 71
 declare $said
 echo "pid=$$ host=$(uname -n) $said" >"$ready/.$job.$index"
 mv "$ready/.$job.$index" "$ready/$job.$index.$restarts"
@@ -86,6 +88,7 @@ launch() {
   case $1 in
     srun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" "${@:2}" ;;
     mpirun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" --launcher mpirun "${@:2}" ;;
+    het) salloc -Q -N 1 -n 1 : -N 1 -n 2 "$work/launch/cohort-run" "${@:2}" ;;
     hosts)
       env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$scripts/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
         "$work/launch/cohort-run" --hosts n0,n1 "${@:2}" ;;
@@ -104,7 +107,7 @@ ends() {
 are_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
 none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; }
 
-for launcher in hosts mpirun srun; do
+for launcher in hosts mpirun het srun; do
   start "places, $launcher" "$launcher"
   for place in chief.0:n0 worker.0:n0 worker.1:n1 worker.2:n0 ps.0:n0 ps.1:n1; do
     grep -q "host=${place#*:} " "$ready/${place%:*}.0" || fail "$place: $(<"$ready/${place%:*}.0")"
@@ -113,6 +116,7 @@ for launcher in hosts mpirun srun; do
   go 0
   ends 0
   says "the job has ended with status 0" || fail "it does not say how it ended"
+  [[ $launcher != het ]] || continue  # as with srun
 
   start "killed worker, $launcher" "$launcher" --restarts 1
   kill -KILL "$(task worker 1)"
