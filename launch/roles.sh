@@ -27,51 +27,65 @@ find_supervise() {
   type -P cohort-supervise
 }
 
-# The hosts of an allocation, of all parts of a job that has several. Sets `host_count` and `cores`, too.
+# Sets `command` for all hosts of an allocation, and `host_count` and `cores`.
 prepare_srun_of_roles() {
-  local group nodes
+  local group part nodes options
   [[ $(srun --mpi=list 2>&1) == *pmix* ]] || refuse "this srun has no pmix; use --launcher mpirun"
   cores=${SLURM_CPUS_ON_NODE:-$cores}
-  # A supervisor that is lost shall not end the others.
-  command=(srun --mpi=pmix --kill-on-bad-exit=0 --no-kill --ntasks-per-node=1)
-  if [[ -n ${SLURM_HET_SIZE:-} ]]; then
-    host_count=0
-    for ((group = 0; group < SLURM_HET_SIZE; group++)); do
-      nodes=SLURM_JOB_NUM_NODES_HET_GROUP_$group
-      host_count=$((host_count + ${!nodes:-1}))
-    done
-    command+=(--het-group="$(seq -s , 0 $((SLURM_HET_SIZE - 1)))")
-  else
-    host_count=${SLURM_JOB_NUM_NODES:-1}
-    command+=(--nodes="$host_count" --ntasks="$host_count")
-  fi
+  # A supervisor or a host that is lost shall not end the others.
+  options=(--mpi=pmix --kill-on-bad-exit=0 --no-kill)
   # Without the plugin srun binds nothing, and complains about the option.
-  if [[ $(scontrol show config 2>/dev/null) =~ TaskPlugin[[:space:]]*=[^$'\n']*affinity ]]; then command+=(--cpu-bind=none); fi
+  if [[ $(scontrol show config 2>/dev/null) =~ TaskPlugin[[:space:]]*=[^$'\n']*affinity ]]; then options+=(--cpu-bind=none); fi
+  options+=("${launcher_options[@]}")
+  if [[ -z ${SLURM_HET_SIZE:-} ]]; then
+    host_count=${SLURM_JOB_NUM_NODES:-1}
+    command=(srun "${options[@]}" --nodes="$host_count" --ntasks="$host_count" --ntasks-per-node=1 "$@")
+    return
+  fi
+  # A heterogeneous job: its parts in one step, each with options of its own.
+  host_count=0
+  command=(srun)
+  for ((group = 0; group < SLURM_HET_SIZE; group++)); do
+    part=SLURM_JOB_NUM_NODES_HET_GROUP_$group
+    nodes=${!part:-1}
+    host_count=$((host_count + nodes))
+    if ((group)); then command+=(:); fi
+    command+=("${options[@]}" --het-group="$group" --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 "$@")
+  done
 }
 
-# Sets `command` to one supervisor per host, and `threads`, those of a task.
+# Sets `command` for mpirun, and `host_count`.
+prepare_mpirun_of_roles() {
+  # shellcheck source=launch/mpirun-env.sh
+  source "$here/mpirun-env.sh"
+  # A supervisor or a host that is lost shall not end the others.
+  export OMPI_MCA_orte_enable_recovery=1
+  command=(mpirun --map-by ppr:1:node --bind-to none)
+  if [[ -n $hosts ]]; then
+    host_count=$(tr , '\n' <<<"$hosts" | sort -u | wc -l)
+    command+=(-n "$host_count" --host "$hosts")
+  elif [[ -n ${SLURM_JOB_ID:-} ]]; then
+    host_count=${SLURM_JOB_NUM_NODES:-1}
+  else
+    command+=(-n 1)
+  fi
+  name_variables
+  command+=("${launcher_options[@]}" "$@")
+}
+
+# prepare_roles PROGRAM...: sets `command` to one supervisor per host, and `threads`, those of a task.
 prepare_roles() {
   local supervise host_count=1 cores tasks
   supervise=$(find_supervise) || refuse "there is no cohort-supervise; build it, or add its folder to PATH"
+  set -- "$supervise" --roles "$roles" --restarts "${restarts:-0}" -- "$@"
   cores=$(count_cores)
   case $launcher in
-    none) ((!${#launcher_options[@]})) || refuse "--launcher-options: no launcher is needed on one machine" ;;
-    mpirun)
-      # shellcheck source=launch/mpirun-env.sh
-      source "$here/mpirun-env.sh"
-      command=(mpirun --map-by ppr:1:node --bind-to none)
-      if [[ -n $hosts ]]; then
-        host_count=$(tr , '\n' <<<"$hosts" | sort -u | wc -l)
-        command+=(-n "$host_count" --host "$hosts")
-      elif [[ -n ${SLURM_JOB_ID:-} ]]; then
-        host_count=${SLURM_JOB_NUM_NODES:-1}
-      else
-        command+=(-n 1)
-      fi
-      name_variables ;;
-    srun) prepare_srun_of_roles ;;
+    none)
+      ((!${#launcher_options[@]})) || refuse "--launcher-options: no launcher is needed on one machine"
+      command=("$@") ;;
+    mpirun) prepare_mpirun_of_roles "$@" ;;
+    srun) prepare_srun_of_roles "$@" ;;
   esac
   tasks=$((($(tr , '\n' <<<"$roles" | sed 's/.*=//' | paste -sd+) + host_count - 1) / host_count))
   threads=${threads:-$((cores > tasks ? cores / tasks : 1))}
-  command+=("${launcher_options[@]}" "$supervise" --roles "$roles" --restarts "${restarts:-0}" --)
 }

@@ -109,21 +109,20 @@ void Attempts::start(Attempt& attempt) {
   }
   if (attempt.reach == Reach::kNode && !watch::peer_of_this_user(socket.get())) {
     attempt.last_failure = "a process of another user listens there";
-    attempt.met_stranger = true;
     return;
   }
   attempt.last_failure = "no answer";
   attempt.handshake.emplace(std::move(socket), attempt.reach, Side::kConnector, *identity_, !connected);
 }
 
+// An address may lead to another machine, and another one to the right one; a name on this node does not.
 void Attempts::refuse_strangers() const {
-  const bool all_strangers = std::ranges::all_of(attempts_, [](const Attempt& attempt) {
-    // That no such name is known here is no answer.
-    const bool elsewhere = attempt.reach == Reach::kNode && !attempt.handshake;
-    return attempt.met_stranger || elsewhere;
-  });
-  const bool any_stranger = std::ranges::any_of(attempts_, &Attempt::met_stranger);
-  if (!all_strangers || !any_stranger) return;
+  const bool on_node = attempts_.front().reach == Reach::kNode && attempts_.front().met_stranger;
+  const bool on_network =
+      attempts_.back().reach == Reach::kNetwork && std::ranges::all_of(attempts_, [](const Attempt& attempt) {
+        return attempt.met_stranger || attempt.reach == Reach::kNode;
+      });
+  if (!on_node && !on_network) return;
   throw InvalidArgument("connecting to {} on {} reached something else: {}", name_of(address_->task),
                         address_->host, report());
 }

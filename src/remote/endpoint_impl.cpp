@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
+#include <cohort/base/log.h>
 
 #include "device/process_memory.h"
 
@@ -133,7 +134,7 @@ Peer& Endpoint::Impl::connect(const Address& address, Deadline deadline) {
   while (true) {
     if (std::optional<Connected> connected = attempts.advance()) return add(std::move(*connected));
     // Those who connect to this task meanwhile are let in, for two may connect to each other.
-    lobby_->advance();
+    let_in();
     if (deadline.expired()) {
       throw Unavailable("{} on {} cannot be reached: {}", name_of(address.task), address.host,
                         attempts.report());
@@ -142,6 +143,19 @@ Peer& Endpoint::Impl::connect(const Address& address, Deadline deadline) {
     attempts.add_to(polled);
     const auto until = std::min({deadline.at(), attempts.next_try(), lobby_->next_limit()});
     ::poll(polled.data(), polled.size(), milliseconds_until(until));
+  }
+}
+
+void Endpoint::Impl::let_in() {
+  lobby_->advance();
+  for (Connected& connected : lobby_->take_arrived()) {
+    const std::string name = name_of(connected.peer.task);
+    try {
+      add(std::move(connected));
+    } catch (const Error& e) {
+      // It sees its connection closed. This task goes on with the others.
+      logging::warning("{} could not let in {}: {}", name_of(address_.task), name, e.what());
+    }
   }
 }
 
@@ -239,8 +253,7 @@ void Endpoint::Impl::ask_system(int timeout_ms) {
     else if (event.data.ptr != this)
       static_cast<PeerBase*>(event.data.ptr)->on_event(event.events);
   }
-  if (guests) lobby_->advance();
-  for (Connected& connected : lobby_->take_arrived()) add(std::move(connected));
+  if (guests) let_in();
   if (options_.silence.count() > 0 && now - watched_at_ >= options_.heartbeat / 2) watch_signs(now);
 }
 

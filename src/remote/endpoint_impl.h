@@ -46,6 +46,7 @@ class Endpoint::Impl {
   void ask_system(int timeout_ms);
   void watch_signs(Clock::time_point now);
   void sleep(Deadline deadline);
+  void let_in();
   PeerBase& add(Connected connected);
   void require_outside_handler(const char* call) const;
 

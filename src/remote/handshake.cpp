@@ -35,6 +35,8 @@ struct Opening {
 };
 static_assert(sizeof(Opening) == 48);
 
+constexpr const char* kNoTask = "what answers there is no task of Cohort";
+
 /// Precedes the text of an introduction.
 struct IntroductionHeader {
   Proof proof{};
@@ -59,7 +61,7 @@ T from_bytes(std::string_view bytes) {
 
 /// Why no conversation is possible with an end that begins like this; empty: none.
 std::string objection_to(const Opening& opening) {
-  if (opening.magic != kMagic) return "what answers there is no task of Cohort";
+  if (opening.magic != kMagic) return kNoTask;
   if (opening.byte_order == kSwappedByteOrder) {
     return "it runs on a machine of the other byte order; a job's machines have the same";
   }
@@ -113,7 +115,12 @@ void Handshake::advance() {
 
 void Handshake::read_opening() {
   const bool answer = side_ == Side::kConnector;
-  if (!read_to(sizeof(Opening))) return;
+  if (!read_to(sizeof(Opening))) {
+    // Others may say less, and wait for an answer.
+    const std::string_view begin = std::string_view(input_).substr(0, kMagic.size());
+    if (!std::string_view(kMagic.data(), kMagic.size()).starts_with(begin)) fail(kNoTask, true);
+    return;
+  }
   const auto opening = from_bytes<Opening>(input_);
   const std::string objection = objection_to(opening);
   if (!answer) {

@@ -19,6 +19,9 @@ constexpr std::size_t kMostGuests = 128;
 /// A task of the job that took so long is tried again by its own end.
 constexpr std::chrono::seconds kLongestStay{5};
 
+/// Until the next try to let somebody in, where this process or the system has no descriptor left.
+constexpr std::chrono::milliseconds kPause{100};
+
 /// Where there are too many, the first that was here so long makes room.
 constexpr std::chrono::seconds kShortestStay{1};
 
@@ -52,8 +55,12 @@ void Lobby::listen(bool on) {
 }
 
 Lobby::Clock::time_point Lobby::next_limit() const noexcept {
-  if (guests_.empty()) return Clock::time_point::max();
-  return listening_ ? guests_.front()->leaves_at : guests_.front()->leaves_at - kLongestStay + kShortestStay;
+  const bool full = guests_.size() >= kMostGuests;
+  const Clock::time_point leaves =
+      guests_.empty()
+          ? Clock::time_point::max()
+          : guests_.front()->leaves_at - (full ? kLongestStay - kShortestStay : Clock::duration::zero());
+  return std::min(leaves, listening_ || full ? Clock::time_point::max() : closed_until_);
 }
 
 void Lobby::advance() {
@@ -63,7 +70,7 @@ void Lobby::advance() {
   accept(network_listener_, Reach::kNetwork);
   remove_ended();
   // One more would only wait in the listener's queue and keep this thread awake.
-  listen(guests_.size() < kMostGuests);
+  listen(guests_.size() < kMostGuests && Clock::now() >= closed_until_);
 }
 
 void Lobby::remove_ended() {
@@ -85,7 +92,11 @@ void Lobby::remove_ended() {
 void Lobby::accept(const watch::Fd& listener, Reach reach) {
   while (listener && guests_.size() < kMostGuests) {
     watch::Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
+    if (!socket) {
+      const bool none_left = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      if (none_left) closed_until_ = Clock::now() + kPause;
+      return;
+    }
     if (reach == Reach::kNode && !watch::peer_of_this_user(socket.get())) continue;
     watch_for_input(socket.get());
     guests_.push_back(

@@ -50,6 +50,7 @@ class Lobby {
   watch::Fd local_listener_;
   watch::Fd events_;
   bool listening_ = false;
+  Clock::time_point closed_until_{};
   std::vector<std::unique_ptr<Guest>> guests_;  ///< the longest here comes first
   std::vector<Connected> arrived_;
 };

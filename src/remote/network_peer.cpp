@@ -144,8 +144,11 @@ bool NetworkPeer::read() {
   if (got < 0 && errno == EINTR) return true;
   if (got <= 0) {
     may_have_bytes_ = false;
-    if (got == 0) end("has ended");
-    if (got < 0 && errno != EAGAIN) end(fmt::format("is out of reach: {}", std::strerror(errno)));
+    // Reset: it ended before it had read everything.
+    if (got == 0 || errno == ECONNRESET)
+      end("has ended");
+    else if (errno != EAGAIN)
+      end(fmt::format("is out of reach: {}", std::strerror(errno)));
     return false;
   }
   heard_ = true;
@@ -203,7 +206,6 @@ void NetworkPeer::close(Clock::time_point limit) noexcept {
 // A socket that is closed while there is something to be read takes back what it has sent. So all that is
 // there is read, until the other end has everything.
 void NetworkPeer::let_the_other_end_read(Clock::time_point limit) const noexcept {
-  ::shutdown(socket_.get(), SHUT_WR);
   while (!ending() && Clock::now() < limit) {
     const ssize_t got = ::recv(socket_.get(), buffer_.get(), kBufferBytes, MSG_DONTWAIT);
     if (got > 0) continue;

@@ -16,6 +16,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/consume.sh"
 consume "$@"
 said=$("$work/prefix/bin/cohort-run" --launcher mpirun --dry-run -n 1 true) || fail "the installed cohort-run does not run"
 [[ $said == *OMPI_ALLOW_RUN_AS_ROOT=1*" mpirun -n 1 "* || -n ${OMPI_ALLOW_RUN_AS_ROOT:-} ]] || fail "it says: $said"
+"$work/prefix/bin/cohort-run" --roles worker=1,ps=1 true || fail "the installed cohort-run does not start tasks"
 
 # A project that adds Cohort builds the libraries alone, and needs nothing of the programs.
 mkdir "$work/parent"

@@ -70,7 +70,7 @@ says() { contains "$1" "$(<"$scratch/err")"; }
 
 echo "the place of each task"
 start until_told chief=1,worker=2,ps=2
-[[ $(ls "$ready" | xargs) == "chief.0.0 ps.0.0 ps.1.0 worker.0.0 worker.1.0" ]] || fail "tasks: $(ls "$ready")"
+[[ $(ls "$ready") == $'chief.0.0\nps.0.0\nps.1.0\nworker.0.0\nworker.1.0' ]] || fail "tasks: $(ls "$ready")"
 for field in network local; do
   [[ $(sed "s/.*\b$field=\([^ ]*\).*/\1/" "$ready"/* | sort -u | wc -l) == 5 ]] || fail "$field: $(cat "$ready"/*)"
 done

@@ -5,10 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -36,6 +38,13 @@ Fd file_with(const std::string& text) {
     at += static_cast<std::size_t>(written);
   }
   return file;
+}
+
+/// Whether Open MPI, PMIx or srun sets the variable for each process that it starts.
+bool is_of_rank(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kBeginnings{"OMPI_",       "PMIX_",        "PMI_",
+                                                        "SLURM_STEP_", "SLURM_PROCID", "SLURM_LOCALID"};
+  return std::ranges::any_of(kBeginnings, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
 /// As execve takes them; `texts` stays as it is meanwhile.
@@ -78,13 +87,11 @@ struct Child {
 
 }  // namespace
 
-std::vector<std::string> variables_of_tasks() {
+std::vector<std::string> variables_of_tasks(bool has_launcher) {
   std::vector<std::string> variables;
-  for (const auto& [name, value] : process_environment()) {
-    const bool of_launcher =
-        name.starts_with("OMPI_") || name.starts_with("PMIX_") || name.starts_with("PMI_");
-    if (!of_launcher && name != "COHORT_TASK_FD") variables.push_back(fmt::format("{}={}", name, value));
-  }
+  for (const auto& [name, value] : process_environment())
+    if (name != "COHORT_TASK_FD" && !(has_launcher && is_of_rank(name)))
+      variables.push_back(fmt::format("{}={}", name, value));
   return variables;
 }
 

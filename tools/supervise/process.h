@@ -16,9 +16,9 @@ struct Command {
   std::vector<std::string> variables = {};  ///< the environment, as `NAME=value`
 };
 
-/// The caller's environment, without what a launcher of MPI has set for the caller's own process: a task that
-/// used MPI would take itself for that.
-[[nodiscard]] std::vector<std::string> variables_of_tasks();
+/// The caller's environment; without what a launcher has set for the caller's own process, if there is one: a
+/// task that used MPI would take itself for that.
+[[nodiscard]] std::vector<std::string> variables_of_tasks(bool has_launcher);
 
 /// Starts a task's process. It inherits the descriptors of `place`, a card that says the place, standard
 /// output and error, and, if it `reads_input`, standard input. Call it on the main thread, whose end would

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# The tasks of `cohort-run --roles` over two virtual hosts, under each launcher: where they run, how the job
+# ends, and what becomes of it when a task, a supervisor or a host is lost.
+#
+#   roles_over_hosts.sh COHORT_RUN COHORT_SUPERVISE TASK_PROBE
+set -euo pipefail
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+if [[ ${1:-} != inside ]]; then
+  "$scripts/hosts.sh" check --slurm || exit
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  # As in a checkout, wherever the build is.
+  mkdir -p "$work/build/bin" "$work/ready"
+  cp -r "$(dirname "$1")" "$work/launch"
+  ln -s "$2" "$work/build/bin/cohort-supervise"
+  "$scripts/hosts.sh" slurm --share "$work" --share "$(dirname "$2")" -- "$scripts/roles_over_hosts.sh" inside "$work" "$3"
+  exit
+fi
+export work=$2 probe=$3 ready=$2/ready
+readonly roles=chief=1,worker=3,ps=2
+
+# Says where it is, and does what the case says; ends when it is told to, whatever that is.
+cat >"$work/task" <<'END'
+#!/usr/bin/env bash
+said=$("$probe") || exit 70
+# What the launcher tells its ranks is not for tasks.
+[[ -z $(compgen -e | grep -E '^(OMPI_COMM_|PMIX_|PMI_|SLURM_PROCID|SLURM_STEP_)') ]] || exit 71
+declare $said
+echo "pid=$$ host=$(uname -n) $said" >"$ready/.$job.$index"
+mv "$ready/.$job.$index" "$ready/$job.$index.$restarts"
+until [[ -e $ready/go ]]; do sleep 0.05; done
+[[ $job == chief ]] || exit 0
+exit "$(<"$ready/go")"
+END
+chmod +x "$work/task"
+
+fail() { echo "roles_over_hosts: $case: $*, $(cat "$work"/{out,err})" >&2; exit 1; }
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || return 1
+    sleep 0.1
+  done
+}
+has_ended() { ! kill -0 "$1" 2>/dev/null; }
+are_ready() { [[ $(ls "$ready") == $'chief.0.0\nps.0.0\nps.1.0\nworker.0.0\nworker.1.0\nworker.2.0' ]]; }
+is_ready() { [[ -e $ready/$1 ]]; }
+says() { grep -q "$1" "$work/err"; }
+# The head's /proc shows the processes of all hosts; its own numbers for them.
+processes() { pgrep -f "$1" || true; }
+process_1_of() { pgrep -f "^bash [^ ]*/host.sh $1 " || true; }
+# Slurm's daemon has a host of that name, and each mpirun brings its own.
+is_on() {
+  local hosts
+  hosts=$(process_1_of "$2" | sed 's|.*|/proc/&/ns/uts|' | xargs readlink)
+  [[ " ${hosts//$'\n'/ } " == *" $(readlink "/proc/$1/ns/uts") "* ]]
+}
+supervisor_on() {
+  local each
+  for each in $(processes '^[^ ]*cohort-supervise '); do
+    if is_on "$each" "$1"; then echo "$each"; fi
+  done
+}
+# task JOB INDEX: its process.
+task() {
+  local each
+  for each in $(processes "^bash $work/task"); do
+    if has_card_of "$each" "$1" "$2"; then echo "$each"; fi
+  done
+}
+has_card_of() {
+  local card
+  card=$(tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^COHORT_TASK_FD=//p')
+  grep -q "\"task\":{\"index\":$3,\"type\":\"$2\"}" "/proc/$1/fd/$card" 2>/dev/null
+}
+
+# start CASE LAUNCHER [OPTION...]: returns when all tasks run.
+start() {
+  case=$1
+  rm -f "$ready"/*
+  launch "$2" --roles "$roles" "${@:3}" "$work/task" >"$work/out" 2>"$work/err" &
+  job=$!
+  within 40 are_ready || fail "the tasks do not start: $(ls "$ready")"
+}
+launch() {
+  case $1 in
+    srun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" "${@:2}" ;;
+    mpirun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" --launcher mpirun "${@:2}" ;;
+    het) salloc -Q -N 1 -n 1 : -N 1 -n 2 "$work/launch/cohort-run" "${@:2}" ;;
+    hosts)
+      env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$scripts/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
+        "$work/launch/cohort-run" --hosts n0,n1 "${@:2}" ;;
+  esac
+}
+# go STATUS_OF_CHIEF; ends STATUS: soon, and nothing is left.
+go() { echo "$1" >"$ready/.go"; mv "$ready/.go" "$ready/go"; }
+ends() {
+  local status=0
+  within 60 has_ended "$job" || fail "it goes on"
+  wait "$job" || status=$?
+  # shellcheck disable=SC2053  # a pattern
+  [[ $status == $1 ]] || fail "the status is $status"
+  within 10 none_left || fail "left: $(processes "cohort-supervise|$work/task" | xargs ps)"
+}
+are_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
+none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; }
+
+for launcher in hosts mpirun het srun; do
+  start "places, $launcher" "$launcher"
+  for place in chief.0:n0 worker.0:n0 worker.1:n1 worker.2:n0 ps.0:n0 ps.1:n1; do
+    grep -q "host=${place#*:} " "$ready/${place%:*}.0" || fail "$place: $(<"$ready/${place%:*}.0")"
+  done
+  grep -q "network=10.99.0.2:" "$ready/worker.1.0" || fail "worker 1 is out of reach: $(<"$ready/worker.1.0")"
+  go 0
+  ends 0
+  says "the job has ended with status 0" || fail "it does not say how it ended"
+  [[ $launcher != het ]] || continue  # as with srun
+
+  start "killed worker, $launcher" "$launcher" --restarts 1
+  kill -KILL "$(task worker 1)"
+  within 10 is_ready worker.1.1 || fail "it is not started again"
+  [[ $(sed 's/.*\(network=[^ ]*\).*/\1/' "$ready"/worker.1.* | sort -u | wc -l) == 1 ]] || fail "it listens elsewhere"
+  go 3
+  ends 3
+
+  start "killed chief, $launcher" "$launcher"
+  kill -KILL "$(task chief 0)"
+  ends 137
+  says "chief 0 has failed, so all other tasks are ended" || fail "nobody says why"
+
+  start "killed supervisor, $launcher" "$launcher"
+  kill -KILL "$(supervisor_on n1)"
+  within 10 says "supervisor 1 .* has ended: its tasks are lost" || fail "nobody notices"
+  go 0
+  ends 0
+
+  start "killed first supervisor, $launcher" "$launcher"
+  kill -KILL "$(supervisor_on n0)"
+  ends "[1-9]*"
+  says "it has led the job, so all tasks here are ended" || fail "nobody says why"
+
+  start "cut link, $launcher" "$launcher"
+  ip link set n1 down
+  within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
+  go 0
+  ends 0
+  ip link set n1 up
+  within 60 are_idle || fail "the hosts are not idle: $(sinfo -N)"
+
+  [[ $launcher != mpirun ]] || continue  # as with srun
+  start "dead host, $launcher" "$launcher"
+  # Slurm's is the oldest, and that of this mpirun the newest.
+  kill -KILL "$(process_1_of n1 | if [[ $launcher == srun ]]; then head -n 1; else tail -n 1; fi)"
+  within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
+  go 0
+  ends 0
+done
+echo "roles_over_hosts: passed"
