@@ -67,9 +67,10 @@ void Comm::Handles::end_in_time(Device device) {
     end_changed.wait(lock, [this] { return is_to_end; });
   }
   end();
+  std::shared_ptr<const void> used_no_more;  // freed without the lock: it may be users' memory
   const std::lock_guard lock(end_mutex);
   has_ended = true;
-  still_used = nullptr;
+  used_no_more = std::move(still_used);
   end_changed.notify_all();
 }
 

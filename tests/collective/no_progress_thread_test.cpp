@@ -59,5 +59,24 @@ TEST(NoProgressThread, CallsMoveOnInThoseWhoWait) {
   EXPECT_EQ(said.find("no progress thread"), said.rfind("no progress thread")) << "said once";
 }
 
+TEST(NoProgressThread, KeepsMemoryOfCallsThatAnErrorHasEndedWhileOthersMayWriteToIt) {
+  auto communicators = make_thread_communicators(2, {.timeout_seconds = 30});
+  std::weak_ptr<void> owner;
+  no_thread_left = true;
+  const auto begin_and_fail = [&](std::unique_ptr<Communicator> communicator) {
+    const auto wrapped = std::make_shared<std::vector<float>>(300'000);
+    owner = wrapped;
+    const Tensor tensor = Tensor::wrap(std::span<float>(*wrapped), {300'000}, wrapped);
+    static_cast<void>(communicator->all_reduce_async(tensor, ReduceOp::kSum).done());
+    throw Aborted("has no more time");
+  };
+  EXPECT_THROW(begin_and_fail(std::move(communicators[0])), Aborted);
+  no_thread_left = false;
+  // The other member would find these addresses, if it came now.
+  EXPECT_FALSE(owner.expired());
+  communicators.clear();
+  EXPECT_TRUE(owner.expired());
+}
+
 }  // namespace
 }  // namespace cohort

@@ -2,6 +2,10 @@
 // of one node and of several.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "chain.h"
 #include "members.h"
 #include "network_members.h"
@@ -11,12 +15,45 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const bool kRegistered = [] {
-  register_algorithm(std::make_shared<Chain>());
-  return true;
-}();
-
 constexpr std::int64_t kElements = 100'000;
+
+/// A gather in which everybody waits for what nobody sends.
+class Idle final : public Algorithm {
+ public:
+  [[nodiscard]] std::string_view name() const noexcept override { return "idle"; }
+  [[nodiscard]] CollectiveKind kind() const noexcept override { return CollectiveKind::kGather; }
+  [[nodiscard]] double seconds(const CallShape& /*shape*/,
+                               const CostConstants& /*constants*/) const override {
+    return 0;
+  }
+  [[nodiscard]] Task<> execute(Peers& peers, const CollectiveCall& /*call*/) const override {
+    const std::shared_ptr<std::byte> scratch = peers.scratch(1);
+    const UnderWay under_way(parts_);
+    co_await peers.receive((peers.rank() + 1) % peers.size(), {scratch.get(), 1});
+  }
+  /// How many members' parts are under way.
+  [[nodiscard]] int parts() const noexcept { return parts_; }
+
+ private:
+  class UnderWay {
+   public:
+    explicit UnderWay(std::atomic<int>& parts) : parts_(parts) { ++parts_; }
+    ~UnderWay() { --parts_; }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    std::atomic<int>& parts_;
+  };
+  mutable std::atomic<int> parts_{0};
+};
+
+const std::shared_ptr<const Idle> kIdle = [] {
+  register_algorithm(std::make_shared<Chain>());
+  auto idle = std::make_shared<Idle>();
+  register_algorithm(idle);
+  return idle;
+}();
 
 Tensor filled(std::int64_t elements, double value) { return Tensor::full({elements}, DType::kInt32, value); }
 
@@ -124,6 +161,23 @@ TEST_P(Registered, IsNotReachedByCallsThatDiffer) {
     EXPECT_THAT(error_of(communicator, filled(odd ? kElements + 1 : kElements, 1)),
                 HasSubstr("members disagree"));
   });
+}
+
+// What a part holds goes back to its member's communicator, so it must not wait for the other members to
+// leave.
+TEST(RegisteredOnANode, IsOverWhenAnAsynchronousCallHasFailed) {
+  auto communicators = make_thread_communicators(2, {.timeout_seconds = 60});
+  std::vector<Work> works;
+  for (const auto& communicator : communicators)
+    works.push_back(communicator->gather_async(filled(kElements, 1), filled(2 * kElements, 0), 0));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (kIdle->parts() < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  ASSERT_EQ(kIdle->parts(), 2);
+  communicators[0]->abort(Aborted("has no more time"));
+  for (Work& work : works) EXPECT_THROW(work.wait(), Aborted);
+  EXPECT_EQ(kIdle->parts(), 0);
+  works.clear();
+  for (auto& communicator : communicators) communicator.reset();
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Registered,

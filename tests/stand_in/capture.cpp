@@ -239,15 +239,12 @@ bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)
   return true;
 }
 
-bool gpu_stand_in_enter_graph(cudaStream_t stream) {
-  const std::shared_ptr<Capture> capture = find_capture(*queue_of(stream));
-  if (capture != nullptr) capture->enter();
-  return capture != nullptr;
+void* gpu_stand_in_enter_graph(cudaStream_t stream) {
+  std::shared_ptr<Capture> capture = find_capture(*queue_of(stream));
+  return capture == nullptr ? nullptr : new InGraph(std::move(capture));
 }
 
-void gpu_stand_in_leave_graph(cudaStream_t stream) {
-  if (const std::shared_ptr<Capture> capture = find_capture(*queue_of(stream))) capture->leave();
-}
+void gpu_stand_in_leave_graph(void* entered) { delete static_cast<InGraph*>(entered); }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   count_call("cudaStreamBeginCapture");

@@ -15,8 +15,8 @@
 // Of the stand-in for CUDA, which is loaded first; see stand_in.h.
 extern "C" bool gpu_stand_in_give_to_graph(cudaStream_t stream, void* data, void (*destroy)(void*));
 extern "C" void gpu_stand_in_touch(int device, const void* data);
-extern "C" bool gpu_stand_in_enter_graph(cudaStream_t stream);
-extern "C" void gpu_stand_in_leave_graph(cudaStream_t stream);
+extern "C" void* gpu_stand_in_enter_graph(cudaStream_t stream);
+extern "C" void gpu_stand_in_leave_graph(void* entered);
 
 namespace nccl_stand_in {
 namespace {
@@ -174,9 +174,6 @@ ncclComm::ncclComm(bool is_blocking) : blocking(is_blocking) { ++communicators; 
 
 ncclComm::~ncclComm() {
   if (thread_.joinable()) thread_.join();
-  for (const Launch& launch : launches_) {
-    if (launch.is_in_graph) gpu_stand_in_leave_graph(launch.stream);
-  }
   --communicators;
   forget_registrations(this);
 }
@@ -283,7 +280,8 @@ void ncclComm::launch(Exchange exchange, cudaStream_t stream) {
   launches_.push_back({std::move(exchange), stream});
   asked_ = 0;
   if (!blocking) {
-    launches_.back().is_in_graph = gpu_stand_in_enter_graph(stream);
+    if (void* const entered = gpu_stand_in_enter_graph(stream))
+      launches_.back().graph = std::shared_ptr<void>(entered, gpu_stand_in_leave_graph);
     return;
   }
   for (Launch& launch : launches_) put_on_stream(std::move(launch));
@@ -311,7 +309,7 @@ void ncclComm::note_order(cudaStream_t stream) {
 }
 
 void ncclComm::put_on_stream(Launch launch) {
-  if (launch.is_in_graph) gpu_stand_in_leave_graph(launch.stream);
+  launch.graph = nullptr;
   auto kernel = std::make_unique<Kernel>(Kernel{state, std::move(launch.exchange)});
   // One that a graph has runs in each launch of it, and the communicator goes after the graph.
   if (gpu_stand_in_give_to_graph(launch.stream, kernel.get(), [](void* data) {

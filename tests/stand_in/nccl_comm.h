@@ -74,8 +74,8 @@ struct ncclComm {
  private:
   struct Launch {
     nccl_stand_in::Exchange exchange;
-    cudaStream_t stream = nullptr;
-    bool is_in_graph = false;  // a thread of NCCL's works on it
+    cudaStream_t stream = nullptr;     // may be destroyed before a launch that is aborted
+    std::shared_ptr<void> graph = {};  // while a thread of NCCL's works on it
   };
   void put_on_stream(Launch launch);
   void note_order(cudaStream_t stream);

@@ -28,9 +28,10 @@ extern "C" std::uint64_t gpu_stand_in_calls(const char* function);
 extern "C" void gpu_stand_in_limit_queues(std::size_t tasks);
 
 // A graph is not synchronized: a process in which two threads work on one at once ends. For work on the graph
-// that captures the stream which takes longer than a call of CUDA's; false when none does.
-extern "C" bool gpu_stand_in_enter_graph(cudaStream_t stream);
-extern "C" void gpu_stand_in_leave_graph(cudaStream_t stream);
+// that captures the stream which takes longer than a call of CUDA's, and perhaps longer than the stream: what
+// it enters, to be left; null when none captures it.
+extern "C" void* gpu_stand_in_enter_graph(cudaStream_t stream);
+extern "C" void gpu_stand_in_leave_graph(void* entered);
 
 // As CUDA's user objects: the graph that captures the stream destroys `data` in its end. False, and nothing
 // is done, when none does.

@@ -53,6 +53,7 @@ NodeCommunicatorImpl::NodeCommunicatorImpl(const std::shared_ptr<NodeGroup>& gro
 
 NodeCommunicatorImpl::~NodeCommunicatorImpl() {
   if (!group().is_of_this_process()) return;
+  stop_all();  // what no thread has driven since an abort
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
   if (inter_node_ != nullptr && group().failed()) {
     // Transfers may still be on their way, also into the memory of failed calls.
@@ -354,19 +355,28 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
   return true;
 }
 
-void NodeCommunicatorImpl::fail_all(const Error& error) {
-  const auto fail = [&](const std::shared_ptr<Operation>& operation) {
+std::vector<std::shared_ptr<NodeCommunicatorImpl::Operation>> NodeCommunicatorImpl::stop_all() {
+  std::vector<std::shared_ptr<Operation>> stopped(messages_.begin(), messages_.end());
+  messages_.clear();
+  for (Collectives& collectives : collectives_) {
+    std::ranges::move(collectives, std::back_inserter(stopped));
+    collectives.clear();
+  }
+  for (const std::shared_ptr<Operation>& operation : stopped) {
+    // A task gives back lists and scratch memory to what is gone when the memory of the call goes. Between
+    // nodes it stays, since transfers may still be on their way to what lies in it.
+    if (!reaches_other_nodes()) operation->task = {};
     failed_.push_back(operation);
+  }
+  return stopped;
+}
+
+void NodeCommunicatorImpl::fail_all(const Error& error) {
+  for (const std::shared_ptr<Operation>& operation : stop_all()) {
     operation->error = error;
     operation->finish();
     in_flight_.fetch_sub(1, std::memory_order_release);
-  };
-  for (Collectives& collectives : collectives_) {
-    for (const auto& operation : collectives) fail(operation);
-    collectives.clear();
   }
-  for (const auto& operation : messages_) fail(operation);
-  messages_.clear();
 }
 
 }  // namespace cohort::node

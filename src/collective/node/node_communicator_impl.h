@@ -94,18 +94,21 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   [[nodiscard]] bool goes_to_another_node(const CollectiveCall& message) const;
   bool may_look_for_envelope(const Operation& operation) const;
   void fail_all(const Error& error);
+  /// The calls in flight, which end where they stand; their memory is kept.
+  std::vector<std::shared_ptr<Operation>> stop_all();
   /// Of a blocking call that has failed.
   void keep_memory_of(const CollectiveCall& call);
   void keep_memory_of(const std::shared_ptr<Operation>& message);
 
   std::mutex driving_;
   std::shared_ptr<InterNode> inter_node_;
-  std::array<Endpoint, kPriorities> endpoints_;       ///< by priority
-  std::array<Collectives, kPriorities> collectives_;  ///< by priority
-  std::uint64_t calls_ = 0;                           ///< collectives of all priorities
-  const Endpoint* latest_ = &endpoints_.front();      ///< of the latest blocking collective
+  std::array<Endpoint, kPriorities> endpoints_;   ///< by priority
+  const Endpoint* latest_ = &endpoints_.front();  ///< of the latest blocking collective
   Mailbox mailbox_;
   NodePeers peers_;
+  // From here on what holds calls: their tasks use all of the above, to their ends.
+  std::array<Collectives, kPriorities> collectives_;  ///< by priority
+  std::uint64_t calls_ = 0;                           ///< collectives of all priorities
   std::list<std::shared_ptr<Operation>> messages_;
   /// Memory of failed calls: others may still read and write it, if they were stopped in the middle.
   std::vector<std::shared_ptr<const void>> failed_;
