@@ -24,6 +24,9 @@ class TaskProcesses {
 
   [[nodiscard]] const remote::TaskPlace& chief() const { return cluster_.place({"chief", 0}); }
 
+  /// Of a task that the test plays itself.
+  [[nodiscard]] const remote::TaskPlace& place(const ClusterTask& task) const { return cluster_.place(task); }
+
   /// Starts a task, or starts it again: with the same listeners, and a server with the same memory.
   void start(const ClusterTask& task);
   void signal(const ClusterTask& task, int signal);

@@ -1,0 +1,186 @@
+// Tasks that train by themselves, each at its own pace, on variables that servers keep. The test plays chief
+// and worker, in two threads.
+#include <cohort/server/parameter_server_strategy.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include <cohort/coordinator/serve.h>
+#include <cohort/train/adam.h>
+#include <cohort/train/momentum.h>
+#include <cohort/train/sgd.h>
+
+#include "task_processes.h"
+
+namespace cohort {
+namespace {
+
+using test::TaskProcesses;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const ClusterTask kChief{"chief", 0};
+const ClusterTask kWorker{"worker", 0};
+
+std::vector<float> floats(const Tensor& tensor) {
+  const auto values = tensor.span<float>();
+  return {values.begin(), values.end()};
+}
+
+/// Both tasks run `body`, the worker in a thread of its own.
+void run_both(const TaskProcesses& tasks, const ParameterServerOptions& options,
+              const std::function<void(const ParameterServerStrategy&, bool is_chief)>& body) {
+  const auto run = [&](const ClusterTask& task) {
+    const ParameterServerStrategy strategy(tasks.place(task), options);
+    auto scope = strategy.scope();
+    body(strategy, task == kChief);
+  };
+  std::thread worker([&] { run(kWorker); });
+  run(kChief);
+  worker.join();
+}
+
+TEST(ParameterServerStrategy, AllTasksGetTheChiefsValueAndSeeEachOthersChanges) {
+  for (int servers = 1; servers <= 3; ++servers) {
+    const TaskProcesses tasks(0, servers);
+    std::atomic<int> ended{0};
+    run_both(tasks, {}, [&](const ParameterServerStrategy&, bool is_chief) {
+      const Variable a({.name = "a", .initial_value = Tensor::scalar(is_chief ? 3.0F : 5.0F)});
+      const Variable b({.shape = {2}, .name = "b"});
+      for (int i = 0; i < 10; ++i) a.assign_add(1.0F);
+      b.scatter_add({Tensor::from({is_chief ? 1.0F : 2.0F}), Tensor::from({is_chief ? 0 : 1}), {2}});
+      ++ended;
+      while (ended < 2) std::this_thread::yield();
+      EXPECT_EQ(a.read().item<float>(), 23) << servers;
+      EXPECT_THAT(floats(b.read()), ElementsAre(1, 2)) << servers;
+    });
+  }
+}
+
+TEST(ParameterServerStrategy, TasksThatMakeOtherVariablesAreTold) {
+  const TaskProcesses tasks(0, 1);
+  run_both(tasks, {}, [&](const ParameterServerStrategy&, bool is_chief) {
+    if (is_chief) {
+      const Variable weights({.shape = {2}, .name = "weights"});
+    } else {
+      EXPECT_THAT([] { const Variable bias({.shape = {2}, .name = "bias"}); },
+                  ThrowsMessage<InvalidArgument>(
+                      AllOf(HasSubstr("worker 0"), HasSubstr("'bias'"), HasSubstr("'weights'"))));
+    }
+  });
+}
+
+TEST(ParameterServerStrategy, NobodyWaitsForAValueThatTheChiefDoesNotBring) {
+  const TaskProcesses tasks(0, 1);
+  run_both(tasks, {}, [&](const ParameterServerStrategy&, bool is_chief) {
+    if (is_chief) return;
+    EXPECT_THAT([] { const Variable weights({.name = "weights"}); },
+                ThrowsMessage<Unavailable>(HasSubstr("chief 0")));
+  });
+}
+
+template <class OptimizerType>
+void expect_as_local() {
+  const std::vector<std::vector<float>> gradients{{1, -2}, {0.5, 3}, {-1, 0}};
+  const Variable local({.initial_value = Tensor::from({1.0F, 2.0F})});
+  OptimizerType optimizer;
+  for (const auto& gradient : gradients) optimizer.apply_gradients({{Tensor::from(gradient), local}});
+
+  const TaskProcesses tasks(0, 2);
+  const ParameterServerStrategy strategy(tasks.chief());
+  auto scope = strategy.scope();
+  const Variable kept({.initial_value = Tensor::from({1.0F, 2.0F})});
+  OptimizerType remote;
+  for (const auto& gradient : gradients) {
+    static_cast<void>(kept.read());
+    strategy.run([&] { remote.apply_gradients({{Tensor::from(gradient), kept}}); });
+  }
+  EXPECT_EQ(floats(kept.read()), floats(local.read()));
+  EXPECT_EQ(strategy.gradient_staleness().gradients, 3u);
+  EXPECT_EQ(strategy.gradient_staleness().largest, 0u);
+}
+
+TEST(ParameterServerStrategy, ServersMakeTheStepsOfOptimizers) {
+  expect_as_local<Sgd>();
+  expect_as_local<Momentum>();
+  expect_as_local<Adam>();
+}
+
+TEST(ParameterServerStrategy, ReplicasOfATaskAggregateFirst) {
+  const TaskProcesses tasks(0, 1);
+  const ParameterServerStrategy strategy(tasks.chief(), {.devices = cpu_devices(3)});
+  auto scope = strategy.scope();
+  const Variable sum({.name = "sum", .aggregation = VariableAggregation::kSum});
+  const Variable weights({.name = "weights"});
+  Sgd optimizer({.learning_rate = 1});
+  strategy.run([&](const ReplicaContext& replica) {
+    const auto id = static_cast<float>(replica.replica_id_in_sync_group());
+    sum.assign_add(id);
+    optimizer.apply_gradients({{Tensor::scalar(id), weights}});
+  });
+  EXPECT_EQ(sum.read().item<float>(), 3);
+  EXPECT_EQ(weights.read().item<float>(), -3);
+}
+
+TEST(ParameterServerStrategy, StalenessBoundsHowFarATaskRunsAhead) {
+  const TaskProcesses tasks(0, 2);
+  std::atomic<int> steps_of_chief{0};
+  std::atomic<int> steps_of_worker{0};
+  run_both(tasks, {.staleness = 2}, [&](const ParameterServerStrategy& strategy, bool is_chief) {
+    std::atomic<int>& own = is_chief ? steps_of_chief : steps_of_worker;
+    const std::atomic<int>& other = is_chief ? steps_of_worker : steps_of_chief;
+    for (int i = 0; i < 200; ++i) {
+      // The other one has ended this step on the server, and may be about to count it.
+      EXPECT_LE(own.load() - other.load(), 3);
+      strategy.end_step();
+      ++own;
+    }
+  });
+}
+
+TEST(ParameterServerStrategy, OnlyTheRowsThatAreAskedForTravel) {
+  const TaskProcesses tasks(0, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  auto scope = strategy.scope();
+  const Variable table(
+      {.initial_value = Tensor::from({0.0F, 1.0F, 10.0F, 11.0F, 20.0F, 21.0F}).reshape({3, 2})});
+  EXPECT_THAT(floats(embedding_lookup(table, Tensor::from({2, 0, 2}))), ElementsAre(20, 21, 0, 1, 20, 21));
+  EXPECT_THROW(static_cast<void>(embedding_lookup(table, Tensor::from({3}))), InvalidArgument);
+}
+
+TEST(ParameterServerStrategy, RefusesClustersThatCannotTrain) {
+  const auto make = [](const std::vector<std::pair<std::string, int>>& jobs, const ClusterTask& task) {
+    return [=] {
+      const remote::LocalCluster cluster(jobs);
+      const ParameterServerStrategy strategy(cluster.place(task));
+    };
+  };
+  EXPECT_THAT(make({{"chief", 1}, {"worker", 1}}, kChief),
+              ThrowsMessage<InvalidArgument>(HasSubstr("no ps")));
+  EXPECT_THAT(make({{"chief", 1}, {"ps", 1}}, kChief),
+              ThrowsMessage<InvalidArgument>(HasSubstr("no worker")));
+  for (const ClusterTask& task : {kChief, kWorker, ClusterTask{"ps", 0}, ClusterTask{"evaluator", 0}}) {
+    EXPECT_THAT(make({{"chief", 1}, {"worker", 1}, {"ps", 1}, {"evaluator", 1}}, task),
+                ThrowsMessage<InvalidArgument>(HasSubstr("evaluator 0")));
+  }
+}
+
+TEST(ParameterServerStrategy, RefusesWhatMakesNoSense) {
+  const TaskProcesses tasks(0, 1);
+  EXPECT_THROW(ParameterServerStrategy(tasks.chief(), {.staleness = -1}), InvalidArgument);
+  const ParameterServerStrategy strategy(tasks.chief());
+  EXPECT_THROW(static_cast<void>(serve(strategy)), WrongContext);
+  auto scope = strategy.scope();
+  const Variable weights({.shape = {2}, .name = "weights"});
+  EXPECT_THROW(weights.assign(Tensor::zeros({3}, DType::kFloat32)), InvalidArgument);
+  EXPECT_THROW(static_cast<void>(weights.replica_component()), WrongContext);
+}
+
+}  // namespace
+}  // namespace cohort
