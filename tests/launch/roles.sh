@@ -148,11 +148,13 @@ echo "parameter servers that do not end by themselves"
 start 'if [[ $job == ps ]]; then if [[ $index == 1 ]]; then trap "" TERM; fi; while true; do sleep 0.1; done; fi' worker=1,ps=2
 ends 0
 
+has_told_two() { [[ -e $ready/told && $(wc -l <"$ready/told") == 2 ]]; }
 echo "signals reach all but the parameter servers"
 for signal in INT TERM HUP QUIT USR1 USR2; do
   # shellcheck disable=SC2016
   start 'trap "echo $job >>\"$ready/told\"; exit 0" '$signal'; until_told' chief=1,worker=1,ps=1
   kill "-$signal" "$supervisor"
+  within 20 has_told_two || fail "SIG$signal reaches $(cat "$ready/told")"
   go
   ends 0
   [[ $(sort "$ready/told" | xargs) == "chief worker" ]] || fail "SIG$signal reaches $(<"$ready/told")"
