@@ -128,9 +128,10 @@ std::uint64_t fingerprint_of_creation(const VariableOptions& options, const Tens
 auto creation(const VariableOptions& options, const Tensor& initial, Naming naming, Caller caller,
               Device device = {}) {
   return PurposeOf(fingerprint_of_creation(options, initial, naming), caller, device, [&options, &initial] {
-    return PurposeWords{fmt::format("makes variable {} ({}, synchronization {}, aggregation {})",
+    return PurposeWords{fmt::format("makes variable {} ({}, synchronization {}, aggregation {}{})",
                                     options.name, describe(initial), to_string(options.synchronization),
-                                    to_string(options.aggregation))};
+                                    to_string(options.aggregation),
+                                    options.name_may_differ ? ", name_may_differ" : "")};
   });
 }
 

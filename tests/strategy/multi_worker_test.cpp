@@ -268,6 +268,13 @@ TEST_P(SeveralWorkers, AreToldWhoMakesAnotherVariable) {
   check({.name = "a"}, {.dtype = DType::kFloat64, .name = "a"});
   check({.name = "a"}, {.name = "b"});
   check({.shape = {2, 3}, .name = "a"}, {.shape = {3, 2}, .name = "a"});
+  on_every_worker([&](const Strategy& strategy, int rank) {
+    const auto scope = strategy.scope();
+    const VariableOptions options{.name = "a", .name_may_differ = rank == last()};
+    EXPECT_THAT([&] { static_cast<void>(Variable(options)); },
+                ThrowsMessage<InvalidArgument>(
+                    AllOf(HasSubstr("aggregation none)"), HasSubstr("aggregation none, name_may_differ)"))));
+  });
 }
 
 TEST_P(SeveralWorkers, MayNameTheirVariablesDifferentlyIfTheySaySo) {
@@ -283,8 +290,9 @@ TEST_P(SeveralWorkers, AreToldWhoIsMissing) {
   on_every_worker(
       [&](const Strategy& strategy, int rank) {
         if (rank == last()) return others.wait();
+        // Members that are threads of one process are all of worker 0.
         EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
-                    ThrowsMessage<DeadlineExceeded>(names_missing(last())));
+                    ThrowsMessage<DeadlineExceeded>(names_missing(0, "worker")));
         others.count_down();
       },
       kImpatient);
@@ -293,9 +301,9 @@ TEST_P(SeveralWorkers, AreToldWhoIsMissing) {
 TEST_P(SeveralWorkers, AreToldAtOnceWhoLeft) {
   on_every_worker([](const Strategy& strategy, int rank) {
     if (rank == last()) return;
-    EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
-                ThrowsMessage<Aborted>(HasSubstr("left the communicator without making this call: member " +
-                                                 std::to_string(last()))));
+    EXPECT_THAT(
+        [&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
+        ThrowsMessage<Aborted>(HasSubstr("left the communicator without making this call: worker 0 (host ")));
   });
 }
 
