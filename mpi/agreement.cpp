@@ -33,6 +33,12 @@ std::string list(std::span<const WorkerInfo> workers, std::span<const std::size_
       library_version().substr(0, library_version().find(',')), place.size_variable);
 }
 
+/// Those that gave the usual answer, with the verb: `the other has`, `the other 2 have`.
+std::string the_others(const Vote& vote, std::string_view one_does, std::string_view several_do) {
+  if (vote.usual_count == 1) return fmt::format("the other {}", one_does);
+  return fmt::format("the other {} {}", vote.usual_count, several_do);
+}
+
 }  // namespace
 
 void require_places_of_launcher(std::span<const WorkerInfo> workers,
@@ -63,10 +69,10 @@ void require_same_version(std::span<const WorkerInfo> workers, std::span<const s
   const Vote vote = count_votes(versions);
   if (vote.is_unanimous()) return;
   throw InvalidArgument(
-      "all workers must run the same version of Cohort, but {}, while the other {} run {}. Rebuild the "
+      "all workers must run the same version of Cohort, but {}, while {} {}. Rebuild the "
       "program, or look at the library path on those hosts.",
-      list(workers, vote.odd, [&](std::size_t i) { return "runs " + versions[i]; }), vote.usual_count,
-      versions[vote.usual]);
+      list(workers, vote.odd, [&](std::size_t i) { return "runs " + versions[i]; }),
+      the_others(vote, "runs", "run"), versions[vote.usual]);
 }
 
 void require_right_settings(std::span<const WorkerInfo> workers, std::span<const std::string> complaints) {
@@ -84,21 +90,21 @@ void require_same_devices(std::span<const WorkerInfo> workers, std::span<const i
   const Vote vote = count_votes(devices);
   if (vote.is_unanimous()) return;
   throw InvalidArgument(
-      "all workers must have the same number of CPU devices, but {}, while the other {} have {}. Give "
+      "all workers must have the same number of CPU devices, but {}, while {} {}. Give "
       "COHORT_CPU_DEVICES to all of them: mpirun -x COHORT_CPU_DEVICES hands it to other hosts.",
       list(workers, vote.odd, [&](std::size_t i) { return fmt::format("has {}", devices[i]); }),
-      vote.usual_count, devices[vote.usual]);
+      the_others(vote, "has", "have"), devices[vote.usual]);
 }
 
 void require_same_watch(std::span<const WorkerInfo> workers, std::span<const std::string> settings) {
   const Vote vote = count_votes(settings);
   if (vote.is_unanimous()) return;
   throw InvalidArgument(
-      "all workers must watch each other alike, but {}, while the other {} have {}. Give "
+      "all workers must watch each other alike, but {}, while {} {}. Give "
       "COHORT_HEARTBEAT_SECONDS and COHORT_SILENCE_SECONDS to all of them: mpirun -x hands them to other "
       "hosts.",
-      list(workers, vote.odd, [&](std::size_t i) { return "has " + settings[i]; }), vote.usual_count,
-      settings[vote.usual]);
+      list(workers, vote.odd, [&](std::size_t i) { return "has " + settings[i]; }),
+      the_others(vote, "has", "have"), settings[vote.usual]);
 }
 
 std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
@@ -110,11 +116,11 @@ std::string warning_of_other_gpus(std::span<const WorkerInfo> workers,
     return *gpus[i] == 1 ? "1 GPU" : fmt::format("{} GPUs", *gpus[i]);
   };
   return fmt::format(
-      "the launcher leaves workers different numbers of GPUs: {}, while the other {} have {}. Where all "
+      "the launcher leaves workers different numbers of GPUs: {}, while {} {}. Where all "
       "are to train on GPUs, ask for the same on each node (--gpus-per-task), and hand "
       "CUDA_VISIBLE_DEVICES to other hosts or to none (mpirun -x)",
-      list(workers, vote.odd, [&](std::size_t i) { return "has " + count(i); }), vote.usual_count,
-      count(vote.usual));
+      list(workers, vote.odd, [&](std::size_t i) { return "has " + count(i); }),
+      the_others(vote, "has", "have"), count(vote.usual));
 }
 
 void require_same_settings(std::span<const WorkerInfo> workers, std::span<const AgreedSettings> settings) {

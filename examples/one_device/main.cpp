@@ -62,11 +62,12 @@ int main(int argc, char** argv) {
     return loss;
   };
 
+  // Made once: each pass over it is shuffled anew.
+  const auto distributed = strategy.distribute_dataset(batches);
   double loss = 0;
   for (int epoch = 0; epoch < 100; ++epoch) {
     loss = 0;
-    for (const auto& batch : strategy.distribute_dataset(batches))
-      loss += strategy.reduce("sum", strategy.run(train_step, batch));
+    for (const auto& batch : distributed) loss += strategy.reduce("sum", strategy.run(train_step, batch));
   }
   const Tensor found = coefficients.read();
   std::printf("y = %.2f %+.2f x %+.2f x^2 after %d steps, loss %.4f\n", found.span<double>()[0],

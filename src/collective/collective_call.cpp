@@ -57,12 +57,6 @@ std::string describe(const CallSignature& call) {
   return text + ")";
 }
 
-std::string list_members(std::span<const int> ranks, std::span<const MemberInfo> members) {
-  std::vector<std::string> names;
-  for (const int rank : ranks) names.push_back(describe(rank, members[static_cast<std::size_t>(rank)]));
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 /// The signature that more than half of the members share is taken for the right one. Where there is none,
 /// that of the lowest rank among the most frequent ones only decides which members count as odd.
 const MemberCall& most_frequent(std::span<const MemberCall> calls) {
@@ -268,6 +262,18 @@ std::optional<std::string> explain_mismatch(std::span<const MemberCall> calls,
                      fmt::join(listed, texts.are_in_words() ? ", " : "; "), texts.advice());
 }
 
+std::string list_members(const CollectiveCall& call, std::span<const int> ranks,
+                         std::span<const MemberInfo> members) {
+  const CallWords words{.caller = words_of(call.as_called()).caller};
+  std::vector<std::string> names;
+  for (const int rank : ranks) {
+    std::string name = describe(rank, members[static_cast<std::size_t>(rank)], words);
+    // A worker may have several members in a collective of the workers.
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::string describe_deadline(const CollectiveCall& call, double seconds) {
   return fmt::format("deadline of {:.3g} s{}", seconds, call.timeout_seconds ? " (set for this call)" : "");
 }
@@ -278,7 +284,7 @@ std::string explain_missing(const CollectiveCall& call, std::uint64_t sequence, 
       "{} #{}: {} passed while waiting in {}; missing: {}. They are stopped, busy elsewhere, wait for others "
       "themselves, or took another path through the program; raise the time-out ({}) if they are only slow.",
       to_string(call.as_called().kind), sequence, describe_deadline(call, waited_seconds), describe(call),
-      list_members(missing, members),
+      list_members(call, missing, members),
       call.timeout_seconds ? "timeout_seconds of this call"
                            : "timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS");
 }

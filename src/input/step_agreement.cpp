@@ -28,6 +28,10 @@ std::string to_text(std::int64_t steps) {
   return steps == kUnknown ? "an unknown number of" : std::to_string(steps);
 }
 
+std::string name_of_worker(std::span<const MemberInfo> workers, std::size_t worker) {
+  return fmt::format("worker {} (host {})", worker, workers[worker].host);
+}
+
 std::string_view name_of(AutoShardPolicy policy) {
   switch (policy) {
     case AutoShardPolicy::kOff: return "kOff";
@@ -74,8 +78,7 @@ void require_same_steps(std::span<const MemberInfo> workers, std::span<const std
   const std::int64_t usual =
       *std::ranges::max_element(steps, {}, [&](std::int64_t own) { return std::ranges::count(steps, own); });
   const auto has = [&](std::size_t worker) {
-    return fmt::format("worker {} (host {}) has {} batches", worker, workers[worker].host,
-                       to_text(steps[worker]));
+    return fmt::format("{} has {} batches", name_of_worker(workers, worker), to_text(steps[worker]));
   };
   std::vector<std::string> each;
   for (std::size_t worker = 0; worker < steps.size(); ++worker)
@@ -107,10 +110,12 @@ StepAgreement::StepAgreement(StrategyExtended& extended, const PassPlan& own)
 }
 
 void StepAgreement::refuse_early_end(std::int64_t step) const {
+  const Communicator& workers = extended_.workers_communicator();
   throw InvalidArgument(
-      "the data of worker {} ended after {} steps, but all workers were to have {}: an endless repeat() of a "
-      "shard without elements is empty; give every worker at least one element, or end the pass with take()",
-      extended_.first_replica_id() / extended_.local_replicas(), step, to_text(known_steps_));
+      "the data of {} ended after {} steps, but all workers were to have {}: an endless repeat() of a shard "
+      "without elements is empty; give every worker at least one element, or end the pass with take()",
+      name_of_worker(workers.members(), static_cast<std::size_t>(workers.rank())), step,
+      to_text(known_steps_));
 }
 
 void StepAgreement::end(std::int64_t steps) {

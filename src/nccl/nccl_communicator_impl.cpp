@@ -134,10 +134,14 @@ void NcclCommunicatorImpl::require_capturable(const CollectiveCall& call) const 
   const Device captured = is_copied_elsewhere ? call.device : parts_.device;
   if (!cuda::is_captured(captured) || (!is_message(call.kind) && !is_of_the_host(call, parts_.device)))
     return;
+  // What an empty structure makes is a barrier, of which the program knows nothing.
+  const std::string action = words_of(call.as_called()).purpose.action;
+  const std::string what = action.empty() ? fmt::format("{} goes through the host", describe(call))
+                                          : fmt::format("the call that {} goes through the host, as {}",
+                                                        shortened(action), to_string(call.kind));
   throw WrongContext(
-      "{} goes through the host, and a graph that is captured on {} holds what the GPU does by itself; "
-      "make the call outside",
-      describe(call), to_string(captured));
+      "{}, and a graph that is captured on {} holds what the GPU does by itself; make the call outside", what,
+      to_string(captured));
 }
 
 std::shared_ptr<NcclCommunicatorImpl::Operation> NcclCommunicatorImpl::add(const CollectiveCall& call) {

@@ -110,6 +110,7 @@ void StrategyExtended::require_chosen(const char* what) const {
 }
 
 void StrategyExtended::abort_workers(const std::exception_ptr& error) {
+  if (workers() == 1) return;
   const auto first = static_cast<std::size_t>(first_replica_id());
   const std::string& host = communicator(0).members()[first].host;
   const std::string who = fmt::format("worker {} (host {})", layout_.worker, host);
@@ -174,7 +175,7 @@ void StrategyExtended::run_concurrently(const std::function<void(ReplicaContext&
   const bool left = replicas_aborted_.exchange(false) || error != nullptr;
   if (left && workers() == 1) take_communicators(route_->connected(layout_.connect()));
   if (error == nullptr) return;
-  if (workers() > 1) abort_workers(error);
+  abort_workers(error);
   std::rethrow_exception(error);
 }
 

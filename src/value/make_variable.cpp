@@ -141,29 +141,58 @@ std::uint64_t fingerprint_of_creation(const VariableOptions& options, const Tens
 auto creation(const VariableOptions& options, const Tensor& initial, Naming naming, Caller caller,
               Device device = {}) {
   return PurposeOf(fingerprint_of_creation(options, initial, naming), caller, device, [&options, &initial] {
-    return PurposeWords{fmt::format("makes variable {} ({}, synchronization {}, aggregation {})",
+    return PurposeWords{fmt::format("makes variable {} ({}, synchronization {}, aggregation {}{})",
                                     options.name, describe(initial), to_string(options.synchronization),
-                                    to_string(options.aggregation))};
+                                    to_string(options.aggregation),
+                                    options.name_may_differ ? ", name_may_differ" : "")};
   });
 }
 
+bool is_mirrored(const VariableOwner& owner) {
+  return owner.variable_placement() == VariablePlacement::kMirrored;
+}
+
+/// What a worker brings to the collective in which a variable is made.
+struct Beginning {
+  Tensor initial;
+  std::vector<Device> devices;
+};
+
+Beginning beginning_of(const VariableOptions& options, const VariableOwner& owner) {
+  Tensor initial = initial_value(options);
+  if (is_mirrored(owner)) require_mirrorable(options, initial.dtype(), owner);
+  return {std::move(initial), devices_for(options, owner)};
+}
+
+/// `prepare()`; where it throws, `abort(error)` tells those who would wait for the collective to come.
+template <class Prepare, class Abort>
+auto prepared(Prepare prepare, Abort abort) {
+  try {
+    return prepare();
+  } catch (const std::exception&) {
+    abort(std::current_exception());
+    throw;
+  }
+}
+
 std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOptions& options, Naming naming) {
-  const Tensor initial = initial_value(options);
+  // The server that keeps it finds out by itself what does not fit.
   if (owner.variable_placement() == VariablePlacement::kElsewhere)
-    return make_elsewhere(options, initial, owner);
-  const bool mirrored = owner.variable_placement() == VariablePlacement::kMirrored;
-  if (mirrored) require_mirrorable(options, initial.dtype(), owner);
-  const std::vector<Device> devices = devices_for(options, owner);  // may throw, so before the collective
+    return make_elsewhere(options, initial_value(options), owner);
+  const auto [initial, devices] = prepared([&] { return beginning_of(options, owner); },
+                                           [&](const auto& error) { owner.abort_workers(error); });
   auto purpose = creation(options, initial, naming, Caller::kWorker);
   std::vector<Tensor> components = copies_of(owner.from_chief(initial, purpose), devices);
-  auto variable = mirrored ? make_mirrored(options, owner, std::move(components))
-                           : make_single_copy(options, owner, std::move(components));
+  auto variable = is_mirrored(owner) ? make_mirrored(options, owner, std::move(components))
+                                     : make_single_copy(options, owner, std::move(components));
   owner.adopt(variable);
   return variable;
 }
 
 std::shared_ptr<VariableState> make_in_replica(const ContextMode& mode, VariableOptions& options) {
-  const Tensor initial = initial_value(options);
+  const Tensor initial =
+      prepared([&] { return initial_value(options); },
+               [&](const auto& error) { mode.strategy->abort_replicas(mode.local_replica, error); });
   const auto purpose =
       creation(options, initial, Naming::kUpToNumbers, Caller::kReplica, mode.device.value_or(Device()));
   MergeRequest request{"variable creation", typeid(VariableOptions), &options,

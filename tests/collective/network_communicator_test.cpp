@@ -8,6 +8,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/collective/communication_scope.h>
+
 #include "collective_contract.h"
 #include "network_members.h"
 #include "reproducible_contract.h"
@@ -267,6 +269,20 @@ TEST(GivenUpCall, GivesALateMemberNothingThatOthersWroteAfterwards) {
       {2, 1}, function, {.timeout_seconds = 60}, [&](std::shared_ptr<Switchboard> board, int rank) {
         return std::make_unique<StallingTransport>(std::move(board), rank, rank == 0 ? &sends : &receives);
       });
+}
+
+/// The words of one node are bounded; those of its last member are what tells the calls apart.
+TEST(Disagreement, SaysWhatTheOddOneOfManyMembersCalled) {
+  for_each_member({2, 8}, [](Communicator& communicator) {
+    const bool odd = communicator.rank() == communicator.size() - 1;
+    const std::string action = odd ? "assigns w" : "assigns v" + std::string(140, 'v');
+    PurposeOf purpose(odd ? 1 : 2, Caller::kMember, [&] {
+      return PurposeWords{action, std::string(160, 'd')};
+    });
+    const CommunicationScope scope(communicator, {}, purpose);
+    EXPECT_THAT([&] { communicator.barrier(); },
+                ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("assigns v"), HasSubstr("assigns w"))));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, NetworkCommunicator,

@@ -199,6 +199,18 @@ status=0
   SUBMITTED="../launch/train.sbatch -c exit 3" bash "$(dirname "$cohort_run")/train.sbatch" -c 'exit 3' >/dev/null 2>"$scratch/err" || status=$?
 ((status == 3)) || fail "status 3 becomes $status: $(<"$scratch/err")"
 
+# The name of a folder, and an argument, may look like that of a script.
+mkdir "$scratch/my.sbatches"
+mv "$scratch/launch/cohort-run" "$scratch/my.sbatches"
+status=0
+"${pretend[@]}" BASH_ENV="$scratch/has_ended" SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n0 SLURM_SUBMIT_DIR="$scratch/bin" \
+  SUBMITTED="$scratch/my.sbatches/train.sbatch -c exit 3 other.sbatch" \
+  bash "$(dirname "$cohort_run")/train.sbatch" -c 'exit 3' >/dev/null 2>"$scratch/err" || status=$?
+((status == 3)) || fail "in my.sbatches, status 3 becomes $status: $(<"$scratch/err")"
+
+echo "the version"
+[[ $(bash "$cohort_run" --version) =~ ^cohort-run\ [0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "--version says '$(bash "$cohort_run" --version)'"
+
 echo "the real mpirun"
 status=0
 # shellcheck disable=SC2016  # expanded by the workers

@@ -20,7 +20,7 @@ refuses "^cohort: host $host, pid [0-9]+: an mpirun or srun with PMI started thi
   env PMI_RANK=1 PMI_SIZE=4 "$program"
 refuses "worker 1 \(host $host, pid [0-9]+\): OMPI_COMM_WORLD_SIZE says that there are 9 workers, but MPI has 2" \
   "${launcher[@]}" "$program" : -n 1 env OMPI_COMM_WORLD_SIZE=9 "$program"
-refuses "worker 1 \(host $host, pid [0-9]+\) has 2, while the other 1 have 1" \
+refuses "worker 1 \(host $host, pid [0-9]+\) has 2, while the other has 1" \
   "${launcher[@]}" "$program" : -n 1 env COHORT_CPU_DEVICES=2 "$program"
 # A wrong setting is said once, with the worker and how many others have it, whether it is everybody's or one's.
 refuses "worker 0 \(host $host, pid [0-9]+\) and 2 others: invalid COHORT_CPU_DEVICES=two: expected a whole number" \

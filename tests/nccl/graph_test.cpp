@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 
+#include <cohort/collective/communication_scope.h>
 #include <cohort/cuda/stream.h>
 #include <cohort/device/tensor.h>
 #include <cohort/strategy/mirrored_strategy.h>
@@ -273,6 +274,14 @@ TEST_P(NcclGraphs, HoldNothingThatGoesByTheHost) {
                       AllOf(HasSubstr(text), HasSubstr("goes through the host")));
           EXPECT_FALSE(cuda::is_captured(gpu));
         }
+        PurposeOf purpose(1, Caller::kMember, [] { return PurposeWords{"all_reduces (sum) {}"}; });
+        const auto empty = [&] {
+          const CommunicationScope scope(communicator, {}, purpose);
+          communicator.barrier();
+        };
+        EXPECT_THAT(
+            message_of(ErrorCode::kWrongContext, [&] { static_cast<void>(cuda::capture(gpu, empty)); }),
+            HasSubstr("the call that all_reduces (sum) {} goes through the host, as barrier, and"));
         EXPECT_NO_THROW(communicator.barrier());
       },
       kPatient);

@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Replicas, MissingReplica, ::testing::Values(2, 3),
 TEST_P(MissingReplica, IsNamedWhenTheDeadlinePasses) {
   EXPECT_THAT(running([this](ReplicaContext&) { compute_until_given_up(); }),
               ThrowsMessage<DeadlineExceeded>(
-                  AllOf(HasSubstr("all_reduce #0: deadline of "), names_missing(last()))));
+                  AllOf(HasSubstr("all_reduce #0: deadline of "), names_missing(last(), "replica"))));
 }
 
 TEST_P(MissingReplica, IsNoReasonToGiveTheStrategyUp) {

@@ -1,5 +1,6 @@
 // MultiWorkerMirroredStrategy with workers that are threads: what the workers compute
 // together, one replica each.
+#include <exception>
 #include <functional>
 #include <latch>
 
@@ -200,9 +201,9 @@ TEST_P(SeveralWorkers, AreToldWhoCouldNotMakeACall) {
         EXPECT_THAT([&] { fails(strategy); }, ThrowsMessage<InvalidArgument>(HasSubstr(text)));
       }
       EXPECT_THAT([&] { static_cast<void>(strategy.reduce(ReduceOp::kSum, one)); },
-                  ThrowsMessage<Aborted>(
-                      AllOf(ContainsRegex("worker " + std::to_string(last()) + " \\(host .+\\) failed first"),
-                            HasSubstr(text))));
+                  ThrowsMessage<Aborted>(AllOf(ContainsRegex("(worker|replica) " + std::to_string(last()) +
+                                                             " \\(.*host .+\\) failed first"),
+                                               HasSubstr(text))));
     });
   };
   check("sum of bool is not defined", [](const Strategy& strategy) {
@@ -225,6 +226,29 @@ TEST_P(SeveralWorkers, AreToldWhoCouldNotMakeACall) {
   check("timeout_seconds", [&](const Strategy& strategy) {
     static_cast<void>(strategy.extended().reduce_to(ReduceOp::kSum, one, "cpu:0", {.timeout_seconds = -1}));
   });
+  const auto check_making = [&](const char* text, const VariableOptions& options) {
+    check(text, [&](const Strategy& strategy) {
+      const auto scope = strategy.scope();
+      static_cast<void>(Variable(options));
+    });
+    check(text, [&](const Strategy& strategy) {
+      std::exception_ptr handled;
+      strategy.run([&] {
+        try {
+          static_cast<void>(Variable(options));
+        } catch (const Error&) {
+          handled = std::current_exception();
+        }
+      });
+      if (handled != nullptr) std::rethrow_exception(handled);
+    });
+  };
+  check_making("the mean aggregation needs a floating dtype",
+               {.dtype = DType::kInt32, .aggregation = VariableAggregation::kMean});
+  check_making("which synchronization none does not allow",
+               {.synchronization = VariableSynchronization::kNone});
+  check_making("contradicts the initial value", {.shape = {2}, .initial_value = Tensor::from({1.0})});
+  check_making("names 2 devices", {.devices = {Device::cpu(0), Device::cpu(0)}});
 }
 
 TEST_P(SeveralWorkers, AreToldWhoMakesAnotherVariable) {
@@ -244,6 +268,13 @@ TEST_P(SeveralWorkers, AreToldWhoMakesAnotherVariable) {
   check({.name = "a"}, {.dtype = DType::kFloat64, .name = "a"});
   check({.name = "a"}, {.name = "b"});
   check({.shape = {2, 3}, .name = "a"}, {.shape = {3, 2}, .name = "a"});
+  on_every_worker([&](const Strategy& strategy, int rank) {
+    const auto scope = strategy.scope();
+    const VariableOptions options{.name = "a", .name_may_differ = rank == last()};
+    EXPECT_THAT([&] { static_cast<void>(Variable(options)); },
+                ThrowsMessage<InvalidArgument>(
+                    AllOf(HasSubstr("aggregation none)"), HasSubstr("aggregation none, name_may_differ)"))));
+  });
 }
 
 TEST_P(SeveralWorkers, MayNameTheirVariablesDifferentlyIfTheySaySo) {
@@ -259,8 +290,9 @@ TEST_P(SeveralWorkers, AreToldWhoIsMissing) {
   on_every_worker(
       [&](const Strategy& strategy, int rank) {
         if (rank == last()) return others.wait();
+        // Members that are threads of one process are all of worker 0.
         EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
-                    ThrowsMessage<DeadlineExceeded>(names_missing(last())));
+                    ThrowsMessage<DeadlineExceeded>(names_missing(0, "worker")));
         others.count_down();
       },
       kImpatient);
@@ -269,9 +301,9 @@ TEST_P(SeveralWorkers, AreToldWhoIsMissing) {
 TEST_P(SeveralWorkers, AreToldAtOnceWhoLeft) {
   on_every_worker([](const Strategy& strategy, int rank) {
     if (rank == last()) return;
-    EXPECT_THAT([&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
-                ThrowsMessage<Aborted>(HasSubstr("left the communicator without making this call: member " +
-                                                 std::to_string(last()))));
+    EXPECT_THAT(
+        [&] { return strategy.reduce(ReduceOp::kSum, 1.0); },
+        ThrowsMessage<Aborted>(HasSubstr("left the communicator without making this call: worker 0 (host ")));
   });
 }
 

@@ -25,10 +25,11 @@ template <class Function>
   return {};
 }
 
-/// Matches a message that names `member` as missing. Others may be named with it: on a busy machine a member
-/// that is on its way may get no processor time before a short deadline passes.
-[[nodiscard]] inline auto names_missing(int member) {
-  return ::testing::ContainsRegex(fmt::format("missing: (member .*, )*member {} ", member));
+/// Matches a message that names `member` as missing, `as` what the call's purpose speaks of. Others may be
+/// named with it: on a busy machine a member that is on its way may get no processor time before a short
+/// deadline passes.
+[[nodiscard]] inline auto names_missing(int member, std::string_view as = "member") {
+  return ::testing::ContainsRegex(fmt::format("missing: ({0} .*, )*{0} {1} ", as, member));
 }
 
 }  // namespace cohort::testing

@@ -156,6 +156,11 @@ struct MemberCall {
                                                           std::span<const MemberInfo> members,
                                                           int& odd_member);
 
+/// Members for whom `call` waits, by the names that messages about it use: as the replicas or the workers
+/// that its purpose speaks of.
+[[nodiscard]] std::string list_members(const CollectiveCall& call, std::span<const int> ranks,
+                                       std::span<const MemberInfo> members);
+
 /// For example `deadline of 0.2 s (set for this call)`.
 [[nodiscard]] std::string describe_deadline(const CollectiveCall& call, double seconds);
 

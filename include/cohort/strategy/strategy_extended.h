@@ -241,6 +241,7 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] IndexedSlices aggregate_rows(VariableAggregation aggregation, const IndexedSlices& rows,
                                              int local_replica, CallPurpose& purpose) override;
   void abort_replicas(int local_replica, const std::exception_ptr& error) override;
+  void abort_workers(const std::exception_ptr& error) override;
   [[nodiscard]] Tensor aggregate_components(VariableAggregation aggregation,
                                             std::span<const Tensor> components,
                                             CallPurpose& purpose) override;
@@ -253,8 +254,6 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
 
   explicit StrategyExtended(StrategyLayout layout);
 
-  /// Ends the collectives of all workers, because `error` keeps this one from taking part.
-  void abort_workers(const std::exception_ptr& error);
   void run_inline(const std::function<void(ReplicaContext&)>& body);
   void run_concurrently(const std::function<void(ReplicaContext&)>& body);
   void take_communicators(std::vector<std::unique_ptr<Communicator>> communicators);
@@ -329,7 +328,7 @@ decltype(auto) StrategyExtended::or_abort_workers(Call&& call) {
   try {
     return std::forward<Call>(call)();
   } catch (...) {
-    if (workers() > 1) abort_workers(std::current_exception());
+    abort_workers(std::current_exception());
     throw;
   }
 }

@@ -120,7 +120,15 @@ void RollCall::answer_in_words(const NodeCalls& own) {
     if (text.size() + entry.size() <= kWordsBytes) text += entry;
   };
   if (own.by_member.empty()) add(topology_.rank(), own.words);
-  for (const MemberCall& call : own.by_member) add(call.member, call.words);
+  // There may not be room for all. One member of each call says what the others of it would.
+  std::vector<const MemberCall*> told;
+  std::vector<const MemberCall*> alike;
+  for (const MemberCall& call : own.by_member) {
+    const auto is_same = [&](const MemberCall* other) { return other->signature == call.signature; };
+    (std::ranges::any_of(told, is_same) ? alike : told).push_back(&call);
+  }
+  for (const auto& calls : {told, alike})
+    for (const MemberCall* call : calls) add(call->member, call->words);
   std::memcpy(answer({.signature = own.signature}, text.size()), text.data(), text.size());
 }
 

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cell_rotation.h"
 
@@ -186,16 +185,15 @@ void FailureWatch::require_nobody_left(const CollectiveCall& call) {
     if (!departure_noticed_) departure_noticed_ = Waiting::Clock::now();
     if (Waiting::Clock::now() - *departure_noticed_ < kTimeForTheReason) return;
   }
-  std::vector<std::string> names;
-  names.reserve(left.size());
-  for (const int member : left) names.push_back(group_.who(group_.rank_of(member)));
-  const int first = group_.rank_of(left.front());
+  for (int& member : left) member = group_.rank_of(member);
+  const int first = left.front();
   fail(Aborted(
       ErrorOrigin{name_of(call), first, group_.host_of(first)},
       fmt::format(
           "{}: waiting in {}, for members that left the communicator without making this call: {}. An error "
           "ended their part, or they make fewer calls",
-          name_of(call), describe(open_.as_called(call)), fmt::join(names, ", "))));
+          name_of(call), describe(open_.as_called(call)),
+          list_members(open_.as_called(call), left, group_.members()))));
 }
 
 // ---- errors

@@ -131,12 +131,12 @@ Expected Model::reduce_along(const Step& step) const {
       values.push_back(step.values[static_cast<std::size_t>(of)].front().values);
     }
   }
+  require_same_kind(values);
   const Type type = values.front().type;
+  require_arithmetic(type);
   std::vector<Leaf> sums;
   Number summed = 0;
   for (const Array& value : values) {
-    require_agreement(value.type == type);
-    require_arithmetic(type);
     const std::vector<bool> axes = marked(step.axes, value.extents);
     Number elements = 1;
     for (std::size_t axis = 0; axis < axes.size(); ++axis)
@@ -177,8 +177,10 @@ Expected Model::gather(const Step& step) const {
 Expected Model::all_reduce(const Step& step) const {
   require(step.op != Op::kMax);
   require(step.form != Form::kInteger || step.op != Op::kMean);
-  if (step.action == Action::kAllReduceInPlace && step.op == Op::kMean && layout_.replicas() > 1)
+  if (step.action == Action::kAllReduceInPlace && step.op == Op::kMean && layout_.replicas() > 1) {
+    require_alike(step.values);
     for (const Leaf& leaf : step.values.front()) require(is_floating(leaf.values.type));
+  }
   return {.values = {reduced(step.op, step.values)}};
 }
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <iostream>
+#include <exception>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -43,6 +44,16 @@ class Game {
 
   /// Whether a step ended with an error, as it should; or as it should not.
   [[nodiscard]] bool ended() const { return ended_ || failed_; }
+
+  /// Whether this is so on any worker. Where one does not come out of the program, says which program it is.
+  [[nodiscard]] bool is_so_on_any_worker(bool here) const {
+    try {
+      return stage_.on_any_worker(here);
+    } catch (const std::exception&) {
+      ADD_FAILURE() << "not every worker came out of the program of MODEL_SEED=" << seed_;
+      throw;
+    }
+  }
 
  private:
   void play_step() {
@@ -114,10 +125,9 @@ class Game {
 
 }  // namespace
 
-std::uint64_t seed_of_run(std::optional<std::uint64_t> usual) {
+std::uint64_t seed_of_run() {
   const char* const told = std::getenv("MODEL_SEED");
-  if (told != nullptr) return std::strtoull(told, nullptr, 10);
-  return usual ? *usual : std::random_device()();
+  return told != nullptr ? std::strtoull(told, nullptr, 10) : std::random_device()();
 }
 
 int programs_of_run(int usual) {
@@ -131,10 +141,10 @@ void play(const Stage& stage, std::uint64_t seed, int programs) {
     if (!strategy) strategy.emplace(stage.make_strategy());
     Game game(stage, *strategy, seed + static_cast<std::uint64_t>(i));
     game.play();
-    if (stage.on_any_worker(game.failed())) return;
+    if (game.is_so_on_any_worker(game.failed())) return;
     // After an error a strategy of several workers is of no more use, on none of them: where the last step
     // makes no collective, only the worker that failed knows of it.
-    if (stage.on_any_worker(game.ended()) && stage.layout.workers > 1) strategy.reset();
+    if (game.is_so_on_any_worker(game.ended()) && stage.layout.workers > 1) strategy.reset();
   }
 }
 

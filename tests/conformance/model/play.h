@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 
 #include <cohort/strategy/strategy.h>
 
@@ -21,8 +20,8 @@ struct Stage {
   std::function<bool(bool)> on_any_worker = [](bool here) { return here; };
 };
 
-/// The seed of the first program: MODEL_SEED where that is set, for a replay, and else `usual`, or a new one.
-[[nodiscard]] std::uint64_t seed_of_run(std::optional<std::uint64_t> usual = {});
+/// The seed of the first program: MODEL_SEED where that is set, for a replay, and else a new one.
+[[nodiscard]] std::uint64_t seed_of_run();
 
 /// How many programs to play: MODEL_PROGRAMS, or `usual`.
 [[nodiscard]] int programs_of_run(int usual);

@@ -26,6 +26,16 @@ bool alike(const Leaf& a, const Leaf& b) {
   return a.values.extents == b.values.extents;
 }
 
+void require_same_kind(const std::vector<Array>& arrays) {
+  for (const Array& array : arrays)
+    require_agreement(array.type == arrays.front().type &&
+                      array.extents.size() == arrays.front().extents.size());
+}
+
+void require_alike(const std::vector<Leaves>& parts) {
+  for (const Leaves& part : parts) require_agreement(std::ranges::equal(part, parts.front(), alike));
+}
+
 Leaf reduced(Op op, const std::vector<Leaf>& parts) {
   for (const Leaf& part : parts) require_agreement(alike(part, parts.front()));
   if (parts.size() == 1) return parts.front();
@@ -82,12 +92,12 @@ std::vector<bool> marked(const std::vector<int>& axes, const Extents& extents) {
 }
 
 Array gathered(const std::vector<Array>& parts, int axis) {
-  for (const Array& part : parts) require(!part.extents.empty());
+  require_same_kind(parts);
+  require(!parts.front().extents.empty());
   const int along = from_front(axis, parts.front().extents);
   Extents others = parts.front().extents;
   others[static_cast<std::size_t>(along)] = 0;
   for (const Array& part : parts) {
-    require_agreement(part.type == parts.front().type && part.extents.size() == others.size());
     Extents own = part.extents;
     own[static_cast<std::size_t>(along)] = 0;
     require_agreement(own == others);

@@ -20,6 +20,11 @@ inline void require_arithmetic(Type type) { require(type != Type::kBool); }
 /// Whether two leaves can be reduced together.
 [[nodiscard]] bool alike(const Leaf& a, const Leaf& b);
 
+/// What is compared before all else: a replica that is the only odd one may be the only one that makes no
+/// mistake, and then hears of those of the others.
+void require_same_kind(const std::vector<Array>& arrays);  ///< dtype and rank
+void require_alike(const std::vector<Leaves>& parts);
+
 /// The sum or mean of what several contribute; a single contribution is the result as it is.
 [[nodiscard]] Leaf reduced(Op op, const std::vector<Leaf>& parts);
 
