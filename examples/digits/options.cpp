@@ -16,8 +16,9 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array<std::string_view, 5> kStrategies{"default", "one_device", "mirrored", "central_storage",
-                                                      "multi_worker_mirrored"};
+constexpr std::array<std::string_view, 7> kStrategies{
+    "default",          "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
+    "parameter_server", "coordinator"};
 
 /// The build puts the data beside the programs.
 std::string default_data() {
@@ -101,7 +102,8 @@ std::string help_text() {
   text << "digits: trains a small network on 1,797 images of handwritten digits, under any strategy.\n\n"
           "  mpirun -n 4 digits\n"
           "  mpirun -n 2 digits --devices 2\n"
-          "  digits --strategy mirrored --devices 4\n\n"
+          "  digits --strategy mirrored --devices 4\n"
+          "  cohort-run --roles chief=1,worker=2,ps=1 digits --strategy coordinator\n\n"
        << describe(options);
   return text.str();
 }

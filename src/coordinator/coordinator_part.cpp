@@ -43,8 +43,7 @@ CoordinatorPart::~CoordinatorPart() {
   connections().notify();
   thread_.join();
   connections().exclusively([&] {
-    for (auto& [peer, worker] : workers_)
-      worker.peer().send(static_cast<std::uint16_t>(MessageKind::kJobOver), 0);
+    for (remote::Peer* worker : present_) worker->send(static_cast<std::uint16_t>(MessageKind::kJobOver), 0);
   });
   connections().tell_servers(MessageKind::kJobOver);
   connections().clear_part();
@@ -107,6 +106,10 @@ void CoordinatorPart::throw_failure() {
     failed_.store(false);
   }
   if (failure != nullptr) throw_error(*failure);  // null: another thread has thrown it
+}
+
+void CoordinatorPart::on_connected(remote::Peer& peer) {
+  if (peer.task().type == "worker") present_.insert(&peer);
 }
 
 void CoordinatorPart::on_message(remote::Peer& peer, const remote::Message& message) {
@@ -187,7 +190,7 @@ void CoordinatorPart::give_calls() {
 }
 
 void CoordinatorPart::give(WorkerLink& worker, Call call) {
-  if (const std::uint64_t known = std::exchange(worker.known_variables, variables_->size());
+  if (const std::size_t known = std::exchange(worker.known_variables, variables_->size());
       known < worker.known_variables) {
     worker.peer().send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(known));
   }
@@ -225,6 +228,7 @@ void CoordinatorPart::update_counts() {
 }
 
 void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
+  present_.erase(&peer);
   const std::lock_guard lock(mutex_);
   const auto found = workers_.find(&peer);
   if (found == workers_.end()) return;

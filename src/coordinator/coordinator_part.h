@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -57,6 +58,7 @@ class CoordinatorPart final : private server::TaskPart {
     return variables_->client().connections();
   }
 
+  void on_connected(remote::Peer& peer) override;
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
 
@@ -77,6 +79,8 @@ class CoordinatorPart final : private server::TaskPart {
   std::shared_ptr<server::ServerVariables> variables_;
   std::shared_ptr<server::Connections> shared_connections_;
   std::size_t queue_limit_;
+
+  std::set<remote::Peer*> present_;  ///< workers, also those that have not joined yet
 
   std::mutex mutex_;
   std::deque<Call> queue_;

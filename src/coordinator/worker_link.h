@@ -65,7 +65,7 @@ class WorkerLink {
   [[nodiscard]] bool is_recalled() const noexcept { return recalled_; }
   void set_recalled() noexcept { recalled_ = true; }
 
-  std::uint64_t known_variables = 0;  ///< how many the worker was told of
+  std::size_t known_variables = 0;  ///< how many the worker was told of
 
  private:
   static constexpr std::size_t kWidest = 512;

@@ -35,7 +35,10 @@ WorkerPart::WorkerPart(std::shared_ptr<server::ServerVariables> variables, Varia
   variables_->client().connections().set_part(*this);
 }
 
-WorkerPart::~WorkerPart() { variables_->client().connections().clear_part(); }
+WorkerPart::~WorkerPart() {
+  variables_->client().connections().clear_part();
+  variables_->forget_learned();
+}
 
 void WorkerPart::run() {
   server::Connections& connections = variables_->client().connections();

@@ -54,6 +54,14 @@ void Connections::notify() noexcept {
   endpoint_->wake();
 }
 
+void Connections::set_part(TaskPart& part) {
+  const Turn turn(*this);
+  part_ = &part;
+  for (remote::Peer* peer : std::vector(peers_)) part.on_connected(*peer);
+  for (const EarlyMessage& message : std::exchange(early_, {}))
+    part.on_message(*message.peer, {message.kind, message.number, message.body});
+}
+
 void Connections::clear_part() {
   const Turn turn(*this);
   part_ = nullptr;
@@ -190,6 +198,7 @@ int Connections::server_of(const remote::Peer& peer) const noexcept {
 }
 
 void Connections::on_connected(remote::Peer& peer) {
+  peers_.push_back(&peer);
   if (part_ != nullptr) part_->on_connected(peer);
 }
 
@@ -197,7 +206,10 @@ void Connections::on_message(remote::Peer& peer, const remote::Message& message)
   const bool answers =
       message.kind == to_number(MessageKind::kReply) || message.kind == to_number(MessageKind::kFailure);
   if (!answers) {
-    if (part_ != nullptr) part_->on_message(peer, message);
+    if (part_ != nullptr)
+      part_->on_message(peer, message);
+    else
+      early_.push_back({&peer, message.kind, message.number, {message.body.begin(), message.body.end()}});
     return;
   }
   if (message.number == 0) return identify(peer, message.body);
@@ -212,6 +224,8 @@ void Connections::on_message(remote::Peer& peer, const remote::Message& message)
 }
 
 void Connections::on_lost(remote::Peer& peer, const Error& error) {
+  std::erase(peers_, &peer);
+  std::erase_if(early_, [&](const EarlyMessage& message) { return message.peer == &peer; });
   if (const int server = server_of(peer); server >= 0) {
     servers_[static_cast<std::size_t>(server)].peer = nullptr;
     servers_[static_cast<std::size_t>(server)].reader.reset();

@@ -53,8 +53,8 @@ class Connections final : private remote::Handler {
   [[nodiscard]] int servers() const noexcept { return static_cast<int>(servers_.size()); }
   [[nodiscard]] std::uint64_t incarnation() const noexcept { return endpoint_->incarnation(); }
 
-  /// `part`, which outlives this object, gets what no request of this task asked for. Before the first wait.
-  void set_part(TaskPart& part) noexcept { part_ = &part; }
+  /// `part` gets what no request of this task asked for, until `clear_part`; also what has come already.
+  void set_part(TaskPart& part);
   void clear_part();
 
   /// Sends the requests and waits for all answers, in the order of the requests.
@@ -127,6 +127,14 @@ class Connections final : private remote::Handler {
     bool done = false;
   };
 
+  /// A message that came before there was a part to take it.
+  struct EarlyMessage {
+    remote::Peer* peer;
+    std::uint16_t kind;
+    std::uint64_t number;
+    std::vector<std::byte> body;
+  };
+
   template <class Condition, class GiveWay>
   void wait(Condition& condition, GiveWay give_way);
   [[nodiscard]] bool wants_servers() const;
@@ -144,6 +152,8 @@ class Connections final : private remote::Handler {
 
   remote::TaskPlace place_;
   TaskPart* part_ = nullptr;
+  std::vector<remote::Peer*> peers_;  ///< all that are not lost
+  std::vector<EarlyMessage> early_;
   std::mutex mutex_;                 ///< held by the thread that uses the endpoint
   std::atomic<int> at_the_door_{0};  ///< threads that want to use it for a moment
   std::atomic<int> waiting_{0};      ///< threads in wait_until

@@ -221,6 +221,12 @@ FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
   return answer;
 }
 
+void ParameterServer::fail_waiters(const Error& error) {
+  for (const auto& [number, waiter] : waiters_)
+    waiter.peer->send(static_cast<std::uint16_t>(MessageKind::kFailure), waiter.request, to_bytes(error));
+  waiters_.clear();
+}
+
 void ParameterServer::on_lost(const remote::Peer& peer) {
   std::erase_if(waiters_, [&](const auto& entry) { return entry.second.peer == &peer; });
 }

@@ -28,6 +28,9 @@ class ParameterServer {
   /// Forgets who waits, of a peer that is lost.
   void on_lost(const remote::Peer& peer);
 
+  /// Nobody brings the first values of variables any more: those who wait for them get `error`.
+  void fail_waiters(const Error& error);
+
  private:
   struct Waiter {
     remote::Peer* peer;

@@ -45,10 +45,8 @@ void require_roles(const remote::TaskPlace& place) {
 std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place) {
   require_roles(place);
   const bool is_server = place.task.type == "ps";
-  const bool gives_values =
-      place.task.type == "chief" || (count(place, "chief") == 0 && place.task == ClusterTask{"worker", 0});
   return std::make_shared<ServerVariables>(is_server ? nullptr : std::make_shared<Client>(place),
-                                           gives_values);
+                                           place.task == server::giver_of_values(place));
 }
 
 StrategyLayout layout_for(const ParameterServerOptions& options, std::shared_ptr<ServerVariables> variables) {

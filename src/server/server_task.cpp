@@ -1,5 +1,7 @@
 #include "server/server_task.h"
+
 #include "remote/introduction.h"
+#include "server/server_variables.h"
 
 namespace cohort::server {
 namespace {
@@ -11,7 +13,10 @@ std::unique_ptr<Store> open_store(const remote::TaskPlace& place) {
 }  // namespace
 
 ServerTask::ServerTask(const remote::TaskPlace& place)
-    : store_(open_store(place)), server_(*store_), connections_(place, store_->descriptor()) {
+    : store_(open_store(place)),
+      server_(*store_),
+      giver_(giver_of_values(place)),
+      connections_(place, store_->descriptor()) {
   for (const remote::Address& address : place.addresses) {
     if (address.task.type != "ps") still_there_.insert(remote::name_of(address.task));
   }
@@ -26,6 +31,10 @@ void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) 
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kGoodbye:
       still_there_.erase(remote::name_of(peer.task()));
+      if (peer.task() == giver_) {
+        server_.fail_waiters(Unavailable(
+            "{} has ended, and has not made this variable: all tasks must make the same ones", peer.name()));
+      }
       if (still_there_.empty()) over_.store(true);
       return;
     case MessageKind::kJobOver: over_.store(true); return;
@@ -33,6 +42,10 @@ void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) 
   }
 }
 
-void ServerTask::on_lost(remote::Peer& peer, const Error& /*error*/) { server_.on_lost(peer); }
+void ServerTask::on_lost(remote::Peer& peer, const Error& error) {
+  server_.on_lost(peer);
+  // A worker may be started again, and then makes its variables.
+  if (peer.task() == giver_ && peer.task().type == "chief") server_.fail_waiters(error);
+}
 
 }  // namespace cohort::server

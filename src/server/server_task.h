@@ -26,6 +26,7 @@ class ServerTask final : private TaskPart {
 
   std::unique_ptr<Store> store_;
   ParameterServer server_;
+  ClusterTask giver_;                  ///< who brings the first values of variables
   std::set<std::string> still_there_;  ///< chief and workers that have not said goodbye
   std::atomic<bool> over_{false};
   Connections connections_;
