@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/commit_message.h"
+#include "server/send_writes.h"
 
 namespace cohort::server {
 
@@ -101,7 +102,7 @@ void Client::write(int server, const Write& write) {
                               static_cast<std::uint32_t>(server),
                               {write},
                               {}};
-  static_cast<void>(connections_.ask({server, MessageKind::kCommit, to_bytes(message)}));
+  send_writes(connections_, {{server, MessageKind::kCommit, &message}});
 }
 
 std::vector<std::byte> Client::execute(std::uint64_t number, std::uint64_t forget,

@@ -74,10 +74,10 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
       return encoder.take();
     }
     case MessageKind::kCreate: return create(peer, message, later);
-    case MessageKind::kRead: return read(message.body);
+    case MessageKind::kRead: return read(peer, message.body);
     case MessageKind::kReadRows: return read_rows(message.body);
-    case MessageKind::kCommit: commit(parse_commit(message.body)); return {};
-    case MessageKind::kPrepare: prepare(parse_commit(message.body)); return {};
+    case MessageKind::kCommit: return take(peer, message);
+    case MessageKind::kPrepare: return take(peer, message);
     case MessageKind::kFinish: finish(message.body); return {};
     case MessageKind::kFence: return to_bytes(fence(Decoder(message.body).number<std::uint64_t>()));
     case MessageKind::kDrop: {
@@ -138,7 +138,7 @@ std::optional<VariableIndex> ParameterServer::find(std::uint64_t number) const {
   return std::nullopt;
 }
 
-std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body) {
+std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const std::byte> body) {
   Decoder decoder(body);
   const auto variable = decoder.number<VariableIndex>();
   const std::size_t writes = decoder.count();
@@ -149,7 +149,7 @@ std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body) {
     return encoder.take();
   }
   const OpenCommit open(store_);
-  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder), store_, optimizers_);
+  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, peer), store_, optimizers_);
   encoder.tensor(store_.change_rows(variable, {}).fresh_value);
   return encoder.take();
 }
@@ -179,6 +179,22 @@ void ParameterServer::require_not_fenced(const Execution& execution) const {
     throw Aborted("this worker was taken for lost: what it writes is not wanted any more");
 }
 
+/// Writes that are to be made now, or by `finish`.
+std::vector<std::byte> ParameterServer::take(remote::Peer& peer, const remote::Message& message) {
+  Encoder answer;
+  try {
+    CommitMessage writes = parse_commit(message.body, peer);
+    if (static_cast<MessageKind>(message.kind) == MessageKind::kCommit)
+      commit(writes);
+    else
+      prepare(std::move(writes));
+    answer.number(CommitAnswer::kTaken);
+  } catch (const OutOfReach&) {
+    answer.number(CommitAnswer::kSendValues);
+  }
+  return answer.take();
+}
+
 void ParameterServer::commit(const CommitMessage& message) {
   if (store_.find_commit(message.execution)) return;  // the answer was lost
   require_not_fenced(message.execution);
@@ -190,6 +206,8 @@ void ParameterServer::commit(const CommitMessage& message) {
 
 void ParameterServer::prepare(CommitMessage message) {
   require_not_fenced(message.execution);
+  for (Write& write : message.writes)
+    fetch_value(write);  // its sender does not wait for the end of the commit
   {
     const OpenCommit trial(store_);  // what cannot be written is found out before anything is
     for (const Write& write : message.writes) apply(write, store_, optimizers_);
