@@ -11,11 +11,15 @@
 #include <optional>
 #include <random>
 
+#include <cohort/base/config.h>
 #include <cohort/base/error.h>
 #include <cohort/device/dtype.h>
 
 #include "device/memory_limits.h"
 
+#ifndef MADV_COLLAPSE  // Linux 6.1
+#define MADV_COLLAPSE 25
+#endif
 #ifndef MFD_NOEXEC_SEAL  // Linux 6.3; older C libraries do not name it
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
@@ -23,6 +27,7 @@
 namespace cohort::server {
 namespace {
 
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::uint64_t kLargestReserve = std::uint64_t{1} << 45;
 
 /// What a memory file begins with, read without mapping it.
@@ -70,7 +75,7 @@ StoreMapping::StoreMapping(int descriptor, Access access) : file_(::fcntl(descri
 }
 
 StoreMapping::~StoreMapping() {
-  if (base_ != nullptr) ::munmap(base_, reserved_);
+  if (range_ != nullptr) ::munmap(range_, reserved_ + kHugePage);
 }
 
 std::uint64_t StoreMapping::file_bytes() const {
@@ -82,9 +87,18 @@ std::uint64_t StoreMapping::file_bytes() const {
 
 bool StoreMapping::map(std::uint64_t bytes, Access access) {
   const int protection = access == Access::kWrite ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* const memory = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, file_.get(), 0);
-  if (memory == MAP_FAILED) return false;
-  base_ = static_cast<std::byte*>(memory);
+  // Begins at a huge page in every mapping, for the kernel to use them.
+  void* const range =
+      ::mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return false;
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(range) % kHugePage;
+  std::byte* const base = static_cast<std::byte*>(range) + (beyond == 0 ? 0 : kHugePage - beyond);
+  if (::mmap(base, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_.get(), 0) == MAP_FAILED) {
+    ::munmap(range, bytes + kHugePage);
+    return false;
+  }
+  range_ = range;
+  base_ = base;
   reserved_ = bytes;
   return true;
 }
@@ -156,6 +170,16 @@ void StoreMapping::back_with_pages(std::uint64_t begin, std::uint64_t bytes, std
     throw Unavailable("a server's memory is short: {} takes {} bytes: {}", purpose, bytes,
                       std::strerror(errno));
   }
+  use_huge_pages(begin, bytes);
+}
+
+/// Rows of a large table are read with a third of the time in the page tables otherwise. A kernel that cannot
+/// leaves things as they are.
+void StoreMapping::use_huge_pages(std::uint64_t begin, std::uint64_t bytes) const {
+  const std::uint64_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const std::uint64_t end = (begin + bytes) / kHugePage * kHugePage;
+  if (first < end && config().huge_pages())
+    static_cast<void>(::madvise(base_ + first, end - first, MADV_COLLAPSE));
 }
 
 void StoreMapping::shrink(std::uint64_t size) const {

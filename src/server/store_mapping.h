@@ -68,8 +68,10 @@ class StoreMapping {
   void reserve_new();
   void map_existing(Access access);
   bool map(std::uint64_t bytes, Access access);
+  void use_huge_pages(std::uint64_t begin, std::uint64_t bytes) const;
 
   watch::Fd file_;
+  void* range_ = nullptr;  ///< of addresses, a huge page longer than the mapping
   std::byte* base_ = nullptr;
   std::size_t reserved_ = 0;
 };
