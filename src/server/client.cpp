@@ -2,10 +2,21 @@
 
 #include <utility>
 
+#include "device/node_heap.h"
 #include "server/commit_message.h"
 #include "server/send_writes.h"
 
 namespace cohort::server {
+
+namespace {
+
+/// For servers of this node, which read large values there; -1: there is none.
+int heap_of_this_process() {
+  const NodeHeap* const heap = NodeHeap::of_this_process();
+  return heap != nullptr ? heap->descriptor() : -1;
+}
+
+}  // namespace
 
 /// A write outside executions: an execution of its own. Servers may forget those before the oldest one that
 /// is not answered.
@@ -33,7 +44,7 @@ class Client::SingleWrite {
   std::uint64_t forget_;
 };
 
-Client::Client(remote::TaskPlace place) : connections_(std::move(place)) {
+Client::Client(remote::TaskPlace place) : connections_(std::move(place), heap_of_this_process()) {
   std::vector<Request> requests;
   for (int server = 0; server < connections_.servers(); ++server)
     requests.push_back({server, MessageKind::kIdentify, {}});

@@ -13,7 +13,7 @@ std::vector<std::byte> to_bytes(const CommitMessage& message, Carriage carriage)
   return encoder.take();
 }
 
-CommitMessage parse_commit(std::span<const std::byte> bytes, remote::Peer& sender) {
+CommitMessage parse_commit(std::span<const std::byte> bytes, const Sender& sender) {
   Decoder decoder(bytes);
   CommitMessage message;
   message.execution = decoder.number<Execution>();

@@ -20,7 +20,7 @@ struct CommitMessage {
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const CommitMessage& message,
                                               Carriage carriage = Carriage::kInMessage);
-[[nodiscard]] CommitMessage parse_commit(std::span<const std::byte> bytes, remote::Peer& sender);
+[[nodiscard]] CommitMessage parse_commit(std::span<const std::byte> bytes, const Sender& sender);
 
 /// What kCommit and kPrepare answer: whether the writes were taken, or must be sent in the message.
 enum class CommitAnswer : std::uint8_t { kTaken, kSendValues };

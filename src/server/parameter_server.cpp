@@ -149,7 +149,7 @@ std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const
     return encoder.take();
   }
   const OpenCommit open(store_);
-  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, peer), store_, optimizers_);
+  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, heaps_.of(peer)), store_, optimizers_);
   encoder.tensor(store_.change_rows(variable, {}).fresh_value);
   return encoder.take();
 }
@@ -183,7 +183,7 @@ void ParameterServer::require_not_fenced(const Execution& execution) const {
 std::vector<std::byte> ParameterServer::take(remote::Peer& peer, const remote::Message& message) {
   Encoder answer;
   try {
-    CommitMessage writes = parse_commit(message.body, peer);
+    CommitMessage writes = parse_commit(message.body, heaps_.of(peer));
     if (static_cast<MessageKind>(message.kind) == MessageKind::kCommit)
       commit(writes);
     else
@@ -246,6 +246,7 @@ void ParameterServer::fail_waiters(const Error& error) {
 }
 
 void ParameterServer::on_lost(const remote::Peer& peer) {
+  heaps_.forget(peer);
   std::erase_if(waiters_, [&](const auto& entry) { return entry.second.peer == &peer; });
 }
 

@@ -55,6 +55,7 @@ class ParameterServer {
 
   Store& store_;
   OptimizersOnServer optimizers_;
+  SenderHeaps heaps_;
   std::map<Execution, CommitMessage> prepared_;
   std::multimap<std::uint64_t, Waiter> waiters_;  ///< by the number of the variable that they wait for
 };

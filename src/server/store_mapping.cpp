@@ -74,10 +74,6 @@ StoreMapping::StoreMapping(int descriptor, Access access) : file_(::fcntl(descri
   }
 }
 
-StoreMapping::~StoreMapping() {
-  if (range_ != nullptr) ::munmap(range_, reserved_ + kHugePage);
-}
-
 std::uint64_t StoreMapping::file_bytes() const {
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0)
@@ -87,20 +83,8 @@ std::uint64_t StoreMapping::file_bytes() const {
 
 bool StoreMapping::map(std::uint64_t bytes, Access access) {
   const int protection = access == Access::kWrite ? PROT_READ | PROT_WRITE : PROT_READ;
-  // Begins at a huge page in every mapping, for the kernel to use them.
-  void* const range =
-      ::mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range == MAP_FAILED) return false;
-  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(range) % kHugePage;
-  std::byte* const base = static_cast<std::byte*>(range) + (beyond == 0 ? 0 : kHugePage - beyond);
-  if (::mmap(base, bytes, protection, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file_.get(), 0) == MAP_FAILED) {
-    ::munmap(range, bytes + kHugePage);
-    return false;
-  }
-  range_ = range;
-  base_ = base;
-  reserved_ = bytes;
-  return true;
+  mapping_ = AlignedMapping::of(file_.get(), bytes, protection);
+  return static_cast<bool>(mapping_);
 }
 
 void StoreMapping::reserve_new() {
@@ -108,7 +92,7 @@ void StoreMapping::reserve_new() {
   // Less address space may be free than the limits say; then half as much is tried.
   std::uint64_t bytes = std::min<std::uint64_t>(reservable_memory(), kLargestReserve) / kPage * kPage;
   while (bytes > kBlocksBegin && !map(bytes, Access::kWrite)) bytes = bytes / 2 / kPage * kPage;
-  if (base_ == nullptr) {
+  if (!mapping_) {
     throw Unavailable(
         "no address range for the variables of a server: {} MiB may be reserved, and it takes {}",
         reservable_memory() >> 20, (kBlocksBegin >> 20) + 1);
@@ -152,9 +136,10 @@ void StoreMapping::map_existing(Access access) {
 
 void StoreMapping::back_with_pages(std::uint64_t begin, std::uint64_t bytes, std::string_view purpose) const {
   if (bytes == 0) return;
-  if (begin > reserved_ || bytes > reserved_ - begin) {
+  if (begin > reserved_bytes() || bytes > reserved_bytes() - begin) {
     throw Unavailable("a server's memory is short: {} takes {} bytes, and {} are left of the {} MiB reserved",
-                      purpose, bytes, begin > reserved_ ? 0 : reserved_ - begin, reserved_ >> 20);
+                      purpose, bytes, begin > reserved_bytes() ? 0 : reserved_bytes() - begin,
+                      reserved_bytes() >> 20);
   }
   const std::size_t available = available_memory();
   if (bytes > available) {
@@ -179,7 +164,7 @@ void StoreMapping::use_huge_pages(std::uint64_t begin, std::uint64_t bytes) cons
   const std::uint64_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
   const std::uint64_t end = (begin + bytes) / kHugePage * kHugePage;
   if (first < end && config().huge_pages())
-    static_cast<void>(::madvise(base_ + first, end - first, MADV_COLLAPSE));
+    static_cast<void>(::madvise(base() + first, end - first, MADV_COLLAPSE));
 }
 
 void StoreMapping::shrink(std::uint64_t size) const {

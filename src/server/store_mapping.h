@@ -10,6 +10,7 @@
 #include <cohort/device/shape.h>
 
 #include "cluster/fd.h"
+#include "server/aligned_mapping.h"
 #include "server/store.h"
 #include "server/store_layout.h"
 
@@ -26,13 +27,12 @@ class StoreMapping {
   /// variables.
   /// @throws DataLoss when the file is not a store of this version; Unavailable when it cannot be mapped.
   StoreMapping(int descriptor, Access access);
-  ~StoreMapping();
   StoreMapping(const StoreMapping&) = delete;
   StoreMapping& operator=(const StoreMapping&) = delete;
 
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
-  [[nodiscard]] std::byte* base() const noexcept { return base_; }
-  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return reserved_; }
+  [[nodiscard]] std::byte* base() const noexcept { return mapping_.data(); }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return mapping_.bytes(); }
 
   /// The size of the file now.
   [[nodiscard]] std::uint64_t file_bytes() const;
@@ -40,7 +40,7 @@ class StoreMapping {
   /// What lies at a position of the file.
   template <class T>
   [[nodiscard]] T& at(std::uint64_t position) const noexcept {
-    return *reinterpret_cast<T*>(base_ + position);
+    return *reinterpret_cast<T*>(base() + position);
   }
   [[nodiscard]] StoreHeader& header() const noexcept { return at<StoreHeader>(0); }
   [[nodiscard]] VariableEntry& entry(std::uint64_t variable) const noexcept {
@@ -71,9 +71,7 @@ class StoreMapping {
   void use_huge_pages(std::uint64_t begin, std::uint64_t bytes) const;
 
   watch::Fd file_;
-  void* range_ = nullptr;  ///< of addresses, a huge page longer than the mapping
-  std::byte* base_ = nullptr;
-  std::size_t reserved_ = 0;
+  AlignedMapping mapping_;
 };
 
 /// The shape of a variable, after a check of its entry. `file_bytes` is the size of the file.

@@ -10,6 +10,8 @@
 #include <cohort/remote/endpoint.h>
 #include <cohort/server/detail/codec.h>
 
+#include "server/sender_heap.h"
+
 namespace cohort::server {
 
 /// The memory of the task cannot be read: the task must send the value itself.
@@ -23,7 +25,7 @@ class ValueInPeer {
   /// By the task that has the value.
   static void encode(Encoder& encoder, const Tensor& value);
 
-  ValueInPeer(remote::Peer& peer, Decoder& decoder);
+  ValueInPeer(const Sender& sender, Decoder& decoder);
 
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] DType dtype() const noexcept { return dtype_; }
@@ -34,9 +36,11 @@ class ValueInPeer {
 
  private:
   remote::Peer* peer_;
+  const SenderHeap* heap_;
   DType dtype_;
   Shape shape_;
   std::uint64_t address_;
+  std::uint64_t offset_;  ///< in the task's heap
 };
 
 }  // namespace cohort::server

@@ -126,7 +126,7 @@ void encode(Encoder& encoder, const Write& write, Carriage carriage) {
   encoder.blob(write.optimizer.options);
 }
 
-Write decode_write(Decoder& decoder, remote::Peer& sender) {
+Write decode_write(Decoder& decoder, const Sender& sender) {
   Write write;
   write.variable = decoder.number<VariableIndex>();
   write.kind = decoder.number<WriteKind>();

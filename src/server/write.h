@@ -48,7 +48,7 @@ enum class Carriage { kInMessage, kByAddress };
 [[nodiscard]] bool changes_rows(WriteKind kind) noexcept;
 
 void encode(Encoder& encoder, const Write& write, Carriage carriage = Carriage::kInMessage);
-[[nodiscard]] Write decode_write(Decoder& decoder, remote::Peer& sender);
+[[nodiscard]] Write decode_write(Decoder& decoder, const Sender& sender);
 
 /// Reads a value that lies elsewhere. @throws OutOfReach.
 void fetch_value(Write& write);
