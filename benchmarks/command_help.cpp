@@ -21,6 +21,8 @@ constexpr std::string_view kAbout =
   mpirun -n N cohort-bench profile --model FILE [options]
   cohort-bench dispatch [options]
   cohort-bench input [options]
+  cohort-bench coordinator [options]
+  cohort-bench parameters [options]
 
 Collectives:
 )";
@@ -45,6 +47,23 @@ constexpr std::string_view kAboutInput =
 two replicas, and how long a program that computes waits for them. In one process.
 
   cohort-bench input [options]
+)";
+
+constexpr std::string_view kAboutCoordinator =
+    R"(coordinator: how many functions a second workers run for a coordinator, and how long one takes there and
+back: empty ones, and ones that change variables of parameter servers. Starts its tasks itself, or takes
+those of cohort-run.
+
+  cohort-bench coordinator [options]
+  cohort-run --roles chief=1,worker=W,ps=P cohort-bench coordinator [options]
+)";
+
+constexpr std::string_view kAboutParameters =
+    R"(parameters: how fast variables of parameter servers are read and assigned, and rows of them looked up,
+next to copies within one process. Starts its tasks itself, or takes those of cohort-run.
+
+  cohort-bench parameters [options]
+  cohort-run --roles chief=1,worker=1,ps=P cohort-bench parameters [options]
 )";
 
 constexpr std::string_view kClosing = R"(
@@ -135,6 +154,20 @@ po::options_description input_options() {
   return options;
 }
 
+po::options_description coordinator_options() {
+  po::options_description options("Options of coordinator", kHelpColumns);
+  add_text(options, "loops", "N", "loops per figure, of which the median counts; default 5");
+  return options;
+}
+
+po::options_description parameters_options() {
+  po::options_description options("Options of parameters", kHelpColumns);
+  add_text(options, "sizes", "MIN:MAX", "bytes of a variable, in steps of 4; or one size; default 4:256M");
+  add_text(options, "table-mib", "N", "size of each table whose rows are looked up, in MiB; default 256");
+  add_text(options, "loops", "N", "loops per figure, of which the median counts; default 5");
+  return options;
+}
+
 po::options_description report_options() {
   po::options_description options("Options of the report", kHelpColumns);
   add_text(options, "format", "NAME", "table (default), csv or json");
@@ -146,7 +179,7 @@ po::options_description report_options() {
 std::string names_of(std::span<const Collective* const> collectives) {
   std::string names;
   for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
-  return fmt::format("{}{}, {}, {}", names, kProfile, kDispatch, kInput);
+  return fmt::format("{}{}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator, kParameters);
 }
 
 std::string general_help(std::span<const Collective* const> collectives) {
@@ -161,8 +194,12 @@ std::string general_help(std::span<const Collective* const> collectives) {
   add_command(kDispatch, "runs, merges and reads, next to the original");
   about += "\nThe input pipeline:\n";
   add_command(kInput, "numbers in memory and files, next to read()");
-  return with_options(about, {sweep_options(), profile_options(), common_options(), dispatch_options(),
-                              input_options(), report_options()}) +
+  about += "\nParameter servers:\n";
+  add_command(kCoordinator, "functions that workers run, next to the original");
+  add_command(kParameters, "reads and writes of variables, next to memcpy");
+  return with_options(about,
+                      {sweep_options(), profile_options(), common_options(), dispatch_options(),
+                       input_options(), coordinator_options(), parameters_options(), report_options()}) +
          std::string(kClosing);
 }
 
@@ -181,6 +218,14 @@ std::string help_on_profile() {
 
 std::string help_on_dispatch() {
   return with_options(kAboutDispatch, {dispatch_options(), report_options()});
+}
+
+std::string help_on_coordinator() {
+  return with_options(kAboutCoordinator, {coordinator_options(), report_options()});
+}
+
+std::string help_on_parameters() {
+  return with_options(kAboutParameters, {parameters_options(), report_options()});
 }
 
 std::string help_on_input() { return with_options(kAboutInput, {input_options(), report_options()}); }

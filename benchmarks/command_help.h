@@ -15,17 +15,21 @@ namespace cohort::bench {
 inline constexpr std::string_view kProfile = "profile";
 inline constexpr std::string_view kDispatch = "dispatch";
 inline constexpr std::string_view kInput = "input";
+inline constexpr std::string_view kCoordinator = "coordinator";
+inline constexpr std::string_view kParameters = "parameters";
 
 [[nodiscard]] boost::program_options::options_description sweep_options();
 [[nodiscard]] boost::program_options::options_description profile_options();
 [[nodiscard]] boost::program_options::options_description dispatch_options();
 [[nodiscard]] boost::program_options::options_description input_options();
+[[nodiscard]] boost::program_options::options_description coordinator_options();
+[[nodiscard]] boost::program_options::options_description parameters_options();
 /// Of sweeps and profiles.
 [[nodiscard]] boost::program_options::options_description common_options();
 /// Of all commands.
 [[nodiscard]] boost::program_options::options_description report_options();
 
-/// All commands, for example `all-reduce, barrier, profile, dispatch, input`.
+/// All commands, for example `all-reduce, barrier, profile, dispatch, input, ...`.
 [[nodiscard]] std::string names_of(std::span<const Collective* const> collectives);
 
 [[nodiscard]] std::string general_help(std::span<const Collective* const> collectives);
@@ -33,5 +37,7 @@ inline constexpr std::string_view kInput = "input";
 [[nodiscard]] std::string help_on_profile();
 [[nodiscard]] std::string help_on_dispatch();
 [[nodiscard]] std::string help_on_input();
+[[nodiscard]] std::string help_on_coordinator();
+[[nodiscard]] std::string help_on_parameters();
 
 }  // namespace cohort::bench

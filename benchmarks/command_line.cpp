@@ -246,6 +246,17 @@ InputBenchOptions parse_input(const Given& given) {
   return input;
 }
 
+ParametersOptions parse_parameters(const Given& given) {
+  constexpr int kMostTableMib = 1 << 16;
+  ParametersOptions parameters;
+  parameters.sizes = parse_size_range(given.text("sizes", "4:256M"));
+  if (parameters.sizes.first % sizeof(float) != 0)
+    throw UsageError("--sizes {}: variables are of float32; write multiples of 4", given.text("sizes"));
+  parameters.table_mib = parse_count("--table-mib", given.text("table-mib", "256"), kMostTableMib);
+  parameters.loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
+  return parameters;
+}
+
 }  // namespace
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
@@ -267,6 +278,17 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     const Given given(arguments, input_options().add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_input()}};
     return {.run = parse_report(given), .task = parse_input(given)};
+  }
+  if (arguments.front() == kCoordinator) {
+    const Given given(arguments, coordinator_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_coordinator()}};
+    const int loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
+    return {.run = parse_report(given), .task = CoordinatorOptions{.loops = loops}};
+  }
+  if (arguments.front() == kParameters) {
+    const Given given(arguments, parameters_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_parameters()}};
+    return {.run = parse_report(given), .task = parse_parameters(given)};
   }
   if (arguments.front() == kProfile) {
     const Given given(arguments, profile_options().add(common_options()).add(report_options()));

@@ -1,7 +1,8 @@
 // The command line of cohort-bench: `cohort-bench COLLECTIVE [options]` for a sweep over sizes,
 // `cohort-bench profile [options]` for a training step, `cohort-bench dispatch [options]` for
-// what the strategy layer costs, `cohort-bench input [options]` for the input pipeline. Checked
-// completely, so that nothing is measured for a run that could not report its result, and no
+// what the strategy layer costs, `cohort-bench input [options]` for the input pipeline,
+// `cohort-bench coordinator [options]` and `cohort-bench parameters [options]` for parameter
+// servers. Checked completely, so that nothing is measured for a run that could not report its result, and no
 // option is taken that would do nothing.
 #pragma once
 
@@ -10,8 +11,10 @@
 #include <variant>
 #include <vector>
 
+#include "coordinator/coordinator.h"
 #include "dispatch/dispatch.h"
 #include "input/input.h"
+#include "parameters/parameters.h"
 #include "profile/profile.h"
 #include "run_options.h"
 #include "sweep/sweep.h"
@@ -25,7 +28,9 @@ struct HelpText {
 
 struct CommandLine {
   RunOptions run = {};
-  std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions, InputBenchOptions> task = {};
+  std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions, InputBenchOptions, CoordinatorOptions,
+               ParametersOptions>
+      task = {};
 };
 
 /// `arguments` are those after the program's name.

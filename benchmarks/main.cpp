@@ -1,5 +1,5 @@
 // cohort-bench: measures the collectives of Cohort beside those of MPI, in the same run, what its
-// strategies cost, and what its input pipeline delivers.
+// strategies cost, what its input pipeline delivers, and how fast parameter servers are.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -12,6 +12,7 @@
 
 #include "cluster/launcher_place.h"
 #include "command_line.h"
+#include "coordinator/coordinator.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"
 #include "errors.h"
@@ -22,6 +23,8 @@
 #include "member_context.h"
 #include "mpi_peer.h"
 #include "output.h"
+#include "parameters/parameters.h"
+#include "parameters/server_job.h"
 #include "profile/profile.h"
 #include "sweep/sweep.h"
 #include "thread_team.h"
@@ -151,7 +154,9 @@ struct Plan {
 
 bool measures_one_process(const CommandLine& line) {
   return std::holds_alternative<DispatchOptions>(line.task) ||
-         std::holds_alternative<InputBenchOptions>(line.task);
+         std::holds_alternative<InputBenchOptions>(line.task) ||
+         std::holds_alternative<CoordinatorOptions>(line.task) ||
+         std::holds_alternative<ParametersOptions>(line.task);
 }
 
 Plan make_plan(const mpi::Session& session, const std::vector<std::string>& arguments) {
@@ -182,6 +187,10 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
 ExitStatus run_one_process(const Run& run, Output& output) {
   if (const auto* input = std::get_if<InputBenchOptions>(&run.line.task))
     output.write(run.environment, measure_input(*input, run.clock));
+  else if (const auto* coordinator = std::get_if<CoordinatorOptions>(&run.line.task))
+    output.write(run.environment, measure_coordinator(*coordinator, run.clock));
+  else if (const auto* parameters = std::get_if<ParametersOptions>(&run.line.task))
+    output.write(run.environment, measure_parameters(*parameters, run.clock));
   else
     output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
   if (output.end()) return kSuccess;
@@ -249,6 +258,8 @@ int main(int argc, char** argv) {
     return bench::kUsage;
   }
   try {
+    // Tasks of the coordinator's job are no MPI processes.
+    if (bench::is_serving_task()) return bench::serve_as_task();
     mpi::Session session(argc, argv);
     return bench::run_or_explain(session, {argv, argv + argc});
   } catch (const bench::Explained&) {

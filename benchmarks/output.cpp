@@ -83,6 +83,18 @@ void Output::write(const Environment& environment, const InputResult& result) {
               [&](Format format, std::ostream& stream) { write_input(format, stream, environment, result); });
 }
 
+void Output::write(const Environment& environment, const CoordinatorResult& result) {
+  write_whole(environment, [&](Format format, std::ostream& stream) {
+    write_coordinator(format, stream, environment, result);
+  });
+}
+
+void Output::write(const Environment& environment, const ParametersResult& result) {
+  write_whole(environment, [&](Format format, std::ostream& stream) {
+    write_parameters(format, stream, environment, result);
+  });
+}
+
 bool Output::end() {
   for (auto& report : reports_) report->end();
   reports_.clear();

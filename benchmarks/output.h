@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/coordinator.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"
 #include "input/input.h"
+#include "parameters/parameters.h"
 #include "profile/profile.h"
 #include "run_options.h"
 #include "sweep/sweep.h"
@@ -32,6 +34,8 @@ class Output {
   void write(const Environment& environment, const ProfileResult& result);
   void write(const Environment& environment, const DispatchResult& result);
   void write(const Environment& environment, const InputResult& result);
+  void write(const Environment& environment, const CoordinatorResult& result);
+  void write(const Environment& environment, const ParametersResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
   /// be written, unless its reader wants no more, as `head` after some lines.

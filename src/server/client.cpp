@@ -3,9 +3,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "device/node_heap.h"
 #include "server/commit_message.h"
+#include "server/send_writes.h"
 
 namespace cohort::server {
+
+namespace {
+
+/// For servers of this node, which read large values there; -1: there is none.
+int heap_of_this_process() {
+  const NodeHeap* const heap = NodeHeap::of_this_process();
+  return heap != nullptr ? heap->descriptor() : -1;
+}
+
+}  // namespace
 
 /// A write outside executions: an execution of its own. Servers may forget those before the oldest one that
 /// is not answered.
@@ -33,7 +45,7 @@ class Client::SingleWrite {
   std::uint64_t forget_;
 };
 
-Client::Client(remote::TaskPlace place) : connections_(std::move(place)) {
+Client::Client(remote::TaskPlace place) : connections_(std::move(place), heap_of_this_process()) {
   std::vector<Request> requests;
   for (int server = 0; server < connections_.servers(); ++server)
     requests.push_back({server, MessageKind::kIdentify, {}});
@@ -107,7 +119,7 @@ void Client::write(int server, const Write& write) {
                               static_cast<std::uint32_t>(server),
                               {write},
                               {}};
-  note_ages(connections_.ask({server, MessageKind::kCommit, to_bytes(message)}));
+  note_ages(send_writes(connections_, {{server, MessageKind::kCommit, &message}}).front());
 }
 
 void Client::note_read(int server, VariableIndex variable, std::uint64_t version) {

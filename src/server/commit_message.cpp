@@ -2,24 +2,25 @@
 
 namespace cohort::server {
 
-std::vector<std::byte> to_bytes(const CommitMessage& message) {
+std::vector<std::byte> to_bytes(const CommitMessage& message, Carriage carriage) {
   Encoder encoder;
   encoder.number(message.execution);
   encoder.number(message.forget);
   encoder.number(message.decider);
   encoder.number(message.writes.size());
-  for (const Write& write : message.writes) encode(encoder, write);
+  for (const Write& write : message.writes) encode(encoder, write, carriage);
   encoder.blob(message.result);
   return encoder.take();
 }
 
-CommitMessage parse_commit(std::span<const std::byte> bytes) {
+CommitMessage parse_commit(std::span<const std::byte> bytes, const Sender& sender) {
   Decoder decoder(bytes);
   CommitMessage message;
   message.execution = decoder.number<Execution>();
   message.forget = decoder.number<std::uint64_t>();
   message.decider = decoder.number<std::uint32_t>();
-  for (std::size_t left = decoder.count(); left > 0; --left) message.writes.push_back(decode_write(decoder));
+  for (std::size_t left = decoder.count(); left > 0; --left)
+    message.writes.push_back(decode_write(decoder, sender));
   const std::span<const std::byte> result = decoder.blob();
   message.result.assign(result.begin(), result.end());
   return message;

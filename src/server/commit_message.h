@@ -18,8 +18,12 @@ struct CommitMessage {
   std::vector<std::byte> result = {};  ///< what the function returned; for the decider alone
 };
 
-[[nodiscard]] std::vector<std::byte> to_bytes(const CommitMessage& message);
-[[nodiscard]] CommitMessage parse_commit(std::span<const std::byte> bytes);
+[[nodiscard]] std::vector<std::byte> to_bytes(const CommitMessage& message,
+                                              Carriage carriage = Carriage::kInMessage);
+[[nodiscard]] CommitMessage parse_commit(std::span<const std::byte> bytes, const Sender& sender);
+
+/// What kCommit and kPrepare answer: whether the writes were taken, or must be sent in the message.
+enum class CommitAnswer : std::uint8_t { kTaken, kSendValues };
 
 /// What kFence answers: what became of the executions of an incarnation.
 struct FenceAnswer {

@@ -126,6 +126,16 @@ std::shared_ptr<const StoreReader> Connections::reader(int server) {
   return servers_[static_cast<std::size_t>(server)].reader;
 }
 
+bool Connections::reads_memory(int server) {
+  const Turn turn(*this);
+  return servers_[static_cast<std::size_t>(server)].reads_memory;
+}
+
+void Connections::set_reads_no_memory(int server) {
+  const Turn turn(*this);
+  servers_[static_cast<std::size_t>(server)].reads_memory = false;
+}
+
 void Connections::tell_servers(MessageKind kind) {
   const Turn turn(*this);
   for (const Server& server : servers_) {
@@ -158,6 +168,7 @@ void Connections::connect_servers() {
       remote::Peer& peer =
           endpoint_->connect(remote::address_of(place_, {"ps", i}), Deadline::after(kReturnLimit));
       server.peer = &peer;
+      server.reads_memory = peer.on_this_node();
       server.reader.reset();
       if (peer.offered_descriptor() >= 0)
         server.reader = std::make_shared<StoreReader>(peer.offered_descriptor());

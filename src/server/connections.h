@@ -74,6 +74,11 @@ class Connections final : private remote::Handler {
   /// Reads variables of a server of this node without asking it; null for one of another node.
   [[nodiscard]] std::shared_ptr<const StoreReader> reader(int server);
 
+  /// Whether a server is asked to read values in the memory of this process: one of this node, until it says
+  /// that it cannot.
+  [[nodiscard]] bool reads_memory(int server);
+  void set_reads_no_memory(int server);
+
   /// Connects to another task than a server. @throws as Endpoint::connect.
   remote::Peer& connect(const ClusterTask& task, Deadline deadline);
 
@@ -155,6 +160,7 @@ class Connections final : private remote::Handler {
     remote::Peer* peer = nullptr;
     std::shared_ptr<const StoreReader> reader = {};
     std::uint64_t identity = 0;  ///< of its store; 0: not asked yet
+    bool reads_memory = false;   ///< of this process
   };
 
   /// A request that was not answered yet.

@@ -84,10 +84,10 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
       return encoder.take();
     }
     case MessageKind::kCreate: return create(peer, message, later);
-    case MessageKind::kRead: return read(message.body);
+    case MessageKind::kRead: return read(peer, message.body);
     case MessageKind::kReadRows: return read_rows(message.body);
-    case MessageKind::kCommit: return commit(parse_commit(message.body));
-    case MessageKind::kPrepare: prepare(parse_commit(message.body)); return {};
+    case MessageKind::kCommit: return take(peer, message);
+    case MessageKind::kPrepare: return take(peer, message);
     case MessageKind::kFinish: finish(message.body); return {};
     case MessageKind::kFence: return to_bytes(fence(Decoder(message.body).number<std::uint64_t>()));
     case MessageKind::kDrop: {
@@ -149,7 +149,7 @@ std::optional<VariableIndex> ParameterServer::find(std::uint64_t number) const {
   return std::nullopt;
 }
 
-std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body) {
+std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const std::byte> body) {
   Decoder decoder(body);
   const auto variable = decoder.number<VariableIndex>();
   const std::size_t writes = decoder.count();
@@ -161,7 +161,7 @@ std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body) {
     return encoder.take();
   }
   const OpenCommit open(store_);
-  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder), store_, optimizers_);
+  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, heaps_.of(peer)), store_, optimizers_);
   encoder.tensor(store_.change_rows(variable, {}).fresh_value);
   return encoder.take();
 }
@@ -191,6 +191,24 @@ void ParameterServer::require_not_fenced(const Execution& execution) const {
     throw Aborted("this worker was taken for lost: what it writes is not wanted any more");
 }
 
+/// Writes that are to be made now, or by `finish`.
+std::vector<std::byte> ParameterServer::take(remote::Peer& peer, const remote::Message& message) {
+  Encoder answer;
+  try {
+    CommitMessage writes = parse_commit(message.body, heaps_.of(peer));
+    std::vector<std::byte> ages;
+    if (static_cast<MessageKind>(message.kind) == MessageKind::kCommit)
+      ages = commit(writes);
+    else
+      prepare(std::move(writes));
+    answer.number(CommitAnswer::kTaken);
+    answer.blob(ages);
+  } catch (const OutOfReach&) {
+    answer.number(CommitAnswer::kSendValues);
+  }
+  return answer.take();
+}
+
 std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
   if (store_.find_commit(message.execution)) return {};  // the answer was lost
   require_not_fenced(message.execution);
@@ -204,6 +222,8 @@ std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
 
 void ParameterServer::prepare(CommitMessage message) {
   require_not_fenced(message.execution);
+  for (Write& write : message.writes)
+    fetch_value(write);  // its sender does not wait for the end of the commit
   {
     const OpenCommit trial(store_);  // what cannot be written is found out before anything is
     for (const Write& write : message.writes) apply(write, store_, optimizers_);
@@ -242,6 +262,7 @@ void ParameterServer::fail_waiters(const Error& error) {
 }
 
 void ParameterServer::on_lost(const remote::Peer& peer) {
+  heaps_.forget(peer);
   std::erase_if(waiters_, [&](const auto& entry) { return entry.second.peer == &peer; });
 }
 

@@ -44,7 +44,8 @@ class ParameterServer {
                                               bool& later);
   void answer_waiters(std::uint64_t number);
   [[nodiscard]] std::optional<VariableIndex> find(std::uint64_t number) const;
-  [[nodiscard]] std::vector<std::byte> read(std::span<const std::byte> body);
+  [[nodiscard]] std::vector<std::byte> read(remote::Peer& peer, std::span<const std::byte> body);
+  [[nodiscard]] std::vector<std::byte> take(remote::Peer& peer, const remote::Message& message);
   [[nodiscard]] std::vector<std::byte> read_rows(std::span<const std::byte> body) const;
   std::vector<std::byte> commit(const CommitMessage& message);
   void prepare(CommitMessage message);
@@ -54,6 +55,7 @@ class ParameterServer {
 
   Store& store_;
   OptimizersOnServer optimizers_;
+  SenderHeaps heaps_;
   std::map<Execution, CommitMessage> prepared_;
   std::multimap<std::uint64_t, Waiter> waiters_;  ///< by the number of the variable that they wait for
 };

@@ -11,6 +11,7 @@
 #include <cohort/device/shape.h>
 
 #include "cluster/fd.h"
+#include "server/aligned_mapping.h"
 #include "server/store.h"
 #include "server/store_layout.h"
 
@@ -27,13 +28,12 @@ class StoreMapping {
   /// variables.
   /// @throws DataLoss when the file is not a store of this version; Unavailable when it cannot be mapped.
   StoreMapping(int descriptor, Access access);
-  ~StoreMapping() = default;
   StoreMapping(const StoreMapping&) = delete;
   StoreMapping& operator=(const StoreMapping&) = delete;
 
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
-  [[nodiscard]] std::byte* base() const noexcept { return base_.get(); }
-  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return base_.get_deleter().bytes; }
+  [[nodiscard]] std::byte* base() const noexcept { return mapping_.data(); }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept { return mapping_.bytes(); }
 
   /// The size of the file now.
   [[nodiscard]] std::uint64_t file_bytes() const;
@@ -41,7 +41,7 @@ class StoreMapping {
   /// What lies at a position of the file.
   template <class T>
   [[nodiscard]] T& at(std::uint64_t position) const noexcept {
-    return *reinterpret_cast<T*>(base_.get() + position);
+    return *reinterpret_cast<T*>(base() + position);
   }
   [[nodiscard]] StoreHeader& header() const noexcept { return at<StoreHeader>(0); }
   [[nodiscard]] VariableEntry& entry(std::uint64_t variable) const noexcept {
@@ -69,14 +69,10 @@ class StoreMapping {
   void reserve_new();
   void map_existing(Access access);
   bool map(std::uint64_t bytes, Access access);
-
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(std::byte* base) const noexcept;
-  };
+  void use_huge_pages(std::uint64_t begin, std::uint64_t bytes) const;
 
   watch::Fd file_;
-  std::unique_ptr<std::byte, Unmap> base_;
+  AlignedMapping mapping_;
 };
 
 /// The shape of a variable, after a check of its entry. `file_bytes` is the size of the file.

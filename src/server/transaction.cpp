@@ -4,6 +4,7 @@
 
 #include "server/commit_message.h"
 #include "server/connections.h"
+#include "server/send_writes.h"
 
 namespace cohort::server {
 namespace {
@@ -17,7 +18,7 @@ void finish(Connections& connections, const std::map<int, CommitMessage>& prepar
     try {
       static_cast<void>(connections.ask({server, MessageKind::kFinish, encoder.take()}));
     } catch (const Unavailable&) {
-      static_cast<void>(connections.ask({server, MessageKind::kCommit, to_bytes(message)}));
+      send_writes(connections, {{server, MessageKind::kCommit, &message}});
     }
   }
 }
@@ -51,11 +52,11 @@ void Transaction::commit(Connections& connections, const Execution& execution, s
       others.emplace(server, std::move(message));
   }
   decision.result.assign(result.begin(), result.end());
-  std::vector<Request> preparations;
+  std::vector<WritesToSend> preparations;
   for (const auto& [server, message] : others)
-    preparations.push_back({server, MessageKind::kPrepare, to_bytes(message)});
-  static_cast<void>(connections.ask(std::move(preparations)));
-  static_cast<void>(connections.ask({decider, MessageKind::kCommit, to_bytes(decision)}));
+    preparations.push_back({server, MessageKind::kPrepare, &message});
+  send_writes(connections, preparations);
+  send_writes(connections, {{decider, MessageKind::kCommit, &decision}});
   finish(connections, others);
 }
 

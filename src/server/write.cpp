@@ -1,5 +1,6 @@
 #include "server/write.h"
 
+#include <algorithm>
 #include <array>
 
 #include <cohort/collective/reduce_op.h>
@@ -26,12 +27,14 @@ const RowUpdate* row_update(WriteKind kind) {
 
 void require_fitting(const Write& write, const Store& store) {
   const Tensor value = store.value(write.variable);
+  const Shape& shape = write.elsewhere ? write.elsewhere->shape() : write.value.shape();
+  const DType dtype = write.elsewhere ? write.elsewhere->dtype() : write.value.dtype();
   const bool fits = changes_rows(write.kind)
-                        ? value.shape().rank() > 0 && write.value.shape().rank() == value.shape().rank() &&
-                              write.value.shape().with(0, 0) == value.shape().with(0, 0)
-                        : write.value.shape() == value.shape();
-  if (!fits || write.value.dtype() != value.dtype()) {
-    throw InvalidArgument("{} does not fit variable '{}', which is {}", describe(write.value),
+                        ? value.shape().rank() > 0 && shape.rank() == value.shape().rank() &&
+                              shape.with(0, 0) == value.shape().with(0, 0)
+                        : shape == value.shape();
+  if (!fits || dtype != value.dtype()) {
+    throw InvalidArgument("{}{} does not fit variable '{}', which is {}", to_string(dtype), to_string(shape),
                           store.name(write.variable), describe(value));
   }
   if (!changes_rows(write.kind)) return;
@@ -44,6 +47,35 @@ void assign(const Write& write, const Store::Change& change) {
     return reduce_into(ReduceOp::kSum, std::array{change.old_value, write.value}, change.fresh_value);
   if (change.fresh_value.data() != change.old_value.data()) change.fresh_value.copy_from(change.old_value);
   (write.kind == WriteKind::kAssignAdd ? kAssignAdd : kAssignSub).apply(change.fresh_value, write.value);
+}
+
+/// Adds a value that lies elsewhere, piece by piece through the cache.
+void add_from(const ValueInPeer& value, const Store::Change& change) {
+  constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
+  const Tensor before = change.old_value.reshape({-1});
+  const Tensor after = change.fresh_value.reshape({-1});
+  const auto element_bytes = static_cast<std::int64_t>(size_of(value.dtype()));
+  const std::int64_t elements = before.shape()[0];
+  const std::int64_t at_a_time = static_cast<std::int64_t>(kPieceBytes) / element_bytes;
+  const Tensor piece = Tensor::uninitialized({std::min(at_a_time, elements)}, value.dtype());
+  for (std::int64_t begin = 0; begin < elements; begin += at_a_time) {
+    const std::int64_t end = std::min(begin + at_a_time, elements);
+    Tensor added = piece.rows(0, end - begin);
+    value.read(static_cast<std::size_t>(begin * element_bytes), added.raw());
+    reduce_into(ReduceOp::kSum, std::array{before.rows(begin, end), added}, after.rows(begin, end));
+  }
+}
+
+/// Whether the value needs not be copied as a whole before it is applied.
+bool can_stream(const Write& write) {
+  return write.kind == WriteKind::kAssign ||
+         (write.kind == WriteKind::kAssignAdd && write.elsewhere->dtype() != DType::kBool);
+}
+
+void assign_from(const Write& write, const Store::Change& change) {
+  if (write.kind == WriteKind::kAssignAdd) return add_from(*write.elsewhere, change);
+  Tensor fresh = change.fresh_value;
+  write.elsewhere->read(0, fresh.raw());
 }
 
 /// The slots stay: the other copies get their values.
@@ -79,10 +111,15 @@ bool changes_rows(WriteKind kind) noexcept {
   return kind == WriteKind::kOptimizeRows || row_update(kind) != nullptr;
 }
 
-void encode(Encoder& encoder, const Write& write) {
+void encode(Encoder& encoder, const Write& write, Carriage carriage) {
+  const bool by_address = carriage == Carriage::kByAddress && ValueInPeer::is_worth_it(write.value);
   encoder.number(write.variable);
   encoder.number(write.kind);
-  encoder.tensor(write.value);
+  encoder.number(by_address);
+  if (by_address)
+    ValueInPeer::encode(encoder, write.value);
+  else
+    encoder.tensor(write.value);
   if (changes_rows(write.kind)) encoder.tensor(write.indices);
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return;
   encoder.text(write.optimizer.type);
@@ -90,13 +127,16 @@ void encode(Encoder& encoder, const Write& write) {
   encoder.number(write.read_version);
 }
 
-Write decode_write(Decoder& decoder) {
+Write decode_write(Decoder& decoder, const Sender& sender) {
   Write write;
   write.variable = decoder.number<VariableIndex>();
   write.kind = decoder.number<WriteKind>();
   if (write.kind > WriteKind::kOptimizeRows)
     throw DataLoss("a message from another task has an unknown write");
-  write.value = decoder.tensor();
+  if (decoder.number<bool>())
+    write.elsewhere.emplace(sender, decoder);
+  else
+    write.value = decoder.tensor();
   if (changes_rows(write.kind)) write.indices = decoder.tensor();
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return write;
   write.optimizer.type = decoder.text();
@@ -106,14 +146,28 @@ Write decode_write(Decoder& decoder) {
   return write;
 }
 
+void fetch_value(Write& write) {
+  if (!write.elsewhere) return;
+  write.value = write.elsewhere->read();
+  write.elsewhere.reset();
+}
+
 void apply(const Write& write, Store& store, OptimizersOnServer& optimizers) {
   if (write.variable >= store.size()) throw InvalidArgument("there is no variable {} here", write.variable);
+  if (write.elsewhere && !can_stream(write)) {
+    Write fetched = write;
+    fetch_value(fetched);
+    return apply(fetched, store, optimizers);
+  }
   require_fitting(write, store);
   if (write.kind == WriteKind::kOptimize)
     return optimizers.step(write.optimizer, store, write.variable, write.value);
   if (!changes_rows(write.kind)) {
     const Store::Change change = store.overwrite(write.variable);
-    assign(write, change);
+    if (write.elsewhere)
+      assign_from(write, change);
+    else
+      assign(write, change);
     return keep_slots(change);
   }
   const Tensor indices = write.indices.cast(DType::kInt64);

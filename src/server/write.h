@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <cohort/device/tensor.h>
@@ -10,6 +11,7 @@
 
 #include "server/optimizers_on_server.h"
 #include "server/store.h"
+#include "server/value_in_peer.h"
 
 namespace cohort::server {
 
@@ -37,17 +39,25 @@ struct Write {
   Tensor value = {};    ///< of the variable, its gradient, or of rows
   Tensor indices = {};  ///< of the rows, int64; for kinds of rows alone
   OptimizerRecipe optimizer = {};
-  std::uint64_t read_version = kNotRead;  ///< of the variable, when the gradient's task read it last
+  std::uint64_t read_version = kNotRead;      ///< of the variable, when the gradient's task read it last
+  std::optional<ValueInPeer> elsewhere = {};  ///< instead of `value`, at the server that it was sent to
 
   static constexpr std::uint64_t kNotRead = ~std::uint64_t{0};
 };
 
+/// How large values travel: in the message, or, to a server of this node, as the place where they lie.
+enum class Carriage { kInMessage, kByAddress };
+
 [[nodiscard]] bool changes_rows(WriteKind kind) noexcept;
 
-void encode(Encoder& encoder, const Write& write);
-[[nodiscard]] Write decode_write(Decoder& decoder);
+void encode(Encoder& encoder, const Write& write, Carriage carriage = Carriage::kInMessage);
+[[nodiscard]] Write decode_write(Decoder& decoder, const Sender& sender);
 
-/// Part of the store's open commit. @throws InvalidArgument for a write that the variable cannot take.
+/// Reads a value that lies elsewhere. @throws OutOfReach.
+void fetch_value(Write& write);
+
+/// Part of the store's open commit. @throws InvalidArgument for a write that the variable cannot take;
+/// OutOfReach.
 void apply(const Write& write, Store& store, OptimizersOnServer& optimizers);
 
 }  // namespace cohort::server

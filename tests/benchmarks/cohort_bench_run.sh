@@ -140,6 +140,20 @@ else
   grep -q 'input measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
 fi
 
+echo "coordinator and parameters: with tasks of their own"
+if ((ranks == 1)); then
+  succeeds "${program[@]}" coordinator --loops 1 --format csv
+  same "cases with rates, and with round trips" "9 7" \
+    "$(awk -F, 'NR > 1 && $4 > 0' "$scratch/out" | wc -l) $(awk -F, '$5 > 0' "$scratch/out" | wc -l)"
+  succeeds "${program[@]}" parameters --loops 1 --sizes 4:64K --table-mib 1 --format csv
+  same "pulls, pushes and rows of three numbers of servers" "24 24 3" \
+    "$(for name in pull push rows; do awk -F, -v n=$name '$1 == n && $4 > 0 && $5 > 0' "$scratch/out" | wc -l; done |
+      paste -sd' ')"
+else
+  ! "${program[@]}" coordinator >"$scratch/out" 2>&1 || fail "coordinator measures several processes"
+  grep -q 'coordinator measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
+fi
+
 echo "profile: the gradients of a model"
 printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"
 profile=("${program[@]}" profile --model "$scratch/tiny.csv" --steps 2)

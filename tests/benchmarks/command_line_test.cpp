@@ -136,6 +136,24 @@ TEST(CommandLine, DispatchTakesLoopsAndAReport) {
   EXPECT_EQ(line.run.output, "x.csv");
 }
 
+TEST(CommandLine, CoordinatorTakesLoopsAndAReport) {
+  EXPECT_EQ(std::get<CoordinatorOptions>(parse("coordinator").task).loops, 5);
+  const CommandLine line = parse("coordinator --loops 2 --format json");
+  EXPECT_EQ(std::get<CoordinatorOptions>(line.task).loops, 2);
+  EXPECT_EQ(line.run.format, Format::kJson);
+}
+
+TEST(CommandLine, ParametersTakesSizesATableAndAReport) {
+  const auto defaults = std::get<ParametersOptions>(parse("parameters").task);
+  EXPECT_EQ(sizes_in(defaults.sizes).back(), std::size_t{256} << 20);
+  EXPECT_EQ(defaults.table_mib, 256);
+  const auto parameters =
+      std::get<ParametersOptions>(parse("parameters --sizes 1K:64K --table-mib 8 --loops 2").task);
+  EXPECT_EQ(sizes_in(parameters.sizes).front(), 1024U);
+  EXPECT_EQ(parameters.table_mib, 8);
+  EXPECT_EQ(parameters.loops, 2);
+}
+
 TEST(CommandLine, InputTakesSizesComputingAndAReport) {
   const auto defaults = std::get<InputBenchOptions>(parse("input").task);
   EXPECT_EQ(defaults.batch, 64);
@@ -164,13 +182,17 @@ TEST(CommandLine, HelpNamesTheCollectivesOrTheOptions) {
   EXPECT_THAT(help("broadcast -h"), AllOf(HasSubstr("MPI_Bcast"), HasSubstr("--sizes")));
   EXPECT_THAT(help("profile --help"), AllOf(HasSubstr("--model"), Not(HasSubstr("--sizes"))));
   EXPECT_THAT(help("input --help"), AllOf(HasSubstr("--compute-us"), Not(HasSubstr("--dtype"))));
+  EXPECT_THAT(help("coordinator --help"), AllOf(HasSubstr("--loops"), HasSubstr("cohort-run --roles")));
+  EXPECT_THAT(help("parameters --help"), AllOf(HasSubstr("--table-mib"), Not(HasSubstr("--dtype"))));
   EXPECT_THAT(help("dispatch --help"), AllOf(HasSubstr("--loops"), Not(HasSubstr("--dtype"))));
 }
 
 TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
-      {"all_reduce", "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, input"},
+      {"all_reduce",
+       "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, input, coordinator, "
+       "parameters"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},
@@ -214,6 +236,8 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"profile --model m.csv --steps 0", "whole number"},
       {"profile --model m.csv --sizes 4", "unrecognised option"},
       {"profile --model m.csv --dtype bool", "bool"},
+      {"coordinator --loops 0", "whole number"},
+      {"parameters --sizes 6", "write multiples of 4"},
       {"dispatch --loops 0", "whole number"},
       {"dispatch --dtype int8", "unrecognised option"},
       {"input --batch 0", "whole number"},

@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/coordinator.h"
 #include "dispatch/dispatch.h"
 #include "input/input.h"
+#include "parameters/parameters.h"
 #include "profile/profile.h"
 #include "sweep/sweep.h"
 
@@ -189,6 +191,55 @@ TEST(DispatchReport, HasTheSameRowsInEveryFormat) {
   EXPECT_TRUE(json.at("results")[1].at("original_us").is_null());
   EXPECT_THAT(report(Format::kTable), testing::AllOf(HasSubstr("2.00"), HasSubstr("789"), HasSubstr("394")))
       << "the original's time over this one's";
+}
+
+TEST(CoordinatorReport, HasTheSameRowsInEveryFormat) {
+  const CoordinatorResult result{.loops = 3,
+                                 .rows = {{.name = "empty",
+                                           .workers = 2,
+                                           .servers = 1,
+                                           .closures_per_s = 215000.4,
+                                           .chief_cpu_us = 2.5,
+                                           .round_trip_us = 4.25,
+                                           .original_per_s = 747,
+                                           .original_trip_us = 4479},
+                                          {.name = "commit", .closures_per_s = 1e7}}};
+  const auto report = [&](Format format) {
+    std::ostringstream stream;
+    write_coordinator(format, stream, two_workers_on({{0}, {1}}), result);
+    return stream.str();
+  };
+  EXPECT_THAT(lines_of(report(Format::kCsv)),
+              testing::ElementsAre("case,workers,servers,closures_per_s,round_trip_us,chief_cpu_us,"
+                                   "original_per_s,original_round_trip_us",
+                                   "empty,2,1,215000,4.25,2.50,747.00,4479.00", "commit,0,1,10000000,,,,"));
+  const auto json = nlohmann::json::parse(report(Format::kJson)).at("coordinator");
+  EXPECT_EQ(json.at("results")[0].at("round_trip_us"), 4.25);
+  EXPECT_TRUE(json.at("results")[1].at("original_per_s").is_null());
+  EXPECT_THAT(report(Format::kTable),
+              testing::AllOf(HasSubstr("215000"), HasSubstr("4.25"), HasSubstr("747")));
+}
+
+TEST(ParametersReport, HasTheSameRowsInEveryFormat) {
+  const ParametersResult result{.table_mib = 256,
+                                .loops = 3,
+                                .rows = {{.name = "pull",
+                                          .servers = 2,
+                                          .bytes = 1 << 20,
+                                          .us = 50,
+                                          .gib_per_s = 20,
+                                          .limit_gib_per_s = 25}}};
+  const auto report = [&](Format format) {
+    std::ostringstream stream;
+    write_parameters(format, stream, two_workers_on({{0}, {1}}), result);
+    return stream.str();
+  };
+  EXPECT_THAT(lines_of(report(Format::kCsv)),
+              testing::ElementsAre("case,servers,bytes,gib_per_s,ratio_to_limit,limit_gib_per_s,us",
+                                   "pull,2,1048576,20.0000,0.8000,25.0000,50.0000"));
+  const auto json = nlohmann::json::parse(report(Format::kJson)).at("parameters");
+  EXPECT_DOUBLE_EQ(json.at("results")[0].at("ratio_to_limit"), 0.8);
+  EXPECT_THAT(report(Format::kTable), testing::AllOf(HasSubstr("1048576"), HasSubstr("0.8")));
 }
 
 TEST(InputReport, HasTheSameRowsInEveryFormat) {

@@ -1,0 +1,50 @@
+// The job of a benchmark with parameter servers: the tasks that `cohort-run --roles` has started, of which
+// this process is the chief, or else processes of its own. It ends with this object. One thread.
+#pragma once
+
+#include <optional>
+
+#include <cohort/coordinator/cluster_coordinator.h>
+#include <cohort/remote/task_place.h>
+#include <cohort/server/parameter_server_strategy.h>
+
+#include "remote/task_processes.h"
+
+namespace cohort::bench {
+
+/// Whether this process is a task that is not the chief: it runs `serve_as_task` and nothing else.
+[[nodiscard]] bool is_serving_task();
+[[nodiscard]] int serve_as_task();
+
+/// Whether the tasks are there already, so that there is one job alone, of the size that they have.
+[[nodiscard]] bool has_tasks();
+
+struct JobSize {
+  int workers = 1;
+  int servers = 1;
+};
+/// Of the tasks that are there.
+[[nodiscard]] JobSize size_of_tasks();
+
+class ServerJob {
+ public:
+  /// Takes the tasks that are there, or starts as many as `size` says. @throws what the strategy throws.
+  explicit ServerJob(const JobSize& size);
+  ~ServerJob();
+  ServerJob(const ServerJob&) = delete;
+  ServerJob& operator=(const ServerJob&) = delete;
+
+  [[nodiscard]] const JobSize& size() const noexcept { return size_; }
+  [[nodiscard]] const ParameterServerStrategy& strategy() const noexcept { return *strategy_; }
+
+  /// Made by the first call.
+  [[nodiscard]] const ClusterCoordinator& coordinator();
+
+ private:
+  JobSize size_;
+  std::optional<remote::TaskProcesses> processes_;
+  std::optional<ParameterServerStrategy> strategy_;
+  std::optional<ClusterCoordinator> coordinator_;
+};
+
+}  // namespace cohort::bench

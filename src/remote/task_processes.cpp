@@ -1,0 +1,97 @@
+#include "remote/task_processes.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "cluster/fd.h"
+#include "remote/introduction.h"
+#include "remote/task_card.h"
+
+namespace cohort::remote {
+namespace {
+
+constexpr const char* kSetting = "COHORT_TASK_FD";
+
+/// The card as a file that a started program inherits.
+watch::Fd card_file(const TaskPlace& place) {
+  const std::string card = to_card(place);
+  watch::Fd file(::memfd_create("card", MFD_CLOEXEC));
+  if (!file || ::write(file.get(), card.data(), card.size()) != static_cast<ssize_t>(card.size()))
+    throw Unavailable("{} gets no card: {}", name_of(place.task), std::strerror(errno));
+  return file;
+}
+
+/// This process's variables, with another card. Made before the fork, after which nothing may allocate.
+std::vector<std::string> variables_with(int card) {
+  std::vector<std::string> result{fmt::format("{}={}", kSetting, card)};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with(fmt::format("{}=", kSetting)))
+      result.emplace_back(*variable);
+  }
+  return result;
+}
+
+}  // namespace
+
+TaskProcesses::TaskProcesses(int workers, int servers)
+    : cluster_({{"chief", 1}, {"worker", std::max(workers, 1)}, {"ps", servers}}) {
+  for (int i = 0; i < servers; ++i) start({"ps", i});
+  for (int i = 0; i < workers; ++i) start({"worker", i});
+}
+
+TaskProcesses::~TaskProcesses() {
+  for (const auto& [name, pid] : pids_) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+}
+
+void TaskProcesses::start(const ClusterTask& task) {
+  const TaskPlace& place = cluster_.place(task);
+  const watch::Fd card = card_file(place);
+  std::vector<std::string> variables = variables_with(card.get());
+  std::vector<char*> pointers;
+  for (std::string& variable : variables) pointers.push_back(variable.data());
+  pointers.push_back(nullptr);
+  std::string name = name_of(task);
+  const std::array<char*, 2> arguments{name.data(), nullptr};
+  const pid_t pid = ::fork();
+  if (pid < 0) throw Unavailable("{} cannot be started: {}", name, std::strerror(errno));
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (const int descriptor : {card.get(), place.network_listener, place.local_listener, place.memory}) {
+      if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, 0);
+    }
+    ::execve("/proc/self/exe", arguments.data(), pointers.data());
+    ::_exit(EXIT_FAILURE);
+  }
+  pids_[name] = pid;
+}
+
+void TaskProcesses::signal(const ClusterTask& task, int signal) { ::kill(pids_.at(name_of(task)), signal); }
+
+int TaskProcesses::wait(const ClusterTask& task) {
+  const auto place = pids_.find(name_of(task));
+  int status = 0;
+  ::waitpid(place->second, &status, 0);
+  pids_.erase(place);
+  return status;
+}
+
+void TaskProcesses::kill(const ClusterTask& task) {
+  signal(task, SIGKILL);
+  wait(task);
+}
+
+}  // namespace cohort::remote
