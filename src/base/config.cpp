@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 4> kSetByModules{"COHORT_ROOT", "COHORT_H
                                                         "COHORT_VERSION"};
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 14> kSpecs{{
+constexpr std::array<SettingSpec, 15> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -53,6 +53,9 @@ constexpr std::array<SettingSpec, 14> kSpecs{{
     {"COHORT_NCCL_LIBRARY", SettingType::kText, "", "", 0, 0,
      "NCCL's shared library, libnccl.so.2, by its path or name; empty: one that is loaded already, the one "
      "next to the header that Cohort was built with, or the system's"},
+    {"COHORT_TASK_FD", SettingType::kInteger, "-1", "", -1, 1 << 20,
+     "descriptor from which a task that cohort-run --roles has started reads its place in the cluster; set by "
+     "cohort-supervise, -1: no such task"},
 }};
 
 std::string known_names() {
@@ -234,6 +237,8 @@ std::string Config::algorithm() const { return find("COHORT_ALGORITHM").value; }
 std::string Config::nccl_library() const { return find("COHORT_NCCL_LIBRARY").value; }
 
 std::string Config::tuning_file() const { return find("COHORT_TUNING_FILE").value; }
+
+int Config::task_descriptor() const { return static_cast<int>(number_of(find("COHORT_TASK_FD"))); }
 
 bool Config::huge_pages() const { return find("COHORT_HUGE_PAGES").value == "true"; }
 

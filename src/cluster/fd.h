@@ -25,6 +25,8 @@ class Fd {
     fd_ = fd;
   }
   [[nodiscard]] int get() const noexcept { return fd_; }
+  /// From here on somebody else's.
+  [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
  private:

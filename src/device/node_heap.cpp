@@ -16,6 +16,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "base/memory_file.h"
 #include "memory_limits.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -25,15 +26,12 @@
 #define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) static_cast<void>(0)
 #endif
 
-// Linux 5.14, 6.1 and 6.3; older C libraries do not name them.
+// Linux 5.14 and 6.1; older C libraries do not name them.
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
-#endif
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
 namespace cohort {
@@ -67,8 +65,7 @@ constexpr SizeClass size_class(std::size_t bytes) {
 constexpr std::size_t kSizeClasses = size_class(kLargestFile).index + 1;
 
 int make_file(std::size_t bytes) {
-  int file = memfd_create("cohort-heap", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-  if (file < 0 && errno == EINVAL) file = memfd_create("cohort-heap", MFD_CLOEXEC);
+  const int file = make_memory_file("cohort-heap");
   if (file < 0) return -1;
   if (ftruncate(file, static_cast<off_t>(bytes)) == 0) return file;
   close(file);

@@ -1,6 +1,7 @@
 // The memory of a parameter server: its variables, in two copies each, and which commits it has made. It is
 // one memory file. Processes of the same node map it and read variables out of it (store_reader.h). If
-// others keep the file open, it outlives the server's process: a server that is started again goes on from it.
+// others keep the file open, it outlives the server's process: a server that is started again goes on from
+// it.
 //
 // An update reads the current copy and writes the other one, so that a reader never sees half of it; then the
 // copies change places. A commit changes several variables: all their new values are written first, then the
@@ -44,8 +45,9 @@ struct CommitRecord {
 
 class Store {
  public:
-  /// Over `descriptor`, a memory file (memfd) whose size may be 0: then the store is new. Otherwise it goes on
-  /// from what is there: a recorded commit is completed, an unrecorded one is undone. The descriptor is duplicated.
+  /// Over `descriptor`, a memory file (memfd) whose size may be 0: then the store is new. Otherwise it goes
+  /// on from what is there: a recorded commit is completed, an unrecorded one is undone. The descriptor is
+  /// duplicated.
   /// @throws DataLoss when the file is not a store of this version; Unavailable when memory is short.
   explicit Store(int descriptor);
 
@@ -57,17 +59,21 @@ class Store {
 
   [[nodiscard]] int descriptor() const noexcept;
 
+  /// Drawn at random when the store was new: a store that was lost and made again has another.
+  [[nodiscard]] std::uint64_t identity() const noexcept;
+
   /// How many variables there are; those of a store that goes on from another process have their old numbers.
   [[nodiscard]] VariableIndex size() const noexcept;
   [[nodiscard]] std::optional<VariableIndex> find(std::string_view name) const;
 
-  /// A new variable of zeros. `slots` more tensors of its shape and dtype lie beside it and change in the same
-  /// commits. A name is unique in the store.
+  /// A new variable of zeros. `slots` more tensors of its shape and dtype lie beside it and change in the
+  /// same commits. A name is unique in the store.
   /// @throws Unavailable when memory is short, naming the variable and its size; InvalidArgument for a name
   /// that is taken.
   VariableIndex create(std::string_view name, const Shape& shape, DType dtype, std::size_t slots = 0);
 
-  /// Adds slots of zeros to a variable that has fewer; nothing where it has as many.
+  /// Adds slots of zeros to a variable that has fewer; nothing where it has as many. At most 17 are possible.
+  /// @throws like `create`.
   void require_slots(VariableIndex variable, std::size_t slots);
 
   [[nodiscard]] const std::string& name(VariableIndex variable) const;
@@ -84,9 +90,9 @@ class Store {
 
   void begin();
 
-  /// The new values of the variable and its slots, to be overwritten as a whole. `old` and `fresh` are different
-  /// memory; the contents of `fresh` are unspecified. The second change of a variable in a commit starts
-  /// from the result of the first: then `old` and `fresh` are the same memory.
+  /// The new values of the variable and its slots, to be overwritten as a whole. `old` and `fresh` are
+  /// different memory; the contents of `fresh` are unspecified. The second change of a variable in a commit
+  /// starts from the result of the first: then `old` and `fresh` are the same memory.
   struct Change {
     Tensor old_value;
     Tensor fresh_value;
@@ -95,11 +101,14 @@ class Store {
   };
   [[nodiscard]] Change overwrite(VariableIndex variable);
 
-  /// To change the given rows alone, in place: `fresh_*` are equal to `old_*` in all rows. Costs as many bytes as
-  /// the rows of this change and of the one before it.
+  /// To change the given rows alone, in place: `fresh_*` are equal to `old_*` in all rows. Costs as many
+  /// bytes as the rows of this change and of the one before it.
   [[nodiscard]] Change change_rows(VariableIndex variable, std::span<const std::int64_t> rows);
 
-  /// Makes the changes visible. With an execution, remembers that it was committed, and `result`.
+  /// Makes the changes visible. With an execution, remembers that it was committed, and `result`. When it
+  /// throws, nothing was committed, and the commit goes on: call `abandon`, or `commit` again.
+  /// @throws Aborted when the incarnation is fenced; InvalidArgument when the execution was committed before;
+  /// Unavailable when memory is short.
   void commit(std::optional<Execution> execution = {}, std::span<const std::byte> result = {});
   void abandon();
 
@@ -112,8 +121,8 @@ class Store {
   /// Forgets the commits of an incarnation up to `number`.
   void forget(std::uint64_t incarnation, std::uint64_t number);
 
-  /// No execution of `incarnation` is committed from now on: it counts as lost. Remembered like commits, also
-  /// by a server that is started again.
+  /// Remembers that `incarnation` counts as lost, also for a server that is started again. It is the server
+  /// that takes nothing more from it: what it has prepared may still have to be committed.
   void fence(std::uint64_t incarnation);
   [[nodiscard]] bool is_fenced(std::uint64_t incarnation) const;
 

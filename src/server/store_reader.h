@@ -24,10 +24,12 @@ class StoreReader {
 
   /// Copies the current value to `destination`, which has the variable's size. Returns the version that was
   /// read; nothing if the server changed it so often meanwhile that another way must be taken.
-  [[nodiscard]] std::optional<std::uint64_t> read(VariableIndex variable, std::span<std::byte> destination) const;
+  [[nodiscard]] std::optional<std::uint64_t> read(VariableIndex variable,
+                                                  std::span<std::byte> destination) const;
 
   /// The same for rows: row `rows[i]` goes to place `i`. The rows lie within the variable.
-  [[nodiscard]] std::optional<std::uint64_t> read_rows(VariableIndex variable, std::span<const std::int64_t> rows,
+  [[nodiscard]] std::optional<std::uint64_t> read_rows(VariableIndex variable,
+                                                       std::span<const std::int64_t> rows,
                                                        std::span<std::byte> destination) const;
 
   [[nodiscard]] std::uint64_t version(VariableIndex variable) const;

@@ -67,7 +67,7 @@ PurposeWords reduction_words(ReduceOp op, std::span<const StructureReduction> va
 
 Contributions detail::contributions_of(const Variable& variable) {
   const VariableOwner* owner = variable.state()->owner();
-  if (owner == nullptr || owner->variable_placement() == VariablePlacement::kSingleCopy)
+  if (owner == nullptr || owner->variable_placement() != VariablePlacement::kMirrored)
     return Contributions::kPlain;
   return variable.synchronization() == VariableSynchronization::kOnRead ? Contributions::kPerReplica
                                                                         : Contributions::kMirrored;
@@ -112,7 +112,7 @@ bool StrategyExtended::contributes(ReduceOp op, Contributions leaf) const {
   const bool mirrored = leaf == Contributions::kMirrored;
   if (!plain && !mirrored) return true;
   if (plain && (num_replicas_in_sync() == 1 || workers() > 1)) return true;
-  if (mirrored && variable_placement() == VariablePlacement::kSingleCopy) return true;
+  if (mirrored && variable_placement() != VariablePlacement::kMirrored) return true;
   if (op == ReduceOp::kMean) return false;
   throw InvalidArgument(
       "sum of a value that is not PerReplica: {} has {} replicas, and the value does not say what "

@@ -22,6 +22,7 @@ IndexedSlices no_rows(const IndexedSlices& like) {
 }  // namespace
 
 VariablePlacement StrategyExtended::variable_placement() const noexcept {
+  if (layout_.variable_keeper != nullptr) return VariablePlacement::kElsewhere;
   return layout_.parameter_device ? VariablePlacement::kSingleCopy : VariablePlacement::kMirrored;
 }
 
@@ -119,7 +120,7 @@ void StrategyExtended::require_updatable(const Variable& variable) const {
     throw WrongContext("update of variable '{}', which belongs to {}, by {}: mixing different strategies",
                        variable.name(), owner->strategy_name(), strategy_name());
   }
-  if (variable_placement() == VariablePlacement::kSingleCopy) return;
+  if (variable_placement() != VariablePlacement::kMirrored) return;
   throw InvalidArgument(
       "update of plain variable '{}' by {}: it has no component per replica; make the variable inside "
       "scope()",
@@ -142,6 +143,7 @@ void StrategyExtended::update_component(int component, Device device,
 
 void StrategyExtended::update_components(const Variable& variable,
                                          const std::function<void(int component)>& body) {
+  if (variable.state()->is_kept_elsewhere()) return update_component(0, parameter_devices_.front(), body);
   int number = 0;
   for (const Tensor& component : variable.components()) update_component(number++, component.device(), body);
 }

@@ -7,7 +7,9 @@
 
 namespace cohort {
 
-Adam::Adam(AdamOptions options) : Optimizer({"first_moment", "second_moment"}), options_(options) {
+COHORT_REGISTER_OPTIMIZER(Adam)
+
+Adam::Adam(AdamOptions options) : RegisteredOptimizer(options, {"first_moment", "second_moment"}) {
   require_positive("Adam", "learning_rate", options.learning_rate);
   require_decay("Adam", "beta_1", options.beta_1);
   require_decay("Adam", "beta_2", options.beta_2);
@@ -18,12 +20,12 @@ void Adam::update(const Tensor& variable, std::span<const Tensor> slots, const T
                   std::int64_t step) const {
   // The moments begin at zero, and so are too small at first.
   const auto steps = static_cast<double>(step);
-  const double first_bias = 1 - std::pow(options_.beta_1, steps);
-  const double second_bias = 1 - std::pow(options_.beta_2, steps);
-  apply_step({AdamStep{.rate = options_.learning_rate * std::sqrt(second_bias) / first_bias,
-                       .beta_1 = options_.beta_1,
-                       .beta_2 = options_.beta_2,
-                       .epsilon = options_.epsilon}},
+  const double first_bias = 1 - std::pow(options().beta_1, steps);
+  const double second_bias = 1 - std::pow(options().beta_2, steps);
+  apply_step({AdamStep{.rate = options().learning_rate * std::sqrt(second_bias) / first_bias,
+                       .beta_1 = options().beta_1,
+                       .beta_2 = options().beta_2,
+                       .epsilon = options().epsilon}},
              variable, slots, gradient);
 }
 

@@ -5,7 +5,9 @@
 
 namespace cohort {
 
-Momentum::Momentum(MomentumOptions options) : Optimizer({"velocity"}), options_(options) {
+COHORT_REGISTER_OPTIMIZER(Momentum)
+
+Momentum::Momentum(MomentumOptions options) : RegisteredOptimizer(options, {"velocity"}) {
   require_positive("Momentum", "learning_rate", options.learning_rate);
   require_decay("Momentum", "momentum", options.momentum);
 }
@@ -14,7 +16,7 @@ void Momentum::update(const Tensor& variable, std::span<const Tensor> slots, con
                       std::int64_t /*step*/) const {
   apply_step(
       {MomentumStep{
-          .rate = options_.learning_rate, .momentum = options_.momentum, .nesterov = options_.nesterov}},
+          .rate = options().learning_rate, .momentum = options().momentum, .nesterov = options().nesterov}},
       variable, slots, gradient);
 }
 

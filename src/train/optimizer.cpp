@@ -1,5 +1,6 @@
 #include <cohort/train/optimizer.h>
 
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -147,9 +148,15 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
 
   ++state.steps;
   state.shared.clear();
+  std::optional<OptimizerRecipe> elsewhere;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Variable& variable = gradients[i].variable;
-    if (is_shared(variable)) {
+    if (variable.state()->is_kept_elsewhere()) {
+      // The gradients are summed, so one of the replicas speaks for all of them.
+      if (current_mode().local_replica > 0) continue;
+      if (!elsewhere) elsewhere = recipe();
+      variable.state()->apply_elsewhere(*elsewhere, state.gradients[i]);
+    } else if (is_shared(variable)) {
       static_cast<void>(slots_of(state, variable));  // made while all replicas are here
       state.shared.push_back(i);
     } else {
@@ -169,6 +176,12 @@ void Optimizer::update_shared(const ReplicaContext& replica, const CallPurpose& 
       });
     }
   });
+}
+
+OptimizerRecipe Optimizer::recipe() const {
+  throw Unimplemented(
+      "this optimizer is not known to parameter servers: derive it from RegisteredOptimizer, as "
+      "cohort/train/optimizer_registry.h says");
 }
 
 std::int64_t Optimizer::iterations() const {

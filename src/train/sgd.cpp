@@ -5,13 +5,15 @@
 
 namespace cohort {
 
-Sgd::Sgd(SgdOptions options) : options_(options) {
+COHORT_REGISTER_OPTIMIZER(Sgd)
+
+Sgd::Sgd(SgdOptions options) : RegisteredOptimizer(options) {
   require_positive("Sgd", "learning_rate", options.learning_rate);
 }
 
 void Sgd::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                  std::int64_t /*step*/) const {
-  apply_step({SgdStep{.rate = options_.learning_rate}}, variable, slots, gradient);
+  apply_step({SgdStep{.rate = options().learning_rate}}, variable, slots, gradient);
 }
 
 }  // namespace cohort

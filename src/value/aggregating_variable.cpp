@@ -50,16 +50,23 @@ void AggregatingVariable::assign_in_replica(const ElementUpdate& update, const T
                           update.operation.name, describe(value), options().name);
   }
   if (aggregation == VariableAggregation::kSum) require_legal(ReduceOp::kSum, value.dtype());
-  meet<Tensor>(update.operation, *this, value, [&](std::span<const Tensor> values) {
-    update.apply(component(0), aggregated(aggregation, values));
-  });
+  meet<Tensor>(update.operation, *this, value,
+               [&](std::span<const Tensor> values) { write(update, aggregated(aggregation, values)); });
 }
 
 void AggregatingVariable::scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
                                              int /*local_replica*/) const {
   meet<IndexedSlices>(update.operation, *this, rows, [&](std::span<const IndexedSlices> of_replicas) {
-    for (const IndexedSlices& of_replica : of_replicas) update.apply(component(0), of_replica);
+    for (const IndexedSlices& of_replica : of_replicas) write_rows(update, of_replica);
   });
+}
+
+void AggregatingVariable::write(const ElementUpdate& update, const Tensor& value) const {
+  update.apply(component(0), value);
+}
+
+void AggregatingVariable::write_rows(const RowUpdate& update, const IndexedSlices& rows) const {
+  update.apply(component(0), rows);
 }
 
 }  // namespace cohort

@@ -6,14 +6,18 @@
 
 namespace cohort {
 
-class AggregatingVariable final : public VariableState {
+class AggregatingVariable : public VariableState {
  public:
   using VariableState::VariableState;
 
- private:
+ protected:
   void assign_in_replica(const ElementUpdate& update, const Tensor& value, int local_replica) const override;
   void scatter_in_replica(const RowUpdate& update, const IndexedSlices& rows,
                           int local_replica) const override;
+
+  /// Changes the copy, while the replicas pause.
+  virtual void write(const ElementUpdate& update, const Tensor& value) const;
+  virtual void write_rows(const RowUpdate& update, const IndexedSlices& rows) const;
 };
 
 }  // namespace cohort

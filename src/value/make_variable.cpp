@@ -50,18 +50,23 @@ std::vector<Tensor> copies_of(const Tensor& value, std::span<const Device> devic
   return copies;
 }
 
+/// The variable to colocate with, null for none.
+const VariableState* neighbour(const VariableOptions& options, const VariableOwner& owner) {
+  if (options.colocate_with == nullptr) return nullptr;
+  const VariableState* state = options.colocate_with->state().get();
+  if (state->owner() == &owner) return state;
+  throw InvalidArgument("variable '{}' cannot be colocated with variable '{}', which does not belong to {}",
+                        options.name, options.colocate_with->name(), owner.strategy_name());
+}
+
 /// The device of each component.
 std::vector<Device> devices_for(const VariableOptions& options, const VariableOwner& owner) {
   const auto devices = owner.variable_devices();
-  if (options.colocate_with == nullptr) {
+  if (neighbour(options, owner) == nullptr) {
     if (options.devices.empty()) return {devices.begin(), devices.end()};
     if (options.devices.size() == devices.size()) return options.devices;
     throw InvalidArgument("variable '{}' names {} devices, but {} gives it {} components", options.name,
                           options.devices.size(), owner.strategy_name(), devices.size());
-  }
-  if (options.colocate_with->state()->owner() != &owner) {
-    throw InvalidArgument("variable '{}' cannot be colocated with variable '{}', which does not belong to {}",
-                          options.name, options.colocate_with->name(), owner.strategy_name());
   }
   std::vector<Device> result;
   for (const Tensor& component : options.colocate_with->components()) result.push_back(component.device());
@@ -95,6 +100,14 @@ std::shared_ptr<VariableState> make_mirrored(VariableOptions options, VariableOw
   if (options.synchronization == VariableSynchronization::kOnRead)
     return std::make_shared<SyncOnReadVariable>(settled(options), owner.share(), std::move(components));
   return std::make_shared<MirroredVariable>(settled(options), owner.share(), std::move(components));
+}
+
+std::shared_ptr<VariableState> make_elsewhere(const VariableOptions& options, const Tensor& initial,
+                                              VariableOwner& owner) {
+  auto variable =
+      owner.variable_keeper()->make(settled(options), initial, neighbour(options, owner), owner.share());
+  owner.adopt(variable);
+  return variable;
 }
 
 /// A name without the numbers that make it unique: `weights` for `weights_1`.
@@ -136,6 +149,8 @@ auto creation(const VariableOptions& options, const Tensor& initial, Naming nami
 
 std::shared_ptr<VariableState> make_for(VariableOwner& owner, const VariableOptions& options, Naming naming) {
   const Tensor initial = initial_value(options);
+  if (owner.variable_placement() == VariablePlacement::kElsewhere)
+    return make_elsewhere(options, initial, owner);
   const bool mirrored = owner.variable_placement() == VariablePlacement::kMirrored;
   if (mirrored) require_mirrorable(options, initial.dtype(), owner);
   const std::vector<Device> devices = devices_for(options, owner);  // may throw, so before the collective

@@ -29,11 +29,29 @@ VariableState::VariableState(VariableOptions options, std::shared_ptr<VariableOw
                              std::vector<Tensor> components)
     : options_(std::move(options)),
       owner_(std::move(owner)),
+      shape_(components.front().shape()),
+      dtype_(components.front().dtype()),
       by_replica_(std::move(components)),
       count_(by_replica_.size()),
       number_(owner_ == nullptr ? 0 : owner_->next_variable_number()) {
   if (owner_ != nullptr && count_ == 1)
     by_replica_.resize(static_cast<std::size_t>(owner_->local_replicas()), by_replica_.front());
+  replicas_ = static_cast<unsigned>(by_replica_.size());
+}
+
+VariableState::VariableState(VariableOptions options, std::shared_ptr<VariableOwner> owner,
+                             const Shape& shape, DType dtype, std::uint64_t number)
+    : options_(std::move(options)),
+      owner_(std::move(owner)),
+      shape_(shape),
+      dtype_(dtype),
+      count_(0),
+      replicas_(0),
+      number_(number) {}
+
+void VariableState::apply_elsewhere(const OptimizerRecipe& /*optimizer*/,
+                                    const TensorOrSlices& /*gradient*/) const {
+  COHORT_CHECK(!"only variables that are kept elsewhere are updated there");
 }
 
 void VariableState::require_own_strategy(std::string_view what) const {
@@ -56,7 +74,7 @@ void VariableState::require_one_writer(std::string_view what) const {
 Tensor VariableState::read_elsewhere() const {
   require_own_strategy("read");
   // A plain variable has one component, which every replica of the process reads.
-  if (current_mode().kind == ContextKind::kReplica) return component(0);
+  if (current_mode().kind == ContextKind::kReplica && !is_kept_elsewhere()) return component(0);
   return read_across();
 }
 
@@ -69,10 +87,10 @@ void VariableState::abort_replicas(const std::exception_ptr& error) const {
 void VariableState::assign(const ElementUpdate& update, const Tensor& value) const {
   require_own_strategy(update.operation.name);
   or_abort_replicas([&] {
-    const Tensor& like = component(0);
-    if (value.dtype() != like.dtype() || value.shape() != like.shape()) {
-      throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and shape must agree",
-                            update.operation.name, describe(value), options_.name, describe(like));
+    if (value.dtype() != dtype_ || value.shape() != shape_) {
+      throw InvalidArgument("{} of {} to variable '{}', which is {}{}: dtype and shape must agree",
+                            update.operation.name, describe(value), options_.name, to_string(dtype_),
+                            to_string(shape_));
     }
     const ContextMode& mode = current_mode();
     const Tensor* own = own_component();
@@ -91,11 +109,11 @@ void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) 
   require_own_strategy(update.operation.name);
   or_abort_replicas([&] {
     require_scatter(update);
-    const Tensor& like = component(0);
     validate(rows);
-    if (rows.values.dtype() != like.dtype() || rows.dense_shape != like.shape()) {
-      throw InvalidArgument("{} of {} to variable '{}', which is {}: dtype and dense shape must agree",
-                            update.operation.name, describe(rows), options_.name, describe(like));
+    if (rows.values.dtype() != dtype_ || rows.dense_shape != shape_) {
+      throw InvalidArgument("{} of {} to variable '{}', which is {}{}: dtype and dense shape must agree",
+                            update.operation.name, describe(rows), options_.name, to_string(dtype_),
+                            to_string(shape_));
     }
     const IndexedSlices apart{apart_from(components(), rows.values), apart_from(components(), rows.indices),
                               rows.dense_shape};
@@ -103,7 +121,7 @@ void VariableState::scatter(const RowUpdate& update, const IndexedSlices& rows) 
     const Tensor* own = own_component();
     if (own == nullptr) {
       require_one_writer(update.operation.name);
-      for (const Tensor& component : components()) update.apply(component, apart);
+      scatter_across(update, apart);
     } else if (mode.kind == ContextKind::kReplica) {
       scatter_in_replica(update, apart, mode.local_replica);
     } else {
@@ -133,12 +151,22 @@ void VariableState::assign_across(const ElementUpdate& update, const Tensor& val
   for (const Tensor& component : components()) update.apply(component, apart);
 }
 
+void VariableState::scatter_across(const RowUpdate& update, const IndexedSlices& rows) const {
+  for (const Tensor& component : components()) update.apply(component, rows);
+}
+
 void VariableState::require_scatter(const RowUpdate& /*update*/) const {}
 
 const Tensor& VariableState::writable_elsewhere() const {
   require_own_strategy("update");
   require_one_writer("update");
   if (owner_ == nullptr) return component(0);
+  if (is_kept_elsewhere()) {
+    throw WrongContext(
+        "variable '{}' is kept by a parameter server: there is no component here; read() it, or "
+        "change it by assign",
+        options_.name);
+  }
   const ContextMode& mode = current_mode();
   if (mode.kind == ContextKind::kUpdate) return component(mode.local_replica);
   if (mode.kind == ContextKind::kReplica) {

@@ -13,7 +13,7 @@ mapfile -t files < <(sources include src mpi tools benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
-  layers = split("base cluster device collective value strategy input train", chain)
+  layers = split("base cluster device collective value strategy input train server coordinator", chain)
   for (i = 1; i <= layers; i++) {
     allowed[chain[i]] = below = below chain[i] " "
     # Beside the chain stand tasks that talk without MPI; the layers above `train` are made of them.
@@ -24,7 +24,7 @@ BEGIN {
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["mpi"] = allowed["collective"] "mpi "
-  allowed["resolvers"] = allowed["device"] "mpi resolvers "
+  allowed["resolvers"] = allowed["remote"] "mpi resolvers "
   # The header that programs include: the whole core, but nothing that needs MPI or a GPU.
   allowed["cohort.h"] = below "resolvers "
 

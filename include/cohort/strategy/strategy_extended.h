@@ -46,6 +46,9 @@ struct StrategyLayout {
   /// Where the single copy of each variable lives; absent: a component on each of `devices`.
   std::optional<Device> parameter_device = {};
 
+  /// Who keeps the variables, if other tasks do; null: this worker and its parameter device or devices.
+  std::shared_ptr<VariableKeeper> variable_keeper = {};
+
   /// How values are reduced; null: CollectiveAllReduce over all workers.
   std::shared_ptr<CrossDeviceOps> cross_device_ops = {};
 
@@ -226,6 +229,9 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
 
   // What variables need (see VariableOwner).
   [[nodiscard]] VariablePlacement variable_placement() const noexcept override;
+  [[nodiscard]] VariableKeeper* variable_keeper() const noexcept override {
+    return layout_.variable_keeper.get();
+  }
   [[nodiscard]] std::span<const Device> variable_devices() const noexcept override {
     return parameter_devices_;
   }

@@ -1,7 +1,7 @@
 // Adam [Kingma and Ba 2015]: steps scaled by running moments of the gradients.
 #pragma once
 
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizer_registry.h>
 
 namespace cohort {
 
@@ -15,15 +15,16 @@ struct AdamOptions {
 /// m = beta_1 m + (1 - beta_1) gradient; v = beta_2 v + (1 - beta_2) gradient^2;
 /// variable -= learning_rate * sqrt(1 - beta_2^step) / (1 - beta_1^step) * m / (sqrt(v) + epsilon).
 /// Two slots: m and v.
-class Adam final : public Optimizer {
+class Adam final : public RegisteredOptimizer<Adam, AdamOptions> {
  public:
+  static constexpr std::string_view kName = "Adam";
+
   /// @throws InvalidArgument for an option out of its range.
   explicit Adam(AdamOptions options = {});
 
  private:
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
               std::int64_t step) const override;
-  AdamOptions options_;
 };
 
 }  // namespace cohort

@@ -1,7 +1,7 @@
 // Gradient descent with momentum [Polyak 1964], optionally looking ahead [Nesterov 1983].
 #pragma once
 
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizer_registry.h>
 
 namespace cohort {
 
@@ -13,15 +13,16 @@ struct MomentumOptions {
 
 /// velocity = momentum * velocity - learning_rate * gradient; variable += velocity, or, with `nesterov`,
 /// momentum * velocity - learning_rate * gradient. One slot: the velocity.
-class Momentum final : public Optimizer {
+class Momentum final : public RegisteredOptimizer<Momentum, MomentumOptions> {
  public:
+  static constexpr std::string_view kName = "Momentum";
+
   /// @throws InvalidArgument for an option out of its range.
   explicit Momentum(MomentumOptions options = {});
 
  private:
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
               std::int64_t step) const override;
-  MomentumOptions options_;
 };
 
 }  // namespace cohort

@@ -7,6 +7,9 @@
 //
 // What an optimizer keeps for a variable from step to step (its slots) are variables
 // too, made at the variable's first update and colocated with it.
+//
+// A variable that a parameter server keeps is updated there: gradients travel, slots stay.
+// The server makes the optimizer anew from its options, see optimizer_registry.h.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include <cohort/value/tensor_or_slices.h>
 #include <cohort/value/variable.h>
 
 namespace cohort {
@@ -61,11 +65,17 @@ class Optimizer {
   /// `slot_names` are the names of a variable's slots, after its own; they begin at zero.
   explicit Optimizer(std::vector<std::string> slot_names = {});
 
+  /// How a parameter server makes the same optimizer; the default is that it cannot.
+  /// @throws Unimplemented saying how to register an optimizer.
+  [[nodiscard]] virtual OptimizerRecipe recipe() const;
+
   /// One step, from 1, of one component of a variable, in place. All have the same shape and floating dtype.
   virtual void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                       std::int64_t step) const = 0;
 
  private:
+  friend class OptimizerOnServer;  // a parameter server's, which keeps slots and steps itself
+
   struct ReplicaState;
   [[nodiscard]] ReplicaState& state_of_this_replica();
   [[nodiscard]] const std::vector<Variable>& slots_of(ReplicaState& state, const Variable& variable) const;

@@ -1,7 +1,7 @@
 // Stochastic gradient descent.
 #pragma once
 
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizer_registry.h>
 
 namespace cohort {
 
@@ -10,15 +10,16 @@ struct SgdOptions {
 };
 
 /// variable -= learning_rate * gradient
-class Sgd final : public Optimizer {
+class Sgd final : public RegisteredOptimizer<Sgd, SgdOptions> {
  public:
+  static constexpr std::string_view kName = "Sgd";
+
   /// @throws InvalidArgument for a learning rate that is not a positive number.
   explicit Sgd(SgdOptions options = {});
 
  private:
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
               std::int64_t step) const override;
-  SgdOptions options_;
 };
 
 }  // namespace cohort

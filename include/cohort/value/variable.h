@@ -41,9 +41,9 @@ class Variable {
 
   [[nodiscard]] const std::string& name() const& noexcept { return state_->options().name; }
   [[nodiscard]] std::string name() && { return state_->options().name; }
-  [[nodiscard]] const Shape& shape() const& noexcept { return state_->components().front().shape(); }
-  [[nodiscard]] Shape shape() && noexcept { return state_->components().front().shape(); }
-  [[nodiscard]] DType dtype() const noexcept { return state_->components().front().dtype(); }
+  [[nodiscard]] const Shape& shape() const& noexcept { return state_->shape(); }
+  [[nodiscard]] Shape shape() && noexcept { return state_->shape(); }
+  [[nodiscard]] DType dtype() const noexcept { return state_->dtype(); }
   [[nodiscard]] bool trainable() const noexcept { return *state_->options().trainable; }
   [[nodiscard]] VariableSynchronization synchronization() const noexcept {
     return state_->options().synchronization;
@@ -103,7 +103,8 @@ class Variable {
   const Variable& scatter_max(const IndexedSlices& rows) const;
   const Variable& scatter_update(const IndexedSlices& rows) const;
 
-  /// The storage: one component per local replica, or a single one; for optimizers and checkpoints.
+  /// The storage: one component per local replica, or a single one; for optimizers and checkpoints. None
+  /// where a parameter server keeps the variable.
   [[nodiscard]] std::span<const Tensor> components() const& noexcept { return state_->components(); }
   [[nodiscard]] std::vector<Tensor> components() && {
     return {state_->components().begin(), state_->components().end()};

@@ -17,11 +17,25 @@ namespace cohort {
 
 class VariableState;
 enum class VariableAggregation;
+struct VariableOptions;
 
 /// Where the components of a strategy's variables are.
 enum class VariablePlacement {
   kMirrored,    ///< one on the device of every local replica
   kSingleCopy,  ///< one for all local replicas, on the parameter device
+  kElsewhere,   ///< one for all workers, which another task keeps
+};
+
+/// Makes variables whose values other tasks keep.
+class VariableKeeper {
+ public:
+  virtual ~VariableKeeper() = default;
+
+  /// `options` are settled; `beside`, which may be null, is a variable of the same owner to colocate with.
+  [[nodiscard]] virtual std::shared_ptr<VariableState> make(VariableOptions options,
+                                                            const Tensor& initial_value,
+                                                            const VariableState* beside,
+                                                            std::shared_ptr<VariableOwner> owner) = 0;
 };
 
 class VariableOwner {
@@ -64,6 +78,9 @@ class VariableOwner {
 
   /// The number of the variable that is being made, the same on all workers.
   [[nodiscard]] virtual std::uint64_t next_variable_number() noexcept = 0;
+
+  /// Who keeps the variables, for kElsewhere; null otherwise.
+  [[nodiscard]] virtual VariableKeeper* variable_keeper() const noexcept = 0;
 
   /// Told of every variable that is made for this strategy.
   virtual void adopt(const std::shared_ptr<VariableState>& variable) = 0;

@@ -1,0 +1,15 @@
+// What the tasks do that do not schedule anything: a parameter server answers requests, and a worker runs
+// what the coordinator gives it.
+//
+//     if (strategy.task().type != "chief") return serve(strategy);
+#pragma once
+
+#include <cohort/server/parameter_server_strategy.h>
+
+namespace cohort {
+
+/// Returns 0 when the job is over.
+/// @throws WrongContext for the chief; Unavailable when the coordinator of a worker is lost.
+int serve(const ParameterServerStrategy& strategy);
+
+}  // namespace cohort

@@ -1,0 +1,68 @@
+// Parameter servers keep the variables, and workers train on them, each at its own pace: their updates are
+// not synchronised. Every task runs the same program, which `cohort-run --roles chief=1,worker=2,ps=1`
+// starts.
+//
+//     TaskClusterResolver cluster;
+//     ParameterServerStrategy strategy(cluster.place());
+//     if (strategy.task().type == "ps") return serve(strategy);
+//     auto scope = strategy.scope();                    // and now the program for one worker
+//
+// A Variable that is made in the scope lies on one of the servers, which take turns. Reading it copies its
+// value, from wherever it is; assigning to it changes it there. An optimizer sends gradients: the server
+// makes the step, and keeps the slots. Chief and workers make the same variables in the same order, and get
+// the chief's initial values; without a chief, those of worker 0.
+//
+// `run` has a replica for each device of this task. What they assign is aggregated first, as in
+// CentralStorageStrategy. `num_replicas_in_sync` counts these replicas alone.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <cohort/remote/task_place.h>
+#include <cohort/strategy/strategy.h>
+
+namespace cohort {
+
+namespace server {
+class ServerVariables;
+}
+
+struct ParameterServerOptions {
+  std::vector<Device> devices = {};  ///< of this task's replicas; empty: cpu:0
+};
+
+class ParameterServerStrategy : public Strategy {
+ public:
+  /// Connects to all servers, for which it waits.
+  /// @throws InvalidArgument for a cluster without `ps`, without chief or worker, or with an evaluator, which
+  /// has a cluster of its own; Unavailable naming a server that does not come.
+  explicit ParameterServerStrategy(const remote::TaskPlace& place,
+                                   const ParameterServerOptions& options = {});
+
+  /// Which task this process is.
+  [[nodiscard]] const ClusterTask& task() const& noexcept { return place_.task; }
+  [[nodiscard]] ClusterTask task() && noexcept { return std::move(place_.task); }
+
+  [[nodiscard]] const remote::TaskPlace& place() const& noexcept { return place_; }
+  [[nodiscard]] remote::TaskPlace place() && noexcept { return std::move(place_); }
+
+  /// Which variables there are; null on a server. Internal.
+  [[nodiscard]] const std::shared_ptr<server::ServerVariables>& variables() const noexcept {
+    return variables_;
+  }
+
+ private:
+  ParameterServerStrategy(const remote::TaskPlace& place, const ParameterServerOptions& options,
+                          std::shared_ptr<server::ServerVariables> variables);
+
+  remote::TaskPlace place_;
+  std::shared_ptr<server::ServerVariables> variables_;
+};
+
+/// Rows of a variable that a parameter server keeps, in the order of `rows` (int32 or int64, one axis): only
+/// these travel. Any other variable is read as a whole.
+/// @throws InvalidArgument for a row that the variable does not have.
+[[nodiscard]] Tensor embedding_lookup(const Variable& variable, const Tensor& rows);
+
+}  // namespace cohort

@@ -1,0 +1,76 @@
+// Optimizers that parameter servers know: a server makes its own from the name of the class and the options
+// that a worker sends. Every task runs the same program, so all of them know the same classes.
+//
+//     struct RmsOptions { double learning_rate = 0.001; };              // trivially copyable
+//     class Rms final : public RegisteredOptimizer<Rms, RmsOptions> {
+//      public:
+//       static constexpr std::string_view kName = "Rms";
+//       explicit Rms(RmsOptions options = {}) : RegisteredOptimizer(options, {"mean_square"}) {}
+//      private:
+//       void update(...) const override;
+//     };
+//     COHORT_REGISTER_OPTIMIZER(Rms)                                    // once, in a source file
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <cohort/train/optimizer.h>
+
+namespace cohort {
+
+using OptimizerMaker = std::unique_ptr<Optimizer> (*)(std::span<const std::byte> options);
+
+/// Makes a class known; before `main`, once for each name. The program ends if two have one name.
+bool register_optimizer(std::string_view type, OptimizerMaker make);
+
+/// @throws InvalidArgument for a type that is not registered, naming it, and for options of another size.
+[[nodiscard]] std::unique_ptr<Optimizer> make_optimizer(const OptimizerRecipe& recipe);
+
+namespace detail {
+[[noreturn]] void throw_wrong_options(std::string_view type, std::size_t bytes, std::size_t expected);
+}
+
+/// An optimizer of class `Derived`, whose constructor takes `Options`.
+template <class Derived, class Options>
+class RegisteredOptimizer : public Optimizer {
+  static_assert(std::is_trivially_copyable_v<Options>, "options of an optimizer travel to servers as bytes");
+
+ public:
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+
+  /// What COHORT_REGISTER_OPTIMIZER registers.
+  static std::unique_ptr<Optimizer> make(std::span<const std::byte> bytes) {
+    Options options;
+    if (bytes.size() != sizeof options)
+      detail::throw_wrong_options(Derived::kName, bytes.size(), sizeof options);
+    std::memcpy(&options, bytes.data(), sizeof options);
+    return std::make_unique<Derived>(options);
+  }
+
+ protected:
+  explicit RegisteredOptimizer(const Options& options, std::vector<std::string> slot_names = {})
+      : Optimizer(std::move(slot_names)), options_(options) {}
+
+  [[nodiscard]] OptimizerRecipe recipe() const final {
+    const auto bytes = std::as_bytes(std::span(&options_, 1));
+    return {std::string(Derived::kName), {bytes.begin(), bytes.end()}};
+  }
+
+ private:
+  Options options_;
+};
+
+}  // namespace cohort
+
+/// Makes the class known to parameter servers. At file scope, once, in a source file.
+#define COHORT_REGISTER_OPTIMIZER(Class)                         \
+  [[maybe_unused]] static const bool cohort_registered_##Class = \
+      ::cohort::register_optimizer(Class::kName, Class::make);

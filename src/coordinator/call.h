@@ -1,0 +1,19 @@
+// A function that was scheduled, with its arguments, until it has ended.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <cohort/coordinator/detail/function.h>
+#include <cohort/coordinator/remote_value.h>
+
+namespace cohort::coordinator {
+
+struct Call {
+  FunctionNumber function = 0;
+  std::vector<std::byte> arguments = {};
+  std::shared_ptr<RemoteState> state = {};
+};
+
+}  // namespace cohort::coordinator

@@ -1,0 +1,42 @@
+#include <cohort/coordinator/cluster_coordinator.h>
+
+#include "coordinator/coordinator_part.h"
+#include "remote/introduction.h"
+
+namespace cohort {
+namespace {
+
+std::shared_ptr<coordinator::CoordinatorPart> part_of(const ParameterServerStrategy& strategy,
+                                                      const ClusterCoordinatorOptions& options) {
+  if (strategy.task().type != "chief")
+    throw WrongContext("a ClusterCoordinator is made by the chief, but this task is {}; it calls serve()",
+                       remote::name_of(strategy.task()));
+  if (options.queue_limit == 0) throw InvalidArgument("ClusterCoordinator: a queue for 0 calls takes none");
+  std::weak_ptr<void>& known = strategy.variables()->coordinator();
+  if (auto part = std::static_pointer_cast<coordinator::CoordinatorPart>(known.lock())) return part;
+  auto part = std::make_shared<coordinator::CoordinatorPart>(strategy.variables(), options.queue_limit);
+  known = part;
+  return part;
+}
+
+}  // namespace
+
+ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy,
+                                       const ClusterCoordinatorOptions& options)
+    : strategy_(strategy), part_(part_of(strategy, options)) {}
+
+std::shared_ptr<const coordinator::RemoteState> ClusterCoordinator::schedule_call(
+    coordinator::FunctionNumber function, std::vector<std::byte> arguments) const {
+  return part_->schedule(function, std::move(arguments));
+}
+
+std::uint64_t ClusterCoordinator::make_per_worker(coordinator::FunctionNumber function,
+                                                  std::vector<std::byte> arguments) const {
+  return part_->make_per_worker(function, std::move(arguments));
+}
+
+void ClusterCoordinator::join() const { part_->join(); }
+
+bool ClusterCoordinator::done() const { return part_->done(); }
+
+}  // namespace cohort

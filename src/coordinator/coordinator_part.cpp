@@ -1,0 +1,320 @@
+#include "coordinator/coordinator_part.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <cohort/base/log.h>
+
+#include "coordinator/protocol.h"
+#include "server/failure.h"
+
+namespace cohort::coordinator {
+namespace {
+
+using server::Encoder;
+using server::FenceAnswer;
+using server::MessageKind;
+
+constexpr std::uint16_t to_number(CoordinatorMessage kind) { return static_cast<std::uint16_t>(kind); }
+
+Aborted cancelled() {
+  return Aborted("this call was cancelled because another one failed first; schedule it again");
+}
+
+std::vector<std::byte> encoded(std::uint64_t number) {
+  Encoder encoder;
+  encoder.number(number);
+  return encoder.take();
+}
+
+}  // namespace
+
+CoordinatorPart::CoordinatorPart(std::shared_ptr<server::ServerVariables> variables, std::size_t queue_limit)
+    : variables_(std::move(variables)),
+      shared_connections_(variables_->shared_connections()),
+      queue_limit_(queue_limit) {
+  connections().set_part(*this);
+  thread_ = std::thread([this] { run(); });
+}
+
+CoordinatorPart::~CoordinatorPart() {
+  stopping_.store(true);
+  connections().notify();
+  thread_.join();
+  connections().exclusively([&] {
+    for (auto& [peer, worker] : workers_)
+      worker.peer().send(static_cast<std::uint16_t>(MessageKind::kJobOver), 0);
+  });
+  connections().tell_servers(MessageKind::kJobOver);
+  connections().clear_part();
+}
+
+std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function,
+                                                       std::vector<std::byte> arguments) {
+  if (failed_.load()) throw_failure();
+  if (queued_.load() >= queue_limit_) {
+    connections().wait_until([this] { return queued_.load() < queue_limit_ || failed_.load(); });
+    if (failed_.load()) throw_failure();
+  }
+  auto state = std::make_shared<RemoteState>(shared_connections_);
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back({function, std::move(arguments), state});
+    update_counts();
+  }
+  if (has_room_.load()) {
+    connections().exclusively([this] {
+      const std::lock_guard lock(mutex_);
+      give_calls();
+    });
+  }
+  return state;
+}
+
+std::uint64_t CoordinatorPart::make_per_worker(FunctionNumber function, std::vector<std::byte> arguments) {
+  return connections().exclusively([&] {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t number = per_worker_.size();
+    Encoder encoder;
+    encoder.number(function);
+    encoder.blob(arguments);
+    per_worker_.push_back({function, std::move(arguments)});
+    for (auto& [peer, worker] : workers_)
+      worker.peer().send(to_number(CoordinatorMessage::kMake), number, encoder.bytes());
+    return number;
+  });
+}
+
+void CoordinatorPart::join() {
+  connections().wait_until([this] { return unsettled_.load() == 0; });
+  if (failed_.load()) throw_failure();
+}
+
+bool CoordinatorPart::done() {
+  connections().poll();
+  if (failed_.load()) throw_failure();
+  return unsettled_.load() == 0;
+}
+
+/// After this nothing runs, and the coordinator can be used again.
+void CoordinatorPart::throw_failure() {
+  connections().wait_until([this] { return unsettled_.load() == 0; });
+  std::unique_ptr<Error> failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = std::move(failure_);
+    failed_.store(false);
+  }
+  if (failure != nullptr) throw_error(*failure);  // null: another thread has thrown it
+}
+
+void CoordinatorPart::on_message(remote::Peer& peer, const remote::Message& message) {
+  const std::lock_guard lock(mutex_);
+  if (message.kind == to_number(CoordinatorMessage::kJoin)) return join_worker(peer, message);
+  const auto found = workers_.find(&peer);
+  if (found == workers_.end()) return;
+  WorkerLink& worker = found->second;
+  if (message.kind == to_number(CoordinatorMessage::kDone)) {
+    end_call(worker, message);
+  } else if (message.kind == to_number(CoordinatorMessage::kReturned)) {
+    std::deque<Call> calls = worker.take_from(message.number);
+    queue_.insert(queue_.begin(), std::move_iterator(calls.begin()), std::move_iterator(calls.end()));
+  }
+  give_calls();
+}
+
+void CoordinatorPart::join_worker(remote::Peer& peer, const remote::Message& message) {
+  if (server::Decoder(message.body).number<std::uint64_t>() != fingerprint_of_functions()) {
+    logging::error("{} runs another program than the coordinator, and takes no part", peer.name());
+    peer.send(static_cast<std::uint16_t>(MessageKind::kJobOver), 0);
+    return;
+  }
+  WorkerLink& worker = workers_.emplace(&peer, peer).first->second;
+  worker.known_variables = variables_->size();
+  peer.send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(0));
+  for (std::size_t number = 0; number < per_worker_.size(); ++number) {
+    Encoder encoder;
+    encoder.number(per_worker_[number].function);
+    encoder.blob(per_worker_[number].arguments);
+    peer.send(to_number(CoordinatorMessage::kMake), number, encoder.bytes());
+  }
+  give_calls();
+}
+
+void CoordinatorPart::end_call(WorkerLink& worker, const remote::Message& message) {
+  std::optional<Call> call = worker.take(message.number);
+  if (!call) return;
+  server::Decoder decoder(message.body);
+  if (decoder.number<Outcome>() == Outcome::kSuccess) {
+    call->state->succeed(decoder.rest());
+  } else {
+    const Error error = server::parse_failure(decoder.rest());
+    call->state->fail(error);
+    if (failure_ == nullptr) fail(error);
+  }
+  update_counts();
+}
+
+/// The first failure: what was not begun is cancelled, and what runs is asked to end.
+void CoordinatorPart::fail(const Error& error) {
+  logging::debug("a call has failed, the others are cancelled: {}", error.what());
+  failure_ = std::make_unique<Error>(error);
+  failed_.store(true);
+  for (const Call& call : queue_) call.state->fail(cancelled());
+  queue_.clear();
+  for (auto& [peer, worker] : workers_) {
+    if (worker.in_flight() > 0)
+      worker.peer().send(to_number(CoordinatorMessage::kCancel), worker.next_number() - 1);
+  }
+}
+
+void CoordinatorPart::give_calls() {
+  bool gave = true;
+  while (gave && !queue_.empty()) {
+    gave = false;
+    // In turns, so that a few calls are spread over the workers.
+    for (auto& [peer, worker] : workers_) {
+      if (queue_.empty() || !worker.has_room()) continue;
+      Call call = std::move(queue_.front());
+      queue_.pop_front();
+      give(worker, std::move(call));
+      gave = true;
+    }
+  }
+  if (queue_.empty()) recall_for_idle_worker();
+  update_counts();
+}
+
+void CoordinatorPart::give(WorkerLink& worker, Call call) {
+  if (const std::uint64_t known = std::exchange(worker.known_variables, variables_->size());
+      known < worker.known_variables) {
+    worker.peer().send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(known));
+  }
+  Encoder head;
+  head.number(worker.first_number() - 1);  // results up to here have arrived
+  head.number(call.function);
+  const std::array<std::span<const std::byte>, 2> parts{head.bytes(), call.arguments};
+  worker.peer().send(to_number(CoordinatorMessage::kRun), worker.next_number(), parts);
+  worker.give(std::move(call));
+}
+
+/// A worker without work takes over what waits behind a long call of another one.
+void CoordinatorPart::recall_for_idle_worker() {
+  const bool idle =
+      std::ranges::any_of(workers_, [](const auto& entry) { return entry.second.in_flight() == 0; });
+  if (!idle) return;
+  for (auto& [peer, worker] : workers_) {
+    if (worker.in_flight() < 2 || worker.is_recalled()) continue;
+    worker.set_recalled();
+    worker.peer().send(to_number(CoordinatorMessage::kRecall), 0);
+  }
+}
+
+void CoordinatorPart::update_counts() {
+  std::size_t unsettled = queue_.size();
+  bool room = false;
+  for (const auto& [peer, worker] : workers_) {
+    unsettled += worker.in_flight();
+    room = room || worker.has_room();
+  }
+  for (const LostWorker& lost : lost_) unsettled += lost.calls.size();
+  queued_.store(queue_.size());
+  unsettled_.store(unsettled + settling_);
+  has_room_.store(room);
+}
+
+void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
+  const std::lock_guard lock(mutex_);
+  const auto found = workers_.find(&peer);
+  if (found == workers_.end()) return;
+  WorkerLink& worker = found->second;
+  if (worker.in_flight() > 0) {
+    logging::warning("{}; its {} calls are run by other workers", error.what(), worker.in_flight());
+    const std::uint64_t first = worker.first_number();
+    lost_.push_back({peer.incarnation(), first, worker.take_from(first)});
+    has_lost_.store(true);
+  }
+  workers_.erase(found);
+  update_counts();
+}
+
+void CoordinatorPart::run() {
+  while (true) {
+    connections().poll_until([this] { return stopping_.load() || has_lost_.load(); });
+    if (stopping_.load()) return;
+    std::vector<LostWorker> lost;
+    {
+      const std::lock_guard lock(mutex_);
+      lost = std::exchange(lost_, {});
+      has_lost_.store(false);
+      for (const LostWorker& worker : lost) settling_ += worker.calls.size();
+    }
+    for (LostWorker& worker : lost) settle_lost(std::move(worker));
+  }
+}
+
+/// Nothing more is taken from the worker that is lost. What it has committed has ended; the rest is run
+/// again.
+void CoordinatorPart::settle_lost(LostWorker lost) {
+  const auto ask_all = [&](MessageKind kind) {
+    std::vector<server::Request> requests;
+    for (int server = 0; server < connections().servers(); ++server)
+      requests.push_back({server, kind, encoded(lost.incarnation)});
+    return connections().ask(std::move(requests));
+  };
+  std::map<std::uint64_t, std::vector<std::byte>> results;  // of committed calls, by number
+  std::unique_ptr<Error> failure;
+  try {
+    std::vector<std::set<std::uint64_t>> committed;
+    std::vector<FenceAnswer> answers;
+    for (const std::vector<std::byte>& bytes : ask_all(MessageKind::kFence))
+      answers.push_back(server::parse_fence_answer(lost.incarnation, bytes));
+    for (const FenceAnswer& answer : answers) {
+      std::set<std::uint64_t> numbers;
+      for (const server::CommitRecord& record : answer.committed) {
+        numbers.insert(record.execution.number);
+        // Only the server that decides has the result.
+        std::vector<std::byte>& result = results[record.execution.number];
+        if (result.empty()) result = record.result;
+      }
+      committed.push_back(std::move(numbers));
+    }
+    for (std::size_t server = 0; server < answers.size(); ++server) {
+      for (const FenceAnswer::Prepared& prepared : answers[server].prepared) {
+        if (!committed[prepared.decider].contains(prepared.number)) continue;
+        Encoder encoder;
+        encoder.number(server::Execution{lost.incarnation, prepared.number});
+        static_cast<void>(
+            connections().ask({static_cast<int>(server), MessageKind::kFinish, encoder.take()}));
+      }
+    }
+    static_cast<void>(ask_all(MessageKind::kDrop));
+  } catch (const Error& error) {
+    failure = std::make_unique<Error>(error);
+  }
+  connections().exclusively([&] {
+    const std::lock_guard lock(mutex_);
+    settling_ -= lost.calls.size();
+    std::deque<Call> again;
+    std::uint64_t number = lost.first_number;
+    for (Call& call : lost.calls) {
+      const auto result = results.find(number++);
+      if (failure != nullptr) {
+        call.state->fail(*failure);
+      } else if (result != results.end()) {
+        call.state->succeed(result->second);
+      } else if (failure_ != nullptr) {
+        call.state->fail(cancelled());
+      } else {
+        again.push_back(std::move(call));
+      }
+    }
+    if (failure != nullptr && failure_ == nullptr) fail(*failure);
+    queue_.insert(queue_.begin(), std::move_iterator(again.begin()), std::move_iterator(again.end()));
+    give_calls();
+  });
+  connections().notify();
+}
+
+}  // namespace cohort::coordinator

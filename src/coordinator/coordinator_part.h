@@ -1,0 +1,99 @@
+// The coordinator's part in its job: it gives the calls that were scheduled to workers, first come first
+// served, takes their results, and sees to it that the calls of a lost worker are run elsewhere, each with
+// its effects once.
+//
+// Any thread may call the public functions. A thread of its own polls while no other one waits.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "coordinator/call.h"
+#include "coordinator/worker_link.h"
+#include "server/commit_message.h"
+#include "server/server_variables.h"
+
+namespace cohort::coordinator {
+
+class CoordinatorPart final : private server::TaskPart {
+ public:
+  CoordinatorPart(std::shared_ptr<server::ServerVariables> variables, std::size_t queue_limit);
+  /// The job is over: workers and servers end.
+  ~CoordinatorPart() override;
+  CoordinatorPart(const CoordinatorPart&) = delete;
+  CoordinatorPart& operator=(const CoordinatorPart&) = delete;
+
+  /// Waits while the queue is full. @throws the error of an earlier call, once.
+  std::shared_ptr<RemoteState> schedule(FunctionNumber function, std::vector<std::byte> arguments);
+
+  /// Has every worker make an element. Returns the number of the PerWorker.
+  std::uint64_t make_per_worker(FunctionNumber function, std::vector<std::byte> arguments);
+
+  /// Waits until nothing is scheduled. @throws the error of a call, once.
+  void join();
+  [[nodiscard]] bool done();
+
+ private:
+  struct PerWorkerMaker {
+    FunctionNumber function;
+    std::vector<std::byte> arguments;
+  };
+  /// A worker whose calls are not settled yet.
+  struct LostWorker {
+    std::uint64_t incarnation;
+    std::uint64_t first_number;
+    std::deque<Call> calls;
+  };
+
+  [[nodiscard]] server::Connections& connections() const noexcept {
+    return variables_->client().connections();
+  }
+
+  void on_message(remote::Peer& peer, const remote::Message& message) override;
+  void on_lost(remote::Peer& peer, const Error& error) override;
+
+  // With mutex_ held, by the thread that uses the endpoint:
+  void join_worker(remote::Peer& peer, const remote::Message& message);
+  void end_call(WorkerLink& worker, const remote::Message& message);
+  void give_calls();
+  void give(WorkerLink& worker, Call call);
+  void recall_for_idle_worker();
+  void fail(const Error& error);
+  void update_counts();
+
+  // By the thread of its own:
+  void run();
+  void settle_lost(LostWorker lost);
+  void throw_failure();
+
+  std::shared_ptr<server::ServerVariables> variables_;
+  std::shared_ptr<server::Connections> shared_connections_;
+  std::size_t queue_limit_;
+
+  std::mutex mutex_;
+  std::deque<Call> queue_;
+  std::map<const remote::Peer*, WorkerLink> workers_;
+  std::vector<LostWorker> lost_;
+  std::size_t settling_ = 0;  ///< calls of lost workers that are being settled
+  std::vector<PerWorkerMaker> per_worker_;
+  std::unique_ptr<Error> failure_;  ///< of the first call that failed, until it is thrown
+
+  // What waits look at without the mutex.
+  std::atomic<std::size_t> queued_{0};
+  std::atomic<std::size_t> unsettled_{0};  ///< calls that are queued or in flight
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> has_room_{false};  ///< whether a worker could take a call now
+  std::atomic<bool> has_lost_{false};
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace cohort::coordinator

@@ -1,0 +1,25 @@
+// The messages between the coordinator and its workers.
+#pragma once
+
+#include <cstdint>
+
+#include "server/protocol.h"
+
+namespace cohort::coordinator {
+
+enum class CoordinatorMessage : std::uint16_t {
+  // To the coordinator:
+  kJoin = static_cast<std::uint16_t>(server::MessageKind::kFirstOfCoordinator),
+  kDone,      ///< a call has ended; number: of the call. Body: Outcome, then the result or the error
+  kReturned,  ///< calls that were not begun, from this number on, 0 for none; answers kRecall
+  // To a worker:
+  kVariables,  ///< variables that the coordinator has made
+  kMake,       ///< an element of a PerWorker; number: of the PerWorker
+  kRun,        ///< a call; numbered from 1 for each incarnation
+  kCancel,     ///< calls up to this number are not wanted any more
+  kRecall,     ///< calls that were not begun are given back
+};
+
+enum class Outcome : std::uint8_t { kSuccess, kFailure };
+
+}  // namespace cohort::coordinator

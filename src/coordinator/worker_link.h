@@ -1,0 +1,93 @@
+// A worker as the coordinator sees it: which calls it was given, and how many more it may be given.
+//
+// A worker runs its calls one after the other. Short ones are sent ahead, as many as it runs in some 200 us,
+// so that it does not wait for the next one; a long one is sent alone, so that none waits behind it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include <cohort/remote/endpoint.h>
+
+#include "coordinator/call.h"
+
+namespace cohort::coordinator {
+
+class WorkerLink {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit WorkerLink(remote::Peer& peer) noexcept : peer_(&peer) {}
+
+  [[nodiscard]] remote::Peer& peer() const noexcept { return *peer_; }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return calls_.size(); }
+
+  /// What is given while calls are asked back could not be told from what comes back.
+  [[nodiscard]] bool has_room() const noexcept { return calls_.size() < window_ && !recalled_; }
+
+  /// The number that the call gets.
+  std::uint64_t give(Call call) {
+    if (calls_.empty()) busy_since_ = Clock::now();
+    calls_.push_back(std::move(call));
+    return first_ + calls_.size() - 1;
+  }
+
+  /// The call that `number` was given to, which has ended; nothing for one that was not given.
+  [[nodiscard]] std::optional<Call> take(std::uint64_t number) {
+    if (calls_.empty() || number != first_) return std::nullopt;
+    Call call = std::move(calls_.front());
+    calls_.pop_front();
+    ++first_;
+    measure();
+    return call;
+  }
+
+  /// Takes back the calls from `number` on; 0 for none.
+  [[nodiscard]] std::deque<Call> take_from(std::uint64_t number) {
+    std::deque<Call> result;
+    while (number != 0 && !calls_.empty() && first_ + calls_.size() > number) {
+      result.push_front(std::move(calls_.back()));
+      calls_.pop_back();
+    }
+    window_ = 1;
+    recalled_ = false;
+    return result;
+  }
+
+  [[nodiscard]] std::uint64_t first_number() const noexcept { return first_; }
+  [[nodiscard]] std::uint64_t next_number() const noexcept { return first_ + calls_.size(); }
+
+  /// Whether calls were asked back, and none has come yet.
+  [[nodiscard]] bool is_recalled() const noexcept { return recalled_; }
+  void set_recalled() noexcept { recalled_ = true; }
+
+  std::uint64_t known_variables = 0;  ///< how many the worker was told of
+
+ private:
+  static constexpr std::size_t kWidest = 512;
+  static constexpr std::chrono::microseconds kAhead{200};
+
+  void measure() {
+    const Clock::time_point now = Clock::now();
+    const Clock::duration took = now - busy_since_;
+    busy_since_ = now;
+    mean_ = (mean_ * 7 + took) / 8;
+    const auto fitting =
+        static_cast<std::size_t>(kAhead / std::max<Clock::duration>(mean_, std::chrono::nanoseconds(100)));
+    window_ = std::clamp<std::size_t>(fitting, 1, kWidest);
+  }
+
+  remote::Peer* peer_;
+  std::deque<Call> calls_;   // in the order of their numbers
+  std::uint64_t first_ = 1;  // the number of the first one
+  std::size_t window_ = 1;
+  bool recalled_ = false;
+  Clock::time_point busy_since_ = {};
+  Clock::duration mean_ = kAhead;
+};
+
+}  // namespace cohort::coordinator

@@ -1,0 +1,156 @@
+#include "task_card.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cohort/base/error.h>
+
+#include "cluster/json_text.h"
+
+#include "introduction.h"
+
+namespace cohort::remote {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kCard = "the card of the task";
+constexpr std::string_view kAddresses = "the list of tasks";
+constexpr std::string_view kCardForm =
+    R"({"task": {"type": "worker", "index": 0}, "restarts": 0, "secret": "hexadecimal", )"
+    R"("descriptors": {"network": 3, "local": 4, "memory": -1}, "tasks": [...]})";
+constexpr std::string_view kAddressForm =
+    R"({"type": "worker", "index": 0, "host": "n0", "network": ["127.0.0.1:4000"], "local": "name"})";
+/// Secrets of fewer bytes could be guessed.
+constexpr std::size_t kShortestSecret = 16;
+
+// What is wrong is named and not quoted, because cards hold a secret.
+
+const Json& member(const Json& object, const char* key, std::string_view form) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (!object.is_object() || found == object.end())
+    throw InvalidArgument("{}: '{}' is missing; the form is {}", kCard, key, form);
+  return *found;
+}
+
+std::string text_of(const Json& object, const char* key, std::string_view form) {
+  if (const auto* text = member(object, key, form).get_ptr<const std::string*>()) return *text;
+  throw InvalidArgument("{}: '{}' is no text; the form is {}", kCard, key, form);
+}
+
+int number_of(const Json& object, const char* key, int minimum, std::string_view form) {
+  const Json& value = member(object, key, form);
+  if (value.is_number_integer() && value >= minimum && value <= std::numeric_limits<int>::max())
+    return value.get<int>();
+  throw InvalidArgument("{}: '{}' is no whole number from {}; the form is {}", kCard, key, minimum, form);
+}
+
+/// -1 or a descriptor beyond the standard ones.
+int descriptor_of(const Json& descriptors, const char* key) {
+  const int descriptor = number_of(descriptors, key, -1, kCardForm);
+  if (descriptor == -1 || descriptor > 2) return descriptor;
+  throw InvalidArgument("{}: the descriptor '{}' is {}, one of the standard ones", kCard, key, descriptor);
+}
+
+Address address_of(const Json& json) {
+  Address address{.task = {text_of(json, "type", kAddressForm), number_of(json, "index", 0, kAddressForm)},
+                  .host = text_of(json, "host", kAddressForm),
+                  .local = text_of(json, "local", kAddressForm)};
+  const Json& network = member(json, "network", kAddressForm);
+  if (!network.is_array())
+    throw InvalidArgument("{}: 'network' is no list; the form is {}", kCard, kAddressForm);
+  for (const Json& one : network) {
+    const auto* text = one.get_ptr<const std::string*>();
+    if (text == nullptr)
+      throw InvalidArgument("{}: 'network' is no list of texts; the form is {}", kCard, kAddressForm);
+    address.network.push_back(*text);
+  }
+  return address;
+}
+
+std::vector<Address> addresses_of(const Json& list) {
+  if (!list.is_array()) throw InvalidArgument("{}: 'tasks' is no list of {}", kCard, kAddressForm);
+  std::vector<Address> addresses;
+  for (const Json& json : list) addresses.push_back(address_of(json));
+  return addresses;
+}
+
+Json json_of(std::span<const Address> addresses) {
+  Json list = Json::array();
+  for (const Address& address : addresses) {
+    list.push_back({{"type", address.task.type},
+                    {"index", address.task.id},
+                    {"host", address.host},
+                    {"network", address.network},
+                    {"local", address.local}});
+  }
+  return list;
+}
+
+std::string to_hexadecimal(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+std::string from_hexadecimal(std::string_view text) {
+  std::string bytes;
+  for (; text.size() >= 2; text.remove_prefix(2)) {
+    unsigned char byte = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + 2, byte, 16);
+    if (status != std::errc() || end != text.data() + 2) break;
+    bytes.push_back(static_cast<char>(byte));
+  }
+  if (text.empty() && bytes.size() >= kShortestSecret) return bytes;
+  throw InvalidArgument("{}: 'secret' is not at least {} bytes in hexadecimal", kCard, kShortestSecret);
+}
+
+void require_one_address_each(const std::vector<Address>& addresses) {
+  std::vector<std::string> names;
+  for (const Address& address : addresses) names.push_back(name_of(address.task));
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice != names.end()) throw InvalidArgument("{}: the task {} is listed twice", kCard, *twice);
+}
+
+}  // namespace
+
+std::string to_card(const TaskPlace& place) {
+  const Json card = {
+      {"task", {{"type", place.task.type}, {"index", place.task.id}}},
+      {"restarts", place.restarts},
+      {"secret", to_hexadecimal(place.secret)},
+      {"descriptors",
+       {{"network", place.network_listener}, {"local", place.local_listener}, {"memory", place.memory}}},
+      {"tasks", json_of(place.addresses)}};
+  return card.dump();
+}
+
+TaskPlace place_from_card(std::string_view card) {
+  const Json json = parse_json(card, kCard, kCardForm);
+  const Json& task = member(json, "task", kCardForm);
+  const Json& descriptors = member(json, "descriptors", kCardForm);
+  TaskPlace place{.task = {text_of(task, "type", kCardForm), number_of(task, "index", 0, kCardForm)},
+                  .addresses = addresses_of(member(json, "tasks", kCardForm)),
+                  .secret = from_hexadecimal(text_of(json, "secret", kCardForm)),
+                  .network_listener = descriptor_of(descriptors, "network"),
+                  .local_listener = descriptor_of(descriptors, "local"),
+                  .memory = descriptor_of(descriptors, "memory"),
+                  .restarts = number_of(json, "restarts", 0, kCardForm)};
+  require_one_address_each(place.addresses);
+  static_cast<void>(address_of(place, place.task));              // throws unless the job has the task
+  static_cast<void>(is_chief(cluster_spec(place), place.task));  // throws unless all jobs are known
+  return place;
+}
+
+std::string addresses_to_json(std::span<const Address> addresses) { return json_of(addresses).dump(); }
+
+std::vector<Address> addresses_from_json(std::string_view text) {
+  return addresses_of(parse_json(text, kAddresses, kAddressForm));
+}
+
+}  // namespace cohort::remote

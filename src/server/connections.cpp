@@ -1,0 +1,222 @@
+#include "server/connections.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/server/detail/codec.h>
+
+#include "server/failure.h"
+
+namespace cohort::server {
+namespace {
+
+/// How long a server that was lost may take to come back.
+constexpr std::chrono::seconds kReturnLimit{10};
+
+constexpr std::uint16_t to_number(MessageKind kind) { return static_cast<std::uint16_t>(kind); }
+
+int count_servers(const remote::TaskPlace& place) {
+  return static_cast<int>(std::ranges::count_if(
+      place.addresses, [](const remote::Address& address) { return address.task.type == "ps"; }));
+}
+
+remote::EndpointOptions options_for(const remote::TaskPlace& place, int offered) {
+  remote::EndpointOptions options = remote::endpoint_options(place);
+  options.offered = offered;
+  return options;
+}
+
+}  // namespace
+
+Connections::Turn::Turn(Connections& connections) : connections_(connections) {
+  if (connections_.mutex_.try_lock()) return;
+  connections_.at_the_door_.fetch_add(1);
+  connections_.endpoint_->wake();
+  connections_.mutex_.lock();
+  connections_.at_the_door_.fetch_sub(1);
+}
+
+Connections::Turn::~Turn() { connections_.mutex_.unlock(); }
+
+Connections::Connections(remote::TaskPlace place, int offered)
+    : place_(std::move(place)),
+      servers_(static_cast<std::size_t>(count_servers(place_))),
+      endpoint_(std::make_unique<remote::Endpoint>(options_for(place_, offered),
+                                                   static_cast<remote::Handler&>(*this))) {}
+
+Connections::~Connections() = default;
+
+void Connections::notify() noexcept {
+  progress_.notify();
+  endpoint_->wake();
+}
+
+void Connections::clear_part() {
+  const Turn turn(*this);
+  part_ = nullptr;
+}
+
+void Connections::poll() {
+  if (!mutex_.try_lock()) return;
+  endpoint_->poll();
+  mutex_.unlock();
+  progress_.notify();
+}
+
+remote::Peer& Connections::connect(const ClusterTask& task, Deadline deadline) {
+  const Turn turn(*this);
+  return endpoint_->connect(remote::address_of(place_, task), deadline);
+}
+
+std::vector<std::byte> Connections::ask(Request request) {
+  std::vector<Request> requests;
+  requests.push_back(std::move(request));
+  return std::move(ask(std::move(requests)).front());
+}
+
+std::vector<std::vector<std::byte>> Connections::ask(std::vector<Request> requests) {
+  std::atomic<int> left{static_cast<int>(requests.size())};
+  std::vector<std::uint64_t> numbers;
+  exclusively([&] {
+    for (Request& request : requests) {
+      const std::uint64_t number = next_number_++;
+      numbers.push_back(number);
+      Pending& pending = pending_[number];
+      pending.request = std::move(request);
+      pending.left = &left;
+      send(number, pending);
+    }
+  });
+  wait_until([&] { return left.load() == 0; });
+  std::vector<std::vector<std::byte>> answers;
+  std::unique_ptr<Error> failure;
+  exclusively([&] {
+    for (const std::uint64_t number : numbers) {
+      const auto place = pending_.find(number);
+      answers.push_back(std::move(place->second.answer));
+      if (failure == nullptr) failure = std::move(place->second.failure);
+      pending_.erase(place);
+    }
+  });
+  if (failure != nullptr) throw_error(*failure);
+  return answers;
+}
+
+std::shared_ptr<const StoreReader> Connections::reader(int server) {
+  const Turn turn(*this);
+  return servers_[static_cast<std::size_t>(server)].reader;
+}
+
+void Connections::tell_servers(MessageKind kind) {
+  const Turn turn(*this);
+  for (const Server& server : servers_) {
+    if (server.peer != nullptr) server.peer->send(to_number(kind), 0);
+  }
+}
+
+void Connections::send(std::uint64_t number, const Pending& pending) {
+  const Server& server = servers_[static_cast<std::size_t>(pending.request.server)];
+  // What cannot be sent yet is, once the server's store is known to be the one it was.
+  if (server.peer != nullptr && server.identity != 0)
+    server.peer->send(to_number(pending.request.kind), number, pending.request.body);
+}
+
+bool Connections::wants_servers() const {
+  return std::ranges::any_of(pending_, [&](const auto& entry) {
+    return !entry.second.done &&
+           servers_[static_cast<std::size_t>(entry.second.request.server)].peer == nullptr;
+  });
+}
+
+void Connections::connect_servers() {
+  for (int i = 0; i < servers(); ++i) {
+    Server& server = servers_[static_cast<std::size_t>(i)];
+    const auto is_for_it = [&](const auto& entry) {
+      return !entry.second.done && entry.second.request.server == i;
+    };
+    if (server.peer != nullptr || std::ranges::none_of(pending_, is_for_it)) continue;
+    try {
+      remote::Peer& peer =
+          endpoint_->connect(remote::address_of(place_, {"ps", i}), Deadline::after(kReturnLimit));
+      server.peer = &peer;
+      server.reader.reset();
+      if (peer.offered_descriptor() >= 0)
+        server.reader = std::make_shared<StoreReader>(peer.offered_descriptor());
+      peer.send(to_number(MessageKind::kIdentify), 0);
+    } catch (const Unavailable& error) {
+      fail_requests_to(i, error);
+    }
+  }
+}
+
+void Connections::identify(remote::Peer& peer, std::span<const std::byte> body) {
+  const int index = server_of(peer);
+  Server& server = servers_[static_cast<std::size_t>(index)];
+  const auto identity = Decoder(body).number<std::uint64_t>();
+  if (server.identity != 0 && server.identity != identity) {
+    fail_requests_to(
+        index, Unavailable("{} has come back without its variables: both copies are gone; start the job "
+                           "again from its last checkpoint",
+                           peer.name()));
+    return;
+  }
+  server.identity = identity;
+  for (const auto& [number, pending] : pending_) {
+    if (!pending.done && pending.request.server == index) send(number, pending);
+  }
+}
+
+void Connections::settle(Pending& pending) {
+  pending.done = true;
+  pending.left->fetch_sub(1);
+}
+
+void Connections::fail_requests_to(int server, const Error& error) {
+  for (auto& [number, pending] : pending_) {
+    if (pending.done || pending.request.server != server) continue;
+    pending.failure = std::make_unique<Error>(error);
+    settle(pending);
+  }
+}
+
+int Connections::server_of(const remote::Peer& peer) const noexcept {
+  for (int i = 0; i < servers(); ++i) {
+    if (servers_[static_cast<std::size_t>(i)].peer == &peer) return i;
+  }
+  return -1;
+}
+
+void Connections::on_connected(remote::Peer& peer) {
+  if (part_ != nullptr) part_->on_connected(peer);
+}
+
+void Connections::on_message(remote::Peer& peer, const remote::Message& message) {
+  const bool answers =
+      message.kind == to_number(MessageKind::kReply) || message.kind == to_number(MessageKind::kFailure);
+  if (!answers) {
+    if (part_ != nullptr) part_->on_message(peer, message);
+    return;
+  }
+  if (message.number == 0) return identify(peer, message.body);
+  const auto place = pending_.find(message.number);
+  if (place == pending_.end() || place->second.done) return;  // of a request that was repeated
+  Pending& pending = place->second;
+  if (message.kind == to_number(MessageKind::kReply))
+    pending.answer.assign(message.body.begin(), message.body.end());
+  else
+    pending.failure = std::make_unique<Error>(parse_failure(message.body));
+  settle(pending);
+}
+
+void Connections::on_lost(remote::Peer& peer, const Error& error) {
+  if (const int server = server_of(peer); server >= 0) {
+    servers_[static_cast<std::size_t>(server)].peer = nullptr;
+    servers_[static_cast<std::size_t>(server)].reader.reset();
+  }
+  if (part_ != nullptr) part_->on_lost(peer, error);
+}
+
+}  // namespace cohort::server

@@ -1,0 +1,20 @@
+#include "server/failure.h"
+
+#include <cohort/server/detail/codec.h>
+
+namespace cohort::server {
+
+std::vector<std::byte> to_bytes(const Error& error) {
+  Encoder encoder;
+  encoder.number(error.code());
+  encoder.text(error.what());
+  return encoder.take();
+}
+
+Error parse_failure(std::span<const std::byte> bytes) {
+  Decoder decoder(bytes);
+  const auto code = decoder.number<ErrorCode>();
+  return {code, std::string(decoder.text())};
+}
+
+}  // namespace cohort::server

@@ -1,0 +1,15 @@
+// An error as it travels to another task.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <cohort/base/error.h>
+
+namespace cohort::server {
+
+[[nodiscard]] std::vector<std::byte> to_bytes(const Error& error);
+[[nodiscard]] Error parse_failure(std::span<const std::byte> bytes);
+
+}  // namespace cohort::server

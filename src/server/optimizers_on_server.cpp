@@ -1,0 +1,97 @@
+#include "server/optimizers_on_server.h"
+
+#include <algorithm>
+#include <map>
+
+#include <cohort/value/indexed_slices.h>
+
+#include "value/row_update.h"
+
+namespace cohort::server {
+namespace {
+
+/// The number, from 1, of the step that is about to be made.
+std::int64_t count_step(Store& store, VariableIndex variable) {
+  const std::string name = store.name(variable) + "/steps";
+  auto counter = store.find(name);
+  if (!counter) counter = store.create(name, {}, DType::kInt64);
+  const Store::Change change = store.overwrite(*counter);
+  const std::int64_t step = change.old_value.item<std::int64_t>() + 1;
+  change.fresh_value.span<std::int64_t>()[0] = step;
+  return step;
+}
+
+void copy_if_apart(const Tensor& from, const Tensor& to) {
+  if (from.data() != to.data()) to.copy_from(from);
+}
+
+/// The gradient of each row that is named, once: those of a row that is named twice are added.
+IndexedSlices merged(const Tensor& gradient, std::span<const std::int64_t> rows, const Shape& dense) {
+  std::map<std::int64_t, std::int64_t> place_of_row;
+  for (const std::int64_t row : rows) place_of_row.emplace(row, 0);
+  IndexedSlices result{
+      {}, Tensor::uninitialized({static_cast<std::int64_t>(place_of_row.size())}, DType::kInt64), dense};
+  std::int64_t next = 0;
+  for (auto& [row, place] : place_of_row) {
+    result.indices.span<std::int64_t>()[static_cast<std::size_t>(next)] = row;
+    place = next++;
+  }
+  std::vector<std::int64_t> places;
+  for (const std::int64_t row : rows) places.push_back(place_of_row.at(row));
+  result.values = Tensor::zeros(gradient.shape().with(0, next), gradient.dtype());
+  kScatterAdd.apply(result.values, {gradient, Tensor::from(places), result.values.shape()});
+  return result;
+}
+
+Tensor gathered(const Tensor& from, std::span<const std::int64_t> rows) {
+  Tensor result =
+      Tensor::uninitialized(from.shape().with(0, static_cast<std::int64_t>(rows.size())), from.dtype());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    result.row(static_cast<std::int64_t>(i)).copy_from(from.row(rows[i]));
+  return result;
+}
+
+void scatter(const Tensor& from, std::span<const std::int64_t> rows, const Tensor& to) {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    to.row(rows[i]).copy_from(from.row(static_cast<std::int64_t>(i)));
+}
+
+}  // namespace
+
+const OptimizerOnServer& OptimizersOnServer::made_from(const OptimizerRecipe& recipe) {
+  const auto key = std::pair(recipe.type, recipe.options);
+  if (const auto found = made_.find(key); found != made_.end()) return found->second;
+  return made_.emplace(key, recipe).first->second;
+}
+
+void OptimizersOnServer::step(const OptimizerRecipe& recipe, Store& store, VariableIndex variable,
+                              const Tensor& gradient) {
+  const OptimizerOnServer& optimizer = made_from(recipe);
+  store.require_slots(variable, optimizer.slots());
+  const std::int64_t step = count_step(store, variable);
+  const Store::Change change = store.overwrite(variable);
+  copy_if_apart(change.old_value, change.fresh_value);
+  for (std::size_t i = 0; i < change.fresh_slots.size(); ++i)
+    copy_if_apart(change.old_slots[i], change.fresh_slots[i]);
+  optimizer.update(change.fresh_value, std::span(change.fresh_slots).first(optimizer.slots()), gradient,
+                   step);
+}
+
+void OptimizersOnServer::step_rows(const OptimizerRecipe& recipe, Store& store, VariableIndex variable,
+                                   const Tensor& gradient, std::span<const std::int64_t> rows) {
+  const OptimizerOnServer& optimizer = made_from(recipe);
+  store.require_slots(variable, optimizer.slots());
+  const std::int64_t step = count_step(store, variable);
+  const IndexedSlices once = merged(gradient, rows, store.value(variable).shape());
+  const std::span<const std::int64_t> changed = once.indices.span<std::int64_t>();
+  const Store::Change change = store.change_rows(variable, changed);
+  const Tensor value = gathered(change.fresh_value, changed);
+  std::vector<Tensor> slots;
+  for (std::size_t i = 0; i < optimizer.slots(); ++i)
+    slots.push_back(gathered(change.fresh_slots[i], changed));
+  optimizer.update(value, slots, once.values, step);
+  scatter(value, changed, change.fresh_value);
+  for (std::size_t i = 0; i < slots.size(); ++i) scatter(slots[i], changed, change.fresh_slots[i]);
+}
+
+}  // namespace cohort::server

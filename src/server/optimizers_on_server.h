@@ -1,0 +1,50 @@
+// The optimizers that a server has made from recipes. How often a variable was updated is a variable of the
+// store, beside it: it changes in the same commits, and outlives the server's process.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <cohort/train/optimizer_registry.h>
+
+#include "server/store.h"
+
+namespace cohort {
+
+/// One step of an optimizer on tensors that a server keeps.
+class OptimizerOnServer {
+ public:
+  /// @throws as `make_optimizer`.
+  explicit OptimizerOnServer(const OptimizerRecipe& recipe) : optimizer_(make_optimizer(recipe)) {}
+
+  [[nodiscard]] std::size_t slots() const noexcept { return optimizer_->slot_names_.size(); }
+  void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
+              std::int64_t step) const {
+    optimizer_->update(variable, slots, gradient, step);
+  }
+
+ private:
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+namespace server {
+
+class OptimizersOnServer {
+ public:
+  /// Part of the store's open commit.
+  void step(const OptimizerRecipe& recipe, Store& store, VariableIndex variable, const Tensor& gradient);
+  void step_rows(const OptimizerRecipe& recipe, Store& store, VariableIndex variable, const Tensor& gradient,
+                 std::span<const std::int64_t> rows);
+
+ private:
+  [[nodiscard]] const OptimizerOnServer& made_from(const OptimizerRecipe& recipe);
+
+  std::map<std::pair<std::string, std::vector<std::byte>>, OptimizerOnServer> made_;
+};
+
+}  // namespace server
+}  // namespace cohort

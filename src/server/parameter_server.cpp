@@ -1,0 +1,228 @@
+#include "server/parameter_server.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/server/detail/codec.h>
+
+#include "server/failure.h"
+#include "server/protocol.h"
+
+namespace cohort::server {
+namespace {
+
+/// Names in the store are unique, those of variables are not.
+std::string name_in_store(std::uint64_t number, std::string_view name) {
+  return fmt::format("{}:{}", number, name);
+}
+std::string name_in(const std::string& name_in_store) {
+  return name_in_store.substr(name_in_store.find(':') + 1);
+}
+
+std::vector<std::byte> encoded(VariableIndex variable) {
+  Encoder encoder;
+  encoder.number(variable);
+  return encoder.take();
+}
+
+Tensor first_value(Decoder& decoder, std::string_view name, DType dtype, const Shape& shape) {
+  Tensor value = decoder.tensor();
+  if (value.dtype() == dtype && value.shape() == shape) return value;
+  throw InvalidArgument("the first value of variable '{}' is {}, but the variable is {}{}", name,
+                        describe(value), to_string(dtype), to_string(shape));
+}
+
+/// Abandons the store's open commit, unless it was made.
+class OpenCommit {
+ public:
+  explicit OpenCommit(Store& store) : store_(store) { store.begin(); }
+  ~OpenCommit() {
+    if (open_) store_.abandon();
+  }
+  OpenCommit(const OpenCommit&) = delete;
+  OpenCommit& operator=(const OpenCommit&) = delete;
+
+  void make(std::optional<Execution> execution, std::span<const std::byte> result) {
+    store_.commit(execution, result);
+    open_ = false;
+  }
+
+ private:
+  Store& store_;
+  bool open_ = true;
+};
+
+}  // namespace
+
+void ParameterServer::answer(remote::Peer& peer, const remote::Message& message) {
+  bool later = false;
+  try {
+    const std::vector<std::byte> reply = serve(peer, message, later);
+    if (!later) peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number, reply);
+  } catch (const Error& error) {
+    peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, to_bytes(error));
+  }
+}
+
+std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::Message& message,
+                                              bool& later) {
+  switch (static_cast<MessageKind>(message.kind)) {
+    case MessageKind::kIdentify: {
+      Encoder encoder;
+      encoder.number(store_.identity());
+      return encoder.take();
+    }
+    case MessageKind::kCreate: return create(peer, message, later);
+    case MessageKind::kRead: return read(message.body);
+    case MessageKind::kReadRows: return read_rows(message.body);
+    case MessageKind::kCommit: commit(parse_commit(message.body)); return {};
+    case MessageKind::kPrepare: prepare(parse_commit(message.body)); return {};
+    case MessageKind::kFinish: finish(message.body); return {};
+    case MessageKind::kFence: return to_bytes(fence(Decoder(message.body).number<std::uint64_t>()));
+    case MessageKind::kDrop: {
+      const auto incarnation = Decoder(message.body).number<std::uint64_t>();
+      std::erase_if(prepared_, [&](const auto& entry) { return entry.first.incarnation == incarnation; });
+      return {};
+    }
+    default: throw InvalidArgument("a parameter server has no answer to a message of kind {}", message.kind);
+  }
+}
+
+std::vector<std::byte> ParameterServer::create(remote::Peer& peer, const remote::Message& message,
+                                               bool& later) {
+  Decoder decoder(message.body);
+  const auto number = decoder.number<std::uint64_t>();
+  const std::string name(decoder.text());
+  const DType dtype = decoder.dtype();
+  const Shape shape = decoder.shape();
+  const auto brings_value = decoder.number<bool>();
+  if (const auto known = find(number)) {
+    const Tensor value = store_.value(*known);
+    const std::string existing = name_in(store_.name(*known));
+    if (existing == name && value.dtype() == dtype && value.shape() == shape) return encoded(*known);
+    throw InvalidArgument(
+        "{} makes variable {} of the job as '{}', {}{}, but it exists already as '{}', {}: all "
+        "tasks must make the same variables in the same order",
+        peer.name(), number, name, to_string(dtype), to_string(shape), existing, describe(value));
+  }
+  if (!brings_value) {
+    waiters_.emplace(number, Waiter{&peer, message.number, {message.body.begin(), message.body.end()}});
+    later = true;
+    return {};
+  }
+  const Tensor value = first_value(decoder, name, dtype, shape);
+  const VariableIndex variable = store_.create(name_in_store(number, name), shape, dtype);
+  OpenCommit open(store_);
+  store_.overwrite(variable).fresh_value.copy_from(value);
+  open.make({}, {});
+  answer_waiters(number);
+  return encoded(variable);
+}
+
+/// Those who waited for the variable ask again, and find it.
+void ParameterServer::answer_waiters(std::uint64_t number) {
+  const auto [begin, end] = waiters_.equal_range(number);
+  std::vector<Waiter> waiters;
+  for (auto waiter = begin; waiter != end; ++waiter) waiters.push_back(std::move(waiter->second));
+  waiters_.erase(begin, end);
+  for (const Waiter& waiter : waiters) {
+    answer(*waiter.peer, {static_cast<std::uint16_t>(MessageKind::kCreate), waiter.request, waiter.body});
+  }
+}
+
+std::optional<VariableIndex> ParameterServer::find(std::uint64_t number) const {
+  for (VariableIndex variable = 0; variable < store_.size(); ++variable) {
+    if (store_.name(variable).starts_with(name_in_store(number, ""))) return variable;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body) {
+  Decoder decoder(body);
+  const auto variable = decoder.number<VariableIndex>();
+  const std::size_t writes = decoder.count();
+  if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
+  Encoder encoder;
+  if (writes == 0) {
+    encoder.tensor(store_.value(variable));
+    return encoder.take();
+  }
+  const OpenCommit open(store_);
+  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder), store_, optimizers_);
+  encoder.tensor(store_.change_rows(variable, {}).fresh_value);
+  return encoder.take();
+}
+
+std::vector<std::byte> ParameterServer::read_rows(std::span<const std::byte> body) const {
+  Decoder decoder(body);
+  const auto variable = decoder.number<VariableIndex>();
+  const Tensor rows = decoder.tensor();
+  if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
+  const Tensor value = store_.value(variable);
+  if (value.shape().rank() == 0) throw InvalidArgument("variable '{}' has no rows", store_.name(variable));
+  for (const std::int64_t row : rows.span<std::int64_t>()) {
+    if (row >= 0 && row < value.shape()[0]) continue;
+    throw InvalidArgument("variable '{}' has no row {}: it has {}", store_.name(variable), row,
+                          value.shape()[0]);
+  }
+  Tensor result = Tensor::uninitialized(value.shape().with(0, rows.shape()[0]), value.dtype());
+  std::int64_t place = 0;
+  for (const std::int64_t row : rows.span<std::int64_t>()) result.row(place++).copy_from(value.row(row));
+  Encoder encoder;
+  encoder.tensor(result);
+  return encoder.take();
+}
+
+void ParameterServer::require_not_fenced(const Execution& execution) const {
+  if (store_.is_fenced(execution.incarnation))
+    throw Aborted("this worker was taken for lost: what it writes is not wanted any more");
+}
+
+void ParameterServer::commit(const CommitMessage& message) {
+  if (store_.find_commit(message.execution)) return;  // the answer was lost
+  require_not_fenced(message.execution);
+  store_.forget(message.execution.incarnation, message.forget);
+  OpenCommit open(store_);
+  for (const Write& write : message.writes) apply(write, store_, optimizers_);
+  open.make(message.execution, message.result);
+}
+
+void ParameterServer::prepare(CommitMessage message) {
+  require_not_fenced(message.execution);
+  {
+    const OpenCommit trial(store_);  // what cannot be written is found out before anything is
+    for (const Write& write : message.writes) apply(write, store_, optimizers_);
+  }
+  prepared_.insert_or_assign(message.execution, std::move(message));
+}
+
+void ParameterServer::finish(std::span<const std::byte> body) {
+  const auto execution = Decoder(body).number<Execution>();
+  const auto prepared = prepared_.find(execution);
+  if (prepared != prepared_.end()) {
+    const CommitMessage& message = prepared->second;
+    store_.forget(execution.incarnation, message.forget);
+    OpenCommit open(store_);
+    for (const Write& write : message.writes) apply(write, store_, optimizers_);
+    open.make(execution, {});
+    prepared_.erase(prepared);
+  } else if (!store_.find_commit(execution)) {
+    throw Unavailable("what was prepared here is gone: this server was started again");
+  }
+}
+
+FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
+  store_.fence(incarnation);
+  FenceAnswer answer{store_.commits_of(incarnation), {}};
+  for (const auto& [execution, message] : prepared_) {
+    if (execution.incarnation == incarnation) answer.prepared.push_back({execution.number, message.decider});
+  }
+  return answer;
+}
+
+void ParameterServer::on_lost(const remote::Peer& peer) {
+  std::erase_if(waiters_, [&](const auto& entry) { return entry.second.peer == &peer; });
+}
+
+}  // namespace cohort::server

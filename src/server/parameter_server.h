@@ -1,0 +1,58 @@
+// What a parameter server does with requests: it makes variables, reads them, and commits what executions
+// write. It answers each request before it takes the next; nothing waits but the creation of a variable
+// whose first value another task brings.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <cohort/remote/endpoint.h>
+
+#include "server/commit_message.h"
+#include "server/optimizers_on_server.h"
+#include "server/store.h"
+
+namespace cohort::server {
+
+class ParameterServer {
+ public:
+  explicit ParameterServer(Store& store) : store_(store) {}
+
+  /// Answers a request of `peer`.
+  void answer(remote::Peer& peer, const remote::Message& message);
+
+  /// Forgets who waits, of a peer that is lost.
+  void on_lost(const remote::Peer& peer);
+
+ private:
+  struct Waiter {
+    remote::Peer* peer;
+    std::uint64_t request;
+    std::vector<std::byte> body;
+  };
+
+  /// The answer; nothing if it is given later.
+  [[nodiscard]] std::vector<std::byte> serve(remote::Peer& peer, const remote::Message& message, bool& later);
+  [[nodiscard]] std::vector<std::byte> create(remote::Peer& peer, const remote::Message& message,
+                                              bool& later);
+  void answer_waiters(std::uint64_t number);
+  [[nodiscard]] std::optional<VariableIndex> find(std::uint64_t number) const;
+  [[nodiscard]] std::vector<std::byte> read(std::span<const std::byte> body);
+  [[nodiscard]] std::vector<std::byte> read_rows(std::span<const std::byte> body) const;
+  void commit(const CommitMessage& message);
+  void prepare(CommitMessage message);
+  void finish(std::span<const std::byte> body);
+  [[nodiscard]] FenceAnswer fence(std::uint64_t incarnation);
+  void require_not_fenced(const Execution& execution) const;
+
+  Store& store_;
+  OptimizersOnServer optimizers_;
+  std::map<Execution, CommitMessage> prepared_;
+  std::multimap<std::uint64_t, Waiter> waiters_;  ///< by the number of the variable that they wait for
+};
+
+}  // namespace cohort::server

@@ -1,0 +1,88 @@
+#include <cohort/server/parameter_server_strategy.h>
+
+#include <algorithm>
+
+#include <cohort/collective/thread_communicator.h>
+
+#include "remote/introduction.h"
+#include "server/server_variables.h"
+
+namespace cohort {
+namespace {
+
+using server::Client;
+using server::ServerVariables;
+
+int count(const remote::TaskPlace& place, std::string_view job) {
+  return static_cast<int>(std::ranges::count_if(
+      place.addresses, [&](const remote::Address& address) { return address.task.type == job; }));
+}
+
+/// @throws InvalidArgument naming what is missing, or the task that must not be there.
+void require_roles(const remote::TaskPlace& place) {
+  for (const remote::Address& address : place.addresses) {
+    const ClusterTask& task = address.task;
+    if (task.type == "ps" || task.type == "worker" || (task.type == "chief" && task.id == 0)) continue;
+    if (task.type == "evaluator") {
+      throw InvalidArgument(
+          "ParameterServerStrategy: {} is in the cluster; an evaluator takes no part in it, and has a "
+          "cluster of its "
+          "own",
+          remote::name_of(task));
+    }
+    throw InvalidArgument(
+        "ParameterServerStrategy: {} is in the cluster, which may have one chief, workers and ps",
+        remote::name_of(task));
+  }
+  if (count(place, "ps") == 0)
+    throw InvalidArgument(
+        "ParameterServerStrategy: the cluster has no ps; start it with --roles worker=2,ps=1");
+  if (count(place, "worker") == 0)
+    throw InvalidArgument(
+        "ParameterServerStrategy: the cluster has no worker; start it with --roles worker=2,ps=1");
+}
+
+std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place) {
+  require_roles(place);
+  const bool is_server = place.task.type == "ps";
+  const bool gives_values =
+      place.task.type == "chief" || (count(place, "chief") == 0 && place.task == ClusterTask{"worker", 0});
+  return std::make_shared<ServerVariables>(is_server ? nullptr : std::make_shared<Client>(place),
+                                           gives_values);
+}
+
+StrategyLayout layout_for(const ParameterServerOptions& options, std::shared_ptr<ServerVariables> variables) {
+  std::vector<Device> devices = options.devices.empty() ? std::vector<Device>{Device()} : options.devices;
+  const int replicas = static_cast<int>(devices.size());
+  return {.name = "ParameterServerStrategy",
+          .devices = std::move(devices),
+          .parameter_device = Device(),
+          .variable_keeper = std::move(variables),
+          .connect = [replicas] { return make_thread_communicators(replicas); }};
+}
+
+}  // namespace
+
+ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
+                                                 const ParameterServerOptions& options)
+    : ParameterServerStrategy(place, options, connect(place)) {}
+
+ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
+                                                 const ParameterServerOptions& options,
+                                                 std::shared_ptr<ServerVariables> variables)
+    : Strategy(StrategyExtended::make(layout_for(options, variables))),
+      place_(place),
+      variables_(std::move(variables)) {}
+
+Tensor embedding_lookup(const Variable& variable, const Tensor& rows) {
+  const Tensor wanted = rows.on_host().cast(DType::kInt64);
+  if (const auto* kept = dynamic_cast<const server::ServerVariable*>(variable.state().get()))
+    return kept->read_rows(wanted);
+  const Tensor value = variable.read();
+  Tensor result = Tensor::uninitialized(value.shape().with(0, wanted.shape()[0]), value.dtype());
+  std::int64_t place = 0;
+  for (const std::int64_t row : wanted.span<std::int64_t>()) result.row(place++).copy_from(value.row(row));
+  return result;
+}
+
+}  // namespace cohort

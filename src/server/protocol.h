@@ -1,0 +1,29 @@
+// The messages between tasks that use variables and the parameter servers that keep them. Every request is
+// answered by kReply or kFailure with its number.
+#pragma once
+
+#include <cstdint>
+
+namespace cohort::server {
+
+enum class MessageKind : std::uint16_t {
+  kReply,    ///< what was asked for
+  kFailure,  ///< an error: its code and text
+
+  // To a server:
+  kIdentify,  ///< which store it has: answers the store's number, drawn at random when it was made
+  kCreate,    ///< a variable, by name; the first one to create it gives its value
+  kRead,      ///< a variable's value, after writes that are not committed
+  kReadRows,  ///< some rows of it
+  kCommit,    ///< writes of an execution, to be made now
+  kPrepare,   ///< writes of an execution that takes part in a commit on several servers
+  kFinish,    ///< the commit of these was made
+  kFence,     ///< nothing more is taken from an incarnation: answers what it has committed and prepared
+  kDrop,      ///< what an incarnation has prepared is not to be made
+  kGoodbye,   ///< the task has ended its part; not answered
+  kJobOver,   ///< the job has ended; to servers and workers, not answered
+
+  kFirstOfCoordinator = 64,  ///< kinds from here on are between the coordinator and its workers
+};
+
+}  // namespace cohort::server

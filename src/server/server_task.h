@@ -1,0 +1,34 @@
+// A task that is a parameter server, from its start to its end.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "server/connections.h"
+#include "server/parameter_server.h"
+
+namespace cohort::server {
+
+class ServerTask final : private TaskPart {
+ public:
+  /// Goes on from the variables in the place's memory file, if there are any.
+  explicit ServerTask(const remote::TaskPlace& place);
+
+  /// Answers requests until the job is over: until chief and workers have said goodbye, or the coordinator
+  /// that it is over.
+  void run();
+
+ private:
+  void on_message(remote::Peer& peer, const remote::Message& message) override;
+  void on_lost(remote::Peer& peer, const Error& error) override;
+
+  std::unique_ptr<Store> store_;
+  ParameterServer server_;
+  std::set<std::string> still_there_;  ///< chief and workers that have not said goodbye
+  std::atomic<bool> over_{false};
+  Connections connections_;
+};
+
+}  // namespace cohort::server

@@ -1,0 +1,61 @@
+#include "server/server_variable.h"
+
+#include <utility>
+
+#include "value/element_update.h"
+#include "value/row_update.h"
+
+namespace cohort::server {
+
+ServerVariable::ServerVariable(VariableOptions options, std::shared_ptr<VariableOwner> owner,
+                               const Shape& shape, DType dtype, std::uint64_t number,
+                               std::shared_ptr<Client> client, VariablePlace place)
+    : AggregatingVariable(std::move(options), std::move(owner), shape, dtype, number),
+      client_(std::move(client)),
+      place_(place) {}
+
+bool ServerVariable::is_shared_here() const {
+  return current_mode().kind == ContextKind::kReplica && strategy().local_replicas() > 1;
+}
+
+Tensor ServerVariable::read_across() const {
+  return client_->read(place_.server, place_.index, shape(), dtype());
+}
+
+Tensor ServerVariable::read_rows(const Tensor& rows) const {
+  return client_->read_rows(place_.server, place_.index, rows, shape(), dtype());
+}
+
+void ServerVariable::assign_across(const ElementUpdate& update, const Tensor& value) const {
+  if (is_shared_here()) return assign_in_replica(update, value, current_mode().local_replica);
+  write(update, value);
+}
+
+void ServerVariable::scatter_across(const RowUpdate& update, const IndexedSlices& rows) const {
+  if (is_shared_here()) return scatter_in_replica(update, rows, current_mode().local_replica);
+  write_rows(update, rows);
+}
+
+void ServerVariable::write(const ElementUpdate& update, const Tensor& value) const {
+  client_->write(place_.server, {place_.index, kind_of(update.operation.name), value, {}, {}});
+}
+
+void ServerVariable::write_rows(const RowUpdate& update, const IndexedSlices& rows) const {
+  client_->write(place_.server, {place_.index,
+                                 kind_of(update.operation.name),
+                                 rows.values,
+                                 rows.indices.on_host().cast(DType::kInt64),
+                                 {}});
+}
+
+void ServerVariable::apply_elsewhere(const OptimizerRecipe& optimizer, const TensorOrSlices& gradient) const {
+  if (const auto* rows = std::get_if<IndexedSlices>(&gradient)) {
+    client_->write(place_.server, {place_.index, WriteKind::kOptimizeRows, rows->values,
+                                   rows->indices.on_host().cast(DType::kInt64), optimizer});
+  } else {
+    client_->write(place_.server,
+                   {place_.index, WriteKind::kOptimize, std::get<Tensor>(gradient), {}, optimizer});
+  }
+}
+
+}  // namespace cohort::server

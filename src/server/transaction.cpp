@@ -1,0 +1,62 @@
+#include "server/transaction.h"
+
+#include <utility>
+
+#include "server/commit_message.h"
+#include "server/connections.h"
+
+namespace cohort::server {
+namespace {
+
+/// Has the servers make what they have prepared. One that was started again meanwhile has forgotten it, and
+/// gets the writes once more.
+void finish(Connections& connections, const std::map<int, CommitMessage>& prepared) {
+  for (const auto& [server, message] : prepared) {
+    Encoder encoder;
+    encoder.number(message.execution);
+    try {
+      static_cast<void>(connections.ask({server, MessageKind::kFinish, encoder.take()}));
+    } catch (const Unavailable&) {
+      static_cast<void>(connections.ask({server, MessageKind::kCommit, to_bytes(message)}));
+    }
+  }
+}
+
+}  // namespace
+
+void Transaction::add(int server, Write write) {
+  write.value = write.value.clone();
+  if (changes_rows(write.kind)) write.indices = write.indices.clone();
+  const std::lock_guard lock(mutex_);
+  writes_[server].push_back(std::move(write));
+}
+
+std::vector<Write> Transaction::writes_to(int server) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = writes_.find(server);
+  return found == writes_.end() ? std::vector<Write>() : found->second;
+}
+
+void Transaction::commit(Connections& connections, const Execution& execution, std::uint64_t forget,
+                         std::span<const std::byte> result) const {
+  if (writes_.empty()) return;
+  const int decider = writes_.begin()->first;
+  CommitMessage decision;
+  std::map<int, CommitMessage> others;
+  for (const auto& [server, writes] : writes_) {
+    CommitMessage message{execution, forget, static_cast<std::uint32_t>(decider), writes, {}};
+    if (server == decider)
+      decision = std::move(message);
+    else
+      others.emplace(server, std::move(message));
+  }
+  decision.result.assign(result.begin(), result.end());
+  std::vector<Request> preparations;
+  for (const auto& [server, message] : others)
+    preparations.push_back({server, MessageKind::kPrepare, to_bytes(message)});
+  static_cast<void>(connections.ask(std::move(preparations)));
+  static_cast<void>(connections.ask({decider, MessageKind::kCommit, to_bytes(decision)}));
+  finish(connections, others);
+}
+
+}  // namespace cohort::server

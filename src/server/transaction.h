@@ -1,0 +1,37 @@
+// The writes of one execution: they are kept until the function has ended, and then made all at once. There
+// is at most one in a task at a time, shared by the threads of its replicas.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "server/write.h"
+
+namespace cohort::server {
+
+class Connections;
+
+class Transaction {
+ public:
+  /// Keeps a copy of the write.
+  void add(int server, Write write);
+
+  /// The writes to one server up to now, in their order.
+  [[nodiscard]] std::vector<Write> writes_to(int server) const;
+
+  /// Makes the writes: at one server by one message; at several, all prepare theirs before the first of them
+  /// commits, which decides for all. `result` is remembered with the commit. Nothing happens without writes.
+  /// @throws what a server answers, before anything is made; Aborted if this task was taken for lost.
+  void commit(Connections& connections, const Execution& execution, std::uint64_t forget,
+              std::span<const std::byte> result) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int, std::vector<Write>> writes_;  ///< by server
+};
+
+}  // namespace cohort::server

@@ -1,0 +1,125 @@
+#include "server/write.h"
+
+#include <array>
+
+#include <cohort/collective/reduce_op.h>
+
+#include "collective/kernels/reduce_tensors.h"
+#include "value/element_update.h"
+#include "value/row_update.h"
+
+namespace cohort::server {
+namespace {
+
+const RowUpdate* row_update(WriteKind kind) {
+  switch (kind) {
+    case WriteKind::kScatterAdd: return &kScatterAdd;
+    case WriteKind::kScatterSub: return &kScatterSub;
+    case WriteKind::kScatterMul: return &kScatterMul;
+    case WriteKind::kScatterDiv: return &kScatterDiv;
+    case WriteKind::kScatterMin: return &kScatterMin;
+    case WriteKind::kScatterMax: return &kScatterMax;
+    case WriteKind::kScatterUpdate: return &kScatterUpdate;
+    default: return nullptr;
+  }
+}
+
+void require_fitting(const Write& write, const Store& store) {
+  const Tensor value = store.value(write.variable);
+  const bool fits = changes_rows(write.kind)
+                        ? value.shape().rank() > 0 && write.value.shape().rank() == value.shape().rank() &&
+                              write.value.shape().with(0, 0) == value.shape().with(0, 0)
+                        : write.value.shape() == value.shape();
+  if (!fits || write.value.dtype() != value.dtype()) {
+    throw InvalidArgument("{} does not fit variable '{}', which is {}", describe(write.value),
+                          store.name(write.variable), describe(value));
+  }
+  if (!changes_rows(write.kind)) return;
+  validate({write.value, write.indices, value.shape()});
+}
+
+void assign(const Write& write, const Store::Change& change) {
+  if (write.kind == WriteKind::kAssign) return change.fresh_value.copy_from(write.value);
+  if (write.kind == WriteKind::kAssignAdd && write.value.dtype() != DType::kBool)
+    return reduce_into(ReduceOp::kSum, std::array{change.old_value, write.value}, change.fresh_value);
+  if (change.fresh_value.data() != change.old_value.data()) change.fresh_value.copy_from(change.old_value);
+  (write.kind == WriteKind::kAssignAdd ? kAssignAdd : kAssignSub).apply(change.fresh_value, write.value);
+}
+
+/// The slots stay: the other copies get their values.
+void keep_slots(const Store::Change& change) {
+  for (std::size_t i = 0; i < change.fresh_slots.size(); ++i) {
+    if (change.fresh_slots[i].data() != change.old_slots[i].data())
+      change.fresh_slots[i].copy_from(change.old_slots[i]);
+  }
+}
+
+}  // namespace
+
+WriteKind kind_of(std::string_view function) {
+  static constexpr std::array<std::pair<std::string_view, WriteKind>, 10> kKinds{{
+      {"assign", WriteKind::kAssign},
+      {"assign_add", WriteKind::kAssignAdd},
+      {"assign_sub", WriteKind::kAssignSub},
+      {"scatter_add", WriteKind::kScatterAdd},
+      {"scatter_sub", WriteKind::kScatterSub},
+      {"scatter_mul", WriteKind::kScatterMul},
+      {"scatter_div", WriteKind::kScatterDiv},
+      {"scatter_min", WriteKind::kScatterMin},
+      {"scatter_max", WriteKind::kScatterMax},
+      {"scatter_update", WriteKind::kScatterUpdate},
+  }};
+  for (const auto& [name, kind] : kKinds) {
+    if (name == function) return kind;
+  }
+  throw Internal("no parameter server knows '{}'", function);
+}
+
+bool changes_rows(WriteKind kind) noexcept {
+  return kind == WriteKind::kOptimizeRows || row_update(kind) != nullptr;
+}
+
+void encode(Encoder& encoder, const Write& write) {
+  encoder.number(write.variable);
+  encoder.number(write.kind);
+  encoder.tensor(write.value);
+  if (changes_rows(write.kind)) encoder.tensor(write.indices);
+  if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return;
+  encoder.text(write.optimizer.type);
+  encoder.blob(write.optimizer.options);
+}
+
+Write decode_write(Decoder& decoder) {
+  Write write;
+  write.variable = decoder.number<VariableIndex>();
+  write.kind = decoder.number<WriteKind>();
+  if (write.kind > WriteKind::kOptimizeRows)
+    throw DataLoss("a message from another task has an unknown write");
+  write.value = decoder.tensor();
+  if (changes_rows(write.kind)) write.indices = decoder.tensor();
+  if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return write;
+  write.optimizer.type = decoder.text();
+  const std::span<const std::byte> options = decoder.blob();
+  write.optimizer.options.assign(options.begin(), options.end());
+  return write;
+}
+
+void apply(const Write& write, Store& store, OptimizersOnServer& optimizers) {
+  if (write.variable >= store.size()) throw InvalidArgument("there is no variable {} here", write.variable);
+  require_fitting(write, store);
+  if (write.kind == WriteKind::kOptimize)
+    return optimizers.step(write.optimizer, store, write.variable, write.value);
+  if (!changes_rows(write.kind)) {
+    const Store::Change change = store.overwrite(write.variable);
+    assign(write, change);
+    return keep_slots(change);
+  }
+  const Tensor indices = write.indices.cast(DType::kInt64);
+  const std::span<const std::int64_t> rows = indices.span<std::int64_t>();
+  if (write.kind == WriteKind::kOptimizeRows)
+    return optimizers.step_rows(write.optimizer, store, write.variable, write.value, rows);
+  const Store::Change change = store.change_rows(write.variable, rows);
+  row_update(write.kind)->apply(change.fresh_value, {write.value, indices, change.fresh_value.shape()});
+}
+
+}  // namespace cohort::server

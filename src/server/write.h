@@ -1,0 +1,50 @@
+// A change of a variable as it travels to the server that keeps it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <cohort/device/tensor.h>
+#include <cohort/server/detail/codec.h>
+#include <cohort/value/detail/variable_state.h>
+
+#include "server/optimizers_on_server.h"
+#include "server/store.h"
+
+namespace cohort::server {
+
+enum class WriteKind : std::uint8_t {
+  kAssign,
+  kAssignAdd,
+  kAssignSub,
+  kScatterAdd,
+  kScatterSub,
+  kScatterMul,
+  kScatterDiv,
+  kScatterMin,
+  kScatterMax,
+  kScatterUpdate,
+  kOptimize,      ///< one step of an optimizer, with a gradient of the variable's shape
+  kOptimizeRows,  ///< the same with the gradient of some rows: the others, and their slots, stay as they are
+};
+
+/// The kind of what `assign` and the scatter functions do, by the function's name.
+[[nodiscard]] WriteKind kind_of(std::string_view function);
+
+struct Write {
+  VariableIndex variable = 0;
+  WriteKind kind = WriteKind::kAssign;
+  Tensor value = {};    ///< of the variable, its gradient, or of rows
+  Tensor indices = {};  ///< of the rows, int64; for kinds of rows alone
+  OptimizerRecipe optimizer = {};
+};
+
+[[nodiscard]] bool changes_rows(WriteKind kind) noexcept;
+
+void encode(Encoder& encoder, const Write& write);
+[[nodiscard]] Write decode_write(Decoder& decoder);
+
+/// Part of the store's open commit. @throws InvalidArgument for a write that the variable cannot take.
+void apply(const Write& write, Store& store, OptimizersOnServer& optimizers);
+
+}  // namespace cohort::server

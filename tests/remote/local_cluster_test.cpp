@@ -1,0 +1,127 @@
+// The places of a cluster in one process: everyone can be connected to where the others think he is.
+#include <cohort/remote/local_cluster.h>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include <cohort/base/error.h>
+
+#include "cluster/fd.h"
+#include "remote/introduction.h"
+
+namespace cohort::remote {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+
+/// Whether `listener` takes a connection to `address`.
+bool arrives(int listener, const sockaddr* address, socklen_t bytes) {
+  const watch::Fd socket(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(socket.get(), address, bytes) != 0) return false;
+  return static_cast<bool>(watch::Fd(::accept(listener, nullptr, nullptr)));
+}
+
+bool arrives_over_network(int listener, const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  std::uint16_t port = 0;
+  std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
+  address.sin_port = htons(port);
+  if (::inet_pton(AF_INET, text.substr(0, colon).c_str(), &address.sin_addr) != 1) return false;
+  return arrives(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
+bool arrives_locally(int listener, const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return arrives(listener, reinterpret_cast<const sockaddr*>(&address),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size()));
+}
+
+TEST(LocalCluster, GivesEachTaskAPlace) {
+  const LocalCluster cluster({{"chief", 1}, {"worker", 2}, {"ps", 2}});
+  ASSERT_THAT(cluster.places(), SizeIs(5));
+  std::set<int> descriptors;
+  for (const TaskPlace& place : cluster.places()) {
+    SCOPED_TRACE(name_of(place.task));
+    EXPECT_EQ(place.secret, cluster.places().front().secret);
+    EXPECT_EQ(place.addresses, cluster.places().front().addresses);
+    EXPECT_EQ(place.restarts, 0);
+    EXPECT_TRUE(descriptors.insert(place.network_listener).second);
+    EXPECT_TRUE(descriptors.insert(place.local_listener).second);
+    const Address& own = address_of(place, place.task);
+    ASSERT_THAT(own.network, SizeIs(1));
+    EXPECT_THAT(own.network.front(), StartsWith("127.0.0.1:"));
+    EXPECT_TRUE(arrives_over_network(place.network_listener, own.network.front()));
+    EXPECT_TRUE(arrives_locally(place.local_listener, own.local));
+    struct stat facts = {};
+    EXPECT_EQ(place.memory >= 0, place.task.type == "ps");
+    EXPECT_TRUE(place.memory < 0 || (::fstat(place.memory, &facts) == 0 && facts.st_size == 0));
+  }
+  EXPECT_EQ(cluster.place({"ps", 1}).task, (ClusterTask{"ps", 1}));
+  EXPECT_THAT(cluster.places().front().secret, SizeIs(32));
+  EXPECT_NE(LocalCluster({{"worker", 1}}).places().front().secret, cluster.places().front().secret);
+}
+
+TEST(LocalCluster, DescribesTheClusterAsResolversDo) {
+  const LocalCluster cluster({{"worker", 2}, {"ps", 1}});
+  const TaskPlace& place = cluster.place({"worker", 1});
+  const ClusterSpec spec = cluster_spec(place);
+  EXPECT_EQ(spec.num_tasks("worker"), 2);
+  EXPECT_EQ(spec.task_address("ps", 0), address_of(place, {"ps", 0}).network.front());
+}
+
+TEST(LocalCluster, ClosesWhatItHasOpened) {
+  int listener = -1;
+  std::string address;
+  {
+    const LocalCluster cluster({{"worker", 1}});
+    listener = cluster.places().front().network_listener;
+    address = cluster.places().front().addresses.front().network.front();
+  }
+  EXPECT_EQ(::fcntl(listener, F_GETFD), -1);
+  EXPECT_FALSE(arrives_over_network(listener, address));
+}
+
+TEST(LocalCluster, RefusesClustersThatThereAreNot) {
+  const auto making = [](std::vector<std::pair<std::string, int>> jobs) {
+    return [jobs = std::move(jobs)] { const LocalCluster cluster(jobs); };
+  };
+  EXPECT_THAT(making({}), ThrowsMessage<InvalidArgument>(HasSubstr("at least one task")));
+  EXPECT_THAT(making({{"worker", 0}}), ThrowsMessage<InvalidArgument>(HasSubstr("'worker' has 0 tasks")));
+  EXPECT_THAT(making({{"ps", 1}, {"ps", 1}}),
+              ThrowsMessage<InvalidArgument>(HasSubstr("'ps' is given twice")));
+  EXPECT_THAT(making({{"chief", 2}}),
+              ThrowsMessage<InvalidArgument>(HasSubstr("2 tasks of the job 'chief'")));
+  EXPECT_THAT(making({{"boss", 1}}), ThrowsMessage<InvalidArgument>(HasSubstr("a job 'boss'")));
+  const LocalCluster cluster({{"worker", 1}});
+  EXPECT_THAT(
+      [&] {
+        static_cast<void>(cluster.place({"worker", 1}));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("no task worker 1")));
+  EXPECT_THAT(
+      [&] {
+        static_cast<void>(address_of(cluster.places().front(), {"ps", 0}));
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("no task ps 0")));
+}
+
+}  // namespace
+}  // namespace cohort::remote

@@ -1,0 +1,133 @@
+#include "hosts.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <cohort/base/config.h>
+#include <cohort/base/error.h>
+
+namespace cohort::supervise {
+namespace {
+
+/// All have met just before.
+constexpr std::chrono::seconds kToConnect{30};
+
+enum Kind : std::uint16_t { kTaskEnd = 1, kPhase = 2 };
+
+/// How a task has ended, on its way to the supervisor that leads; the job's name follows.
+struct EndMessage {
+  std::int32_t id;
+  std::int32_t status;
+  std::int32_t signal;
+};
+
+std::span<const std::byte> bytes_of(const EndMessage& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+[[noreturn]] void refuse(const remote::Peer& peer, const remote::Message& message) {
+  throw Internal("{} sent a message of kind {} with {} bytes, which means nothing", peer.name(), message.kind,
+                 message.body.size());
+}
+
+std::chrono::milliseconds milliseconds(std::chrono::duration<double> time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+}
+
+}  // namespace
+
+Hosts::Hosts(HostsOptions options) : options_(std::move(options)), peers_(options_.supervisors.size()) {
+  remote::EndpointOptions own;
+  own.task = {kSupervisorJob, options_.host};
+  own.secret = options_.secret;
+  own.network_listener = options_.listeners.network.release();
+  own.local_listener = options_.listeners.local.release();
+  own.heartbeat = milliseconds(config().heartbeat());
+  own.silence = milliseconds(config().silence());
+  endpoint_ = std::make_unique<remote::Endpoint>(std::move(own), *this);
+  const Deadline deadline = Deadline::after(kToConnect);
+  if (options_.host == 0)
+    gather_all(deadline);
+  else
+    join(deadline);
+}
+
+void Hosts::gather_all(Deadline deadline) {
+  const auto others = static_cast<int>(peers_.size()) - 1;
+  if (!endpoint_->wait_until([&] { return connected() == others; }, deadline)) {
+    const auto missing = std::find(peers_.begin() + 1, peers_.end(), nullptr) - peers_.begin();
+    throw Unavailable("the supervisor of host {} has not connected within {} s",
+                      options_.supervisors[static_cast<std::size_t>(missing)].host, kToConnect.count());
+  }
+  announce(Phase::kRunning);
+}
+
+void Hosts::join(Deadline deadline) {
+  peers_.front() = &endpoint_->connect(options_.supervisors.front(), deadline);
+  if (endpoint_->wait_until([&] { return all_are_here_; }, deadline)) return;
+  throw Unavailable("{} has not said within {} s that all supervisors have connected", peers_.front()->name(),
+                    kToConnect.count());
+}
+
+Hosts::~Hosts() = default;
+
+void Hosts::report_end(const ClusterTask& task, const Ending& ending) {
+  if (peers_.front() == nullptr) return;
+  const EndMessage message{task.id, ending.status, ending.signal};
+  const std::array<std::span<const std::byte>, 2> parts{bytes_of(message),
+                                                        std::as_bytes(std::span(task.type))};
+  peers_.front()->send(kTaskEnd, 0, parts);
+}
+
+void Hosts::announce(Phase phase) {
+  for (remote::Peer* peer : peers_)
+    if (peer != nullptr) peer->send(kPhase, static_cast<std::uint64_t>(phase));
+}
+
+int Hosts::connected() const noexcept {
+  return static_cast<int>(std::ranges::count_if(peers_, [](const auto* peer) { return peer != nullptr; }));
+}
+
+void Hosts::poll(HostEvents& events) {
+  events_ = &events;
+  endpoint_->poll();
+  events_ = nullptr;
+}
+
+void Hosts::on_connected(remote::Peer& peer) {
+  const auto host = static_cast<std::size_t>(peer.task().id);
+  if (peer.task().type == kSupervisorJob && host < peers_.size()) peers_[host] = &peer;
+}
+
+void Hosts::on_message(remote::Peer& peer, const remote::Message& message) {
+  if (message.kind == kPhase && !all_are_here_) {
+    all_are_here_ = true;
+    return;
+  }
+  COHORT_CHECK(events_ != nullptr);  // nobody reports before all have been told that they are together
+  if (message.kind == kPhase) {
+    events_->on_phase(static_cast<Phase>(message.number));
+    return;
+  }
+  EndMessage end{};
+  if (message.kind != kTaskEnd || message.body.size() < sizeof end) refuse(peer, message);
+  std::memcpy(&end, message.body.data(), sizeof end);
+  const auto job = message.body.subspan(sizeof end);
+  events_->on_task_end({std::string(reinterpret_cast<const char*>(job.data()), job.size()), end.id},
+                       {.status = end.status, .signal = end.signal});
+}
+
+void Hosts::on_lost(remote::Peer& peer, const Error& error) {
+  const auto found = std::ranges::find(peers_, &peer);
+  if (found == peers_.end()) return;
+  *found = nullptr;
+  if (events_ == nullptr) throw Unavailable("{}", error.what());
+  events_->on_host_lost(static_cast<int>(found - peers_.begin()), error.what());
+}
+
+}  // namespace cohort::supervise

@@ -1,0 +1,78 @@
+// The supervisors of a job, one per host, as one of them sees the others. The first one leads: it hears how
+// tasks end for good, and says when the others are to end theirs. Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cohort/remote/endpoint.h>
+
+#include "job.h"
+#include "remote/task_listeners.h"
+
+namespace cohort::supervise {
+
+/// What the tasks that still run are to do.
+enum class Phase : int {
+  kRunning,  ///< go on
+  kOver,     ///< end by themselves soon, for nobody needs them any more
+  kFailed,   ///< end at once
+};
+
+/// What comes from the others, inside `Hosts::poll`.
+class HostEvents {
+ public:
+  virtual ~HostEvents() = default;
+  virtual void on_task_end(const ClusterTask& task, const Ending& ending) = 0;
+  virtual void on_phase(Phase phase) = 0;
+  /// A supervisor has ended, or cannot be reached any more; `why` says so in a sentence.
+  virtual void on_host_lost(int host, const std::string& why) = 0;
+};
+
+struct HostsOptions {
+  int host = 0;                                   ///< this one
+  std::vector<remote::Address> supervisors = {};  ///< of all hosts
+  std::string secret = {};
+  remote::TaskListeners listeners = {};  ///< this supervisor's own
+};
+
+/// The job that a supervisor at that address has in the cluster of supervisors.
+inline constexpr const char* kSupervisorJob = "supervisor";
+
+class Hosts final : public remote::Handler {
+ public:
+  /// Connects to the first supervisor; returns when all have done so.
+  /// @throws Unavailable naming one that does not come, or is lost meanwhile.
+  explicit Hosts(HostsOptions options);
+  ~Hosts() override;
+  Hosts(const Hosts&) = delete;
+  Hosts& operator=(const Hosts&) = delete;
+
+  /// Tells the one that leads.
+  void report_end(const ClusterTask& task, const Ending& ending);
+
+  /// Tells all that are led.
+  void announce(Phase phase);
+
+  /// How many of the others there still are: those that are led, or the one that leads.
+  [[nodiscard]] int connected() const noexcept;
+
+  /// Hands over what has come, without waiting.
+  void poll(HostEvents& events);
+
+ private:
+  void gather_all(Deadline deadline);
+  void join(Deadline deadline);
+  void on_connected(remote::Peer& peer) override;
+  void on_message(remote::Peer& peer, const remote::Message& message) override;
+  void on_lost(remote::Peer& peer, const Error& error) override;
+
+  HostsOptions options_;
+  std::vector<remote::Peer*> peers_;  ///< by host; null where there is no connection
+  bool all_are_here_ = false;         ///< who leads has said so
+  HostEvents* events_ = nullptr;      ///< of the call of `poll` that goes on
+  std::unique_ptr<remote::Endpoint> endpoint_;
+};
+
+}  // namespace cohort::supervise

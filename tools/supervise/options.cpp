@@ -1,0 +1,74 @@
+#include "options.h"
+
+#include <charconv>
+
+#include <cohort/base/error.h>
+#include <cohort/base/version.h>
+
+namespace cohort::supervise {
+namespace {
+
+constexpr std::string_view kHelp =
+    R"(cohort-supervise: starts the tasks of a cluster; `cohort-run --roles` calls it
+
+  cohort-supervise --roles LIST [--restarts N] [--] PROGRAM [ARGUMENT ...]
+
+  --roles LIST    jobs and their numbers of tasks, as in chief=1,worker=2,ps=2; jobs are chief,
+                  worker, ps and evaluator
+  --restarts N    start each task that a signal has ended, for example a crash, up to N times again;
+                  default: 0
+  --version       print the version
+  --help          print this text
+
+Each task is a process that runs PROGRAM; TaskClusterResolver tells it which task it is. The first one,
+the chief, or worker 0 where there is none, reads standard input unless that is a terminal. Under mpirun
+or srun, with one cohort-supervise per host, the tasks are spread over the hosts.
+
+The job is over when all tasks but `ps` have ended; these then have 5 s to do so, too. It fails at once
+when the chief does. The exit status is the chief's or else that of the first task that ended with
+another than 0. Signals are passed on to all tasks but `ps`. Nothing of the job outlives this process.
+)";
+
+int restarts_in(const std::string& text) {
+  int number = -1;
+  const char* last = text.data() + text.size();
+  const auto [stopped, status] = std::from_chars(text.data(), last, number);
+  if (status == std::errc() && stopped == last && number >= 0) return number;
+  throw InvalidArgument("--restarts '{}' is no whole number from 0", text);
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(const std::vector<std::string>& arguments, std::string& answer) {
+  Options options;
+  std::size_t next = 0;
+  const auto value_of = [&](const std::string& option) -> const std::string& {
+    if (next + 1 >= arguments.size()) throw InvalidArgument("{} needs a value", option);
+    return arguments[++next];
+  };
+  for (; next < arguments.size(); ++next) {
+    const std::string& argument = arguments[next];
+    if (argument == "--help" || argument == "-h" || argument == "--version") {
+      answer = argument == "--version" ? "cohort-supervise " COHORT_VERSION "\n" : std::string(kHelp);
+      return std::nullopt;
+    }
+    if (argument == "--roles") {
+      options.roles = value_of(argument);
+    } else if (argument == "--restarts") {
+      options.restarts = restarts_in(value_of(argument));
+    } else if (argument == "--") {
+      ++next;
+      break;
+    } else if (argument.starts_with("-")) {
+      throw InvalidArgument("there is no option {}", argument);
+    } else {
+      break;
+    }
+  }
+  options.program.assign(arguments.begin() + static_cast<std::ptrdiff_t>(next), arguments.end());
+  if (options.roles.empty()) throw InvalidArgument("--roles is missing");
+  if (options.program.empty()) throw InvalidArgument("no program is given");
+  return options;
+}
+
+}  // namespace cohort::supervise

@@ -1,0 +1,82 @@
+// Starts the tasks of one host, starts killed ones again, passes signals on, and ends all of them when the
+// job is over. Owns what outlives their processes. One thread, the main one, makes and runs it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <cohort/remote/task_place.h>
+
+#include "job.h"
+#include "process.h"
+#include "signals.h"
+#include "team.h"
+
+namespace cohort::supervise {
+
+struct SupervisorOptions {
+  Command command = {};
+  std::vector<ClusterTask> tasks = {};             ///< of the job
+  int restarts = 0;                                ///< of each task
+  std::chrono::milliseconds until_servers{5000};   ///< for parameter servers to end by themselves
+  std::chrono::milliseconds until_killed{3000};    ///< from SIGTERM to SIGKILL
+  std::chrono::milliseconds until_notice{10'000};  ///< from the chief's end to a line about who still runs
+};
+
+class Supervisor final : private HostEvents {
+ public:
+  /// @throws Unavailable when another supervisor does not come.
+  Supervisor(SupervisorOptions options, Team team);
+  ~Supervisor() override;
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  /// Returns the status that this supervisor ends with, once all its tasks have ended: the job's on the first
+  /// host, 0 on others. @throws InvalidArgument when the program cannot be started.
+  [[nodiscard]] int run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct OwnTask {
+    remote::TaskPlace place;
+    pid_t pid = 0;  ///< 0: has ended, and is not started again
+  };
+
+  [[nodiscard]] bool leads() const noexcept { return team_.host == 0; }
+  [[nodiscard]] bool is_done() const;
+  [[nodiscard]] std::optional<std::chrono::milliseconds> until_next_action() const;
+  void start(OwnTask& task);
+  void reap();
+  void on_own_end(OwnTask& task, const Ending& ending);
+  void settle(const ClusterTask& task, const Ending& ending);
+  void enter(Phase phase);
+  void pass_on(int signal);
+  void signal_all(int signal);
+  void act_in_time();
+  void name_stragglers();
+
+  void on_task_end(const ClusterTask& task, const Ending& ending) override;
+  void on_phase(Phase phase) override;
+  void on_host_lost(int host, const std::string& why) override;
+
+  SupervisorOptions options_;
+  Team team_;
+  Signals signals_;  // before the thread that comes with `others_`
+  Job job_;
+  std::unique_ptr<Hosts> others_;  ///< null where there is one host
+  std::vector<OwnTask> own_;
+  Phase phase_ = Phase::kRunning;
+  bool interrupted_ = false;  ///< a signal has asked the tasks to end
+  bool leader_is_lost_ = false;
+  std::optional<Clock::time_point> terminate_at_;
+  std::optional<Clock::time_point> kill_at_;
+  std::optional<Clock::time_point> notice_at_;
+};
+
+}  // namespace cohort::supervise
