@@ -52,7 +52,7 @@ void NetworkPeer::send_frame(const FrameParts& frame) {
       sent = send_now(std::span(pieces).first(count));
       if (sent == frame.bytes()) return;
     }
-    outbox_.keep(frame, sent);
+    keep(outbox_, frame, sent);
   }
   wait_for_room(true);
 }
@@ -146,7 +146,7 @@ bool NetworkPeer::read() {
     may_have_bytes_ = false;
     // Reset: it ended before it had read everything.
     if (got == 0 || errno == ECONNRESET)
-      end("has ended");
+      end(kEnded);
     else if (errno != EAGAIN)
       end(fmt::format("is out of reach: {}", std::strerror(errno)));
     return false;

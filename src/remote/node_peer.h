@@ -37,7 +37,7 @@ class NodePeer final : public PeerBase {
   bool reads_memory_;
   View counts_;
   View buffers_[2];
-  Bell bell_;
+  std::optional<Bell> bell_;  ///< nothing once the peer is lost
   RingWriter outgoing_;
   RingReader incoming_;
   Outbox outbox_;

@@ -68,6 +68,13 @@ class PeerBase : public Peer {
   /// Sends the frame, or keeps what does not fit.
   virtual void send_frame(const FrameParts& frame) = 0;
 
+  /// How the end of a connection looks from its other end, which may also have taken this task for lost.
+  static constexpr const char* kEnded = "has ended or closed the connection";
+
+  /// Keeps the rest of a frame in `outbox`. Without memory for it the connection ends, since what follows
+  /// would be taken for the rest.
+  void keep(Outbox& outbox, const FrameParts& frame, std::size_t sent);
+
   /// The first reason counts.
   void end(std::string why);
   [[nodiscard]] virtual bool heard_since_last() = 0;
