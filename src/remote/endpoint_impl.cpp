@@ -227,7 +227,7 @@ void Endpoint::Impl::hand_over(Progress& progress) {
   for (std::size_t i = 0; i < live_.size(); ++i) {
     PeerBase& peer = *live_[i];
     if (!peer.announced) continue;
-    if (peer.backlog() > 0) peer.flush();
+    peer.flush();
     progress.messages += peer.hand_over();
   }
 }
@@ -235,11 +235,12 @@ void Endpoint::Impl::hand_over(Progress& progress) {
 void Endpoint::Impl::report_lost(Progress& progress) {
   for (std::size_t i = 0; i < live_.size();) {
     PeerBase& peer = *live_[i];
-    // What it sent before its end comes first.
-    if (!peer.announced || !peer.ending() || peer.hand_over() > 0) {
+    if (!peer.announced || !peer.ending()) {
       ++i;
       continue;
     }
+    // What it sent before its end comes first.
+    progress.messages += peer.hand_over();
     live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(i));
     peer.set_lost();
     any_over_network_ = std::ranges::any_of(live_, [](PeerBase* one) { return !one->on_this_node(); });
@@ -279,8 +280,9 @@ bool Endpoint::Impl::wait(Deadline deadline) {
   const Clock::duration longest_spin = waits_asleep_ > 0 ? Clock::duration::zero() : kLongestSpin;
   while (true) {
     const Progress progress = look();
-    if (progress.messages > 0 || progress.events || (woken_.load() && woken_.exchange(false))) return true;
+    // Also where messages never cease.
     if (now >= deadline.at()) return false;
+    if (progress.messages > 0 || progress.events || (woken_.load() && woken_.exchange(false))) return true;
     if (now - begin >= longest_spin) break;
     // Where tasks outnumber cores, the one that is waited for may need this core.
     ::sched_yield();

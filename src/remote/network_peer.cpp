@@ -201,6 +201,8 @@ void NetworkPeer::close(Clock::time_point limit) noexcept {
   socket_.reset();
   outbox_ = {};
   finished_.clear();
+  reader().drop_memory();
+  buffer_.reset();
 }
 
 // A socket that is closed while there is something to be read takes back what it has sent. So all that is

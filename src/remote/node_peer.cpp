@@ -190,6 +190,7 @@ void NodePeer::close(Clock::time_point /*limit*/) noexcept {
   socket_.reset();
   process_.reset();
   outbox_ = {};
+  reader().drop_memory();
   bell_.reset();
   counts_ = {};
   for (View& buffer : buffers_) buffer = {};

@@ -202,6 +202,20 @@ TEST_P(EndpointTest, IsWokenByOtherThreads) {
   other.join();
 }
 
+TEST_P(EndpointTest, GivesUpAtTheDeadlineAlsoWhileMessagesArrive) {
+  Pair pair(GetParam());
+  std::atomic<bool> done{false};
+  std::thread b([&] {
+    while (!done) {
+      if (pair.a_at_b->backlog() == 0) pair.a_at_b->send(1, 1);
+      pair.b.poll();
+    }
+  });
+  EXPECT_FALSE(pair.a.wait_until([] { return false; }, Deadline::after(50ms)));
+  done = true;
+  b.join();
+}
+
 TEST_P(EndpointTest, GivesUpAtTheDeadline) {
   Pair pair(GetParam());
   const auto begin = std::chrono::steady_clock::now();
