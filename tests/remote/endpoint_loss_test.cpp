@@ -134,6 +134,13 @@ TEST_P(LossTest, MeetsANewIncarnationAtTheSameAddress) {
   }
 }
 
+TEST_P(LossTest, WaitsForATaskThatStartsLate) {
+  const Place late_place({"ps", 2}, GetParam());
+  EXPECT_THROW(own.connect(late_place.address(), Deadline::after(50ms)), Unavailable);
+  const TaskProcess late = late_place.start();
+  EXPECT_EQ(own.connect(late_place.address(), Deadline::after(10s)).task(), (ClusterTask{"ps", 2}));
+}
+
 TEST_P(LossTest, TellsOthersThatAnEndpointIsGone) {
   Pair pair(GetParam());
   Recorder late_record;
