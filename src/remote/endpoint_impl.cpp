@@ -227,7 +227,7 @@ void Endpoint::Impl::hand_over(Progress& progress) {
   for (std::size_t i = 0; i < live_.size(); ++i) {
     PeerBase& peer = *live_[i];
     if (!peer.announced) continue;
-    peer.flush();
+    if (peer.flush()) progress.events = true;
     progress.messages += peer.hand_over();
   }
 }

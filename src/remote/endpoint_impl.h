@@ -37,7 +37,7 @@ class Endpoint::Impl {
   /// What one look at everything came to.
   struct Progress {
     int messages = 0;
-    bool events = false;  ///< the handler was told something else
+    bool events = false;  ///< the handler was told something else, or a backlog has become less
   };
   Progress look();
   void announce_new(Progress& progress);

@@ -179,6 +179,7 @@ void NetworkPeer::wait_for_room(bool on) {
 void NetworkPeer::on_event(std::uint32_t events) {
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) may_have_bytes_ = true;
   if ((events & EPOLLOUT) == 0) return;
+  had_room_ = true;
   std::vector<std::shared_ptr<const void>> finished;
   bool all_sent = false;
   {

@@ -47,7 +47,7 @@ NodePeer::NodePeer(Connected connected, Handler& handler)
 
 void NodePeer::send_frame(const FrameParts& frame) {
   try {
-    if (!outbox_.empty()) flush();
+    if (!outbox_.empty()) static_cast<void>(flush());
     std::size_t sent = 0;
     if (outbox_.empty()) {
       const std::size_t bytes = frame.bytes();
@@ -85,16 +85,19 @@ std::size_t NodePeer::write(std::span<const std::byte> bytes) {
   return written;
 }
 
-void NodePeer::flush() {
+bool NodePeer::flush() {
+  bool less = false;
   try {
     while (!outbox_.empty()) {
       const std::size_t written = write(outbox_.next());
-      if (written == 0) return;
+      if (written == 0) break;
       outbox_.sent(written);
+      less = true;
     }
   } catch (const BrokenStream& e) {
     end(e.what());
   }
+  return less;
 }
 
 int NodePeer::hand_over() {

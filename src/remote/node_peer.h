@@ -17,7 +17,7 @@ class NodePeer final : public PeerBase {
   [[nodiscard]] bool read_memory(std::uint64_t address, std::span<std::byte> destination) override;
 
   int hand_over() override;
-  void flush() override;
+  [[nodiscard]] bool flush() override;
   [[nodiscard]] bool is_ready() override;
   void on_event(std::uint32_t events) override;
   void watch_by(int epoll) override;

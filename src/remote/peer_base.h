@@ -38,8 +38,8 @@ class PeerBase : public Peer {
   /// Hands over what has arrived; what the handler throws comes out. Returns the number of messages.
   virtual int hand_over() = 0;
 
-  /// Sends what is kept, as far as it fits.
-  virtual void flush() = 0;
+  /// Sends what is kept, as far as it fits. Whether the backlog has become less since the last call.
+  [[nodiscard]] virtual bool flush() = 0;
 
   /// Whether there is something to do, looked at once more by a thread that has said that it sleeps.
   [[nodiscard]] virtual bool is_ready() = 0;

@@ -151,7 +151,8 @@ class Endpoint {
   int poll();
 
   /// Polls until `condition()` or the deadline; true if the condition came first. Polls for some 50 us, with
-  /// yields, and then sleeps until something arrives. The condition changes in the handler, or by `wake`.
+  /// yields, and then sleeps until something arrives. The condition changes in the handler, by a peer's
+  /// backlog that becomes less, or by `wake`.
   template <class Condition>
   bool wait_until(Condition condition, Deadline deadline = Deadline::never()) {
     while (!condition()) {
