@@ -65,6 +65,12 @@ Mlp::Mlp(int hidden, std::mt19937_64 random)
       output_weights_({.name = "output_weights", .initial_value = initial_weights(hidden, kClasses, random)}),
       output_bias_({.shape = {kClasses}, .name = "output_bias"}) {}
 
+Mlp::Mlp(const std::vector<Variable>& parameters)
+    : hidden_weights_(parameters.at(0)),
+      hidden_bias_(parameters.at(1)),
+      output_weights_(parameters.at(2)),
+      output_bias_(parameters.at(3)) {}
+
 Step Mlp::step(const Batch& batch, std::int64_t global_batch) const {
   const Tensor output_weights = output_weights_.read();
   const Forward pass =

@@ -32,6 +32,9 @@ class Mlp {
   /// Weights are drawn from `seed`; made inside a strategy's scope, they are mirrored.
   Mlp(int hidden, std::uint64_t seed);
 
+  /// A model of these `parameters()`, made elsewhere.
+  explicit Mlp(const std::vector<cohort::Variable>& parameters);
+
   /// The score of the batch and the gradient of its loss, divided by `global_batch`, so that
   /// replicas' gradients add up to that of the mean over the whole batch.
   [[nodiscard]] Step step(const Batch& batch, std::int64_t global_batch) const;

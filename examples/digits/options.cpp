@@ -16,8 +16,9 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array<std::string_view, 5> kStrategies{"default", "one_device", "mirrored", "central_storage",
-                                                      "multi_worker_mirrored"};
+constexpr std::array<std::string_view, 7> kStrategies{
+    "default",          "one_device", "mirrored", "central_storage", "multi_worker_mirrored",
+    "parameter_server", "coordinator"};
 
 /// The build puts the data beside the programs.
 std::string default_data() {
@@ -42,6 +43,8 @@ po::options_description describe(Options& options) {
   add("seed", &options.seed, "N", "seed of the initial weights and of the order of images");
   add("hidden", &options.hidden, "N", "hidden units");
   add("learning-rate", &options.learning_rate, "X", "step size of gradient descent");
+  add("staleness", &options.staleness, "N",
+      "for parameter_server: steps that a worker may be ahead of the slowest one");
   add("data", &options.data, "FILE", "CSV with 64 pixels and the digit per line, or the same as .tfrecord");
   add("json", &options.json, "FILE", "write the results there (chief only)");
   return description;
@@ -71,6 +74,8 @@ void check(const Options& options) {
   require(options.seed >= 0, fmt::format("--seed {} is out of range; use 0 or more", options.seed));
   require(options.hidden >= 1 && options.hidden <= 65536,
           fmt::format("--hidden {} is out of range; use 1 to 65536", options.hidden));
+  require(options.staleness >= 0,
+          fmt::format("--staleness {} is out of range; use 0 or more", options.staleness));
   require(std::isfinite(options.learning_rate) && options.learning_rate > 0,
           fmt::format("--learning-rate {} is not a positive number", options.learning_rate));
 }
@@ -101,7 +106,8 @@ std::string help_text() {
   text << "digits: trains a small network on 1,797 images of handwritten digits, under any strategy.\n\n"
           "  mpirun -n 4 digits\n"
           "  mpirun -n 2 digits --devices 2\n"
-          "  digits --strategy mirrored --devices 4\n\n"
+          "  digits --strategy mirrored --devices 4\n"
+          "  cohort-run --roles chief=1,worker=2,ps=1 digits --strategy coordinator\n\n"
        << describe(options);
   return text.str();
 }

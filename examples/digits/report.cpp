@@ -30,6 +30,11 @@ bool shows_on_terminal() {
 
 }  // namespace
 
+void print(const Results& results) {
+  fmt::print("{}: {} replica{}, test accuracy {:.4f}\n", results.strategy, results.replicas,
+             results.replicas == 1 ? "" : "s", results.test_accuracy);
+}
+
 Progress::Progress(bool enabled, int epochs, std::int64_t steps)
     : enabled_(enabled), terminal_(shows_on_terminal()), epochs_(epochs), steps_(steps) {}
 

@@ -21,6 +21,9 @@ struct Results {
   double test_accuracy = 0;
 };
 
+/// The strategy and the accuracy that it has reached.
+void print(const Results& results);
+
 /// A progress bar on a terminal, one line per epoch elsewhere. Silent unless `enabled`.
 class Progress {
  public:

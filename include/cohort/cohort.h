@@ -1,5 +1,6 @@
 // Everything that a training program needs, except the way it starts: add
-// <cohort/mpi/session.h> for programs under mpirun or srun.
+// <cohort/mpi/session.h> for programs under mpirun or srun, <cohort/resolvers/task_cluster_resolver.h> for those
+// that `cohort-run --roles` starts.
 #pragma once
 
 #include <cohort/base/config.h>
@@ -7,6 +8,8 @@
 #include <cohort/base/log.h>
 #include <cohort/base/version.h>
 #include <cohort/collective/gradient_buckets.h>
+#include <cohort/coordinator/cluster_coordinator.h>
+#include <cohort/coordinator/serve.h>
 #include <cohort/device/tensor.h>
 #include <cohort/device/tensor_ops.h>
 #include <cohort/input/dataset.h>
@@ -18,6 +21,7 @@
 #include <cohort/input/files/text_line.h>
 #include <cohort/input/files/tf_record.h>
 #include <cohort/input/make_dataset.h>
+#include <cohort/server/parameter_server_strategy.h>
 #include <cohort/strategy/central_storage_strategy.h>
 #include <cohort/strategy/logical_device_strategy.h>
 #include <cohort/strategy/mirrored_strategy.h>

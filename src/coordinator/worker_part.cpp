@@ -35,7 +35,10 @@ WorkerPart::WorkerPart(std::shared_ptr<server::ServerVariables> variables, Varia
   variables_->client().connections().set_part(*this);
 }
 
-WorkerPart::~WorkerPart() { variables_->client().connections().clear_part(); }
+WorkerPart::~WorkerPart() {
+  variables_->client().connections().clear_part();
+  variables_->forget_learned();
+}
 
 void WorkerPart::run() {
   server::Connections& connections = variables_->client().connections();
@@ -86,7 +89,7 @@ void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) 
 }
 
 void WorkerPart::on_lost(remote::Peer& peer, const Error& error) {
-  if (&peer != coordinator_) return;
+  if (&peer != coordinator_ || over_.load()) return;
   loss_ = std::make_unique<Error>(ErrorCode::kUnavailable,
                                   fmt::format("{}; it is the coordinator: the job ends", error.what()));
   over_.store(true);

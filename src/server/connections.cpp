@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/config.h>
 #include <cohort/server/detail/codec.h>
 
 #include "server/failure.h"
@@ -26,6 +27,9 @@ int count_servers(const remote::TaskPlace& place) {
 remote::EndpointOptions options_for(const remote::TaskPlace& place, int offered) {
   remote::EndpointOptions options = remote::endpoint_options(place);
   options.offered = offered;
+  using std::chrono::milliseconds;
+  options.heartbeat = std::chrono::duration_cast<milliseconds>(config().heartbeat());
+  options.silence = std::chrono::duration_cast<milliseconds>(config().silence());
   return options;
 }
 
@@ -54,6 +58,19 @@ void Connections::notify() noexcept {
   endpoint_->wake();
 }
 
+void Connections::set_part(TaskPart& part) {
+  const Turn turn(*this);
+  part_ = &part;
+  for (remote::Peer* peer : std::vector(peers_)) part.on_connected(*peer);
+  for (const EarlyMessage& message : std::exchange(early_, {}))
+    part.on_message(*message.peer, {message.kind, message.number, message.body});
+}
+
+void Connections::name_variables_by(std::function<std::string(int server)> names_on) {
+  const Turn turn(*this);
+  names_on_ = std::move(names_on);
+}
+
 void Connections::clear_part() {
   const Turn turn(*this);
   part_ = nullptr;
@@ -61,9 +78,8 @@ void Connections::clear_part() {
 
 void Connections::poll() {
   if (!mutex_.try_lock()) return;
+  const Polling polling(*this);
   endpoint_->poll();
-  mutex_.unlock();
-  progress_.notify();
 }
 
 remote::Peer& Connections::connect(const ClusterTask& task, Deadline deadline) {
@@ -147,7 +163,7 @@ void Connections::connect_servers() {
         server.reader = std::make_shared<StoreReader>(peer.offered_descriptor());
       peer.send(to_number(MessageKind::kIdentify), 0);
     } catch (const Unavailable& error) {
-      fail_requests_to(i, error);
+      fail_requests_to(i, Unavailable("{}; {}", error.what(), what_is_lost_with(i)));
     }
   }
 }
@@ -158,15 +174,21 @@ void Connections::identify(remote::Peer& peer, std::span<const std::byte> body) 
   const auto identity = Decoder(body).number<std::uint64_t>();
   if (server.identity != 0 && server.identity != identity) {
     fail_requests_to(
-        index, Unavailable("{} has come back without its variables: both copies are gone; start the job "
-                           "again from its last checkpoint",
-                           peer.name()));
+        index, Unavailable("{} has come back without its memory; {}", peer.name(), what_is_lost_with(index)));
     return;
   }
   server.identity = identity;
   for (const auto& [number, pending] : pending_) {
     if (!pending.done && pending.request.server == index) send(number, pending);
   }
+}
+
+std::string Connections::what_is_lost_with(int server) const {
+  const std::string variables = names_on_ ? names_on_(server) : std::string();
+  if (variables.empty()) return "it kept no variables that this task knows";
+  return fmt::format(
+      "both copies of these variables are gone: {}; start the job again, from its last checkpoint",
+      variables);
 }
 
 void Connections::settle(Pending& pending) {
@@ -190,6 +212,7 @@ int Connections::server_of(const remote::Peer& peer) const noexcept {
 }
 
 void Connections::on_connected(remote::Peer& peer) {
+  peers_.push_back(&peer);
   if (part_ != nullptr) part_->on_connected(peer);
 }
 
@@ -197,7 +220,10 @@ void Connections::on_message(remote::Peer& peer, const remote::Message& message)
   const bool answers =
       message.kind == to_number(MessageKind::kReply) || message.kind == to_number(MessageKind::kFailure);
   if (!answers) {
-    if (part_ != nullptr) part_->on_message(peer, message);
+    if (part_ != nullptr)
+      part_->on_message(peer, message);
+    else
+      early_.push_back({&peer, message.kind, message.number, {message.body.begin(), message.body.end()}});
     return;
   }
   if (message.number == 0) return identify(peer, message.body);
@@ -212,6 +238,8 @@ void Connections::on_message(remote::Peer& peer, const remote::Message& message)
 }
 
 void Connections::on_lost(remote::Peer& peer, const Error& error) {
+  std::erase(peers_, &peer);
+  std::erase_if(early_, [&](const EarlyMessage& message) { return message.peer == &peer; });
   if (const int server = server_of(peer); server >= 0) {
     servers_[static_cast<std::size_t>(server)].peer = nullptr;
     servers_[static_cast<std::size_t>(server)].reader.reset();

@@ -33,6 +33,16 @@ Tensor first_value(Decoder& decoder, std::string_view name, DType dtype, const S
                         describe(value), to_string(dtype), to_string(shape));
 }
 
+/// How often the variable was changed since the task of each gradient read it.
+std::vector<std::byte> ages_of_gradients(std::span<const Write> writes, const Store& store) {
+  Encoder encoder;
+  for (const Write& write : writes) {
+    if (write.read_version == Write::kNotRead || write.variable >= store.size()) continue;
+    encoder.number(store.version(write.variable) - write.read_version);
+  }
+  return encoder.take();
+}
+
 /// Abandons the store's open commit, unless it was made.
 class OpenCommit {
  public:
@@ -76,13 +86,14 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
     case MessageKind::kCreate: return create(peer, message, later);
     case MessageKind::kRead: return read(message.body);
     case MessageKind::kReadRows: return read_rows(message.body);
-    case MessageKind::kCommit: commit(parse_commit(message.body)); return {};
+    case MessageKind::kCommit: return commit(parse_commit(message.body));
     case MessageKind::kPrepare: prepare(parse_commit(message.body)); return {};
     case MessageKind::kFinish: finish(message.body); return {};
     case MessageKind::kFence: return to_bytes(fence(Decoder(message.body).number<std::uint64_t>()));
     case MessageKind::kDrop: {
       const auto incarnation = Decoder(message.body).number<std::uint64_t>();
       std::erase_if(prepared_, [&](const auto& entry) { return entry.first.incarnation == incarnation; });
+      store_.forget(incarnation, ~std::uint64_t{0});
       return {};
     }
     default: throw InvalidArgument("a parameter server has no answer to a message of kind {}", message.kind);
@@ -144,6 +155,7 @@ std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body) {
   const std::size_t writes = decoder.count();
   if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
   Encoder encoder;
+  encoder.number(store_.version(variable));
   if (writes == 0) {
     encoder.tensor(store_.value(variable));
     return encoder.take();
@@ -179,13 +191,15 @@ void ParameterServer::require_not_fenced(const Execution& execution) const {
     throw Aborted("this worker was taken for lost: what it writes is not wanted any more");
 }
 
-void ParameterServer::commit(const CommitMessage& message) {
-  if (store_.find_commit(message.execution)) return;  // the answer was lost
+std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
+  if (store_.find_commit(message.execution)) return {};  // the answer was lost
   require_not_fenced(message.execution);
   store_.forget(message.execution.incarnation, message.forget);
+  std::vector<std::byte> answer = ages_of_gradients(message.writes, store_);
   OpenCommit open(store_);
   for (const Write& write : message.writes) apply(write, store_, optimizers_);
   open.make(message.execution, message.result);
+  return answer;
 }
 
 void ParameterServer::prepare(CommitMessage message) {
@@ -219,6 +233,12 @@ FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
     if (execution.incarnation == incarnation) answer.prepared.push_back({execution.number, message.decider});
   }
   return answer;
+}
+
+void ParameterServer::fail_waiters(const Error& error) {
+  for (const auto& [number, waiter] : waiters_)
+    waiter.peer->send(static_cast<std::uint16_t>(MessageKind::kFailure), waiter.request, to_bytes(error));
+  waiters_.clear();
 }
 
 void ParameterServer::on_lost(const remote::Peer& peer) {

@@ -28,6 +28,9 @@ class ParameterServer {
   /// Forgets who waits, of a peer that is lost.
   void on_lost(const remote::Peer& peer);
 
+  /// Nobody brings the first values of variables any more: those who wait for them get `error`.
+  void fail_waiters(const Error& error);
+
  private:
   struct Waiter {
     remote::Peer* peer;
@@ -43,7 +46,7 @@ class ParameterServer {
   [[nodiscard]] std::optional<VariableIndex> find(std::uint64_t number) const;
   [[nodiscard]] std::vector<std::byte> read(std::span<const std::byte> body);
   [[nodiscard]] std::vector<std::byte> read_rows(std::span<const std::byte> body) const;
-  void commit(const CommitMessage& message);
+  std::vector<std::byte> commit(const CommitMessage& message);
   void prepare(CommitMessage message);
   void finish(std::span<const std::byte> body);
   [[nodiscard]] FenceAnswer fence(std::uint64_t incarnation);

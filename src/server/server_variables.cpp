@@ -1,8 +1,40 @@
 #include "server/server_variables.h"
 
+#include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace cohort::server {
+
+ClusterTask giver_of_values(const remote::TaskPlace& place) {
+  const bool has_chief = std::ranges::any_of(
+      place.addresses, [](const remote::Address& address) { return address.task.type == "chief"; });
+  return has_chief ? ClusterTask{"chief", 0} : ClusterTask{"worker", 0};
+}
+
+ServerVariables::ServerVariables(std::shared_ptr<Client> client, bool gives_values)
+    : client_(std::move(client)), gives_values_(gives_values) {
+  if (client_ != nullptr)
+    client_->connections().name_variables_by([this](int server) { return names_on(server); });
+}
+
+// Variables and results may keep the client for longer.
+ServerVariables::~ServerVariables() {
+  if (client_ != nullptr) client_->connections().name_variables_by(nullptr);
+}
+
+std::string ServerVariables::names_on(int server) const {
+  constexpr int kMostNames = 20;
+  const std::lock_guard lock(mutex_);
+  std::string names;
+  int count = 0;
+  for (const auto& [number, known] : known_) {
+    if (known.place.server != server || ++count > kMostNames) continue;
+    names += (names.empty() ? "" : ", ") + known.options.name;
+  }
+  return count <= kMostNames ? names : fmt::format("{} and {} more", names, count - kMostNames);
+}
 
 std::shared_ptr<VariableState> ServerVariables::make(VariableOptions options, const Tensor& initial_value,
                                                      const VariableState* beside,
@@ -11,53 +43,50 @@ std::shared_ptr<VariableState> ServerVariables::make(VariableOptions options, co
     throw WrongContext("variable '{}' is made on a parameter server: such a task only calls serve()",
                        options.name);
   const auto* neighbour = dynamic_cast<const ServerVariable*>(beside);
-  int server = 0;
+  VariablePlace place;
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    number = variables_.size();
-    server = neighbour != nullptr
-                 ? neighbour->place().server
-                 : static_cast<int>(turn_++ % static_cast<std::uint64_t>(client_->connections().servers()));
+    number = next_number_++;
+    const auto servers = static_cast<std::uint64_t>(client_->connections().servers());
+    place.server = neighbour != nullptr ? neighbour->place().server : static_cast<int>(turn_++ % servers);
   }
-  const VariableIndex index = client_->make(server, number, options.name, initial_value.shape(),
-                                            initial_value.dtype(), gives_values_ ? &initial_value : nullptr);
-  auto variable =
-      std::make_shared<ServerVariable>(std::move(options), std::move(owner), initial_value.shape(),
-                                       initial_value.dtype(), number, client_, VariablePlace{server, index});
+  place.index = client_->make(place.server, number, options.name, initial_value.shape(),
+                              initial_value.dtype(), gives_values_ ? &initial_value : nullptr);
   const std::lock_guard lock(mutex_);
-  variables_.push_back(variable);
-  return variable;
+  known_.emplace(number, Known{options, initial_value.shape(), initial_value.dtype(), place, nullptr});
+  made_.push_back(number);
+  return std::make_shared<ServerVariable>(std::move(options), std::move(owner), initial_value.shape(),
+                                          initial_value.dtype(), number, client_, place);
 }
 
-std::uint64_t ServerVariables::size() const {
+std::size_t ServerVariables::size() const {
   const std::lock_guard lock(mutex_);
-  return variables_.size();
+  return made_.size();
 }
 
-std::vector<std::byte> ServerVariables::describe_from(std::uint64_t first) const {
+std::vector<std::byte> ServerVariables::describe_from(std::size_t first) const {
   const std::lock_guard lock(mutex_);
   Encoder encoder;
-  encoder.number(first);
-  encoder.number(variables_.size() - first);
-  for (std::uint64_t number = first; number < variables_.size(); ++number) {
-    const ServerVariable& variable = *variables_[number];
-    encoder.text(variable.options().name);
-    encoder.number(variable.dtype());
-    encoder.shape(variable.shape());
-    encoder.number(variable.options().aggregation);
-    encoder.number(*variable.options().trainable);
-    encoder.number(variable.place());
+  encoder.number(made_.size() - first);
+  for (std::size_t i = first; i < made_.size(); ++i) {
+    const Known& known = known_.at(made_[i]);
+    encoder.number(made_[i]);
+    encoder.text(known.options.name);
+    encoder.number(known.dtype);
+    encoder.shape(known.shape);
+    encoder.number(known.options.aggregation);
+    encoder.number(*known.options.trainable);
+    encoder.number(known.place);
   }
   return encoder.take();
 }
 
 void ServerVariables::learn(std::span<const std::byte> description, VariableOwner& owner) {
   Decoder decoder(description);
-  const auto first = decoder.number<std::uint64_t>();
-  const std::size_t count = decoder.count();
   const std::lock_guard lock(mutex_);
-  for (std::uint64_t number = first; number < first + count; ++number) {
+  for (std::size_t left = decoder.count(); left > 0; --left) {
+    const auto number = decoder.number<std::uint64_t>();
     VariableOptions options;
     options.name = decoder.text();
     const DType dtype = decoder.dtype();
@@ -65,17 +94,22 @@ void ServerVariables::learn(std::span<const std::byte> description, VariableOwne
     options.aggregation = decoder.number<VariableAggregation>();
     options.trainable = decoder.number<bool>();
     const auto place = decoder.number<VariablePlace>();
-    if (number != variables_.size()) continue;  // known already
-    variables_.push_back(std::make_shared<ServerVariable>(std::move(options), owner.share(), shape, dtype,
-                                                          number, client_, place));
+    auto learned =
+        std::make_shared<ServerVariable>(options, owner.share(), shape, dtype, number, client_, place);
+    known_.emplace(number, Known{std::move(options), shape, dtype, place, std::move(learned)});
   }
+}
+
+void ServerVariables::forget_learned() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(known_, [](const auto& entry) { return entry.second.learned != nullptr; });
 }
 
 Variable ServerVariables::variable(std::uint64_t number) const {
   const std::lock_guard lock(mutex_);
-  if (number >= variables_.size())
-    throw InvalidArgument("there is no variable {} in this job, which has {}", number, variables_.size());
-  return Variable(variables_[number]);
+  const auto found = known_.find(number);
+  if (found != known_.end() && found->second.learned != nullptr) return Variable(found->second.learned);
+  throw InvalidArgument("there is no variable {} that this task was told of", number);
 }
 
 }  // namespace cohort::server

@@ -16,12 +16,17 @@
 
 namespace cohort::server {
 
+/// Whose initial values count: those of the chief, or else of worker 0.
+[[nodiscard]] ClusterTask giver_of_values(const remote::TaskPlace& place);
+
 class ServerVariables final : public VariableKeeper, public VariableTable {
  public:
   /// `gives_values`: whether this task's initial values count. Null `client` for a task that has no
   /// variables.
-  ServerVariables(std::shared_ptr<Client> client, bool gives_values)
-      : client_(std::move(client)), gives_values_(gives_values) {}
+  ServerVariables(std::shared_ptr<Client> client, bool gives_values);
+  ~ServerVariables() override;
+  ServerVariables(const ServerVariables&) = delete;
+  ServerVariables& operator=(const ServerVariables&) = delete;
 
   [[nodiscard]] Client& client() const noexcept { return *client_; }
 
@@ -37,23 +42,41 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
                                                     const VariableState* beside,
                                                     std::shared_ptr<VariableOwner> owner) override;
 
-  /// What another task needs to know of the variables from number `first` on.
-  [[nodiscard]] std::vector<std::byte> describe_from(std::uint64_t first) const;
+  /// What another task needs to know of the variables but the `first` ones, in the order in which they were
+  /// made.
+  [[nodiscard]] std::vector<std::byte> describe_from(std::size_t first) const;
+
+  /// The variables of a description can be found from now on, until they are forgotten.
   void learn(std::span<const std::byte> description, VariableOwner& owner);
+  void forget_learned();
 
-  /// How many there are: the number of the next one.
-  [[nodiscard]] std::uint64_t size() const;
+  /// How many were made.
+  [[nodiscard]] std::size_t size() const;
 
+  /// One that was learned.
   [[nodiscard]] Variable variable(std::uint64_t number) const override;
 
  private:
+  [[nodiscard]] std::string names_on(int server) const;
+
   std::shared_ptr<Client> client_;
   bool gives_values_;
   std::weak_ptr<void> coordinator_;
 
+  /// What all tasks know of a variable. The variable itself shares the strategy, which owns this object.
+  struct Known {
+    VariableOptions options;
+    Shape shape;
+    DType dtype;
+    VariablePlace place;
+    std::shared_ptr<ServerVariable> learned;  ///< from another task
+  };
+
   mutable std::mutex mutex_;
   std::uint64_t turn_ = 0;  ///< of servers
-  std::vector<std::shared_ptr<ServerVariable>> variables_;
+  std::uint64_t next_number_ = 0;
+  std::map<std::uint64_t, Known> known_;  ///< by number
+  std::vector<std::uint64_t> made_;       ///< numbers, in the order in which they came to be known
 };
 
 }  // namespace cohort::server

@@ -87,6 +87,7 @@ void encode(Encoder& encoder, const Write& write) {
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return;
   encoder.text(write.optimizer.type);
   encoder.blob(write.optimizer.options);
+  encoder.number(write.read_version);
 }
 
 Write decode_write(Decoder& decoder) {
@@ -101,6 +102,7 @@ Write decode_write(Decoder& decoder) {
   write.optimizer.type = decoder.text();
   const std::span<const std::byte> options = decoder.blob();
   write.optimizer.options.assign(options.begin(), options.end());
+  write.read_version = decoder.number<std::uint64_t>();
   return write;
 }
 

@@ -37,6 +37,9 @@ struct Write {
   Tensor value = {};    ///< of the variable, its gradient, or of rows
   Tensor indices = {};  ///< of the rows, int64; for kinds of rows alone
   OptimizerRecipe optimizer = {};
+  std::uint64_t read_version = kNotRead;  ///< of the variable, when the gradient's task read it last
+
+  static constexpr std::uint64_t kNotRead = ~std::uint64_t{0};
 };
 
 [[nodiscard]] bool changes_rows(WriteKind kind) noexcept;

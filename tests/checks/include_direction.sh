@@ -15,9 +15,9 @@ BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
   layers = split("base cluster device collective value strategy input train server coordinator", chain)
   for (i = 1; i <= layers; i++) {
+    # Beside the chain: tasks that talk without MPI, for the layers above `train` that are made of them.
+    if (chain[i] == "server") below = below "remote "
     allowed[chain[i]] = below = below chain[i] " "
-    # Beside the chain stand tasks that talk without MPI; the layers above `train` are made of them.
-    if (chain[i] == "train") below = below "remote "
   }
   allowed["remote"] = allowed["device"] "remote "
   # Beside the core.

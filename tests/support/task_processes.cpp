@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <exception>
@@ -55,7 +56,7 @@ int run_task(const remote::TaskPlace& place) {
 }  // namespace
 
 TaskProcesses::TaskProcesses(int workers, int servers)
-    : cluster_({{"chief", 1}, {"worker", workers}, {"ps", servers}}) {
+    : cluster_({{"chief", 1}, {"worker", std::max(workers, 1)}, {"ps", servers}}) {
   for (int i = 0; i < servers; ++i) start({"ps", i});
   for (int i = 0; i < workers; ++i) start({"worker", i});
 }

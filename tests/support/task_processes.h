@@ -15,7 +15,7 @@ namespace cohort::test {
 
 class TaskProcesses {
  public:
-  /// Starts `workers` and `servers` processes.
+  /// Starts `workers` and `servers` processes. Without workers, the cluster has one that does not come.
   TaskProcesses(int workers, int servers);
   /// Kills what still runs.
   ~TaskProcesses();
