@@ -87,32 +87,34 @@ void Attempts::start_round() {
   next_try_ = Clock::now() + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
   for (Attempt& attempt : attempts_) {
-    if (!attempt.handshake) start(attempt);
+    const bool there = attempt.handshake || start(attempt);
     // A task that is on this node is not looked for elsewhere.
-    if (attempt.reach == Reach::kNode && attempt.handshake) return;
+    if (attempt.reach == Reach::kNode && there) return;
   }
 }
 
-void Attempts::start(Attempt& attempt) {
+bool Attempts::start(Attempt& attempt) {
   watch::Fd socket(
       ::socket(attempt.address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   attempt.met_stranger = false;
   if (!socket) {
     attempt.last_failure = std::strerror(errno);
-    return;
+    return false;
   }
   const bool connected = ::connect(socket.get(), attempt.address.get(), attempt.address.bytes) == 0;
   if (!connected && errno != EINPROGRESS) {
     // EAGAIN of a local listener: its queue is full, because its task has not looked at it for long.
-    attempt.last_failure = errno == EAGAIN ? "too many wait there to be let in" : std::strerror(errno);
-    return;
+    const bool queue_is_full = errno == EAGAIN;
+    attempt.last_failure = queue_is_full ? "too many wait there to be let in" : std::strerror(errno);
+    return queue_is_full;
   }
   if (attempt.reach == Reach::kNode && !watch::peer_of_this_user(socket.get())) {
     attempt.last_failure = "a process of another user listens there";
-    return;
+    return false;
   }
   attempt.last_failure = "no answer";
   attempt.handshake.emplace(std::move(socket), attempt.reach, Side::kConnector, *identity_, !connected);
+  return true;
 }
 
 // An address may lead to another machine, and another one to the right one; a name on this node does not.

@@ -49,7 +49,8 @@ class Attempts {
     bool met_stranger = false;
   };
   void start_round();
-  void start(Attempt& attempt);
+  /// Whether somebody listens there, as far as that is known.
+  [[nodiscard]] bool start(Attempt& attempt);
   void choose(Attempt& attempt);
   void fail(Attempt& attempt, std::string why, bool met_stranger);
   void refuse_strangers() const;

@@ -22,10 +22,14 @@ watch::Fd make_event() {
 
 }  // namespace
 
-Bell::Bell() : page_(kPageBytes), view_(page_.view(0, kPageBytes)), event_(make_event()) {}
+Bell::Bell() : Bell(SharedMemory(kPageBytes)) {}
+
+Bell::Bell(SharedMemory page) : view_(page.view(0, kPageBytes)), event_(make_event()) {
+  page_ = std::move(page).take_file();
+}
 
 Bell::Bell(watch::Fd page, watch::Fd event)
-    : page_(std::move(page), kPageBytes), view_(page_.view(0, kPageBytes)), event_(std::move(event)) {}
+    : view_(SharedMemory(std::move(page), kPageBytes).view(0, kPageBytes)), event_(std::move(event)) {}
 
 void Bell::strike() noexcept {
   // It cannot fail but for a count that is full, and then the sleeper is woken all the same.

@@ -25,7 +25,8 @@ class Bell {
   /// @throws DataLoss when the descriptors are not those of a bell.
   Bell(watch::Fd page, watch::Fd event);
 
-  [[nodiscard]] int page_descriptor() const noexcept { return page_.descriptor(); }
+  /// Of this task's own.
+  [[nodiscard]] int page_descriptor() const noexcept { return page_.get(); }
 
   /// Readable when the bell was rung; never read, so it is polled for edges.
   [[nodiscard]] int event_descriptor() const noexcept { return event_.get(); }
@@ -51,7 +52,9 @@ class Bell {
   [[nodiscard]] State& state() const noexcept { return *reinterpret_cast<State*>(view_.data()); }
   void strike() noexcept;
 
-  SharedMemory page_;
+  explicit Bell(SharedMemory page);
+
+  watch::Fd page_;
   View view_;
   watch::Fd event_;
 };

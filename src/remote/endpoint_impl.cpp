@@ -32,6 +32,9 @@ namespace {
 /// Rings are looked at each time, the system at each of so many. Asking it costs as much as many looks.
 constexpr unsigned kLooksBetweenQuestions = 32;
 
+/// A task that looks rarely asks each time.
+constexpr std::chrono::microseconds kLongestWithoutQuestion{100};
+
 /// About the cost of falling asleep and being woken.
 constexpr std::chrono::microseconds kLongestSpin{50};
 
@@ -96,8 +99,11 @@ Endpoint::Impl::Impl(EndpointOptions options, Handler& handler)
   address_.host = identity_.introduction.host;
   // First the local one: a task of this node that finds the other open finds this one, too.
   watch::Fd local;
-  if (!options_.over_network_only) {
-    local = options_.local_listener >= 0 ? take_over(options_.local_listener, AF_UNIX) : listen_locally();
+  if (options_.local_listener >= 0) local = take_over(options_.local_listener, AF_UNIX);
+  if (options_.over_network_only) {
+    local.reset();
+  } else {
+    if (!local) local = listen_locally();
     address_.local = local_name(local.get());
     permit_neighbours_to_read();
   }
@@ -117,9 +123,11 @@ Endpoint::Impl::Impl(EndpointOptions options, Handler& handler)
 }
 
 Endpoint::Impl::~Impl() {
-  // A forked child has copies of the sockets, but the connections are its parent's.
+  // A forked child has copies of all, but the connections are its parent's, and so are the thread and what it
+  // may have locked.
   if (::getpid() != process_) {
-    signs_->forget_thread();
+    for (std::unique_ptr<PeerBase>& peer : peers_) static_cast<void>(peer.release());
+    static_cast<void>(signs_.release());
     return;
   }
   const Clock::time_point limit = Clock::now() + kLongestClose;
@@ -180,10 +188,10 @@ void Endpoint::Impl::require_outside_handler(const char* call) const {
 
 int Endpoint::Impl::poll() {
   require_outside_handler("Endpoint::poll");
-  return look(false).messages;
+  return look().messages;
 }
 
-Endpoint::Impl::Progress Endpoint::Impl::look(bool must_ask_system) {
+Endpoint::Impl::Progress Endpoint::Impl::look() {
   in_handler_ = true;
   struct AtEnd {
     bool& in_handler;
@@ -194,7 +202,8 @@ Endpoint::Impl::Progress Endpoint::Impl::look(bool must_ask_system) {
   hand_over(progress);
   ++looks_;
   const bool idle = progress.messages == 0;
-  if (must_ask_system || looks_ >= (idle && any_over_network_ ? 1 : kLooksBetweenQuestions)) {
+  if (looks_ >= kLooksBetweenQuestions ||
+      (idle && (any_over_network_ || Clock::now() - asked_at_ >= kLongestWithoutQuestion))) {
     ask_system(0);
     announce_new(progress);
     hand_over(progress);
@@ -218,7 +227,7 @@ void Endpoint::Impl::hand_over(Progress& progress) {
   for (std::size_t i = 0; i < live_.size(); ++i) {
     PeerBase& peer = *live_[i];
     if (!peer.announced) continue;
-    if (peer.backlog() > 0) peer.flush();
+    if (peer.flush()) progress.events = true;
     progress.messages += peer.hand_over();
   }
 }
@@ -226,11 +235,12 @@ void Endpoint::Impl::hand_over(Progress& progress) {
 void Endpoint::Impl::report_lost(Progress& progress) {
   for (std::size_t i = 0; i < live_.size();) {
     PeerBase& peer = *live_[i];
-    // What it sent before its end comes first.
-    if (!peer.announced || !peer.ending() || peer.hand_over() > 0) {
+    if (!peer.announced || !peer.ending()) {
       ++i;
       continue;
     }
+    // What it sent before its end comes first.
+    progress.messages += peer.hand_over();
     live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(i));
     peer.set_lost();
     any_over_network_ = std::ranges::any_of(live_, [](PeerBase* one) { return !one->on_this_node(); });
@@ -244,7 +254,7 @@ void Endpoint::Impl::ask_system(int timeout_ms) {
   looks_ = 0;
   std::array<epoll_event, 64> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = asked_at_ = Clock::now();
   bool guests = now >= lobby_->next_limit();
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -269,9 +279,10 @@ bool Endpoint::Impl::wait(Deadline deadline) {
   if (waits_asleep_ > 0) --waits_asleep_;
   const Clock::duration longest_spin = waits_asleep_ > 0 ? Clock::duration::zero() : kLongestSpin;
   while (true) {
-    const Progress progress = look(false);
-    if (progress.messages > 0 || progress.events || woken_.exchange(false)) return true;
+    const Progress progress = look();
+    // Also where messages never cease.
     if (now >= deadline.at()) return false;
+    if (progress.messages > 0 || progress.events || (woken_.load() && woken_.exchange(false))) return true;
     if (now - begin >= longest_spin) break;
     // Where tasks outnumber cores, the one that is waited for may need this core.
     ::sched_yield();

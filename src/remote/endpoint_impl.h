@@ -37,9 +37,9 @@ class Endpoint::Impl {
   /// What one look at everything came to.
   struct Progress {
     int messages = 0;
-    bool events = false;  ///< the handler was told something else
+    bool events = false;  ///< the handler was told something else, or a backlog has become less
   };
-  Progress look(bool must_ask_system);
+  Progress look();
   void announce_new(Progress& progress);
   void hand_over(Progress& progress);
   void report_lost(Progress& progress);
@@ -64,6 +64,7 @@ class Endpoint::Impl {
   bool any_over_network_ = false;
   bool in_handler_ = false;
   unsigned looks_ = 0;  ///< since the system was asked
+  Clock::time_point asked_at_{};
   Clock::time_point watched_at_ = Clock::now();
   int waits_asleep_ = 0;  ///< how many of the next waits go to sleep at once
   std::atomic<bool> woken_{false};

@@ -42,6 +42,13 @@ class FrameReader {
   /// Says that the first `bytes` of `missing()` were filled by other means than `step`.
   void filled(std::size_t bytes) noexcept { missing_ = missing_.subspan(bytes); }
 
+  /// At the end of the stream.
+  void drop_memory() noexcept {
+    memory_.reset();
+    memory_bytes_ = 0;
+    missing_ = {};
+  }
+
  private:
   void check(const FrameHeader& header) const;
   [[nodiscard]] Step begin_long(const FrameHeader& header, std::span<const std::byte> behind_header);

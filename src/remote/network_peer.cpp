@@ -52,7 +52,7 @@ void NetworkPeer::send_frame(const FrameParts& frame) {
       sent = send_now(std::span(pieces).first(count));
       if (sent == frame.bytes()) return;
     }
-    outbox_.keep(frame, sent);
+    keep(outbox_, frame, sent);
   }
   wait_for_room(true);
 }
@@ -146,7 +146,7 @@ bool NetworkPeer::read() {
     may_have_bytes_ = false;
     // Reset: it ended before it had read everything.
     if (got == 0 || errno == ECONNRESET)
-      end("has ended");
+      end(kEnded);
     else if (errno != EAGAIN)
       end(fmt::format("is out of reach: {}", std::strerror(errno)));
     return false;
@@ -179,6 +179,7 @@ void NetworkPeer::wait_for_room(bool on) {
 void NetworkPeer::on_event(std::uint32_t events) {
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) may_have_bytes_ = true;
   if ((events & EPOLLOUT) == 0) return;
+  had_room_ = true;
   std::vector<std::shared_ptr<const void>> finished;
   bool all_sent = false;
   {
@@ -201,6 +202,8 @@ void NetworkPeer::close(Clock::time_point limit) noexcept {
   socket_.reset();
   outbox_ = {};
   finished_.clear();
+  reader().drop_memory();
+  buffer_.reset();
 }
 
 // A socket that is closed while there is something to be read takes back what it has sent. So all that is

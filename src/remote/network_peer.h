@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "outbox.h"
@@ -24,7 +25,8 @@ class NetworkPeer final : public PeerBase, private HearsSigns {
   [[nodiscard]] bool read_memory(std::uint64_t, std::span<std::byte>) override { return false; }
 
   int hand_over() override;
-  void flush() override {}  // when the system says that there is room
+  /// It sends when the system says that there is room.
+  [[nodiscard]] bool flush() override { return std::exchange(had_room_, false); }
   [[nodiscard]] bool is_ready() override { return ending() || may_have_bytes_ || interrupted_; }
   void on_event(std::uint32_t events) override;
   void watch_by(int epoll) override;
@@ -46,6 +48,7 @@ class NetworkPeer final : public PeerBase, private HearsSigns {
   SignsOfLife* signs_;
   int epoll_ = -1;
   bool waits_for_room_ = false;
+  bool had_room_ = false;
 
   mutable std::mutex sending_;
   Outbox outbox_;                                      ///< guarded by sending_

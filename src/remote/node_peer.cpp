@@ -39,7 +39,7 @@ NodePeer::NodePeer(Connected connected, Handler& handler)
       reads_memory_(process_ && memory_can_be_read(pid_, introduction().nonce_address, introduction().nonce)),
       counts_(connected.rings->view(0, kRingCountsBytes)),
       buffers_{buffer_of(*connected.rings, 0), buffer_of(*connected.rings, 1)},
-      bell_(std::move(*connected.bell)),
+      bell_(std::move(connected.bell)),
       outgoing_(counts_of(counts_, connected.side == Side::kConnector ? 0 : 1),
                 buffers_[connected.side == Side::kConnector ? 0 : 1].data()),
       incoming_(counts_of(counts_, connected.side == Side::kConnector ? 1 : 0),
@@ -47,14 +47,14 @@ NodePeer::NodePeer(Connected connected, Handler& handler)
 
 void NodePeer::send_frame(const FrameParts& frame) {
   try {
-    if (!outbox_.empty()) flush();
+    if (!outbox_.empty()) static_cast<void>(flush());
     std::size_t sent = 0;
     if (outbox_.empty()) {
       const std::size_t bytes = frame.bytes();
       if (bytes <= kWholeFrameBytes && outgoing_.room(bytes) >= bytes) {
         frame.for_each([&](std::span<const std::byte> piece) { outgoing_.write(piece); });
         outgoing_.publish();
-        bell_.ring();
+        bell_->ring();
         return;
       }
       bool room = true;
@@ -65,7 +65,7 @@ void NodePeer::send_frame(const FrameParts& frame) {
         room = written == piece.size();
       });
     }
-    outbox_.keep(frame, sent);
+    keep(outbox_, frame, sent);
   } catch (const BrokenStream& e) {
     end(e.what());
   }
@@ -79,22 +79,25 @@ std::size_t NodePeer::write(std::span<const std::byte> bytes) {
     if (room == 0) break;
     outgoing_.write(bytes.subspan(written, room));
     outgoing_.publish();
-    bell_.ring();
+    bell_->ring();
     written += room;
   }
   return written;
 }
 
-void NodePeer::flush() {
+bool NodePeer::flush() {
+  bool less = false;
   try {
     while (!outbox_.empty()) {
       const std::size_t written = write(outbox_.next());
-      if (written == 0) return;
+      if (written == 0) break;
       outbox_.sent(written);
+      less = true;
     }
   } catch (const BrokenStream& e) {
     end(e.what());
   }
+  return less;
 }
 
 int NodePeer::hand_over() {
@@ -142,7 +145,7 @@ int NodePeer::hand_over() {
 }
 
 void NodePeer::release(std::size_t bytes) noexcept {
-  if (incoming_.release(bytes)) bell_.ring();
+  if (incoming_.release(bytes)) bell_->ring();
 }
 
 bool NodePeer::is_ready() {
@@ -174,11 +177,11 @@ void NodePeer::watch_by(int epoll) {
 
 void NodePeer::on_event(std::uint32_t /*events*/) {
   // Nothing is sent over the socket after the introductions, and a process becomes readable by its end.
-  end("has ended");
+  end(kEnded);
 }
 
 bool NodePeer::heard_since_last() {
-  const std::uint64_t beats = bell_.beats();
+  const std::uint64_t beats = bell_->beats();
   return std::exchange(beats_, beats) != beats;
 }
 
@@ -190,6 +193,8 @@ void NodePeer::close(Clock::time_point /*limit*/) noexcept {
   socket_.reset();
   process_.reset();
   outbox_ = {};
+  reader().drop_memory();
+  bell_.reset();
   counts_ = {};
   for (View& buffer : buffers_) buffer = {};
 }

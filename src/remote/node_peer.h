@@ -17,7 +17,7 @@ class NodePeer final : public PeerBase {
   [[nodiscard]] bool read_memory(std::uint64_t address, std::span<std::byte> destination) override;
 
   int hand_over() override;
-  void flush() override;
+  [[nodiscard]] bool flush() override;
   [[nodiscard]] bool is_ready() override;
   void on_event(std::uint32_t events) override;
   void watch_by(int epoll) override;
@@ -37,7 +37,7 @@ class NodePeer final : public PeerBase {
   bool reads_memory_;
   View counts_;
   View buffers_[2];
-  Bell bell_;
+  std::optional<Bell> bell_;  ///< nothing once the peer is lost
   RingWriter outgoing_;
   RingReader incoming_;
   Outbox outbox_;

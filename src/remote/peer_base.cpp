@@ -1,6 +1,7 @@
 #include "peer_base.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <fmt/chrono.h>
@@ -33,6 +34,15 @@ void PeerBase::send_shared(std::uint16_t kind, std::uint64_t number, std::span<c
   send_frame(FrameParts(
       {.kind = kind, .number = number, .body_bytes = head.size() + large.size(), .large_bytes = large.size()},
       {&head, 1}, large, std::move(owner)));
+}
+
+void PeerBase::keep(Outbox& outbox, const FrameParts& frame, std::size_t sent) {
+  try {
+    outbox.keep(frame, sent);
+  } catch (const std::bad_alloc&) {
+    end("is lost to this task, which has no memory to keep what it sends");
+    throw;
+  }
 }
 
 void PeerBase::end(std::string why) {

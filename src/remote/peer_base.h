@@ -38,8 +38,8 @@ class PeerBase : public Peer {
   /// Hands over what has arrived; what the handler throws comes out. Returns the number of messages.
   virtual int hand_over() = 0;
 
-  /// Sends what is kept, as far as it fits.
-  virtual void flush() = 0;
+  /// Sends what is kept, as far as it fits. Whether the backlog has become less since the last call.
+  [[nodiscard]] virtual bool flush() = 0;
 
   /// Whether there is something to do, looked at once more by a thread that has said that it sleeps.
   [[nodiscard]] virtual bool is_ready() = 0;
@@ -67,6 +67,13 @@ class PeerBase : public Peer {
  protected:
   /// Sends the frame, or keeps what does not fit.
   virtual void send_frame(const FrameParts& frame) = 0;
+
+  /// How the end of a connection looks from its other end, which may also have taken this task for lost.
+  static constexpr const char* kEnded = "has ended or closed the connection";
+
+  /// Keeps the rest of a frame in `outbox`. Without memory for it the connection ends, since what follows
+  /// would be taken for the rest.
+  void keep(Outbox& outbox, const FrameParts& frame, std::size_t sent);
 
   /// The first reason counts.
   void end(std::string why);

@@ -41,6 +41,9 @@ class SharedMemory {
 
   [[nodiscard]] int descriptor() const noexcept { return file_.get(); }
 
+  /// Views go on without it.
+  [[nodiscard]] watch::Fd take_file() && noexcept { return std::move(file_); }
+
   /// Both throw Unavailable when there is no room. `offset` and `bytes` are multiples of a page.
   [[nodiscard]] View view(std::size_t offset, std::size_t bytes) const;
 

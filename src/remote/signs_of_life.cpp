@@ -18,7 +18,6 @@ SignsOfLife::SignsOfLife(Bell& bell, std::chrono::milliseconds interval) : bell_
 }
 
 SignsOfLife::~SignsOfLife() {
-  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

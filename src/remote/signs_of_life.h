@@ -31,9 +31,6 @@ class SignsOfLife {
   void add(HearsSigns& listener);
   void remove(HearsSigns& listener);
 
-  /// In a forked child, which does not have the thread.
-  void forget_thread() noexcept { thread_.detach(); }
-
  private:
   void run();
 

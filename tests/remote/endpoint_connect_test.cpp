@@ -87,16 +87,6 @@ TEST_P(ConnectTest, SaysWhyATaskCannotBeReached) {
               HasSubstr("'localhost'"));
 }
 
-TEST_P(ConnectTest, WaitsForATaskThatStartsLate) {
-  const Place place({"ps", 2}, GetParam());
-  Recorder record;
-  Endpoint own(options_of({"worker", 0}, GetParam()), record);
-  std::optional<TaskProcess> late;
-  EXPECT_THROW(static_cast<void>(own.connect(place.address(), Deadline::after(50ms))), Unavailable);
-  late.emplace(place.address(), place.local_listener(), place.network_listener(), place.options());
-  EXPECT_EQ(own.connect(place.address(), Deadline::after(10s)).task(), (ClusterTask{"ps", 2}));
-}
-
 TEST_P(ConnectTest, LetsTwoTasksConnectToEachOtherAtOnce) {
   Recorder a_record;
   Recorder b_record;

@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
+#include <memory>
 #include <optional>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -133,6 +134,13 @@ TEST_P(LossTest, MeetsANewIncarnationAtTheSameAddress) {
   }
 }
 
+TEST_P(LossTest, WaitsForATaskThatStartsLate) {
+  const Place late_place({"ps", 2}, GetParam());
+  EXPECT_THROW(own.connect(late_place.address(), Deadline::after(50ms)), Unavailable);
+  const TaskProcess late = late_place.start();
+  EXPECT_EQ(own.connect(late_place.address(), Deadline::after(10s)).task(), (ClusterTask{"ps", 2}));
+}
+
 TEST_P(LossTest, TellsOthersThatAnEndpointIsGone) {
   Pair pair(GetParam());
   Recorder late_record;
@@ -148,6 +156,26 @@ TEST_P(LossTest, TellsOthersThatAnEndpointIsGone) {
   EXPECT_EQ(pair.a_record.received.front().body, "bye");
   EXPECT_EQ(pair.a_record.lost.front()->task(), (ClusterTask{"worker", 9}));
   EXPECT_TRUE(pair.b_record.lost.empty());
+}
+
+TEST_P(LossTest, LeavesConnectionsToTheParentOfAForkedChild) {
+  Pair pair(GetParam());
+  auto copied = std::make_unique<Endpoint>(own_options(), record);
+  std::thread connecting([&] { static_cast<void>(copied->connect(pair.a.address(), Deadline::after(10s))); });
+  ASSERT_TRUE(pair.poll_until([&] { return pair.a_record.connected.size() == 2; }));
+  connecting.join();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    copied.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  pair.a_record.connected.back()->send(1, 5);
+  ASSERT_TRUE(copied->wait_until([&] { return !record.received.empty(); }, Deadline::after(10s)));
+  pair.a.poll();
+  EXPECT_TRUE(pair.a_record.lost.empty());
 }
 
 TEST_P(LossTest, ReadsTheMemoryOfANeighbour) {

@@ -185,6 +185,25 @@ TEST_P(EndpointTest, SleepsUntilSomethingArrives) {
   b.join();
 }
 
+TEST_P(EndpointTest, SleepsUntilThereIsRoom) {
+  Pair pair(GetParam());
+  constexpr std::size_t kMessages = 12;
+  const std::string body = pattern(2'000'000, 3);
+  std::thread b([&] {
+    EXPECT_TRUE(pair.b.wait_until(
+        [&] {
+          // Long enough, now and then, for the other to fall asleep.
+          if (pair.b_record.received.size() % 4 == 1) ::usleep(1000);
+          return pair.b_record.received.size() == kMessages;
+        },
+        Deadline::after(20s)));
+  });
+  for (std::size_t i = 0; i < kMessages; ++i) pair.b_at_a->send(1, i, bytes_of(body));
+  EXPECT_TRUE(pair.a.wait_until([&] { return pair.b_at_a->backlog() == 0; }, Deadline::after(20s)));
+  b.join();
+  EXPECT_EQ(pair.b_record.received.size(), kMessages);
+}
+
 TEST_P(EndpointTest, IsWokenByOtherThreads) {
   Pair pair(GetParam());
   std::atomic<int> stage{0};
@@ -200,6 +219,20 @@ TEST_P(EndpointTest, IsWokenByOtherThreads) {
     stage.store(-i);
   }
   other.join();
+}
+
+TEST_P(EndpointTest, GivesUpAtTheDeadlineAlsoWhileMessagesArrive) {
+  Pair pair(GetParam());
+  std::atomic<bool> done{false};
+  std::thread b([&] {
+    while (!done) {
+      if (pair.a_at_b->backlog() == 0) pair.a_at_b->send(1, 1);
+      pair.b.poll();
+    }
+  });
+  EXPECT_FALSE(pair.a.wait_until([] { return false; }, Deadline::after(50ms)));
+  done = true;
+  b.join();
 }
 
 TEST_P(EndpointTest, GivesUpAtTheDeadline) {

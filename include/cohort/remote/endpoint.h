@@ -4,11 +4,12 @@
 //
 // A message has a kind, a number and a body, whose meaning is up to the protocol above. Messages of one peer
 // arrive once and in their order, for as long as the peer is not lost. Both ends prove that they know the
-// job's secret before a message is sent or believed.
+// job's secret before a message is sent or believed; the messages themselves are not encrypted.
 //
-// Everything happens inside `poll` and `wait_until`: there the handler is called, and what did not fit before
-// is sent. A thread of the endpoint's own only sends and watches signs of life, so that a task may compute
-// for long without being taken for lost. Not thread-safe otherwise: its owner serialises calls.
+// Everything happens inside `poll` and `wait_until`: there the handler is called, tasks that connect are let
+// in, and what did not fit before is sent. A thread of the endpoint's own only gives signs of life, so that a
+// task may compute for long without being taken for lost. Not thread-safe otherwise: its owner serialises
+// calls. In a process that was forked from its owner an endpoint is of no use, and does nothing.
 #pragma once
 
 #include <chrono>
@@ -64,7 +65,8 @@ class Peer {
   [[nodiscard]] virtual int offered_descriptor() const noexcept = 0;
 
   /// Sends a message whose body is `parts`, one after the other. Never waits: what does not fit is kept, and
-  /// goes out in later calls of `poll`. A lost peer gets nothing.
+  /// goes out in later calls of `poll`. A lost peer gets nothing, and when the endpoint ends, what is kept is
+  /// dropped.
   virtual void send(std::uint16_t kind, std::uint64_t number,
                     std::span<const std::span<const std::byte>> parts) = 0;
   void send(std::uint16_t kind, std::uint64_t number, std::span<const std::byte> body = {}) {
@@ -79,8 +81,8 @@ class Peer {
   /// Bytes that are kept because they did not fit: who sends much waits until they are few.
   [[nodiscard]] virtual std::size_t backlog() const noexcept = 0;
 
-  /// Copies from `address` in the peer's process. False where the peer is on another node or the system does
-  /// not permit it: then bytes must travel in messages.
+  /// Copies from `address` in the peer's process. False where the peer is on another node or gone, the system
+  /// does not permit it, or that is not its memory: then bytes must travel in messages.
   [[nodiscard]] virtual bool read_memory(std::uint64_t address, std::span<std::byte> destination) = 0;
 };
 
@@ -98,9 +100,11 @@ class Handler {
   /// All messages that arrived before were handed over.
   virtual void on_lost(Peer& peer, const Error& error) = 0;
 
-  /// Where the last `large.size()` bytes of a body that is arriving over TCP go, once its first bytes,
-  /// `head`, are there: a tensor's memory, so that they are not copied again. Asked for bodies of 256 KiB and
-  /// more that were sent by `send_shared`. Nothing: the endpoint keeps the body.
+  /// Where the last `large_bytes` bytes of a body that is arriving go, once its first bytes, `head`, are
+  /// there: a tensor's memory, so that they are not copied again. Asked for what `send_shared` sends with
+  /// 256 KiB and more in `large`, and not more than 32 KiB in `head`. The memory is left alone until the
+  /// message is handed over, whose body is then `head` alone, or the peer is lost. Nothing: the body arrives
+  /// as a whole.
   [[nodiscard]] virtual std::span<std::byte> destination(Peer& /*peer*/, std::uint16_t /*kind*/,
                                                          std::uint64_t /*number*/,
                                                          std::span<const std::byte> /*head*/,
@@ -112,17 +116,21 @@ class Handler {
 struct EndpointOptions {
   ClusterTask task = {};
   std::string secret = {};         ///< of the job, at least 16 bytes that others cannot guess
-  int network_listener = -1;       ///< a listening TCP socket to take over; -1: makes one
-  int local_listener = -1;         ///< likewise an abstract local one
+  int network_listener = -1;       ///< a listening TCP socket, closed by the endpoint; -1: makes one
+  int local_listener = -1;         ///< likewise an abstract local one; unused if `over_network_only`
   int offered = -1;                ///< a descriptor for peers of this node, duplicated
   bool over_network_only = false;  ///< treat peers of this node as if they were elsewhere; for tests
   std::chrono::milliseconds heartbeat{1000};
-  std::chrono::milliseconds silence{5000};  ///< after which a peer counts as lost; 0: never
+
+  /// After which a peer counts as lost, but at least two of its own heartbeats; 0: never. Time in which the
+  /// owner does not poll hardly counts.
+  std::chrono::milliseconds silence{5000};
 };
 
 class Endpoint {
  public:
-  /// @throws Unavailable when it cannot listen. `handler` outlives the endpoint.
+  /// @throws Unavailable when it cannot listen, InvalidArgument for a secret that is too short, listeners
+  /// that are none, and a silence that is not twice the heartbeat. `handler` outlives the endpoint.
   Endpoint(EndpointOptions options, Handler& handler);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
@@ -132,16 +140,19 @@ class Endpoint {
   [[nodiscard]] std::uint64_t incarnation() const noexcept;
 
   /// Connects, through shared memory if `address` is on this node. A task that does not listen yet, or
-  /// is being started again, is tried until the deadline.
+  /// is being started again, is tried until the deadline; meanwhile other tasks are let in, but no messages
+  /// are handed over. Each call makes a connection of its own, of which the handler is told in the next poll.
   /// @throws Unavailable naming job, index and host, and what kept it from answering; InvalidArgument when
-  /// another job's task answers.
+  /// a task of another job or another task of the job answers, or none of Cohort.
   Peer& connect(const Address& address, Deadline deadline);
 
   /// Hands over what has arrived, without waiting. Returns the number of messages.
+  /// @throws WrongContext when the handler calls it.
   int poll();
 
   /// Polls until `condition()` or the deadline; true if the condition came first. Polls for some 50 us, with
-  /// yields, and then sleeps until something arrives. The condition changes in the handler, or by `wake`.
+  /// yields, and then sleeps until something arrives. The condition changes in the handler, by a peer's
+  /// backlog that becomes less, or by `wake`.
   template <class Condition>
   bool wait_until(Condition condition, Deadline deadline = Deadline::never()) {
     while (!condition()) {
