@@ -9,6 +9,8 @@
 #include <cohort/base/error.h>
 #include <cohort/server/shard_layout.h>
 
+#include "sharded_tensor.h"
+
 namespace cohort {
 namespace {
 
@@ -29,23 +31,6 @@ Tensor selected(const Tensor& tensor, const Index& index) {
   const Selection selection = select(index, tensor.shape());
   Tensor result = Tensor::uninitialized(selection.shape, tensor.dtype());
   copy_selected(tensor, selection.axes, result.raw());
-  return result;
-}
-
-/// The same out of shards, each of which knows its own rows alone.
-Tensor selected_from_shards(const Tensor& tensor, const ShardLayout& layout, const Index& index) {
-  const Selection selection = select(index, tensor.shape());
-  Tensor result = Tensor::uninitialized(selection.shape, tensor.dtype());
-  const auto rows = static_cast<std::size_t>(selection.axes.front().count);
-  for (const ShardRange& part : layout.split(selection.axes.front())) {
-    const RowRange range = layout.range(part.shard);
-    std::vector<AxisRange> axes = selection.axes;
-    axes.front() = part.rows;
-    const std::size_t row_bytes = result.bytes() / rows;
-    copy_selected(tensor.rows(range.begin, range.end).clone(), axes,
-                  result.raw().subspan(static_cast<std::size_t>(part.position) * row_bytes,
-                                       static_cast<std::size_t>(part.rows.count) * row_bytes));
-  }
   return result;
 }
 
@@ -142,7 +127,7 @@ TEST_F(RandomIndices, TakeTheSameOfShardsAsOfTheWhole) {
     const Tensor values = whole.cast(DType::kInt32);
     ASSERT_TRUE(std::ranges::equal(values.span<std::int32_t>(), expected)) << whole;
     const ShardLayout layout(extents.front(), draw(1, 7));
-    ASSERT_TRUE(bitwise_equal(selected_from_shards(tensor, layout, index), whole)) << to_string(layout);
+    ASSERT_TRUE(bitwise_equal(ShardedTensor(tensor, layout).at(index), whole)) << to_string(layout);
   }
 }
 
