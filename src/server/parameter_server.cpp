@@ -33,6 +33,19 @@ Tensor first_value(Decoder& decoder, std::string_view name, DType dtype, const S
                         describe(value), to_string(dtype), to_string(shape));
 }
 
+/// @throws InvalidArgument for a row that there is not.
+Tensor gathered(const Tensor& value, const Tensor& rows, const std::string& name) {
+  if (value.shape().rank() == 0) throw InvalidArgument("variable '{}' has no rows", name);
+  Tensor result = Tensor::uninitialized(value.shape().with(0, rows.shape()[0]), value.dtype());
+  std::int64_t place = 0;
+  for (const std::int64_t row : rows.span<std::int64_t>()) {
+    if (row < 0 || row >= value.shape()[0])
+      throw InvalidArgument("variable '{}' has no row {}: it has {}", name, row, value.shape()[0]);
+    result.row(place++).copy_from(value.row(row));
+  }
+  return result;
+}
+
 /// Abandons the store's open commit, unless it was made.
 class OpenCommit {
  public:
@@ -74,8 +87,8 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
       return encoder.take();
     }
     case MessageKind::kCreate: return create(peer, message, later);
-    case MessageKind::kRead: return read(message.body);
-    case MessageKind::kReadRows: return read_rows(message.body);
+    case MessageKind::kRead: return read(message.body, true);
+    case MessageKind::kReadRows: return read(message.body, false);
     case MessageKind::kCommit: commit(parse_commit(message.body)); return {};
     case MessageKind::kPrepare: prepare(parse_commit(message.body)); return {};
     case MessageKind::kFinish: finish(message.body); return {};
@@ -138,39 +151,17 @@ std::optional<VariableIndex> ParameterServer::find(std::uint64_t number) const {
   return std::nullopt;
 }
 
-std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body) {
+std::vector<std::byte> ParameterServer::read(std::span<const std::byte> body, bool all_rows) {
   Decoder decoder(body);
   const auto variable = decoder.number<VariableIndex>();
   const std::size_t writes = decoder.count();
   if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
-  Encoder encoder;
-  if (writes == 0) {
-    encoder.tensor(store_.value(variable));
-    return encoder.take();
-  }
-  const OpenCommit open(store_);
+  std::optional<OpenCommit> trial;  // of the writes that are not committed; it ends as if nothing had been
+  if (writes > 0) trial.emplace(store_);
   for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder), store_, optimizers_);
-  encoder.tensor(store_.change_rows(variable, {}).fresh_value);
-  return encoder.take();
-}
-
-std::vector<std::byte> ParameterServer::read_rows(std::span<const std::byte> body) const {
-  Decoder decoder(body);
-  const auto variable = decoder.number<VariableIndex>();
-  const Tensor rows = decoder.tensor();
-  if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
-  const Tensor value = store_.value(variable);
-  if (value.shape().rank() == 0) throw InvalidArgument("variable '{}' has no rows", store_.name(variable));
-  for (const std::int64_t row : rows.span<std::int64_t>()) {
-    if (row >= 0 && row < value.shape()[0]) continue;
-    throw InvalidArgument("variable '{}' has no row {}: it has {}", store_.name(variable), row,
-                          value.shape()[0]);
-  }
-  Tensor result = Tensor::uninitialized(value.shape().with(0, rows.shape()[0]), value.dtype());
-  std::int64_t place = 0;
-  for (const std::int64_t row : rows.span<std::int64_t>()) result.row(place++).copy_from(value.row(row));
+  const Tensor value = writes > 0 ? store_.change_rows(variable, {}).fresh_value : store_.value(variable);
   Encoder encoder;
-  encoder.tensor(result);
+  encoder.tensor(all_rows ? value : gathered(value, decoder.tensor(), store_.name(variable)));
   return encoder.take();
 }
 

@@ -44,8 +44,7 @@ class ParameterServer {
                                               bool& later);
   void answer_waiters(std::uint64_t number);
   [[nodiscard]] std::optional<VariableIndex> find(std::uint64_t number) const;
-  [[nodiscard]] std::vector<std::byte> read(std::span<const std::byte> body);
-  [[nodiscard]] std::vector<std::byte> read_rows(std::span<const std::byte> body) const;
+  [[nodiscard]] std::vector<std::byte> read(std::span<const std::byte> body, bool all_rows);
   void commit(const CommitMessage& message);
   void prepare(CommitMessage message);
   void finish(std::span<const std::byte> body);

@@ -42,11 +42,13 @@ void require_roles(const remote::TaskPlace& place) {
         "ParameterServerStrategy: the cluster has no worker; start it with --roles worker=2,ps=1");
 }
 
-std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place) {
+std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place,
+                                         const ParameterServerOptions& options) {
   require_roles(place);
   const bool is_server = place.task.type == "ps";
   return std::make_shared<ServerVariables>(is_server ? nullptr : std::make_shared<Client>(place),
-                                           place.task == server::giver_of_values(place));
+                                           place.task == server::giver_of_values(place),
+                                           options.variable_partitioner);
 }
 
 StrategyLayout layout_for(const ParameterServerOptions& options, std::shared_ptr<ServerVariables> variables) {
@@ -63,7 +65,7 @@ StrategyLayout layout_for(const ParameterServerOptions& options, std::shared_ptr
 
 ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
                                                  const ParameterServerOptions& options)
-    : ParameterServerStrategy(place, options, connect(place)) {}
+    : ParameterServerStrategy(place, options, connect(place, options)) {}
 
 ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
                                                  const ParameterServerOptions& options,
@@ -75,7 +77,7 @@ ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
 Tensor embedding_lookup(const Variable& variable, const Tensor& rows) {
   const Tensor wanted = rows.on_host().cast(DType::kInt64);
   if (const auto* kept = dynamic_cast<const server::ServerVariable*>(variable.state().get()))
-    return kept->read_rows(wanted);
+    return kept->client().read(kept->wanted(wanted));
   const Tensor value = variable.read();
   Tensor result = Tensor::uninitialized(value.shape().with(0, wanted.shape()[0]), value.dtype());
   std::int64_t place = 0;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include <cohort/remote/task_place.h>
+#include <cohort/server/partitioners.h>
 #include <cohort/strategy/strategy.h>
 
 namespace cohort {
@@ -30,6 +31,10 @@ class ServerVariables;
 
 struct ParameterServerOptions {
   std::vector<Device> devices = {};  ///< of this task's replicas; empty: cpu:0
+
+  /// Into how many shards each ShardedVariable is cut (sharded_variable.h), for example
+  /// MinSizePartitioner({.max_shards = 2}); empty: one. The same on all tasks.
+  Partitioner variable_partitioner = {};
 };
 
 class ParameterServerStrategy : public Strategy {
