@@ -226,8 +226,11 @@ Tensor look_up_and_train(const ShardedVariable& table, const Tensor& rows) {
   Sgd optimizer({.learning_rate = 1});
   const IndexedSlices gradient{Tensor::full({rows.shape()[0], 3}, DType::kFloat32, 1), rows, table.shape()};
   optimizer.apply_gradients({}, table.split_gradient(gradient));
-  const Tensor after = embedding_lookup(table, rows);  // after what this function wrote
-  EXPECT_EQ(after.span<float>()[0], before.span<float>()[0] - 1);
+  // After what this function wrote, and others meanwhile.
+  const Tensor after = embedding_lookup(table, rows);
+  if (after.span<float>()[0] > before.span<float>()[0] - 1)
+    throw Internal("a function does not read what it wrote: {}, after {}", after.span<float>()[0],
+                   before.span<float>()[0]);
   return before;
 }
 
