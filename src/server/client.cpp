@@ -8,8 +8,23 @@
 #include "server/send_writes.h"
 
 namespace cohort::server {
-
 namespace {
+
+/// Where the writes of this thread go, in write_together.
+struct Together {
+  const Client* client = nullptr;
+  Transaction* transaction = nullptr;
+};
+thread_local Together together;
+
+Request request_for(const Wanted& wanted, std::span<const Write> writes) {
+  Encoder encoder;
+  encoder.number(wanted.variable);
+  encoder.number(writes.size());
+  for (const Write& write : writes) encode(encoder, write);
+  if (wanted.rows) encoder.tensor(*wanted.rows);
+  return {wanted.server, wanted.rows ? MessageKind::kReadRows : MessageKind::kRead, encoder.take()};
+}
 
 /// For servers of this node, which read large values there; -1: there is none.
 int heap_of_this_process() {
@@ -67,52 +82,49 @@ VariableIndex Client::make(int server, std::uint64_t number, const std::string& 
   return Decoder(answer).number<VariableIndex>();
 }
 
-Tensor Client::read(int server, VariableIndex variable, const Shape& shape, DType dtype) {
-  if (before_read_) before_read_();
-  std::vector<Write> writes;
-  if (running_ != nullptr) writes = running_->writes_to(server);
-  if (writes.empty()) {
-    if (const auto reader = connections_.reader(server)) {
-      Tensor result = Tensor::uninitialized(shape, dtype);
-      if (const auto version = reader->read(variable, result.raw())) {
-        note_read(server, variable, *version);
-        return result;
-      }
-    }
-  }
-  Encoder encoder;
-  encoder.number(variable);
-  encoder.number(writes.size());
-  for (const Write& write : writes) encode(encoder, write);
-  const std::vector<std::byte> answer = connections_.ask({server, MessageKind::kRead, encoder.take()});
-  Decoder decoder(answer);
-  note_read(server, variable, decoder.number<std::uint64_t>());
-  return decoder.tensor();
+std::optional<Tensor> Client::read_here(const Wanted& wanted, std::span<const Write> writes) {
+  if (!writes.empty()) return std::nullopt;
+  const auto reader = connections_.reader(wanted.server);
+  if (reader == nullptr) return std::nullopt;
+  const Shape shape = wanted.rows ? wanted.shape.with(0, wanted.rows->shape()[0]) : wanted.shape;
+  Tensor result = Tensor::uninitialized(shape, wanted.dtype);
+  const auto version =
+      wanted.rows ? reader->read_rows(wanted.variable, wanted.rows->span<std::int64_t>(), result.raw())
+                  : reader->read(wanted.variable, result.raw());
+  if (!version) return std::nullopt;
+  note_read(wanted.server, wanted.variable, *version);
+  return result;
 }
 
-Tensor Client::read_rows(int server, VariableIndex variable, const Tensor& rows, const Shape& shape,
-                         DType dtype) {
+std::vector<Tensor> Client::read(std::span<const Wanted> wanted) {
   if (before_read_) before_read_();
-  if (running_ != nullptr && !running_->writes_to(server).empty()) {
-    const Tensor value = read(server, variable, shape, dtype);
-    Tensor result = Tensor::uninitialized(shape.with(0, rows.shape()[0]), dtype);
-    std::int64_t place = 0;
-    for (const std::int64_t row : rows.span<std::int64_t>()) result.row(place++).copy_from(value.row(row));
-    return result;
+  std::vector<Tensor> results(wanted.size());
+  std::vector<Request> requests;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    std::vector<Write> writes;
+    if (running_ != nullptr) writes = running_->writes_to(wanted[i].server, wanted[i].variable);
+    if (auto value = read_here(wanted[i], writes)) {
+      results[i] = std::move(*value);
+      continue;
+    }
+    requests.push_back(request_for(wanted[i], writes));
+    places.push_back(i);
   }
-  if (const auto reader = connections_.reader(server)) {
-    Tensor result = Tensor::uninitialized(shape.with(0, rows.shape()[0]), dtype);
-    if (reader->read_rows(variable, rows.span<std::int64_t>(), result.raw())) return result;
+  if (requests.empty()) return results;
+  const std::vector<std::vector<std::byte>> answers = connections_.ask(std::move(requests));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    Decoder decoder(answers[i]);
+    const Wanted& asked = wanted[places[i]];
+    note_read(asked.server, asked.variable, decoder.number<std::uint64_t>());
+    results[places[i]] = decoder.tensor();
   }
-  Encoder encoder;
-  encoder.number(variable);
-  encoder.tensor(rows);
-  const std::vector<std::byte> answer = connections_.ask({server, MessageKind::kReadRows, encoder.take()});
-  return Decoder(answer).tensor();
+  return results;
 }
 
 void Client::write(int server, const Write& write) {
   if (running_ != nullptr) return running_->add(server, write);
+  if (together.client == this) return together.transaction->add(server, write);
   const SingleWrite single(*this);
   const CommitMessage message{{connections_.incarnation(), single.number()},
                               single.forget(),
@@ -148,6 +160,21 @@ GradientStaleness Client::gradient_staleness() const {
   const double mean =
       gradients_ == 0 ? 0 : static_cast<double>(sum_of_ages_) / static_cast<double>(gradients_);
   return {gradients_, mean, largest_age_};
+}
+
+void Client::write_together(const std::function<void()>& function) {
+  if (running_ != nullptr || together.client != nullptr) return function();
+  Transaction transaction;
+  {
+    struct Collecting {
+      ~Collecting() { together = {}; }
+    };
+    const Collecting collecting;
+    together = {this, &transaction};
+    function();
+  }
+  const SingleWrite single(*this);
+  transaction.commit(connections_, {connections_.incarnation(), single.number()}, single.forget(), {});
 }
 
 std::vector<std::byte> Client::execute(std::uint64_t number, std::uint64_t forget,

@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <cohort/device/tensor.h>
 #include <cohort/server/parameter_server_strategy.h>
@@ -19,6 +21,15 @@
 #include "server/transaction.h"
 
 namespace cohort::server {
+
+/// What a task wants to read of a variable.
+struct Wanted {
+  int server = 0;
+  VariableIndex variable = 0;
+  Shape shape = {};  ///< the variable's, as its dtype
+  DType dtype = DType::kFloat32;
+  std::optional<Tensor> rows = {};  ///< int64, one axis; absent: all of it
+};
 
 class Client {
  public:
@@ -37,15 +48,18 @@ class Client {
   [[nodiscard]] VariableIndex make(int server, std::uint64_t number, const std::string& name,
                                    const Shape& shape, DType dtype, const Tensor* value);
 
-  /// The value, after the writes of the execution that is running.
-  [[nodiscard]] Tensor read(int server, VariableIndex variable, const Shape& shape, DType dtype);
-  [[nodiscard]] Tensor read_rows(int server, VariableIndex variable, const Tensor& rows, const Shape& shape,
-                                 DType dtype);
+  /// The values, after the writes of the execution that is running. All servers are asked at once.
+  [[nodiscard]] std::vector<Tensor> read(std::span<const Wanted> wanted);
+  [[nodiscard]] Tensor read(const Wanted& wanted) { return std::move(read(std::span(&wanted, 1)).front()); }
   void write(int server, const Write& write);
 
   /// The version that `read` gave last; Write::kNotRead for none.
   [[nodiscard]] std::uint64_t last_read(int server, VariableIndex variable) const;
   [[nodiscard]] GradientStaleness gradient_staleness() const;
+
+  /// Calls `function`; what this thread writes meanwhile outside executions is made together when it has
+  /// ended, or not at all if it throws.
+  void write_together(const std::function<void()>& function);
 
   /// Runs `function` as one execution: what it writes is made when it has ended, with the result that it
   /// returns, or not at all if it throws. Reads call `on_read` first, which may throw.
@@ -58,6 +72,9 @@ class Client {
   class SingleWrite;
   void note_read(int server, VariableIndex variable, std::uint64_t version);
   void note_ages(std::span<const std::byte> answer);
+
+  /// Out of the memory of a server of this node; nothing where the server must be asked.
+  [[nodiscard]] std::optional<Tensor> read_here(const Wanted& wanted, std::span<const Write> writes);
 
   Connections connections_;
   Transaction* running_ = nullptr;          ///< of the execution that is running

@@ -43,6 +43,19 @@ std::vector<std::byte> ages_of_gradients(std::span<const Write> writes, const St
   return encoder.take();
 }
 
+/// @throws InvalidArgument for a row that there is not.
+Tensor gathered(const Tensor& value, const Tensor& rows, const std::string& name) {
+  if (value.shape().rank() == 0) throw InvalidArgument("variable '{}' has no rows", name);
+  Tensor result = Tensor::uninitialized(value.shape().with(0, rows.shape()[0]), value.dtype());
+  std::int64_t place = 0;
+  for (const std::int64_t row : rows.span<std::int64_t>()) {
+    if (row < 0 || row >= value.shape()[0])
+      throw InvalidArgument("variable '{}' has no row {}: it has {}", name, row, value.shape()[0]);
+    result.row(place++).copy_from(value.row(row));
+  }
+  return result;
+}
+
 /// Abandons the store's open commit, unless it was made.
 class OpenCommit {
  public:
@@ -84,8 +97,8 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
       return encoder.take();
     }
     case MessageKind::kCreate: return create(peer, message, later);
-    case MessageKind::kRead: return read(peer, message.body);
-    case MessageKind::kReadRows: return read_rows(message.body);
+    case MessageKind::kRead: return read(peer, message.body, true);
+    case MessageKind::kReadRows: return read(peer, message.body, false);
     case MessageKind::kCommit: return take(peer, message);
     case MessageKind::kPrepare: return take(peer, message);
     case MessageKind::kFinish: finish(message.body); return {};
@@ -149,40 +162,19 @@ std::optional<VariableIndex> ParameterServer::find(std::uint64_t number) const {
   return std::nullopt;
 }
 
-std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const std::byte> body) {
+std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const std::byte> body,
+                                             bool all_rows) {
   Decoder decoder(body);
   const auto variable = decoder.number<VariableIndex>();
   const std::size_t writes = decoder.count();
   if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
+  std::optional<OpenCommit> trial;  // of the writes that are not committed; it ends as if nothing had been
+  if (writes > 0) trial.emplace(store_);
+  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, heaps_.of(peer)), store_, optimizers_);
+  const Tensor value = writes > 0 ? store_.change_rows(variable, {}).fresh_value : store_.value(variable);
   Encoder encoder;
   encoder.number(store_.version(variable));
-  if (writes == 0) {
-    encoder.tensor(store_.value(variable));
-    return encoder.take();
-  }
-  const OpenCommit open(store_);
-  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, heaps_.of(peer)), store_, optimizers_);
-  encoder.tensor(store_.change_rows(variable, {}).fresh_value);
-  return encoder.take();
-}
-
-std::vector<std::byte> ParameterServer::read_rows(std::span<const std::byte> body) const {
-  Decoder decoder(body);
-  const auto variable = decoder.number<VariableIndex>();
-  const Tensor rows = decoder.tensor();
-  if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
-  const Tensor value = store_.value(variable);
-  if (value.shape().rank() == 0) throw InvalidArgument("variable '{}' has no rows", store_.name(variable));
-  for (const std::int64_t row : rows.span<std::int64_t>()) {
-    if (row >= 0 && row < value.shape()[0]) continue;
-    throw InvalidArgument("variable '{}' has no row {}: it has {}", store_.name(variable), row,
-                          value.shape()[0]);
-  }
-  Tensor result = Tensor::uninitialized(value.shape().with(0, rows.shape()[0]), value.dtype());
-  std::int64_t place = 0;
-  for (const std::int64_t row : rows.span<std::int64_t>()) result.row(place++).copy_from(value.row(row));
-  Encoder encoder;
-  encoder.tensor(result);
+  encoder.tensor(all_rows ? value : gathered(value, decoder.tensor(), store_.name(variable)));
   return encoder.take();
 }
 

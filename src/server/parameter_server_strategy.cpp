@@ -52,7 +52,8 @@ std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place,
   }
   const bool is_server = place.task.type == "ps";
   return std::make_shared<ServerVariables>(is_server ? nullptr : std::make_shared<Client>(place),
-                                           place.task == server::giver_of_values(place));
+                                           place.task == server::giver_of_values(place),
+                                           options.variable_partitioner);
 }
 
 StrategyLayout layout_for(const ParameterServerOptions& options, std::shared_ptr<ServerVariables> variables) {
@@ -94,7 +95,7 @@ GradientStaleness ParameterServerStrategy::gradient_staleness() const {
 Tensor embedding_lookup(const Variable& variable, const Tensor& rows) {
   const Tensor wanted = rows.on_host().cast(DType::kInt64);
   if (const auto* kept = dynamic_cast<const server::ServerVariable*>(variable.state().get()))
-    return kept->read_rows(wanted);
+    return kept->client().read(kept->wanted(wanted));
   const Tensor value = variable.read();
   Tensor result = Tensor::uninitialized(value.shape().with(0, wanted.shape()[0]), value.dtype());
   std::int64_t place = 0;

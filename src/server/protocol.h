@@ -14,7 +14,7 @@ enum class MessageKind : std::uint16_t {
   kIdentify,  ///< which store it has: answers the store's number, drawn at random when it was made
   kCreate,    ///< a variable, by name; the first one to create it gives its value
   kRead,      ///< a variable's value, after writes that are not committed
-  kReadRows,  ///< some rows of it
+  kReadRows,  ///< the same for some rows of it
   kCommit,    ///< writes of an execution, to be made now
   kPrepare,   ///< writes of an execution that takes part in a commit on several servers
   kFinish,    ///< the commit of these was made

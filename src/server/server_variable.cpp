@@ -18,13 +18,11 @@ bool ServerVariable::is_shared_here() const {
   return current_mode().kind == ContextKind::kReplica && strategy().local_replicas() > 1;
 }
 
-Tensor ServerVariable::read_across() const {
-  return client_->read(place_.server, place_.index, shape(), dtype());
+Wanted ServerVariable::wanted(std::optional<Tensor> rows) const {
+  return {place_.server, place_.index, shape(), dtype(), std::move(rows)};
 }
 
-Tensor ServerVariable::read_rows(const Tensor& rows) const {
-  return client_->read_rows(place_.server, place_.index, rows, shape(), dtype());
-}
+Tensor ServerVariable::read_across() const { return client_->read(wanted()); }
 
 void ServerVariable::assign_across(const ElementUpdate& update, const Tensor& value) const {
   if (is_shared_here()) return assign_in_replica(update, value, current_mode().local_replica);

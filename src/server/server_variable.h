@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "server/client.h"
 #include "server/write.h"
@@ -25,9 +26,10 @@ class ServerVariable final : public AggregatingVariable {
 
   [[nodiscard]] VariablePlace place() const noexcept { return place_; }
 
-  /// Some of the rows, in the order of `rows` (int64, one axis): only these travel.
-  /// @throws InvalidArgument for a row that the variable does not have.
-  [[nodiscard]] Tensor read_rows(const Tensor& rows) const;
+  [[nodiscard]] Client& client() const noexcept { return *client_; }
+
+  /// For Client::read: all of the variable, or some of the rows (int64, one axis), in their order.
+  [[nodiscard]] Wanted wanted(std::optional<Tensor> rows = {}) const;
 
   void apply_elsewhere(const OptimizerRecipe& optimizer, const TensorOrSlices& gradient) const override;
 

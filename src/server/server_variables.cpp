@@ -13,8 +13,8 @@ ClusterTask giver_of_values(const remote::TaskPlace& place) {
   return has_chief ? ClusterTask{"chief", 0} : ClusterTask{"worker", 0};
 }
 
-ServerVariables::ServerVariables(std::shared_ptr<Client> client, bool gives_values)
-    : client_(std::move(client)), gives_values_(gives_values) {
+ServerVariables::ServerVariables(std::shared_ptr<Client> client, bool gives_values, Partitioner partitioner)
+    : client_(std::move(client)), gives_values_(gives_values), partitioner_(std::move(partitioner)) {
   if (client_ != nullptr)
     client_->connections().name_variables_by([this](int server) { return names_on(server); });
 }

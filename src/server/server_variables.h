@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <cohort/server/detail/codec.h>
+#include <cohort/server/partitioners.h>
 
 #include "server/client.h"
 #include "server/server_variable.h"
@@ -22,13 +23,15 @@ namespace cohort::server {
 class ServerVariables final : public VariableKeeper, public VariableTable {
  public:
   /// `gives_values`: whether this task's initial values count. Null `client` for a task that has no
-  /// variables.
-  ServerVariables(std::shared_ptr<Client> client, bool gives_values);
+  /// variables. An empty `partitioner` cuts none into shards.
+  ServerVariables(std::shared_ptr<Client> client, bool gives_values, Partitioner partitioner);
   ~ServerVariables() override;
   ServerVariables(const ServerVariables&) = delete;
   ServerVariables& operator=(const ServerVariables&) = delete;
 
   [[nodiscard]] Client& client() const noexcept { return *client_; }
+
+  [[nodiscard]] const Partitioner& partitioner() const noexcept { return partitioner_; }
 
   /// The one coordinator of the job, at the chief; set by the layer above.
   [[nodiscard]] std::weak_ptr<void>& coordinator() noexcept { return coordinator_; }
@@ -61,6 +64,7 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
 
   std::shared_ptr<Client> client_;
   bool gives_values_;
+  Partitioner partitioner_;
   std::weak_ptr<void> coordinator_;
 
   /// What all tasks know of a variable. The variable itself shares the strategy, which owns this object.

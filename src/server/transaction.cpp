@@ -1,5 +1,7 @@
 #include "server/transaction.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/commit_message.h"
@@ -32,10 +34,14 @@ void Transaction::add(int server, Write write) {
   writes_[server].push_back(std::move(write));
 }
 
-std::vector<Write> Transaction::writes_to(int server) const {
+std::vector<Write> Transaction::writes_to(int server, VariableIndex variable) const {
+  std::vector<Write> result;
   const std::lock_guard lock(mutex_);
   const auto found = writes_.find(server);
-  return found == writes_.end() ? std::vector<Write>() : found->second;
+  if (found == writes_.end()) return result;
+  std::ranges::copy_if(found->second, std::back_inserter(result),
+                       [&](const Write& write) { return write.variable == variable; });
+  return result;
 }
 
 void Transaction::commit(Connections& connections, const Execution& execution, std::uint64_t forget,

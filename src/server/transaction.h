@@ -20,8 +20,8 @@ class Transaction {
   /// Keeps a copy of the write.
   void add(int server, Write write);
 
-  /// The writes to one server up to now, in their order.
-  [[nodiscard]] std::vector<Write> writes_to(int server) const;
+  /// The writes to one variable up to now, in their order.
+  [[nodiscard]] std::vector<Write> writes_to(int server, VariableIndex variable) const;
 
   /// Makes the writes: at one server by one message; at several, all prepare theirs before the first of them
   /// commits, which decides for all. `result` is remembered with the commit. Nothing happens without writes.

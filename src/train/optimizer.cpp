@@ -12,13 +12,15 @@
 namespace cohort {
 namespace {
 
-void require_fitting(const GradientAndVariable& pair) {
-  const Variable& variable = pair.variable;
-  if (pair.gradient.shape() != variable.shape() || pair.gradient.dtype() != variable.dtype()) {
+void require_fitting(const TensorOrSlices& gradient, const Variable& variable) {
+  const auto* slices = std::get_if<IndexedSlices>(&gradient);
+  const Shape& shape = slices != nullptr ? slices->dense_shape : std::get<Tensor>(gradient).shape();
+  if (shape != variable.shape() || values_of(gradient).dtype() != variable.dtype()) {
     throw InvalidArgument("apply_gradients: the gradient of variable '{}' is {}, but the variable is {}{}",
-                          variable.name(), describe(pair.gradient), to_string(variable.dtype()),
+                          variable.name(), describe(gradient), to_string(variable.dtype()),
                           to_string(variable.shape()));
   }
+  if (slices != nullptr) validate(*slices);
   if (!is_floating(variable.dtype())) {
     throw InvalidArgument("apply_gradients: variable '{}' is {}; only floating variables can be optimized",
                           variable.name(), to_string(variable.dtype()));
@@ -29,31 +31,39 @@ void require_fitting(const GradientAndVariable& pair) {
 /// variables, so the replicas compare the variables as well.
 class StepPurpose final : public CallPurpose {
  public:
-  StepPurpose(const std::vector<GradientAndVariable>& gradients, Device device)
-      : CallPurpose(fingerprint_of_variables(gradients), Caller::kReplica, device), gradients_(gradients) {}
+  StepPurpose(const std::vector<GradientAndVariable>& gradients,
+              const std::vector<SparseGradientAndVariable>& sparse, Device device)
+      : CallPurpose(fingerprint_of_variables(gradients, sparse), Caller::kReplica, device),
+        gradients_(gradients),
+        sparse_(sparse) {}
 
  private:
   /// Of the variables in their order, which have the same numbers on all workers.
-  static std::uint64_t fingerprint_of_variables(const std::vector<GradientAndVariable>& gradients) {
+  static std::uint64_t fingerprint_of_variables(const std::vector<GradientAndVariable>& gradients,
+                                                const std::vector<SparseGradientAndVariable>& sparse) {
     static constexpr std::uint64_t kApplyGradients = fingerprint_of("apply_gradients");
     Fingerprint fingerprint;
     fingerprint.add(kApplyGradients);
     for (const GradientAndVariable& pair : gradients) fingerprint.add(pair.variable.state()->number());
+    for (const SparseGradientAndVariable& pair : sparse) fingerprint.add(pair.variable.state()->number());
     return fingerprint.value();
   }
 
   [[nodiscard]] PurposeWords own_words() const override {
     std::string names;
     std::string numbers;
-    for (const GradientAndVariable& pair : gradients_) {
-      names += (names.empty() ? "" : ", ") + pair.variable.name();
-      numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", pair.variable.state()->number());
-    }
+    const auto add = [&](const Variable& variable) {
+      names += (names.empty() ? "" : ", ") + variable.name();
+      numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", variable.state()->number());
+    };
+    for (const GradientAndVariable& pair : gradients_) add(pair.variable);
+    for (const SparseGradientAndVariable& pair : sparse_) add(pair.variable);
     return {fmt::format("applies gradients of {}", names.empty() ? "no variables" : names),
             fmt::format("variables number {}", numbers)};
   }
 
   const std::vector<GradientAndVariable>& gradients_;
+  const std::vector<SparseGradientAndVariable>& sparse_;
 };
 
 void sum(const ReplicaContext& replica, std::vector<Tensor>& gradients, GradientAggregation aggregation) {
@@ -73,10 +83,37 @@ void aggregate(const ReplicaContext& replica, std::vector<Tensor>& gradients, St
   sum(replica, gradients, aggregation);
 }
 
+/// The rows of all replicas, concatenated.
+std::vector<IndexedSlices> summed_rows(const ReplicaContext& replica,
+                                       const std::vector<SparseGradientAndVariable>& sparse,
+                                       StepPurpose& purpose, GradientAggregation aggregation) {
+  std::vector<IndexedSlices> gradients;
+  for (const SparseGradientAndVariable& pair : sparse) gradients.push_back(pair.gradient);
+  if (gradients.empty() || aggregation == GradientAggregation::kNone || replica.num_replicas_in_sync() == 1)
+    return gradients;
+  const CommunicationScope scope(replica.communicator(), {}, purpose);
+  return replica.all_reduce(ReduceOp::kSum, gradients);
+}
+
 /// One copy that several replicas share: it is updated once, while they wait.
 bool is_shared(const Variable& variable) {
   const VariableOwner* owner = variable.state()->owner();
   return owner != nullptr && owner->local_replicas() > 1 && variable.components().size() == 1;
+}
+
+const ReplicaContext& require_replica() {
+  if (const ReplicaContext* replica = get_replica_context()) return *replica;
+  throw WrongContext(
+      "apply_gradients was called in cross-replica context; call it inside the function given to run()");
+}
+
+/// Where gradients are summed, the other replicas wait for this one.
+template <class Check>
+void or_abort_replicas(const ReplicaContext& replica, GradientAggregation aggregation, Check&& check) {
+  if (aggregation == GradientAggregation::kNone)
+    check();
+  else
+    replica.or_abort_replicas(std::forward<Check>(check));
 }
 
 }  // namespace
@@ -127,35 +164,55 @@ void Optimizer::update_component(ReplicaState& state, const Variable& variable,
 
 void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
                                 GradientAggregation aggregation) {
-  const ReplicaContext* replica = get_replica_context();
-  if (replica == nullptr) {
-    throw WrongContext(
-        "apply_gradients was called in cross-replica context; call it inside the function given to run()");
-  }
-  const auto require_all_fitting = [&] {
-    for (const GradientAndVariable& pair : gradients) require_fitting(pair);
-  };
-  if (aggregation == GradientAggregation::kNone)
-    require_all_fitting();
-  else
-    replica->or_abort_replicas(require_all_fitting);
+  const ReplicaContext& replica = require_replica();
+  or_abort_replicas(replica, aggregation, [&] {
+    for (const GradientAndVariable& pair : gradients) require_fitting(pair.gradient, pair.variable);
+  });
+  step(replica, gradients, {}, aggregation);
+}
 
+void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
+                                const std::vector<SparseGradientAndVariable>& sparse,
+                                GradientAggregation aggregation) {
+  const ReplicaContext& replica = require_replica();
+  std::vector<GradientAndVariable> dense = gradients;
+  std::vector<SparseGradientAndVariable> elsewhere;
+  or_abort_replicas(replica, aggregation, [&] {
+    for (const GradientAndVariable& pair : gradients) require_fitting(pair.gradient, pair.variable);
+    for (const SparseGradientAndVariable& pair : sparse) {
+      require_fitting(pair.gradient, pair.variable);
+      if (pair.variable.state()->is_kept_elsewhere())
+        elsewhere.push_back(pair);
+      else
+        dense.push_back({densify(pair.gradient), pair.variable});
+    }
+  });
+  step(replica, dense, elsewhere, aggregation);
+}
+
+void Optimizer::step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
+                     const std::vector<SparseGradientAndVariable>& elsewhere,
+                     GradientAggregation aggregation) {
   ReplicaState& state = state_of_this_replica();
   state.gradients.clear();
   for (const GradientAndVariable& pair : gradients) state.gradients.push_back(pair.gradient);
-  StepPurpose purpose(gradients, replica->device());
-  if (aggregation != GradientAggregation::kNone) aggregate(*replica, state.gradients, purpose, aggregation);
+  StepPurpose purpose(gradients, elsewhere, replica.device());
+  if (aggregation != GradientAggregation::kNone) aggregate(replica, state.gradients, purpose, aggregation);
+  const std::vector<IndexedSlices> rows = summed_rows(replica, elsewhere, purpose, aggregation);
 
   ++state.steps;
   state.shared.clear();
-  std::optional<OptimizerRecipe> elsewhere;
+  std::optional<OptimizerRecipe> as_sent;
+  // The gradients are summed, so one of the replicas speaks for all of them.
+  const auto apply_elsewhere = [&](const Variable& variable, const TensorOrSlices& gradient) {
+    if (current_mode().local_replica > 0) return;
+    if (!as_sent) as_sent = recipe();
+    variable.state()->apply_elsewhere(*as_sent, gradient);
+  };
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Variable& variable = gradients[i].variable;
     if (variable.state()->is_kept_elsewhere()) {
-      // The gradients are summed, so one of the replicas speaks for all of them.
-      if (current_mode().local_replica > 0) continue;
-      if (!elsewhere) elsewhere = recipe();
-      variable.state()->apply_elsewhere(*elsewhere, state.gradients[i]);
+      apply_elsewhere(variable, state.gradients[i]);
     } else if (is_shared(variable)) {
       static_cast<void>(slots_of(state, variable));  // made while all replicas are here
       state.shared.push_back(i);
@@ -163,7 +220,8 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
       update_component(state, variable, state.gradients[i]);
     }
   }
-  if (!state.shared.empty()) update_shared(*replica, purpose, state, gradients);
+  for (std::size_t i = 0; i < rows.size(); ++i) apply_elsewhere(elsewhere[i].variable, rows[i]);
+  if (!state.shared.empty()) update_shared(replica, purpose, state, gradients);
   state.gradients.clear();  // they are the caller's
 }
 

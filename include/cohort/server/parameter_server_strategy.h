@@ -22,6 +22,7 @@
 #include <vector>
 
 #include <cohort/remote/task_place.h>
+#include <cohort/server/partitioners.h>
 #include <cohort/strategy/strategy.h>
 
 namespace cohort {
@@ -32,6 +33,10 @@ class ServerVariables;
 
 struct ParameterServerOptions {
   std::vector<Device> devices = {};  ///< of this task's replicas; empty: cpu:0
+
+  /// Into how many shards each ShardedVariable is cut (sharded_variable.h), for example
+  /// MinSizePartitioner({.max_shards = 2}); empty: one. The same on all tasks.
+  Partitioner variable_partitioner = {};
 
   /// How many steps a task may be ahead of the slowest one, see `end_step`; 0: none, so that all make their
   /// steps together. Unset: tasks do not wait for each other.

@@ -32,6 +32,12 @@ struct GradientAndVariable {
   Variable variable;
 };
 
+/// A gradient that names the rows that a step touches, as that of an embedding.
+struct SparseGradientAndVariable {
+  IndexedSlices gradient;
+  Variable variable;
+};
+
 /// What `apply_gradients` does with the gradients before it updates the variables.
 enum class GradientAggregation {
   kSum,         ///< sums them over all replicas; the caller's tensors are left alone
@@ -52,6 +58,15 @@ class Optimizer {
   /// when replicas pass other variables or another order (variables of no strategy are not told apart); what
   /// all_reduce throws.
   void apply_gradients(const std::vector<GradientAndVariable>& gradients,
+                       GradientAggregation aggregation = GradientAggregation::kSum);
+
+  /// The same with sparse gradients of further variables, as part of the same step. Of a variable that a
+  /// parameter server keeps, only the rows that are named travel and change, and so do their slots. For any
+  /// other variable this is a step with the dense gradient, which is zero elsewhere. A row that is named
+  /// several times has the sum of its gradients.
+  /// @throws also InvalidArgument for rows that the variable does not have, naming it.
+  void apply_gradients(const std::vector<GradientAndVariable>& gradients,
+                       const std::vector<SparseGradientAndVariable>& sparse,
                        GradientAggregation aggregation = GradientAggregation::kSum);
 
   /// How often gradients were applied. Not to be called while replicas run.
@@ -77,6 +92,8 @@ class Optimizer {
   friend class OptimizerOnServer;  // a parameter server's, which keeps slots and steps itself
 
   struct ReplicaState;
+  void step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
+            const std::vector<SparseGradientAndVariable>& elsewhere, GradientAggregation aggregation);
   [[nodiscard]] ReplicaState& state_of_this_replica();
   [[nodiscard]] const std::vector<Variable>& slots_of(ReplicaState& state, const Variable& variable) const;
   void update_component(ReplicaState& state, const Variable& variable, const Tensor& gradient) const;

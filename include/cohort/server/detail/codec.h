@@ -1,6 +1,6 @@
-// How values travel between tasks: numbers, enumerators, text, tensors, IndexedSlices, variables, and
-// structures of them. All tasks run the same program on machines of one kind, so bytes are those in memory.
-// Internal.
+// How values travel between tasks: numbers, enumerators, text, tensors, IndexedSlices, variables, also
+// in shards, and structures of them. All tasks run the same program on machines of one kind, so bytes are
+// those in memory. Internal.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/server/sharded_variable.h>
 #include <cohort/value/structure.h>
 #include <cohort/value/variable.h>
 
@@ -115,7 +116,8 @@ constexpr bool are_sendable(std::type_identity<std::tuple<Fields...>>) {
 template <class T>
 constexpr bool is_sendable() {
   if constexpr (Element<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-                std::is_same_v<T, Tensor> || std::is_same_v<T, Variable> || std::is_same_v<T, IndexedSlices>)
+                std::is_same_v<T, Tensor> || std::is_same_v<T, Variable> ||
+                std::is_same_v<T, IndexedSlices> || std::is_same_v<T, ShardedVariable>)
     return true;
   else if constexpr (kIsList<T> || cohort::detail::kIsInstance<T, std::optional>)
     return is_sendable<typename T::value_type>();
@@ -131,11 +133,11 @@ constexpr bool is_sendable() {
 template <class T>
 constexpr void require_sendable() {
   constexpr bool kSendable = is_sendable<T>();
-  static_assert(
-      kSendable,
-      "this type cannot be sent to another task: use numbers, enumerators, std::string, tensors, "
-      "IndexedSlices, Variables, and vectors, tuples, maps, optionals or aggregates (COHORT_FIELDS) of "
-      "them");
+  static_assert(kSendable,
+                "this type cannot be sent to another task: use numbers, enumerators, std::string, tensors, "
+                "IndexedSlices, Variables, ShardedVariables, and vectors, tuples, maps, optionals or "
+                "aggregates (COHORT_FIELDS) of "
+                "them");
 }
 
 }  // namespace detail
@@ -158,6 +160,9 @@ void encode(Encoder& encoder, const T& value) {
     encoder.tensor(value.values);
     encoder.tensor(value.indices);
     encoder.shape(value.dense_shape);
+  } else if constexpr (std::is_same_v<T, ShardedVariable>) {
+    encode(encoder, value.variables());
+    encoder.text(value.name());
   } else if constexpr (detail::kIsList<T>) {
     encoder.number(value.size());
     for (const auto& element : value) encode(encoder, element);
@@ -183,6 +188,14 @@ template <class T>
 [[nodiscard]] T decode(Decoder& decoder);
 
 namespace detail {
+
+template <class List>
+List decode_list(Decoder& decoder) {
+  List result;
+  for (std::size_t left = decoder.count(); left > 0; --left)
+    result.push_back(decode<typename List::value_type>(decoder));
+  return result;
+}
 
 template <class Map>
 Map decode_map(Decoder& decoder) {
@@ -216,11 +229,11 @@ T decode(Decoder& decoder) {
     Tensor values = decoder.tensor();
     Tensor indices = decoder.tensor();
     return {std::move(values), std::move(indices), decoder.shape()};
+  } else if constexpr (std::is_same_v<T, ShardedVariable>) {
+    auto variables = detail::decode_list<std::vector<Variable>>(decoder);
+    return ShardedVariable(std::move(variables), std::string(decoder.text()));
   } else if constexpr (detail::kIsList<T>) {
-    T result;
-    for (std::size_t left = decoder.count(); left > 0; --left)
-      result.push_back(decode<typename T::value_type>(decoder));
-    return result;
+    return detail::decode_list<T>(decoder);
   } else if constexpr (cohort::detail::kIsInstance<T, std::map>) {
     return detail::decode_map<T>(decoder);
   } else if constexpr (cohort::detail::kIsInstance<T, std::optional>) {
