@@ -100,15 +100,20 @@ bool is_on_servers(std::string_view strategy) {
 
 int run_on_servers(const Options& options) {
   const TaskClusterResolver cluster;
-  const ParameterServerStrategy strategy(cluster.place(), {.devices = cpu_devices(options.devices)});
+  const ParameterServerStrategy strategy(
+      cluster.place(), {.devices = cpu_devices(options.devices), .staleness = options.staleness});
   const bool coordinates = options.strategy == "coordinator";
-  if (strategy.task().type == "ps" || (coordinates && strategy.task().type != "chief")) return serve(strategy);
+  if (strategy.task().type == "ps" || (coordinates && strategy.task().type != "chief"))
+    return serve(strategy);
   const bool is_chief = share_of(strategy).input_pipeline_id == 0;
   std::optional<ResultsFile> file;
   if (is_chief && !options.json.empty()) file.emplace(options.json);
-  const Results results = coordinates
-                              ? coordinate(options, strategy)
-                              : train(options, strategy, {.reports = is_chief, .share = share_of(strategy)});
+  const Results results =
+      coordinates
+          ? coordinate(options, strategy)
+          : train(options, strategy, {.reports = is_chief, .share = share_of(strategy), .after_step = [&] {
+                                        strategy.end_step();
+                                      }});
   if (is_chief) {
     print(results);
     if (file) file->write(results);

@@ -43,6 +43,8 @@ po::options_description describe(Options& options) {
   add("seed", &options.seed, "N", "seed of the initial weights and of the order of images");
   add("hidden", &options.hidden, "N", "hidden units");
   add("learning-rate", &options.learning_rate, "X", "step size of gradient descent");
+  add("staleness", &options.staleness, "N",
+      "for parameter_server: steps that a worker may be ahead of the slowest one");
   add("data", &options.data, "FILE", "CSV with 64 pixels and the digit per line, or the same as .tfrecord");
   add("json", &options.json, "FILE", "write the results there (chief only)");
   return description;
@@ -72,6 +74,8 @@ void check(const Options& options) {
   require(options.seed >= 0, fmt::format("--seed {} is out of range; use 0 or more", options.seed));
   require(options.hidden >= 1 && options.hidden <= 65536,
           fmt::format("--hidden {} is out of range; use 1 to 65536", options.hidden));
+  require(options.staleness >= 0,
+          fmt::format("--staleness {} is out of range; use 0 or more", options.staleness));
   require(std::isfinite(options.learning_rate) && options.learning_rate > 0,
           fmt::format("--learning-rate {} is not a positive number", options.learning_rate));
 }

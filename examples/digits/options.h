@@ -17,6 +17,7 @@ struct Options {
   std::int64_t seed = 1;
   int hidden = 128;
   double learning_rate = 0.5;
+  std::int64_t staleness = 4;  ///< for parameter_server
   std::string data = {};
   std::string json = {};
 };

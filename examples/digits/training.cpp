@@ -57,6 +57,7 @@ Results train(const Options& options, const Strategy& strategy, const TrainingPl
     Score total;
     for (const auto& batch : strategy.distribute_dataset(batches, kWholeDataset)) {
       add(total, strategy.reduce(ReduceOp::kSum, strategy.run(train_step, batch)));
+      plan.after_step();
       progress.step();
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -17,6 +17,7 @@ struct TrainingPlan {
   bool reports = true;  ///< whether this process shows progress
   /// Which part of the images this process trains on, where the strategy does not divide them.
   cohort::InputContext share = {};
+  std::function<void()> after_step = [] {};
   std::function<void(const Mlp&)> after_epoch = [](const Mlp&) {};
 };
 

@@ -14,6 +14,7 @@ struct Call {
   FunctionNumber function = 0;
   std::vector<std::byte> arguments = {};
   std::shared_ptr<RemoteState> state = {};
+  std::uint64_t number = 0;  ///< among those of the worker that it was given to
 };
 
 }  // namespace cohort::coordinator

@@ -12,9 +12,12 @@ std::shared_ptr<coordinator::CoordinatorPart> part_of(const ParameterServerStrat
     throw WrongContext("a ClusterCoordinator is made by the chief, but this task is {}; it calls serve()",
                        remote::name_of(strategy.task()));
   if (options.queue_limit == 0) throw InvalidArgument("ClusterCoordinator: a queue for 0 calls takes none");
+  if (!(options.worker_timeout_seconds >= 0))
+    throw InvalidArgument("ClusterCoordinator: a worker timeout of {} s; use 0 for none",
+                          options.worker_timeout_seconds);
   std::weak_ptr<void>& known = strategy.variables()->coordinator();
   if (auto part = std::static_pointer_cast<coordinator::CoordinatorPart>(known.lock())) return part;
-  auto part = std::make_shared<coordinator::CoordinatorPart>(strategy.variables(), options.queue_limit);
+  auto part = std::make_shared<coordinator::CoordinatorPart>(strategy.variables(), options);
   known = part;
   return part;
 }

@@ -1,6 +1,7 @@
 #include "coordinator/coordinator_part.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -30,10 +31,13 @@ std::vector<std::byte> encoded(std::uint64_t number) {
 
 }  // namespace
 
-CoordinatorPart::CoordinatorPart(std::shared_ptr<server::ServerVariables> variables, std::size_t queue_limit)
+CoordinatorPart::CoordinatorPart(std::shared_ptr<server::ServerVariables> variables,
+                                 const ClusterCoordinatorOptions& options)
     : variables_(std::move(variables)),
       shared_connections_(variables_->shared_connections()),
-      queue_limit_(queue_limit) {
+      options_(options),
+      next_notice_(std::chrono::steady_clock::now()),
+      worker_seen_(next_notice_) {
   connections().set_part(*this);
   thread_ = std::thread([this] { run(); });
 }
@@ -47,13 +51,22 @@ CoordinatorPart::~CoordinatorPart() {
   });
   connections().tell_servers(MessageKind::kJobOver);
   connections().clear_part();
+  // Nobody settles these any more.
+  const Aborted ended("the coordinator has ended before this call");
+  for (const Call& call : queue_) call.state->fail(ended);
+  for (auto& [peer, worker] : workers_) {
+    for (const Call& call : worker.take_all()) call.state->fail(ended);
+  }
+  for (const LostWorker& lost : lost_) {
+    for (const Call& call : lost.calls) call.state->fail(ended);
+  }
 }
 
 std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function,
                                                        std::vector<std::byte> arguments) {
   if (failed_.load()) throw_failure();
-  if (queued_.load() >= queue_limit_) {
-    connections().wait_until([this] { return queued_.load() < queue_limit_ || failed_.load(); });
+  if (queued_.load() >= options_.queue_limit) {
+    connections().wait_until([this] { return queued_.load() < options_.queue_limit || failed_.load(); });
     if (failed_.load()) throw_failure();
   }
   auto state = std::make_shared<RemoteState>(shared_connections_);
@@ -121,8 +134,7 @@ void CoordinatorPart::on_message(remote::Peer& peer, const remote::Message& mess
   if (message.kind == to_number(CoordinatorMessage::kDone)) {
     end_call(worker, message);
   } else if (message.kind == to_number(CoordinatorMessage::kReturned)) {
-    std::deque<Call> calls = worker.take_from(message.number);
-    queue_.insert(queue_.begin(), std::move_iterator(calls.begin()), std::move_iterator(calls.end()));
+    take_back(worker.take_from(message.number));
   }
   give_calls();
 }
@@ -172,6 +184,15 @@ void CoordinatorPart::fail(const Error& error) {
   }
 }
 
+/// Calls that did not run come first again, unless what is scheduled is being cancelled.
+void CoordinatorPart::take_back(std::deque<Call> calls) {
+  if (failure_ != nullptr) {
+    for (const Call& call : calls) call.state->fail(cancelled());
+    return;
+  }
+  queue_.insert(queue_.begin(), std::move_iterator(calls.begin()), std::move_iterator(calls.end()));
+}
+
 void CoordinatorPart::give_calls() {
   bool gave = true;
   while (gave && !queue_.empty()) {
@@ -195,7 +216,7 @@ void CoordinatorPart::give(WorkerLink& worker, Call call) {
     worker.peer().send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(known));
   }
   Encoder head;
-  head.number(worker.first_number() - 1);  // results up to here have arrived
+  head.number(worker.last_ended());
   head.number(call.function);
   const std::array<std::span<const std::byte>, 2> parts{head.bytes(), call.arguments};
   worker.peer().send(to_number(CoordinatorMessage::kRun), worker.next_number(), parts);
@@ -235,8 +256,7 @@ void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
   WorkerLink& worker = found->second;
   if (worker.in_flight() > 0) {
     logging::warning("{}; its {} calls are run by other workers", error.what(), worker.in_flight());
-    const std::uint64_t first = worker.first_number();
-    lost_.push_back({peer.incarnation(), first, worker.take_from(first)});
+    lost_.push_back({peer.incarnation(), worker.take_all()});
     has_lost_.store(true);
   }
   workers_.erase(found);
@@ -245,8 +265,12 @@ void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
 
 void CoordinatorPart::run() {
   while (true) {
-    connections().poll_until([this] { return stopping_.load() || has_lost_.load(); });
+    // Whoever polls looks at the conditions of all at each heartbeat.
+    connections().poll_until([this] {
+      return stopping_.load() || has_lost_.load() || std::chrono::steady_clock::now() >= next_notice_;
+    });
     if (stopping_.load()) return;
+    notice_missing_workers();
     std::vector<LostWorker> lost;
     {
       const std::lock_guard lock(mutex_);
@@ -256,6 +280,29 @@ void CoordinatorPart::run() {
     }
     for (LostWorker& worker : lost) settle_lost(std::move(worker));
   }
+}
+
+void CoordinatorPart::notice_missing_workers() {
+  using Seconds = std::chrono::duration<double>;
+  constexpr std::chrono::seconds kUntilWarning{10};
+  const auto now = std::chrono::steady_clock::now();
+  next_notice_ = now + std::chrono::milliseconds(500);
+  const std::lock_guard lock(mutex_);
+  if (!workers_.empty() || queue_.empty()) {
+    worker_seen_ = now;
+    has_warned_ = false;
+    return;
+  }
+  const Seconds missing = now - worker_seen_;
+  if (missing > kUntilWarning && !std::exchange(has_warned_, true))
+    logging::warning("{} calls wait for a worker: none has come, or all are lost", queue_.size());
+  if (options_.worker_timeout_seconds == 0 || missing.count() < options_.worker_timeout_seconds) return;
+  const Unavailable error(
+      "no worker takes part for {:.0f} s: none has come, or all are lost and were not started again",
+      missing.count());
+  for (const Call& call : std::exchange(queue_, {})) call.state->fail(error);
+  if (failure_ == nullptr) fail(error);
+  update_counts();
 }
 
 /// Nothing more is taken from the worker that is lost. What it has committed has ended; the rest is run
@@ -301,21 +348,18 @@ void CoordinatorPart::settle_lost(LostWorker lost) {
     const std::lock_guard lock(mutex_);
     settling_ -= lost.calls.size();
     std::deque<Call> again;
-    std::uint64_t number = lost.first_number;
     for (Call& call : lost.calls) {
-      const auto result = results.find(number++);
+      const auto result = results.find(call.number);
       if (failure != nullptr) {
         call.state->fail(*failure);
       } else if (result != results.end()) {
         call.state->succeed(result->second);
-      } else if (failure_ != nullptr) {
-        call.state->fail(cancelled());
       } else {
         again.push_back(std::move(call));
       }
     }
     if (failure != nullptr && failure_ == nullptr) fail(*failure);
-    queue_.insert(queue_.begin(), std::move_iterator(again.begin()), std::move_iterator(again.end()));
+    take_back(std::move(again));
     give_calls();
   });
   connections().notify();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include <cohort/coordinator/cluster_coordinator.h>
+
 #include "coordinator/call.h"
 #include "coordinator/worker_link.h"
 #include "server/commit_message.h"
@@ -26,7 +29,8 @@ namespace cohort::coordinator {
 
 class CoordinatorPart final : private server::TaskPart {
  public:
-  CoordinatorPart(std::shared_ptr<server::ServerVariables> variables, std::size_t queue_limit);
+  CoordinatorPart(std::shared_ptr<server::ServerVariables> variables,
+                  const ClusterCoordinatorOptions& options);
   /// The job is over: workers and servers end.
   ~CoordinatorPart() override;
   CoordinatorPart(const CoordinatorPart&) = delete;
@@ -50,7 +54,6 @@ class CoordinatorPart final : private server::TaskPart {
   /// A worker whose calls are not settled yet.
   struct LostWorker {
     std::uint64_t incarnation;
-    std::uint64_t first_number;
     std::deque<Call> calls;
   };
 
@@ -65,6 +68,7 @@ class CoordinatorPart final : private server::TaskPart {
   // With mutex_ held, by the thread that uses the endpoint:
   void join_worker(remote::Peer& peer, const remote::Message& message);
   void end_call(WorkerLink& worker, const remote::Message& message);
+  void take_back(std::deque<Call> calls);
   void give_calls();
   void give(WorkerLink& worker, Call call);
   void recall_for_idle_worker();
@@ -74,11 +78,12 @@ class CoordinatorPart final : private server::TaskPart {
   // By the thread of its own:
   void run();
   void settle_lost(LostWorker lost);
+  void notice_missing_workers();
   void throw_failure();
 
   std::shared_ptr<server::ServerVariables> variables_;
   std::shared_ptr<server::Connections> shared_connections_;
-  std::size_t queue_limit_;
+  ClusterCoordinatorOptions options_;
 
   std::set<remote::Peer*> present_;  ///< workers, also those that have not joined yet
 
@@ -97,6 +102,10 @@ class CoordinatorPart final : private server::TaskPart {
   std::atomic<bool> has_room_{false};  ///< whether a worker could take a call now
   std::atomic<bool> has_lost_{false};
   std::atomic<bool> stopping_{false};
+  std::chrono::steady_clock::time_point next_notice_;  ///< of the thread of its own
+  std::chrono::steady_clock::time_point
+      worker_seen_;  ///< likewise: when there was one last, or nothing to do
+  bool has_warned_ = false;
   std::thread thread_;
 };
 

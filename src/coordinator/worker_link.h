@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include <cohort/remote/endpoint.h>
 
@@ -29,19 +30,25 @@ class WorkerLink {
   /// What is given while calls are asked back could not be told from what comes back.
   [[nodiscard]] bool has_room() const noexcept { return calls_.size() < window_ && !recalled_; }
 
-  /// The number that the call gets.
-  std::uint64_t give(Call call) {
-    if (calls_.empty()) busy_since_ = Clock::now();
-    calls_.push_back(std::move(call));
-    return first_ + calls_.size() - 1;
+  /// Numbers count from 1, and none is used again.
+  [[nodiscard]] std::uint64_t next_number() const noexcept { return next_; }
+
+  /// The calls up to this number have ended, and their results are here.
+  [[nodiscard]] std::uint64_t last_ended() const noexcept {
+    return calls_.empty() ? next_ - 1 : calls_.front().number - 1;
   }
 
-  /// The call that `number` was given to, which has ended; nothing for one that was not given.
+  void give(Call call) {
+    if (calls_.empty()) busy_since_ = Clock::now();
+    call.number = next_++;
+    calls_.push_back(std::move(call));
+  }
+
+  /// The call `number`, which has ended; nothing for one that was not given.
   [[nodiscard]] std::optional<Call> take(std::uint64_t number) {
-    if (calls_.empty() || number != first_) return std::nullopt;
+    if (calls_.empty() || calls_.front().number != number) return std::nullopt;
     Call call = std::move(calls_.front());
     calls_.pop_front();
-    ++first_;
     measure();
     return call;
   }
@@ -49,7 +56,7 @@ class WorkerLink {
   /// Takes back the calls from `number` on; 0 for none.
   [[nodiscard]] std::deque<Call> take_from(std::uint64_t number) {
     std::deque<Call> result;
-    while (number != 0 && !calls_.empty() && first_ + calls_.size() > number) {
+    while (number != 0 && !calls_.empty() && calls_.back().number >= number) {
       result.push_front(std::move(calls_.back()));
       calls_.pop_back();
     }
@@ -57,11 +64,9 @@ class WorkerLink {
     recalled_ = false;
     return result;
   }
+  [[nodiscard]] std::deque<Call> take_all() { return std::exchange(calls_, {}); }
 
-  [[nodiscard]] std::uint64_t first_number() const noexcept { return first_; }
-  [[nodiscard]] std::uint64_t next_number() const noexcept { return first_ + calls_.size(); }
-
-  /// Whether calls were asked back, and none has come yet.
+  /// Whether calls were asked back, and the answer has not come yet.
   [[nodiscard]] bool is_recalled() const noexcept { return recalled_; }
   void set_recalled() noexcept { recalled_ = true; }
 
@@ -76,14 +81,13 @@ class WorkerLink {
     const Clock::duration took = now - busy_since_;
     busy_since_ = now;
     mean_ = (mean_ * 7 + took) / 8;
-    const auto fitting =
-        static_cast<std::size_t>(kAhead / std::max<Clock::duration>(mean_, std::chrono::nanoseconds(100)));
-    window_ = std::clamp<std::size_t>(fitting, 1, kWidest);
+    const auto shortest = std::max<Clock::duration>(mean_, std::chrono::nanoseconds(100));
+    window_ = std::clamp<std::size_t>(static_cast<std::size_t>(kAhead / shortest), 1, kWidest);
   }
 
   remote::Peer* peer_;
-  std::deque<Call> calls_;   // in the order of their numbers
-  std::uint64_t first_ = 1;  // the number of the first one
+  std::deque<Call> calls_;  // by number
+  std::uint64_t next_ = 1;
   std::size_t window_ = 1;
   bool recalled_ = false;
   Clock::time_point busy_since_ = {};

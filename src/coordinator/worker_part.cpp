@@ -89,7 +89,7 @@ void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) 
 }
 
 void WorkerPart::on_lost(remote::Peer& peer, const Error& error) {
-  if (&peer != coordinator_) return;
+  if (&peer != coordinator_ || over_.load()) return;
   loss_ = std::make_unique<Error>(ErrorCode::kUnavailable,
                                   fmt::format("{}; it is the coordinator: the job ends", error.what()));
   over_.store(true);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -44,7 +45,7 @@ std::vector<std::string> variables_with(int card) {
 }  // namespace
 
 TaskProcesses::TaskProcesses(int workers, int servers)
-    : cluster_({{"chief", 1}, {"worker", workers}, {"ps", servers}}) {
+    : cluster_({{"chief", 1}, {"worker", std::max(workers, 1)}, {"ps", servers}}) {
   for (int i = 0; i < servers; ++i) start({"ps", i});
   for (int i = 0; i < workers; ++i) start({"worker", i});
 }

@@ -16,7 +16,8 @@ namespace cohort::remote {
 
 class TaskProcesses {
  public:
-  /// Starts `workers` and `servers` processes. @throws Unavailable when the system refuses.
+  /// Starts `workers` and `servers` processes. Without workers, the cluster has one that does not come.
+  /// @throws Unavailable when the system refuses.
   TaskProcesses(int workers, int servers);
   /// Kills what still runs.
   ~TaskProcesses();

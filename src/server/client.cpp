@@ -1,5 +1,6 @@
 #include "server/client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "device/node_heap.h"
@@ -73,7 +74,10 @@ Tensor Client::read(int server, VariableIndex variable, const Shape& shape, DTyp
   if (writes.empty()) {
     if (const auto reader = connections_.reader(server)) {
       Tensor result = Tensor::uninitialized(shape, dtype);
-      if (reader->read(variable, result.raw())) return result;
+      if (const auto version = reader->read(variable, result.raw())) {
+        note_read(server, variable, *version);
+        return result;
+      }
     }
   }
   Encoder encoder;
@@ -81,7 +85,9 @@ Tensor Client::read(int server, VariableIndex variable, const Shape& shape, DTyp
   encoder.number(writes.size());
   for (const Write& write : writes) encode(encoder, write);
   const std::vector<std::byte> answer = connections_.ask({server, MessageKind::kRead, encoder.take()});
-  return Decoder(answer).tensor();
+  Decoder decoder(answer);
+  note_read(server, variable, decoder.number<std::uint64_t>());
+  return decoder.tensor();
 }
 
 Tensor Client::read_rows(int server, VariableIndex variable, const Tensor& rows, const Shape& shape,
@@ -113,7 +119,35 @@ void Client::write(int server, const Write& write) {
                               static_cast<std::uint32_t>(server),
                               {write},
                               {}};
-  send_writes(connections_, {{server, MessageKind::kCommit, &message}});
+  note_ages(send_writes(connections_, {{server, MessageKind::kCommit, &message}}).front());
+}
+
+void Client::note_read(int server, VariableIndex variable, std::uint64_t version) {
+  const std::lock_guard lock(mutex_);
+  last_read_.insert_or_assign({server, variable}, version);
+}
+
+std::uint64_t Client::last_read(int server, VariableIndex variable) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = last_read_.find({server, variable});
+  return found == last_read_.end() ? Write::kNotRead : found->second;
+}
+
+void Client::note_ages(std::span<const std::byte> answer) {
+  const std::lock_guard lock(mutex_);
+  for (Decoder decoder(answer); !decoder.rest().empty();) {
+    const auto age = decoder.number<std::uint64_t>();
+    ++gradients_;
+    sum_of_ages_ += age;
+    largest_age_ = std::max(largest_age_, age);
+  }
+}
+
+GradientStaleness Client::gradient_staleness() const {
+  const std::lock_guard lock(mutex_);
+  const double mean =
+      gradients_ == 0 ? 0 : static_cast<double>(sum_of_ages_) / static_cast<double>(gradients_);
+  return {gradients_, mean, largest_age_};
 }
 
 std::vector<std::byte> Client::execute(std::uint64_t number, std::uint64_t forget,

@@ -4,12 +4,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 
 #include <cohort/device/tensor.h>
+#include <cohort/server/parameter_server_strategy.h>
 
 #include "server/connections.h"
 #include "server/transaction.h"
@@ -39,6 +43,10 @@ class Client {
                                  DType dtype);
   void write(int server, const Write& write);
 
+  /// The version that `read` gave last; Write::kNotRead for none.
+  [[nodiscard]] std::uint64_t last_read(int server, VariableIndex variable) const;
+  [[nodiscard]] GradientStaleness gradient_staleness() const;
+
   /// Runs `function` as one execution: what it writes is made when it has ended, with the result that it
   /// returns, or not at all if it throws. Reads call `on_read` first, which may throw.
   /// @throws what `function`, `on_read` and the servers throw.
@@ -48,12 +56,18 @@ class Client {
 
  private:
   class SingleWrite;
+  void note_read(int server, VariableIndex variable, std::uint64_t version);
+  void note_ages(std::span<const std::byte> answer);
 
   Connections connections_;
   Transaction* running_ = nullptr;          ///< of the execution that is running
   std::function<void()> before_read_ = {};  ///< likewise
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<int, VariableIndex>, std::uint64_t> last_read_;
+  std::uint64_t gradients_ = 0;
+  std::uint64_t sum_of_ages_ = 0;
+  std::uint64_t largest_age_ = 0;
   std::uint64_t next_write_ = std::uint64_t{1} << 63;  ///< outside executions, whose numbers are lower
   std::set<std::uint64_t> not_answered_;               ///< such writes
 };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/config.h>
 #include <cohort/server/detail/codec.h>
 
 #include "server/failure.h"
@@ -26,6 +27,9 @@ int count_servers(const remote::TaskPlace& place) {
 remote::EndpointOptions options_for(const remote::TaskPlace& place, int offered) {
   remote::EndpointOptions options = remote::endpoint_options(place);
   options.offered = offered;
+  using std::chrono::milliseconds;
+  options.heartbeat = std::chrono::duration_cast<milliseconds>(config().heartbeat());
+  options.silence = std::chrono::duration_cast<milliseconds>(config().silence());
   return options;
 }
 
@@ -62,6 +66,11 @@ void Connections::set_part(TaskPart& part) {
     part.on_message(*message.peer, {message.kind, message.number, message.body});
 }
 
+void Connections::name_variables_by(std::function<std::string(int server)> names_on) {
+  const Turn turn(*this);
+  names_on_ = std::move(names_on);
+}
+
 void Connections::clear_part() {
   const Turn turn(*this);
   part_ = nullptr;
@@ -69,9 +78,8 @@ void Connections::clear_part() {
 
 void Connections::poll() {
   if (!mutex_.try_lock()) return;
+  const Polling polling(*this);
   endpoint_->poll();
-  mutex_.unlock();
-  progress_.notify();
 }
 
 remote::Peer& Connections::connect(const ClusterTask& task, Deadline deadline) {
@@ -166,7 +174,7 @@ void Connections::connect_servers() {
         server.reader = std::make_shared<StoreReader>(peer.offered_descriptor());
       peer.send(to_number(MessageKind::kIdentify), 0);
     } catch (const Unavailable& error) {
-      fail_requests_to(i, error);
+      fail_requests_to(i, Unavailable("{}; {}", error.what(), what_is_lost_with(i)));
     }
   }
 }
@@ -177,15 +185,21 @@ void Connections::identify(remote::Peer& peer, std::span<const std::byte> body) 
   const auto identity = Decoder(body).number<std::uint64_t>();
   if (server.identity != 0 && server.identity != identity) {
     fail_requests_to(
-        index, Unavailable("{} has come back without its variables: both copies are gone; start the job "
-                           "again from its last checkpoint",
-                           peer.name()));
+        index, Unavailable("{} has come back without its memory; {}", peer.name(), what_is_lost_with(index)));
     return;
   }
   server.identity = identity;
   for (const auto& [number, pending] : pending_) {
     if (!pending.done && pending.request.server == index) send(number, pending);
   }
+}
+
+std::string Connections::what_is_lost_with(int server) const {
+  const std::string variables = names_on_ ? names_on_(server) : std::string();
+  if (variables.empty()) return "it kept no variables that this task knows";
+  return fmt::format(
+      "both copies of these variables are gone: {}; start the job again, from its last checkpoint",
+      variables);
 }
 
 void Connections::settle(Pending& pending) {

@@ -8,10 +8,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -57,6 +59,9 @@ class Connections final : private remote::Handler {
   void set_part(TaskPart& part);
   void clear_part();
 
+  /// Tells which variables are on a server, for messages about its loss.
+  void name_variables_by(std::function<std::string(int server)> names_on);
+
   /// Sends the requests and waits for all answers, in the order of the requests.
   /// @throws the error that a server answers; Unavailable naming a server that is lost and does not come
   /// back, or that has come back without its variables.
@@ -87,9 +92,8 @@ class Connections final : private remote::Handler {
   /// Polls, or lets another thread poll, until the condition is true. It reads atomically.
   template <class Condition>
   void wait_until(Condition condition) {
-    waiting_.fetch_add(1);
+    const Waiting waiting(*this);
     wait(condition, [] { return false; });
-    waiting_.fetch_sub(1);
   }
 
   /// The same for a thread that polls only while no other one waits.
@@ -112,6 +116,41 @@ class Connections final : private remote::Handler {
     ~Turn();
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
+
+   private:
+    Connections& connections_;
+  };
+
+  /// A thread in wait_until. When the last one has gone, another thread must poll.
+  class Waiting {
+   public:
+    explicit Waiting(Connections& connections) noexcept : connections_(connections) {
+      connections_.waiting_.fetch_add(1);
+    }
+    ~Waiting() {
+      connections_.waiting_.fetch_sub(1);
+      connections_.progress_.notify();
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Connections& connections_;
+  };
+
+  /// The thread that polls, with the mutex held.
+  class Polling {
+   public:
+    explicit Polling(Connections& connections) noexcept : connections_(connections) {
+      connections_.polled_.store(true);
+    }
+    ~Polling() {
+      connections_.polled_.store(false);
+      connections_.mutex_.unlock();
+      connections_.progress_.notify();
+    }
+    Polling(const Polling&) = delete;
+    Polling& operator=(const Polling&) = delete;
 
    private:
     Connections& connections_;
@@ -149,6 +188,7 @@ class Connections final : private remote::Handler {
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
 
+  [[nodiscard]] std::string what_is_lost_with(int server) const;
   void settle(Pending& pending);
   void identify(remote::Peer& peer, std::span<const std::byte> body);
   void connect_servers();
@@ -165,6 +205,7 @@ class Connections final : private remote::Handler {
   std::atomic<int> waiting_{0};      ///< threads in wait_until
   std::atomic<bool> polled_{false};
   EventCount progress_;
+  std::function<std::string(int server)> names_on_ = {};
   std::vector<Server> servers_;
   std::map<std::uint64_t, Pending> pending_;
   std::uint64_t next_number_ = 1;
@@ -178,15 +219,14 @@ void Connections::wait(Condition& condition, GiveWay give_way) {
       progress_.wait_until([&] { return condition() || (!give_way() && !polled_.load()); });
       continue;
     }
-    polled_.store(true);
-    connect_servers();
-    endpoint_->wait_until([&] {
-      progress_.notify();
-      return condition() || at_the_door_.load() > 0 || give_way() || wants_servers();
-    });
-    polled_.store(false);
-    mutex_.unlock();
-    progress_.notify();
+    {
+      const Polling polling(*this);
+      connect_servers();
+      endpoint_->wait_until([&] {
+        progress_.notify();
+        return condition() || at_the_door_.load() > 0 || give_way() || wants_servers();
+      });
+    }
     // Those at the door go first; they are quick.
     while (at_the_door_.load() > 0) std::this_thread::yield();
   }

@@ -33,6 +33,16 @@ Tensor first_value(Decoder& decoder, std::string_view name, DType dtype, const S
                         describe(value), to_string(dtype), to_string(shape));
 }
 
+/// How often the variable was changed since the task of each gradient read it.
+std::vector<std::byte> ages_of_gradients(std::span<const Write> writes, const Store& store) {
+  Encoder encoder;
+  for (const Write& write : writes) {
+    if (write.read_version == Write::kNotRead || write.variable >= store.size()) continue;
+    encoder.number(store.version(write.variable) - write.read_version);
+  }
+  return encoder.take();
+}
+
 /// Abandons the store's open commit, unless it was made.
 class OpenCommit {
  public:
@@ -83,6 +93,7 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
     case MessageKind::kDrop: {
       const auto incarnation = Decoder(message.body).number<std::uint64_t>();
       std::erase_if(prepared_, [&](const auto& entry) { return entry.first.incarnation == incarnation; });
+      store_.forget(incarnation, ~std::uint64_t{0});
       return {};
     }
     default: throw InvalidArgument("a parameter server has no answer to a message of kind {}", message.kind);
@@ -144,6 +155,7 @@ std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const
   const std::size_t writes = decoder.count();
   if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
   Encoder encoder;
+  encoder.number(store_.version(variable));
   if (writes == 0) {
     encoder.tensor(store_.value(variable));
     return encoder.take();
@@ -184,24 +196,28 @@ std::vector<std::byte> ParameterServer::take(remote::Peer& peer, const remote::M
   Encoder answer;
   try {
     CommitMessage writes = parse_commit(message.body, heaps_.of(peer));
+    std::vector<std::byte> ages;
     if (static_cast<MessageKind>(message.kind) == MessageKind::kCommit)
-      commit(writes);
+      ages = commit(writes);
     else
       prepare(std::move(writes));
     answer.number(CommitAnswer::kTaken);
+    answer.blob(ages);
   } catch (const OutOfReach&) {
     answer.number(CommitAnswer::kSendValues);
   }
   return answer.take();
 }
 
-void ParameterServer::commit(const CommitMessage& message) {
-  if (store_.find_commit(message.execution)) return;  // the answer was lost
+std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
+  if (store_.find_commit(message.execution)) return {};  // the answer was lost
   require_not_fenced(message.execution);
   store_.forget(message.execution.incarnation, message.forget);
+  std::vector<std::byte> answer = ages_of_gradients(message.writes, store_);
   OpenCommit open(store_);
   for (const Write& write : message.writes) apply(write, store_, optimizers_);
   open.make(message.execution, message.result);
+  return answer;
 }
 
 void ParameterServer::prepare(CommitMessage message) {

@@ -47,7 +47,7 @@ class ParameterServer {
   [[nodiscard]] std::vector<std::byte> read(remote::Peer& peer, std::span<const std::byte> body);
   [[nodiscard]] std::vector<std::byte> take(remote::Peer& peer, const remote::Message& message);
   [[nodiscard]] std::vector<std::byte> read_rows(std::span<const std::byte> body) const;
-  void commit(const CommitMessage& message);
+  std::vector<std::byte> commit(const CommitMessage& message);
   void prepare(CommitMessage message);
   void finish(std::span<const std::byte> body);
   [[nodiscard]] FenceAnswer fence(std::uint64_t incarnation);

@@ -42,8 +42,14 @@ void require_roles(const remote::TaskPlace& place) {
         "ParameterServerStrategy: the cluster has no worker; start it with --roles worker=2,ps=1");
 }
 
-std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place) {
+std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place,
+                                         const ParameterServerOptions& options) {
   require_roles(place);
+  if (options.staleness && *options.staleness < 0) {
+    throw InvalidArgument(
+        "ParameterServerStrategy: a staleness of {} steps; it is 0 or more, or unset for no bound",
+        *options.staleness);
+  }
   const bool is_server = place.task.type == "ps";
   return std::make_shared<ServerVariables>(is_server ? nullptr : std::make_shared<Client>(place),
                                            place.task == server::giver_of_values(place));
@@ -63,14 +69,27 @@ StrategyLayout layout_for(const ParameterServerOptions& options, std::shared_ptr
 
 ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
                                                  const ParameterServerOptions& options)
-    : ParameterServerStrategy(place, options, connect(place)) {}
+    : ParameterServerStrategy(place, options, connect(place, options)) {}
 
 ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
                                                  const ParameterServerOptions& options,
                                                  std::shared_ptr<ServerVariables> variables)
     : Strategy(StrategyExtended::make(layout_for(options, variables))),
       place_(place),
+      staleness_(options.staleness),
       variables_(std::move(variables)) {}
+
+void ParameterServerStrategy::end_step() const {
+  if (!staleness_) return;
+  server::Encoder encoder;
+  encoder.number(*staleness_);
+  static_cast<void>(
+      variables_->client().connections().ask({0, server::MessageKind::kEndStep, encoder.take()}));
+}
+
+GradientStaleness ParameterServerStrategy::gradient_staleness() const {
+  return variables_->client().gradient_staleness();
+}
 
 Tensor embedding_lookup(const Variable& variable, const Tensor& rows) {
   const Tensor wanted = rows.on_host().cast(DType::kInt64);

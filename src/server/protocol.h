@@ -19,7 +19,8 @@ enum class MessageKind : std::uint16_t {
   kPrepare,   ///< writes of an execution that takes part in a commit on several servers
   kFinish,    ///< the commit of these was made
   kFence,     ///< nothing more is taken from an incarnation: answers what it has committed and prepared
-  kDrop,      ///< what an incarnation has prepared is not to be made
+  kDrop,      ///< what an incarnation has prepared is not to be made, and what it has committed is known
+  kEndStep,   ///< the task has made a step: answered when it may make the next one
   kGoodbye,   ///< the task has ended its part; not answered
   kJobOver,   ///< the job has ended; to servers and workers, not answered
 

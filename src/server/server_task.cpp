@@ -1,6 +1,8 @@
 #include "server/server_task.h"
 
 #include "remote/introduction.h"
+#include <cohort/server/detail/codec.h>
+
 #include "server/server_variables.h"
 
 namespace cohort::server {
@@ -10,16 +12,24 @@ std::unique_ptr<Store> open_store(const remote::TaskPlace& place) {
   return place.memory >= 0 ? std::make_unique<Store>(place.memory) : std::make_unique<Store>();
 }
 
+/// Chief and workers.
+std::vector<std::string> names_of_trainers(const remote::TaskPlace& place) {
+  std::vector<std::string> names;
+  for (const remote::Address& address : place.addresses) {
+    if (address.task.type != "ps") names.push_back(remote::name_of(address.task));
+  }
+  return names;
+}
+
 }  // namespace
 
 ServerTask::ServerTask(const remote::TaskPlace& place)
     : store_(open_store(place)),
       server_(*store_),
       giver_(giver_of_values(place)),
+      clock_(names_of_trainers(place)),
       connections_(place, store_->descriptor()) {
-  for (const remote::Address& address : place.addresses) {
-    if (address.task.type != "ps") still_there_.insert(remote::name_of(address.task));
-  }
+  for (const std::string& name : names_of_trainers(place)) still_there_.insert(name);
   connections_.set_part(*this);
 }
 
@@ -29,7 +39,9 @@ void ServerTask::run() {
 
 void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) {
   switch (static_cast<MessageKind>(message.kind)) {
+    case MessageKind::kEndStep: return end_step(peer, message);
     case MessageKind::kGoodbye:
+      clock_.leave(remote::name_of(peer.task()));
       still_there_.erase(remote::name_of(peer.task()));
       if (peer.task() == giver_) {
         server_.fail_waiters(Unavailable(
@@ -42,8 +54,17 @@ void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) 
   }
 }
 
+void ServerTask::end_step(remote::Peer& peer, const remote::Message& message) {
+  const auto staleness = Decoder(message.body).number<std::int64_t>();
+  clock_.end_step(remote::name_of(peer.task()), peer.incarnation(), staleness,
+                  [&peer, number = message.number] {
+                    peer.send(static_cast<std::uint16_t>(MessageKind::kReply), number);
+                  });
+}
+
 void ServerTask::on_lost(remote::Peer& peer, const Error& error) {
   server_.on_lost(peer);
+  clock_.leave(remote::name_of(peer.task()));
   // A worker may be started again, and then makes its variables.
   if (peer.task() == giver_ && peer.task().type == "chief") server_.fail_waiters(error);
 }

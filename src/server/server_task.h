@@ -8,6 +8,7 @@
 
 #include "server/connections.h"
 #include "server/parameter_server.h"
+#include "server/step_clock.h"
 
 namespace cohort::server {
 
@@ -24,9 +25,12 @@ class ServerTask final : private TaskPart {
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
 
+  void end_step(remote::Peer& peer, const remote::Message& message);
+
   std::unique_ptr<Store> store_;
   ParameterServer server_;
-  ClusterTask giver_;                  ///< who brings the first values of variables
+  ClusterTask giver_;  ///< who brings the first values of variables
+  StepClock clock_;
   std::set<std::string> still_there_;  ///< chief and workers that have not said goodbye
   std::atomic<bool> over_{false};
   Connections connections_;

@@ -37,7 +37,8 @@ void ServerVariable::scatter_across(const RowUpdate& update, const IndexedSlices
 }
 
 void ServerVariable::write(const ElementUpdate& update, const Tensor& value) const {
-  client_->write(place_.server, {place_.index, kind_of(update.operation.name), value, {}, {}});
+  client_->write(place_.server,
+                 {place_.index, kind_of(update.operation.name), value, {}, {}, Write::kNotRead});
 }
 
 void ServerVariable::write_rows(const RowUpdate& update, const IndexedSlices& rows) const {
@@ -45,16 +46,22 @@ void ServerVariable::write_rows(const RowUpdate& update, const IndexedSlices& ro
                                  kind_of(update.operation.name),
                                  rows.values,
                                  rows.indices.on_host().cast(DType::kInt64),
-                                 {}});
+                                 {},
+                                 Write::kNotRead});
 }
 
 void ServerVariable::apply_elsewhere(const OptimizerRecipe& optimizer, const TensorOrSlices& gradient) const {
   if (const auto* rows = std::get_if<IndexedSlices>(&gradient)) {
     client_->write(place_.server, {place_.index, WriteKind::kOptimizeRows, rows->values,
-                                   rows->indices.on_host().cast(DType::kInt64), optimizer});
+                                   rows->indices.on_host().cast(DType::kInt64), optimizer,
+                                   client_->last_read(place_.server, place_.index)});
   } else {
-    client_->write(place_.server,
-                   {place_.index, WriteKind::kOptimize, std::get<Tensor>(gradient), {}, optimizer});
+    client_->write(place_.server, {place_.index,
+                                   WriteKind::kOptimize,
+                                   std::get<Tensor>(gradient),
+                                   {},
+                                   optimizer,
+                                   client_->last_read(place_.server, place_.index)});
   }
 }
 

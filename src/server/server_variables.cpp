@@ -3,12 +3,37 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace cohort::server {
 
 ClusterTask giver_of_values(const remote::TaskPlace& place) {
   const bool has_chief = std::ranges::any_of(
       place.addresses, [](const remote::Address& address) { return address.task.type == "chief"; });
   return has_chief ? ClusterTask{"chief", 0} : ClusterTask{"worker", 0};
+}
+
+ServerVariables::ServerVariables(std::shared_ptr<Client> client, bool gives_values)
+    : client_(std::move(client)), gives_values_(gives_values) {
+  if (client_ != nullptr)
+    client_->connections().name_variables_by([this](int server) { return names_on(server); });
+}
+
+// Variables and results may keep the client for longer.
+ServerVariables::~ServerVariables() {
+  if (client_ != nullptr) client_->connections().name_variables_by(nullptr);
+}
+
+std::string ServerVariables::names_on(int server) const {
+  constexpr int kMostNames = 20;
+  const std::lock_guard lock(mutex_);
+  std::string names;
+  int count = 0;
+  for (const auto& [number, known] : known_) {
+    if (known.place.server != server || ++count > kMostNames) continue;
+    names += (names.empty() ? "" : ", ") + known.options.name;
+  }
+  return count <= kMostNames ? names : fmt::format("{} and {} more", names, count - kMostNames);
 }
 
 std::shared_ptr<VariableState> ServerVariables::make(VariableOptions options, const Tensor& initial_value,

@@ -23,8 +23,10 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
  public:
   /// `gives_values`: whether this task's initial values count. Null `client` for a task that has no
   /// variables.
-  ServerVariables(std::shared_ptr<Client> client, bool gives_values)
-      : client_(std::move(client)), gives_values_(gives_values) {}
+  ServerVariables(std::shared_ptr<Client> client, bool gives_values);
+  ~ServerVariables() override;
+  ServerVariables(const ServerVariables&) = delete;
+  ServerVariables& operator=(const ServerVariables&) = delete;
 
   [[nodiscard]] Client& client() const noexcept { return *client_; }
 
@@ -55,6 +57,8 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
   [[nodiscard]] Variable variable(std::uint64_t number) const override;
 
  private:
+  [[nodiscard]] std::string names_on(int server) const;
+
   std::shared_ptr<Client> client_;
   bool gives_values_;
   std::weak_ptr<void> coordinator_;

@@ -124,6 +124,7 @@ void encode(Encoder& encoder, const Write& write, Carriage carriage) {
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return;
   encoder.text(write.optimizer.type);
   encoder.blob(write.optimizer.options);
+  encoder.number(write.read_version);
 }
 
 Write decode_write(Decoder& decoder, const Sender& sender) {
@@ -141,6 +142,7 @@ Write decode_write(Decoder& decoder, const Sender& sender) {
   write.optimizer.type = decoder.text();
   const std::span<const std::byte> options = decoder.blob();
   write.optimizer.options.assign(options.begin(), options.end());
+  write.read_version = decoder.number<std::uint64_t>();
   return write;
 }
 

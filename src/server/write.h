@@ -39,7 +39,10 @@ struct Write {
   Tensor value = {};    ///< of the variable, its gradient, or of rows
   Tensor indices = {};  ///< of the rows, int64; for kinds of rows alone
   OptimizerRecipe optimizer = {};
+  std::uint64_t read_version = kNotRead;      ///< of the variable, when the gradient's task read it last
   std::optional<ValueInPeer> elsewhere = {};  ///< instead of `value`, at the server that it was sent to
+
+  static constexpr std::uint64_t kNotRead = ~std::uint64_t{0};
 };
 
 /// How large values travel: in the message, or, to a server of this node, as the place where they lie.

@@ -13,9 +13,12 @@ mapfile -t files < <(sources include src mpi tools benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
-  layers = split("base cluster device collective value strategy input train server", chain)
-  for (i = 1; i <= layers; i++) allowed[chain[i]] = below = below chain[i] " "
-  # Beside the chain: tasks that talk without MPI, for the layers above `train` that are made of them.
+  layers = split("base cluster device collective value strategy input train server coordinator", chain)
+  for (i = 1; i <= layers; i++) {
+    # Beside the chain: tasks that talk without MPI, for the layers above `train` that are made of them.
+    if (chain[i] == "server") below = below "remote "
+    allowed[chain[i]] = below = below chain[i] " "
+  }
   allowed["remote"] = allowed["device"] "remote "
   # Beside the core.
   allowed["cuda"] = allowed["device"] "cuda "

@@ -6,7 +6,7 @@
 
 int main() {
   using namespace cohort::conformance;
-  const std::vector<Record> records = read_records(COHORT_GOLDEN_FILE);
+  const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
   Replay replay(records, nullptr);
   Tally tally;
   for (const char* layout : {"", "default1", "onedevice1", "mirrored2", "mirrored3", "central2"})

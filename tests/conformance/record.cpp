@@ -26,9 +26,14 @@ Record parse(const std::string& line) {
   const Json json = Json::parse(line);
   Record record;
   record.id = json.at("id").get<std::string>();
-  record.input = json.at("input").get<std::string>();
   record.name = record.id;
-  if (!json.at("strategy").is_null()) {
+  if (json.at("input").is_object()) {
+    record.arguments = json.at("input");
+    record.input = record.arguments.dump();
+  } else {
+    record.input = json.at("input").get<std::string>();
+  }
+  if (record.arguments.is_null() && !json.at("strategy").is_null()) {
     const std::size_t slash = record.id.find('/');
     record.layout = record.id.substr(0, slash);
     record.name = record.id.substr(slash + 1);
@@ -38,18 +43,26 @@ Record parse(const std::string& line) {
   return record;
 }
 
-}  // namespace
-
-std::vector<Record> read_records(const std::string& path) {
+void read_file(const std::string& path, std::vector<Record>& records) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error(fmt::format("{}: cannot be read", path));
-  std::vector<Record> records;
+  int number = 0;
   for (std::string line; std::getline(file, line);) {
+    ++number;
     try {
       records.push_back(parse(line));
     } catch (const Json::exception& error) {
-      throw std::runtime_error(fmt::format("{}, line {}: {}", path, records.size() + 1, error.what()));
+      throw std::runtime_error(fmt::format("{}, line {}: {}", path, number, error.what()));
     }
+  }
+}
+
+}  // namespace
+
+std::vector<Record> read_records(const std::string& folder) {
+  std::vector<Record> records;
+  for (const char* name : {"golden.jsonl", "golden2.jsonl"}) {
+    read_file(fmt::format("{}/{}", folder, name), records);
   }
   return records;
 }

@@ -1,4 +1,4 @@
-// One line of golden.jsonl: a scenario, and what the original did.
+// One line of golden.jsonl or golden2.jsonl: a scenario, and what the original did.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,14 @@ using Json = nlohmann::json;
 
 struct Record {
   std::string id;      ///< for example `mirrored2/reduce/SUM_none_scalar`
-  std::string layout;  ///< `mirrored2`; empty where no strategy takes part
+  std::string layout;  ///< `mirrored2`; empty where no strategy takes part, or a family of lines has its own
   std::string name;    ///< `reduce/SUM_none_scalar`
   std::string input;   ///< what was done, in words
+  Json arguments;      ///< what was done, where it is told as data (golden2.jsonl); else null
   Json outcome;        ///< what came out; `{"error": class}` where it raised
 };
 
-/// @throws std::runtime_error naming the line that cannot be read.
-[[nodiscard]] std::vector<Record> read_records(const std::string& path);
+/// The lines of both files below `folder`. @throws std::runtime_error naming the line that cannot be read.
+[[nodiscard]] std::vector<Record> read_records(const std::string& folder);
 
 }  // namespace cohort::conformance

@@ -43,6 +43,10 @@ class Replay {
   [[nodiscard]] Tally leave_out(const std::string& layout) const;
 
  private:
+  /// Every line that fits becomes a scenario.
+  void add(const Family& family);
+  /// Null for a line that is not replayed.
+  [[nodiscard]] const Scenario* scenario_for(const Record& record) const;
   void replay_one(const Record& record, const Scenario& scenario, Tally& tally);
   [[nodiscard]] Json combine(const Json& own) const;
 

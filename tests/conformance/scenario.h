@@ -1,4 +1,5 @@
-// Scenarios: what golden.jsonl describes in words, done with this library.
+// Scenarios: what golden.jsonl describes in words, done with this library; and families of them, which read
+// what to do from the data of golden2.jsonl.
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "layout.h"
+#include "record.h"
 #include "show.h"
 
 namespace cohort::conformance {
@@ -22,6 +24,20 @@ struct Scenario {
   std::string name;                        ///< as in the record's id, without the layout
   std::function<Json(const Layout&)> run;  ///< returns what comes out, or throws an Error
   std::vector<Difference> differences = {};
+};
+
+/// An outcome of some lines of a family that is not the original's, on purpose.
+struct FamilyDifference {
+  std::string_view pattern;                    ///< of ids, as in rules.h
+  std::string_view why;                        ///< a row of "Deliberate differences" in docs/conformance.md
+  std::function<Json(const Record&)> outcome;  ///< what comes out instead
+};
+
+/// Lines of golden2.jsonl that one function replays.
+struct Family {
+  std::vector<std::string_view> patterns;  ///< of ids, as in rules.h
+  std::function<Json(const Record&)> run;  ///< returns what comes out, or throws an Error
+  std::vector<FamilyDifference> differences = {};
 };
 
 /// What stands for an error of any class in expected outcomes.
@@ -59,5 +75,11 @@ struct Scenario {
 [[nodiscard]] std::vector<Scenario> input_function_scenarios();
 [[nodiscard]] std::vector<Scenario> input_worker_scenarios();
 [[nodiscard]] std::vector<Scenario> input_size_scenarios();
+[[nodiscard]] std::vector<Scenario> partitioner_scenarios();
+[[nodiscard]] std::vector<Scenario> sharded_read_scenarios();
+
+[[nodiscard]] std::vector<Family> partitioner_families();
+[[nodiscard]] std::vector<Family> sharded_read_families();
+[[nodiscard]] std::vector<Family> shard_placement_families();
 
 }  // namespace cohort::conformance

@@ -10,7 +10,7 @@
 int main(int argc, char** argv) {
   using namespace cohort::conformance;
   cohort::mpi::Session session(argc, argv);
-  const std::vector<Record> records = read_records(COHORT_GOLDEN_FILE);
+  const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
   Replay replay(records, &session);
   Tally tally;
   if (session.is_chief()) {

@@ -1,8 +1,8 @@
 // Workers and servers that are killed while functions run: every effect takes place once.
 #include <cohort/coordinator/cluster_coordinator.h>
 
-#include <gtest/gtest.h>
 #include <signal.h>
+#include <gtest/gtest.h>
 
 #include <random>
 
@@ -51,7 +51,8 @@ TEST_P(Faults, EffectsTakePlaceOnceThoughWorkersAreKilled) {
   disturb(processes, victims, 10, [&](int part) {
     std::vector<RemoteValue<void>> calls;
     for (int i = 0; i < 100; ++i)
-      calls.push_back(part % 2 == 0 ? coordinator.schedule<add_one>(a) : coordinator.schedule<add_to_both>(a, b));
+      calls.push_back(part % 2 == 0 ? coordinator.schedule<add_one>(a)
+                                    : coordinator.schedule<add_to_both>(a, b));
     return calls;
   });
   coordinator.join();

@@ -9,6 +9,8 @@
 #include <cohort/base/error.h>
 #include <cohort/server/shard_layout.h>
 
+#include "sharded_tensor.h"
+
 namespace cohort {
 namespace {
 
@@ -29,23 +31,6 @@ Tensor selected(const Tensor& tensor, const Index& index) {
   const Selection selection = select(index, tensor.shape());
   Tensor result = Tensor::uninitialized(selection.shape, tensor.dtype());
   copy_selected(tensor, selection.axes, result.raw());
-  return result;
-}
-
-/// The same out of shards, each of which knows its own rows alone.
-Tensor selected_from_shards(const Tensor& tensor, const ShardLayout& layout, const Index& index) {
-  const Selection selection = select(index, tensor.shape());
-  Tensor result = Tensor::uninitialized(selection.shape, tensor.dtype());
-  const auto rows = static_cast<std::size_t>(selection.axes.front().count);
-  for (const ShardRange& part : layout.split(selection.axes.front())) {
-    const RowRange range = layout.range(part.shard);
-    std::vector<AxisRange> axes = selection.axes;
-    axes.front() = part.rows;
-    const std::size_t row_bytes = result.bytes() / rows;
-    copy_selected(tensor.rows(range.begin, range.end).clone(), axes,
-                  result.raw().subspan(static_cast<std::size_t>(part.position) * row_bytes,
-                                       static_cast<std::size_t>(part.rows.count) * row_bytes));
-  }
   return result;
 }
 
@@ -132,9 +117,8 @@ std::vector<std::int32_t> elements_of(const Tensor& tensor, const Selection& sel
 
 TEST_F(RandomIndices, TakeTheSameOfShardsAsOfTheWhole) {
   for (int trial = 0; trial < 3000; ++trial) {
-    const int rank = draw(1, 3);
-    std::vector<std::int64_t> extents;
-    for (int axis = 0; axis < rank; ++axis) extents.push_back(draw(1, 6));
+    std::vector<std::int64_t> extents(static_cast<std::size_t>(draw(1, 3)));
+    for (std::int64_t& extent : extents) extent = draw(1, 6);
     const Tensor tensor = counted(Shape(extents), draw(0, 1) == 0 ? DType::kInt32 : DType::kInt16);
     const Index index = this->index(tensor.shape());
     const Tensor whole = selected(tensor, index);
@@ -142,7 +126,7 @@ TEST_F(RandomIndices, TakeTheSameOfShardsAsOfTheWhole) {
     const Tensor values = whole.cast(DType::kInt32);
     ASSERT_TRUE(std::ranges::equal(values.span<std::int32_t>(), expected)) << whole;
     const ShardLayout layout(extents.front(), draw(1, 7));
-    ASSERT_TRUE(bitwise_equal(selected_from_shards(tensor, layout, index), whole)) << to_string(layout);
+    ASSERT_TRUE(bitwise_equal(ShardedTensor(tensor, layout).at(index), whole)) << to_string(layout);
   }
 }
 

@@ -38,6 +38,7 @@ class CoordinatorPart;
 
 struct ClusterCoordinatorOptions {
   std::size_t queue_limit = std::size_t{1} << 18;  ///< of calls that wait for a worker; `schedule` waits then
+  double worker_timeout_seconds = 600;  ///< how long calls wait while there is no worker at all; 0: for ever
 };
 
 class ClusterCoordinator {

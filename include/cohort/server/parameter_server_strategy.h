@@ -16,7 +16,9 @@
 // CentralStorageStrategy. `num_replicas_in_sync` counts these replicas alone.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <cohort/remote/task_place.h>
@@ -30,19 +32,39 @@ class ServerVariables;
 
 struct ParameterServerOptions {
   std::vector<Device> devices = {};  ///< of this task's replicas; empty: cpu:0
+
+  /// How many steps a task may be ahead of the slowest one, see `end_step`; 0: none, so that all make their
+  /// steps together. Unset: tasks do not wait for each other.
+  std::optional<std::int64_t> staleness = {};
+};
+
+/// How old the values were that gradients of this task were computed from.
+struct GradientStaleness {
+  std::uint64_t gradients = 0;  ///< of one variable each
+  double mean = 0;              ///< changes of the variable from its last read to the update by the gradient
+  std::uint64_t largest = 0;
 };
 
 class ParameterServerStrategy : public Strategy {
  public:
   /// Connects to all servers, for which it waits.
   /// @throws InvalidArgument for a cluster without `ps`, without chief or worker, or with an evaluator, which
-  /// has a cluster of its own; Unavailable naming a server that does not come.
+  /// has a cluster of its own, or for a negative staleness; Unavailable naming a server that does not come.
   explicit ParameterServerStrategy(const remote::TaskPlace& place,
                                    const ParameterServerOptions& options = {});
 
   /// Which task this process is.
   [[nodiscard]] const ClusterTask& task() const& noexcept { return place_.task; }
   [[nodiscard]] ClusterTask task() && noexcept { return std::move(place_.task); }
+
+  /// Ends a step of this task's own training loop. With `staleness`, waits while this task is further ahead
+  /// of the slowest. A task that is lost is not waited for; one that is started again begins where the
+  /// slowest is.
+  void end_step() const;
+
+  /// Of the gradients that this task's optimizers have applied until now, outside of functions that a
+  /// coordinator has scheduled.
+  [[nodiscard]] GradientStaleness gradient_staleness() const;
 
   [[nodiscard]] const remote::TaskPlace& place() const& noexcept { return place_; }
   [[nodiscard]] remote::TaskPlace place() && noexcept { return std::move(place_); }
@@ -57,6 +79,7 @@ class ParameterServerStrategy : public Strategy {
                           std::shared_ptr<server::ServerVariables> variables);
 
   remote::TaskPlace place_;
+  std::optional<std::int64_t> staleness_;
   std::shared_ptr<server::ServerVariables> variables_;
 };
 

@@ -167,7 +167,8 @@ template <auto kFunction, class... Args>
   using Registered = RegisteredFunction<kFunction>;
   server::Encoder encoder;
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    const auto encode_one = [&]<class Parameter, class Arg>(std::type_identity<Parameter>, const Arg& arg) {
+    [[maybe_unused]] const auto encode_one = [&]<class Parameter, class Arg>(std::type_identity<Parameter>,
+                                                                             const Arg& arg) {
       if constexpr (detail::kIsPerWorker<Arg>) {
         constexpr bool kFits = std::is_same_v<Arg, PerWorker<Parameter>>;
         static_assert(kFits, "the function takes another type than the elements of this PerWorker");

@@ -15,6 +15,7 @@
 
 namespace cohort {
 
+class VariableOwner;
 class VariableState;
 enum class VariableAggregation;
 struct VariableOptions;
