@@ -171,8 +171,8 @@ void StoreMapping::back_with_pages(std::uint64_t begin, std::uint64_t bytes, std
   use_huge_pages(begin, bytes);
 }
 
-/// Rows of a large table are read with a third of the time in the page tables otherwise. A kernel that cannot
-/// leaves things as they are.
+/// Random rows of a large table would wait for page tables, too. A kernel that cannot leaves things as they
+/// are.
 void StoreMapping::use_huge_pages(std::uint64_t begin, std::uint64_t bytes) const {
   const std::uint64_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
   const std::uint64_t end = (begin + bytes) / kHugePage * kHugePage;

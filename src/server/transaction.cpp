@@ -20,7 +20,7 @@ void finish(Connections& connections, const std::map<int, CommitMessage>& prepar
     try {
       static_cast<void>(connections.ask({server, MessageKind::kFinish, encoder.take()}));
     } catch (const Unavailable&) {
-      send_writes(connections, {{server, MessageKind::kCommit, &message}});
+      static_cast<void>(send_writes(connections, {{server, MessageKind::kCommit, &message}}));
     }
   }
 }
@@ -61,8 +61,8 @@ void Transaction::commit(Connections& connections, const Execution& execution, s
   std::vector<WritesToSend> preparations;
   for (const auto& [server, message] : others)
     preparations.push_back({server, MessageKind::kPrepare, &message});
-  send_writes(connections, preparations);
-  send_writes(connections, {{decider, MessageKind::kCommit, &decision}});
+  static_cast<void>(send_writes(connections, preparations));
+  static_cast<void>(send_writes(connections, {{decider, MessageKind::kCommit, &decision}}));
   finish(connections, others);
 }
 
