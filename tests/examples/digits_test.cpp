@@ -112,6 +112,29 @@ TEST(Digits, AgreesOnTheLossHoweverReplicasAreSpread) {
       << "the check must be able to fail";
 }
 
+/// A job of tasks that are no MPI ranks.
+nlohmann::json train_on_servers(const std::string& roles, const std::string& options) {
+  const TemporaryFile file(".json");
+  const Outcome outcome =
+      run(fmt::format("{} --roles {} -- {} {} --json {}", SUPERVISOR, roles, PROGRAM, options, file.path()));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  std::ifstream stream(file.path());
+  return nlohmann::json::parse(stream, nullptr, false);
+}
+
+// Asynchronous steps come in another order in each run, so the limit is lower than for common steps.
+TEST(Digits, TrainsOnServersInBothWays) {
+  for (const std::string strategy : {"parameter_server", "coordinator"}) {
+    const auto results = train_on_servers("chief=1,worker=2,ps=2", "--strategy " + strategy);
+    ASSERT_TRUE(results.is_object()) << strategy;
+    EXPECT_EQ(results["strategy"], strategy);
+    EXPECT_EQ(results["replicas"], 1) << "of the chief alone";
+    EXPECT_EQ(results["epochs"].size(), 60u);
+    EXPECT_LT(results["epochs"][59]["loss"], results["epochs"][0]["loss"]) << strategy;
+    EXPECT_GE(results["test_accuracy"], 0.95) << strategy;
+  }
+}
+
 TEST(Digits, EvaluatesBesideTheTraining) {
   const TemporaryFile file(".json");
   const Outcome outcome =
@@ -171,6 +194,7 @@ TEST(Digits, RefusesWhatItCannotUse) {
       Case{1, "--strategy mirrored --roles worker=1", 2, "--roles worker=1 does not go with"},
       Case{2, "--roles worker=3", 2, "are 3 tasks, but the job has 2 workers"},
       Case{3, "--roles ps=1,worker=2", 1, "MultiWorkerMirroredStrategy: task type 'ps'"},
+      Case{1, "--strategy coordinator", 1, "cohort-run --roles"},
       Case{1, "--data /nonexistent.csv", 1, "cannot open CSV file '/nonexistent.csv'"},
       Case{1, "--epochs 1 --json /nonexistent/x.json", 1, "cannot write '/nonexistent/x.json'"},
   };
