@@ -79,6 +79,7 @@ std::vector<std::string> gather_complaints(MPI_Comm world, const std::string& ow
   std::vector<Text> texts(static_cast<std::size_t>(comm_size(world)));
   all_gather(&text, texts.data(), sizeof text, MPI_BYTE, world);
   std::vector<std::string> complaints;
+  complaints.reserve(texts.size());
   for (const Text& each : texts) complaints.emplace_back(each.data());
   return complaints;
 }

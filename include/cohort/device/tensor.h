@@ -189,9 +189,9 @@ Tensor Tensor::from(const Values& values, const Shape& shape, Device device) {
   static_assert(!kPacked, "vector<bool> has no elements to copy: use std::array<bool, N>, or another type");
   static_assert(kContiguous || kPacked,
                 "Tensor::from copies a vector, an array or a span: copy other ranges to a vector first");
-  if constexpr (!kContiguous)  // NOLINT(bugprone-branch-clone): the second is for elements of a contiguous
-                               // range
-    return {};
+  // The second condition is for elements of a contiguous range.
+  if constexpr (!kContiguous)
+    return {};  // NOLINT(bugprone-branch-clone)
   else if constexpr (!detail::require_element<T>())
     return {};
   else

@@ -48,6 +48,7 @@ class DeviceAssignment {
 
   /// All logical devices of a replica.
   [[nodiscard]] std::span<const Device> devices_of(int replica) const&;
+  // NOLINTNEXTLINE(readability-make-member-function-const): of temporaries, which a const one would not be
   [[nodiscard]] std::vector<Device> devices_of(int replica) && {
     return {devices_of(replica).begin(), devices_of(replica).end()};
   }

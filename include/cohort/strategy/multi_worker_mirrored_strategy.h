@@ -32,8 +32,8 @@ class MultiWorkerMirroredStrategy : public Strategy {
                                        const CommunicationOptions& options = {},
                                        std::vector<Device> devices = {});
 
-  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): no strategy is a resolver
   template <std::derived_from<ClusterResolver> Resolver>
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): no strategy is a resolver
   explicit MultiWorkerMirroredStrategy(Resolver&&,  // of a temporary: name it, it owns the way to the workers
                                        const CommunicationOptions& options = {},
                                        std::vector<Device> devices = {}) requires(Resolver::kOwnsBootstrap) =
