@@ -2,31 +2,24 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 #include <utility>
 
 #include <cohort/base/log.h>
 
 #include "coordinator/protocol.h"
+#include "coordinator/settle_executions.h"
 #include "server/failure.h"
 
 namespace cohort::coordinator {
 namespace {
 
 using server::Encoder;
-using server::FenceAnswer;
 using server::MessageKind;
 
 constexpr std::uint16_t to_number(CoordinatorMessage kind) { return static_cast<std::uint16_t>(kind); }
 
 Aborted cancelled() {
   return Aborted("this call was cancelled because another one failed first; schedule it again");
-}
-
-std::vector<std::byte> encoded(std::uint64_t number) {
-  Encoder encoder;
-  encoder.number(number);
-  return encoder.take();
 }
 
 }  // namespace
@@ -305,42 +298,12 @@ void CoordinatorPart::notice_missing_workers() {
   update_counts();
 }
 
-/// Nothing more is taken from the worker that is lost. What it has committed has ended; the rest is run
-/// again.
+/// What the worker has committed has ended; the rest is run again.
 void CoordinatorPart::settle_lost(LostWorker lost) {
-  const auto ask_all = [&](MessageKind kind) {
-    std::vector<server::Request> requests;
-    for (int server = 0; server < connections().servers(); ++server)
-      requests.push_back({server, kind, encoded(lost.incarnation)});
-    return connections().ask(std::move(requests));
-  };
-  std::map<std::uint64_t, std::vector<std::byte>> results;  // of committed calls, by number
+  std::map<std::uint64_t, SettledExecution> settled;
   std::unique_ptr<Error> failure;
   try {
-    std::vector<std::set<std::uint64_t>> committed;
-    std::vector<FenceAnswer> answers;
-    for (const std::vector<std::byte>& bytes : ask_all(MessageKind::kFence))
-      answers.push_back(server::parse_fence_answer(lost.incarnation, bytes));
-    for (const FenceAnswer& answer : answers) {
-      std::set<std::uint64_t> numbers;
-      for (const server::CommitRecord& record : answer.committed) {
-        numbers.insert(record.execution.number);
-        // Only the server that decides has the result.
-        std::vector<std::byte>& result = results[record.execution.number];
-        if (result.empty()) result = record.result;
-      }
-      committed.push_back(std::move(numbers));
-    }
-    for (std::size_t server = 0; server < answers.size(); ++server) {
-      for (const FenceAnswer::Prepared& prepared : answers[server].prepared) {
-        if (!committed[prepared.decider].contains(prepared.number)) continue;
-        Encoder encoder;
-        encoder.number(server::Execution{lost.incarnation, prepared.number});
-        static_cast<void>(
-            connections().ask({static_cast<int>(server), MessageKind::kFinish, encoder.take()}));
-      }
-    }
-    static_cast<void>(ask_all(MessageKind::kDrop));
+    settled = settle_executions(connections(), lost.incarnation);
   } catch (const Error& error) {
     failure = std::make_unique<Error>(error);
   }
@@ -349,13 +312,16 @@ void CoordinatorPart::settle_lost(LostWorker lost) {
     settling_ -= lost.calls.size();
     std::deque<Call> again;
     for (Call& call : lost.calls) {
-      const auto result = results.find(call.number);
+      const auto execution = settled.find(call.number);
       if (failure != nullptr) {
         call.state->fail(*failure);
-      } else if (result != results.end()) {
-        call.state->succeed(result->second);
-      } else {
+      } else if (execution == settled.end()) {
         again.push_back(std::move(call));
+      } else if (execution->second.failure == nullptr) {
+        call.state->succeed(execution->second.result);
+      } else {
+        call.state->fail(*execution->second.failure);
+        if (failure_ == nullptr) fail(*execution->second.failure);
       }
     }
     if (failure != nullptr && failure_ == nullptr) fail(*failure);

@@ -22,7 +22,6 @@
 
 #include "coordinator/call.h"
 #include "coordinator/worker_link.h"
-#include "server/commit_message.h"
 #include "server/server_variables.h"
 
 namespace cohort::coordinator {

@@ -126,11 +126,7 @@ void Client::write(int server, const Write& write) {
   if (running_ != nullptr) return running_->add(server, write);
   if (together.client == this) return together.transaction->add(server, write);
   const SingleWrite single(*this);
-  const CommitMessage message{{connections_.incarnation(), single.number()},
-                              single.forget(),
-                              static_cast<std::uint32_t>(server),
-                              {write},
-                              {}};
+  const CommitMessage message{{connections_.incarnation(), single.number()}, single.forget(), {write}, {}};
   note_ages(send_writes(connections_, {{server, MessageKind::kCommit, &message}}).front());
 }
 

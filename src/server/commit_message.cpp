@@ -6,7 +6,6 @@ std::vector<std::byte> to_bytes(const CommitMessage& message, Carriage carriage)
   Encoder encoder;
   encoder.number(message.execution);
   encoder.number(message.forget);
-  encoder.number(message.decider);
   encoder.number(message.writes.size());
   for (const Write& write : message.writes) encode(encoder, write, carriage);
   encoder.blob(message.result);
@@ -18,12 +17,27 @@ CommitMessage parse_commit(std::span<const std::byte> bytes, const Sender& sende
   CommitMessage message;
   message.execution = decoder.number<Execution>();
   message.forget = decoder.number<std::uint64_t>();
-  message.decider = decoder.number<std::uint32_t>();
   for (std::size_t left = decoder.count(); left > 0; --left)
     message.writes.push_back(decode_write(decoder, sender));
   const std::span<const std::byte> result = decoder.blob();
   message.result.assign(result.begin(), result.end());
   return message;
+}
+
+std::vector<std::byte> to_bytes(const Decision& decision) {
+  Encoder encoder;
+  encode(encoder, decision.others);
+  encoder.blob(decision.result);
+  return encoder.take();
+}
+
+Decision parse_decision(std::span<const std::byte> bytes) {
+  Decoder decoder(bytes);
+  Decision decision;
+  decision.others = decode<std::vector<std::uint32_t>>(decoder);
+  const std::span<const std::byte> result = decoder.blob();
+  decision.result.assign(result.begin(), result.end());
+  return decision;
 }
 
 std::vector<std::byte> to_bytes(const FenceAnswer& answer) {
@@ -33,11 +47,7 @@ std::vector<std::byte> to_bytes(const FenceAnswer& answer) {
     encoder.number(record.execution.number);
     encoder.blob(record.result);
   }
-  encoder.number(answer.prepared.size());
-  for (const FenceAnswer::Prepared& prepared : answer.prepared) {
-    encoder.number(prepared.number);
-    encoder.number(prepared.decider);
-  }
+  encode(encoder, answer.prepared);
   return encoder.take();
 }
 
@@ -49,10 +59,7 @@ FenceAnswer parse_fence_answer(std::uint64_t incarnation, std::span<const std::b
     const std::span<const std::byte> result = decoder.blob();
     answer.committed.push_back({{incarnation, number}, {result.begin(), result.end()}});
   }
-  for (std::size_t left = decoder.count(); left > 0; --left) {
-    const auto number = decoder.number<std::uint64_t>();
-    answer.prepared.push_back({number, decoder.number<std::uint32_t>()});
-  }
+  answer.prepared = decode<std::vector<std::uint64_t>>(decoder);
   return answer;
 }
 

@@ -13,26 +13,31 @@ namespace cohort::server {
 struct CommitMessage {
   Execution execution = {};
   std::uint64_t forget = 0;   ///< nobody will ask for commits of this incarnation up to this number
-  std::uint32_t decider = 0;  ///< the server whose commit decides for all that take part
   std::vector<Write> writes = {};
-  std::vector<std::byte> result = {};  ///< what the function returned; for the decider alone
+  std::vector<std::byte> result = {};  ///< a Decision; for the server that decides alone
 };
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const CommitMessage& message,
                                               Carriage carriage = Carriage::kInMessage);
 [[nodiscard]] CommitMessage parse_commit(std::span<const std::byte> bytes, const Sender& sender);
 
+/// What the server that decides remembers with the commit: which other servers take part, and the result of
+/// the function.
+struct Decision {
+  std::vector<std::uint32_t> others = {};
+  std::vector<std::byte> result = {};
+};
+
+[[nodiscard]] std::vector<std::byte> to_bytes(const Decision& decision);
+[[nodiscard]] Decision parse_decision(std::span<const std::byte> bytes);
+
 /// What kCommit and kPrepare answer: whether the writes were taken, or must be sent in the message.
 enum class CommitAnswer : std::uint8_t { kTaken, kSendValues };
 
 /// What kFence answers: what became of the executions of an incarnation.
 struct FenceAnswer {
-  struct Prepared {
-    std::uint64_t number = 0;
-    std::uint32_t decider = 0;
-  };
   std::vector<CommitRecord> committed = {};
-  std::vector<Prepared> prepared = {};
+  std::vector<std::uint64_t> prepared = {};  ///< numbers
 };
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const FenceAnswer& answer);

@@ -242,7 +242,7 @@ FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
   store_.fence(incarnation);
   FenceAnswer answer{store_.commits_of(incarnation), {}};
   for (const auto& [execution, message] : prepared_) {
-    if (execution.incarnation == incarnation) answer.prepared.push_back({execution.number, message.decider});
+    if (execution.incarnation == incarnation) answer.prepared.push_back(execution.number);
   }
   return answer;
 }

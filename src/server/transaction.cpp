@@ -51,13 +51,16 @@ void Transaction::commit(Connections& connections, const Execution& execution, s
   CommitMessage decision;
   std::map<int, CommitMessage> others;
   for (const auto& [server, writes] : writes_) {
-    CommitMessage message{execution, forget, static_cast<std::uint32_t>(decider), writes, {}};
+    CommitMessage message{execution, forget, writes, {}};
     if (server == decider)
       decision = std::move(message);
     else
       others.emplace(server, std::move(message));
   }
-  decision.result.assign(result.begin(), result.end());
+  Decision remembered{{}, {result.begin(), result.end()}};
+  for (const auto& [server, message] : others)
+    remembered.others.push_back(static_cast<std::uint32_t>(server));
+  decision.result = to_bytes(remembered);
   std::vector<WritesToSend> preparations;
   for (const auto& [server, message] : others)
     preparations.push_back({server, MessageKind::kPrepare, &message});
