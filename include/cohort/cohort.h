@@ -22,6 +22,8 @@
 #include <cohort/input/files/tf_record.h>
 #include <cohort/input/make_dataset.h>
 #include <cohort/server/parameter_server_strategy.h>
+#include <cohort/server/partitioners.h>
+#include <cohort/server/sharded_variable.h>
 #include <cohort/strategy/central_storage_strategy.h>
 #include <cohort/strategy/logical_device_strategy.h>
 #include <cohort/strategy/mirrored_strategy.h>
