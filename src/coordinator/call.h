@@ -15,6 +15,7 @@ struct Call {
   std::vector<std::byte> arguments = {};
   std::shared_ptr<RemoteState> state = {};
   std::uint64_t number = 0;  ///< among those of the worker that it was given to
+  int losses = 0;            ///< of workers while they ran it
 };
 
 }  // namespace cohort::coordinator

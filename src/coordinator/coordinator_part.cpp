@@ -16,6 +16,9 @@ namespace {
 using server::Encoder;
 using server::MessageKind;
 
+/// A call that so many workers do not survive is not run again.
+constexpr int kMostLosses = 4;
+
 constexpr std::uint16_t to_number(CoordinatorMessage kind) { return static_cast<std::uint16_t>(kind); }
 
 Aborted cancelled() {
@@ -119,6 +122,14 @@ void CoordinatorPart::on_connected(remote::Peer& peer) {
 }
 
 void CoordinatorPart::on_message(remote::Peer& peer, const remote::Message& message) {
+  try {
+    take(peer, message);
+  } catch (const DataLoss& error) {
+    logging::error("{} sends what cannot be read, and is not listened to: {}", peer.name(), error.what());
+  }
+}
+
+void CoordinatorPart::take(remote::Peer& peer, const remote::Message& message) {
   const std::lock_guard lock(mutex_);
   if (message.kind == to_number(CoordinatorMessage::kJoin)) return join_worker(peer, message);
   const auto found = workers_.find(&peer);
@@ -247,11 +258,10 @@ void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
   const auto found = workers_.find(&peer);
   if (found == workers_.end()) return;
   WorkerLink& worker = found->second;
-  if (worker.in_flight() > 0) {
+  if (worker.in_flight() > 0)
     logging::warning("{}; its {} calls are run by other workers", error.what(), worker.in_flight());
-    lost_.push_back({peer.incarnation(), worker.take_all()});
-    has_lost_.store(true);
-  }
+  lost_.push_back({peer.name(), peer.incarnation(), worker.take_all()});
+  has_lost_.store(true);
   workers_.erase(found);
   update_counts();
 }
@@ -296,6 +306,7 @@ void CoordinatorPart::notice_missing_workers() {
   for (const Call& call : std::exchange(queue_, {})) call.state->fail(error);
   if (failure_ == nullptr) fail(error);
   update_counts();
+  connections().notify();
 }
 
 /// What the worker has committed has ended; the rest is run again.
@@ -316,6 +327,14 @@ void CoordinatorPart::settle_lost(LostWorker lost) {
       if (failure != nullptr) {
         call.state->fail(*failure);
       } else if (execution == settled.end()) {
+        // Only the first one was running.
+        if (&call == &lost.calls.front() && ++call.losses == kMostLosses) {
+          const Unavailable deadly("{} workers were lost while they ran this call, the last of them {}",
+                                   kMostLosses, lost.name);
+          call.state->fail(deadly);
+          if (failure_ == nullptr) fail(deadly);
+          continue;
+        }
         again.push_back(std::move(call));
       } else if (execution->second.failure == nullptr) {
         call.state->succeed(execution->second.result);

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -52,6 +53,7 @@ class CoordinatorPart final : private server::TaskPart {
   };
   /// A worker whose calls are not settled yet.
   struct LostWorker {
+    std::string name;
     std::uint64_t incarnation;
     std::deque<Call> calls;
   };
@@ -63,6 +65,8 @@ class CoordinatorPart final : private server::TaskPart {
   void on_connected(remote::Peer& peer) override;
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
+
+  void take(remote::Peer& peer, const remote::Message& message);
 
   // With mutex_ held, by the thread that uses the endpoint:
   void join_worker(remote::Peer& peer, const remote::Message& message);

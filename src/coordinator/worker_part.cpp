@@ -1,5 +1,6 @@
 #include "coordinator/worker_part.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -51,20 +52,26 @@ void WorkerPart::run() {
   while (true) {
     connections.wait_until([this] { return has_work_.load() || over_.load(); });
     if (over_.load()) break;
-    while (!to_make_.empty()) {
-      const auto [number, call] = std::move(to_make_.front());
-      to_make_.erase(to_make_.begin());
-      make_element(number, call.body);
-    }
-    if (!calls_.empty()) {
-      const Call call = std::move(calls_.front());
-      calls_.pop_front();
-      run_call(call);
-      connections.poll();
-    }
-    has_work_.store(!calls_.empty() || !to_make_.empty());
+    // Another thread may poll, and take messages.
+    const std::optional<Work> work = connections.exclusively([this] { return next_work(); });
+    if (!work) continue;
+    if (work->makes_element)
+      make_element(work->number, work->body);
+    else
+      run_call(*work);
+    connections.poll();
   }
   if (loss_ != nullptr) throw_error(*loss_);
+}
+
+std::optional<WorkerPart::Work> WorkerPart::next_work() {
+  std::optional<Work> work;
+  if (!work_.empty()) {
+    work = std::move(work_.front());
+    work_.pop_front();
+  }
+  has_work_.store(!work_.empty());
+  return work;
 }
 
 void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) {
@@ -73,19 +80,23 @@ void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) 
   switch (static_cast<CoordinatorMessage>(message.kind)) {
     case CoordinatorMessage::kVariables: return variables_->learn(message.body, owner_);
     case CoordinatorMessage::kMake:
-      to_make_.push_back({message.number, {0, {message.body.begin(), message.body.end()}}});
-      return has_work_.store(true);
     case CoordinatorMessage::kRun:
-      calls_.push_back({message.number, {message.body.begin(), message.body.end()}});
+      work_.push_back({message.number,
+                       message.kind == to_number(CoordinatorMessage::kMake),
+                       {message.body.begin(), message.body.end()}});
       return has_work_.store(true);
-    case CoordinatorMessage::kCancel: cancelled_ = message.number; return;
-    case CoordinatorMessage::kRecall: {
-      const std::uint64_t first = calls_.empty() ? 0 : calls_.front().number;
-      calls_.clear();
-      return peer.send(to_number(CoordinatorMessage::kReturned), first);
-    }
+    case CoordinatorMessage::kCancel: cancelled_.store(message.number); return;
+    case CoordinatorMessage::kRecall: return give_back(peer);
     default: return;
   }
+}
+
+/// Elements are made all the same.
+void WorkerPart::give_back(remote::Peer& peer) {
+  const auto first = std::ranges::find_if(work_, [](const Work& work) { return !work.makes_element; });
+  const std::uint64_t number = first == work_.end() ? 0 : first->number;
+  std::erase_if(work_, [](const Work& work) { return !work.makes_element; });
+  peer.send(to_number(CoordinatorMessage::kReturned), number);
 }
 
 void WorkerPart::on_lost(remote::Peer& peer, const Error& error) {
@@ -113,18 +124,21 @@ void WorkerPart::make_element(std::uint64_t number, std::span<const std::byte> b
     element.failure = std::make_unique<Error>(error);
   } catch (const std::exception& error) {
     element.failure = std::make_unique<Error>(ErrorCode::kAborted, error.what());
+  } catch (...) {
+    element.failure =
+        std::make_unique<Error>(ErrorCode::kAborted, "a function threw what is no exception of std's");
   }
 }
 
-std::vector<std::byte> WorkerPart::execute(const Call& call) {
+std::vector<std::byte> WorkerPart::execute(const Work& call) {
   Decoder decoder(call.body, variables_.get());
   const auto forget = decoder.number<std::uint64_t>();
   const Function& called = function(decoder.number<FunctionNumber>());
   const auto require_wanted = [&] {
     variables_->client().connections().poll();
-    if (call.number <= cancelled_)
+    if (call.number <= cancelled_.load())
       throw Aborted("this call was cancelled because another one failed first; schedule it again");
-    if (loss_ != nullptr) throw_error(*loss_);
+    if (over_.load() && loss_ != nullptr) throw_error(*loss_);
   };
   require_wanted();
   return variables_->client().execute(
@@ -137,7 +151,7 @@ std::vector<std::byte> WorkerPart::execute(const Call& call) {
       require_wanted);
 }
 
-void WorkerPart::run_call(const Call& call) {
+void WorkerPart::run_call(const Work& call) {
   try {
     const std::vector<std::byte> result = execute(call);
     Encoder head;
@@ -150,6 +164,9 @@ void WorkerPart::run_call(const Call& call) {
   } catch (const std::exception& error) {
     send_done(call.number,
               failure_of(Error(ErrorCode::kAborted, fmt::format("a function threw: {}", error.what()))));
+  } catch (...) {
+    send_done(call.number,
+              failure_of(Error(ErrorCode::kAborted, "a function threw what is no exception of std's")));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <cohort/coordinator/detail/function.h>
@@ -29,8 +30,10 @@ class WorkerPart final : private server::TaskPart, private WorkerValues {
   void run();
 
  private:
-  struct Call {
+  /// A call, or an element of a PerWorker that is to be made.
+  struct Work {
     std::uint64_t number;
+    bool makes_element;
     std::vector<std::byte> body;
   };
   struct Element {
@@ -44,19 +47,20 @@ class WorkerPart final : private server::TaskPart, private WorkerValues {
   [[nodiscard]] const std::shared_ptr<void>& element(std::uint64_t number) const override;
 
   void make_element(std::uint64_t number, std::span<const std::byte> body);
-  void run_call(const Call& call);
-  [[nodiscard]] std::vector<std::byte> execute(const Call& call);
+  [[nodiscard]] std::optional<Work> next_work();
+  void give_back(remote::Peer& peer);
+  void run_call(const Work& call);
+  [[nodiscard]] std::vector<std::byte> execute(const Work& call);
   void send_done(std::uint64_t number, std::span<const std::byte> outcome_and_rest);
 
   std::shared_ptr<server::ServerVariables> variables_;
   VariableOwner& owner_;
   InputContext context_;
   remote::Peer* coordinator_ = nullptr;
-  std::deque<Call> calls_;                               // those that were not begun
-  std::vector<std::pair<std::uint64_t, Call>> to_make_;  // elements, by number
+  std::deque<Work> work_;  ///< that was not begun
   std::map<std::uint64_t, Element> elements_;
-  std::uint64_t cancelled_ = 0;  ///< calls up to this number are not wanted
-  std::unique_ptr<Error> loss_;  ///< of the coordinator
+  std::atomic<std::uint64_t> cancelled_{0};  ///< calls up to this number are not wanted
+  std::unique_ptr<Error> loss_;              ///< of the coordinator
   std::atomic<bool> over_{false};
   std::atomic<bool> has_work_{false};
 };

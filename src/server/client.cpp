@@ -51,7 +51,9 @@ class Client::SingleWrite {
   SingleWrite(const SingleWrite&) = delete;
   SingleWrite& operator=(const SingleWrite&) = delete;
 
-  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  [[nodiscard]] Execution execution() const noexcept {
+    return {outside_executions(client_.connections_.incarnation()), number_};
+  }
   [[nodiscard]] std::uint64_t forget() const noexcept { return forget_; }
 
  private:
@@ -126,7 +128,7 @@ void Client::write(int server, const Write& write) {
   if (running_ != nullptr) return running_->add(server, write);
   if (together.client == this) return together.transaction->add(server, write);
   const SingleWrite single(*this);
-  const CommitMessage message{{connections_.incarnation(), single.number()}, single.forget(), {write}, {}};
+  const CommitMessage message{single.execution(), single.forget(), {write}, {}};
   note_ages(send_writes(connections_, {{server, MessageKind::kCommit, &message}}).front());
 }
 
@@ -170,7 +172,7 @@ void Client::write_together(const std::function<void()>& function) {
     function();
   }
   const SingleWrite single(*this);
-  transaction.commit(connections_, {connections_.incarnation(), single.number()}, single.forget(), {});
+  transaction.commit(connections_, single.execution(), single.forget(), {});
 }
 
 std::vector<std::byte> Client::execute(std::uint64_t number, std::uint64_t forget,

@@ -85,8 +85,8 @@ class Client {
   std::uint64_t gradients_ = 0;
   std::uint64_t sum_of_ages_ = 0;
   std::uint64_t largest_age_ = 0;
-  std::uint64_t next_write_ = std::uint64_t{1} << 63;  ///< outside executions, whose numbers are lower
-  std::set<std::uint64_t> not_answered_;               ///< such writes
+  std::uint64_t next_write_ = 1;          ///< outside executions
+  std::set<std::uint64_t> not_answered_;  ///< such writes
 };
 
 }  // namespace cohort::server

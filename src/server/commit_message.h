@@ -10,9 +10,14 @@
 
 namespace cohort::server {
 
+/// The incarnation by which a task's writes outside executions are known: they are numbered by themselves.
+[[nodiscard]] constexpr std::uint64_t outside_executions(std::uint64_t incarnation) noexcept {
+  return incarnation ^ 0x8000000000000001U;
+}
+
 struct CommitMessage {
   Execution execution = {};
-  std::uint64_t forget = 0;   ///< nobody will ask for commits of this incarnation up to this number
+  std::uint64_t forget = 0;  ///< nobody will ask for commits of this incarnation up to this number
   std::vector<Write> writes = {};
   std::vector<std::byte> result = {};  ///< a Decision; for the server that decides alone
 };

@@ -106,7 +106,12 @@ std::vector<std::vector<std::byte>> Connections::ask(std::vector<Request> reques
       send(number, pending);
     }
   });
-  wait_until([&] { return left.load() == 0; });
+  try {
+    wait_until([&] { return left.load() == 0; });
+  } catch (...) {
+    give_up(numbers);
+    throw;
+  }
   std::vector<std::vector<std::byte>> answers;
   std::unique_ptr<Error> failure;
   exclusively([&] {
@@ -121,9 +126,16 @@ std::vector<std::vector<std::byte>> Connections::ask(std::vector<Request> reques
   return answers;
 }
 
+/// Whose answers nobody waits for.
+void Connections::give_up(std::span<const std::uint64_t> numbers) noexcept {
+  const Turn turn(*this);
+  for (const std::uint64_t number : numbers) pending_.erase(number);
+}
+
 std::shared_ptr<const StoreReader> Connections::reader(int server) {
   const Turn turn(*this);
-  return servers_[static_cast<std::size_t>(server)].reader;
+  const Server& asked = servers_[static_cast<std::size_t>(server)];
+  return asked.known ? asked.reader : nullptr;
 }
 
 bool Connections::reads_memory(int server) {
@@ -143,11 +155,14 @@ void Connections::tell_servers(MessageKind kind) {
   }
 }
 
-void Connections::send(std::uint64_t number, const Pending& pending) {
+void Connections::send(std::uint64_t number, Pending& pending) {
   const Server& server = servers_[static_cast<std::size_t>(pending.request.server)];
-  // What cannot be sent yet is, once the server's store is known to be the one it was.
-  if (server.peer != nullptr && server.identity != 0)
+  if (server.failure != nullptr) {
+    pending.failure = std::make_unique<Error>(*server.failure);
+    settle(pending);
+  } else if (server.known) {  // else it is sent once the server is known to be the one it was
     server.peer->send(to_number(pending.request.kind), number, pending.request.body);
+  }
 }
 
 bool Connections::wants_servers() const {
@@ -167,13 +182,13 @@ void Connections::connect_servers() {
     try {
       remote::Peer& peer =
           endpoint_->connect(remote::address_of(place_, {"ps", i}), Deadline::after(kReturnLimit));
-      server.peer = &peer;
       server.reads_memory = peer.on_this_node();
       server.reader.reset();
       if (peer.offered_descriptor() >= 0)
         server.reader = std::make_shared<StoreReader>(peer.offered_descriptor());
+      server.peer = &peer;
       peer.send(to_number(MessageKind::kIdentify), 0);
-    } catch (const Unavailable& error) {
+    } catch (const Error& error) {
       fail_requests_to(i, Unavailable("{}; {}", error.what(), what_is_lost_with(i)));
     }
   }
@@ -184,19 +199,21 @@ void Connections::identify(remote::Peer& peer, std::span<const std::byte> body) 
   Server& server = servers_[static_cast<std::size_t>(index)];
   const auto identity = Decoder(body).number<std::uint64_t>();
   if (server.identity != 0 && server.identity != identity) {
-    fail_requests_to(
-        index, Unavailable("{} has come back without its memory; {}", peer.name(), what_is_lost_with(index)));
+    server.failure = std::make_shared<const Error>(
+        Unavailable("{} has come back without its memory; {}", peer.name(), what_is_lost_with(index)));
+    fail_requests_to(index, *server.failure);
     return;
   }
   server.identity = identity;
-  for (const auto& [number, pending] : pending_) {
+  server.known = true;
+  for (auto& [number, pending] : pending_) {
     if (!pending.done && pending.request.server == index) send(number, pending);
   }
 }
 
 std::string Connections::what_is_lost_with(int server) const {
   const std::string variables = names_on_ ? names_on_(server) : std::string();
-  if (variables.empty()) return "it kept no variables that this task knows";
+  if (variables.empty()) return "this task had no variables there";
   return fmt::format(
       "both copies of these variables are gone: {}; start the job again, from its last checkpoint",
       variables);
@@ -253,6 +270,7 @@ void Connections::on_lost(remote::Peer& peer, const Error& error) {
   std::erase_if(early_, [&](const EarlyMessage& message) { return message.peer == &peer; });
   if (const int server = server_of(peer); server >= 0) {
     servers_[static_cast<std::size_t>(server)].peer = nullptr;
+    servers_[static_cast<std::size_t>(server)].known = false;
     servers_[static_cast<std::size_t>(server)].reader.reset();
   }
   if (part_ != nullptr) part_->on_lost(peer, error);

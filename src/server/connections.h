@@ -159,8 +159,10 @@ class Connections final : private remote::Handler {
   struct Server {
     remote::Peer* peer = nullptr;
     std::shared_ptr<const StoreReader> reader = {};
-    std::uint64_t identity = 0;  ///< of its store; 0: not asked yet
-    bool reads_memory = false;   ///< of this process
+    std::uint64_t identity = 0;                 ///< of its store; 0: never asked
+    bool known = false;                         ///< it has said that it is the same store
+    std::shared_ptr<const Error> failure = {};  ///< it has come back without its variables
+    bool reads_memory = false;                  ///< of this process
   };
 
   /// A request that was not answered yet.
@@ -192,8 +194,9 @@ class Connections final : private remote::Handler {
   void settle(Pending& pending);
   void identify(remote::Peer& peer, std::span<const std::byte> body);
   void connect_servers();
-  void send(std::uint64_t number, const Pending& pending);
+  void send(std::uint64_t number, Pending& pending);
   void fail_requests_to(int server, const Error& error);
+  void give_up(std::span<const std::uint64_t> numbers) noexcept;
   [[nodiscard]] int server_of(const remote::Peer& peer) const noexcept;
 
   remote::TaskPlace place_;

@@ -61,6 +61,8 @@ void scatter(const Tensor& from, std::span<const std::int64_t> rows, const Tenso
 const OptimizerOnServer& OptimizersOnServer::made_from(const OptimizerRecipe& recipe) {
   const auto key = std::pair(recipe.type, recipe.options);
   if (const auto found = made_.find(key); found != made_.end()) return found->second;
+  constexpr std::size_t kMost = 64;  // a program may change a rate in each step
+  if (made_.size() >= kMost) made_.clear();
   return made_.emplace(key, recipe).first->second;
 }
 

@@ -1,5 +1,6 @@
 #include "server/parameter_server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -85,6 +86,9 @@ void ParameterServer::answer(remote::Peer& peer, const remote::Message& message)
     if (!later) peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number, reply);
   } catch (const Error& error) {
     peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, to_bytes(error));
+  } catch (const std::exception& error) {
+    const Unavailable failure("this server cannot answer: {}", error.what());
+    peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, to_bytes(failure));
   }
 }
 
@@ -105,8 +109,9 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
     case MessageKind::kFence: return to_bytes(fence(Decoder(message.body).number<std::uint64_t>()));
     case MessageKind::kDrop: {
       const auto incarnation = Decoder(message.body).number<std::uint64_t>();
-      std::erase_if(prepared_, [&](const auto& entry) { return entry.first.incarnation == incarnation; });
-      store_.forget(incarnation, ~std::uint64_t{0});
+      for (const std::uint64_t lost : {incarnation, outside_executions(incarnation)}) {
+        forget(lost, ~std::uint64_t{0});
+      }
       return {};
     }
     default: throw InvalidArgument("a parameter server has no answer to a message of kind {}", message.kind);
@@ -121,7 +126,9 @@ std::vector<std::byte> ParameterServer::create(remote::Peer& peer, const remote:
   const DType dtype = decoder.dtype();
   const Shape shape = decoder.shape();
   const auto brings_value = decoder.number<bool>();
-  if (const auto known = find(number)) {
+  // A variable without a version is one whose first value was not there yet when this server ended.
+  const auto known = find(number);
+  if (known && store_.version(*known) > 0) {
     const Tensor value = store_.value(*known);
     const std::string existing = name_in(store_.name(*known));
     if (existing == name && value.dtype() == dtype && value.shape() == shape) return encoded(*known);
@@ -130,13 +137,14 @@ std::vector<std::byte> ParameterServer::create(remote::Peer& peer, const remote:
         "tasks must make the same variables in the same order",
         peer.name(), number, name, to_string(dtype), to_string(shape), existing, describe(value));
   }
+  if (!brings_value && no_values_ != nullptr) throw_error(*no_values_);
   if (!brings_value) {
     waiters_.emplace(number, Waiter{&peer, message.number, {message.body.begin(), message.body.end()}});
     later = true;
     return {};
   }
   const Tensor value = first_value(decoder, name, dtype, shape);
-  const VariableIndex variable = store_.create(name_in_store(number, name), shape, dtype);
+  const VariableIndex variable = known ? *known : store_.create(name_in_store(number, name), shape, dtype);
   OpenCommit open(store_);
   store_.overwrite(variable).fresh_value.copy_from(value);
   open.make({}, {});
@@ -201,10 +209,27 @@ std::vector<std::byte> ParameterServer::take(remote::Peer& peer, const remote::M
   return answer.take();
 }
 
+/// Whether the message is a repetition of one that was answered: the answer was lost, or it was late.
+bool ParameterServer::is_settled(const Execution& execution) const {
+  const auto forgotten = forgotten_.find(execution.incarnation);
+  return (forgotten != forgotten_.end() && execution.number <= forgotten->second) ||
+         store_.find_commit(execution).has_value();
+}
+
+/// Nobody asks any more for the executions of the incarnation up to `number`.
+void ParameterServer::forget(std::uint64_t incarnation, std::uint64_t number) {
+  std::uint64_t& forgotten = forgotten_[incarnation];
+  forgotten = std::max(forgotten, number);
+  store_.forget(incarnation, number);
+  std::erase_if(prepared_, [&](const auto& entry) {
+    return entry.first.incarnation == incarnation && entry.first.number <= number;
+  });
+}
+
 std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
-  if (store_.find_commit(message.execution)) return {};  // the answer was lost
+  if (is_settled(message.execution)) return {};
   require_not_fenced(message.execution);
-  store_.forget(message.execution.incarnation, message.forget);
+  forget(message.execution.incarnation, message.forget);
   std::vector<std::byte> answer = ages_of_gradients(message.writes, store_);
   OpenCommit open(store_);
   for (const Write& write : message.writes) apply(write, store_, optimizers_);
@@ -213,7 +238,9 @@ std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
 }
 
 void ParameterServer::prepare(CommitMessage message) {
+  if (is_settled(message.execution)) return;
   require_not_fenced(message.execution);
+  forget(message.execution.incarnation, message.forget);
   for (Write& write : message.writes)
     fetch_value(write);  // its sender does not wait for the end of the commit
   {
@@ -228,18 +255,18 @@ void ParameterServer::finish(std::span<const std::byte> body) {
   const auto prepared = prepared_.find(execution);
   if (prepared != prepared_.end()) {
     const CommitMessage& message = prepared->second;
-    store_.forget(execution.incarnation, message.forget);
     OpenCommit open(store_);
     for (const Write& write : message.writes) apply(write, store_, optimizers_);
     open.make(execution, {});
     prepared_.erase(prepared);
-  } else if (!store_.find_commit(execution)) {
+  } else if (!is_settled(execution)) {
     throw Unavailable("what was prepared here is gone: this server was started again");
   }
 }
 
 FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
   store_.fence(incarnation);
+  store_.fence(outside_executions(incarnation));
   FenceAnswer answer{store_.commits_of(incarnation), {}};
   for (const auto& [execution, message] : prepared_) {
     if (execution.incarnation == incarnation) answer.prepared.push_back(execution.number);
@@ -248,6 +275,7 @@ FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
 }
 
 void ParameterServer::fail_waiters(const Error& error) {
+  no_values_ = std::make_unique<Error>(error);
   for (const auto& [number, waiter] : waiters_)
     waiter.peer->send(static_cast<std::uint16_t>(MessageKind::kFailure), waiter.request, to_bytes(error));
   waiters_.clear();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -52,12 +53,16 @@ class ParameterServer {
   void finish(std::span<const std::byte> body);
   [[nodiscard]] FenceAnswer fence(std::uint64_t incarnation);
   void require_not_fenced(const Execution& execution) const;
+  [[nodiscard]] bool is_settled(const Execution& execution) const;
+  void forget(std::uint64_t incarnation, std::uint64_t number);
 
   Store& store_;
   OptimizersOnServer optimizers_;
   SenderHeaps heaps_;
   std::map<Execution, CommitMessage> prepared_;
-  std::multimap<std::uint64_t, Waiter> waiters_;  ///< by the number of the variable that they wait for
+  std::map<std::uint64_t, std::uint64_t> forgotten_;  ///< by incarnation: up to which number
+  std::unique_ptr<Error> no_values_;                  ///< why nobody brings first values any more
+  std::multimap<std::uint64_t, Waiter> waiters_;      ///< by the number of the variable that they wait for
 };
 
 }  // namespace cohort::server

@@ -93,6 +93,9 @@ GradientStaleness ParameterServerStrategy::gradient_staleness() const {
 }
 
 Tensor embedding_lookup(const Variable& variable, const Tensor& rows) {
+  if (rows.shape().rank() != 1)
+    throw InvalidArgument("embedding_lookup in variable '{}': {} is no list of rows", variable.name(),
+                          describe(rows));
   const Tensor wanted = rows.on_host().cast(DType::kInt64);
   if (const auto* kept = dynamic_cast<const server::ServerVariable*>(variable.state().get()))
     return kept->client().read(kept->wanted(wanted));

@@ -27,7 +27,7 @@ ServerTask::ServerTask(const remote::TaskPlace& place)
     : store_(open_store(place)),
       server_(*store_),
       giver_(giver_of_values(place)),
-      clock_(names_of_trainers(place)),
+      clock_(names_of_trainers(place), store_->size() > 0),
       connections_(place, store_->descriptor()) {
   for (const std::string& name : names_of_trainers(place)) still_there_.insert(name);
   connections_.set_part(*this);
@@ -41,7 +41,7 @@ void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) 
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kEndStep: return end_step(peer, message);
     case MessageKind::kGoodbye:
-      clock_.leave(remote::name_of(peer.task()));
+      clock_.leave(remote::name_of(peer.task()), peer.incarnation());
       still_there_.erase(remote::name_of(peer.task()));
       if (peer.task() == giver_) {
         server_.fail_waiters(Unavailable(
@@ -55,6 +55,7 @@ void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) 
 }
 
 void ServerTask::end_step(remote::Peer& peer, const remote::Message& message) {
+  if (message.body.size() != sizeof(std::int64_t)) return;  // not by a task of this program
   const auto staleness = Decoder(message.body).number<std::int64_t>();
   clock_.end_step(remote::name_of(peer.task()), peer.incarnation(), staleness,
                   [&peer, number = message.number] {
@@ -64,7 +65,7 @@ void ServerTask::end_step(remote::Peer& peer, const remote::Message& message) {
 
 void ServerTask::on_lost(remote::Peer& peer, const Error& error) {
   server_.on_lost(peer);
-  clock_.leave(remote::name_of(peer.task()));
+  clock_.leave(remote::name_of(peer.task()), peer.incarnation());
   // A worker may be started again, and then makes its variables.
   if (peer.task() == giver_ && peer.task().type == "chief") server_.fail_waiters(error);
 }

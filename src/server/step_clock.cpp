@@ -6,8 +6,8 @@
 
 namespace cohort::server {
 
-StepClock::StepClock(const std::vector<std::string>& tasks) {
-  for (const std::string& task : tasks) tasks_.emplace(task, Task{});
+StepClock::StepClock(const std::vector<std::string>& tasks, bool started_again) {
+  for (const std::string& task : tasks) tasks_.emplace(task, Task{.is_there = !started_again});
 }
 
 std::int64_t StepClock::slowest() const {
@@ -36,9 +36,10 @@ void StepClock::end_step(const std::string& task, std::uint64_t incarnation, std
   release();
 }
 
-void StepClock::leave(const std::string& task) {
+void StepClock::leave(const std::string& task, std::uint64_t incarnation) {
   const auto found = tasks_.find(task);
   if (found == tasks_.end()) return;
+  if (found->second.incarnation != 0 && found->second.incarnation != incarnation) return;
   found->second.is_there = false;
   found->second.go_on = nullptr;
   release();

@@ -37,14 +37,14 @@ TEST_F(StepClocks, ATaskMayBeSoManyStepsAhead) {
 
 TEST_F(StepClocks, NobodyWaitsForATaskThatHasLeft) {
   const auto a = end_step("a", 0);
-  clock_.leave("b");
+  clock_.leave("b", 1);
   EXPECT_TRUE(*a);
   EXPECT_TRUE(*end_step("a", 0));
 }
 
 TEST_F(StepClocks, ATaskThatComesBackBeginsWhereTheSlowestIs) {
   static_cast<void>(end_step("b", 9));
-  clock_.leave("b");
+  clock_.leave("b", 1);
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(*end_step("a", 0));
   EXPECT_FALSE(*end_step("b", 0, 2)) << "it has made the sixth step, and a the fifth";
   EXPECT_TRUE(*end_step("a", 0));

@@ -16,6 +16,9 @@
 // The first function that fails ends the others: what was not begun is cancelled, what runs is interrupted at
 // its next read of a variable. Its error is thrown once, by `schedule`, `join` or `done`, whichever comes
 // next; then the coordinator can be used again. Any thread may call.
+//
+// The job is over with the last handle of the coordinator: workers and servers end. Read what is to be kept
+// before that.
 #pragma once
 
 #include <cstddef>
