@@ -144,7 +144,7 @@ echo "coordinator and parameters: with tasks of their own"
 if ((ranks == 1)); then
   succeeds "${program[@]}" coordinator --loops 1 --format csv
   same "cases with rates, and with round trips" "9 7" \
-    "$(awk -F, 'NR > 1 && $4 > 0' "$scratch/out" | wc -l) $(awk -F, '$5 > 0' "$scratch/out" | wc -l)"
+    "$(awk -F, 'NR > 1 && $4 > 0' "$scratch/out" | wc -l) $(awk -F, 'NR > 1 && $5 > 0' "$scratch/out" | wc -l)"
   succeeds "${program[@]}" parameters --loops 1 --sizes 4:64K --table-mib 1 --format csv
   same "pulls, pushes and rows of three numbers of servers" "24 24 3" \
     "$(for name in pull push rows; do awk -F, -v n=$name '$1 == n && $4 > 0 && $5 > 0' "$scratch/out" | wc -l; done |

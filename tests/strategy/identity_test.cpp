@@ -44,7 +44,7 @@ TEST(LoneReader, IsToldWhatItWaitsFor) {
       EXPECT_THAT([&] { return accuracy.read(); },
                   ::testing::ThrowsMessage<Aborted>(
                       ::testing::AllOf(::testing::HasSubstr("which reads accuracy, for members that left"),
-                                       ::testing::HasSubstr("member 1 (worker "))));
+                                       ::testing::HasSubstr("without making this call: worker "))));
     }
   });
 }
