@@ -1,6 +1,6 @@
 // Everything that a training program needs, except the way it starts: add
-// <cohort/mpi/session.h> for programs under mpirun or srun, <cohort/resolvers/task_cluster_resolver.h> for those
-// that `cohort-run --roles` starts.
+// <cohort/mpi/session.h> for programs under mpirun or srun, <cohort/resolvers/task_cluster_resolver.h> for
+// those that `cohort-run --roles` starts.
 #pragma once
 
 #include <cohort/base/config.h>

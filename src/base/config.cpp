@@ -54,7 +54,8 @@ constexpr std::array<SettingSpec, 15> kSpecs{{
      "NCCL's shared library, libnccl.so.2, by its path or name; empty: one that is loaded already, the one "
      "next to the header that Cohort was built with, or the system's"},
     {"COHORT_TASK_FD", SettingType::kInteger, "-1", "", -1, 1 << 20,
-     "descriptor from which a task that cohort-run --roles has started reads its place in the cluster; set by "
+     "descriptor from which a task that cohort-run --roles has started reads its place in the cluster; set "
+     "by "
      "cohort-supervise, -1: no such task"},
 }};
 

@@ -71,8 +71,8 @@ class VariableOwner {
   /// one from taking part.
   virtual void abort_replicas(int local_replica, const std::exception_ptr& error) = 0;
 
-  /// In cross-replica context: ends the collectives of all workers, because `error` keeps this one from taking
-  /// part.
+  /// In cross-replica context: ends the collectives of all workers, because `error` keeps this one from
+  /// taking part.
   virtual void abort_workers(const std::exception_ptr& error) = 0;
 
   /// In cross-replica context: the aggregate of one component per local replica, of all workers.
