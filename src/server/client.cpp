@@ -64,6 +64,7 @@ class Client::SingleWrite {
 
 Client::Client(remote::TaskPlace place) : connections_(std::move(place), heap_of_this_process()) {
   std::vector<Request> requests;
+  requests.reserve(static_cast<std::size_t>(connections_.servers()));
   for (int server = 0; server < connections_.servers(); ++server)
     requests.push_back({server, MessageKind::kIdentify, {}});
   static_cast<void>(connections_.ask(std::move(requests)));

@@ -103,7 +103,7 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
     case MessageKind::kCreate: return create(peer, message, later);
     case MessageKind::kRead: return read(peer, message.body, true);
     case MessageKind::kReadRows: return read(peer, message.body, false);
-    case MessageKind::kCommit: return take(peer, message);
+    case MessageKind::kCommit:
     case MessageKind::kPrepare: return take(peer, message);
     case MessageKind::kFinish: finish(message.body); return {};
     case MessageKind::kFence: return to_bytes(fence(Decoder(message.body).number<std::uint64_t>()));

@@ -121,7 +121,7 @@ class RegisteredFunction {
   using Parameters = typename Split::Type;  ///< those that are sent
   static constexpr std::size_t kArity = std::tuple_size_v<Parameters>;
 
-  [[nodiscard]] static FunctionNumber number() noexcept { return number_; }
+  [[nodiscard]] static FunctionNumber number() noexcept { return kNumber; }
 
  private:
   template <class... P>
@@ -157,7 +157,7 @@ class RegisteredFunction {
           call(arguments, worker, std::type_identity<Parameters>()));
   }
 
-  inline static const FunctionNumber number_ =
+  inline static const FunctionNumber kNumber =
       register_function({detail::name_of_function<RegisteredFunction>(), &run, &make});
 };
 
