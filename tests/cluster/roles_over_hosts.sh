@@ -82,7 +82,7 @@ start() {
   rm -f "$ready"/*
   launch "$2" --roles "$roles" "${@:3}" "$work/task" >"$work/out" 2>"$work/err" &
   job=$!
-  within 40 are_ready || fail "the tasks do not start: $(ls "$ready")"
+  within 90 are_ready || fail "the tasks do not start: $(ls "$ready")"
 }
 launch() {
   case $1 in
