@@ -30,15 +30,33 @@ Tensor over(std::span<float> values) {
 
 bool is_alone() { return session().size() == 1; }
 
-/// Of the latest collective. Who is alone has no choice.
-void expect_algorithm(const Communicator& communicator, std::string_view name) {
-  if (!is_alone()) {
-    EXPECT_EQ(communicator.last_algorithm(), name);
-  }
+/// The size from which `communicator` uses another protocol than `pieces`; a probe may have moved it.
+double size_in_table(const Communicator& communicator, std::string_view figure) {
+  for (const TuningFigure& each : communicator.tuning())
+    if (each.name == figure) return each.value;
+  ADD_FAILURE() << "no figure is called " << figure;
+  return 0;
 }
 
-/// When they are private, 32 KiB go through cells and 4 MiB by copies of the kernel, wherever a probe has
-/// moved the size from which it copies.
+/// Which protocol the latest collective of `bytes` had: `late` from the size of `figure` on, `pieces` below.
+/// Who is alone has no choice.
+void expect_protocol(const Communicator& communicator, std::size_t bytes, std::string_view figure,
+                     std::string_view late) {
+  if (is_alone()) return;
+  const bool is_late = static_cast<double>(bytes) >= size_in_table(communicator, figure);
+  EXPECT_EQ(communicator.last_algorithm(), is_late ? late : "pieces");
+}
+
+/// That of a sum in place.
+void expect_direct_sum(const Communicator& communicator, std::size_t bytes) {
+  expect_protocol(communicator, bytes, "direct_reduction_bytes", "direct");
+}
+void expect_sum_of_private(const Communicator& communicator, std::size_t bytes) {
+  expect_protocol(communicator, bytes, "single_copy_bytes", "single_copy");
+}
+
+/// By the built-in sizes, private tensors of 32 KiB go through cells, and those of 4 MiB by copies of the
+/// kernel.
 class RegisteredMemory : public ::testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Bytes, RegisteredMemory, ::testing::Values(32 << 10, 4 << 20));
 
@@ -46,22 +64,23 @@ TEST_P(RegisteredMemory, IsReducedInPlace) {
   const auto communicator = make_communicator();
   const MappedPages pages(GetParam() / page_bytes());
   const Tensor tensor = over(pages.as<float>());
-  const auto sum = [&](std::string_view algorithm) {
+  const auto sum = [&] {
     tensor.fill(session().rank() + 1);
     communicator->all_reduce(tensor, ReduceOp::kSum);
     EXPECT_TRUE(bitwise_equal(tensor, filled(static_cast<std::int64_t>(tensor.elements()), sum_of_ranks())));
-    expect_algorithm(*communicator, algorithm);
   };
-  const std::string_view algorithm_of_private = GetParam() < 256 << 10 ? "pieces" : "single_copy";
-  sum(algorithm_of_private);
+  sum();
+  expect_sum_of_private(*communicator, GetParam());
   {
     const MemoryRegistration registration = register_memory(pages.bytes());
     ASSERT_TRUE(registration.in_node_heap()) << registration.why_private();
-    sum("direct");
+    sum();
+    expect_direct_sum(*communicator, GetParam());
     meet();
   }
   EXPECT_EQ(pages.as<float>().back(), sum_of_ranks());
-  sum(algorithm_of_private);
+  sum();
+  expect_sum_of_private(*communicator, GetParam());
 }
 
 TEST_P(RegisteredMemory, TakesTheResultsOfOthers) {
@@ -74,7 +93,7 @@ TEST_P(RegisteredMemory, TakesTheResultsOfOthers) {
   const MemoryRegistration of_output = register_memory(output.bytes());
   over(input.as<float>()).fill(session().rank() + 1);
   communicator->all_gather(over(input.as<float>()), over(output.as<float>()));
-  expect_algorithm(*communicator, GetParam() < 64 << 10 ? "pieces" : "direct");
+  expect_protocol(*communicator, GetParam(), "direct_move_bytes", "direct");
   for (std::size_t member = 0; member < members; ++member)
     EXPECT_EQ(output.as<float>()[(member + 1) * output.as<float>().size() / members - 1], member + 1);
 }
@@ -97,7 +116,7 @@ TEST(RegisteredMemory, IsLeftAloneBeyondItsEnd) {
   const Tensor tensor = over(pages.as<float>());
   tensor.fill(session().rank() + 1);
   communicator->all_reduce(tensor, ReduceOp::kSum);
-  expect_algorithm(*communicator, "single_copy");
+  expect_sum_of_private(*communicator, 4 << 20);
   EXPECT_TRUE(bitwise_equal(tensor, filled(static_cast<std::int64_t>(tensor.elements()), sum_of_ranks())));
 }
 
@@ -108,7 +127,7 @@ TEST(RegisteredMemory, IsRecognisedInImportsFromDlpack) {
   const Tensor tensor = from_dlpack(to_dlpack(over(pages.as<float>())));
   tensor.fill(1);
   communicator->all_reduce(tensor, ReduceOp::kSum);
-  expect_algorithm(*communicator, "direct");
+  expect_direct_sum(*communicator, 4 << 20);
   EXPECT_EQ(pages.as<float>().back(), static_cast<float>(session().size()));
 }
 
@@ -178,7 +197,7 @@ TEST(RegisteredMemory, MayBeOwnedByItsTensor) {
                      std::make_shared<MemoryRegistration>(register_memory(pages.bytes())));
     tensor.fill(1);
     communicator->all_reduce(tensor, ReduceOp::kSum);
-    expect_algorithm(*communicator, "direct");
+    expect_direct_sum(*communicator, 4 << 20);
   }
   EXPECT_EQ(pages.as<float>().back(), static_cast<float>(session().size()));
 }

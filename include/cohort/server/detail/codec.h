@@ -47,7 +47,6 @@ class Encoder {
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::vector<std::byte> take() noexcept { return std::move(bytes_); }
-  void clear() noexcept { bytes_.clear(); }
 
  private:
   void append(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
