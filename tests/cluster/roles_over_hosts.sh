@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# The tasks of `cohort-run --roles` over two virtual hosts, under each launcher: where they run, how the job
-# ends, and what becomes of it when a task, a supervisor or a host is lost.
+# The tasks of `cohort-run --roles` over two virtual hosts: where they run, how the job ends, and what becomes
+# of it when a task, a supervisor or a host is lost.
 #
-#   roles_over_hosts.sh COHORT_RUN COHORT_SUPERVISE TASK_PROBE
+#   roles_over_hosts.sh LAUNCHER COHORT_RUN COHORT_SUPERVISE TASK_PROBE
+#
+#   LAUNCHER   hosts: mpirun over hosts that are listed; mpirun, srun: in an allocation of Slurm;
+#              het: in a heterogeneous one
 set -euo pipefail
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -12,12 +15,13 @@ if [[ ${1:-} != inside ]]; then
   trap 'rm -rf "$work"' EXIT
   # As in a checkout, wherever the build is.
   mkdir -p "$work/build/bin" "$work/ready"
-  cp -r "$(dirname "$1")" "$work/launch"
-  ln -s "$2" "$work/build/bin/cohort-supervise"
-  "$scripts/hosts.sh" slurm --share "$work" --share "$(dirname "$2")" -- "$scripts/roles_over_hosts.sh" inside "$work" "$3"
+  cp -r "$(dirname "$2")" "$work/launch"
+  ln -s "$3" "$work/build/bin/cohort-supervise"
+  "$scripts/hosts.sh" slurm --share "$work" --share "$(dirname "$3")" \
+    -- "$scripts/roles_over_hosts.sh" inside "$1" "$work" "$4"
   exit
 fi
-export work=$2 probe=$3 ready=$2/ready
+export launcher=$2 work=$3 probe=$4 ready=$3/ready
 readonly roles=chief=1,worker=3,ps=2
 
 # Says where it is, and does what the case says; ends when it is told to, whatever that is.
@@ -35,7 +39,7 @@ exit "$(<"$ready/go")"
 END
 chmod +x "$work/task"
 
-fail() { echo "roles_over_hosts: $case: $*, $(cat "$work"/{out,err})" >&2; exit 1; }
+fail() { echo "roles_over_hosts: $launcher: $case: $*, $(cat "$work"/{out,err})" >&2; exit 1; }
 within() {
   local end=$((SECONDS + $1))
   shift
@@ -76,22 +80,22 @@ has_card_of() {
   grep -q "\"task\":{\"index\":$3,\"type\":\"$2\"}" "/proc/$1/fd/$card" 2>/dev/null
 }
 
-# start CASE LAUNCHER [OPTION...]: returns when all tasks run.
+# start CASE [OPTION...]: returns when all tasks run.
 start() {
   case=$1
   rm -f "$ready"/*
-  launch "$2" --roles "$roles" "${@:3}" "$work/task" >"$work/out" 2>"$work/err" &
+  launch --roles "$roles" "${@:2}" "$work/task" >"$work/out" 2>"$work/err" &
   job=$!
   within 40 are_ready || fail "the tasks do not start: $(ls "$ready")"
 }
 launch() {
-  case $1 in
-    srun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" "${@:2}" ;;
-    mpirun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" --launcher mpirun "${@:2}" ;;
-    het) salloc -Q -N 1 -n 1 : -N 1 -n 2 "$work/launch/cohort-run" "${@:2}" ;;
+  case $launcher in
+    srun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" "$@" ;;
+    mpirun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" --launcher mpirun "$@" ;;
+    het) salloc -Q -N 1 -n 1 : -N 1 -n 2 "$work/launch/cohort-run" "$@" ;;
     hosts)
       env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$scripts/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
-        "$work/launch/cohort-run" --hosts n0,n1 "${@:2}" ;;
+        "$work/launch/cohort-run" --hosts n0,n1 "$@" ;;
   esac
 }
 # go STATUS_OF_CHIEF; ends STATUS: soon, and nothing is left.
@@ -105,64 +109,56 @@ ends() {
   within 10 none_left || fail "left: $(processes "cohort-supervise|$work/task" | xargs ps)"
 }
 are_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
+# By Slurm's daemon. A link that is up again carries nothing for a moment, in which mpirun loses its daemon.
+answers() { timeout 2 bash -c ": </dev/tcp/$1/6818" 2>/dev/null; }
 none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; }
 
-cut_link() {
-  start "cut link, $launcher" "$launcher"
-  ip link set n1 down
-  within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
-  go 0
-  ends 0
-  ip link set n1 up
-  within 60 are_idle || fail "the hosts are not idle: $(sinfo -N)"
-}
-dead_host() {
-  start "dead host, $launcher" "$launcher"
-  # Slurm's is the oldest, and that of this mpirun the newest.
-  kill -KILL "$(process_1_of n1 | if [[ $launcher == srun ]]; then head -n 1; else tail -n 1; fi)"
-  within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
-  go 0
-  ends 0
-}
-
-for launcher in hosts mpirun het srun; do
-  start "places, $launcher" "$launcher"
-  for place in chief.0:n0 worker.0:n0 worker.1:n1 worker.2:n0 ps.0:n0 ps.1:n1; do
-    grep -q "host=${place#*:} " "$ready/${place%:*}.0" || fail "$place: $(<"$ready/${place%:*}.0")"
-  done
-  grep -q "network=10.99.0.2:" "$ready/worker.1.0" || fail "worker 1 is out of reach: $(<"$ready/worker.1.0")"
-  go 0
-  ends 0
-  says "the job has ended with status 0" || fail "it does not say how it ended"
-  [[ $launcher != het ]] || continue  # as with srun
-
-  start "killed worker, $launcher" "$launcher" --restarts 1
-  kill -KILL "$(task worker 1)"
-  within 10 is_ready worker.1.1 || fail "it is not started again"
-  [[ $(sed 's/.*\(network=[^ ]*\).*/\1/' "$ready"/worker.1.* | sort -u | wc -l) == 1 ]] || fail "it listens elsewhere"
-  go 3
-  ends 3
-
-  start "killed chief, $launcher" "$launcher"
-  kill -KILL "$(task chief 0)"
-  ends 137
-  says "chief 0 has failed, so all other tasks are ended" || fail "nobody says why"
-
-  start "killed supervisor, $launcher" "$launcher"
-  kill -KILL "$(supervisor_on n1)"
-  within 10 says "supervisor 1 .* has ended or closed the connection: its tasks are lost" || fail "nobody notices"
-  go 0
-  ends 0
-
-  start "killed first supervisor, $launcher" "$launcher"
-  kill -KILL "$(supervisor_on n0)"
-  ends "[1-9]*"
-  says "it has led the job, so all tasks here are ended" || fail "nobody says why"
-
-  case $launcher in
-    hosts) dead_host; cut_link ;;
-    mpirun) cut_link ;;
-    srun) cut_link; dead_host ;;  # Slurm's host itself, so nothing comes after it
-  esac
+start places
+for place in chief.0:n0 worker.0:n0 worker.1:n1 worker.2:n0 ps.0:n0 ps.1:n1; do
+  grep -q "host=${place#*:} " "$ready/${place%:*}.0" || fail "$place: $(<"$ready/${place%:*}.0")"
 done
-echo "roles_over_hosts: passed"
+grep -q "network=10.99.0.2:" "$ready/worker.1.0" || fail "worker 1 is out of reach: $(<"$ready/worker.1.0")"
+go 0
+ends 0
+says "the job has ended with status 0" || fail "it does not say how it ended"
+[[ $launcher != het ]] || exit 0  # the rest is as with srun
+
+start "killed worker" --restarts 1
+kill -KILL "$(task worker 1)"
+within 10 is_ready worker.1.1 || fail "it is not started again"
+[[ $(sed 's/.*\(network=[^ ]*\).*/\1/' "$ready"/worker.1.* | sort -u | wc -l) == 1 ]] || fail "it listens elsewhere"
+go 3
+ends 3
+
+start "killed chief"
+kill -KILL "$(task chief 0)"
+ends 137
+says "chief 0 has failed, so all other tasks are ended" || fail "nobody says why"
+
+start "killed supervisor"
+kill -KILL "$(supervisor_on n1)"
+within 10 says "supervisor 1 .* has ended or closed the connection: its tasks are lost" || fail "nobody notices"
+go 0
+ends 0
+
+start "killed first supervisor"
+kill -KILL "$(supervisor_on n0)"
+ends "[1-9]*"
+says "it has led the job, so all tasks here are ended" || fail "nobody says why"
+
+start "cut link"
+ip link set n1 down
+within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
+go 0
+ends 0
+ip link set n1 up
+within 30 answers n1 || fail "n1 does not answer"
+within 60 are_idle || fail "the hosts are not idle: $(sinfo -N)"
+[[ $launcher != mpirun ]] || exit 0  # the rest is as with srun
+
+start "dead host"
+# Slurm's is the oldest, and that of this mpirun the newest.
+kill -KILL "$(process_1_of n1 | if [[ $launcher == srun ]]; then head -n 1; else tail -n 1; fi)"
+within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
+go 0
+ends 0
