@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <random>
 #include <set>
 
@@ -29,20 +31,33 @@ void add_to_both(const Variable& a, const Variable& b) {
 Variable counter(const std::string& name) { return Variable({.dtype = DType::kInt64, .name = name}); }
 std::int64_t value(const Variable& variable) { return variable.read().item<std::int64_t>(); }
 
-/// Kills one of `tasks` and starts it again, each time when so many calls of a part have ended.
-template <class Schedule>
-void disturb(TaskProcesses& processes, const std::vector<ClusterTask>& tasks, int parts, Schedule schedule) {
-  std::mt19937 random(std::random_device{}());
-  for (int part = 0; part < parts; ++part) {
-    const auto some = schedule(part);
-    const ClusterTask& victim = tasks[random() % tasks.size()];
-    some[random() % some.size()].get();
-    processes.kill(victim);
-    processes.start(victim);
-  }
+constexpr int kParts = 10;
+constexpr std::chrono::seconds kGoesOnWithin{3};
+
+/// FAULT_CALLS, or 2,000, in so many parts.
+int calls_of_a_part() {
+  const char* const calls = std::getenv("FAULT_CALLS");
+  return (calls == nullptr ? 2000 : std::atoi(calls)) / kParts;
 }
 
-constexpr int kCallsOfAPart = 200;
+/// In each part, kills one of `tasks` when some of the part's calls have ended, and starts it again.
+/// Schedules one more call in each part, after the loss, which must end soon.
+template <class Schedule>
+void disturb(TaskProcesses& processes, const std::vector<ClusterTask>& tasks, Schedule schedule) {
+  std::mt19937 random(std::random_device{}());
+  for (int part = 0; part < kParts; ++part) {
+    std::vector<RemoteValue<void>> calls;
+    while (std::ssize(calls) < calls_of_a_part() - 1) calls.push_back(schedule(part));
+    calls[random() % calls.size()].get();
+    const ClusterTask& victim = tasks[random() % tasks.size()];
+    const auto killed = std::chrono::steady_clock::now();
+    processes.kill(victim);
+    processes.start(victim);
+    calls.front() = schedule(part);
+    calls.front().get();
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, kGoesOnWithin) << victim.type << " " << victim.id;
+  }
+}
 
 class Faults : public testing::TestWithParam<int> {};
 
@@ -56,18 +71,14 @@ TEST_P(Faults, EffectsTakePlaceOnceThoughWorkersAreKilled) {
   const Variable b = counter("b");
   std::vector<ClusterTask> victims;
   for (int i = 0; i < workers; ++i) victims.push_back({"worker", i});
-  disturb(processes, victims, 10, [&](int part) {
-    std::vector<RemoteValue<void>> calls;
-    for (int i = 0; i < kCallsOfAPart; ++i)
-      calls.push_back(part % 2 == 0 ? coordinator.schedule<add_one>(a)
-                                    : coordinator.schedule<add_to_both>(a, b));
-    return calls;
+  disturb(processes, victims, [&](int part) {
+    return part % 2 == 0 ? coordinator.schedule<add_one>(a) : coordinator.schedule<add_to_both>(a, b);
   });
   coordinator.join();
-  EXPECT_EQ(value(a), 10 * kCallsOfAPart);
-  EXPECT_EQ(value(b), 5 * kCallsOfAPart);
+  EXPECT_EQ(value(a), kParts * calls_of_a_part());
+  EXPECT_EQ(value(b), kParts / 2 * calls_of_a_part());
 }
-INSTANTIATE_TEST_SUITE_P(Workers, Faults, testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(Workers, Faults, testing::Values(1, 2, 3, 4));
 
 TEST(Faults, AServerThatIsKilledGoesOnFromItsMemory) {
   TaskProcesses processes(2, 2);
@@ -76,14 +87,10 @@ TEST(Faults, AServerThatIsKilledGoesOnFromItsMemory) {
   auto scope = strategy.scope();
   const Variable a = counter("a");
   const Variable b = counter("b");
-  disturb(processes, {{"ps", 0}, {"ps", 1}}, 10, [&](int) {
-    std::vector<RemoteValue<void>> calls;
-    for (int i = 0; i < kCallsOfAPart; ++i) calls.push_back(coordinator.schedule<add_to_both>(a, b));
-    return calls;
-  });
+  disturb(processes, {{"ps", 0}, {"ps", 1}}, [&](int) { return coordinator.schedule<add_to_both>(a, b); });
   coordinator.join();
-  EXPECT_EQ(value(a), 10 * kCallsOfAPart);
-  EXPECT_EQ(value(b), 10 * kCallsOfAPart);
+  EXPECT_EQ(value(a), kParts * calls_of_a_part());
+  EXPECT_EQ(value(b), kParts * calls_of_a_part());
 }
 
 TEST(Faults, AWorkerThatWasStoppedForLongChangesNothingMore) {
@@ -93,22 +100,23 @@ TEST(Faults, AWorkerThatWasStoppedForLongChangesNothingMore) {
   auto scope = strategy.scope();
   const Variable a = counter("a");
   const Variable b = counter("b");
+  constexpr int kCalls = 200;
   const auto schedule = [&] {
     std::vector<RemoteValue<void>> calls;
-    for (int i = 0; i < kCallsOfAPart; ++i) calls.push_back(coordinator.schedule<add_to_both>(a, b));
+    while (std::ssize(calls) < kCalls) calls.push_back(coordinator.schedule<add_to_both>(a, b));
     return calls;
   };
   const auto calls = schedule();
-  calls[kCallsOfAPart / 10].get();
+  calls[kCalls / 10].get();
   processes.signal({"worker", 0}, SIGSTOP);
   coordinator.join();
-  EXPECT_EQ(value(a), kCallsOfAPart);
+  EXPECT_EQ(value(a), kCalls);
   processes.signal({"worker", 0}, SIGCONT);
   EXPECT_NE(processes.wait({"worker", 0}), 0) << "it finds out that it counts as lost";
   static_cast<void>(schedule());
   coordinator.join();
-  EXPECT_EQ(value(a), 2 * kCallsOfAPart);
-  EXPECT_EQ(value(b), 2 * kCallsOfAPart);
+  EXPECT_EQ(value(a), 2 * kCalls);
+  EXPECT_EQ(value(b), 2 * kCalls);
 }
 
 TEST(Faults, AServerThatComesBackWithoutItsMemoryIsNamedWithItsVariables) {
