@@ -114,10 +114,10 @@ answers() { timeout 2 bash -c ": </dev/tcp/$1/6818" 2>/dev/null; }
 none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; }
 
 start places
-for place in chief.0:n0 worker.0:n0 worker.1:n1 worker.2:n0 ps.0:n0 ps.1:n1; do
+for place in chief.0:n0 worker.0:n1 worker.1:n0 worker.2:n1 ps.0:n0 ps.1:n1; do
   grep -q "host=${place#*:} " "$ready/${place%:*}.0" || fail "$place: $(<"$ready/${place%:*}.0")"
 done
-grep -q "network=10.99.0.2:" "$ready/worker.1.0" || fail "worker 1 is out of reach: $(<"$ready/worker.1.0")"
+grep -q "network=10.99.0.2:" "$ready/worker.0.0" || fail "worker 0 is out of reach: $(<"$ready/worker.0.0")"
 go 0
 ends 0
 says "the job has ended with status 0" || fail "it does not say how it ended"

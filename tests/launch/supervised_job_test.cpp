@@ -56,7 +56,8 @@ TEST(SupervisedJob, SurvivesTheLossOfWorkersButNotOfTheChief) {
 }
 
 TEST(SupervisedJob, IsSpreadOverHostsInTurn) {
-  EXPECT_THAT(spread(tasks_of_roles("chief=1,worker=3,ps=2"), 2), ElementsAre(0, 0, 1, 0, 0, 1));
+  EXPECT_THAT(spread(tasks_of_roles("chief=1,worker=3,ps=2"), 2), ElementsAre(0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(spread(tasks_of_roles("worker=2,chief=1,ps=1"), 2), ElementsAre(1, 0, 0, 1));
   EXPECT_THAT(spread(tasks_of_roles("worker=2"), 3), ElementsAre(0, 1));
 }
 

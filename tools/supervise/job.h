@@ -67,7 +67,7 @@ class Job {
 /// @throws InvalidArgument for text of another form.
 [[nodiscard]] std::vector<ClusterTask> tasks_of_roles(std::string_view roles);
 
-/// On which of the hosts each task runs: the tasks of each job in turn from the first host.
+/// On which of the hosts each task runs: in turn, from the chief on the first host.
 [[nodiscard]] std::vector<int> spread(const std::vector<ClusterTask>& tasks, int hosts);
 
 }  // namespace cohort::supervise
