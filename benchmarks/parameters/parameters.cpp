@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <cohort/base/error.h>
 
 #include "parameters/server_job.h"
+#include "parameters/wire.h"
 #include "statistics.h"
 #include "value_table.h"
 
@@ -40,6 +42,12 @@ void require_equal(const Tensor& read, const Tensor& written) {
                    written.raw().size());
 }
 
+/// The first host of servers other than `own`, or else that one.
+const std::string& host_to_measure(const std::vector<std::string>& hosts, const std::string& own) {
+  const auto other = std::ranges::find_if(hosts, [&](const std::string& each) { return each != own; });
+  return other == hosts.end() ? own : *other;
+}
+
 class Measurement {
  public:
   Measurement(const ParametersOptions& options, const TickClock& clock)
@@ -53,12 +61,18 @@ class Measurement {
   void add(ParametersRow row, std::size_t bytes, std::size_t parts, Call call, Limit limit);
 
   void measure_job(ServerJob& job);
-  void measure_variables(int servers, std::size_t bytes);
-  void measure_rows(int servers);
+  void measure_variables(std::size_t bytes);
+  void measure_rows();
+
+  /// A variable on each server that counts.
+  [[nodiscard]] std::vector<Variable> make_variables(const VariableOptions& options) const;
 
   const ParametersOptions& options_;
   const TickClock& clock_;
   ParametersResult result_;
+  std::vector<bool> counts_;  ///< by server
+  int servers_ = 0;           ///< that count
+  std::optional<Wire> wire_;  ///< to them, when they are on another host
 };
 
 template <class Call, class Limit>
@@ -86,44 +100,58 @@ void Measurement::add(ParametersRow row, std::size_t bytes, std::size_t parts, C
   result_.rows.push_back(std::move(row));
 }
 
-void Measurement::measure_variables(int servers, std::size_t bytes) {
-  const auto parts = static_cast<std::size_t>(servers);
-  const Tensor value = numbered(bytes, bytes);
+std::vector<Variable> Measurement::make_variables(const VariableOptions& options) const {
   std::vector<Variable> variables;
-  std::vector<Tensor> copies;
-  for (int i = 0; i < servers; ++i) {
-    variables.emplace_back(VariableOptions{.shape = value.shape()});
-    copies.push_back(value.clone());
+  for (const bool counts : counts_) {
+    // They go to the servers in turn.
+    Variable variable(options);
+    if (counts) variables.push_back(std::move(variable));
   }
+  return variables;
+}
+
+void Measurement::measure_variables(std::size_t bytes) {
+  const auto parts = static_cast<std::size_t>(servers_);
+  const Tensor value = numbered(bytes, bytes);
+  const std::vector<Variable> variables = make_variables({.shape = value.shape()});
+  std::vector<Tensor> copies;
+  for (int i = 0; i < servers_; ++i) copies.push_back(value.clone());
   add(
-      {.name = "push", .servers = servers, .bytes = bytes}, parts * bytes, parts,
+      {.name = "push", .servers = servers_, .bytes = bytes}, parts * bytes, parts,
       [&] {
         for (const Variable& variable : variables) variable.assign(value);
       },
       [&] {
-        for (Tensor& copy : copies) std::memcpy(copy.raw().data(), value.raw().data(), bytes);
+        for (Tensor& copy : copies) {
+          if (wire_)
+            wire_->exchange(bytes, 1);
+          else
+            std::memcpy(copy.raw().data(), value.raw().data(), bytes);
+        }
         keep(copies);
       });
   Tensor destination = value.clone();
   add(
-      {.name = "pull", .servers = servers, .bytes = bytes}, parts * bytes, parts,
+      {.name = "pull", .servers = servers_, .bytes = bytes}, parts * bytes, parts,
       [&] {
         for (const Variable& variable : variables) keep(variable.read());
       },
       [&] {
         for (const Tensor& copy : copies) {
-          std::memcpy(destination.raw().data(), copy.raw().data(), bytes);
+          if (wire_)
+            wire_->exchange(1, bytes);
+          else
+            std::memcpy(destination.raw().data(), copy.raw().data(), bytes);
           keep(destination);
         }
       });
   for (const Variable& variable : variables) require_equal(variable.read(), value);
 }
 
-void Measurement::measure_rows(int servers) {
+void Measurement::measure_rows() {
   const std::int64_t rows = (std::int64_t{options_.table_mib} << 20) / static_cast<std::int64_t>(kRowBytes);
   const Tensor table = numbered(static_cast<std::size_t>(rows) * kRowBytes, 1).reshape({rows, kRowElements});
-  std::vector<Variable> variables;
-  for (int i = 0; i < servers; ++i) variables.emplace_back(VariableOptions{.initial_value = table});
+  const std::vector<Variable> variables = make_variables({.initial_value = table});
   Tensor wanted = Tensor::uninitialized({kLookup}, DType::kInt64);
   std::uint64_t drawn = 0;
   const auto draw = [&] {
@@ -139,9 +167,9 @@ void Measurement::measure_rows(int servers) {
     }
     keep(gathered);
   };
-  const auto parts = static_cast<std::size_t>(servers * kLookup);
+  const auto parts = static_cast<std::size_t>(servers_ * kLookup);
   add(
-      {.name = "rows", .servers = servers, .bytes = kRowBytes}, parts * kRowBytes, parts,
+      {.name = "rows", .servers = servers_, .bytes = kRowBytes}, parts * kRowBytes, parts,
       [&] {
         for (const Variable& variable : variables) {
           draw();
@@ -149,9 +177,12 @@ void Measurement::measure_rows(int servers) {
         }
       },
       [&] {
-        for (int i = 0; i < servers; ++i) {
+        for (int i = 0; i < servers_; ++i) {
           draw();
-          gather();
+          if (wire_)
+            wire_->exchange(wanted.raw().size(), gathered.raw().size());
+          else
+            gather();
         }
       });
   gather();
@@ -160,9 +191,15 @@ void Measurement::measure_rows(int servers) {
 
 void Measurement::measure_job(ServerJob& job) {
   const auto scope = job.strategy().scope();
-  const int servers = job.size().servers;
-  for (const std::size_t bytes : sizes_in(options_.sizes)) measure_variables(servers, bytes);
-  measure_rows(servers);
+  const std::vector<std::string> hosts = job.hosts_of_servers();
+  const std::string& host = host_to_measure(hosts, job.host());
+  counts_.clear();
+  for (const std::string& each : hosts) counts_.push_back(each == host);
+  servers_ = static_cast<int>(std::ranges::count(counts_, true));
+  if (host != job.host()) wire_.emplace(job, host);
+  for (const std::size_t bytes : sizes_in(options_.sizes)) measure_variables(bytes);
+  measure_rows();
+  wire_.reset();
 }
 
 ParametersResult Measurement::measure() {

@@ -1,6 +1,7 @@
 // Measures how fast the chief reads and assigns variables that parameter servers keep, and rows of large
 // tables, in turns with plain copies of the same bytes in its own memory. With several servers there is a
-// variable on each, and one thread takes them in turn.
+// variable on each, and one thread takes them in turn. If there are servers on another host, those of one
+// such host are measured alone, beside a plain TCP connection to it.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ struct ParametersRow {
   std::size_t bytes = 0;  ///< of a variable, or of a row
   double us = 0;          ///< of one variable, or of one row
   double gib_per_s = 0;
-  double limit_gib_per_s = 0;  ///< of memcpy by one thread, in turns with it
+  double limit_gib_per_s = 0;  ///< of memcpy by one thread, or of the wire, in turns with it
 
   [[nodiscard]] double ratio_to_limit() const noexcept { return gib_per_s / limit_gib_per_s; }
 };

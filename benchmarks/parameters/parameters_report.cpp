@@ -39,7 +39,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Par
              summarize(environment), result.loops);
   fmt::print(stream,
              "# rows: random ones of tables of {} MiB; us: of one variable or row\n"
-             "# limit: memcpy of the same bytes by one thread, in turns with it\n\n",
+             "# limit: memcpy of the same bytes by one thread (to another host: a plain TCP connection), in "
+             "turns\n\n",
              result.table_mib);
   constexpr auto kRow = "{:<6} {:>7} {:>10} {:>10} {:>8} {:>8} {:>6}\n";
   fmt::print(stream, kRow, "case", "servers", "bytes", "us", "GiB/s", "limit", "ratio");

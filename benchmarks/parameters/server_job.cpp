@@ -48,6 +48,17 @@ ServerJob::~ServerJob() {
   }
 }
 
+const std::string& ServerJob::host() const {
+  return remote::address_of(strategy_->place(), strategy_->task()).host;
+}
+
+std::vector<std::string> ServerJob::hosts_of_servers() const {
+  std::vector<std::string> hosts;
+  for (const remote::Address& address : strategy_->place().addresses)
+    if (address.task.type == "ps") hosts.push_back(address.host);
+  return hosts;
+}
+
 const ClusterCoordinator& ServerJob::coordinator() {
   if (!coordinator_) coordinator_.emplace(*strategy_);
   return *coordinator_;

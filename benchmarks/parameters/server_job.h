@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <cohort/coordinator/cluster_coordinator.h>
 #include <cohort/remote/task_place.h>
@@ -36,6 +38,8 @@ class ServerJob {
 
   [[nodiscard]] const JobSize& size() const noexcept { return size_; }
   [[nodiscard]] const ParameterServerStrategy& strategy() const noexcept { return *strategy_; }
+  [[nodiscard]] const std::string& host() const;  ///< of this process
+  [[nodiscard]] std::vector<std::string> hosts_of_servers() const;
 
   /// Made by the first call.
   [[nodiscard]] const ClusterCoordinator& coordinator();
