@@ -135,7 +135,7 @@ bool Pair::poll_until(const std::function<bool()>& condition) {
   return true;
 }
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 TaskProcess::TaskProcess(const Address& address, int local_listener, int network_listener,
                          EndpointOptions options)

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -61,7 +62,7 @@ class Pair {
   Peer* a_at_b = nullptr;
 };
 
-[[nodiscard]] std::span<const std::byte> bytes_of(const std::string& text);
+[[nodiscard]] std::span<const std::byte> bytes_of(std::string_view text);
 
 /// What a TaskProcess does with a message, by its kind.
 enum Order : std::uint16_t {
