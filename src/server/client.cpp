@@ -161,6 +161,19 @@ GradientStaleness Client::gradient_staleness() const {
   return {gradients_, mean, largest_age_};
 }
 
+void Client::end_step(std::int64_t staleness) {
+  Encoder encoder;
+  {
+    const std::lock_guard lock(mutex_);
+    last_step_.staleness = staleness;
+    ++last_step_.count;
+    encoder.number(last_step_);
+  }
+  const std::vector<std::byte> answer = connections_.ask({0, MessageKind::kEndStep, encoder.take()});
+  const std::lock_guard lock(mutex_);
+  last_step_.origin = Decoder(answer).number<std::int64_t>();
+}
+
 void Client::write_together(const std::function<void()>& function) {
   if (running_ != nullptr || together.client != nullptr) return function();
   Transaction transaction;

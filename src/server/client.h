@@ -18,6 +18,7 @@
 #include <cohort/server/parameter_server_strategy.h>
 
 #include "server/connections.h"
+#include "server/step_clock.h"
 #include "server/transaction.h"
 
 namespace cohort::server {
@@ -57,6 +58,9 @@ class Client {
   [[nodiscard]] std::uint64_t last_read(int server, VariableIndex variable) const;
   [[nodiscard]] GradientStaleness gradient_staleness() const;
 
+  /// Waits at the first server while this task is more than `staleness` steps ahead of the slowest.
+  void end_step(std::int64_t staleness);
+
   /// Calls `function`; what this thread writes meanwhile outside executions is made together when it has
   /// ended, or not at all if it throws.
   void write_together(const std::function<void()>& function);
@@ -87,6 +91,7 @@ class Client {
   std::uint64_t largest_age_ = 0;
   std::uint64_t next_write_ = 1;          ///< outside executions
   std::set<std::uint64_t> not_answered_;  ///< such writes
+  StepEnd last_step_;
 };
 
 }  // namespace cohort::server

@@ -81,11 +81,7 @@ ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
       variables_(std::move(variables)) {}
 
 void ParameterServerStrategy::end_step() const {
-  if (!staleness_) return;
-  server::Encoder encoder;
-  encoder.number(*staleness_);
-  static_cast<void>(
-      variables_->client().connections().ask({0, server::MessageKind::kEndStep, encoder.take()}));
+  if (staleness_) variables_->client().end_step(*staleness_);
 }
 
 GradientStaleness ParameterServerStrategy::gradient_staleness() const {

@@ -55,11 +55,12 @@ void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) 
 }
 
 void ServerTask::end_step(remote::Peer& peer, const remote::Message& message) {
-  if (message.body.size() != sizeof(std::int64_t)) return;  // not by a task of this program
-  const auto staleness = Decoder(message.body).number<std::int64_t>();
-  clock_.end_step(remote::name_of(peer.task()), peer.incarnation(), staleness,
-                  [&peer, number = message.number] {
-                    peer.send(static_cast<std::uint16_t>(MessageKind::kReply), number);
+  if (message.body.size() != sizeof(StepEnd)) return;  // not by a task of this program
+  clock_.end_step(remote::name_of(peer.task()), peer.incarnation(), Decoder(message.body).number<StepEnd>(),
+                  [&peer, number = message.number](std::int64_t origin) {
+                    Encoder encoder;
+                    encoder.number(origin);
+                    peer.send(static_cast<std::uint16_t>(MessageKind::kReply), number, encoder.bytes());
                   });
 }
 

@@ -144,6 +144,19 @@ TEST(ParameterServerStrategy, StalenessBoundsHowFarATaskRunsAhead) {
   });
 }
 
+TEST(ParameterServerStrategy, StepsGoOnThoughTheServerThatCountsThemIsKilled) {
+  TaskProcesses tasks(0, 2);
+  run_both(tasks, {.staleness = 1}, [&](const ParameterServerStrategy& strategy, bool is_chief) {
+    for (int i = 0; i < 100; ++i) {
+      if (is_chief && i % 25 == 10) {
+        tasks.kill({"ps", 0});
+        tasks.start({"ps", 0});
+      }
+      strategy.end_step();
+    }
+  });
+}
+
 TEST(ParameterServerStrategy, OnlyTheRowsThatAreAskedForTravel) {
   const TaskProcesses tasks(0, 1);
   const ParameterServerStrategy strategy(tasks.chief());
