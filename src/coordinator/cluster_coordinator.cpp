@@ -15,6 +15,12 @@ std::shared_ptr<coordinator::CoordinatorPart> part_of(const ParameterServerStrat
   if (!(options.worker_timeout_seconds >= 0))
     throw InvalidArgument("ClusterCoordinator: a worker timeout of {} s; use 0 for none",
                           options.worker_timeout_seconds);
+  if (strategy.variables()->client().connections().job_is_over()) {
+    throw WrongContext(
+        "the job of this strategy is over: its ClusterCoordinator has ended, and workers and servers with "
+        "it; "
+        "keep a handle of the first one until all work is done");
+  }
   std::weak_ptr<void>& known = strategy.variables()->coordinator();
   if (auto part = std::static_pointer_cast<coordinator::CoordinatorPart>(known.lock())) return part;
   auto part = std::make_shared<coordinator::CoordinatorPart>(strategy.variables(), options);

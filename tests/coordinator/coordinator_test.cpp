@@ -162,6 +162,18 @@ TEST(Coordinator, OneForEachStrategyAndOnlyAtTheChief) {
   EXPECT_TRUE(value.is_ready());
 }
 
+TEST(Coordinator, NothingIsAskedForOnceTheJobIsOver) {
+  TaskProcesses tasks(1, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  auto scope = strategy.scope();
+  const Variable a = counter("a");
+  { const ClusterCoordinator coordinator(strategy); }
+  EXPECT_THAT([&] { const ClusterCoordinator second(strategy); },
+              testing::ThrowsMessage<WrongContext>(testing::HasSubstr("the job of this strategy is over")));
+  EXPECT_THAT([&] { a.assign(std::int64_t{1}); },
+              testing::ThrowsMessage<Unavailable>(testing::HasSubstr("the job is over")));
+}
+
 TEST(Coordinator, AFullQueueWaits) {
   TaskProcesses tasks(1, 1);
   const ParameterServerStrategy strategy(tasks.chief());

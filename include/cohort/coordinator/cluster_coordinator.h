@@ -17,8 +17,8 @@
 // its next read of a variable. Its error is thrown once, by `schedule`, `join` or `done`, whichever comes
 // next; then the coordinator can be used again. Any thread may call.
 //
-// The job is over with the last handle of the coordinator: workers and servers end. Read what is to be kept
-// before that.
+// The job is over with the last handle of the coordinator: workers and servers end, and no other coordinator
+// can be made. Read what is to be kept before that.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct ClusterCoordinatorOptions {
 class ClusterCoordinator {
  public:
   /// A second coordinator of a strategy is another handle of the first.
-  /// @throws WrongContext on another task than the chief.
+  /// @throws WrongContext on another task than the chief, and when the last handle of a coordinator has gone.
   explicit ClusterCoordinator(const ParameterServerStrategy& strategy,
                               const ClusterCoordinatorOptions& options = {});
 
