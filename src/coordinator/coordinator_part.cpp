@@ -45,7 +45,7 @@ CoordinatorPart::~CoordinatorPart() {
   connections().exclusively([&] {
     for (remote::Peer* worker : present_) worker->send(static_cast<std::uint16_t>(MessageKind::kJobOver), 0);
   });
-  connections().tell_servers(MessageKind::kJobOver);
+  connections().take_leave(MessageKind::kJobOver);
   connections().clear_part();
   // Nobody settles these any more.
   const Aborted ended("the coordinator has ended before this call");

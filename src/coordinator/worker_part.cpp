@@ -75,7 +75,10 @@ std::optional<WorkerPart::Work> WorkerPart::next_work() {
 }
 
 void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) {
-  if (message.kind == static_cast<std::uint16_t>(MessageKind::kJobOver)) return over_.store(true);
+  if (message.kind == static_cast<std::uint16_t>(MessageKind::kJobOver)) {
+    variables_->client().connections().set_job_over();
+    return over_.store(true);
+  }
   if (&peer != coordinator_) return;
   switch (static_cast<CoordinatorMessage>(message.kind)) {
     case CoordinatorMessage::kVariables: return variables_->learn(message.body, owner_);

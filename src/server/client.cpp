@@ -70,7 +70,7 @@ Client::Client(remote::TaskPlace place) : connections_(std::move(place), heap_of
   static_cast<void>(connections_.ask(std::move(requests)));
 }
 
-Client::~Client() { connections_.tell_servers(MessageKind::kGoodbye); }
+Client::~Client() { connections_.take_leave(MessageKind::kGoodbye); }
 
 VariableIndex Client::make(int server, std::uint64_t number, const std::string& name, const Shape& shape,
                            DType dtype, const Tensor* value) {

@@ -1,6 +1,7 @@
 #include "server/server_task.h"
 
 #include "remote/introduction.h"
+#include <cohort/base/log.h>
 #include <cohort/server/detail/codec.h>
 
 #include "server/server_variables.h"
@@ -28,8 +29,9 @@ ServerTask::ServerTask(const remote::TaskPlace& place)
       server_(*store_),
       giver_(giver_of_values(place)),
       clock_(names_of_trainers(place), store_->size() > 0),
+      farewells_(*store_, place),
+      over_(farewells_.are_complete()),
       connections_(place, store_->descriptor()) {
-  for (const std::string& name : names_of_trainers(place)) still_there_.insert(name);
   connections_.set_part(*this);
 }
 
@@ -37,21 +39,33 @@ void ServerTask::run() {
   connections_.wait_until([this] { return over_.load(); });
 }
 
+void ServerTask::on_connected(remote::Peer& peer) { latest_[remote::name_of(peer.task())] = &peer; }
+
 void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) {
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kEndStep: return end_step(peer, message);
-    case MessageKind::kGoodbye:
-      clock_.leave(remote::name_of(peer.task()), peer.incarnation());
-      still_there_.erase(remote::name_of(peer.task()));
-      if (peer.task() == giver_) {
-        server_.fail_waiters(Unavailable(
-            "{} has ended, and has not made this variable: all tasks must make the same ones", peer.name()));
-      }
-      if (still_there_.empty()) over_.store(true);
-      return;
-    case MessageKind::kJobOver: over_.store(true); return;
+    case MessageKind::kGoodbye: return take_leave_of(peer, message);
+    case MessageKind::kJobOver:
+      peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number);
+      return over_.store(true);
     default: server_.answer(peer, message);
   }
+}
+
+void ServerTask::take_leave_of(remote::Peer& peer, const remote::Message& message) {
+  clock_.leave(remote::name_of(peer.task()), peer.incarnation());
+  if (peer.task() == giver_) {
+    server_.fail_waiters(Unavailable(
+        "{} has ended, and has not made this variable: all tasks must make the same ones", peer.name()));
+  }
+  try {
+    farewells_.add(peer.task());
+  } catch (const Error& error) {
+    logging::warning("{} has ended; this server cannot note it, and waits for it: {}", peer.name(),
+                     error.what());
+  }
+  peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number);
+  if (farewells_.are_complete()) over_.store(true);
 }
 
 void ServerTask::end_step(remote::Peer& peer, const remote::Message& message) {
@@ -66,6 +80,7 @@ void ServerTask::end_step(remote::Peer& peer, const remote::Message& message) {
 
 void ServerTask::on_lost(remote::Peer& peer, const Error& error) {
   server_.on_lost(peer);
+  if (latest_.at(remote::name_of(peer.task())) != &peer) return;  // it has connected anew
   clock_.leave(remote::name_of(peer.task()), peer.incarnation());
   // A worker may be started again, and then makes its variables.
   if (peer.task() == giver_ && peer.task().type == "chief") server_.fail_waiters(error);

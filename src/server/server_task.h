@@ -2,11 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "server/connections.h"
+#include "server/farewells.h"
 #include "server/parameter_server.h"
 #include "server/step_clock.h"
 
@@ -22,17 +23,20 @@ class ServerTask final : private TaskPart {
   void run();
 
  private:
+  void on_connected(remote::Peer& peer) override;
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
 
   void end_step(remote::Peer& peer, const remote::Message& message);
+  void take_leave_of(remote::Peer& peer, const remote::Message& message);
 
   std::unique_ptr<Store> store_;
   ParameterServer server_;
   ClusterTask giver_;  ///< who brings the first values of variables
   StepClock clock_;
-  std::set<std::string> still_there_;  ///< chief and workers that have not said goodbye
-  std::atomic<bool> over_{false};
+  Farewells farewells_;
+  std::map<std::string, const remote::Peer*> latest_;  ///< connection of each task
+  std::atomic<bool> over_;
   Connections connections_;
 };
 

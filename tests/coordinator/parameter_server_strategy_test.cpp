@@ -157,6 +157,17 @@ TEST(ParameterServerStrategy, StepsGoOnThoughTheServerThatCountsThemIsKilled) {
   });
 }
 
+TEST(ParameterServerStrategy, AServerThatIsStartedAgainKnowsWhoHasEnded) {
+  TaskProcesses tasks(0, 1);
+  {
+    const ParameterServerStrategy chief(tasks.chief());
+    { const ParameterServerStrategy worker(tasks.place(kWorker)); }
+    tasks.kill({"ps", 0});
+    tasks.start({"ps", 0});
+  }
+  EXPECT_EQ(tasks.wait({"ps", 0}), 0);
+}
+
 TEST(ParameterServerStrategy, OnlyTheRowsThatAreAskedForTravel) {
   const TaskProcesses tasks(0, 1);
   const ParameterServerStrategy strategy(tasks.chief());
