@@ -35,12 +35,12 @@ ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy,
     : strategy_(strategy), part_(part_of(strategy, options)) {}
 
 std::shared_ptr<const coordinator::RemoteState> ClusterCoordinator::schedule_call(
-    coordinator::FunctionNumber function, std::vector<std::byte> arguments) const {
+    coordinator::FunctionNumber function, coordinator::EncodedArguments arguments) const {
   return part_->schedule(function, std::move(arguments));
 }
 
-std::uint64_t ClusterCoordinator::make_per_worker(coordinator::FunctionNumber function,
-                                                  std::vector<std::byte> arguments) const {
+std::shared_ptr<const coordinator::PerWorkerState> ClusterCoordinator::make_per_worker(
+    coordinator::FunctionNumber function, coordinator::EncodedArguments arguments) const {
   return part_->make_per_worker(function, std::move(arguments));
 }
 

@@ -58,8 +58,7 @@ CoordinatorPart::~CoordinatorPart() {
   }
 }
 
-std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function,
-                                                       std::vector<std::byte> arguments) {
+std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function, EncodedArguments arguments) {
   if (failed_.load()) throw_failure();
   if (queued_.load() >= options_.queue_limit) {
     connections().wait_until([this] { return queued_.load() < options_.queue_limit || failed_.load(); });
@@ -80,18 +79,37 @@ std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function,
   return state;
 }
 
-std::uint64_t CoordinatorPart::make_per_worker(FunctionNumber function, std::vector<std::byte> arguments) {
+std::shared_ptr<const PerWorkerState> CoordinatorPart::make_per_worker(FunctionNumber function,
+                                                                       EncodedArguments arguments) {
   return connections().exclusively([&] {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t number = per_worker_.size();
-    Encoder encoder;
-    encoder.number(function);
-    encoder.blob(arguments);
-    per_worker_.push_back({function, std::move(arguments)});
-    for (auto& [peer, worker] : workers_)
-      worker.peer().send(to_number(CoordinatorMessage::kMake), number, encoder.bytes());
-    return number;
+    free_released();
+    const std::uint64_t number = next_per_worker_++;
+    auto state = std::make_shared<const PerWorkerState>(number, released_);
+    const PerWorkerMaker& maker =
+        per_worker_.emplace(number, PerWorkerMaker{function, std::move(arguments)}).first->second;
+    for (auto& [peer, worker] : workers_) send_maker(worker.peer(), number, maker);
+    return state;
   });
+}
+
+void CoordinatorPart::send_maker(remote::Peer& worker, std::uint64_t number, const PerWorkerMaker& maker) {
+  Encoder encoder;
+  encoder.number(maker.function);
+  encoder.blob(maker.arguments.bytes);
+  worker.send(to_number(CoordinatorMessage::kMake), number, encoder.bytes());
+}
+
+/// One message for all PerWorkers that have lost their last handle since the one before.
+void CoordinatorPart::free_released() {
+  const std::vector<std::uint64_t> released = released_->take();
+  if (released.empty()) return;
+  Encoder encoder;
+  server::encode(encoder, released);
+  for (auto& [peer, worker] : workers_)
+    worker.peer().send(to_number(CoordinatorMessage::kFree), 0, encoder.bytes());
+  // Their makers may hold the last handles of others.
+  for (const std::uint64_t number : released) per_worker_.erase(number);
 }
 
 void CoordinatorPart::join() {
@@ -152,12 +170,7 @@ void CoordinatorPart::join_worker(remote::Peer& peer, const remote::Message& mes
   WorkerLink& worker = workers_.emplace(&peer, peer).first->second;
   worker.known_variables = variables_->size();
   peer.send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(0));
-  for (std::size_t number = 0; number < per_worker_.size(); ++number) {
-    Encoder encoder;
-    encoder.number(per_worker_[number].function);
-    encoder.blob(per_worker_[number].arguments);
-    peer.send(to_number(CoordinatorMessage::kMake), number, encoder.bytes());
-  }
+  for (const auto& [number, maker] : per_worker_) send_maker(peer, number, maker);
   give_calls();
 }
 
@@ -222,7 +235,7 @@ void CoordinatorPart::give(WorkerLink& worker, Call call) {
   Encoder head;
   head.number(worker.last_ended());
   head.number(call.function);
-  const std::array<std::span<const std::byte>, 2> parts{head.bytes(), call.arguments};
+  const std::array<std::span<const std::byte>, 2> parts{head.bytes(), call.arguments.bytes};
   worker.peer().send(to_number(CoordinatorMessage::kRun), worker.next_number(), parts);
   worker.give(std::move(call));
 }
@@ -273,7 +286,7 @@ void CoordinatorPart::run() {
       return stopping_.load() || has_lost_.load() || std::chrono::steady_clock::now() >= next_notice_;
     });
     if (stopping_.load()) return;
-    notice_missing_workers();
+    if (std::chrono::steady_clock::now() >= next_notice_) look_around();
     std::vector<LostWorker> lost;
     {
       const std::lock_guard lock(mutex_);
@@ -285,11 +298,19 @@ void CoordinatorPart::run() {
   }
 }
 
+void CoordinatorPart::look_around() {
+  next_notice_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  notice_missing_workers();
+  connections().exclusively([this] {
+    const std::lock_guard lock(mutex_);
+    free_released();
+  });
+}
+
 void CoordinatorPart::notice_missing_workers() {
   using Seconds = std::chrono::duration<double>;
   constexpr std::chrono::seconds kUntilWarning{10};
   const auto now = std::chrono::steady_clock::now();
-  next_notice_ = now + std::chrono::milliseconds(500);
   const std::lock_guard lock(mutex_);
   if (!workers_.empty() || queue_.empty()) {
     worker_seen_ = now;

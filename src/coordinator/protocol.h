@@ -15,6 +15,7 @@ enum class CoordinatorMessage : std::uint16_t {
   // To a worker:
   kVariables,  ///< variables that the coordinator has made
   kMake,       ///< an element of a PerWorker; number: of the PerWorker
+  kFree,       ///< elements of PerWorkers that nobody uses any more; body: their numbers
   kRun,        ///< a call; numbered from 1 for each incarnation
   kCancel,     ///< calls up to this number are not wanted any more
   kRecall,     ///< calls that were not begun are given back

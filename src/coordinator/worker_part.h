@@ -13,6 +13,7 @@
 
 #include <cohort/coordinator/detail/function.h>
 
+#include "coordinator/protocol.h"
 #include "server/server_variables.h"
 
 namespace cohort::coordinator {
@@ -30,10 +31,10 @@ class WorkerPart final : private server::TaskPart, private WorkerValues {
   void run();
 
  private:
-  /// A call, or an element of a PerWorker that is to be made.
+  /// A call, or elements of PerWorkers that are to be made or freed: a message that waits for its turn.
   struct Work {
+    CoordinatorMessage kind;
     std::uint64_t number;
-    bool makes_element;
     std::vector<std::byte> body;
   };
   struct Element {
@@ -46,6 +47,7 @@ class WorkerPart final : private server::TaskPart, private WorkerValues {
   [[nodiscard]] const InputContext& input_context() const noexcept override { return context_; }
   [[nodiscard]] const std::shared_ptr<void>& element(std::uint64_t number) const override;
 
+  void free_elements(std::span<const std::byte> body);
   void make_element(std::uint64_t number, std::span<const std::byte> body);
   [[nodiscard]] std::optional<Work> next_work();
   void give_back(remote::Peer& peer);

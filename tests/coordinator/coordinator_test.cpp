@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "task_processes.h"
 
@@ -123,6 +127,35 @@ TEST(Coordinator, EveryWorkerHasItsElement) {
     for (const int first : coordinator.fetch(firsts)) seen.insert(first);
   }
   EXPECT_EQ(seen, (std::set<int>{10, 11}));
+}
+
+/// Knows how many of it there are in the process.
+struct Counted {
+  Counted() { ++count; }
+  Counted(const Counted&) { ++count; }
+  Counted& operator=(const Counted&) = default;
+  ~Counted() { --count; }
+  static inline int count = 0;
+};
+
+TEST(Coordinator, WorkersFreeTheElementsThatNobodyUsesAnyMore) {
+  TaskProcesses tasks(1, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  const auto count = [&] { return coordinator.schedule<[] { return Counted::count; }>().get(); };
+  const auto kept = coordinator.create_per_worker<[] { return Counted(); }>();
+  std::vector<RemoteValue<int>> calls;
+  for (int i = 0; i < 20; ++i) {
+    const auto element =
+        coordinator.create_per_worker<[](int number) { return std::pair(Counted(), number); }>(i);
+    for (int call = 0; call < 20; ++call)
+      calls.push_back(
+          coordinator.schedule<[](std::pair<Counted, int>& mine) { return mine.second; }>(element));
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i].get(), static_cast<int>(i / 20));
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (count() > 1 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  EXPECT_EQ(count(), 1) << "the one that still has a handle";
 }
 
 TEST(Coordinator, ReadsItsOwnWrites) {

@@ -58,8 +58,8 @@ class ClusterCoordinator {
   template <auto kFunction, class... Args>
   auto schedule(const Args&... args) const;
 
-  /// Has every worker call `kFunction`, which may take an InputContext first, and keeps what it returns: the
-  /// worker's element.
+  /// Has every worker call `kFunction`, which may take an InputContext first, and keep what it returns: the
+  /// worker's element, for as long as there is a handle of the PerWorker or a call that was given it.
   template <auto kFunction, class... Args>
   [[nodiscard]] auto create_per_worker(const Args&... args) const;
 
@@ -82,9 +82,9 @@ class ClusterCoordinator {
 
  private:
   [[nodiscard]] std::shared_ptr<const coordinator::RemoteState> schedule_call(
-      coordinator::FunctionNumber function, std::vector<std::byte> arguments) const;
-  [[nodiscard]] std::uint64_t make_per_worker(coordinator::FunctionNumber function,
-                                              std::vector<std::byte> arguments) const;
+      coordinator::FunctionNumber function, coordinator::EncodedArguments arguments) const;
+  [[nodiscard]] std::shared_ptr<const coordinator::PerWorkerState> make_per_worker(
+      coordinator::FunctionNumber function, coordinator::EncodedArguments arguments) const;
 
   ParameterServerStrategy strategy_;
   std::shared_ptr<coordinator::CoordinatorPart> part_;
