@@ -19,6 +19,8 @@ using server::MessageKind;
 /// A call that so many workers do not survive is not run again.
 constexpr int kMostLosses = 4;
 
+constexpr std::string_view kSameBinary = "start all tasks with the same one";
+
 constexpr std::uint16_t to_number(CoordinatorMessage kind) { return static_cast<std::uint16_t>(kind); }
 
 Aborted cancelled() {
@@ -163,10 +165,13 @@ void CoordinatorPart::take(remote::Peer& peer, const remote::Message& message) {
 
 void CoordinatorPart::join_worker(remote::Peer& peer, const remote::Message& message) {
   if (server::Decoder(message.body).number<std::uint64_t>() != fingerprint_of_functions()) {
-    logging::error("{} runs another program than the coordinator, and takes no part", peer.name());
-    peer.send(static_cast<std::uint16_t>(MessageKind::kJobOver), 0);
+    logging::error("{} has another binary than the coordinator, with other functions: it ends; {}",
+                   peer.name(), kSameBinary);
+    refused_.insert_or_assign(peer.task().id, peer.name());
+    peer.send(to_number(CoordinatorMessage::kOtherBinary), 0);
     return;
   }
+  refused_.erase(peer.task().id);
   WorkerLink& worker = workers_.emplace(&peer, peer).first->second;
   worker.known_variables = variables_->size();
   peer.send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(0));
@@ -178,7 +183,7 @@ void CoordinatorPart::end_call(WorkerLink& worker, const remote::Message& messag
   std::optional<Call> call = worker.take(message.number);
   if (!call) return;
   server::Decoder decoder(message.body);
-  if (decoder.number<Outcome>() == Outcome::kSuccess) {
+  if (!message.body.empty() && decoder.number<Outcome>() == Outcome::kSuccess) {
     call->state->succeed(decoder.rest());
   } else {
     const Error error = server::parse_failure(decoder.rest());
@@ -320,10 +325,34 @@ void CoordinatorPart::notice_missing_workers() {
   const Seconds missing = now - worker_seen_;
   if (missing > kUntilWarning && !std::exchange(has_warned_, true))
     logging::warning("{} calls wait for a worker: none has come, or all are lost", queue_.size());
-  if (options_.worker_timeout_seconds == 0 || missing.count() < options_.worker_timeout_seconds) return;
-  const Unavailable error(
-      "no worker takes part for {:.0f} s: none has come, or all are lost and were not started again",
-      missing.count());
+  const bool too_long =
+      options_.worker_timeout_seconds > 0 && missing.count() >= options_.worker_timeout_seconds;
+  if (std::ssize(refused_) == workers_of_job()) {
+    fail_queued(InvalidArgument("no worker can take part: {} have other binaries than the coordinator; {}",
+                                names_of_refused(), kSameBinary));
+  } else if (too_long) {
+    const std::string refused = refused_.empty()
+                                    ? std::string()
+                                    : fmt::format("; with other binaries than the coordinator's came {}: {}",
+                                                  names_of_refused(), kSameBinary);
+    fail_queued(Unavailable(
+        "no worker takes part for {:.0f} s: none has come, or all are lost and were not started again{}",
+        missing.count(), refused));
+  }
+}
+
+std::ptrdiff_t CoordinatorPart::workers_of_job() const {
+  return std::ranges::count_if(connections().place().addresses,
+                               [](const remote::Address& address) { return address.task.type == "worker"; });
+}
+
+std::string CoordinatorPart::names_of_refused() const {
+  std::string names;
+  for (const auto& [id, name] : refused_) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+void CoordinatorPart::fail_queued(const Error& error) {
   for (const Call& call : std::exchange(queue_, {})) call.state->fail(error);
   if (failure_ == nullptr) fail(error);
   update_counts();

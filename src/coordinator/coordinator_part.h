@@ -85,6 +85,9 @@ class CoordinatorPart final : private server::TaskPart {
   void settle_lost(LostWorker lost);
   void look_around();
   void notice_missing_workers();
+  void fail_queued(const Error& error);
+  [[nodiscard]] std::ptrdiff_t workers_of_job() const;
+  [[nodiscard]] std::string names_of_refused() const;
   void throw_failure();
 
   std::shared_ptr<server::ServerVariables> variables_;
@@ -96,6 +99,7 @@ class CoordinatorPart final : private server::TaskPart {
   std::mutex mutex_;
   std::deque<Call> queue_;
   std::map<const remote::Peer*, WorkerLink> workers_;
+  std::map<int, std::string> refused_;  ///< by number: names of workers that came last with another binary
   std::vector<LostWorker> lost_;
   std::size_t settling_ = 0;  ///< calls of lost workers that are being settled
   std::uint64_t next_per_worker_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "coordinator/protocol.h"
+#include "remote/introduction.h"
 #include "server/failure.h"
 
 namespace cohort::coordinator {
@@ -83,6 +84,7 @@ void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) 
   if (&peer != coordinator_) return;
   const auto kind = static_cast<CoordinatorMessage>(message.kind);
   switch (kind) {
+    case CoordinatorMessage::kOtherBinary: return take_no_part(peer);
     case CoordinatorMessage::kVariables: return variables_->learn(message.body, owner_);
     case CoordinatorMessage::kMake:
     case CoordinatorMessage::kFree:
@@ -102,6 +104,15 @@ void WorkerPart::give_back(remote::Peer& peer) {
   const std::uint64_t number = first == work_.end() ? 0 : first->number;
   std::erase_if(work_, is_call);
   peer.send(to_number(CoordinatorMessage::kReturned), number);
+}
+
+void WorkerPart::take_no_part(const remote::Peer& coordinator) {
+  loss_ = std::make_unique<Error>(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{} has another binary than the coordinator, {}: they have other functions; start all "
+                  "tasks with the same one",
+                  remote::name_of(variables_->client().connections().place().task), coordinator.name()));
+  over_.store(true);
 }
 
 void WorkerPart::on_lost(remote::Peer& peer, const Error& error) {

@@ -1,5 +1,8 @@
 #include <cohort/coordinator/cluster_coordinator.h>
 
+#include <stdlib.h>
+#include <sys/wait.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -182,6 +185,35 @@ TEST(Coordinator, WithoutAWorkerCallsEndAfterALimit) {
   const auto value = coordinator.schedule<doubled>(1);
   EXPECT_THROW(coordinator.join(), Unavailable);
   EXPECT_THROW(value.get(), Unavailable);
+}
+
+/// Starts a worker that has other functions than this program.
+void start_other_binary(TaskProcesses& tasks, const ClusterTask& worker) {
+  ASSERT_EQ(::setenv("OTHER_BINARY", "1", 1), 0);
+  tasks.start(worker);
+  ASSERT_EQ(::unsetenv("OTHER_BINARY"), 0);
+}
+
+TEST(Coordinator, AWorkerWithAnotherBinaryEndsWithAnErrorAndTheOthersGoOn) {
+  TaskProcesses tasks(2, 1);
+  tasks.kill({"worker", 1});
+  start_other_binary(tasks, {"worker", 1});
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  EXPECT_EQ(coordinator.schedule<doubled>(21).get(), 42);
+  EXPECT_EQ(WEXITSTATUS(tasks.wait({"worker", 1})), EXIT_FAILURE);
+  EXPECT_EQ(coordinator.schedule<doubled>(4).get(), 8);
+}
+
+TEST(Coordinator, WhenNoWorkerHasItsBinaryTheyAreNamed) {
+  TaskProcesses tasks(0, 1);
+  start_other_binary(tasks, {"worker", 0});
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule<doubled>(21);
+  EXPECT_THAT([&] { coordinator.join(); },
+              testing::ThrowsMessage<InvalidArgument>(
+                  testing::AllOf(testing::HasSubstr("worker 0"), testing::HasSubstr("other binaries"))));
 }
 
 TEST(Coordinator, OneForEachStrategyAndOnlyAtTheChief) {
