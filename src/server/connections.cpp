@@ -73,9 +73,14 @@ void Connections::set_part(TaskPart& part) {
     part.on_message(*message.peer, {message.kind, message.number, message.body});
 }
 
-void Connections::name_variables_by(std::function<std::string(int server)> names_on) {
+void Connections::name_variables_by(NamesOn names_on) {
   const Turn turn(*this);
   names_on_ = std::move(names_on);
+}
+
+std::string Connections::variables_on(int server, std::span<const VariableIndex> some) {
+  const Turn turn(*this);
+  return names_on_ ? names_on_(server, some) : std::string();
 }
 
 void Connections::clear_part() {
@@ -233,7 +238,7 @@ void Connections::identify(remote::Peer& peer, std::span<const std::byte> body) 
 }
 
 std::string Connections::what_is_lost_with(int server) const {
-  const std::string variables = names_on_ ? names_on_(server) : std::string();
+  const std::string variables = names_on_ ? names_on_(server, {}) : std::string();
   if (variables.empty()) return "this task had no variables there";
   return fmt::format(
       "both copies of these variables are gone: {}; start the job again, from its last checkpoint",

@@ -59,8 +59,12 @@ class Connections final : private remote::Handler {
   void set_part(TaskPart& part);
   void clear_part();
 
-  /// Tells which variables are on a server, for messages about its loss.
-  void name_variables_by(std::function<std::string(int server)> names_on);
+  /// Tells which of some variables, or of all, are on a server, for messages about its loss.
+  using NamesOn = std::function<std::string(int server, std::span<const VariableIndex> some)>;
+  void name_variables_by(NamesOn names_on);
+
+  /// Their names, for messages.
+  [[nodiscard]] std::string variables_on(int server, std::span<const VariableIndex> some);
 
   /// Sends the requests and waits for all answers, in the order of the requests.
   /// @throws the error that a server answers; Unavailable naming a server that is lost and does not come
@@ -215,7 +219,7 @@ class Connections final : private remote::Handler {
   std::atomic<bool> polled_{false};
   EventCount progress_;
   std::atomic<bool> job_is_over_{false};
-  std::function<std::string(int server)> names_on_ = {};
+  NamesOn names_on_ = {};
   std::vector<Server> servers_;
   std::map<std::uint64_t, Pending> pending_;
   std::uint64_t next_number_ = 1;
