@@ -62,7 +62,9 @@ class Client {
   void end_step(std::int64_t staleness);
 
   /// Calls `function`; what this thread writes meanwhile outside executions is made together when it has
-  /// ended, or not at all if it throws.
+  /// ended, or not at all if it throws. On several servers this task alone settles it: it repeats what a
+  /// server that is started again has forgotten. If the task is lost after the first server has committed,
+  /// nobody has the others finish, and their parts are not made: a coordinator settles functions only.
   void write_together(const std::function<void()>& function);
 
   /// Runs `function` as one execution: what it writes is made when it has ended, with the result that it
