@@ -50,7 +50,7 @@ class ParameterServer {
   [[nodiscard]] std::vector<std::byte> take(remote::Peer& peer, const remote::Message& message);
   std::vector<std::byte> commit(const CommitMessage& message);
   void prepare(CommitMessage message);
-  void finish(std::span<const std::byte> body);
+  FinishAnswer finish(const Execution& execution);
   [[nodiscard]] FenceAnswer fence(std::uint64_t incarnation);
   void require_not_fenced(const Execution& execution) const;
   [[nodiscard]] bool is_settled(const Execution& execution) const;
