@@ -31,6 +31,10 @@ class ParameterServer {
 
   /// Nobody brings the first values of variables any more: those who wait for them get `error`.
   void fail_waiters(const Error& error);
+  [[nodiscard]] bool has_waiters() const noexcept { return !waiters_.empty(); }
+
+  /// Somebody may bring them, again.
+  void expect_values() noexcept { no_values_.reset(); }
 
  private:
   struct Waiter {

@@ -24,10 +24,12 @@ std::vector<std::string> names_of_trainers(const remote::TaskPlace& place) {
 
 }  // namespace
 
-ServerTask::ServerTask(const remote::TaskPlace& place)
+ServerTask::ServerTask(const remote::TaskPlace& place, double initial_values_timeout_seconds)
     : store_(open_store(place)),
       server_(*store_),
       giver_(giver_of_values(place)),
+      giver_limit_(initial_values_timeout_seconds),
+      giver_seen_(std::chrono::steady_clock::now()),
       clock_(names_of_trainers(place), store_->size() > 0),
       farewells_(*store_, place),
       over_(farewells_.are_complete()),
@@ -36,10 +38,34 @@ ServerTask::ServerTask(const remote::TaskPlace& place)
 }
 
 void ServerTask::run() {
-  connections_.wait_until([this] { return over_.load(); });
+  using Clock = std::chrono::steady_clock;
+  while (!over_.load()) {
+    const Clock::time_point next_look = Clock::now() + std::chrono::milliseconds(500);
+    connections_.wait_until([&] { return over_.load() || Clock::now() >= next_look; });
+    connections_.exclusively([this] { look_for_giver(); });
+  }
 }
 
-void ServerTask::on_connected(remote::Peer& peer) { latest_[remote::name_of(peer.task())] = &peer; }
+/// A worker that gives the values may be started again, but not for ever.
+void ServerTask::look_for_giver() {
+  const auto now = std::chrono::steady_clock::now();
+  if (giver_is_there_ || !server_.has_waiters()) return;
+  const std::chrono::duration<double> missing = now - giver_seen_;
+  if (giver_limit_.count() == 0 || missing < giver_limit_) return;
+  const std::string name = remote::name_of(giver_);
+  server_.fail_waiters(
+      Unavailable("{} gives the initial values of variables, and was not there for {:.0f} s: it has not "
+                  "started, or was lost "
+                  "and not started again; start it, or the job anew",
+                  name, missing.count()));
+}
+
+void ServerTask::on_connected(remote::Peer& peer) {
+  latest_[remote::name_of(peer.task())] = &peer;
+  if (peer.task() != giver_) return;
+  giver_is_there_ = true;
+  server_.expect_values();
+}
 
 void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) {
   switch (static_cast<MessageKind>(message.kind)) {
@@ -82,8 +108,11 @@ void ServerTask::on_lost(remote::Peer& peer, const Error& error) {
   server_.on_lost(peer);
   if (latest_.at(remote::name_of(peer.task())) != &peer) return;  // it has connected anew
   clock_.leave(remote::name_of(peer.task()), peer.incarnation());
+  if (peer.task() != giver_) return;
+  giver_is_there_ = false;
+  giver_seen_ = std::chrono::steady_clock::now();
   // A worker may be started again, and then makes its variables.
-  if (peer.task() == giver_ && peer.task().type == "chief") server_.fail_waiters(error);
+  if (giver_.type == "chief") server_.fail_waiters(error);
 }
 
 }  // namespace cohort::server

@@ -85,6 +85,22 @@ TEST(ParameterServerStrategy, NobodyWaitsForAValueThatTheChiefDoesNotBring) {
   });
 }
 
+TEST(ParameterServerStrategy, NobodyWaitsForEverForTheTaskThatGivesTheValues) {
+  const remote::LocalCluster cluster({{"worker", 2}, {"ps", 1}});
+  std::thread server([&] {
+    static_cast<void>(
+        serve(ParameterServerStrategy(cluster.place({"ps", 0}), {.initial_values_timeout_seconds = 0.2})));
+  });
+  {
+    const ParameterServerStrategy strategy(cluster.place({"worker", 1}));
+    auto scope = strategy.scope();
+    EXPECT_THAT([] { const Variable weights({.name = "weights"}); },
+                ThrowsMessage<Unavailable>(HasSubstr("worker 0 gives the initial values")));
+  }
+  { const ParameterServerStrategy giver(cluster.place(kWorker)); }
+  server.join();
+}
+
 template <class OptimizerType>
 void expect_as_local() {
   const std::vector<std::vector<float>> gradients{{1, -2}, {0.5, 3}, {-1, 0}};
@@ -198,6 +214,8 @@ TEST(ParameterServerStrategy, RefusesClustersThatCannotTrain) {
 TEST(ParameterServerStrategy, RefusesWhatMakesNoSense) {
   const TaskProcesses tasks(0, 1);
   EXPECT_THROW(ParameterServerStrategy(tasks.chief(), {.staleness = -1}), InvalidArgument);
+  EXPECT_THROW(ParameterServerStrategy(tasks.chief(), {.initial_values_timeout_seconds = -1}),
+               InvalidArgument);
   const ParameterServerStrategy strategy(tasks.chief());
   EXPECT_THROW(static_cast<void>(serve(strategy)), WrongContext);
   auto scope = strategy.scope();
