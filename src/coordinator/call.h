@@ -1,9 +1,8 @@
 // A function that was scheduled, with its arguments, until it has ended.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include <cohort/coordinator/detail/function.h>
 #include <cohort/coordinator/remote_value.h>
@@ -12,7 +11,7 @@ namespace cohort::coordinator {
 
 struct Call {
   FunctionNumber function = 0;
-  std::vector<std::byte> arguments = {};
+  EncodedArguments arguments = {};
   std::shared_ptr<RemoteState> state = {};
   std::uint64_t number = 0;  ///< among those of the worker that it was given to
   int losses = 0;            ///< of workers while they ran it

@@ -15,6 +15,12 @@ std::shared_ptr<coordinator::CoordinatorPart> part_of(const ParameterServerStrat
   if (!(options.worker_timeout_seconds >= 0))
     throw InvalidArgument("ClusterCoordinator: a worker timeout of {} s; use 0 for none",
                           options.worker_timeout_seconds);
+  if (strategy.variables()->client().connections().job_is_over()) {
+    throw WrongContext(
+        "the job of this strategy is over: its ClusterCoordinator has ended, and workers and servers with "
+        "it; "
+        "keep a handle of the first one until all work is done");
+  }
   std::weak_ptr<void>& known = strategy.variables()->coordinator();
   if (auto part = std::static_pointer_cast<coordinator::CoordinatorPart>(known.lock())) return part;
   auto part = std::make_shared<coordinator::CoordinatorPart>(strategy.variables(), options);
@@ -29,12 +35,12 @@ ClusterCoordinator::ClusterCoordinator(const ParameterServerStrategy& strategy,
     : strategy_(strategy), part_(part_of(strategy, options)) {}
 
 std::shared_ptr<const coordinator::RemoteState> ClusterCoordinator::schedule_call(
-    coordinator::FunctionNumber function, std::vector<std::byte> arguments) const {
+    coordinator::FunctionNumber function, coordinator::EncodedArguments arguments) const {
   return part_->schedule(function, std::move(arguments));
 }
 
-std::uint64_t ClusterCoordinator::make_per_worker(coordinator::FunctionNumber function,
-                                                  std::vector<std::byte> arguments) const {
+std::shared_ptr<const coordinator::PerWorkerState> ClusterCoordinator::make_per_worker(
+    coordinator::FunctionNumber function, coordinator::EncodedArguments arguments) const {
   return part_->make_per_worker(function, std::move(arguments));
 }
 

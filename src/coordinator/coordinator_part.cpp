@@ -19,6 +19,8 @@ using server::MessageKind;
 /// A call that so many workers do not survive is not run again.
 constexpr int kMostLosses = 4;
 
+constexpr std::string_view kSameBinary = "start all tasks with the same one";
+
 constexpr std::uint16_t to_number(CoordinatorMessage kind) { return static_cast<std::uint16_t>(kind); }
 
 Aborted cancelled() {
@@ -45,7 +47,7 @@ CoordinatorPart::~CoordinatorPart() {
   connections().exclusively([&] {
     for (remote::Peer* worker : present_) worker->send(static_cast<std::uint16_t>(MessageKind::kJobOver), 0);
   });
-  connections().tell_servers(MessageKind::kJobOver);
+  connections().take_leave(MessageKind::kJobOver);
   connections().clear_part();
   // Nobody settles these any more.
   const Aborted ended("the coordinator has ended before this call");
@@ -58,8 +60,7 @@ CoordinatorPart::~CoordinatorPart() {
   }
 }
 
-std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function,
-                                                       std::vector<std::byte> arguments) {
+std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function, EncodedArguments arguments) {
   if (failed_.load()) throw_failure();
   if (queued_.load() >= options_.queue_limit) {
     connections().wait_until([this] { return queued_.load() < options_.queue_limit || failed_.load(); });
@@ -80,18 +81,37 @@ std::shared_ptr<RemoteState> CoordinatorPart::schedule(FunctionNumber function,
   return state;
 }
 
-std::uint64_t CoordinatorPart::make_per_worker(FunctionNumber function, std::vector<std::byte> arguments) {
+std::shared_ptr<const PerWorkerState> CoordinatorPart::make_per_worker(FunctionNumber function,
+                                                                       EncodedArguments arguments) {
   return connections().exclusively([&] {
     const std::lock_guard lock(mutex_);
-    const std::uint64_t number = per_worker_.size();
-    Encoder encoder;
-    encoder.number(function);
-    encoder.blob(arguments);
-    per_worker_.push_back({function, std::move(arguments)});
-    for (auto& [peer, worker] : workers_)
-      worker.peer().send(to_number(CoordinatorMessage::kMake), number, encoder.bytes());
-    return number;
+    free_released();
+    const std::uint64_t number = next_per_worker_++;
+    auto state = std::make_shared<const PerWorkerState>(number, released_);
+    const PerWorkerMaker& maker =
+        per_worker_.emplace(number, PerWorkerMaker{function, std::move(arguments)}).first->second;
+    for (auto& [peer, worker] : workers_) send_maker(worker.peer(), number, maker);
+    return state;
   });
+}
+
+void CoordinatorPart::send_maker(remote::Peer& worker, std::uint64_t number, const PerWorkerMaker& maker) {
+  Encoder encoder;
+  encoder.number(maker.function);
+  encoder.blob(maker.arguments.bytes);
+  worker.send(to_number(CoordinatorMessage::kMake), number, encoder.bytes());
+}
+
+/// One message for all PerWorkers that have lost their last handle since the one before.
+void CoordinatorPart::free_released() {
+  const std::vector<std::uint64_t> released = released_->take();
+  if (released.empty()) return;
+  Encoder encoder;
+  server::encode(encoder, released);
+  for (auto& [peer, worker] : workers_)
+    worker.peer().send(to_number(CoordinatorMessage::kFree), 0, encoder.bytes());
+  // Their makers may hold the last handles of others.
+  for (const std::uint64_t number : released) per_worker_.erase(number);
 }
 
 void CoordinatorPart::join() {
@@ -145,19 +165,17 @@ void CoordinatorPart::take(remote::Peer& peer, const remote::Message& message) {
 
 void CoordinatorPart::join_worker(remote::Peer& peer, const remote::Message& message) {
   if (server::Decoder(message.body).number<std::uint64_t>() != fingerprint_of_functions()) {
-    logging::error("{} runs another program than the coordinator, and takes no part", peer.name());
-    peer.send(static_cast<std::uint16_t>(MessageKind::kJobOver), 0);
+    logging::error("{} has another binary than the coordinator, with other functions: it ends; {}",
+                   peer.name(), kSameBinary);
+    refused_.insert_or_assign(peer.task().id, peer.name());
+    peer.send(to_number(CoordinatorMessage::kOtherBinary), 0);
     return;
   }
+  refused_.erase(peer.task().id);
   WorkerLink& worker = workers_.emplace(&peer, peer).first->second;
   worker.known_variables = variables_->size();
   peer.send(to_number(CoordinatorMessage::kVariables), 0, variables_->describe_from(0));
-  for (std::size_t number = 0; number < per_worker_.size(); ++number) {
-    Encoder encoder;
-    encoder.number(per_worker_[number].function);
-    encoder.blob(per_worker_[number].arguments);
-    peer.send(to_number(CoordinatorMessage::kMake), number, encoder.bytes());
-  }
+  for (const auto& [number, maker] : per_worker_) send_maker(peer, number, maker);
   give_calls();
 }
 
@@ -165,7 +183,7 @@ void CoordinatorPart::end_call(WorkerLink& worker, const remote::Message& messag
   std::optional<Call> call = worker.take(message.number);
   if (!call) return;
   server::Decoder decoder(message.body);
-  if (decoder.number<Outcome>() == Outcome::kSuccess) {
+  if (!message.body.empty() && decoder.number<Outcome>() == Outcome::kSuccess) {
     call->state->succeed(decoder.rest());
   } else {
     const Error error = server::parse_failure(decoder.rest());
@@ -222,7 +240,7 @@ void CoordinatorPart::give(WorkerLink& worker, Call call) {
   Encoder head;
   head.number(worker.last_ended());
   head.number(call.function);
-  const std::array<std::span<const std::byte>, 2> parts{head.bytes(), call.arguments};
+  const std::array<std::span<const std::byte>, 2> parts{head.bytes(), call.arguments.bytes};
   worker.peer().send(to_number(CoordinatorMessage::kRun), worker.next_number(), parts);
   worker.give(std::move(call));
 }
@@ -273,7 +291,7 @@ void CoordinatorPart::run() {
       return stopping_.load() || has_lost_.load() || std::chrono::steady_clock::now() >= next_notice_;
     });
     if (stopping_.load()) return;
-    notice_missing_workers();
+    if (std::chrono::steady_clock::now() >= next_notice_) look_around();
     std::vector<LostWorker> lost;
     {
       const std::lock_guard lock(mutex_);
@@ -285,11 +303,19 @@ void CoordinatorPart::run() {
   }
 }
 
+void CoordinatorPart::look_around() {
+  next_notice_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  notice_missing_workers();
+  connections().exclusively([this] {
+    const std::lock_guard lock(mutex_);
+    free_released();
+  });
+}
+
 void CoordinatorPart::notice_missing_workers() {
   using Seconds = std::chrono::duration<double>;
   constexpr std::chrono::seconds kUntilWarning{10};
   const auto now = std::chrono::steady_clock::now();
-  next_notice_ = now + std::chrono::milliseconds(500);
   const std::lock_guard lock(mutex_);
   if (!workers_.empty() || queue_.empty()) {
     worker_seen_ = now;
@@ -299,10 +325,34 @@ void CoordinatorPart::notice_missing_workers() {
   const Seconds missing = now - worker_seen_;
   if (missing > kUntilWarning && !std::exchange(has_warned_, true))
     logging::warning("{} calls wait for a worker: none has come, or all are lost", queue_.size());
-  if (options_.worker_timeout_seconds == 0 || missing.count() < options_.worker_timeout_seconds) return;
-  const Unavailable error(
-      "no worker takes part for {:.0f} s: none has come, or all are lost and were not started again",
-      missing.count());
+  const bool too_long =
+      options_.worker_timeout_seconds > 0 && missing.count() >= options_.worker_timeout_seconds;
+  if (std::ssize(refused_) == workers_of_job()) {
+    fail_queued(InvalidArgument("no worker can take part: {} have other binaries than the coordinator; {}",
+                                names_of_refused(), kSameBinary));
+  } else if (too_long) {
+    const std::string refused = refused_.empty()
+                                    ? std::string()
+                                    : fmt::format("; with other binaries than the coordinator's came {}: {}",
+                                                  names_of_refused(), kSameBinary);
+    fail_queued(Unavailable(
+        "no worker takes part for {:.0f} s: none has come, or all are lost and were not started again{}",
+        missing.count(), refused));
+  }
+}
+
+std::ptrdiff_t CoordinatorPart::workers_of_job() const {
+  return std::ranges::count_if(connections().place().addresses,
+                               [](const remote::Address& address) { return address.task.type == "worker"; });
+}
+
+std::string CoordinatorPart::names_of_refused() const {
+  std::string names;
+  for (const auto& [id, name] : refused_) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+void CoordinatorPart::fail_queued(const Error& error) {
   for (const Call& call : std::exchange(queue_, {})) call.state->fail(error);
   if (failure_ == nullptr) fail(error);
   update_counts();

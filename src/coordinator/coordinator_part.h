@@ -37,10 +37,10 @@ class CoordinatorPart final : private server::TaskPart {
   CoordinatorPart& operator=(const CoordinatorPart&) = delete;
 
   /// Waits while the queue is full. @throws the error of an earlier call, once.
-  std::shared_ptr<RemoteState> schedule(FunctionNumber function, std::vector<std::byte> arguments);
+  std::shared_ptr<RemoteState> schedule(FunctionNumber function, EncodedArguments arguments);
 
-  /// Has every worker make an element. Returns the number of the PerWorker.
-  std::uint64_t make_per_worker(FunctionNumber function, std::vector<std::byte> arguments);
+  /// Has every worker make an element.
+  std::shared_ptr<const PerWorkerState> make_per_worker(FunctionNumber function, EncodedArguments arguments);
 
   /// Waits until nothing is scheduled. @throws the error of a call, once.
   void join();
@@ -49,7 +49,7 @@ class CoordinatorPart final : private server::TaskPart {
  private:
   struct PerWorkerMaker {
     FunctionNumber function;
-    std::vector<std::byte> arguments;
+    EncodedArguments arguments;
   };
   /// A worker whose calls are not settled yet.
   struct LostWorker {
@@ -75,13 +75,19 @@ class CoordinatorPart final : private server::TaskPart {
   void give_calls();
   void give(WorkerLink& worker, Call call);
   void recall_for_idle_worker();
+  static void send_maker(remote::Peer& worker, std::uint64_t number, const PerWorkerMaker& maker);
+  void free_released();
   void fail(const Error& error);
   void update_counts();
 
   // By the thread of its own:
   void run();
   void settle_lost(LostWorker lost);
+  void look_around();
   void notice_missing_workers();
+  void fail_queued(const Error& error);
+  [[nodiscard]] std::ptrdiff_t workers_of_job() const;
+  [[nodiscard]] std::string names_of_refused() const;
   void throw_failure();
 
   std::shared_ptr<server::ServerVariables> variables_;
@@ -93,9 +99,12 @@ class CoordinatorPart final : private server::TaskPart {
   std::mutex mutex_;
   std::deque<Call> queue_;
   std::map<const remote::Peer*, WorkerLink> workers_;
+  std::map<int, std::string> refused_;  ///< by number: names of workers that came last with another binary
   std::vector<LostWorker> lost_;
   std::size_t settling_ = 0;  ///< calls of lost workers that are being settled
-  std::vector<PerWorkerMaker> per_worker_;
+  std::uint64_t next_per_worker_ = 0;
+  std::map<std::uint64_t, PerWorkerMaker> per_worker_;  ///< by number: those with handles
+  std::shared_ptr<ReleasedPerWorkers> released_ = std::make_shared<ReleasedPerWorkers>();
   std::unique_ptr<Error> failure_;  ///< of the first call that failed, until it is thrown
 
   // What waits look at without the mutex.

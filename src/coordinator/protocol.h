@@ -13,11 +13,13 @@ enum class CoordinatorMessage : std::uint16_t {
   kDone,      ///< a call has ended; number: of the call. Body: Outcome, then the result or the error
   kReturned,  ///< calls that were not begun, from this number on, 0 for none; answers kRecall
   // To a worker:
-  kVariables,  ///< variables that the coordinator has made
-  kMake,       ///< an element of a PerWorker; number: of the PerWorker
-  kRun,        ///< a call; numbered from 1 for each incarnation
-  kCancel,     ///< calls up to this number are not wanted any more
-  kRecall,     ///< calls that were not begun are given back
+  kOtherBinary,  ///< the worker does not run the coordinator's program, and takes no part
+  kVariables,    ///< variables that the coordinator has made
+  kMake,         ///< an element of a PerWorker; number: of the PerWorker
+  kFree,         ///< elements of PerWorkers that nobody uses any more; body: their numbers
+  kRun,          ///< a call; numbered from 1 for each incarnation
+  kCancel,       ///< calls up to this number are not wanted any more
+  kRecall,       ///< calls that were not begun are given back
 };
 
 enum class Outcome : std::uint8_t { kSuccess, kFailure };

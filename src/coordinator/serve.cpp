@@ -10,7 +10,7 @@ namespace cohort {
 
 int serve(const ParameterServerStrategy& strategy) {
   if (strategy.task().type == "ps") {
-    server::ServerTask(strategy.place()).run();
+    server::ServerTask(strategy.place(), strategy.initial_values_timeout_seconds()).run();
     return 0;
   }
   if (strategy.task().type != "worker")

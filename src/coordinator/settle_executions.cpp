@@ -13,9 +13,11 @@ namespace cohort::coordinator {
 namespace {
 
 using server::Connections;
+using server::Decoder;
 using server::Encoder;
 using server::Execution;
 using server::FenceAnswer;
+using server::FinishAnswer;
 using server::MessageKind;
 
 std::vector<std::vector<std::byte>> ask_all(Connections& connections, MessageKind kind,
@@ -47,24 +49,30 @@ std::vector<Known> known_by_server(std::span<const FenceAnswer> answers) {
   return all;
 }
 
+/// Has another server of a committed execution make its part. False: it has lost what it had prepared.
+bool finish(Connections& connections, int server, const Execution& execution) {
+  Encoder encoder;
+  encoder.number(execution);
+  const std::vector<std::byte> answer = connections.ask({server, MessageKind::kFinish, encoder.take()});
+  return Decoder(answer).number<FinishAnswer>() == FinishAnswer::kMade;
+}
+
 /// Has the other servers of a committed execution make their parts.
 SettledExecution complete(Connections& connections, const Execution& execution,
                           const server::Decision& decision, std::span<const Known> known) {
   SettledExecution settled{decision.result, nullptr};
   for (const std::uint32_t other : decision.others) {
     if (known[other].committed.contains(execution.number)) continue;
-    if (!known[other].prepared.contains(execution.number)) {
-      settled.failure = std::make_unique<Error>(
-          ErrorCode::kUnavailable,
-          fmt::format(
-              "a worker and ps {} were lost at the same time: what this call wrote there is lost, and its "
-              "other effects are not; start the job again, from its last checkpoint",
-              other));
+    if (known[other].prepared.contains(execution.number) &&
+        finish(connections, static_cast<int>(other), execution)) {
       continue;
     }
-    Encoder encoder;
-    encoder.number(execution);
-    static_cast<void>(connections.ask({static_cast<int>(other), MessageKind::kFinish, encoder.take()}));
+    settled.failure = std::make_unique<Error>(
+        ErrorCode::kUnavailable,
+        fmt::format(
+            "a worker and ps {} were lost at the same time: what this call wrote there is lost, and its "
+            "other effects are not; start the job again, from its last checkpoint",
+            other));
   }
   return settled;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "coordinator/protocol.h"
+#include "remote/introduction.h"
 #include "server/failure.h"
 
 namespace cohort::coordinator {
@@ -55,10 +56,11 @@ void WorkerPart::run() {
     // Another thread may poll, and take messages.
     const std::optional<Work> work = connections.exclusively([this] { return next_work(); });
     if (!work) continue;
-    if (work->makes_element)
-      make_element(work->number, work->body);
-    else
-      run_call(*work);
+    switch (work->kind) {
+      case CoordinatorMessage::kMake: make_element(work->number, work->body); break;
+      case CoordinatorMessage::kFree: free_elements(work->body); break;
+      default: run_call(*work);
+    }
     connections.poll();
   }
   if (loss_ != nullptr) throw_error(*loss_);
@@ -75,15 +77,19 @@ std::optional<WorkerPart::Work> WorkerPart::next_work() {
 }
 
 void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) {
-  if (message.kind == static_cast<std::uint16_t>(MessageKind::kJobOver)) return over_.store(true);
+  if (message.kind == static_cast<std::uint16_t>(MessageKind::kJobOver)) {
+    variables_->client().connections().set_job_over();
+    return over_.store(true);
+  }
   if (&peer != coordinator_) return;
-  switch (static_cast<CoordinatorMessage>(message.kind)) {
+  const auto kind = static_cast<CoordinatorMessage>(message.kind);
+  switch (kind) {
+    case CoordinatorMessage::kOtherBinary: return take_no_part(peer);
     case CoordinatorMessage::kVariables: return variables_->learn(message.body, owner_);
     case CoordinatorMessage::kMake:
+    case CoordinatorMessage::kFree:
     case CoordinatorMessage::kRun:
-      work_.push_back({message.number,
-                       message.kind == to_number(CoordinatorMessage::kMake),
-                       {message.body.begin(), message.body.end()}});
+      work_.push_back({kind, message.number, {message.body.begin(), message.body.end()}});
       return has_work_.store(true);
     case CoordinatorMessage::kCancel: cancelled_.store(message.number); return;
     case CoordinatorMessage::kRecall: return give_back(peer);
@@ -91,12 +97,22 @@ void WorkerPart::on_message(remote::Peer& peer, const remote::Message& message) 
   }
 }
 
-/// Elements are made all the same.
+/// Elements are made and freed all the same.
 void WorkerPart::give_back(remote::Peer& peer) {
-  const auto first = std::ranges::find_if(work_, [](const Work& work) { return !work.makes_element; });
+  const auto is_call = [](const Work& work) { return work.kind == CoordinatorMessage::kRun; };
+  const auto first = std::ranges::find_if(work_, is_call);
   const std::uint64_t number = first == work_.end() ? 0 : first->number;
-  std::erase_if(work_, [](const Work& work) { return !work.makes_element; });
+  std::erase_if(work_, is_call);
   peer.send(to_number(CoordinatorMessage::kReturned), number);
+}
+
+void WorkerPart::take_no_part(const remote::Peer& coordinator) {
+  loss_ = std::make_unique<Error>(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{} has another binary than the coordinator, {}: they have other functions; start all "
+                  "tasks with the same one",
+                  remote::name_of(variables_->client().connections().place().task), coordinator.name()));
+  over_.store(true);
 }
 
 void WorkerPart::on_lost(remote::Peer& peer, const Error& error) {
@@ -111,6 +127,11 @@ const std::shared_ptr<void>& WorkerPart::element(std::uint64_t number) const {
   if (found == elements_.end()) throw InvalidArgument("this worker has no element {} of a PerWorker", number);
   if (found->second.failure != nullptr) throw_error(*found->second.failure);
   return found->second.value;
+}
+
+void WorkerPart::free_elements(std::span<const std::byte> body) {
+  Decoder decoder(body);
+  for (const auto number : server::decode<std::vector<std::uint64_t>>(decoder)) elements_.erase(number);
 }
 
 void WorkerPart::make_element(std::uint64_t number, std::span<const std::byte> body) {

@@ -13,6 +13,7 @@
 
 #include <cohort/coordinator/detail/function.h>
 
+#include "coordinator/protocol.h"
 #include "server/server_variables.h"
 
 namespace cohort::coordinator {
@@ -26,14 +27,15 @@ class WorkerPart final : private server::TaskPart, private WorkerValues {
   WorkerPart(const WorkerPart&) = delete;
   WorkerPart& operator=(const WorkerPart&) = delete;
 
-  /// Until the coordinator says that the job is over. @throws Unavailable when it is lost.
+  /// Until the coordinator says that the job is over. @throws Unavailable when it is lost; InvalidArgument
+  /// when this is not its program.
   void run();
 
  private:
-  /// A call, or an element of a PerWorker that is to be made.
+  /// A call, or elements of PerWorkers that are to be made or freed: a message that waits for its turn.
   struct Work {
+    CoordinatorMessage kind;
     std::uint64_t number;
-    bool makes_element;
     std::vector<std::byte> body;
   };
   struct Element {
@@ -46,6 +48,8 @@ class WorkerPart final : private server::TaskPart, private WorkerValues {
   [[nodiscard]] const InputContext& input_context() const noexcept override { return context_; }
   [[nodiscard]] const std::shared_ptr<void>& element(std::uint64_t number) const override;
 
+  void take_no_part(const remote::Peer& coordinator);
+  void free_elements(std::span<const std::byte> body);
   void make_element(std::uint64_t number, std::span<const std::byte> body);
   [[nodiscard]] std::optional<Work> next_work();
   void give_back(remote::Peer& peer);
@@ -60,7 +64,7 @@ class WorkerPart final : private server::TaskPart, private WorkerValues {
   std::deque<Work> work_;  ///< that was not begun
   std::map<std::uint64_t, Element> elements_;
   std::atomic<std::uint64_t> cancelled_{0};  ///< calls up to this number are not wanted
-  std::unique_ptr<Error> loss_;              ///< of the coordinator
+  std::unique_ptr<Error> loss_;              ///< of the coordinator, or why this worker takes no part
   std::atomic<bool> over_{false};
   std::atomic<bool> has_work_{false};
 };

@@ -70,7 +70,7 @@ Client::Client(remote::TaskPlace place) : connections_(std::move(place), heap_of
   static_cast<void>(connections_.ask(std::move(requests)));
 }
 
-Client::~Client() { connections_.tell_servers(MessageKind::kGoodbye); }
+Client::~Client() { connections_.take_leave(MessageKind::kGoodbye); }
 
 VariableIndex Client::make(int server, std::uint64_t number, const std::string& name, const Shape& shape,
                            DType dtype, const Tensor* value) {
@@ -159,6 +159,19 @@ GradientStaleness Client::gradient_staleness() const {
   const double mean =
       gradients_ == 0 ? 0 : static_cast<double>(sum_of_ages_) / static_cast<double>(gradients_);
   return {gradients_, mean, largest_age_};
+}
+
+void Client::end_step(std::int64_t staleness) {
+  Encoder encoder;
+  {
+    const std::lock_guard lock(mutex_);
+    last_step_.staleness = staleness;
+    ++last_step_.count;
+    encoder.number(last_step_);
+  }
+  const std::vector<std::byte> answer = connections_.ask({0, MessageKind::kEndStep, encoder.take()});
+  const std::lock_guard lock(mutex_);
+  last_step_.origin = Decoder(answer).number<std::int64_t>();
 }
 
 void Client::write_together(const std::function<void()>& function) {

@@ -18,6 +18,7 @@
 #include <cohort/server/parameter_server_strategy.h>
 
 #include "server/connections.h"
+#include "server/step_clock.h"
 #include "server/transaction.h"
 
 namespace cohort::server {
@@ -57,8 +58,13 @@ class Client {
   [[nodiscard]] std::uint64_t last_read(int server, VariableIndex variable) const;
   [[nodiscard]] GradientStaleness gradient_staleness() const;
 
+  /// Waits at the first server while this task is more than `staleness` steps ahead of the slowest.
+  void end_step(std::int64_t staleness);
+
   /// Calls `function`; what this thread writes meanwhile outside executions is made together when it has
-  /// ended, or not at all if it throws.
+  /// ended, or not at all if it throws. On several servers this task alone settles it: it repeats what a
+  /// server that is started again has forgotten. If the task is lost after the first server has committed,
+  /// nobody has the others finish, and their parts are not made: a coordinator settles functions only.
   void write_together(const std::function<void()>& function);
 
   /// Runs `function` as one execution: what it writes is made when it has ended, with the result that it
@@ -87,6 +93,7 @@ class Client {
   std::uint64_t largest_age_ = 0;
   std::uint64_t next_write_ = 1;          ///< outside executions
   std::set<std::uint64_t> not_answered_;  ///< such writes
+  StepEnd last_step_;
 };
 
 }  // namespace cohort::server

@@ -39,6 +39,9 @@ struct Decision {
 /// What kCommit and kPrepare answer: whether the writes were taken, or must be sent in the message.
 enum class CommitAnswer : std::uint8_t { kTaken, kSendValues };
 
+/// What kFinish answers: whether the writes are made, or were forgotten and must be sent again.
+enum class FinishAnswer : std::uint8_t { kMade, kForgotten };
+
 /// What kFence answers: what became of the executions of an incarnation.
 struct FenceAnswer {
   std::vector<CommitRecord> committed = {};

@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include <cohort/base/config.h>
+#include <cohort/base/log.h>
 #include <cohort/server/detail/codec.h>
 
+#include "remote/introduction.h"
 #include "server/failure.h"
 
 namespace cohort::server {
@@ -18,6 +20,11 @@ namespace {
 constexpr std::chrono::seconds kReturnLimit{10};
 
 constexpr std::uint16_t to_number(MessageKind kind) { return static_cast<std::uint16_t>(kind); }
+
+/// Such a request concerns a server with or without its variables.
+constexpr bool takes_leave(MessageKind kind) {
+  return kind == MessageKind::kGoodbye || kind == MessageKind::kJobOver;
+}
 
 int count_servers(const remote::TaskPlace& place) {
   return static_cast<int>(std::ranges::count_if(
@@ -66,9 +73,14 @@ void Connections::set_part(TaskPart& part) {
     part.on_message(*message.peer, {message.kind, message.number, message.body});
 }
 
-void Connections::name_variables_by(std::function<std::string(int server)> names_on) {
+void Connections::name_variables_by(NamesOn names_on) {
   const Turn turn(*this);
   names_on_ = std::move(names_on);
+}
+
+std::string Connections::variables_on(int server, std::span<const VariableIndex> some) {
+  const Turn turn(*this);
+  return names_on_ ? names_on_(server, some) : std::string();
 }
 
 void Connections::clear_part() {
@@ -94,6 +106,11 @@ std::vector<std::byte> Connections::ask(Request request) {
 }
 
 std::vector<std::vector<std::byte>> Connections::ask(std::vector<Request> requests) {
+  if (job_is_over()) {
+    throw Unavailable(
+        "the job is over: its coordinator has ended, and the servers with it; read what is to be kept before "
+        "that");
+  }
   std::atomic<int> left{static_cast<int>(requests.size())};
   std::vector<std::uint64_t> numbers;
   exclusively([&] {
@@ -135,7 +152,7 @@ void Connections::give_up(std::span<const std::uint64_t> numbers) noexcept {
 std::shared_ptr<const StoreReader> Connections::reader(int server) {
   const Turn turn(*this);
   const Server& asked = servers_[static_cast<std::size_t>(server)];
-  return asked.known ? asked.reader : nullptr;
+  return asked.known && asked.failure == nullptr ? asked.reader : nullptr;
 }
 
 bool Connections::reads_memory(int server) {
@@ -148,16 +165,25 @@ void Connections::set_reads_no_memory(int server) {
   servers_[static_cast<std::size_t>(server)].reads_memory = false;
 }
 
-void Connections::tell_servers(MessageKind kind) {
-  const Turn turn(*this);
-  for (const Server& server : servers_) {
-    if (server.peer != nullptr) server.peer->send(to_number(kind), 0);
+void Connections::take_leave(MessageKind kind) noexcept {
+  if (job_is_over()) return;
+  try {
+    std::vector<Request> requests;
+    exclusively([&] {
+      for (int server = 0; server < servers(); ++server) {
+        if (!servers_[static_cast<std::size_t>(server)].gone) requests.push_back({server, kind, {}});
+      }
+    });
+    static_cast<void>(ask(std::move(requests)));
+  } catch (const std::exception& error) {
+    logging::debug("a server was not told that {} has ended: {}", remote::name_of(place_.task), error.what());
   }
+  if (kind == MessageKind::kJobOver) set_job_over();
 }
 
 void Connections::send(std::uint64_t number, Pending& pending) {
   const Server& server = servers_[static_cast<std::size_t>(pending.request.server)];
-  if (server.failure != nullptr) {
+  if (server.failure != nullptr && !takes_leave(pending.request.kind)) {
     pending.failure = std::make_unique<Error>(*server.failure);
     settle(pending);
   } else if (server.known) {  // else it is sent once the server is known to be the one it was
@@ -187,8 +213,10 @@ void Connections::connect_servers() {
       if (peer.offered_descriptor() >= 0)
         server.reader = std::make_shared<StoreReader>(peer.offered_descriptor());
       server.peer = &peer;
+      server.gone = false;
       peer.send(to_number(MessageKind::kIdentify), 0);
     } catch (const Error& error) {
+      server.gone = true;
       fail_requests_to(i, Unavailable("{}; {}", error.what(), what_is_lost_with(i)));
     }
   }
@@ -201,8 +229,6 @@ void Connections::identify(remote::Peer& peer, std::span<const std::byte> body) 
   if (server.identity != 0 && server.identity != identity) {
     server.failure = std::make_shared<const Error>(
         Unavailable("{} has come back without its memory; {}", peer.name(), what_is_lost_with(index)));
-    fail_requests_to(index, *server.failure);
-    return;
   }
   server.identity = identity;
   server.known = true;
@@ -212,7 +238,7 @@ void Connections::identify(remote::Peer& peer, std::span<const std::byte> body) 
 }
 
 std::string Connections::what_is_lost_with(int server) const {
-  const std::string variables = names_on_ ? names_on_(server) : std::string();
+  const std::string variables = names_on_ ? names_on_(server, {}) : std::string();
   if (variables.empty()) return "this task had no variables there";
   return fmt::format(
       "both copies of these variables are gone: {}; start the job again, from its last checkpoint",

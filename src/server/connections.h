@@ -59,17 +59,26 @@ class Connections final : private remote::Handler {
   void set_part(TaskPart& part);
   void clear_part();
 
-  /// Tells which variables are on a server, for messages about its loss.
-  void name_variables_by(std::function<std::string(int server)> names_on);
+  /// Tells which of some variables, or of all, are on a server, for messages about its loss.
+  using NamesOn = std::function<std::string(int server, std::span<const VariableIndex> some)>;
+  void name_variables_by(NamesOn names_on);
+
+  /// Their names, for messages.
+  [[nodiscard]] std::string variables_on(int server, std::span<const VariableIndex> some);
 
   /// Sends the requests and waits for all answers, in the order of the requests.
   /// @throws the error that a server answers; Unavailable naming a server that is lost and does not come
-  /// back, or that has come back without its variables.
+  /// back, or that has come back without its variables; or when the job is over.
   std::vector<std::vector<std::byte>> ask(std::vector<Request> requests);
   std::vector<std::byte> ask(Request request);
 
-  /// Sends a message without an answer to all servers that are there.
-  void tell_servers(MessageKind kind);
+  /// Tells the servers that this task's part has ended (kGoodbye) or the job (kJobOver), also one that is
+  /// being started again. Does nothing once the job is over.
+  void take_leave(MessageKind kind) noexcept;
+
+  /// From now on servers are not asked any more, who have ended or are about to.
+  void set_job_over() noexcept { job_is_over_.store(true); }
+  [[nodiscard]] bool job_is_over() const noexcept { return job_is_over_.load(); }
 
   /// Reads variables of a server of this node without asking it; null for one of another node.
   [[nodiscard]] std::shared_ptr<const StoreReader> reader(int server);
@@ -160,7 +169,8 @@ class Connections final : private remote::Handler {
     remote::Peer* peer = nullptr;
     std::shared_ptr<const StoreReader> reader = {};
     std::uint64_t identity = 0;                 ///< of its store; 0: never asked
-    bool known = false;                         ///< it has said that it is the same store
+    bool known = false;                         ///< it has said which store it has
+    bool gone = false;                          ///< it did not come back when it was waited for last
     std::shared_ptr<const Error> failure = {};  ///< it has come back without its variables
     bool reads_memory = false;                  ///< of this process
   };
@@ -208,7 +218,8 @@ class Connections final : private remote::Handler {
   std::atomic<int> waiting_{0};      ///< threads in wait_until
   std::atomic<bool> polled_{false};
   EventCount progress_;
-  std::function<std::string(int server)> names_on_ = {};
+  std::atomic<bool> job_is_over_{false};
+  NamesOn names_on_ = {};
   std::vector<Server> servers_;
   std::map<std::uint64_t, Pending> pending_;
   std::uint64_t next_number_ = 1;

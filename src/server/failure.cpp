@@ -12,9 +12,15 @@ std::vector<std::byte> to_bytes(const Error& error) {
 }
 
 Error parse_failure(std::span<const std::byte> bytes) {
-  Decoder decoder(bytes);
-  const auto code = decoder.number<ErrorCode>();
-  return {code, std::string(decoder.text())};
+  try {
+    Decoder decoder(bytes);
+    const auto code = decoder.number<ErrorCode>();
+    if (code >= ErrorCode::kInvalidArgument && code <= ErrorCode::kInternal)
+      return {code, std::string(decoder.text())};
+    return DataLoss("another task answered with an error of an unknown kind, {}", static_cast<int>(code));
+  } catch (const DataLoss& damaged) {
+    return damaged;
+  }
 }
 
 }  // namespace cohort::server

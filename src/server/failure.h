@@ -10,6 +10,8 @@
 namespace cohort::server {
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const Error& error);
+
+/// Bytes that are no error become DataLoss: who waits for an answer gets one.
 [[nodiscard]] Error parse_failure(std::span<const std::byte> bytes);
 
 }  // namespace cohort::server

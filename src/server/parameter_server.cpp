@@ -105,7 +105,11 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
     case MessageKind::kReadRows: return read(peer, message.body, false);
     case MessageKind::kCommit:
     case MessageKind::kPrepare: return take(peer, message);
-    case MessageKind::kFinish: finish(message.body); return {};
+    case MessageKind::kFinish: {
+      Encoder encoder;
+      encoder.number(finish(Decoder(message.body).number<Execution>()));
+      return encoder.take();
+    }
     case MessageKind::kFence: return to_bytes(fence(Decoder(message.body).number<std::uint64_t>()));
     case MessageKind::kDrop: {
       const auto incarnation = Decoder(message.body).number<std::uint64_t>();
@@ -241,8 +245,10 @@ void ParameterServer::prepare(CommitMessage message) {
   if (is_settled(message.execution)) return;
   require_not_fenced(message.execution);
   forget(message.execution.incarnation, message.forget);
-  for (Write& write : message.writes)
+  for (Write& write : message.writes) {
+    require_fitting(write, store_);
     fetch_value(write);  // its sender does not wait for the end of the commit
+  }
   {
     const OpenCommit trial(store_);  // what cannot be written is found out before anything is
     for (const Write& write : message.writes) apply(write, store_, optimizers_);
@@ -250,18 +256,16 @@ void ParameterServer::prepare(CommitMessage message) {
   prepared_.insert_or_assign(message.execution, std::move(message));
 }
 
-void ParameterServer::finish(std::span<const std::byte> body) {
-  const auto execution = Decoder(body).number<Execution>();
+FinishAnswer ParameterServer::finish(const Execution& execution) {
+  if (is_settled(execution)) return FinishAnswer::kMade;
   const auto prepared = prepared_.find(execution);
-  if (prepared != prepared_.end()) {
-    const CommitMessage& message = prepared->second;
-    OpenCommit open(store_);
-    for (const Write& write : message.writes) apply(write, store_, optimizers_);
-    open.make(execution, {});
-    prepared_.erase(prepared);
-  } else if (!is_settled(execution)) {
-    throw Unavailable("what was prepared here is gone: this server was started again");
-  }
+  // A server that was started again has no preparations.
+  if (prepared == prepared_.end()) return FinishAnswer::kForgotten;
+  OpenCommit open(store_);
+  for (const Write& write : prepared->second.writes) apply(write, store_, optimizers_);
+  open.make(execution, {});
+  prepared_.erase(prepared);
+  return FinishAnswer::kMade;
 }
 
 FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {

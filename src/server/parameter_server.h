@@ -31,6 +31,10 @@ class ParameterServer {
 
   /// Nobody brings the first values of variables any more: those who wait for them get `error`.
   void fail_waiters(const Error& error);
+  [[nodiscard]] bool has_waiters() const noexcept { return !waiters_.empty(); }
+
+  /// Somebody may bring them, again.
+  void expect_values() noexcept { no_values_.reset(); }
 
  private:
   struct Waiter {
@@ -50,7 +54,7 @@ class ParameterServer {
   [[nodiscard]] std::vector<std::byte> take(remote::Peer& peer, const remote::Message& message);
   std::vector<std::byte> commit(const CommitMessage& message);
   void prepare(CommitMessage message);
-  void finish(std::span<const std::byte> body);
+  FinishAnswer finish(const Execution& execution);
   [[nodiscard]] FenceAnswer fence(std::uint64_t incarnation);
   void require_not_fenced(const Execution& execution) const;
   [[nodiscard]] bool is_settled(const Execution& execution) const;

@@ -50,6 +50,10 @@ std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place,
         "ParameterServerStrategy: a staleness of {} steps; it is 0 or more, or unset for no bound",
         *options.staleness);
   }
+  if (!(options.initial_values_timeout_seconds >= 0)) {
+    throw InvalidArgument("ParameterServerStrategy: a timeout of {} s for initial values; use 0 for none",
+                          options.initial_values_timeout_seconds);
+  }
   const bool is_server = place.task.type == "ps";
   return std::make_shared<ServerVariables>(is_server ? nullptr : std::make_shared<Client>(place),
                                            place.task == server::giver_of_values(place),
@@ -78,14 +82,11 @@ ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
     : Strategy(StrategyExtended::make(layout_for(options, variables))),
       place_(place),
       staleness_(options.staleness),
+      initial_values_timeout_(options.initial_values_timeout_seconds),
       variables_(std::move(variables)) {}
 
 void ParameterServerStrategy::end_step() const {
-  if (!staleness_) return;
-  server::Encoder encoder;
-  encoder.number(*staleness_);
-  static_cast<void>(
-      variables_->client().connections().ask({0, server::MessageKind::kEndStep, encoder.take()}));
+  if (staleness_) variables_->client().end_step(*staleness_);
 }
 
 GradientStaleness ParameterServerStrategy::gradient_staleness() const {

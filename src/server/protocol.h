@@ -21,8 +21,8 @@ enum class MessageKind : std::uint16_t {
   kFence,     ///< nothing more is taken from an incarnation: answers what it has committed and prepared
   kDrop,      ///< what an incarnation has prepared is not to be made, and what it has committed is known
   kEndStep,   ///< the task has made a step: answered when it may make the next one
-  kGoodbye,   ///< the task has ended its part; not answered
-  kJobOver,   ///< the job has ended; to servers and workers, not answered
+  kGoodbye,   ///< the task has ended its part
+  kJobOver,   ///< the job has ended; also to workers, who do not answer
 
   kFirstOfCoordinator = 64,  ///< kinds from here on are between the coordinator and its workers
 };

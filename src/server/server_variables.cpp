@@ -16,7 +16,8 @@ ClusterTask giver_of_values(const remote::TaskPlace& place) {
 ServerVariables::ServerVariables(std::shared_ptr<Client> client, bool gives_values, Partitioner partitioner)
     : client_(std::move(client)), gives_values_(gives_values), partitioner_(std::move(partitioner)) {
   if (client_ != nullptr)
-    client_->connections().name_variables_by([this](int server) { return names_on(server); });
+    client_->connections().name_variables_by(
+        [this](int server, std::span<const VariableIndex> some) { return names_on(server, some); });
 }
 
 // Variables and results may keep the client for longer.
@@ -24,14 +25,19 @@ ServerVariables::~ServerVariables() {
   if (client_ != nullptr) client_->connections().name_variables_by(nullptr);
 }
 
-std::string ServerVariables::names_on(int server) const {
+std::string ServerVariables::names_on(int server, std::span<const VariableIndex> some) const {
   constexpr int kMostNames = 20;
   const std::lock_guard lock(mutex_);
   std::string names;
   int count = 0;
   for (const auto& [number, known] : known_) {
-    if (known.place.server != server || ++count > kMostNames) continue;
-    names += (names.empty() ? "" : ", ") + known.options.name;
+    if (known.place.server != server) continue;
+    if (!some.empty() && std::ranges::find(some, known.place.index) == some.end()) continue;
+    if (++count > kMostNames) continue;
+    // Without a name of their own they all have the same.
+    const bool has_name = known.options.name != VariableOptions().name;
+    names += (names.empty() ? "" : ", ") +
+             (has_name ? known.options.name : fmt::format("{} {}", known.options.name, number));
   }
   return count <= kMostNames ? names : fmt::format("{} and {} more", names, count - kMostNames);
 }

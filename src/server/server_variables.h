@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <cohort/server/detail/codec.h>
@@ -60,7 +62,7 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
   [[nodiscard]] Variable variable(std::uint64_t number) const override;
 
  private:
-  [[nodiscard]] std::string names_on(int server) const;
+  [[nodiscard]] std::string names_on(int server, std::span<const VariableIndex> some) const;
 
   std::shared_ptr<Client> client_;
   bool gives_values_;

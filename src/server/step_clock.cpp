@@ -5,34 +5,58 @@
 #include <utility>
 
 namespace cohort::server {
+namespace {
 
-StepClock::StepClock(const std::vector<std::string>& tasks, bool started_again) {
+constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+StepClock::StepClock(const std::vector<std::string>& tasks, bool started_again)
+    : started_again_(started_again) {
   for (const std::string& task : tasks) tasks_.emplace(task, Task{.is_there = !started_again});
 }
 
 std::int64_t StepClock::slowest() const {
-  std::int64_t steps = std::numeric_limits<std::int64_t>::max();
+  std::int64_t steps = kNobody;
   for (const auto& [name, task] : tasks_) {
-    if (task.is_there) steps = std::min(steps, task.steps);
+    if (task.is_there) steps = std::min(steps, task.steps());
   }
   return steps;
 }
 
-void StepClock::end_step(const std::string& task, std::uint64_t incarnation, std::int64_t staleness,
-                         std::function<void()> go_on) {
-  Task& own = tasks_[task];
-  if (own.incarnation != incarnation) {
-    own.is_there = false;
-    const std::int64_t steps_of_others = slowest();
-    const bool first = own.incarnation == 0;
-    const bool alone = steps_of_others == std::numeric_limits<std::int64_t>::max();
-    if (!first && !alone) own.steps = steps_of_others;
-    own.incarnation = incarnation;
+/// A process that was not there before, or that a server before this one has placed. The first one of a task
+/// begins with the job, for all that is known.
+void StepClock::begin(Task& own, std::uint64_t incarnation, std::int64_t told) {
+  const bool is_first = own.incarnation == 0 && !started_again_;
+  own.is_there = false;
+  const std::int64_t others = slowest();
+  const bool others_are_placed = std::ranges::any_of(
+      tasks_, [](const auto& entry) { return entry.second.is_there && !entry.second.guessed; });
+  own.guessed = told == StepEnd::kNoOrigin && !is_first && !others_are_placed;
+  if (told != StepEnd::kNoOrigin)
+    own.origin = told;
+  else if (!is_first)
+    own.origin = others == kNobody ? own.steps() : others;
+  own.incarnation = incarnation;
+  own.count = 0;
+}
+
+/// Those whose places were guessed now have one to compare with.
+void StepClock::place_by(const Task& known) {
+  for (auto& [name, task] : tasks_) {
+    if (std::exchange(task.guessed, false)) task.origin = std::max(task.origin, known.steps() - task.count);
   }
+}
+
+void StepClock::end_step(const std::string& task, std::uint64_t incarnation, const StepEnd& end,
+                         std::function<void(std::int64_t origin)> go_on) {
+  Task& own = tasks_[task];
+  if (own.incarnation != incarnation) begin(own, incarnation, end.origin);
   own.is_there = true;
-  ++own.steps;
-  own.waits_for = own.steps - staleness;
+  own.count = std::max(own.count, end.count);
+  own.staleness = end.staleness;
   own.go_on = std::move(go_on);
+  if (!own.guessed) place_by(own);
   release();
 }
 
@@ -48,7 +72,7 @@ void StepClock::leave(const std::string& task, std::uint64_t incarnation) {
 void StepClock::release() {
   const std::int64_t steps = slowest();
   for (auto& [name, task] : tasks_) {
-    if (task.go_on && task.waits_for <= steps) std::exchange(task.go_on, nullptr)();
+    if (task.go_on && task.steps() - task.staleness <= steps) std::exchange(task.go_on, nullptr)(task.origin);
   }
 }
 

@@ -1,5 +1,10 @@
 // How many steps each task of the training has made, so that none runs too far ahead of the slowest. Kept by
 // the first server.
+//
+// Each process counts its own steps from 1 and says the count with each, so that a message that comes twice
+// counts once. A process that replaces a lost one begins where the slowest is: that is its origin, to which
+// its own steps are added. It is told, and says it with the next step, so that a server that was started
+// again knows where all are.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +15,15 @@
 
 namespace cohort::server {
 
+/// The end of a step, as a process tells it.
+struct StepEnd {
+  static constexpr std::int64_t kNoOrigin = -1;  ///< the process was not told yet
+
+  std::int64_t staleness = 0;
+  std::int64_t count = 0;  ///< of this process's own steps, with the one that has ended
+  std::int64_t origin = kNoOrigin;
+};
+
 class StepClock {
  public:
   /// `tasks`: all that train, by name. Those that have not come yet count as having made no step, unless the
@@ -17,9 +31,10 @@ class StepClock {
   explicit StepClock(const std::vector<std::string>& tasks, bool started_again = false);
 
   /// A process of `task` has made a step, and waits until all others have made all but `staleness` of as
-  /// many: then `go_on` is called, perhaps at once. A new process begins where the slowest is.
-  void end_step(const std::string& task, std::uint64_t incarnation, std::int64_t staleness,
-                std::function<void()> go_on);
+  /// many: then `go_on` is called with the origin of the process, perhaps at once. The same step again counts
+  /// once, and its `go_on` replaces the one from before.
+  void end_step(const std::string& task, std::uint64_t incarnation, const StepEnd& end,
+                std::function<void(std::int64_t origin)> go_on);
 
   /// This process of the task is lost, or has ended: nobody waits for it, and it waits for nobody. The task
   /// may come back.
@@ -29,14 +44,21 @@ class StepClock {
   struct Task {
     bool is_there = true;
     std::uint64_t incarnation = 0;
-    std::int64_t steps = 0;
-    std::int64_t waits_for = 0;        ///< steps of the slowest
-    std::function<void()> go_on = {};  ///< null: does not wait
+    std::int64_t origin = 0;
+    bool guessed = false;  ///< the origin: nobody was there whose place is known
+    std::int64_t count = 0;
+    std::int64_t staleness = 0;
+    std::function<void(std::int64_t origin)> go_on = {};  ///< null: does not wait
+
+    [[nodiscard]] std::int64_t steps() const noexcept { return origin + count; }
   };
 
   [[nodiscard]] std::int64_t slowest() const;
+  void begin(Task& own, std::uint64_t incarnation, std::int64_t told);
+  void place_by(const Task& known);
   void release();
 
+  bool started_again_;
   std::map<std::string, Task> tasks_;
 };
 

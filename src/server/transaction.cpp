@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
 
 #include "server/commit_message.h"
 #include "server/connections.h"
@@ -11,18 +16,40 @@
 namespace cohort::server {
 namespace {
 
-/// Has the servers make what they have prepared. One that was started again meanwhile has forgotten it, and
-/// gets the writes once more.
-void finish(Connections& connections, const std::map<int, CommitMessage>& prepared) {
+std::vector<VariableIndex> variables_of(const CommitMessage& message) {
+  std::vector<VariableIndex> variables;
+  for (const Write& write : message.writes) variables.push_back(write.variable);
+  return variables;
+}
+
+/// One that was started again meanwhile has forgotten what it has prepared, and gets the writes once more.
+void finish(Connections& connections, int server, const CommitMessage& message) {
+  Encoder encoder;
+  encoder.number(message.execution);
+  const std::vector<std::byte> answer = connections.ask({server, MessageKind::kFinish, encoder.take()});
+  if (Decoder(answer).number<FinishAnswer>() == FinishAnswer::kForgotten)
+    static_cast<void>(send_writes(connections, {{server, MessageKind::kCommit, &message}}));
+}
+
+/// Has all servers make what they have prepared, also where one of them cannot.
+void finish_all(Connections& connections, int decider, const std::map<int, CommitMessage>& prepared) {
+  std::unique_ptr<Error> failure;
   for (const auto& [server, message] : prepared) {
-    Encoder encoder;
-    encoder.number(message.execution);
     try {
-      static_cast<void>(connections.ask({server, MessageKind::kFinish, encoder.take()}));
-    } catch (const Unavailable&) {
-      static_cast<void>(send_writes(connections, {{server, MessageKind::kCommit, &message}}));
+      finish(connections, server, message);
+    } catch (const Aborted&) {
+      throw;  // whoever took this task for lost has finished the commit
+    } catch (const Error& error) {
+      if (failure != nullptr) continue;
+      failure = std::make_unique<Error>(
+          ErrorCode::kUnavailable,
+          fmt::format(
+              "ps {} has committed, but ps {} has not made its part, of {}: start the job again, from "
+              "its last checkpoint; {}",
+              decider, server, connections.variables_on(server, variables_of(message)), error.what()));
     }
   }
+  if (failure != nullptr) throw_error(*failure);
 }
 
 }  // namespace
@@ -66,7 +93,7 @@ void Transaction::commit(Connections& connections, const Execution& execution, s
     preparations.push_back({server, MessageKind::kPrepare, &message});
   static_cast<void>(send_writes(connections, preparations));
   static_cast<void>(send_writes(connections, {{decider, MessageKind::kCommit, &decision}}));
-  finish(connections, others);
+  finish_all(connections, decider, others);
 }
 
 }  // namespace cohort::server

@@ -25,7 +25,8 @@ class Transaction {
 
   /// Makes the writes: at one server by one message; at several, all prepare theirs before the first of them
   /// commits, which decides for all. `result` is remembered with the commit. Nothing happens without writes.
-  /// @throws what a server answers, before anything is made; Aborted if this task was taken for lost.
+  /// @throws what a server answers, before anything is made; Aborted if this task was taken for lost;
+  /// Unavailable naming a server that has not made its part of what was decided, with its variables.
   void commit(Connections& connections, const Execution& execution, std::uint64_t forget,
               std::span<const std::byte> result) const;
 

@@ -25,22 +25,6 @@ const RowUpdate* row_update(WriteKind kind) {
   }
 }
 
-void require_fitting(const Write& write, const Store& store) {
-  const Tensor value = store.value(write.variable);
-  const Shape& shape = write.elsewhere ? write.elsewhere->shape() : write.value.shape();
-  const DType dtype = write.elsewhere ? write.elsewhere->dtype() : write.value.dtype();
-  const bool fits = changes_rows(write.kind)
-                        ? value.shape().rank() > 0 && shape.rank() == value.shape().rank() &&
-                              shape.with(0, 0) == value.shape().with(0, 0)
-                        : shape == value.shape();
-  if (!fits || dtype != value.dtype()) {
-    throw InvalidArgument("{}{} does not fit variable '{}', which is {}", to_string(dtype), to_string(shape),
-                          store.name(write.variable), describe(value));
-  }
-  if (!changes_rows(write.kind)) return;
-  validate({write.value, write.indices, value.shape()});
-}
-
 void assign(const Write& write, const Store::Change& change) {
   if (write.kind == WriteKind::kAssign) return change.fresh_value.copy_from(write.value);
   if (write.kind == WriteKind::kAssignAdd && write.value.dtype() != DType::kBool)
@@ -146,6 +130,27 @@ Write decode_write(Decoder& decoder, const Sender& sender) {
   return write;
 }
 
+void require_fitting(const Write& write, const Store& store) {
+  if (write.variable >= store.size()) throw InvalidArgument("there is no variable {} here", write.variable);
+  const Tensor value = store.value(write.variable);
+  const Shape& shape = write.elsewhere ? write.elsewhere->shape() : write.value.shape();
+  const DType dtype = write.elsewhere ? write.elsewhere->dtype() : write.value.dtype();
+  const bool rows = changes_rows(write.kind);
+  const bool fits = rows ? value.shape().rank() > 0 && shape.rank() == value.shape().rank() &&
+                               shape.with(0, 0) == value.shape().with(0, 0)
+                         : shape == value.shape();
+  if (!fits || dtype != value.dtype()) {
+    throw InvalidArgument("{}{} does not fit variable '{}', which is {}", to_string(dtype), to_string(shape),
+                          store.name(write.variable), describe(value));
+  }
+  if (!rows) return;
+  if (!write.elsewhere) return validate({write.value, write.indices, value.shape()});
+  if (write.indices.shape() != Shape{shape[0]}) {
+    throw InvalidArgument("{}{} comes with {} as the rows of variable '{}' that it changes", to_string(dtype),
+                          to_string(shape), describe(write.indices), store.name(write.variable));
+  }
+}
+
 void fetch_value(Write& write) {
   if (!write.elsewhere) return;
   write.value = write.elsewhere->read();
@@ -153,13 +158,12 @@ void fetch_value(Write& write) {
 }
 
 void apply(const Write& write, Store& store, OptimizersOnServer& optimizers) {
-  if (write.variable >= store.size()) throw InvalidArgument("there is no variable {} here", write.variable);
+  require_fitting(write, store);
   if (write.elsewhere && !can_stream(write)) {
     Write fetched = write;
     fetch_value(fetched);
     return apply(fetched, store, optimizers);
   }
-  require_fitting(write, store);
   if (write.kind == WriteKind::kOptimize)
     return optimizers.step(write.optimizer, store, write.variable, write.value);
   if (!changes_rows(write.kind)) {

@@ -53,6 +53,10 @@ enum class Carriage { kInMessage, kByAddress };
 void encode(Encoder& encoder, const Write& write, Carriage carriage = Carriage::kInMessage);
 [[nodiscard]] Write decode_write(Decoder& decoder, const Sender& sender);
 
+/// Before a value that lies elsewhere is read: whoever sent the write says how large it is.
+/// @throws InvalidArgument for a write that the variable cannot take.
+void require_fitting(const Write& write, const Store& store);
+
 /// Reads a value that lies elsewhere. @throws OutOfReach.
 void fetch_value(Write& write);
 

@@ -1,9 +1,16 @@
 #include <cohort/coordinator/cluster_coordinator.h>
 
+#include <stdlib.h>
+#include <sys/wait.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "task_processes.h"
 
@@ -125,6 +132,35 @@ TEST(Coordinator, EveryWorkerHasItsElement) {
   EXPECT_EQ(seen, (std::set<int>{10, 11}));
 }
 
+/// Knows how many of it there are in the process.
+struct Counted {
+  Counted() { ++count; }
+  Counted(const Counted&) { ++count; }
+  Counted& operator=(const Counted&) = default;
+  ~Counted() { --count; }
+  static inline int count = 0;
+};
+
+TEST(Coordinator, WorkersFreeTheElementsThatNobodyUsesAnyMore) {
+  TaskProcesses tasks(1, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  const auto count = [&] { return coordinator.schedule<[] { return Counted::count; }>().get(); };
+  const auto kept = coordinator.create_per_worker<[] { return Counted(); }>();
+  std::vector<RemoteValue<int>> calls;
+  for (int i = 0; i < 20; ++i) {
+    const auto element =
+        coordinator.create_per_worker<[](int number) { return std::pair(Counted(), number); }>(i);
+    for (int call = 0; call < 20; ++call)
+      calls.push_back(
+          coordinator.schedule<[](std::pair<Counted, int>& mine) { return mine.second; }>(element));
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i].get(), static_cast<int>(i / 20));
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (count() > 1 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  EXPECT_EQ(count(), 1) << "the one that still has a handle";
+}
+
 TEST(Coordinator, ReadsItsOwnWrites) {
   TaskProcesses tasks(1, 2);
   const ParameterServerStrategy strategy(tasks.chief());
@@ -151,6 +187,35 @@ TEST(Coordinator, WithoutAWorkerCallsEndAfterALimit) {
   EXPECT_THROW(value.get(), Unavailable);
 }
 
+/// Starts a worker that has other functions than this program.
+void start_other_binary(TaskProcesses& tasks, const ClusterTask& worker) {
+  ASSERT_EQ(::setenv("OTHER_BINARY", "1", 1), 0);
+  tasks.start(worker);
+  ASSERT_EQ(::unsetenv("OTHER_BINARY"), 0);
+}
+
+TEST(Coordinator, AWorkerWithAnotherBinaryEndsWithAnErrorAndTheOthersGoOn) {
+  TaskProcesses tasks(2, 1);
+  tasks.kill({"worker", 1});
+  start_other_binary(tasks, {"worker", 1});
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  EXPECT_EQ(coordinator.schedule<doubled>(21).get(), 42);
+  EXPECT_EQ(WEXITSTATUS(tasks.wait({"worker", 1})), EXIT_FAILURE);
+  EXPECT_EQ(coordinator.schedule<doubled>(4).get(), 8);
+}
+
+TEST(Coordinator, WhenNoWorkerHasItsBinaryTheyAreNamed) {
+  TaskProcesses tasks(0, 1);
+  start_other_binary(tasks, {"worker", 0});
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  coordinator.schedule<doubled>(21);
+  EXPECT_THAT([&] { coordinator.join(); },
+              testing::ThrowsMessage<InvalidArgument>(
+                  testing::AllOf(testing::HasSubstr("worker 0"), testing::HasSubstr("other binaries"))));
+}
+
 TEST(Coordinator, OneForEachStrategyAndOnlyAtTheChief) {
   TaskProcesses tasks(1, 1);
   const ParameterServerStrategy strategy(tasks.chief());
@@ -160,6 +225,18 @@ TEST(Coordinator, OneForEachStrategyAndOnlyAtTheChief) {
   const auto value = first.schedule<doubled>(1);
   second.join();
   EXPECT_TRUE(value.is_ready());
+}
+
+TEST(Coordinator, NothingIsAskedForOnceTheJobIsOver) {
+  TaskProcesses tasks(1, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  auto scope = strategy.scope();
+  const Variable a = counter("a");
+  { const ClusterCoordinator coordinator(strategy); }
+  EXPECT_THAT([&] { const ClusterCoordinator second(strategy); },
+              testing::ThrowsMessage<WrongContext>(testing::HasSubstr("the job of this strategy is over")));
+  EXPECT_THAT([&] { a.assign(std::int64_t{1}); },
+              testing::ThrowsMessage<Unavailable>(testing::HasSubstr("the job is over")));
 }
 
 TEST(Coordinator, AFullQueueWaits) {

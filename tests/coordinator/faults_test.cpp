@@ -148,6 +148,23 @@ TEST(Faults, AServerThatDoesNotComeBackIsNamedWithItsVariables) {
       ThrowsMessage<Unavailable>(AllOf(HasSubstr("ps 0"), HasSubstr("first"), HasSubstr("checkpoint"))));
 }
 
+TEST(Faults, AServerThatWasStartedAgainWhileAllAreIdleHearsThatTheJobIsOver) {
+  TaskProcesses processes(1, 2);
+  {
+    const ParameterServerStrategy strategy(processes.chief());
+    const ClusterCoordinator coordinator(strategy);
+    auto scope = strategy.scope();
+    const Variable a = counter("a");
+    coordinator.schedule<add_one>(a);
+    coordinator.join();
+    processes.kill({"ps", 0});
+    processes.start({"ps", 0});
+  }
+  EXPECT_EQ(processes.wait({"ps", 0}), 0);
+  EXPECT_EQ(processes.wait({"ps", 1}), 0);
+  EXPECT_EQ(processes.wait({"worker", 0}), 0);
+}
+
 TEST(Faults, WhenTheCoordinatorEndsSoDoWorkersAndServers) {
   TaskProcesses processes(2, 1);
   {

@@ -85,6 +85,22 @@ TEST(ParameterServerStrategy, NobodyWaitsForAValueThatTheChiefDoesNotBring) {
   });
 }
 
+TEST(ParameterServerStrategy, NobodyWaitsForEverForTheTaskThatGivesTheValues) {
+  const remote::LocalCluster cluster({{"worker", 2}, {"ps", 1}});
+  std::thread server([&] {
+    static_cast<void>(
+        serve(ParameterServerStrategy(cluster.place({"ps", 0}), {.initial_values_timeout_seconds = 0.2})));
+  });
+  {
+    const ParameterServerStrategy strategy(cluster.place({"worker", 1}));
+    auto scope = strategy.scope();
+    EXPECT_THAT([] { const Variable weights({.name = "weights"}); },
+                ThrowsMessage<Unavailable>(HasSubstr("worker 0 gives the initial values")));
+  }
+  { const ParameterServerStrategy giver(cluster.place(kWorker)); }
+  server.join();
+}
+
 template <class OptimizerType>
 void expect_as_local() {
   const std::vector<std::vector<float>> gradients{{1, -2}, {0.5, 3}, {-1, 0}};
@@ -144,6 +160,30 @@ TEST(ParameterServerStrategy, StalenessBoundsHowFarATaskRunsAhead) {
   });
 }
 
+TEST(ParameterServerStrategy, StepsGoOnThoughTheServerThatCountsThemIsKilled) {
+  TaskProcesses tasks(0, 2);
+  run_both(tasks, {.staleness = 1}, [&](const ParameterServerStrategy& strategy, bool is_chief) {
+    for (int i = 0; i < 100; ++i) {
+      if (is_chief && i % 25 == 10) {
+        tasks.kill({"ps", 0});
+        tasks.start({"ps", 0});
+      }
+      strategy.end_step();
+    }
+  });
+}
+
+TEST(ParameterServerStrategy, AServerThatIsStartedAgainKnowsWhoHasEnded) {
+  TaskProcesses tasks(0, 1);
+  {
+    const ParameterServerStrategy chief(tasks.chief());
+    { const ParameterServerStrategy worker(tasks.place(kWorker)); }
+    tasks.kill({"ps", 0});
+    tasks.start({"ps", 0});
+  }
+  EXPECT_EQ(tasks.wait({"ps", 0}), 0);
+}
+
 TEST(ParameterServerStrategy, OnlyTheRowsThatAreAskedForTravel) {
   const TaskProcesses tasks(0, 1);
   const ParameterServerStrategy strategy(tasks.chief());
@@ -174,6 +214,8 @@ TEST(ParameterServerStrategy, RefusesClustersThatCannotTrain) {
 TEST(ParameterServerStrategy, RefusesWhatMakesNoSense) {
   const TaskProcesses tasks(0, 1);
   EXPECT_THROW(ParameterServerStrategy(tasks.chief(), {.staleness = -1}), InvalidArgument);
+  EXPECT_THROW(ParameterServerStrategy(tasks.chief(), {.initial_values_timeout_seconds = -1}),
+               InvalidArgument);
   const ParameterServerStrategy strategy(tasks.chief());
   EXPECT_THROW(static_cast<void>(serve(strategy)), WrongContext);
   auto scope = strategy.scope();

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/base/config.h>
+#include <cohort/coordinator/detail/function.h>
 #include <cohort/coordinator/serve.h>
 #include <cohort/resolvers/task_cluster_resolver.h>
 
@@ -15,7 +16,14 @@
 
 namespace {
 
+/// A task with this variable stands for one with another binary: it has one function more.
+void register_another_function() {
+  if (std::getenv("OTHER_BINARY") != nullptr)
+    static_cast<void>(cohort::coordinator::register_function({"of another binary", nullptr, nullptr}));
+}
+
 int run_task() {
+  register_another_function();
   const cohort::TaskClusterResolver cluster;
   try {
     return cohort::serve(cohort::ParameterServerStrategy(cluster.place()));

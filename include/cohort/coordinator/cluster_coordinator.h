@@ -17,8 +17,8 @@
 // its next read of a variable. Its error is thrown once, by `schedule`, `join` or `done`, whichever comes
 // next; then the coordinator can be used again. Any thread may call.
 //
-// The job is over with the last handle of the coordinator: workers and servers end. Read what is to be kept
-// before that.
+// The job is over with the last handle of the coordinator: workers and servers end, and no other coordinator
+// can be made. Read what is to be kept before that.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct ClusterCoordinatorOptions {
 class ClusterCoordinator {
  public:
   /// A second coordinator of a strategy is another handle of the first.
-  /// @throws WrongContext on another task than the chief.
+  /// @throws WrongContext on another task than the chief, and when the last handle of a coordinator has gone.
   explicit ClusterCoordinator(const ParameterServerStrategy& strategy,
                               const ClusterCoordinatorOptions& options = {});
 
@@ -58,8 +58,8 @@ class ClusterCoordinator {
   template <auto kFunction, class... Args>
   auto schedule(const Args&... args) const;
 
-  /// Has every worker call `kFunction`, which may take an InputContext first, and keeps what it returns: the
-  /// worker's element.
+  /// Has every worker call `kFunction`, which may take an InputContext first, and keep what it returns: the
+  /// worker's element, for as long as there is a handle of the PerWorker or a call that was given it.
   template <auto kFunction, class... Args>
   [[nodiscard]] auto create_per_worker(const Args&... args) const;
 
@@ -82,9 +82,9 @@ class ClusterCoordinator {
 
  private:
   [[nodiscard]] std::shared_ptr<const coordinator::RemoteState> schedule_call(
-      coordinator::FunctionNumber function, std::vector<std::byte> arguments) const;
-  [[nodiscard]] std::uint64_t make_per_worker(coordinator::FunctionNumber function,
-                                              std::vector<std::byte> arguments) const;
+      coordinator::FunctionNumber function, coordinator::EncodedArguments arguments) const;
+  [[nodiscard]] std::shared_ptr<const coordinator::PerWorkerState> make_per_worker(
+      coordinator::FunctionNumber function, coordinator::EncodedArguments arguments) const;
 
   ParameterServerStrategy strategy_;
   std::shared_ptr<coordinator::CoordinatorPart> part_;

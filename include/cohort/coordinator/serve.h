@@ -9,7 +9,8 @@
 namespace cohort {
 
 /// Returns 0 when the job is over.
-/// @throws WrongContext for the chief; Unavailable when the coordinator of a worker is lost.
+/// @throws WrongContext for the chief; Unavailable when the coordinator of a worker is lost; InvalidArgument
+/// for a worker whose binary is not the coordinator's.
 int serve(const ParameterServerStrategy& strategy);
 
 }  // namespace cohort

@@ -41,6 +41,10 @@ struct ParameterServerOptions {
   /// How many steps a task may be ahead of the slowest one, see `end_step`; 0: none, so that all make their
   /// steps together. Unset: tasks do not wait for each other.
   std::optional<std::int64_t> staleness = {};
+
+  /// How long servers let the making of a variable wait while the task is not there that gives the initial
+  /// values; 0: for ever.
+  double initial_values_timeout_seconds = 600;
 };
 
 /// How old the values were that gradients of this task were computed from.
@@ -54,7 +58,8 @@ class ParameterServerStrategy : public Strategy {
  public:
   /// Connects to all servers, for which it waits.
   /// @throws InvalidArgument for a cluster without `ps`, without chief or worker, or with an evaluator, which
-  /// has a cluster of its own, or for a negative staleness; Unavailable naming a server that does not come.
+  /// has a cluster of its own, or for a negative staleness or timeout; Unavailable naming a server that does
+  /// not come.
   explicit ParameterServerStrategy(const remote::TaskPlace& place,
                                    const ParameterServerOptions& options = {});
 
@@ -74,6 +79,9 @@ class ParameterServerStrategy : public Strategy {
   [[nodiscard]] const remote::TaskPlace& place() const& noexcept { return place_; }
   [[nodiscard]] remote::TaskPlace place() && noexcept { return std::move(place_); }
 
+  /// Of the options. Internal.
+  [[nodiscard]] double initial_values_timeout_seconds() const noexcept { return initial_values_timeout_; }
+
   /// Which variables there are; null on a server. Internal.
   [[nodiscard]] const std::shared_ptr<server::ServerVariables>& variables() const noexcept {
     return variables_;
@@ -85,6 +93,7 @@ class ParameterServerStrategy : public Strategy {
 
   remote::TaskPlace place_;
   std::optional<std::int64_t> staleness_;
+  double initial_values_timeout_;
   std::shared_ptr<server::ServerVariables> variables_;
 };
 

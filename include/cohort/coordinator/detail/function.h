@@ -10,6 +10,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <cohort/coordinator/per_worker.h>
 #include <cohort/input/input_context.h>
@@ -161,11 +162,17 @@ class RegisteredFunction {
       register_function({detail::name_of_function<RegisteredFunction>(), &run, &make});
 };
 
-/// The arguments of a call of `kFunction`, encoded.
+/// What a function is called with, as it is sent, and the PerWorkers whose elements it is to find.
+struct EncodedArguments {
+  std::vector<std::byte> bytes = {};
+  std::vector<std::shared_ptr<const PerWorkerState>> per_workers = {};
+};
+
 template <auto kFunction, class... Args>
-[[nodiscard]] std::vector<std::byte> encode_arguments(const Args&... args) {
+[[nodiscard]] EncodedArguments encode_arguments(const Args&... args) {
   using Registered = RegisteredFunction<kFunction>;
   server::Encoder encoder;
+  EncodedArguments result;
   [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
     [[maybe_unused]] const auto encode_one = [&]<class Parameter, class Arg>(std::type_identity<Parameter>,
                                                                              const Arg& arg) {
@@ -173,7 +180,8 @@ template <auto kFunction, class... Args>
         constexpr bool kFits = std::is_same_v<Arg, PerWorker<Parameter>>;
         static_assert(kFits, "the function takes another type than the elements of this PerWorker");
         encoder.number(detail::ArgumentKind::kPerWorker);
-        encoder.number(arg.number());
+        encoder.number(arg.state()->number());
+        result.per_workers.push_back(arg.state());
       } else {
         constexpr bool kConverts = std::is_convertible_v<const Arg&, Parameter>;
         static_assert(kConverts, "an argument does not convert to what the function takes");
@@ -192,7 +200,8 @@ template <auto kFunction, class... Args>
      ...);
   }
   (std::index_sequence_for<Args...>());
-  return encoder.take();
+  result.bytes = encoder.take();
+  return result;
 }
 
 }  // namespace cohort::coordinator

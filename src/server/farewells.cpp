@@ -1,0 +1,42 @@
+#include "server/farewells.h"
+
+#include <algorithm>
+
+namespace cohort::server {
+namespace {
+
+/// Farewells are recorded as commits that change nothing, of an incarnation that no process has.
+Execution record_of(std::size_t task) { return {0, task + 1}; }
+
+}  // namespace
+
+Farewells::Farewells(Store& store, const remote::TaskPlace& place) : store_(store) {
+  for (const remote::Address& address : place.addresses) {
+    if (address.task.type != "ps") tasks_.push_back(address.task);
+  }
+}
+
+bool Farewells::has(std::size_t task) const { return store_.find_commit(record_of(task)).has_value(); }
+
+void Farewells::add(const ClusterTask& task) {
+  const auto place = std::ranges::find(tasks_, task);
+  if (place == tasks_.end()) return;
+  const auto index = static_cast<std::size_t>(place - tasks_.begin());
+  if (has(index)) return;
+  store_.begin();
+  try {
+    store_.commit(record_of(index));
+  } catch (...) {
+    store_.abandon();
+    throw;
+  }
+}
+
+bool Farewells::are_complete() const {
+  for (std::size_t task = 0; task < tasks_.size(); ++task) {
+    if (!has(task)) return false;
+  }
+  return true;
+}
+
+}  // namespace cohort::server

@@ -1,0 +1,177 @@
+// What a server answers, and what its clients make of answers that go wrong.
+#include "server/parameter_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include <cohort/remote/local_cluster.h>
+#include <cohort/server/parameter_server_strategy.h>
+
+#include "server/client.h"
+#include "server/failure.h"
+#include "server/server_variables.h"
+
+namespace cohort::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::ThrowsMessage;
+
+/// Keeps the last answer, and counts how often its memory is read.
+class RecordingPeer final : public remote::Peer {
+ public:
+  [[nodiscard]] const ClusterTask& task() const noexcept override { return task_; }
+  [[nodiscard]] std::uint64_t incarnation() const noexcept override { return 1; }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] bool on_this_node() const noexcept override { return true; }
+  [[nodiscard]] bool lost() const noexcept override { return false; }
+  [[nodiscard]] int offered_descriptor() const noexcept override { return -1; }
+  [[nodiscard]] std::size_t backlog() const noexcept override { return 0; }
+  void send(std::uint16_t kind, std::uint64_t /*number*/,
+            std::span<const std::span<const std::byte>> parts) override {
+    last_kind = static_cast<MessageKind>(kind);
+    last_body.assign(parts[0].begin(), parts[0].end());
+  }
+  void send_shared(std::uint16_t, std::uint64_t, std::span<const std::byte>, std::span<const std::byte>,
+                   std::shared_ptr<const void>) override {}
+  [[nodiscard]] bool read_memory(std::uint64_t /*address*/, std::span<std::byte> /*to*/) override {
+    ++reads;
+    return true;
+  }
+
+  MessageKind last_kind = MessageKind::kGoodbye;
+  std::vector<std::byte> last_body;
+  int reads = 0;
+
+ private:
+  ClusterTask task_{"worker", 0};
+  std::string name_ = "worker 0";
+};
+
+class ParameterServers : public testing::Test {
+ protected:
+  ParameterServers() { static_cast<void>(store_.create("0:table", {3, 8192}, DType::kFloat32)); }
+
+  void ask(MessageKind kind, const std::vector<std::byte>& body) {
+    server_.answer(peer_, {static_cast<std::uint16_t>(kind), 1, body});
+  }
+
+  void prepare(const Write& write) {
+    ask(MessageKind::kPrepare, to_bytes(CommitMessage{{7, 1}, 0, {write}, {}}, Carriage::kByAddress));
+  }
+
+  Store store_;
+  ParameterServer server_{store_};
+  RecordingPeer peer_;
+};
+
+TEST_F(ParameterServers, ReadNoValueThatDoesNotFitItsVariable) {
+  const Tensor rows = Tensor::from(std::vector<std::int64_t>{0, 1});
+  const Write fits{0, WriteKind::kScatterAdd, Tensor::zeros({2, 8192}, DType::kFloat32), rows};
+  const Write narrow{0, WriteKind::kScatterAdd, Tensor::zeros({2, 8191}, DType::kFloat32), rows};
+  const Write many{0, WriteKind::kScatterAdd, Tensor::zeros({3, 8192}, DType::kFloat32), rows};
+  const Write other{0, WriteKind::kAssignSub, Tensor::zeros({3, 8192}, DType::kFloat64)};
+  const Write nowhere{1, WriteKind::kAssignSub, Tensor::zeros({3, 8192}, DType::kFloat32)};
+  for (const Write& write : {narrow, many, other, nowhere}) {
+    for (const MessageKind kind : {MessageKind::kPrepare, MessageKind::kCommit}) {
+      ask(kind, to_bytes(CommitMessage{{7, 1}, 0, {write}, {}}, Carriage::kByAddress));
+      EXPECT_EQ(peer_.last_kind, MessageKind::kFailure);
+      EXPECT_EQ(parse_failure(peer_.last_body).code(), ErrorCode::kInvalidArgument);
+    }
+  }
+  EXPECT_EQ(peer_.reads, 0);
+  prepare(fits);
+  EXPECT_EQ(peer_.last_kind, MessageKind::kReply);
+  EXPECT_EQ(peer_.reads, 1);
+}
+
+TEST_F(ParameterServers, SayWhetherThereWasSomethingToFinish) {
+  const auto finish = [&] {
+    Encoder encoder;
+    encoder.number(Execution{7, 1});
+    ask(MessageKind::kFinish, encoder.take());
+    return Decoder(peer_.last_body).number<FinishAnswer>();
+  };
+  EXPECT_EQ(finish(), FinishAnswer::kForgotten);
+  prepare({0, WriteKind::kAssign, Tensor::zeros({3, 8192}, DType::kFloat32)});
+  EXPECT_EQ(finish(), FinishAnswer::kMade);
+  EXPECT_EQ(finish(), FinishAnswer::kMade) << "it was repeated";
+  EXPECT_EQ(store_.version(0), 1u);
+}
+
+TEST(Failures, OfUnknownKindsAreDataLoss) {
+  const Error error = parse_failure(to_bytes(OutOfRange("the end")));
+  EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+  EXPECT_STREQ(error.what(), "the end");
+  for (const int code : {-1, static_cast<int>(ErrorCode::kInternal) + 1}) {
+    Encoder encoder;
+    encoder.number(code);
+    encoder.text("unknown");
+    EXPECT_EQ(parse_failure(encoder.bytes()).code(), ErrorCode::kDataLoss);
+  }
+  EXPECT_EQ(parse_failure({}).code(), ErrorCode::kDataLoss);
+}
+
+/// A server that has no memory left once it is to finish what it has prepared.
+class FullServer final : private TaskPart {
+ public:
+  explicit FullServer(const remote::TaskPlace& place) : connections_(place, store_.descriptor()) {
+    connections_.set_part(*this);
+    thread_ = std::thread([this] { connections_.wait_until([this] { return over_.load(); }); });
+  }
+  ~FullServer() override { thread_.join(); }
+  FullServer(const FullServer&) = delete;
+  FullServer& operator=(const FullServer&) = delete;
+
+ private:
+  void on_message(remote::Peer& peer, const remote::Message& message) override {
+    switch (static_cast<MessageKind>(message.kind)) {
+      case MessageKind::kFinish:
+        return peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number,
+                         to_bytes(Unavailable("memory is short")));
+      case MessageKind::kGoodbye:
+        peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number);
+        return over_.store(true);
+      default: server_.answer(peer, message);
+    }
+  }
+
+  Store store_;
+  ParameterServer server_{store_};
+  std::atomic<bool> over_{false};
+  Connections connections_;
+  std::thread thread_;
+};
+
+TEST(Commits, ThatOneServerCannotFinishNameItAndItsVariables) {
+  const remote::LocalCluster cluster({{"chief", 1}, {"worker", 1}, {"ps", 2}});
+  const FullServer decides(cluster.place({"ps", 0}));
+  const FullServer cannot(cluster.place({"ps", 1}));
+  const ParameterServerStrategy strategy(cluster.place({"chief", 0}));
+  auto scope = strategy.scope();
+  const Variable first({.name = "first"});
+  const Variable second({.name = "second"});
+  const Variable third({.name = "third"});
+  const Variable unnamed{VariableOptions()};
+  EXPECT_THAT(
+      [&] {
+        strategy.variables()->client().write_together([&] {
+          first.assign_add(1.0F);
+          second.assign_add(1.0F);
+        });
+      },
+      ThrowsMessage<Unavailable>(AllOf(HasSubstr("ps 0 has committed, but ps 1 has not"),
+                                       HasSubstr("part, of second:"), Not(HasSubstr("variable 3")),
+                                       HasSubstr("memory is short"))));
+  EXPECT_EQ(first.read().item<float>(), 1);
+  EXPECT_EQ(second.read().item<float>(), 0);
+  EXPECT_EQ(strategy.variables()->client().connections().variables_on(1, {}), "second, variable 3");
+}
+
+}  // namespace
+}  // namespace cohort::server
