@@ -199,5 +199,24 @@ TEST_P(ClosureCase, Case131_VariablesThatADatasetFunctionMakesAreTheWorkersOwn) 
   EXPECT_EQ(all, kCalls);
 }
 
+TEST(ClosureCase, Case131_ADatasetFunctionMakesNoVariableOfTheStrategy) {
+  const test::TaskProcesses processes(0, 1);
+  // A worker whose functions run in the scope of its strategy.
+  std::thread worker([&] {
+    const ParameterServerStrategy strategy(processes.place({"worker", 0}));
+    auto scope = strategy.scope();
+    serve(strategy);
+  });
+  {
+    const ParameterServerStrategy strategy(processes.chief());
+    const ClusterCoordinator coordinator(strategy);
+    const auto counters = coordinator.create_per_worker<counter_of_worker>();
+    const auto count = coordinator.schedule<count_here>(counters);
+    EXPECT_THAT(message_of(ErrorCode::kWrongContext, [&] { count.get(); }),
+                AllOf(HasSubstr("'of the worker'"), HasSubstr("arguments")));
+  }
+  worker.join();
+}
+
 }  // namespace
 }  // namespace cohort::testing
