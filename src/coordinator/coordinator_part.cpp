@@ -187,13 +187,14 @@ void CoordinatorPart::end_call(WorkerLink& worker, const remote::Message& messag
     call->state->succeed(decoder.rest());
   } else {
     const Error error = server::parse_failure(decoder.rest());
-    call->state->fail(error);
     if (failure_ == nullptr) fail(error);
+    call->state->fail(error);
   }
   update_counts();
 }
 
-/// The first failure: what was not begun is cancelled, and what runs is asked to end.
+/// The first failure: what was not begun is cancelled, and what runs is asked to end. Before the result of
+/// the call shows it, so that who has seen that schedules nothing that would still run.
 void CoordinatorPart::fail(const Error& error) {
   logging::debug("a call has failed, the others are cancelled: {}", error.what());
   failure_ = std::make_unique<Error>(error);
@@ -353,8 +354,9 @@ std::string CoordinatorPart::names_of_refused() const {
 }
 
 void CoordinatorPart::fail_queued(const Error& error) {
-  for (const Call& call : std::exchange(queue_, {})) call.state->fail(error);
+  const std::deque<Call> waiting = std::exchange(queue_, {});
   if (failure_ == nullptr) fail(error);
+  for (const Call& call : waiting) call.state->fail(error);
   update_counts();
   connections().notify();
 }
@@ -371,6 +373,7 @@ void CoordinatorPart::settle_lost(LostWorker lost) {
   connections().exclusively([&] {
     const std::lock_guard lock(mutex_);
     settling_ -= lost.calls.size();
+    if (failure != nullptr && failure_ == nullptr) fail(*failure);
     std::deque<Call> again;
     for (Call& call : lost.calls) {
       const auto execution = settled.find(call.number);
@@ -381,19 +384,18 @@ void CoordinatorPart::settle_lost(LostWorker lost) {
         if (&call == &lost.calls.front() && ++call.losses == kMostLosses) {
           const Unavailable deadly("{} workers were lost while they ran this call, the last of them {}",
                                    kMostLosses, lost.name);
-          call.state->fail(deadly);
           if (failure_ == nullptr) fail(deadly);
+          call.state->fail(deadly);
           continue;
         }
         again.push_back(std::move(call));
       } else if (execution->second.failure == nullptr) {
         call.state->succeed(execution->second.result);
       } else {
-        call.state->fail(*execution->second.failure);
         if (failure_ == nullptr) fail(*execution->second.failure);
+        call.state->fail(*execution->second.failure);
       }
     }
-    if (failure != nullptr && failure_ == nullptr) fail(*failure);
     take_back(std::move(again));
     give_calls();
   });

@@ -35,9 +35,11 @@ WorkerPart::WorkerPart(std::shared_ptr<server::ServerVariables> variables, Varia
                        const InputContext& context)
     : variables_(std::move(variables)), owner_(owner), context_(context) {
   variables_->client().connections().set_part(*this);
+  variables_->set_runs_functions(true);
 }
 
 WorkerPart::~WorkerPart() {
+  variables_->set_runs_functions(false);
   variables_->client().connections().clear_part();
   variables_->forget_learned();
 }

@@ -89,6 +89,18 @@ int TaskProcesses::wait(const ClusterTask& task) {
   return status;
 }
 
+ClusterTask TaskProcesses::wait_for_any() {
+  siginfo_t ended{};
+  ::waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT);
+  for (const TaskPlace& place : cluster_.places()) {
+    const auto process = pids_.find(name_of(place.task));
+    if (process == pids_.end() || process->second != ended.si_pid) continue;
+    wait(place.task);
+    return place.task;
+  }
+  throw Internal("process {} has ended, which is none of the tasks", ended.si_pid);
+}
+
 void TaskProcesses::kill(const ClusterTask& task) {
   signal(task, SIGKILL);
   wait(task);

@@ -35,6 +35,9 @@ class TaskProcesses {
 
   /// Waits for the end of a task; the status as of waitpid.
   int wait(const ClusterTask& task);
+
+  /// Waits until one of the tasks ends, and says which. For a process that has no other children.
+  ClusterTask wait_for_any();
   void kill(const ClusterTask& task);
 
  private:

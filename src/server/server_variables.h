@@ -2,6 +2,7 @@
 // the servers, and finds them by the numbers that all tasks know them by.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -47,6 +48,10 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
                                                     const VariableState* beside,
                                                     std::shared_ptr<VariableOwner> owner) override;
 
+  /// From now on, while this task runs functions for a coordinator, it makes no variables: the chief, which
+  /// gives them to the functions as arguments, knows nothing of them.
+  void set_runs_functions(bool runs) noexcept { runs_functions_.store(runs); }
+
   /// What another task needs to know of the variables but the `first` ones, in the order in which they were
   /// made.
   [[nodiscard]] std::vector<std::byte> describe_from(std::size_t first) const;
@@ -66,6 +71,7 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
 
   std::shared_ptr<Client> client_;
   bool gives_values_;
+  std::atomic<bool> runs_functions_{false};
   Partitioner partitioner_;
   std::weak_ptr<void> coordinator_;
 

@@ -24,6 +24,9 @@ std::int64_t add(const Variable& variable, std::int64_t n) {
   variable.assign_add(n);
   return variable.read().item<std::int64_t>();
 }
+void wait_for(const Variable& gate) {
+  while (gate.read().item<std::int64_t>() == 0) continue;
+}
 void fail(int n) { throw InvalidArgument("closure failed: {}", n); }
 
 Variable counter(const std::string& name) { return Variable({.dtype = DType::kInt64, .name = name}); }
@@ -70,6 +73,24 @@ TEST(Coordinator, ThrowsTheFirstErrorOnceAndGoesOn) {
   EXPECT_EQ(coordinator.schedule<doubled>(4).get(), 8);
 }
 
+TEST(Coordinator, WhoHasSeenAFailedResultSchedulesNothingMore) {
+  TaskProcesses tasks(2, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  auto scope = strategy.scope();
+  const Variable gate = counter("gate");
+  for (int i = 0; i < 300; ++i) {
+    const auto waiting = coordinator.schedule<wait_for>(gate);
+    // It takes the message of the failure, while this thread waits for the result.
+    std::thread polling([&] { EXPECT_THROW(waiting.get(), Aborted); });
+    const auto failed = coordinator.schedule<fail>(i);
+    EXPECT_THROW(failed.get(), InvalidArgument);
+    EXPECT_THROW(coordinator.schedule<doubled>(i), InvalidArgument) << i;
+    polling.join();
+    coordinator.join();
+  }
+}
+
 TEST(Coordinator, CancelsWhatIsQueuedAndInterruptsWhatRuns) {
   TaskProcesses tasks(1, 1);
   const ParameterServerStrategy strategy(tasks.chief());
@@ -77,10 +98,7 @@ TEST(Coordinator, CancelsWhatIsQueuedAndInterruptsWhatRuns) {
   auto scope = strategy.scope();
   const Variable gate = counter("gate");
   coordinator.schedule<fail>(1);
-  const auto waiting = coordinator.schedule<[](const Variable& variable) {
-    while (variable.read().item<std::int64_t>() == 0) {
-    }
-  }>(gate);
+  const auto waiting = coordinator.schedule<wait_for>(gate);
   std::vector<RemoteValue<int>> queued;
   try {
     for (int i = 0; i < 100; ++i) queued.push_back(coordinator.schedule<doubled>(i));

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
@@ -15,37 +14,9 @@
 
 #include <cohort/input/dataset.h>
 
+#include "temporary_folder.h"
+
 namespace cohort::testing {
-
-/// A folder of the running test, removed with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string("cohort-") + test->test_suite_name() + "-" + test->name() + "-XXXXXX";
-    for (char& character : name) character = character == '/' ? '_' : character;
-    path_ = std::filesystem::path(::testing::TempDir()) / name;
-    std::string text = path_.string();
-    if (::mkdtemp(text.data()) == nullptr) throw std::runtime_error("no temporary folder " + text);
-    path_ = text;
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  /// The path of a file of this name, which need not be there.
-  [[nodiscard]] std::string path(std::string_view name) const { return (path_ / name).string(); }
-
-  /// The path of a new file with these bytes.
-  [[nodiscard]] std::string file(std::string_view name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    return path(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// The bytes of a file that is there.
 inline std::string bytes_of(const std::string& path) {
