@@ -7,9 +7,9 @@
 
 #include <cohort/base/error.h>
 
-namespace cohort::server {
+namespace cohort::rpc {
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const Error& error);
 [[nodiscard]] Error parse_failure(std::span<const std::byte> bytes);
 
-}  // namespace cohort::server
+}  // namespace cohort::rpc
