@@ -8,7 +8,7 @@
 
 #include "coordinator/protocol.h"
 #include "coordinator/settle_executions.h"
-#include "server/failure.h"
+#include "rpc/failure.h"
 
 namespace cohort::coordinator {
 namespace {
@@ -186,7 +186,7 @@ void CoordinatorPart::end_call(WorkerLink& worker, const remote::Message& messag
   if (!message.body.empty() && decoder.number<Outcome>() == Outcome::kSuccess) {
     call->state->succeed(decoder.rest());
   } else {
-    const Error error = server::parse_failure(decoder.rest());
+    const Error error = rpc::parse_failure(decoder.rest());
     if (failure_ == nullptr) fail(error);
     call->state->fail(error);
   }

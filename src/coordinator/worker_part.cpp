@@ -6,7 +6,7 @@
 
 #include "coordinator/protocol.h"
 #include "remote/introduction.h"
-#include "server/failure.h"
+#include "rpc/failure.h"
 
 namespace cohort::coordinator {
 namespace {
@@ -24,7 +24,7 @@ std::vector<std::byte> failure_of(const Error& error) {
   Encoder encoder;
   encoder.number(Outcome::kFailure);
   std::vector<std::byte> bytes = encoder.take();
-  const std::vector<std::byte> failure = server::to_bytes(error);
+  const std::vector<std::byte> failure = rpc::to_bytes(error);
   bytes.insert(bytes.end(), failure.begin(), failure.end());
   return bytes;
 }

@@ -11,7 +11,7 @@
 #include <cohort/server/detail/codec.h>
 
 #include "remote/introduction.h"
-#include "server/failure.h"
+#include "rpc/failure.h"
 
 namespace cohort::server {
 namespace {
@@ -34,39 +34,22 @@ int count_servers(const remote::TaskPlace& place) {
 remote::EndpointOptions options_for(const remote::TaskPlace& place, int offered) {
   remote::EndpointOptions options = remote::endpoint_options(place);
   options.offered = offered;
-  using std::chrono::milliseconds;
-  options.heartbeat = std::chrono::duration_cast<milliseconds>(config().heartbeat());
-  options.silence = std::chrono::duration_cast<milliseconds>(config().silence());
   return options;
 }
 
 }  // namespace
 
-Connections::Turn::Turn(Connections& connections) : connections_(connections) {
-  if (connections_.mutex_.try_lock()) return;
-  connections_.at_the_door_.fetch_add(1);
-  connections_.endpoint_->wake();
-  connections_.mutex_.lock();
-  connections_.at_the_door_.fetch_sub(1);
-}
-
-Connections::Turn::~Turn() { connections_.mutex_.unlock(); }
-
 Connections::Connections(remote::TaskPlace place, int offered)
     : place_(std::move(place)),
       servers_(static_cast<std::size_t>(count_servers(place_))),
-      endpoint_(std::make_unique<remote::Endpoint>(options_for(place_, offered),
-                                                   static_cast<remote::Handler&>(*this))) {}
+      shared_(std::make_unique<remote::SharedEndpoint>(options_for(place_, offered),
+                                                       static_cast<remote::Handler&>(*this),
+                                                       static_cast<remote::Upkeep*>(this))) {}
 
 Connections::~Connections() = default;
 
-void Connections::notify() noexcept {
-  progress_.notify();
-  endpoint_->wake();
-}
-
 void Connections::set_part(TaskPart& part) {
-  const Turn turn(*this);
+  const remote::SharedEndpoint::Turn turn(*shared_);
   part_ = &part;
   for (remote::Peer* peer : std::vector(peers_)) part.on_connected(*peer);
   for (const EarlyMessage& message : std::exchange(early_, {}))
@@ -74,29 +57,23 @@ void Connections::set_part(TaskPart& part) {
 }
 
 void Connections::name_variables_by(NamesOn names_on) {
-  const Turn turn(*this);
+  const remote::SharedEndpoint::Turn turn(*shared_);
   names_on_ = std::move(names_on);
 }
 
 std::string Connections::variables_on(int server, std::span<const VariableIndex> some) {
-  const Turn turn(*this);
+  const remote::SharedEndpoint::Turn turn(*shared_);
   return names_on_ ? names_on_(server, some) : std::string();
 }
 
 void Connections::clear_part() {
-  const Turn turn(*this);
+  const remote::SharedEndpoint::Turn turn(*shared_);
   part_ = nullptr;
 }
 
-void Connections::poll() {
-  if (!mutex_.try_lock()) return;
-  const Polling polling(*this);
-  endpoint_->poll();
-}
-
 remote::Peer& Connections::connect(const ClusterTask& task, Deadline deadline) {
-  const Turn turn(*this);
-  return endpoint_->connect(remote::address_of(place_, task), deadline);
+  const remote::SharedEndpoint::Turn turn(*shared_);
+  return shared_->endpoint().connect(remote::address_of(place_, task), deadline);
 }
 
 std::vector<std::byte> Connections::ask(Request request) {
@@ -145,23 +122,23 @@ std::vector<std::vector<std::byte>> Connections::ask(std::vector<Request> reques
 
 /// Whose answers nobody waits for.
 void Connections::give_up(std::span<const std::uint64_t> numbers) noexcept {
-  const Turn turn(*this);
+  const remote::SharedEndpoint::Turn turn(*shared_);
   for (const std::uint64_t number : numbers) pending_.erase(number);
 }
 
 std::shared_ptr<const StoreReader> Connections::reader(int server) {
-  const Turn turn(*this);
+  const remote::SharedEndpoint::Turn turn(*shared_);
   const Server& asked = servers_[static_cast<std::size_t>(server)];
   return asked.known && asked.failure == nullptr ? asked.reader : nullptr;
 }
 
 bool Connections::reads_memory(int server) {
-  const Turn turn(*this);
+  const remote::SharedEndpoint::Turn turn(*shared_);
   return servers_[static_cast<std::size_t>(server)].reads_memory;
 }
 
 void Connections::set_reads_no_memory(int server) {
-  const Turn turn(*this);
+  const remote::SharedEndpoint::Turn turn(*shared_);
   servers_[static_cast<std::size_t>(server)].reads_memory = false;
 }
 
@@ -191,14 +168,14 @@ void Connections::send(std::uint64_t number, Pending& pending) {
   }
 }
 
-bool Connections::wants_servers() const {
+bool Connections::is_due() const {
   return std::ranges::any_of(pending_, [&](const auto& entry) {
     return !entry.second.done &&
            servers_[static_cast<std::size_t>(entry.second.request.server)].peer == nullptr;
   });
 }
 
-void Connections::connect_servers() {
+void Connections::run() {
   for (int i = 0; i < servers(); ++i) {
     Server& server = servers_[static_cast<std::size_t>(i)];
     const auto is_for_it = [&](const auto& entry) {
@@ -207,7 +184,7 @@ void Connections::connect_servers() {
     if (server.peer != nullptr || std::ranges::none_of(pending_, is_for_it)) continue;
     try {
       remote::Peer& peer =
-          endpoint_->connect(remote::address_of(place_, {"ps", i}), Deadline::after(kReturnLimit));
+          shared_->endpoint().connect(remote::address_of(place_, {"ps", i}), Deadline::after(kReturnLimit));
       server.reads_memory = peer.on_this_node();
       server.reader.reset();
       if (peer.offered_descriptor() >= 0)
@@ -287,7 +264,7 @@ void Connections::on_message(remote::Peer& peer, const remote::Message& message)
   if (message.kind == to_number(MessageKind::kReply))
     pending.answer.assign(message.body.begin(), message.body.end());
   else
-    pending.failure = std::make_unique<Error>(parse_failure(message.body));
+    pending.failure = std::make_unique<Error>(rpc::parse_failure(message.body));
   settle(pending);
 }
 

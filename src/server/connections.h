@@ -1,8 +1,6 @@
-// The connections of a task to the other tasks of its job, over one Endpoint. Requests to parameter servers
-// go through here: one whose server is lost is repeated when the server has come back, since servers know
-// which commits they have made.
-//
-// Threads share the endpoint: one of those that wait polls it, for all of them. Any thread may call.
+// The connections of a task to the other tasks of its job, over one SharedEndpoint. Requests to parameter
+// servers go through here: one whose server is lost is repeated when the server has come back, since servers
+// know which commits they have made. Any thread may call.
 #pragma once
 
 #include <atomic>
@@ -11,16 +9,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include <cohort/base/event_count.h>
 #include <cohort/remote/endpoint.h>
 #include <cohort/remote/task_place.h>
+
+#include "remote/shared_endpoint.h"
 
 #include "server/protocol.h"
 #include "server/store_reader.h"
@@ -43,7 +40,7 @@ struct Request {
   std::vector<std::byte> body = {};
 };
 
-class Connections final : private remote::Handler {
+class Connections final : private remote::Handler, private remote::Upkeep {
  public:
   /// `offered`, a descriptor, is given to the processes of this node; -1: none. @throws what Endpoint throws.
   explicit Connections(remote::TaskPlace place, int offered = -1);
@@ -53,7 +50,7 @@ class Connections final : private remote::Handler {
 
   [[nodiscard]] const remote::TaskPlace& place() const noexcept { return place_; }
   [[nodiscard]] int servers() const noexcept { return static_cast<int>(servers_.size()); }
-  [[nodiscard]] std::uint64_t incarnation() const noexcept { return endpoint_->incarnation(); }
+  [[nodiscard]] std::uint64_t incarnation() const noexcept { return shared_->incarnation(); }
 
   /// `part` gets what no request of this task asked for, until `clear_part`; also what has come already.
   void set_part(TaskPart& part);
@@ -91,80 +88,23 @@ class Connections final : private remote::Handler {
   /// Connects to another task than a server. @throws as Endpoint::connect.
   remote::Peer& connect(const ClusterTask& task, Deadline deadline);
 
-  /// Calls `function` while no other thread uses the endpoint: for sending.
+  /// As SharedEndpoint's.
   template <class Function>
   decltype(auto) exclusively(Function&& function) {
-    const Turn turn(*this);
-    return std::forward<Function>(function)();
+    return shared_->exclusively(std::forward<Function>(function));
   }
-
-  /// Polls, or lets another thread poll, until the condition is true. It reads atomically.
   template <class Condition>
   void wait_until(Condition condition) {
-    const Waiting waiting(*this);
-    wait(condition, [] { return false; });
+    shared_->wait_until(std::move(condition));
   }
-
-  /// The same for a thread that polls only while no other one waits.
   template <class Condition>
   void poll_until(Condition condition) {
-    wait(condition, [this] { return waiting_.load() > 0; });
+    shared_->poll_until(std::move(condition));
   }
-
-  /// Handles what has arrived, if no other thread is about to.
-  void poll();
-
-  /// Has those who wait look at their conditions.
-  void notify() noexcept;
+  void poll() { shared_->poll(); }
+  void notify() noexcept { shared_->notify(); }
 
  private:
-  /// The use of the endpoint by one thread.
-  class Turn {
-   public:
-    explicit Turn(Connections& connections);
-    ~Turn();
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-   private:
-    Connections& connections_;
-  };
-
-  /// A thread in wait_until. When the last one has gone, another thread must poll.
-  class Waiting {
-   public:
-    explicit Waiting(Connections& connections) noexcept : connections_(connections) {
-      connections_.waiting_.fetch_add(1);
-    }
-    ~Waiting() {
-      connections_.waiting_.fetch_sub(1);
-      connections_.progress_.notify();
-    }
-    Waiting(const Waiting&) = delete;
-    Waiting& operator=(const Waiting&) = delete;
-
-   private:
-    Connections& connections_;
-  };
-
-  /// The thread that polls, with the mutex held.
-  class Polling {
-   public:
-    explicit Polling(Connections& connections) noexcept : connections_(connections) {
-      connections_.polled_.store(true);
-    }
-    ~Polling() {
-      connections_.polled_.store(false);
-      connections_.mutex_.unlock();
-      connections_.progress_.notify();
-    }
-    Polling(const Polling&) = delete;
-    Polling& operator=(const Polling&) = delete;
-
-   private:
-    Connections& connections_;
-  };
-
   struct Server {
     remote::Peer* peer = nullptr;
     std::shared_ptr<const StoreReader> reader = {};
@@ -192,9 +132,10 @@ class Connections final : private remote::Handler {
     std::vector<std::byte> body;
   };
 
-  template <class Condition, class GiveWay>
-  void wait(Condition& condition, GiveWay give_way);
-  [[nodiscard]] bool wants_servers() const;
+  /// Whether a request is for a server that this task is not connected to.
+  [[nodiscard]] bool is_due() const override;
+  /// Connects to those servers.
+  void run() override;
 
   void on_connected(remote::Peer& peer) override;
   void on_message(remote::Peer& peer, const remote::Message& message) override;
@@ -203,7 +144,6 @@ class Connections final : private remote::Handler {
   [[nodiscard]] std::string what_is_lost_with(int server) const;
   void settle(Pending& pending);
   void identify(remote::Peer& peer, std::span<const std::byte> body);
-  void connect_servers();
   void send(std::uint64_t number, Pending& pending);
   void fail_requests_to(int server, const Error& error);
   void give_up(std::span<const std::uint64_t> numbers) noexcept;
@@ -213,37 +153,12 @@ class Connections final : private remote::Handler {
   TaskPart* part_ = nullptr;
   std::vector<remote::Peer*> peers_;  ///< all that are not lost
   std::vector<EarlyMessage> early_;
-  std::mutex mutex_;                 ///< held by the thread that uses the endpoint
-  std::atomic<int> at_the_door_{0};  ///< threads that want to use it for a moment
-  std::atomic<int> waiting_{0};      ///< threads in wait_until
-  std::atomic<bool> polled_{false};
-  EventCount progress_;
   std::atomic<bool> job_is_over_{false};
   NamesOn names_on_ = {};
   std::vector<Server> servers_;
   std::map<std::uint64_t, Pending> pending_;
   std::uint64_t next_number_ = 1;
-  std::unique_ptr<remote::Endpoint> endpoint_;  ///< last, so that it ends first
+  std::unique_ptr<remote::SharedEndpoint> shared_;  ///< last, so that it ends first
 };
-
-template <class Condition, class GiveWay>
-void Connections::wait(Condition& condition, GiveWay give_way) {
-  while (!condition()) {
-    if (give_way() || !mutex_.try_lock()) {
-      progress_.wait_until([&] { return condition() || (!give_way() && !polled_.load()); });
-      continue;
-    }
-    {
-      const Polling polling(*this);
-      connect_servers();
-      endpoint_->wait_until([&] {
-        progress_.notify();
-        return condition() || at_the_door_.load() > 0 || give_way() || wants_servers();
-      });
-    }
-    // Those at the door go first; they are quick.
-    while (at_the_door_.load() > 0) std::this_thread::yield();
-  }
-}
 
 }  // namespace cohort::server

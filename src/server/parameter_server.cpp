@@ -7,7 +7,7 @@
 
 #include <cohort/server/detail/codec.h>
 
-#include "server/failure.h"
+#include "rpc/failure.h"
 #include "server/protocol.h"
 
 namespace cohort::server {
@@ -85,10 +85,10 @@ void ParameterServer::answer(remote::Peer& peer, const remote::Message& message)
     const std::vector<std::byte> reply = serve(peer, message, later);
     if (!later) peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number, reply);
   } catch (const Error& error) {
-    peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, to_bytes(error));
+    peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, rpc::to_bytes(error));
   } catch (const std::exception& error) {
     const Unavailable failure("this server cannot answer: {}", error.what());
-    peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, to_bytes(failure));
+    peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, rpc::to_bytes(failure));
   }
 }
 
@@ -281,7 +281,7 @@ FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
 void ParameterServer::fail_waiters(const Error& error) {
   no_values_ = std::make_unique<Error>(error);
   for (const auto& [number, waiter] : waiters_)
-    waiter.peer->send(static_cast<std::uint16_t>(MessageKind::kFailure), waiter.request, to_bytes(error));
+    waiter.peer->send(static_cast<std::uint16_t>(MessageKind::kFailure), waiter.request, rpc::to_bytes(error));
   waiters_.clear();
 }
 

@@ -16,10 +16,11 @@ BEGIN {
   layers = split("base cluster device collective value strategy input train server coordinator", chain)
   for (i = 1; i <= layers; i++) {
     # Beside the chain: tasks that talk without MPI, for the layers above `train` that are made of them.
-    if (chain[i] == "server") below = below "remote "
+    if (chain[i] == "server") below = below "remote rpc "
     allowed[chain[i]] = below = below chain[i] " "
   }
   allowed["remote"] = allowed["device"] "remote "
+  allowed["rpc"] = allowed["value"] "remote rpc "
   # Beside the core.
   allowed["cuda"] = allowed["device"] "cuda "
   allowed["nccl"] = allowed["collective"] "cuda nccl "

@@ -19,6 +19,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <cohort/server/index.h>
@@ -60,6 +61,11 @@ class ShardedVariable {
   /// The shards.
   [[nodiscard]] const std::vector<Variable>& variables() const& noexcept { return parts_->variables; }
   [[nodiscard]] std::vector<Variable> variables() && { return parts_->variables; }
+
+  /// What it is constructed from by a task that it is sent to. Internal.
+  [[nodiscard]] std::tuple<std::vector<Variable>, std::string> parts_to_send() const {
+    return {parts_->variables, parts_->name};
+  }
 
   /// Which rows each shard has; a scalar counts as one row.
   [[nodiscard]] const ShardLayout& layout() const& noexcept { return parts_->layout; }

@@ -7,11 +7,11 @@
 
 #include <cohort/base/error.h>
 
-namespace cohort::server {
+namespace cohort::rpc {
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const Error& error);
 
 /// Bytes that are no error become DataLoss: who waits for an answer gets one.
 [[nodiscard]] Error parse_failure(std::span<const std::byte> bytes);
 
-}  // namespace cohort::server
+}  // namespace cohort::rpc

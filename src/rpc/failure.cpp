@@ -1,8 +1,8 @@
-#include "server/failure.h"
+#include "rpc/failure.h"
 
-#include <cohort/server/detail/codec.h>
+#include <cohort/rpc/detail/codec.h>
 
-namespace cohort::server {
+namespace cohort::rpc {
 
 std::vector<std::byte> to_bytes(const Error& error) {
   Encoder encoder;
@@ -23,4 +23,4 @@ Error parse_failure(std::span<const std::byte> bytes) {
   }
 }
 
-}  // namespace cohort::server
+}  // namespace cohort::rpc

@@ -1,6 +1,6 @@
-#include <cohort/server/detail/codec.h>
+#include <cohort/rpc/detail/codec.h>
 
-namespace cohort::server {
+namespace cohort::rpc {
 
 void Encoder::text(std::string_view text) { blob(std::as_bytes(std::span(text))); }
 
@@ -83,4 +83,4 @@ Variable Decoder::variable() {
   return variables_->variable(wanted);
 }
 
-}  // namespace cohort::server
+}  // namespace cohort::rpc
