@@ -10,8 +10,8 @@
 #include <cohort/remote/local_cluster.h>
 #include <cohort/server/parameter_server_strategy.h>
 
+#include "rpc/failure.h"
 #include "server/client.h"
-#include "server/failure.h"
 #include "server/server_variables.h"
 
 namespace cohort::server {
@@ -81,7 +81,7 @@ TEST_F(ParameterServers, ReadNoValueThatDoesNotFitItsVariable) {
     for (const MessageKind kind : {MessageKind::kPrepare, MessageKind::kCommit}) {
       ask(kind, to_bytes(CommitMessage{{7, 1}, 0, {write}, {}}, Carriage::kByAddress));
       EXPECT_EQ(peer_.last_kind, MessageKind::kFailure);
-      EXPECT_EQ(parse_failure(peer_.last_body).code(), ErrorCode::kInvalidArgument);
+      EXPECT_EQ(rpc::parse_failure(peer_.last_body).code(), ErrorCode::kInvalidArgument);
     }
   }
   EXPECT_EQ(peer_.reads, 0);
@@ -105,16 +105,16 @@ TEST_F(ParameterServers, SayWhetherThereWasSomethingToFinish) {
 }
 
 TEST(Failures, OfUnknownKindsAreDataLoss) {
-  const Error error = parse_failure(to_bytes(OutOfRange("the end")));
+  const Error error = rpc::parse_failure(rpc::to_bytes(OutOfRange("the end")));
   EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
   EXPECT_STREQ(error.what(), "the end");
   for (const int code : {-1, static_cast<int>(ErrorCode::kInternal) + 1}) {
     Encoder encoder;
     encoder.number(code);
     encoder.text("unknown");
-    EXPECT_EQ(parse_failure(encoder.bytes()).code(), ErrorCode::kDataLoss);
+    EXPECT_EQ(rpc::parse_failure(encoder.bytes()).code(), ErrorCode::kDataLoss);
   }
-  EXPECT_EQ(parse_failure({}).code(), ErrorCode::kDataLoss);
+  EXPECT_EQ(rpc::parse_failure({}).code(), ErrorCode::kDataLoss);
 }
 
 /// A server that has no memory left once it is to finish what it has prepared.
@@ -133,7 +133,7 @@ class FullServer final : private TaskPart {
     switch (static_cast<MessageKind>(message.kind)) {
       case MessageKind::kFinish:
         return peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number,
-                         to_bytes(Unavailable("memory is short")));
+                         rpc::to_bytes(Unavailable("memory is short")));
       case MessageKind::kGoodbye:
         peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number);
         return over_.store(true);
