@@ -94,11 +94,12 @@ int main(int argc, char** argv) {
   const ShardedVariable films({.name = "films", .initial_value = random_rows(kFilms, 4)});
   const ClusterCoordinator coordinator(strategy);
   const auto ratings = coordinator.create_per_worker<make_ratings>(5U);
+  const float before = coordinator.schedule<train_step>(users, films, ratings).get();
   std::vector<RemoteValue<float>> losses;
-  for (int step = 0; step < kSteps; ++step)
+  for (int step = 1; step < kSteps; ++step)
     losses.push_back(coordinator.schedule<train_step>(users, films, ratings));
   coordinator.join();
-  const float before = losses.front().get(), after = losses.back().get();
+  const float after = losses.back().get();
   std::printf("loss %.4f before %d steps, %.4f after them: %s\n", static_cast<double>(before), kSteps,
               static_cast<double>(after), after < before / 10 ? "learnt" : "not learnt");
 }

@@ -22,6 +22,7 @@ cat >"$scratch/task" <<'END'
 #!/usr/bin/env bash
 said=$("$probe" kept) || exit 70
 declare $said
+eval "${prepare:-}"
 echo "pid=$$ $said" >"$ready/.$$"
 mv "$ready/.$$" "$ready/$job.$index.$restarts"
 # Until the first of these tasks has ended, and the supervisor knows.
@@ -44,7 +45,8 @@ is_ready() { [[ -e $ready/$1 ]]; }
 # of TASK FIELD: what the task of that start, as in worker.1.0, was given.
 of() { sed "s/.*\b$2=\([^ ]*\).*/\1/" "$ready/$1"; }
 
-# start WHAT ROLES [OPTION...]: a job whose tasks do WHAT; returns when each has been started.
+# start WHAT ROLES [OPTION...]: a job whose tasks do WHAT; returns when each has been started, and has done
+# what the variable `prepare` says.
 start() {
   local entry id
   rm -rf "$ready"
@@ -152,7 +154,7 @@ has_told_two() { [[ -e $ready/told && $(wc -l <"$ready/told") == 2 ]]; }
 echo "signals reach all but the parameter servers"
 for signal in INT TERM HUP QUIT USR1 USR2; do
   # shellcheck disable=SC2016
-  start 'trap "echo $job >>\"$ready/told\"; exit 0" '$signal'; until_told' chief=1,worker=1,ps=1
+  prepare='trap "echo $job >>\"$ready/told\"; exit 0" '$signal start until_told chief=1,worker=1,ps=1
   kill "-$signal" "$supervisor"
   within 20 has_told_two || fail "SIG$signal reaches $(cat "$ready/told")"
   go
