@@ -18,6 +18,8 @@
 namespace cohort::testing {
 namespace {
 
+using test::counter;
+using test::value;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;

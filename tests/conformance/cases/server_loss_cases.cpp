@@ -8,6 +8,8 @@
 namespace cohort::testing {
 namespace {
 
+using test::counter;
+using test::value;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
