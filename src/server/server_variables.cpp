@@ -47,9 +47,8 @@ std::shared_ptr<VariableState> ServerVariables::make(VariableOptions options, co
   if (runs_functions_.load()) {
     throw WrongContext(
         "variable '{}' is made in a function that a worker runs, in the scope of its strategy: have the "
-        "chief "
-        "make it and pass it to functions among their arguments; a variable of this worker alone is made "
-        "outside the scope",
+        "chief make it and pass it to functions among their arguments; a variable of this worker alone is "
+        "made outside the scope",
         options.name);
   }
   const auto* neighbour = dynamic_cast<const ServerVariable*>(beside);
