@@ -1,7 +1,6 @@
 #include "remote/task_processes.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -10,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -62,6 +62,7 @@ void TaskProcesses::start(const ClusterTask& task) {
   const watch::Fd card = card_file(place);
   std::vector<std::string> variables = variables_with(card.get());
   std::vector<char*> pointers;
+  pointers.reserve(variables.size() + 1);
   for (std::string& variable : variables) pointers.push_back(variable.data());
   pointers.push_back(nullptr);
   std::string name = name_of(task);

@@ -14,7 +14,9 @@ ClusterTask giver_of_values(const remote::TaskPlace& place) {
 }
 
 ServerVariables::ServerVariables(std::shared_ptr<Client> client, bool gives_values, Partitioner partitioner)
-    : client_(std::move(client)), gives_values_(gives_values), partitioner_(std::move(partitioner)) {
+    : client_(std::move(client)),
+      gives_values_(gives_values),
+      placer_(std::move(partitioner), client_ == nullptr ? 1 : client_->connections().servers()) {
   if (client_ != nullptr)
     client_->connections().name_variables_by(
         [this](int server, std::span<const VariableIndex> some) { return names_on(server, some); });
@@ -51,9 +53,8 @@ std::shared_ptr<VariableState> ServerVariables::make(VariableOptions options, co
   if (runs_functions_.load()) {
     throw WrongContext(
         "variable '{}' is made in a function that a worker runs, in the scope of its strategy: have the "
-        "chief "
-        "make it and pass it to functions among their arguments; a variable of this worker alone is made "
-        "outside the scope",
+        "chief make it and pass it to functions among their arguments; a variable of this worker alone is "
+        "made outside the scope",
         options.name);
   }
   const auto* neighbour = dynamic_cast<const ServerVariable*>(beside);
@@ -62,8 +63,7 @@ std::shared_ptr<VariableState> ServerVariables::make(VariableOptions options, co
   {
     const std::lock_guard lock(mutex_);
     number = next_number_++;
-    const auto servers = static_cast<std::uint64_t>(client_->connections().servers());
-    place.server = neighbour != nullptr ? neighbour->place().server : static_cast<int>(turn_++ % servers);
+    place.server = neighbour != nullptr ? neighbour->place().server : placer_.next_server();
   }
   place.index = client_->make(place.server, number, options.name, initial_value.shape(),
                               initial_value.dtype(), gives_values_ ? &initial_value : nullptr);

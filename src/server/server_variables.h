@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 
 #include "server/client.h"
 #include "server/server_variable.h"
+#include "server/shard_placer.h"
 
 namespace cohort::server {
 
@@ -34,7 +36,10 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
 
   [[nodiscard]] Client& client() const noexcept { return *client_; }
 
-  [[nodiscard]] const Partitioner& partitioner() const noexcept { return partitioner_; }
+  /// As ShardPlacer's.
+  [[nodiscard]] std::optional<ShardLayout> cut(const Shape& shape, DType dtype) const {
+    return placer_.cut(shape, dtype);
+  }
 
   /// The one coordinator of the job, at the chief; set by the layer above.
   [[nodiscard]] std::weak_ptr<void>& coordinator() noexcept { return coordinator_; }
@@ -72,7 +77,6 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
   std::shared_ptr<Client> client_;
   bool gives_values_;
   std::atomic<bool> runs_functions_{false};
-  Partitioner partitioner_;
   std::weak_ptr<void> coordinator_;
 
   /// What all tasks know of a variable. The variable itself shares the strategy, which owns this object.
@@ -85,7 +89,7 @@ class ServerVariables final : public VariableKeeper, public VariableTable {
   };
 
   mutable std::mutex mutex_;
-  std::uint64_t turn_ = 0;  ///< of servers
+  ShardPlacer placer_;  ///< its turns
   std::uint64_t next_number_ = 0;
   std::map<std::uint64_t, Known> known_;  ///< by number
   std::vector<std::uint64_t> made_;       ///< numbers, in the order in which they came to be known

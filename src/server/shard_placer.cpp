@@ -12,15 +12,12 @@ ShardPlacer::ShardPlacer(Partitioner partitioner, int servers)
     throw InvalidArgument("variables cannot be placed on {} servers; at least one is needed", servers);
 }
 
-ShardPlacement ShardPlacer::place(const Shape& shape, DType dtype) {
+std::optional<ShardLayout> ShardPlacer::cut(const Shape& shape, DType dtype) const {
   const int shards = shard_count(partitioner_, shape, dtype);
-  ShardPlacement placement;
-  if (shards > 1) placement.layout.emplace(shape[0], shards);
-  for (int shard = 0; shard < shards; ++shard) {
-    placement.servers.push_back(next_);
-    next_ = (next_ + 1) % servers_;
-  }
-  return placement;
+  if (shards == 1) return std::nullopt;
+  return ShardLayout(shape[0], shards);
 }
+
+int ShardPlacer::next_server() noexcept { return std::exchange(next_, (next_ + 1) % servers_); }
 
 }  // namespace cohort

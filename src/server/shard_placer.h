@@ -1,12 +1,11 @@
-// Where a new variable goes: whether it is cut into shards, and which server keeps each of them. The servers
-// take turns, a turn per variable and per shard, so that the shards of a large variable lie on different
-// ones. Programs that create the same variables in the same order get the same placement.
+// Where new variables go: whether one is cut into shards, and which server keeps the next variable or shard.
+// The servers take turns, so that the shards of a large variable lie on different ones. Programs that create
+// the same variables in the same order get the same placement.
 //
-// Not thread-safe: its owner serialises calls.
+// Not thread-safe: its owner serialises turns.
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include <cohort/device/dtype.h>
 #include <cohort/device/shape.h>
@@ -15,19 +14,18 @@
 
 namespace cohort {
 
-struct ShardPlacement {
-  std::optional<ShardLayout> layout = {};  ///< none for a variable that is not cut
-  std::vector<int> servers = {};           ///< of each shard; one for a variable that is not cut
-};
-
 class ShardPlacer {
  public:
   /// An empty `partitioner` cuts nothing. @throws InvalidArgument for fewer than one server.
   ShardPlacer(Partitioner partitioner, int servers);
 
-  /// Takes the turns that the variable needs. @throws InvalidArgument for a partitioner that returns nonsense
-  /// (`shard_count`), and what the partitioner throws; then nobody's turn is over.
-  [[nodiscard]] ShardPlacement place(const Shape& shape, DType dtype);
+  /// How a variable is cut; nothing for one that stays whole. Takes no turn.
+  /// @throws InvalidArgument for a partitioner that returns nonsense (`shard_count`), and what the
+  /// partitioner throws.
+  [[nodiscard]] std::optional<ShardLayout> cut(const Shape& shape, DType dtype) const;
+
+  /// Whose turn it is; the next call has the next one.
+  [[nodiscard]] int next_server() noexcept;
 
  private:
   Partitioner partitioner_;

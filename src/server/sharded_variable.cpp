@@ -1,5 +1,6 @@
 #include <cohort/server/sharded_variable.h>
 
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -15,11 +16,12 @@
 namespace cohort {
 namespace {
 
-Partitioner current_partitioner() {
+/// How the current strategy cuts a variable. Only parameter servers do.
+std::optional<ShardLayout> current_cut(const Shape& shape, DType dtype) {
   const VariableOwner* strategy = current_mode().strategy;
   const auto* servers =
       strategy == nullptr ? nullptr : dynamic_cast<server::ServerVariables*>(strategy->variable_keeper());
-  return servers == nullptr ? Partitioner() : servers->partitioner();
+  return servers == nullptr ? std::nullopt : servers->cut(shape, dtype);
 }
 
 Shape whole_shape(const VariableOptions& options) {
@@ -35,7 +37,8 @@ using ShardValue = std::function<std::optional<Tensor>(const Shape& shard, std::
 
 std::vector<Variable> make_shards(const VariableOptions& options, const Shape& shape, DType dtype,
                                   const ShardValue& value) {
-  const int shards = options.colocate_with != nullptr ? 1 : shard_count(current_partitioner(), shape, dtype);
+  const std::optional<ShardLayout> layout =
+      options.colocate_with != nullptr ? std::nullopt : current_cut(shape, dtype);
   std::vector<Variable> variables;
   const auto make = [&](std::string name, const Shape& shard, std::int64_t first_row) {
     VariableOptions own = options;
@@ -44,13 +47,12 @@ std::vector<Variable> make_shards(const VariableOptions& options, const Shape& s
     own.initial_value = value(shard, first_row);
     variables.emplace_back(std::move(own));
   };
-  if (shards == 1) {
+  if (!layout) {
     make(options.name, shape, 0);
     return variables;
   }
-  const ShardLayout layout(shape[0], shards);
-  for (int shard = 0; shard < shards; ++shard) {
-    const RowRange rows = layout.range(shard);
+  for (int shard = 0; shard < layout->shards(); ++shard) {
+    const RowRange rows = layout->range(shard);
     make(fmt::format("{}/part_{}", options.name, shard), shape.with(0, rows.end - rows.begin), rows.begin);
   }
   return variables;

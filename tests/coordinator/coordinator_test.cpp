@@ -12,24 +12,25 @@
 #include <utility>
 #include <vector>
 
+#include "counters.h"
 #include "task_processes.h"
 
 namespace cohort {
 namespace {
 
+using test::counter;
 using test::TaskProcesses;
+using test::value;
 
 int doubled(int n) { return 2 * n; }
 std::int64_t add(const Variable& variable, std::int64_t n) {
   variable.assign_add(n);
-  return variable.read().item<std::int64_t>();
+  return value(variable);
 }
 void wait_for(const Variable& gate) {
-  while (gate.read().item<std::int64_t>() == 0) continue;
+  while (value(gate) == 0) continue;
 }
 void fail(int n) { throw InvalidArgument("closure failed: {}", n); }
-
-Variable counter(const std::string& name) { return Variable({.dtype = DType::kInt64, .name = name}); }
 
 TEST(Coordinator, RunsAFunctionOnAWorker) {
   TaskProcesses tasks(1, 1);
@@ -56,8 +57,8 @@ TEST(Coordinator, FunctionsChangeVariablesOnServers) {
       }>(a, b);
     }
     coordinator.join();
-    EXPECT_EQ(a.read().item<std::int64_t>(), 2000) << servers;
-    EXPECT_EQ(b.read().item<std::int64_t>(), 2000) << servers;
+    EXPECT_EQ(value(a), 2000) << servers;
+    EXPECT_EQ(value(b), 2000) << servers;
   }
 }
 
@@ -126,8 +127,8 @@ TEST(Coordinator, WhatFailsChangesNothing) {
     throw InvalidArgument("half way");
   }>(a, b);
   EXPECT_THROW(coordinator.join(), InvalidArgument);
-  EXPECT_EQ(a.read().item<std::int64_t>(), 0);
-  EXPECT_EQ(b.read().item<std::int64_t>(), 0);
+  EXPECT_EQ(value(a), 0);
+  EXPECT_EQ(value(b), 0);
 }
 
 TEST(Coordinator, EveryWorkerHasItsElement) {
@@ -193,7 +194,7 @@ TEST(Coordinator, ReadsItsOwnWrites) {
     return x.read().item<std::int64_t>();
   }>(a, b);
   EXPECT_EQ(sum.get(), 7);
-  EXPECT_EQ(a.read().item<std::int64_t>(), 7);
+  EXPECT_EQ(value(a), 7);
 }
 
 TEST(Coordinator, WithoutAWorkerCallsEndAfterALimit) {

@@ -12,12 +12,15 @@
 #include <random>
 #include <set>
 
+#include "counters.h"
 #include "task_processes.h"
 
 namespace cohort {
 namespace {
 
+using test::counter;
 using test::TaskProcesses;
+using test::value;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -28,9 +31,6 @@ void add_to_both(const Variable& a, const Variable& b) {
   a.assign_add(1);
   b.assign_add(1);
 }
-
-Variable counter(const std::string& name) { return Variable({.dtype = DType::kInt64, .name = name}); }
-std::int64_t value(const Variable& variable) { return variable.read().item<std::int64_t>(); }
 
 constexpr int kParts = 10;
 constexpr std::chrono::seconds kGoesOnWithin{3};

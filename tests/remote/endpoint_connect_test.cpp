@@ -24,20 +24,8 @@ using cohort::testing::message_of;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class ConnectTest : public ::testing::TestWithParam<Way> {
- protected:
-  /// Polls `endpoint` on a thread of its own while `body` runs.
-  static void meanwhile(Endpoint& endpoint, const std::function<void()>& body) {
-    std::atomic<bool> done{false};
-    std::thread polling([&] { endpoint.wait_until([&] { return done.load(); }, Deadline::after(20s)); });
-    body();
-    done = true;
-    endpoint.wake();
-    polling.join();
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Ways, ConnectTest, ::testing::Values(Way::kNode, Way::kNetwork),
-                         [](const auto& way) { return way.param == Way::kNode ? "Node" : "Network"; });
+class ConnectTest : public ::testing::TestWithParam<Way> {};
+COHORT_INSTANTIATE_WAYS(ConnectTest);
 
 TEST_P(ConnectTest, RefusesAnotherSecret) {
   Recorder record;
@@ -46,7 +34,7 @@ TEST_P(ConnectTest, RefusesAnotherSecret) {
   options.secret = "another secret of sixteen bytes";
   Recorder other_record;
   Endpoint other(options, other_record);
-  meanwhile(server, [&] {
+  poll_meanwhile(server, [&] {
     const auto error = message_of(ErrorCode::kInvalidArgument, [&] {
       static_cast<void>(other.connect(server.address(), Deadline::after(10s)));
     });
@@ -62,7 +50,7 @@ TEST_P(ConnectTest, RefusesAnotherTask) {
   Endpoint other(options_of({"worker", 0}, GetParam()), other_record);
   Address wrong = server.address();
   wrong.task.id = 5;
-  meanwhile(server, [&] {
+  poll_meanwhile(server, [&] {
     const auto error = message_of(ErrorCode::kInvalidArgument,
                                   [&] { static_cast<void>(other.connect(wrong, Deadline::after(10s))); });
     EXPECT_THAT(error, AllOf(HasSubstr("ps 5 on "), HasSubstr("ps 0 answers there")));
@@ -108,7 +96,7 @@ TEST_P(ConnectTest, MayConnectInsideTheHandler) {
   Pair pair(GetParam());
   Recorder third_record;
   Endpoint third(options_of({"ps", 7}, GetParam()), third_record);
-  meanwhile(third, [&] {
+  poll_meanwhile(third, [&] {
     pair.b_record.then = [&](Peer&, const Message&) {
       pair.b.connect(third.address(), Deadline::after(10s)).send(1, 2, bytes_of("from the handler"));
     };
@@ -134,7 +122,7 @@ TEST_P(ConnectTest, ServesManyTasks) {
   Endpoint server(options_of({"ps", 0}, GetParam()), record);
   std::vector<std::unique_ptr<Recorder>> records;
   std::vector<std::unique_ptr<Endpoint>> clients;
-  meanwhile(server, [&] {
+  poll_meanwhile(server, [&] {
     for (std::size_t i = 0; i < kTasks; ++i) {
       records.push_back(std::make_unique<Recorder>());
       clients.push_back(

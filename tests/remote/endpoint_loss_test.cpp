@@ -50,8 +50,7 @@ class LossTest : public testing::TestWithParam<Way> {
   Recorder record;
   Endpoint own{own_options(), record};
 };
-INSTANTIATE_TEST_SUITE_P(Ways, LossTest, testing::Values(Way::kNode, Way::kNetwork),
-                         [](const auto& way) { return way.param == Way::kNode ? "Node" : "Network"; });
+COHORT_INSTANTIATE_WAYS(LossTest);
 
 TEST_P(LossTest, SeesAKilledTask) {
   Peer& peer = connect();

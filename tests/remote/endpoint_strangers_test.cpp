@@ -75,16 +75,6 @@ class StrangersTest : public ::testing::TestWithParam<Way> {
     return read_to_end(socket);
   }
 
-  /// Polls the server on a thread of its own while `body` runs.
-  void meanwhile(const std::function<void()>& body) {
-    std::atomic<bool> done{false};
-    std::thread polling([&] { server.wait_until([&] { return done.load(); }, Deadline::after(60s)); });
-    body();
-    done = true;
-    server.wake();
-    polling.join();
-  }
-
   /// That a task of the job still comes in.
   void expect_service() const {
     Recorder friend_record;
@@ -101,11 +91,10 @@ class StrangersTest : public ::testing::TestWithParam<Way> {
   }();
   Endpoint server{options_of({"ps", 0}, GetParam()), record};
 };
-INSTANTIATE_TEST_SUITE_P(Ways, StrangersTest, ::testing::Values(Way::kNode, Way::kNetwork),
-                         [](const auto& way) { return way.param == Way::kNode ? "Node" : "Network"; });
+COHORT_INSTANTIATE_WAYS(StrangersTest);
 
 TEST_P(StrangersTest, AreToldNothingIfTheySpeakOtherwise) {
-  meanwhile([&] {
+  poll_meanwhile(server, [&] {
     EXPECT_EQ(answer_to("GET / HTTP/1.1\r\n\r\n"), 0);
     EXPECT_EQ(answer_to(std::string(100'000, 'x')), 0);
     expect_service();
@@ -115,7 +104,7 @@ TEST_P(StrangersTest, AreToldNothingIfTheySpeakOtherwise) {
 
 TEST_P(StrangersTest, HaveToProveThatTheyKnowTheSecret) {
   // 32 bytes of a wrong proof, and the length of an introduction: none, some, and too much.
-  meanwhile([&] {
+  poll_meanwhile(server, [&] {
     for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{2}, std::uint64_t{1} << 40}) {
       const ssize_t answered = answer_to(as_text(Opening{}) + std::string(32, 'p') + as_text(bytes) + "{}");
       EXPECT_EQ(answered, static_cast<ssize_t>(sizeof(Opening) + 32));
@@ -126,7 +115,7 @@ TEST_P(StrangersTest, HaveToProveThatTheyKnowTheSecret) {
 }
 
 TEST_P(StrangersTest, MayBeOfAnotherVersion) {
-  meanwhile([&] {
+  poll_meanwhile(server, [&] {
     EXPECT_EQ(answer_to(as_text(Opening{.version = 9})), static_cast<ssize_t>(sizeof(Opening) + 32));
     EXPECT_EQ(answer_to(as_text(Opening{.byte_order = 0x04030201})),
               static_cast<ssize_t>(sizeof(Opening) + 32));
@@ -136,7 +125,7 @@ TEST_P(StrangersTest, MayBeOfAnotherVersion) {
 
 TEST_P(StrangersTest, KeepNobodyOutByTheirNumber) {
   std::vector<watch::Fd> idle;
-  meanwhile([&] {
+  poll_meanwhile(server, [&] {
     for (int i = 0; i < 300; ++i) {
       idle.push_back(connect_to(where()));
       ASSERT_TRUE(idle.back());

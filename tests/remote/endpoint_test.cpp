@@ -29,8 +29,7 @@ std::string pattern(std::size_t bytes, unsigned seed) {
 }
 
 class EndpointTest : public testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(Ways, EndpointTest, testing::Values(Way::kNode, Way::kNetwork),
-                         [](const auto& way) { return way.param == Way::kNode ? "Node" : "Network"; });
+COHORT_INSTANTIATE_WAYS(EndpointTest);
 
 TEST_P(EndpointTest, IntroducesTheTasksToEachOther) {
   Pair pair(GetParam());

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <stdexcept>
@@ -136,6 +137,15 @@ bool Pair::poll_until(const std::function<bool()>& condition) {
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+void poll_meanwhile(Endpoint& endpoint, const std::function<void()>& body) {
+  std::atomic<bool> done{false};
+  std::thread polling([&] { endpoint.wait_until([&] { return done.load(); }, Deadline::after(60s)); });
+  body();
+  done = true;
+  endpoint.wake();
+  polling.join();
+}
 
 TaskProcess::TaskProcess(const Address& address, int local_listener, int network_listener,
                          EndpointOptions options)

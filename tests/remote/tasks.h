@@ -18,6 +18,11 @@ namespace cohort::remote {
 /// How two tasks of a test reach each other.
 enum class Way { kNode, kNetwork };
 
+/// Instantiates a suite for both ways.
+#define COHORT_INSTANTIATE_WAYS(Suite)                                                \
+  INSTANTIATE_TEST_SUITE_P(Ways, Suite, ::testing::Values(Way::kNode, Way::kNetwork), \
+                           [](const auto& way) { return way.param == Way::kNode ? "Node" : "Network"; })
+
 /// Options that keep everything on this machine: the listeners are on abstract names and on loopback.
 [[nodiscard]] EndpointOptions options_of(const ClusterTask& task, Way way);
 
@@ -63,6 +68,9 @@ class Pair {
 };
 
 [[nodiscard]] std::span<const std::byte> bytes_of(std::string_view text);
+
+/// Polls `endpoint` on a thread of its own while `body` runs, for a minute at most.
+void poll_meanwhile(Endpoint& endpoint, const std::function<void()>& body);
 
 /// What a TaskProcess does with a message, by its kind.
 enum Order : std::uint16_t {

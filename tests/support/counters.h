@@ -6,7 +6,7 @@
 
 #include <cohort/value/variable.h>
 
-namespace cohort::testing {
+namespace cohort::test {
 
 [[nodiscard]] inline Variable counter(const std::string& name) {
   return Variable({.dtype = DType::kInt64, .name = name});
@@ -16,4 +16,4 @@ namespace cohort::testing {
   return variable.read().item<std::int64_t>();
 }
 
-}  // namespace cohort::testing
+}  // namespace cohort::test

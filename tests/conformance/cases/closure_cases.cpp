@@ -1,7 +1,7 @@
 // Functions that the coordinator has workers run, which the original calls closures.
 #include <fcntl.h>
-#include <signal.h>
 
+#include <csignal>
 #include <map>
 #include <thread>
 
@@ -18,6 +18,8 @@
 namespace cohort::testing {
 namespace {
 
+using test::counter;
+using test::value;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -142,13 +144,14 @@ std::vector<std::int64_t> sums_of_shards(const ClusterCoordinator& coordinator, 
   std::map<std::int64_t, std::int64_t> sums;
   while (std::ssize(sums) < workers) {
     std::vector<RemoteValue<std::vector<std::int64_t>>> calls;
-    for (int i = 0; i < 4 * workers; ++i) calls.push_back(coordinator.schedule<sum_of_shard>(shards));
+    while (std::ssize(calls) < 4 * workers) calls.push_back(coordinator.schedule<sum_of_shard>(shards));
     for (const auto& sum : coordinator.fetch(calls)) {
       const auto [known, is_new] = sums.emplace(sum[0], sum[1]);
       EXPECT_EQ(known->second, sum[1]) << "worker " << sum[0] << " reads its shard from the beginning";
     }
   }
   std::vector<std::int64_t> result;
+  result.reserve(sums.size());
   for (const auto& [worker, sum] : sums) result.push_back(sum);
   return result;
 }
@@ -185,7 +188,7 @@ TEST_P(ClosureCase, Case131_VariablesThatADatasetFunctionMakesAreTheWorkersOwn) 
   // Each worker counts its own calls, up from 1.
   constexpr int kCalls = 20;
   std::vector<RemoteValue<std::int64_t>> calls;
-  for (int i = 0; i < kCalls; ++i) calls.push_back(coordinator().schedule<count_here>(counters));
+  while (std::ssize(calls) < kCalls) calls.push_back(coordinator().schedule<count_here>(counters));
   std::map<std::int64_t, int> workers_that_came_to;
   for (const std::int64_t count : coordinator().fetch(calls)) ++workers_that_came_to[count];
   EXPECT_LE(workers_that_came_to[1], workers());

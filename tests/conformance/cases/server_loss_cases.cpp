@@ -8,6 +8,8 @@
 namespace cohort::testing {
 namespace {
 
+using test::counter;
+using test::value;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -17,7 +19,7 @@ void add_one(const Variable& variable) { variable.assign_add(std::int64_t{1}); }
 std::vector<RemoteValue<void>> begun_calls(const ClusterCoordinator& coordinator, const Variable& sum,
                                            int count) {
   std::vector<RemoteValue<void>> calls;
-  for (int i = 0; i < count; ++i) calls.push_back(coordinator.schedule<add_one>(sum));
+  while (std::ssize(calls) < count) calls.push_back(coordinator.schedule<add_one>(sum));
   calls.front().get();
   return calls;
 }

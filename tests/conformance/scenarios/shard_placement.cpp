@@ -13,16 +13,17 @@ class Placement {
   Placement(Partitioner partitioner, int servers) : placer_(std::move(partitioner), servers) {}
 
   void create(const Shape& shape) {
-    const ShardPlacement placement = placer_.place(shape, DType::kFloat32);
+    const std::optional<ShardLayout> layout = placer_.cut(shape, DType::kFloat32);
     Json shards = Json::array();
-    for (std::size_t shard = 0; shard < placement.servers.size(); ++shard) {
+    for (int shard = 0; shard < (layout ? layout->shards() : 1); ++shard) {
       Json rows = nullptr;
-      if (placement.layout) {
-        rows = placement.layout->extents()[shard];
+      if (layout) {
+        const RowRange range = layout->range(shard);
+        rows = range.end - range.begin;
       } else if (shape.rank() > 0) {
         rows = shape[0];
       }
-      shards.push_back({placement.servers[shard], rows});
+      shards.push_back({placer_.next_server(), rows});
     }
     variables_.push_back(shards);
   }
