@@ -54,7 +54,8 @@ class Server {
   [[nodiscard]] std::vector<Method> methods() const;
 
   /// Lets clients in, and runs what they call. Once is enough.
-  /// @throws Unavailable when it cannot listen; WrongContext after `stop`.
+  /// @throws Unavailable when it cannot listen; WrongContext after `stop`, and where another server or a
+  /// ParameterServerStrategy of this process listens at the task's address.
   void start();
 
   /// Runs no more methods, and answers calls that wait with Unavailable. Does not wait; a method may call it.
