@@ -1,9 +1,9 @@
 // A Server runs methods for the other tasks of the job, which call them through an rpc::Client.
 //
 //     rpc::Server server(place);
-//     server.register_method("scale", [](const Tensor& tensor, double factor) { return scaled(tensor,
-//     factor); }); server.start(); server.join();                                      // until a method, or
-//     another thread, calls stop()
+//     server.register_method("scale", [](const Tensor& x, double factor) { return scaled(x, factor); });
+//     server.start();
+//     server.join();                        // until a method, or another thread, calls stop()
 //
 // Only tasks that know the job's secret are let in. What a method throws is thrown by the Reply of its call.
 // Methods run one after the other, unless ServerOptions::threads are more: then they must bear to run at the
