@@ -81,7 +81,7 @@ TEST(RpcServer, HasItsAddressForItself) {
 }
 
 TEST_P(RpcErrors, WrongCallsAreRefusedInWords) {
-  int calls = 0;
+  std::atomic<int> calls{0};
   server.register_method("add", [&](int a, int b) {
     ++calls;
     return a + b;
@@ -100,7 +100,7 @@ TEST_P(RpcErrors, WrongCallsAreRefusedInWords) {
               mismatch("(float32, int32) -> int32"));
   EXPECT_THAT(text_of<InvalidArgument>([&] { client.call<void(int, int)>("add", 1, 2).get(); }),
               mismatch("(int32, int32) -> nothing"));
-  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(calls.load(), 0);
   EXPECT_EQ(client.call<int(int, int)>("add", 1, 2).get(), 3);
 }
 
@@ -224,6 +224,7 @@ TEST_P(RpcErrors, AMethodDoesNotWaitForItsOwnServer) {
   EXPECT_THAT(text_of<WrongContext>([&] { client.call<void()>("join").get(); }),
               HasSubstr("may call stop()"));
   EXPECT_EQ(inner->call<int()>("fine").get(), 1);
+  end(server);
 }
 
 }  // namespace

@@ -66,8 +66,8 @@ float reciprocal(float x, float y) {
 /// Methods add, fail, none and inc, and what becomes of right and wrong calls of them.
 Json call_methods(const Record& /*record*/) {
   const remote::LocalCluster cluster({{"worker", 2}});
-  rpc::Server server(cluster.place({"worker", 0}));
   float state = 0;
+  rpc::Server server(cluster.place({"worker", 0}));
   const auto add = [](float x, float y) { return x + y; };
   server.register_method("add", add);
   server.register_method("fail", reciprocal);
