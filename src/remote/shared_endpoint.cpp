@@ -1,10 +1,18 @@
 #include "remote/shared_endpoint.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <chrono>
+#include <mutex>
+#include <set>
+#include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <cohort/base/config.h>
+
+#include "remote/introduction.h"
 
 namespace cohort::remote {
 namespace {
@@ -14,6 +22,32 @@ EndpointOptions with_configured_signs(EndpointOptions options) {
   options.heartbeat = std::chrono::duration_cast<milliseconds>(config().heartbeat());
   options.silence = std::chrono::duration_cast<milliseconds>(config().silence());
   return options;
+}
+
+/// The addresses at which this process listens. A child that was forked has none of them.
+class AddressesInUse {
+ public:
+  [[nodiscard]] bool add(const Address& address) {
+    const std::lock_guard lock(mutex_);
+    return names_.insert(name_of_place(address)).second;
+  }
+  void remove(const Address& address) {
+    const std::lock_guard lock(mutex_);
+    names_.erase(name_of_place(address));
+  }
+
+ private:
+  static std::string name_of_place(const Address& address) {
+    return fmt::format("{} {} {}", ::getpid(), address.local, fmt::join(address.network, " "));
+  }
+
+  std::mutex mutex_;
+  std::set<std::string> names_;
+};
+
+AddressesInUse& addresses_in_use() {
+  static AddressesInUse all;
+  return all;
 }
 
 }  // namespace
@@ -71,9 +105,15 @@ void SharedEndpoint::Limit::find_earliest() {
 }
 
 SharedEndpoint::SharedEndpoint(EndpointOptions options, Handler& handler, Upkeep* upkeep)
-    : upkeep_(upkeep), endpoint_(with_configured_signs(std::move(options)), handler) {}
+    : upkeep_(upkeep), endpoint_(with_configured_signs(std::move(options)), handler) {
+  if (addresses_in_use().add(endpoint_.address())) return;
+  throw WrongContext(
+      "{} listens at its address already, for an rpc::Server or a ParameterServerStrategy of this process, "
+      "and a task has one of them at a time: end that one first, or have another task offer the methods",
+      name_of(endpoint_.address().task));
+}
 
-SharedEndpoint::~SharedEndpoint() = default;
+SharedEndpoint::~SharedEndpoint() { addresses_in_use().remove(endpoint_.address()); }
 
 Deadline SharedEndpoint::earliest(Deadline deadline) {
   if (earliest_limit_.load() >= deadline.at()) return deadline;

@@ -27,7 +27,8 @@ class Upkeep {
 
 class SharedEndpoint {
  public:
-  /// `handler` and `upkeep`, where there is one, outlive it. @throws what Endpoint throws.
+  /// `handler` and `upkeep`, where there is one, outlive it. @throws what Endpoint throws; WrongContext where
+  /// this process listens at the task's address already: what connects would reach either of the two.
   SharedEndpoint(EndpointOptions options, Handler& handler, Upkeep* upkeep = nullptr);
   ~SharedEndpoint();
   SharedEndpoint(const SharedEndpoint&) = delete;

@@ -281,7 +281,8 @@ FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
 void ParameterServer::fail_waiters(const Error& error) {
   no_values_ = std::make_unique<Error>(error);
   for (const auto& [number, waiter] : waiters_)
-    waiter.peer->send(static_cast<std::uint16_t>(MessageKind::kFailure), waiter.request, rpc::to_bytes(error));
+    waiter.peer->send(static_cast<std::uint16_t>(MessageKind::kFailure), waiter.request,
+                      rpc::to_bytes(error));
   waiters_.clear();
 }
 

@@ -78,6 +78,7 @@ struct Family {
 [[nodiscard]] std::vector<Scenario> partitioner_scenarios();
 [[nodiscard]] std::vector<Scenario> sharded_read_scenarios();
 
+[[nodiscard]] std::vector<Family> server_families();
 [[nodiscard]] std::vector<Family> partitioner_families();
 [[nodiscard]] std::vector<Family> sharded_read_families();
 [[nodiscard]] std::vector<Family> shard_placement_families();

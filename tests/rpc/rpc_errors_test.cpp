@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <optional>
@@ -64,8 +65,23 @@ TEST(RpcServer, StartsOnce) {
   EXPECT_THAT(text_of<WrongContext>([&] { server.start(); }), HasSubstr("make another one"));
 }
 
+TEST(RpcServer, HasItsAddressForItself) {
+  const Tasks tasks;
+  {
+    Server first(tasks.serving());
+    first.start();
+    Server second(tasks.serving());
+    EXPECT_THAT(text_of<WrongContext>([&] { second.start(); }),
+                HasSubstr("worker 0 listens at its address already"));
+  }
+  Server third(tasks.serving());
+  third.start();
+  const Client client = tasks.client();
+  EXPECT_TRUE(client.list_methods().empty());
+}
+
 TEST_P(RpcErrors, WrongCallsAreRefusedInWords) {
-  int calls = 0;
+  std::atomic<int> calls{0};
   server.register_method("add", [&](int a, int b) {
     ++calls;
     return a + b;
@@ -84,7 +100,7 @@ TEST_P(RpcErrors, WrongCallsAreRefusedInWords) {
               mismatch("(float32, int32) -> int32"));
   EXPECT_THAT(text_of<InvalidArgument>([&] { client.call<void(int, int)>("add", 1, 2).get(); }),
               mismatch("(int32, int32) -> nothing"));
-  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(calls.load(), 0);
   EXPECT_EQ(client.call<int(int, int)>("add", 1, 2).get(), 3);
 }
 
@@ -164,7 +180,7 @@ TEST_P(RpcErrors, DeadlinesOfSeveralThreadsAreTheirOwn) {
   std::future<void> polling = std::async(std::launch::async, [&] { client.call<void()>("wait").get(); });
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THROW(client.call<void()>({"wait", 0.05}).get(), DeadlineExceeded);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   EXPECT_TRUE(client.call<void()>({"wait", 0.05}).error().has_value());
   released.set_value();
   polling.get();
@@ -208,6 +224,7 @@ TEST_P(RpcErrors, AMethodDoesNotWaitForItsOwnServer) {
   EXPECT_THAT(text_of<WrongContext>([&] { client.call<void()>("join").get(); }),
               HasSubstr("may call stop()"));
   EXPECT_EQ(inner->call<int()>("fine").get(), 1);
+  end(server);
 }
 
 }  // namespace

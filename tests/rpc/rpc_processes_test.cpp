@@ -30,7 +30,8 @@ int run_task() {
   const TaskClusterResolver cluster;
   Server server(cluster.place());
   server.register_method("pid", [] { return std::int64_t{::getpid()}; });
-  server.register_method("size", [](const Tensor& tensor) { return static_cast<std::int64_t>(tensor.elements()); });
+  server.register_method("size",
+                         [](const Tensor& tensor) { return static_cast<std::int64_t>(tensor.elements()); });
   server.register_method("exit", [] { ::_exit(3); });
   server.register_method("hang", [] {
     while (true) ::pause();

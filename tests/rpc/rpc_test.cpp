@@ -100,6 +100,7 @@ TEST_P(Rpc, KeepsStateBetweenCallsAndTheirOrder) {
     EXPECT_TRUE(reply.is_ok());
     reply.get();
   }
+  end(server);
 }
 
 TEST_P(Rpc, ListsMethodsByNameWithTheirSignatures) {
@@ -134,11 +135,12 @@ TEST_P(Rpc, ACallWhoseReplyIsDroppedArrivesAsAWhole) {
   std::future<std::size_t> size = arrived.get_future();
   ASSERT_EQ(size.wait_for(std::chrono::seconds(60)), std::future_status::ready);
   EXPECT_EQ(size.get(), std::size_t{16} << 20);
+  end(server);
 }
 
 TEST_P(Rpc, ManyThreadsShareAClientAndAServer) {
-  Server parallel(tasks.serving(), {.threads = 3});
   std::atomic<int> calls{0};
+  Server parallel(tasks.serving(), {.threads = 3});
   parallel.register_method("add", [&](std::int64_t a, std::int64_t b) {
     ++calls;
     return a + b;
@@ -159,8 +161,8 @@ TEST_P(Rpc, ManyThreadsShareAClientAndAServer) {
 }
 
 TEST_P(Rpc, ThreadsOfAServerRunMethodsAtTheSameTime) {
-  Server parallel(tasks.serving(), {.threads = 2});
   std::promise<void> released;
+  Server parallel(tasks.serving(), {.threads = 2});
   parallel.register_method("wait", [&] { released.get_future().wait(); });
   parallel.register_method("release", [&] { released.set_value(); });
   parallel.start();

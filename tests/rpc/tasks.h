@@ -20,6 +20,12 @@ inline std::string name_of_way(const testing::TestParamInfo<Way>& info) {
 
 inline const ClusterTask kServing{"worker", 0};
 
+/// Before what its methods use is gone.
+inline void end(Server& server) {
+  server.stop();
+  server.join();
+}
+
 class Tasks {
  public:
   explicit Tasks(Way way = Way::kNode)

@@ -14,10 +14,11 @@
 // it; when the server has been started again, make another one.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -35,7 +36,8 @@ struct ClientOptions {
   double connect_timeout_seconds = 10;  ///< how long the server may take to be there; 0: for ever
 };
 
-/// The method that a call is of: `"scale"`, or `{"scale", 2.5}` for an answer within 2.5 s.
+/// The method that a call is of: `"scale"`, or `{"scale", 2.5}` for an answer within 2.5 s. The name outlives
+/// the call of `call`.
 struct MethodCall {
   // NOLINTBEGIN(google-explicit-constructor,hicpp-explicit-conversions): a name is enough
   template <class Name>

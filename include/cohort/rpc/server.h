@@ -1,9 +1,9 @@
 // A Server runs methods for the other tasks of the job, which call them through an rpc::Client.
 //
 //     rpc::Server server(place);
-//     server.register_method("scale", [](const Tensor& tensor, double factor) { return scaled(tensor,
-//     factor); }); server.start(); server.join();                                      // until a method, or
-//     another thread, calls stop()
+//     server.register_method("scale", [](const Tensor& x, double factor) { return scaled(x, factor); });
+//     server.start();
+//     server.join();                        // until a method, or another thread, calls stop()
 //
 // Only tasks that know the job's secret are let in. What a method throws is thrown by the Reply of its call.
 // Methods run one after the other, unless ServerOptions::threads are more: then they must bear to run at the
@@ -54,7 +54,8 @@ class Server {
   [[nodiscard]] std::vector<Method> methods() const;
 
   /// Lets clients in, and runs what they call. Once is enough.
-  /// @throws Unavailable when it cannot listen; WrongContext after `stop`.
+  /// @throws Unavailable when it cannot listen; WrongContext after `stop`, and where another server or a
+  /// ParameterServerStrategy of this process listens at the task's address.
   void start();
 
   /// Runs no more methods, and answers calls that wait with Unavailable. Does not wait; a method may call it.
