@@ -144,7 +144,8 @@ ends 0
 start "killed first supervisor"
 kill -KILL "$(supervisor_on n0)"
 ends "[1-9]*"
-says "it has led the job, so all tasks here are ended" || fail "nobody says why"
+# srun ends the step, too, and may lose what the others have just said.
+[[ $launcher == srun ]] || says "it has led the job, so all tasks here are ended" || fail "nobody says why"
 
 start "cut link"
 ip link set n1 down
