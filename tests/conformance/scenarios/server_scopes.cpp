@@ -61,7 +61,7 @@ Json colocated(const Record& record) {
   const Variable b({.name = "b"});
   const auto beside = [&](const Variable& neighbour, std::int64_t rows) {
     const auto colocate = strategy.extended().colocate_vars_with(neighbour);
-    return place_of(ShardedVariable({.shape = {rows}}));
+    return place_of(ShardedVariable({.shape = {rows}, .name = "beside"}));
   };
   const Json c = beside(a, 4);
   const Variable d({.name = "d"});
