@@ -21,6 +21,7 @@
 #include <cohort/input/files/text_line.h>
 #include <cohort/input/files/tf_record.h>
 #include <cohort/input/make_dataset.h>
+#include <cohort/server/caching_scope.h>
 #include <cohort/server/parameter_server_strategy.h>
 #include <cohort/server/partitioners.h>
 #include <cohort/server/sharded_variable.h>

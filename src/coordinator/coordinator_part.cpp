@@ -7,7 +7,6 @@
 #include <cohort/base/log.h>
 
 #include "coordinator/protocol.h"
-#include "coordinator/settle_executions.h"
 #include "rpc/failure.h"
 
 namespace cohort::coordinator {
@@ -15,11 +14,6 @@ namespace {
 
 using server::Encoder;
 using server::MessageKind;
-
-/// A call that so many workers do not survive is not run again.
-constexpr int kMostLosses = 4;
-
-constexpr std::string_view kSameBinary = "start all tasks with the same one";
 
 constexpr std::uint16_t to_number(CoordinatorMessage kind) { return static_cast<std::uint16_t>(kind); }
 
@@ -269,137 +263,6 @@ void CoordinatorPart::update_counts() {
   queued_.store(queue_.size());
   unsettled_.store(unsettled + settling_);
   has_room_.store(room);
-}
-
-void CoordinatorPart::on_lost(remote::Peer& peer, const Error& error) {
-  present_.erase(&peer);
-  const std::lock_guard lock(mutex_);
-  const auto found = workers_.find(&peer);
-  if (found == workers_.end()) return;
-  WorkerLink& worker = found->second;
-  if (worker.in_flight() > 0)
-    logging::warning("{}; its {} calls are run by other workers", error.what(), worker.in_flight());
-  lost_.push_back({peer.name(), peer.incarnation(), worker.take_all()});
-  has_lost_.store(true);
-  workers_.erase(found);
-  update_counts();
-}
-
-void CoordinatorPart::run() {
-  while (true) {
-    // Whoever polls looks at the conditions of all at each heartbeat.
-    connections().poll_until([this] {
-      return stopping_.load() || has_lost_.load() || std::chrono::steady_clock::now() >= next_notice_;
-    });
-    if (stopping_.load()) return;
-    if (std::chrono::steady_clock::now() >= next_notice_) look_around();
-    std::vector<LostWorker> lost;
-    {
-      const std::lock_guard lock(mutex_);
-      lost = std::exchange(lost_, {});
-      has_lost_.store(false);
-      for (const LostWorker& worker : lost) settling_ += worker.calls.size();
-    }
-    for (LostWorker& worker : lost) settle_lost(std::move(worker));
-  }
-}
-
-void CoordinatorPart::look_around() {
-  next_notice_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  notice_missing_workers();
-  connections().exclusively([this] {
-    const std::lock_guard lock(mutex_);
-    free_released();
-  });
-}
-
-void CoordinatorPart::notice_missing_workers() {
-  using Seconds = std::chrono::duration<double>;
-  constexpr std::chrono::seconds kUntilWarning{10};
-  const auto now = std::chrono::steady_clock::now();
-  const std::lock_guard lock(mutex_);
-  if (!workers_.empty() || queue_.empty()) {
-    worker_seen_ = now;
-    has_warned_ = false;
-    return;
-  }
-  const Seconds missing = now - worker_seen_;
-  if (missing > kUntilWarning && !std::exchange(has_warned_, true))
-    logging::warning("{} calls wait for a worker: none has come, or all are lost", queue_.size());
-  const bool too_long =
-      options_.worker_timeout_seconds > 0 && missing.count() >= options_.worker_timeout_seconds;
-  if (std::ssize(refused_) == workers_of_job()) {
-    fail_queued(InvalidArgument("no worker can take part: {} have other binaries than the coordinator; {}",
-                                names_of_refused(), kSameBinary));
-  } else if (too_long) {
-    const std::string refused = refused_.empty()
-                                    ? std::string()
-                                    : fmt::format("; with other binaries than the coordinator's came {}: {}",
-                                                  names_of_refused(), kSameBinary);
-    fail_queued(Unavailable(
-        "no worker takes part for {:.0f} s: none has come, or all are lost and were not started again{}",
-        missing.count(), refused));
-  }
-}
-
-std::ptrdiff_t CoordinatorPart::workers_of_job() const {
-  return std::ranges::count_if(connections().place().addresses,
-                               [](const remote::Address& address) { return address.task.type == "worker"; });
-}
-
-std::string CoordinatorPart::names_of_refused() const {
-  std::string names;
-  for (const auto& [id, name] : refused_) names += (names.empty() ? "" : ", ") + name;
-  return names;
-}
-
-void CoordinatorPart::fail_queued(const Error& error) {
-  const std::deque<Call> waiting = std::exchange(queue_, {});
-  if (failure_ == nullptr) fail(error);
-  for (const Call& call : waiting) call.state->fail(error);
-  update_counts();
-  connections().notify();
-}
-
-/// What the worker has committed has ended; the rest is run again.
-void CoordinatorPart::settle_lost(LostWorker lost) {
-  std::map<std::uint64_t, SettledExecution> settled;
-  std::unique_ptr<Error> failure;
-  try {
-    settled = settle_executions(connections(), lost.incarnation);
-  } catch (const Error& error) {
-    failure = std::make_unique<Error>(error);
-  }
-  connections().exclusively([&] {
-    const std::lock_guard lock(mutex_);
-    settling_ -= lost.calls.size();
-    if (failure != nullptr && failure_ == nullptr) fail(*failure);
-    std::deque<Call> again;
-    for (Call& call : lost.calls) {
-      const auto execution = settled.find(call.number);
-      if (failure != nullptr) {
-        call.state->fail(*failure);
-      } else if (execution == settled.end()) {
-        // Only the first one was running.
-        if (&call == &lost.calls.front() && ++call.losses == kMostLosses) {
-          const Unavailable deadly("{} workers were lost while they ran this call, the last of them {}",
-                                   kMostLosses, lost.name);
-          if (failure_ == nullptr) fail(deadly);
-          call.state->fail(deadly);
-          continue;
-        }
-        again.push_back(std::move(call));
-      } else if (execution->second.failure == nullptr) {
-        call.state->succeed(execution->second.result);
-      } else {
-        if (failure_ == nullptr) fail(*execution->second.failure);
-        call.state->fail(*execution->second.failure);
-      }
-    }
-    take_back(std::move(again));
-    give_calls();
-  });
-  connections().notify();
 }
 
 }  // namespace cohort::coordinator

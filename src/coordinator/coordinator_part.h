@@ -16,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -47,6 +48,8 @@ class CoordinatorPart final : private server::TaskPart {
   [[nodiscard]] bool done();
 
  private:
+  static constexpr std::string_view kSameBinary = "start all tasks with the same one";
+
   struct PerWorkerMaker {
     FunctionNumber function;
     EncodedArguments arguments;

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "value/element_update.h"
+#include "value/read_cache.h"
 #include "value/row_update.h"
+#include "value/thread_scopes.h"
 
 namespace cohort::server {
 
@@ -22,7 +24,12 @@ Wanted ServerVariable::wanted(std::optional<Tensor> rows) const {
   return {place_.server, place_.index, shape(), dtype(), std::move(rows)};
 }
 
-Tensor ServerVariable::read_across() const { return client_->read(wanted()); }
+Tensor ServerVariable::read_across() const {
+  ReadCache* const cache = thread_scopes().cache;
+  if (cache == nullptr) return client_->read(wanted());
+  if (std::optional<Tensor> value = cache->find(*this)) return std::move(*value);
+  return cache->keep(*this, client_->read(wanted()));
+}
 
 void ServerVariable::assign_across(const ElementUpdate& update, const Tensor& value) const {
   if (is_shared_here()) return assign_in_replica(update, value, current_mode().local_replica);

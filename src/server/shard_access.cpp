@@ -6,6 +6,8 @@
 #include <cohort/base/error.h>
 
 #include "server/server_variable.h"
+#include "value/read_cache.h"
+#include "value/thread_scopes.h"
 
 namespace cohort {
 namespace {
@@ -44,9 +46,24 @@ std::vector<Tensor> read_shards(std::span<const Variable> shards) {
     for (const Variable& shard : shards) values.push_back(shard.read());
     return values;
   }
+  ReadCache* const cache = thread_scopes().cache;
+  std::vector<Tensor> values(kept.size());
   std::vector<Wanted> wanted;
-  for (const ServerVariable* variable : kept) wanted.push_back(variable->wanted());
-  return kept.front()->client().read(wanted);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (std::optional<Tensor> value = cache == nullptr ? std::nullopt : cache->find(*kept[i])) {
+      values[i] = std::move(*value);
+      continue;
+    }
+    wanted.push_back(kept[i]->wanted());
+    places.push_back(i);
+  }
+  std::vector<Tensor> read = kept.front()->client().read(wanted);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    values[places[i]] =
+        cache == nullptr ? std::move(read[i]) : cache->keep(*kept[places[i]], std::move(read[i]));
+  }
+  return values;
 }
 
 std::vector<Tensor> read_rows(std::span<const Variable> shards, std::span<const ShardRows> parts) {

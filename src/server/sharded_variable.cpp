@@ -12,6 +12,7 @@
 #include "server/selection.h"
 #include "server/server_variables.h"
 #include "server/shard_access.h"
+#include "value/thread_scopes.h"
 
 namespace cohort {
 namespace {
@@ -37,8 +38,8 @@ using ShardValue = std::function<std::optional<Tensor>(const Shape& shard, std::
 
 std::vector<Variable> make_shards(const VariableOptions& options, const Shape& shape, DType dtype,
                                   const ShardValue& value) {
-  const std::optional<ShardLayout> layout =
-      options.colocate_with != nullptr ? std::nullopt : current_cut(shape, dtype);
+  const bool colocated = options.colocate_with != nullptr || thread_scopes().colocating > 0;
+  const std::optional<ShardLayout> layout = colocated ? std::nullopt : current_cut(shape, dtype);
   std::vector<Variable> variables;
   const auto make = [&](std::string name, const Shape& shard, std::int64_t first_row) {
     VariableOptions own = options;

@@ -40,6 +40,7 @@ Aborted failure_for_others(std::string_view who, ErrorOrigin where, const std::e
 std::shared_ptr<void> LoneMergePoint::meet(int /*local_replica*/, MergeRequest& request) {
   const ContextScope scope(ContextMode::cross_replica(strategy_));
   const InheritedCreators outside(strategy_ == nullptr ? VariableCreatorScope::innermost() : creators_);
+  const InheritedScopes scopes(strategy_ == nullptr ? thread_scopes() : scopes_);
   void* const arguments[] = {request.arguments};
   return request.merge(arguments);
 }
@@ -88,6 +89,7 @@ void ReplicaRun::run_replica(int local_replica) {
   const ContextScope scope(
       {ContextKind::kReplica, &extended_, &replica, local_replica, replica.device(), this});
   const InheritedCreators inherited(creators_);
+  const InheritedScopes scopes(scopes_);
   try {
     const EnteredDevice entered(replica.device());
     body_(replica);

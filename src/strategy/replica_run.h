@@ -17,6 +17,7 @@
 #include <cohort/value/variable_creator_scope.h>
 
 #include "device/device_thread.h"
+#include "value/thread_scopes.h"
 
 namespace cohort {
 
@@ -40,6 +41,7 @@ class LoneMergePoint final : public MergePoint {
  private:
   VariableOwner* strategy_;  // null in the default context, which a merge leaves as it is
   const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the caller of run
+  ThreadScopes scopes_ = thread_scopes();                                     // likewise
 };
 
 /// The threads of a strategy's devices, and what a run keeps for each replica. One run at a time.
@@ -119,6 +121,7 @@ class ReplicaRun final : public MergePoint {
   StrategyExtended& extended_;
   const std::function<void(ReplicaContext&)>& body_;
   const VariableCreatorScope* creators_ = VariableCreatorScope::innermost();  // of the calling thread
+  ThreadScopes scopes_ = thread_scopes();                                     // likewise
   std::vector<Runner>& runners_;
   EventCount& pauses_;
   EventCount& releases_;

@@ -1,11 +1,13 @@
 // What a strategy does for its variables: places them, starts them with the chief's value,
 // aggregates what replicas write, knows which ones are its own, and updates their components.
 #include <algorithm>
+#include <memory>
 
 #include <cohort/strategy/strategy_extended.h>
 
 #include "collective_scopes.h"
 #include "gather_slices.h"
+#include "value/thread_scopes.h"
 
 namespace cohort {
 namespace {
@@ -90,10 +92,18 @@ VariableCreatorScope StrategyExtended::colocate_vars_with(const Variable& variab
     throw InvalidArgument("colocate_vars_with: variable '{}' was not made in the scope of {}",
                           variable.name(), strategy_name());
   }
-  return VariableCreatorScope([variable](const NextCreator& next, VariableOptions options) {
-    options.colocate_with = &variable;
-    return next(std::move(options));
-  });
+  // What cuts variables into shards must know before a creator is asked for one.
+  struct Mark {
+    Mark() noexcept { ++thread_scopes().colocating; }
+    ~Mark() { --thread_scopes().colocating; }
+    Mark(const Mark&) = delete;
+    Mark& operator=(const Mark&) = delete;
+  };
+  return VariableCreatorScope(
+      [variable, mark = std::make_shared<const Mark>()](const NextCreator& next, VariableOptions options) {
+        options.colocate_with = &variable;
+        return next(std::move(options));
+      });
 }
 
 bool StrategyExtended::variable_created_in_scope(const Variable& variable) const noexcept {

@@ -82,5 +82,6 @@ struct Family {
 [[nodiscard]] std::vector<Family> partitioner_families();
 [[nodiscard]] std::vector<Family> sharded_read_families();
 [[nodiscard]] std::vector<Family> shard_placement_families();
+[[nodiscard]] std::vector<Family> server_scope_families();
 
 }  // namespace cohort::conformance
