@@ -17,7 +17,7 @@ std::int64_t add(const Variable& variable, std::int64_t n) {
   variable.assign_add(n);
   return variable.read().item<std::int64_t>();
 }
-void fail(int n) { throw InvalidArgument("closure failed: {}", n); }
+int fail(int n) { throw InvalidArgument("closure failed: {}", n); }
 
 Variable counter(const std::string& name) { return Variable({.dtype = DType::kInt64, .name = name}); }
 
@@ -123,6 +123,22 @@ TEST(Coordinator, EveryWorkerHasItsElement) {
     for (const int first : coordinator.fetch(firsts)) seen.insert(first);
   }
   EXPECT_EQ(seen, (std::set<int>{10, 11}));
+}
+
+TEST(Coordinator, FetchesWhatIsInAStructure) {
+  TaskProcesses tasks(1, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  const auto value = [&](int n) { return coordinator.schedule<doubled>(n); };
+  const std::map<std::string, std::vector<RemoteValue<int>>> lists{{"a", {value(1), value(2)}}, {"b", {}}};
+  const auto [numbers, by_name, text] =
+      coordinator.fetch(std::tuple(std::tuple(value(3), 9), lists, std::string("s")));
+  EXPECT_EQ(numbers, std::tuple(6, 9));
+  EXPECT_EQ(by_name, (std::map<std::string, std::vector<int>>{{"a", {2, 4}}, {"b", {}}}));
+  EXPECT_EQ(text, "s");
+  const std::vector<RemoteValue<int>> failing{value(1), coordinator.schedule<fail>(3)};
+  EXPECT_THROW(static_cast<void>(coordinator.fetch(failing)), InvalidArgument);
+  EXPECT_THROW(coordinator.join(), InvalidArgument);
 }
 
 TEST(Coordinator, ReadsItsOwnWrites) {

@@ -104,34 +104,39 @@ requires(!cohort::detail::TupleLike<T> && cohort::detail::WithFields<const T>) s
   using Type = decltype(cohort_fields(std::declval<const T&>()));
 };
 
-template <class T>
+/// Variables are sent to the tasks that were told of them, and not back.
+enum class Variables : bool { kNone, kAllowed };
+
+template <class T, Variables kVariables>
 constexpr bool is_sendable();
 
-template <class... Fields>
+template <Variables kVariables, class... Fields>
 constexpr bool are_sendable(std::type_identity<std::tuple<Fields...>>) {
-  return (is_sendable<std::remove_cvref_t<Fields>>() && ...);
+  return (is_sendable<std::remove_cvref_t<Fields>, kVariables>() && ...);
 }
 
-template <class T>
+template <class T, Variables kVariables>
 constexpr bool is_sendable() {
   if constexpr (Element<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-                std::is_same_v<T, Tensor> || std::is_same_v<T, Variable> ||
-                std::is_same_v<T, IndexedSlices> || std::is_same_v<T, ShardedVariable>)
+                std::is_same_v<T, Tensor> || std::is_same_v<T, IndexedSlices>)
     return true;
+  else if constexpr (std::is_same_v<T, Variable> || std::is_same_v<T, ShardedVariable>)
+    return kVariables == Variables::kAllowed;
   else if constexpr (kIsList<T> || cohort::detail::kIsInstance<T, std::optional>)
-    return is_sendable<typename T::value_type>();
+    return is_sendable<typename T::value_type, kVariables>();
   else if constexpr (cohort::detail::kIsInstance<T, std::map>)
-    return is_sendable<typename T::key_type>() && is_sendable<typename T::mapped_type>();
+    return is_sendable<typename T::key_type, kVariables>() &&
+           is_sendable<typename T::mapped_type, kVariables>();
   else if constexpr (std::is_void_v<typename FieldsOf<T>::Type>)
     return false;
   else
-    return are_sendable(std::type_identity<typename FieldsOf<T>::Type>());
+    return are_sendable<kVariables>(std::type_identity<typename FieldsOf<T>::Type>());
 }
 
 /// Says, once for each type, that it cannot be sent.
 template <class T>
 constexpr void require_sendable() {
-  constexpr bool kSendable = is_sendable<T>();
+  constexpr bool kSendable = is_sendable<T, Variables::kAllowed>();
   static_assert(kSendable,
                 "this type cannot be sent to another task: use numbers, enumerators, std::string, tensors, "
                 "IndexedSlices, Variables, ShardedVariables, and vectors, tuples, maps, optionals or "
@@ -143,7 +148,11 @@ constexpr void require_sendable() {
 
 /// Whether values of the type can travel.
 template <class T>
-inline constexpr bool kSendable = detail::is_sendable<T>();
+inline constexpr bool kSendable = detail::is_sendable<T, detail::Variables::kAllowed>();
+
+/// The same for what functions return: no variables.
+template <class T>
+inline constexpr bool kSendableValue = detail::is_sendable<T, detail::Variables::kNone>();
 
 template <class T>
 void encode(Encoder& encoder, const T& value) {
