@@ -22,7 +22,6 @@ class LostServers {
   void add(const std::vector<std::string_view>& patterns, int servers,
            const std::function<Json(Coordinated&)>& play, std::vector<FamilyDifference> differences = {});
 
-  std::vector<std::unique_ptr<Coordinated>> clusters_;
   std::vector<Family> families_;
 };
 

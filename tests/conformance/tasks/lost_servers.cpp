@@ -130,11 +130,14 @@ LostServers::LostServers() {
 void LostServers::add(const std::vector<std::string_view>& patterns, int servers,
                       const std::function<Json(Coordinated&)>& play,
                       std::vector<FamilyDifference> differences) {
-  Coordinated& cluster = *clusters_.emplace_back(std::make_unique<Coordinated>(2, servers));
-  const std::shared_future<Json> outcome = std::async(std::launch::async, [&cluster, play] {
-    cluster.await_workers();
-    return play(cluster);
-  });
+  // Tasks end with the thread that started them: that is this one. What runs the lines ends them before.
+  const std::shared_future<Json> outcome = std::async(
+      std::launch::async,
+      [play](std::unique_ptr<Coordinated> cluster) {
+        cluster->await_workers();
+        return play(*cluster);
+      },
+      std::make_unique<Coordinated>(2, servers));
   families_.push_back({patterns, [outcome](const Record& record) { return compared(outcome.get(), record); },
                        std::move(differences)});
 }
