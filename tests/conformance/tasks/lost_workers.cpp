@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <set>
-#include <thread>
 
 #include "../scenarios/common.h"
 #include "faults.h"
