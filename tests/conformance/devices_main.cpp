@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "layouts.h"
 #include "replay.h"
 
 int main() {
@@ -9,8 +10,7 @@ int main() {
   const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
   Replay replay(records, nullptr);
   Tally tally;
-  for (const char* layout : {"", "default1", "onedevice1", "mirrored2", "mirrored3", "central2"})
-    tally += replay.replay(layout);
+  for (const std::string_view layout : kDeviceLayouts) tally += replay.replay(layout);
   tally.failed += replay.check_tables();
   std::cout << describe(tally) << '\n';
   return tally.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -10,11 +10,13 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 
+#include "layouts.h"
+
 namespace cohort::conformance {
 namespace {
 
 Strategy make_strategy(std::string_view prefix, Bootstrap* bootstrap) {
-  if (prefix.empty() || prefix == "default1") return get_strategy();
+  if (prefix.empty() || prefix == "default1" || is_task_layout(prefix)) return get_strategy();
   if (prefix == "onedevice1") return OneDeviceStrategy(Device::cpu(0));
   if (prefix == "mirrored2") return MirroredStrategy(cpu_devices(2));
   if (prefix == "mirrored3") return MirroredStrategy(cpu_devices(3));
@@ -30,12 +32,7 @@ Layout::Layout(std::string_view prefix, Bootstrap* bootstrap)
       bootstrap_(prefix == "mwms2" ? bootstrap : nullptr),
       strategy_(make_strategy(prefix, bootstrap)) {}
 
-bool Layout::exists(std::string_view prefix) {
-  for (const std::string_view known :
-       {"", "default1", "onedevice1", "mirrored2", "mirrored3", "central2", "mwms2"})
-    if (prefix == known) return true;
-  return false;
-}
+bool Layout::exists(std::string_view prefix) { return is_device_layout(prefix) || prefix == kWorkersLayout; }
 
 std::vector<int> Layout::local_ids() const {
   std::vector<int> ids(static_cast<std::size_t>(strategy_.extended().local_replicas()));

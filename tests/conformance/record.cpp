@@ -1,12 +1,18 @@
 #include "record.h"
 
+#include <algorithm>
+#include <array>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 namespace cohort::conformance {
 namespace {
+
+/// Topics whose scenarios need a cluster of processes.
+constexpr std::array kTopicsOfTasks{"w2/coordinator/", "w2/fault/", "w2/ps_v1/"};
 
 /// Errors that were recorded as part of an outcome, in the form of errors that are the outcome.
 Json with_errors(const Json& outcome) {
@@ -22,6 +28,14 @@ Json with_errors(const Json& outcome) {
   return is_error ? Json{{"error", text.substr(0, colon + 5)}} : outcome;
 }
 
+/// Without what depends on the time that something took: keys that begin with `_`.
+Json without_times(Json outcome) {
+  if (!outcome.is_object()) return outcome;
+  for (auto item = outcome.begin(); item != outcome.end();)
+    item = item.key().starts_with('_') ? outcome.erase(item) : std::next(item);
+  return outcome;
+}
+
 Record parse(const std::string& line) {
   const Json json = Json::parse(line);
   Record record;
@@ -33,12 +47,14 @@ Record parse(const std::string& line) {
   } else {
     record.input = json.at("input").get<std::string>();
   }
-  if (record.arguments.is_null() && !json.at("strategy").is_null()) {
+  if (std::ranges::any_of(kTopicsOfTasks, [&](const char* topic) { return record.id.starts_with(topic); })) {
+    record.layout = json.at("strategy").get<std::string>();
+  } else if (record.arguments.is_null() && !json.at("strategy").is_null()) {
     const std::size_t slash = record.id.find('/');
     record.layout = record.id.substr(0, slash);
     record.name = record.id.substr(slash + 1);
   }
-  record.outcome = json.at("error_type").is_null() ? with_errors(json.at("output"))
+  record.outcome = json.at("error_type").is_null() ? without_times(with_errors(json.at("output")))
                                                    : Json{{"error", json.at("error_type")}};
   return record;
 }

@@ -32,19 +32,20 @@ class Replay {
   /// `bootstrap` connects the workers of `mwms2`, all of which replay its lines; null without workers.
   Replay(std::span<const Record> records, Bootstrap* bootstrap);
 
-  /// The lines of one layout, or those without one for "". Failures are printed by worker 0.
-  [[nodiscard]] Tally replay(const std::string& layout);
+  /// Every line that fits becomes a scenario.
+  void add(const Family& family);
 
-  /// What is wrong with the tables themselves: rules that fit no line, and reasons that
-  /// docs/conformance.md does not explain. Printed; returns their number.
+  /// The lines of one layout, or those without one for "". Failures are printed by worker 0.
+  [[nodiscard]] Tally replay(std::string_view layout);
+
+  /// What is wrong with the tables themselves: rules that fit no line, reasons that docs/conformance.md does
+  /// not explain, and lines of a layout that no program replays. Printed; returns their number.
   [[nodiscard]] int check_tables() const;
 
   /// Counts lines as not replayed.
-  [[nodiscard]] Tally leave_out(const std::string& layout) const;
+  [[nodiscard]] Tally leave_out(std::string_view layout) const;
 
  private:
-  /// Every line that fits becomes a scenario.
-  void add(const Family& family);
   /// Null for a line that is not replayed.
   [[nodiscard]] const Scenario* scenario_for(const Record& record) const;
   void replay_one(const Record& record, const Scenario& scenario, Tally& tally);

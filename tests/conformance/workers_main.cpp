@@ -1,10 +1,11 @@
-// All recorded lines, under the launcher with two ranks. Worker 0 replays those of one process while
-// worker 1 waits; then both replay those of two workers.
+// All recorded lines but those whose tasks are processes, under the launcher with two ranks. Worker 0 replays
+// those of one process while worker 1 waits; then both replay those of two workers.
 #include <cstdlib>
 #include <iostream>
 
 #include <cohort/mpi/session.h>
 
+#include "layouts.h"
 #include "replay.h"
 
 int main(int argc, char** argv) {
@@ -14,11 +15,10 @@ int main(int argc, char** argv) {
   Replay replay(records, &session);
   Tally tally;
   if (session.is_chief()) {
-    for (const char* layout :
-         {"", "default1", "onedevice1", "mirrored2", "mirrored3", "central2", "ps11", "ps22"})
-      tally += Layout::exists(layout) ? replay.replay(layout) : replay.leave_out(layout);
+    for (const std::string_view layout : kDeviceLayouts) tally += replay.replay(layout);
+    for (const std::string_view layout : kLayoutsLeftOut) tally += replay.leave_out(layout);
   }
-  tally += replay.replay("mwms2");
+  tally += replay.replay(kWorkersLayout);
   if (session.is_chief()) {
     tally.failed += replay.check_tables();
     std::cout << describe(tally) << '\n';

@@ -30,7 +30,7 @@ std::int64_t add(const Variable& variable, std::int64_t n) {
 void wait_for(const Variable& gate) {
   while (value(gate) == 0) continue;
 }
-void fail(int n) { throw InvalidArgument("closure failed: {}", n); }
+int fail(int n) { throw InvalidArgument("closure failed: {}", n); }
 
 TEST(Coordinator, RunsAFunctionOnAWorker) {
   TaskProcesses tasks(1, 1);
@@ -178,6 +178,22 @@ TEST(Coordinator, WorkersFreeTheElementsThatNobodyUsesAnyMore) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (count() > 1 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
   EXPECT_EQ(count(), 1) << "the one that still has a handle";
+}
+
+TEST(Coordinator, FetchesWhatIsInAStructure) {
+  TaskProcesses tasks(1, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  const ClusterCoordinator coordinator(strategy);
+  const auto value = [&](int n) { return coordinator.schedule<doubled>(n); };
+  const std::map<std::string, std::vector<RemoteValue<int>>> lists{{"a", {value(1), value(2)}}, {"b", {}}};
+  const auto [numbers, by_name, text] =
+      coordinator.fetch(std::tuple(std::tuple(value(3), 9), lists, std::string("s")));
+  EXPECT_EQ(numbers, std::tuple(6, 9));
+  EXPECT_EQ(by_name, (std::map<std::string, std::vector<int>>{{"a", {2, 4}}, {"b", {}}}));
+  EXPECT_EQ(text, "s");
+  const std::vector<RemoteValue<int>> failing{value(1), coordinator.schedule<fail>(3)};
+  EXPECT_THROW(static_cast<void>(coordinator.fetch(failing)), InvalidArgument);
+  EXPECT_THROW(coordinator.join(), InvalidArgument);
 }
 
 TEST(Coordinator, ReadsItsOwnWrites) {

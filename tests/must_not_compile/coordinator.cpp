@@ -3,6 +3,7 @@
 // Says: this type cannot be sent to another task
 // Says: the function takes another type than the elements of this PerWorker
 // Says: an argument does not convert to what the function takes
+// Says: what this function returns cannot be sent
 // Says: create_per_worker() takes as many arguments as the function, without its InputContext
 #include <string>
 
@@ -19,6 +20,7 @@ int half(int number) { return number / 2; }
 struct Handle {
   const int* where;
 };
+using Kept = cohort::Variable;
 using Element = float;
 using Number = std::string;
 auto too_few(const ClusterCoordinator& coordinator) { return coordinator.schedule<add>(1); }
@@ -31,6 +33,7 @@ struct Handle {
   int where;
 };
 COHORT_FIELDS(Handle, where)
+using Kept = cohort::Tensor;
 using Element = int;
 using Number = int;
 auto too_few(const ClusterCoordinator& coordinator) { return coordinator.schedule<add>(1, 2); }
@@ -41,6 +44,17 @@ auto made(const ClusterCoordinator& coordinator) { return coordinator.create_per
 #endif
 
 void note(const Handle& /*handle*/) {}
+
+Kept keep(const cohort::Variable& variable) {
+#ifdef MISUSE
+  return variable;
+#else
+  return variable.read();
+#endif
+}
+auto returned(const ClusterCoordinator& coordinator, const cohort::Variable& variable) {
+  return coordinator.schedule<keep>(variable);
+}
 
 auto sent(const ClusterCoordinator& coordinator, const Handle& handle) {
   return coordinator.schedule<note>(handle);

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/coordinator/detail/fetch.h>
 #include <cohort/coordinator/detail/function.h>
 #include <cohort/coordinator/per_worker.h>
 #include <cohort/coordinator/remote_value.h>
@@ -69,13 +70,13 @@ class ClusterCoordinator {
   /// Whether all functions have ended. @throws as `join`.
   [[nodiscard]] bool done() const;
 
-  /// The values of a RemoteValue, or of a vector of them.
+  /// The value of a RemoteValue; of a vector, map or tuple, the same with the values of all RemoteValues in
+  /// it. Whatever else is in it stays as it is.
+  /// @throws as RemoteValue::get, for the first one that fails.
   template <class T>
-  [[nodiscard]] T fetch(const RemoteValue<T>& value) const {
-    return value.get();
+  [[nodiscard]] auto fetch(const T& structure) const {
+    return coordinator::fetch_all(structure);
   }
-  template <class T>
-  [[nodiscard]] std::vector<T> fetch(const std::vector<RemoteValue<T>>& values) const;
 
   [[nodiscard]] const ParameterServerStrategy& strategy() const& noexcept { return strategy_; }
   [[nodiscard]] ParameterServerStrategy strategy() && noexcept { return std::move(strategy_); }
@@ -96,11 +97,15 @@ template <auto kFunction, class... Args>
 auto ClusterCoordinator::schedule(const Args&... args) const {
   using Registered = coordinator::RegisteredFunction<kFunction>;
   using Result = std::remove_cvref_t<typename Registered::Result>;
+  constexpr bool kReturnsValue = std::is_void_v<Result> || server::kSendableAnywhere<Result>;
   constexpr bool kRightNumber = sizeof...(Args) == Registered::kArity;
   constexpr bool kHasRemote = (detail::kIsInstance<Args, RemoteValue> || ...);
   static_assert(kRightNumber, "schedule() takes as many arguments as the function, without its InputContext");
   static_assert(!kHasRemote, "a RemoteValue is no argument of another function: fetch its value first");
-  if constexpr (kRightNumber && !kHasRemote) {
+  static_assert(kReturnsValue,
+                "what this function returns cannot be sent: return numbers, text, tensors or structures of "
+                "them, and the value of a variable instead of the variable");
+  if constexpr (kRightNumber && !kHasRemote && kReturnsValue) {
     return RemoteValue<Result>(
         schedule_call(Registered::number(), coordinator::encode_arguments<kFunction>(args...)));
   }
@@ -117,14 +122,6 @@ auto ClusterCoordinator::create_per_worker(const Args&... args) const {
     return PerWorker<Result>(
         make_per_worker(Registered::number(), coordinator::encode_arguments<kFunction>(args...)));
   }
-}
-
-template <class T>
-std::vector<T> ClusterCoordinator::fetch(const std::vector<RemoteValue<T>>& values) const {
-  std::vector<T> result;
-  result.reserve(values.size());
-  for (const RemoteValue<T>& value : values) result.push_back(value.get());
-  return result;
 }
 
 }  // namespace cohort

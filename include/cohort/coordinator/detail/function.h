@@ -144,7 +144,7 @@ class RegisteredFunction {
   static void run(server::Decoder& arguments, const WorkerValues& worker, server::Encoder& result) {
     if constexpr (std::is_void_v<Result>)
       call(arguments, worker, std::type_identity<Parameters>());
-    else if constexpr (server::kSendable<std::remove_cvref_t<Result>>)
+    else if constexpr (server::kSendableAnywhere<std::remove_cvref_t<Result>>)
       server::encode(result, call(arguments, worker, std::type_identity<Parameters>()));
     else
       throw InvalidArgument("the result of this function cannot be sent to another task");

@@ -12,6 +12,7 @@ using rpc::Decoder;
 using rpc::encode;
 using rpc::Encoder;
 using rpc::kSendable;
+using rpc::kSendableAnywhere;
 using rpc::VariableTable;
 
 }  // namespace cohort::server

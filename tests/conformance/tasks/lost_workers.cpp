@@ -1,0 +1,227 @@
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <set>
+
+#include "../scenarios/common.h"
+#include "faults.h"
+
+namespace cohort::conformance {
+namespace {
+
+constexpr std::string_view kOnce = "effects take place once";
+constexpr std::string_view kNoWait = "a value of each worker is made by those that are there";
+constexpr std::string_view kTakesPart = "a worker that is started again takes part";
+constexpr std::string_view kSilent = "a silent worker counts as lost";
+constexpr std::string_view kFirstAgain = "calls of a lost worker come first";
+const ClusterTask kFirstWorker{"worker", 0};
+
+using Play = std::function<Json(Coordinated&, const Record&)>;
+
+Family fault(std::string_view pattern, int workers, Play play,
+             std::vector<FamilyDifference> differences = {}) {
+  return {{pattern},
+          [workers, play = std::move(play)](const Record& record) {
+            Coordinated cluster(workers, 1);
+            cluster.await_workers();
+            return play(cluster, record);
+          },
+          std::move(differences)};
+}
+
+FamilyDifference instead(std::string_view pattern, std::string_view why, const Json& changes) {
+  return {pattern, why, [changes](const Record& record) {
+            Json outcome = record.outcome;
+            outcome.update(changes);
+            return outcome;
+          }};
+}
+
+Json join(const Coordinated& cluster) {
+  return told([&] { cluster.coordinator().join(); });
+}
+
+std::vector<RemoteValue<int>> schedule_adds(const Coordinated& cluster, int count) {
+  std::vector<RemoteValue<int>> calls;
+  for (int i = 0; i < count; ++i) calls.push_back(cluster.coordinator().schedule<add_here>(cluster.counter));
+  return calls;
+}
+
+std::vector<RemoteValue<std::int64_t>> schedule_waiting(const Coordinated& cluster, int count) {
+  std::vector<RemoteValue<std::int64_t>> calls;
+  for (int i = 0; i < count; ++i) calls.push_back(cluster.schedule_waiting(i));
+  return calls;
+}
+
+int add_together(const InputContext& worker, const Variable& counter, const Variable& gate, int begun,
+                 int pass) {
+  meet(gate, begun, pass);
+  return add_here(worker, counter);
+}
+
+/// The only worker is killed, and comes back.
+Json without_worker(Coordinated& cluster, const Record& /*record*/) {
+  const ClusterCoordinator& coordinator = cluster.coordinator();
+  cluster.processes().kill(kFirstWorker);
+  static_cast<void>(schedule_adds(cluster, 3));
+  Json outcome{{"done", coordinator.done()}, {"v", value_of(cluster.counter)}};
+  outcome["join_within_15s"] = coordinator.done() ? "ok" : "hang";
+  cluster.processes().start(kFirstWorker);
+  coordinator.join();
+  outcome["v_after_restart"] = value_of(cluster.counter);
+  return outcome;
+}
+
+Json made_during_restart(Coordinated& cluster, const Record& /*record*/) {
+  constexpr auto kFive = [] { return 5; };
+  constexpr auto kSame = [](int value) { return value; };
+  cluster.processes().kill(kFirstWorker);
+  const auto values = cluster.coordinator().create_per_worker<kFive>();
+  cluster.processes().start(kFirstWorker);
+  for (int i = 0; i < 10; ++i) static_cast<void>(cluster.coordinator().schedule<kSame>(values));
+  return {{"iter_blocked_over_1s", false}, {"join", join(cluster)}};
+}
+
+Json error_and_loss(Coordinated& cluster, const Record& /*record*/) {
+  const auto waiting = schedule_waiting(cluster, 2);
+  cluster.begun().await(2);
+  const auto failing = cluster.schedule_fail();
+  const auto queued = cluster.schedule_add(1);
+  cluster.processes().kill(kFirstWorker);
+  cluster.open_gate();
+  Json outcome{{"join", join(cluster)},
+               {"failed_fetch", name_or_value([&] { return Json(failing.fetch()); })},
+               {"queued", outcome_of([&] { return Json(queued.fetch()); })},
+               {"second_join", join(cluster)}};
+  // Whether the loss is known before the other worker fails is up to the machine.
+  outcome["waiting"] = std::ranges::all_of(waiting, [](const auto& value) {
+    const Json one = name_or_value([&] { return Json(value.fetch()); });
+    return one.is_number() || one == "CancelledError";
+  });
+  return outcome;
+}
+
+Json results_without_workers(Coordinated& cluster, const Record& /*record*/) {
+  constexpr auto kTwice = [](float value) { return 2 * value; };
+  constexpr auto kFive = [] { return 5; };
+  std::vector<RemoteValue<float>> fetched;
+  for (int i = 1; i <= 3; ++i)
+    fetched.push_back(cluster.coordinator().schedule<kTwice>(static_cast<float>(i)));
+  std::vector<RemoteValue<int>> never;
+  for (int i = 0; i < 4; ++i) never.push_back(cluster.coordinator().schedule<kFive>());
+  static_cast<void>(cluster.coordinator().fetch(fetched));
+  cluster.coordinator().join();
+  for (int worker = 0; worker < 2; ++worker) cluster.processes().kill({"worker", worker});
+  return {{"fetched_again", cluster.coordinator().fetch(fetched)},
+          {"never_fetched_before", cluster.coordinator().fetch(never)}};
+}
+
+Json killed_while_idle(Coordinated& cluster, const Record& /*record*/) {
+  const ClusterCoordinator& coordinator = cluster.coordinator();
+  cluster.processes().kill(kFirstWorker);
+  cluster.processes().start(kFirstWorker);
+  static_cast<void>(schedule_adds(cluster, 20));
+  const Json joined = join(cluster);
+  std::vector<RemoteValue<int>> calls;
+  for (int i = 0; i < 2; ++i) {
+    calls.push_back(coordinator.schedule<add_together>(cluster.counter, cluster.gate,
+                                                       cluster.begun().output(), cluster.pass().input()));
+  }
+  cluster.let_meet(2);
+  cluster.pass().give(2);
+  for (auto& call : schedule_adds(cluster, 198)) calls.push_back(call);
+  const Json joined_again = join(cluster);
+  const std::vector<int> workers = coordinator.fetch(calls);
+  return {{"join", joined[0]},
+          {"v", value_of(cluster.counter)},
+          {"join_after_restart", joined_again[0]},
+          {"workers_that_ran_after_restart", std::set<int>(workers.begin(), workers.end())}};
+}
+
+Json killed_in_flight(Coordinated& cluster, const Record& record) {
+  const auto calls = schedule_waiting(cluster, 4);
+  cluster.begun().await(2);
+  cluster.processes().kill(kFirstWorker);
+  const bool is_started = record.outcome.contains("begun_15s_after_restart");
+  if (is_started) {
+    cluster.processes().start(kFirstWorker);
+    cluster.begun().await();
+  }
+  Json outcome{
+      {is_started ? "begun_15s_after_restart" : "begun_3s_after_kill", value_of(cluster.count_of_begun)}};
+  cluster.open_gate();
+  outcome["join"] = join(cluster)[0];
+  outcome["begun"] = value_of(cluster.count_of_begun);
+  outcome["ended"] = value_of(cluster.count_of_ended);
+  outcome["fetched"] = cluster.coordinator().fetch(calls);
+  if (record.outcome.contains("note")) outcome["note"] = record.outcome.at("note");
+  return outcome;
+}
+
+Json ended_by_signal(Coordinated& cluster, const Record& /*record*/) {
+  cluster.processes().signal(kFirstWorker, SIGTERM);
+  const int status = cluster.processes().wait(kFirstWorker);
+  static_cast<void>(schedule_adds(cluster, 10));
+  const Json joined = join(cluster);
+  return {{"server_exit_code", WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status)},
+          {"join", joined[0]},
+          {"v", value_of(cluster.counter)}};
+}
+
+Json stopped(Coordinated& cluster, const Record& /*record*/) {
+  // Both have a call, so that this one is missed.
+  static_cast<void>(schedule_waiting(cluster, 2));
+  cluster.begun().await(2);
+  cluster.processes().signal(kFirstWorker, SIGSTOP);
+  cluster.open_gate();
+  static_cast<void>(schedule_adds(cluster, 10));
+  const Json joined = join(cluster);
+  Json outcome{{"join_within_8s_while_stopped", joined[0]}, {"v_while_stopped", value_of(cluster.counter)}};
+  cluster.processes().signal(kFirstWorker, SIGCONT);
+  cluster.processes().wait(kFirstWorker);
+  outcome["v_after_continue"] = value_of(cluster.counter);
+  return outcome;
+}
+
+}  // namespace
+
+int add_here(const InputContext& worker, const Variable& counter) {
+  counter.assign_add(std::int64_t{1});
+  return worker.input_pipeline_id;
+}
+
+Json told(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return {"raised", class_of(error)};
+  }
+  return {"ok", nullptr};
+}
+
+std::vector<Family> lost_worker_families() {
+  const Json once{{"begun_3s_after_kill", 0}, {"begun", 4}};
+  const Json once_restarted{{"begun_15s_after_restart", 0}, {"begun", 4}};
+  const Json both_ran{{"workers_that_ran_after_restart", {0, 1}}};
+  return {
+      fault("*/one_worker_kill_no_restart", 1, without_worker),
+      fault("*/dataset_create_during_restart", 2, made_during_restart,
+            {instead("*/dataset_create_during_restart", kNoWait, {{"iter_blocked_over_1s", false}})}),
+      fault("*/error_and_kill", 2, error_and_loss,
+            {instead("*/error_and_kill", kFirstAgain, {{"waiting", true}})}),
+      fault("*/result_kept", 2, results_without_workers),
+      fault("*/worker_kill_idle_restart*", 2, killed_while_idle,
+            {instead("*/worker_kill_idle_restart*", kTakesPart, both_ran)}),
+      fault("*/worker_kill_inflight_restart", 2, killed_in_flight,
+            {instead("*/worker_kill_inflight_restart", kOnce, once_restarted)}),
+      fault("*/worker_kill_inflight*", 2, killed_in_flight,
+            {instead("*/worker_kill_inflight*", kOnce, once)}),
+      fault("*/worker_sigterm", 2, ended_by_signal),
+      fault("*/worker_stop_cont", 2, stopped,
+            {instead("*/worker_stop_cont", kSilent,
+                     {{"join_within_8s_while_stopped", "ok"}, {"v_while_stopped", 10}})}),
+  };
+}
+
+}  // namespace cohort::conformance
