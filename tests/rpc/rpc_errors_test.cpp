@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "rpc/failure.h"
 #include "tasks.h"
 
 namespace cohort::rpc {
@@ -225,6 +226,19 @@ TEST_P(RpcErrors, AMethodDoesNotWaitForItsOwnServer) {
               HasSubstr("may call stop()"));
   EXPECT_EQ(inner->call<int()>("fine").get(), 1);
   end(server);
+}
+
+TEST(Failures, OfUnknownKindsAreDataLoss) {
+  const Error error = parse_failure(to_bytes(OutOfRange("the end")));
+  EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
+  EXPECT_STREQ(error.what(), "the end");
+  for (const int code : {-1, static_cast<int>(ErrorCode::kInternal) + 1}) {
+    Encoder encoder;
+    encoder.number(code);
+    encoder.text("unknown");
+    EXPECT_EQ(parse_failure(encoder.bytes()).code(), ErrorCode::kDataLoss);
+  }
+  EXPECT_EQ(parse_failure({}).code(), ErrorCode::kDataLoss);
 }
 
 }  // namespace

@@ -104,19 +104,6 @@ TEST_F(ParameterServers, SayWhetherThereWasSomethingToFinish) {
   EXPECT_EQ(store_.version(0), 1u);
 }
 
-TEST(Failures, OfUnknownKindsAreDataLoss) {
-  const Error error = rpc::parse_failure(rpc::to_bytes(OutOfRange("the end")));
-  EXPECT_EQ(error.code(), ErrorCode::kOutOfRange);
-  EXPECT_STREQ(error.what(), "the end");
-  for (const int code : {-1, static_cast<int>(ErrorCode::kInternal) + 1}) {
-    Encoder encoder;
-    encoder.number(code);
-    encoder.text("unknown");
-    EXPECT_EQ(rpc::parse_failure(encoder.bytes()).code(), ErrorCode::kDataLoss);
-  }
-  EXPECT_EQ(rpc::parse_failure({}).code(), ErrorCode::kDataLoss);
-}
-
 /// A server that has no memory left once it is to finish what it has prepared.
 class FullServer final : private TaskPart {
  public:
