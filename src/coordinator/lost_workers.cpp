@@ -75,7 +75,7 @@ void CoordinatorPart::notice_missing_workers() {
     logging::warning("{} calls wait for a worker: none has come, or all are lost", queue_.size());
   const bool too_long =
       options_.worker_timeout_seconds > 0 && missing.count() >= options_.worker_timeout_seconds;
-  if (std::ssize(refused_) == workers_of_job()) {
+  if (!refused_.empty() && std::ssize(refused_) == workers_of_job()) {
     fail_queued(InvalidArgument("no worker can take part: {} have other binaries than the coordinator; {}",
                                 names_of_refused(), kSameBinary));
   } else if (too_long) {

@@ -20,6 +20,7 @@ constexpr std::size_t kBytesOfCall = 256;
 
 /// The keeper leaves calls alone that are younger: most callers wait at once, and do without it.
 constexpr std::chrono::milliseconds kUntilKept{1};
+constexpr std::chrono::milliseconds kLongestUntilKept{16};
 
 void require_time(double seconds, const char* what) {
   if (!(seconds >= 0)) throw InvalidArgument("rpc::Client: {} of {} s; use 0 for none", what, seconds);
@@ -56,11 +57,14 @@ ClientPart::~ClientPart() {
 }
 
 void ClientPart::keep() {
+  std::chrono::milliseconds pause = kUntilKept;
   while (true) {
     keeper_wakes_.wait_until([this] { return stopping_.load() || unanswered_calls_.load() > 0; });
     if (stopping_.load()) return;
-    std::this_thread::sleep_for(kUntilKept);
+    std::this_thread::sleep_for(pause);
     shared_->poll_alone([this] { return stopping_.load() || unanswered_calls_.load() == 0; });
+    // Somebody else polls as long as there are calls: this thread looks again later and later.
+    pause = unanswered_calls_.load() == 0 ? kUntilKept : std::min(2 * pause, kLongestUntilKept);
   }
 }
 
@@ -174,6 +178,8 @@ void ClientPart::on_message(remote::Peer& /*peer*/, const remote::Message& messa
     take_answer(call, message);
   } catch (const DataLoss& error) {
     fail(call, ErrorCode::kDataLoss, error.what());
+  } catch (const std::exception& error) {
+    fail(call, ErrorCode::kUnavailable, fmt::format("its answer cannot be kept: {}", error.what()));
   }
 }
 

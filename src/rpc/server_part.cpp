@@ -104,6 +104,7 @@ void ServerPart::run_calls() {
   while (true) {
     shared_->wait_until([this] { return stopping_.load() || waiting_calls_.load() > 0; });
     if (stopping_.load()) break;
+    shared_->poll();  // for calls that their clients have cancelled meanwhile, and clients that are lost
     // Another thread may have taken it.
     if (std::optional<Call> call = shared_->exclusively([this] { return next_call(); }))
       run(std::move(*call));
@@ -152,11 +153,12 @@ void ServerPart::end() {
   shared->exclusively([&] {
     for (const Call& call : calls_) send_failure(*call.client, call.number, ended());
     calls_.clear();
-    static_cast<void>(shared->endpoint().wait_until(
+    const bool sent = shared->endpoint().wait_until(
         [this] {
           return std::ranges::all_of(clients_, [](remote::Peer* client) { return client->backlog() == 0; });
         },
-        Deadline::after(kLongestEnd)));
+        Deadline::after(kLongestEnd));
+    if (!sent) logging::warning("the server ends, and clients have not taken all of their results");
   });
   shared.reset();
   over_.store(true);
@@ -180,6 +182,9 @@ void ServerPart::on_message(remote::Peer& peer, const remote::Message& message) 
   } catch (const Error& error) {
     logging::warning("{} sends a call that cannot be read: {}", peer.name(), error.what());
     send_failure(peer, message.number, error);
+  } catch (const std::exception& error) {
+    logging::warning("a call of {} cannot be kept: {}", peer.name(), error.what());
+    send_failure(peer, message.number, Unavailable("the server cannot keep the call: {}", error.what()));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "server/farewells.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace cohort::server {
 namespace {
@@ -32,11 +33,9 @@ void Farewells::add(const ClusterTask& task) {
   }
 }
 
-bool Farewells::are_complete() const {
-  for (std::size_t task = 0; task < tasks_.size(); ++task) {
-    if (!has(task)) return false;
-  }
-  return true;
+std::ptrdiff_t Farewells::count() const {
+  return std::ranges::count_if(std::views::iota(std::size_t{0}, tasks_.size()),
+                               [this](std::size_t task) { return has(task); });
 }
 
 }  // namespace cohort::server

@@ -2,7 +2,7 @@
 // started again does not wait for those who have gone. One thread.
 #pragma once
 
-#include <string>
+#include <cstddef>
 #include <vector>
 
 #include <cohort/remote/task_place.h>
@@ -18,11 +18,13 @@ class Farewells {
   /// A chief or worker has ended its part, and will not come back.
   void add(const ClusterTask& task);
 
+  [[nodiscard]] bool are_any() const { return count() > 0; }
   /// Whether chief and workers all have.
-  [[nodiscard]] bool are_complete() const;
+  [[nodiscard]] bool are_complete() const { return count() == std::ssize(tasks_); }
 
  private:
   [[nodiscard]] bool has(std::size_t task) const;
+  [[nodiscard]] std::ptrdiff_t count() const;
 
   Store& store_;
   std::vector<ClusterTask> tasks_;  ///< of the job

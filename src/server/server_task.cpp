@@ -30,8 +30,8 @@ ServerTask::ServerTask(const remote::TaskPlace& place, double initial_values_tim
       giver_(giver_of_values(place)),
       giver_limit_(initial_values_timeout_seconds),
       giver_seen_(std::chrono::steady_clock::now()),
-      clock_(names_of_trainers(place), store_->size() > 0),
       farewells_(*store_, place),
+      clock_(names_of_trainers(place), store_->size() > 0 || farewells_.are_any()),
       over_(farewells_.are_complete()),
       connections_(place, store_->descriptor()) {
   connections_.set_part(*this);

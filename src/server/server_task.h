@@ -39,8 +39,8 @@ class ServerTask final : private TaskPart {
   bool giver_is_there_ = false;
   std::chrono::duration<double> giver_limit_;
   std::chrono::steady_clock::time_point giver_seen_;  ///< last, or when this server started
-  StepClock clock_;
   Farewells farewells_;
+  StepClock clock_;
   std::map<std::string, const remote::Peer*> latest_;  ///< connection of each task
   std::atomic<bool> over_;
   Connections connections_;

@@ -38,6 +38,7 @@ void finish_all(Connections& connections, int decider, const std::map<int, Commi
     try {
       finish(connections, server, message);
     } catch (const Aborted&) {
+      if (failure != nullptr) break;
       throw;  // whoever took this task for lost has finished the commit
     } catch (const Error& error) {
       if (failure != nullptr) continue;

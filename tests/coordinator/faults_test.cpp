@@ -33,16 +33,17 @@ void add_to_both(const Variable& a, const Variable& b) {
 }
 
 constexpr int kParts = 10;
-constexpr std::chrono::seconds kGoesOnWithin{3};
 
-/// FAULT_CALLS, or 2,000, in so many parts.
-int calls_of_a_part() {
-  const char* const calls = std::getenv("FAULT_CALLS");
-  return (calls == nullptr ? 2000 : std::atoi(calls)) / kParts;
+/// The number in the environment, or else `other`.
+int number_of(const char* name, int other) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? other : std::atoi(text);
 }
+int calls_of_a_part() { return number_of("FAULT_CALLS", 2000) / kParts; }
+std::chrono::seconds limit() { return std::chrono::seconds(number_of("FAULT_LIMIT_SECONDS", 10)); }
 
 /// In each part, kills one of `tasks` when some of the part's calls have ended, and starts it again. The next
-/// call must end soon.
+/// call must end within the limit.
 template <class Schedule>
 void disturb(TaskProcesses& processes, const std::vector<ClusterTask>& tasks, Schedule schedule) {
   std::mt19937 random(std::random_device{}());
@@ -56,7 +57,7 @@ void disturb(TaskProcesses& processes, const std::vector<ClusterTask>& tasks, Sc
     processes.start(victim);
     const auto next = std::ranges::find_if_not(calls, &RemoteValue<void>::is_ready);
     if (next != calls.end()) next->get();
-    EXPECT_LT(std::chrono::steady_clock::now() - killed, kGoesOnWithin) << victim.type << " " << victim.id;
+    EXPECT_LT(std::chrono::steady_clock::now() - killed, limit()) << victim.type << " " << victim.id;
   }
 }
 

@@ -152,16 +152,21 @@ TEST_P(RpcErrors, AStrangerIsNotLetIn) {
 }
 
 TEST_P(RpcErrors, DeadlinesEndCallsAndKeepLateOnesFromRunning) {
+  std::promise<void> held;
   std::promise<void> released;
+  std::shared_future<void> hold = held.get_future().share();
   std::shared_future<void> release = released.get_future().share();
   std::atomic<int> runs{0};
+  server.register_method("hold", [=] { hold.wait(); });
   server.register_method("wait", [=] { release.wait(); });
   server.register_method("count", [&] { return ++runs; });
   server.start();
   const Client client = tasks.client({.timeout_seconds = 60});
+  const Reply<void> holding = client.call<void()>("hold");  // so that the server reads the next two together
   const Reply<void> waiting = client.call<void()>("wait");
-  EXPECT_FALSE(waiting.wait(Deadline::after(std::chrono::milliseconds(1))));
   const Reply<int> late = client.call<int()>({"count", 0.05});
+  held.set_value();
+  holding.get();
   EXPECT_THAT(text_of<DeadlineExceeded>([&] { late.get(); }),
               AllOf(HasSubstr("count() of worker 0 (host "), HasSubstr("before the deadline")));
   EXPECT_TRUE(late.is_ready());

@@ -1,6 +1,6 @@
 // The answer to a call of another task's method: there some time later, or an error instead. A handle: copies
 // denote the same answer, and any thread may use them. A Reply keeps its client's connection; a call whose
-// Reply is dropped runs all the same.
+// Reply is dropped runs all the same while a handle of its client is left.
 #pragma once
 
 #include <cstddef>
