@@ -1,7 +1,6 @@
 #include "server/farewells.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace cohort::server {
 namespace {
@@ -34,8 +33,9 @@ void Farewells::add(const ClusterTask& task) {
 }
 
 std::ptrdiff_t Farewells::count() const {
-  return std::ranges::count_if(std::views::iota(std::size_t{0}, tasks_.size()),
-                               [this](std::size_t task) { return has(task); });
+  std::ptrdiff_t count = 0;
+  for (std::size_t task = 0; task < tasks_.size(); ++task) count += has(task) ? 1 : 0;
+  return count;
 }
 
 }  // namespace cohort::server
