@@ -138,8 +138,9 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
                                 sharded_read_scenarios()}) {
     for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
   }
-  for (const auto& families : {server_families(), partitioner_families(), sharded_read_families(),
-                               shard_placement_families(), server_scope_families()}) {
+  for (const auto& families :
+       {server_families(), partitioner_families(), sharded_read_families(), sharded_change_families(),
+        shard_placement_families(), server_scope_families()}) {
     for (const Family& family : families) add(family);
   }
 }

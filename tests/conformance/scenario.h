@@ -81,6 +81,7 @@ struct Family {
 [[nodiscard]] std::vector<Family> server_families();
 [[nodiscard]] std::vector<Family> partitioner_families();
 [[nodiscard]] std::vector<Family> sharded_read_families();
+[[nodiscard]] std::vector<Family> sharded_change_families();
 [[nodiscard]] std::vector<Family> shard_placement_families();
 [[nodiscard]] std::vector<Family> server_scope_families();
 

@@ -1,44 +1,15 @@
 // Variables that real servers keep, made within scopes.
-#include <thread>
 #include <vector>
 
-#include <cohort/remote/local_cluster.h>
-#include <cohort/server/parameter_server_strategy.h>
 #include <cohort/server/sharded_variable.h>
 #include <cohort/value/variable_creator_scope.h>
 
 #include "common.h"
-#include "server/server_task.h"
 #include "server/server_variable.h"
+#include "server_threads.h"
 
 namespace cohort::conformance {
 namespace {
-
-/// The servers of a line, in threads, until chief and worker have ended.
-class Servers {
- public:
-  explicit Servers(const Record& record)
-      // `w2/placement/ps_w1_p2/...`
-      : count_(std::stoi(record.id.substr(record.id.find("_p") + 2))),
-        cluster_({{"chief", 1}, {"worker", 1}, {"ps", count_}}) {
-    for (int id = 0; id < count_; ++id) {
-      threads_.emplace_back([place = &cluster_.place({"ps", id})] { server::ServerTask(*place, 0).run(); });
-    }
-  }
-  ~Servers() {
-    { const ParameterServerStrategy worker(cluster_.place({"worker", 0})); }
-    for (std::thread& thread : threads_) thread.join();
-  }
-  Servers(const Servers&) = delete;
-  Servers& operator=(const Servers&) = delete;
-
-  [[nodiscard]] const remote::TaskPlace& chief() const { return cluster_.place({"chief", 0}); }
-
- private:
-  int count_;
-  remote::LocalCluster cluster_;
-  std::vector<std::thread> threads_;
-};
 
 /// As [server, rows] of each shard.
 Json place_of(const std::vector<Variable>& shards) {
@@ -53,7 +24,7 @@ Json place_of(const Variable& variable) { return place_of(std::vector{variable})
 Json place_of(const ShardedVariable& table) { return place_of(table.variables()); }
 
 Json colocated(const Record& record) {
-  const Servers servers(record);
+  const ServerThreads servers(servers_of(record));
   const ParameterServerStrategy strategy(servers.chief(),
                                          {.variable_partitioner = FixedShardsPartitioner(2)});
   const auto scope = strategy.scope();
@@ -71,7 +42,7 @@ Json colocated(const Record& record) {
 }
 
 Json created_by_creators(const Record& record) {
-  const Servers servers(record);
+  const ServerThreads servers(servers_of(record));
   Json asked = Json::array();
   const auto noting = [&](const char* name) {
     return [&asked, name](const NextCreator& next, VariableOptions options) {
@@ -88,7 +59,7 @@ Json created_by_creators(const Record& record) {
 }
 
 Json in_nested_scopes(const Record& record) {
-  const Servers servers(record);
+  const ServerThreads servers(servers_of(record));
   const ParameterServerStrategy strategy(servers.chief());
   const auto outer = strategy.scope();
   const auto inner = strategy.scope();
