@@ -1,70 +1,15 @@
-// How a variable in shards is changed: as a whole, and by rows. Each line is replayed with plain variables,
-// as it was recorded, and with variables that servers keep; both must give the same.
-#include <functional>
+// How a variable in shards is changed: as a whole, and by rows.
 #include <map>
-#include <memory>
-#include <optional>
 
-#include <cohort/server/sharded_variable.h>
-
-#include "../replay.h"
-#include "server_threads.h"
-#include "sharded.h"
+#include "sharded_places.h"
 
 namespace cohort::conformance {
 namespace {
 
 constexpr std::string_view kFitsOrNothing = "a change of shards fits, or changes nothing";
 
-using Use = std::function<Json(const ShardedVariable&)>;
 using Scatter = const ShardedVariable& (ShardedVariable::*)(const IndexedSlices&) const;
 using Assign = const ShardedVariable& (ShardedVariable::*)(const Tensor&) const;
-
-/// Servers that all lines share, from the first line on.
-class SharedServers {
- public:
-  [[nodiscard]] const Strategy& strategy() {
-    if (!strategy_) strategy_.emplace(servers_.emplace(3).chief());
-    return *strategy_;
-  }
-
- private:
-  std::optional<ServerThreads> servers_;
-  std::optional<ParameterServerStrategy> strategy_;
-};
-
-/// A variable of these rows, made where the calling thread makes variables.
-ShardedVariable in_shards(const Tensor& whole, const ShardLayout& layout) {
-  std::vector<Variable> shards;
-  for (int shard = 0; shard < layout.shards(); ++shard) {
-    const RowRange rows = layout.range(shard);
-    shards.emplace_back(VariableOptions{.name = fmt::format("emb/part_{}", shard),
-                                        .initial_value = whole.rows(rows.begin, rows.end).clone()});
-  }
-  return ShardedVariable(std::move(shards), "emb");
-}
-
-Json show_shards(const ShardedVariable& variable) {
-  Json shards = Json::array();
-  for (const Variable& shard : variable.variables()) shards.push_back(show(shard.read()));
-  return shards;
-}
-
-Json outcome_of(const Use& use, const Json& input) {
-  try {
-    return use(in_shards(counted_rows(input), layout_of(input)));
-  } catch (const Error&) {
-    return an_error();
-  }
-}
-
-/// What comes of `use` with plain variables and on servers.
-Json used(const Json& input, const Use& use, SharedServers& servers) {
-  const Json plain = outcome_of(use, input);
-  const auto scope = servers.strategy().scope();
-  const Json kept = outcome_of(use, input);
-  return same_outcome(plain, kept) ? plain : Json{{"plain", plain}, {"kept by servers", kept}};
-}
 
 Scatter scatter_named(const std::string& name) {
   static const std::map<std::string, Scatter> kScatters{
@@ -104,7 +49,8 @@ IndexedSlices slices_of(const Json& input, const ShardedVariable& variable) {
   return {rows, Tensor::from(indices), variable.shape()};
 }
 
-Json scattered(const Json& input, const ShardedVariable& variable) {
+Json scattered(const Record& record, const ShardedVariable& variable) {
+  const Json& input = record.arguments;
   (variable.*scatter_named(input.at("op").get<std::string>()))(slices_of(input, variable));
   return show_shards(variable);
 }
@@ -123,7 +69,8 @@ Json added_to_first_and_last(const Record& record) {
   return shards;
 }
 
-Json assigned(const Json& input, const ShardedVariable& variable) {
+Json assigned(const Record& record, const ShardedVariable& variable) {
+  const Json& input = record.arguments;
   const Tensor value = input.contains("value")
                            ? rows_from(input.at("value"), variable.shape()[1], variable.dtype())
                            : Tensor::zeros(variable.shape(), variable.dtype());
@@ -132,11 +79,18 @@ Json assigned(const Json& input, const ShardedVariable& variable) {
 }
 
 /// A line in which `value` is assigned.
-Use assigning(const Tensor& value) {
-  return [value](const ShardedVariable& variable) { return show_shards(variable.assign(value)); };
+ShardedUse assigning(const Tensor& value) {
+  return [value](const Record& /*record*/, const ShardedVariable& variable) {
+    return show_shards(variable.assign(value));
+  };
 }
 
-Json left_by_what_does_not_fit(const ShardedVariable& variable) {
+Json returned_by_assign(const Record& /*record*/, const ShardedVariable& variable) {
+  const ShardedVariable& returned = variable.assign(Tensor::zeros({10, 3}, DType::kFloat32));
+  return &returned == &variable ? "ShardedVariable" : "another variable";
+}
+
+Json left_by_what_does_not_fit(const Record& /*record*/, const ShardedVariable& variable) {
   Json raised = nullptr;
   try {
     variable.assign(Tensor::zeros({9, 3}, DType::kFloat32));
@@ -156,39 +110,21 @@ Json refused(const Record& /*record*/) { return an_error(); }
 }  // namespace
 
 std::vector<Family> sharded_change_families() {
-  const auto servers = std::make_shared<SharedServers>();
-  const auto family = [&](std::vector<std::string_view> patterns,
-                          const std::function<Json(const Json&, const ShardedVariable&)>& use,
+  const auto places = std::make_shared<ShardedPlaces>();
+  const auto family = [&](std::vector<std::string_view> patterns, const ShardedUse& use,
                           std::vector<FamilyDifference> differences = {}) {
-    return Family{std::move(patterns),
-                  [servers, use](const Record& record) {
-                    const Json& input = record.arguments;
-                    return used(
-                        input, [&](const ShardedVariable& variable) { return use(input, variable); },
-                        *servers);
-                  },
-                  std::move(differences)};
-  };
-  const auto one = [&](std::string_view pattern, const Use& use,
-                       std::vector<FamilyDifference> differences = {}) {
-    return family(
-        {pattern}, [use](const Json& /*input*/, const ShardedVariable& v) { return use(v); },
-        std::move(differences));
+    return ShardedPlaces::family(places, std::move(patterns), use, std::move(differences));
   };
   const DType f32 = DType::kFloat32;
   return {
-      one("w2/sharded/none/op_assign_returns",
-          [](const ShardedVariable& variable) {
-            const ShardedVariable& returned = variable.assign(Tensor::zeros({10, 3}, DType::kFloat32));
-            return Json(&returned == &variable ? "ShardedVariable" : "another variable");
-          }),
-      one("w2/sharded/none/op_assign_wrong_rows", assigning(Tensor::zeros({9, 3}, f32))),
-      one("w2/sharded/none/op_assign_more_rows", assigning(Tensor::full({11, 3}, f32, 1)),
-          {{"*", kFitsOrNothing, refused}}),
-      one("w2/sharded/none/op_assign_partial_effect", left_by_what_does_not_fit,
-          {{"*", kFitsOrNothing, unchanged}}),
-      one("w2/sharded/none/op_assign_scalar", assigning(Tensor::scalar(5.0F))),
-      one("w2/sharded/none/op_assign_int", assigning(Tensor::zeros({10, 3}, DType::kInt32))),
+      family({"w2/sharded/none/op_assign_returns"}, returned_by_assign),
+      family({"w2/sharded/none/op_assign_wrong_rows"}, assigning(Tensor::zeros({9, 3}, f32))),
+      family({"w2/sharded/none/op_assign_more_rows"}, assigning(Tensor::full({11, 3}, f32, 1)),
+             {{"*", kFitsOrNothing, refused}}),
+      family({"w2/sharded/none/op_assign_partial_effect"}, left_by_what_does_not_fit,
+             {{"*", kFitsOrNothing, unchanged}}),
+      family({"w2/sharded/none/op_assign_scalar"}, assigning(Tensor::scalar(5.0F))),
+      family({"w2/sharded/none/op_assign_int"}, assigning(Tensor::zeros({10, 3}, DType::kInt32))),
       family(
           {"w2/sharded/none/assign_*", "w2/sharded/none/uneven*_assign", "w2/sharded/none/zero_shard_assign"},
           assigned),
