@@ -1,14 +1,11 @@
-// What is made in the scope of a strategy with servers: initial values, kinds of variables, optimizers.
+// What is made in the scope of a strategy with servers: initial values, kinds of variables, slots, turns.
 #include <map>
 
 #include <cohort/server/sharded_variable.h>
-#include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/adam.h>
 #include <cohort/train/momentum.h>
 #include <cohort/train/sgd.h>
-#include <cohort/value/device_scope.h>
 
-#include "server/server_variable.h"
 #include "server_threads.h"
 #include "variables.h"
 
@@ -18,18 +15,7 @@ namespace {
 constexpr std::string_view kNamesAreGiven = "shards have names of their own";
 constexpr std::string_view kZero = "a variable begins at zero";
 constexpr std::string_view kOwnState = "an optimizer's state is no variable of the program";
-constexpr std::string_view kOwnDevices = "a device is one of this process";
 constexpr std::string_view kNoGraph = "there is no graph to build or to initialise";
-
-int server_of(const Variable& variable) {
-  return dynamic_cast<const server::ServerVariable&>(*variable.state()).place().server;
-}
-
-/// As a list of [server, rows], of one.
-Json place_of(const Variable& variable) {
-  const Shape& shape = variable.shape();
-  return Json::array({{server_of(variable), shape.rank() == 0 ? Json() : Json(shape[0])}});
-}
 
 std::string_view class_of(const Variable& variable) {
   return variable.state()->is_kept_elsewhere() ? "CachingVariable" : "another";
@@ -141,10 +127,8 @@ Json embedding_made(const Record& record) {
   const ParameterServerStrategy strategy(servers.chief(),
                                          {.variable_partitioner = FixedShardsPartitioner(2)});
   const auto scope = strategy.scope();
-  Json places = Json::array();
-  for (const Variable& shard : ShardedVariable({.shape = {5, 2}, .name = "embedding"}).variables())
-    places.push_back(place_of(shard).front());
-  return {"ShardedVariable", places};
+  const ShardedVariable table({.shape = {5, 2}, .name = "embedding"});
+  return {"ShardedVariable", place_of(table)};
 }
 
 // ---- kinds of variables
@@ -247,69 +231,6 @@ Json devices_by_setter(const Record& record) {
 /// An operation has no device of its own.
 Json devices_of_variables(const Record& record) { return record.outcome.front(); }
 
-// ---- devices and scopes
-
-Json on_devices(const Record& record) {
-  const ServerThreads servers(servers_of(record));
-  const ParameterServerStrategy strategy(servers.chief());
-  const auto made_in = [&](std::optional<Device> outside, std::optional<Device> inside) {
-    std::optional<DeviceScope> around;
-    if (outside) around.emplace(*outside);
-    const auto scope = strategy.scope();
-    std::optional<DeviceScope> within;
-    if (inside) within.emplace(*inside);
-    return place_of(Variable({.name = "v"}));
-  };
-  const auto made_without = [&] {
-    const Variable plain({.name = "plain"});
-    return fmt::format("/job:{}/replica:0/task:{}/device:CPU:{}", strategy.task().type, strategy.task().id,
-                       plain.components().front().device().index());
-  };
-  const Device cpu = Device::cpu(0);
-  const Json in_turn{made_in({}, {}), made_in({}, cpu), made_in({}, cpu), made_in(cpu, {})};
-  Json outcome = in_turn;
-  {
-    const DeviceScope on_cpu(cpu);
-    outcome.push_back(made_without());
-  }
-  outcome.push_back(made_without());
-  return outcome;
-}
-
-/// A device scope names no task's device, so it does not make a variable on a server.
-Json all_in_this_process(const Record& record) {
-  Json outcome = record.outcome;
-  outcome.at(4) = outcome.at(5);
-  return outcome;
-}
-
-Json properties(const Record& record) {
-  const ServerThreads servers(servers_of(record));
-  const ParameterServerStrategy strategy(servers.chief());
-  const StrategyExtended& extended = strategy.extended();
-  const auto names = [](std::string_view prefix, std::span<const Device> devices) {
-    Json list = Json::array();
-    for (const Device device : devices)
-      list.push_back(fmt::format("{}/device:CPU:{}", prefix, device.index()));
-    return list;
-  };
-  const std::string task = fmt::format("/job:{}/replica:0/task:{}", strategy.task().type, strategy.task().id);
-  return {strategy.num_replicas_in_sync(),
-          names("", extended.worker_devices()),
-          names(task, extended.parameter_devices()),
-          extended.should_checkpoint(),
-          extended.should_save_summary(),
-          "NoneType"};
-}
-
-Json in_anothers_scope(const Record& record) {
-  const ServerThreads servers(servers_of(record));
-  const ParameterServerStrategy strategy(servers.chief());
-  const auto outer = strategy.scope();
-  const auto inner = OneDeviceStrategy(Device::cpu(0)).scope();
-  return 1;
-}
-
 }  // namespace
 
 std::vector<Family> server_creation_families() {
@@ -326,8 +247,6 @@ std::vector<Family> server_creation_families() {
          [](const Record& /*record*/) {
            return Json::array({{0, nullptr}});
          }}}},
-      {{"w2/placement/*/device_scopes"}, on_devices, {{"*", kOwnDevices, all_in_this_process}}},
-      {{"w2/placement/*/properties"}, properties},
       {{"w2/partitioner_v1/none/get_variable_*"}, parts_made},
       {{"w2/partitioner_v1/none/device_setter_cluster"},
        [](const Record& /*record*/) {
@@ -337,7 +256,6 @@ std::vector<Family> server_creation_families() {
         "w2/partitioner_v1/none/device_setter_3"},
        devices_by_setter,
        {{"*", kNoGraph, devices_of_variables}}},
-      {{"w2/placement/*/nested_scope_mirrored_inside"}, in_anothers_scope},
   };
 }
 

@@ -1,4 +1,4 @@
-// Parameter servers for lines that need real ones.
+// Parameter servers for lines that need real ones, and where their variables lie.
 #pragma once
 
 #include <string>
@@ -7,9 +7,12 @@
 
 #include <cohort/remote/local_cluster.h>
 #include <cohort/server/parameter_server_strategy.h>
+#include <cohort/server/sharded_variable.h>
+#include <cohort/value/variable.h>
 
 #include "../record.h"
 #include "server/server_task.h"
+#include "server/server_variable.h"
 
 namespace cohort::conformance {
 
@@ -39,5 +42,21 @@ class ServerThreads {
   remote::LocalCluster cluster_;
   std::vector<std::thread> threads_;
 };
+
+[[nodiscard]] inline int server_of(const Variable& variable) {
+  return dynamic_cast<const server::ServerVariable&>(*variable.state()).place().server;
+}
+
+/// As [server, rows] of each shard.
+[[nodiscard]] inline Json place_of(const std::vector<Variable>& shards) {
+  Json places = Json::array();
+  for (const Variable& shard : shards) {
+    const Shape& shape = shard.shape();
+    places.push_back({server_of(shard), shape.rank() == 0 ? Json() : Json(shape[0])});
+  }
+  return places;
+}
+[[nodiscard]] inline Json place_of(const Variable& variable) { return place_of(std::vector{variable}); }
+[[nodiscard]] inline Json place_of(const ShardedVariable& table) { return place_of(table.variables()); }
 
 }  // namespace cohort::conformance
