@@ -135,11 +135,13 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
                                 constructor_scenarios(),
                                 name_scenarios(),
                                 partitioner_scenarios(),
-                                sharded_read_scenarios()}) {
+                                sharded_read_scenarios(),
+                                sharded_use_scenarios()}) {
     for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
   }
   for (const auto& families : {server_families(), partitioner_families(), sharded_read_families(),
-                               shard_placement_families(), server_scope_families()}) {
+                               sharded_change_families(), sharded_use_families(), shard_placement_families(),
+                               server_scope_families(), server_creation_families()}) {
     for (const Family& family : families) add(family);
   }
 }

@@ -77,11 +77,15 @@ struct Family {
 [[nodiscard]] std::vector<Scenario> input_size_scenarios();
 [[nodiscard]] std::vector<Scenario> partitioner_scenarios();
 [[nodiscard]] std::vector<Scenario> sharded_read_scenarios();
+[[nodiscard]] std::vector<Scenario> sharded_use_scenarios();
 
 [[nodiscard]] std::vector<Family> server_families();
 [[nodiscard]] std::vector<Family> partitioner_families();
 [[nodiscard]] std::vector<Family> sharded_read_families();
+[[nodiscard]] std::vector<Family> sharded_change_families();
+[[nodiscard]] std::vector<Family> sharded_use_families();
 [[nodiscard]] std::vector<Family> shard_placement_families();
 [[nodiscard]] std::vector<Family> server_scope_families();
+[[nodiscard]] std::vector<Family> server_creation_families();
 
 }  // namespace cohort::conformance

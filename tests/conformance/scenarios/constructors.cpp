@@ -1,6 +1,8 @@
 // How strategies and cross-device operations are made: defaults, and what they refuse.
 #include <cohort/base/config.h>
+#include <cohort/remote/local_cluster.h>
 #include <cohort/resolvers/tf_config_cluster_resolver.h>
+#include <cohort/server/parameter_server_strategy.h>
 #include <cohort/strategy/central_storage_strategy.h>
 #include <cohort/strategy/hierarchical_copy_all_reduce.h>
 #include <cohort/strategy/mirrored_strategy.h>
@@ -45,6 +47,17 @@ Scenario task(const std::string& name, const std::optional<std::string>& type, s
           }};
 }
 
+Json made_for(const remote::TaskPlace& place) {
+  return ParameterServerStrategy(place).num_replicas_in_sync();
+}
+
+/// A strategy with servers, of one task of a cluster of these jobs.
+Scenario servers(const std::string& name, const std::vector<std::pair<std::string, int>>& jobs,
+                 const ClusterTask& task) {
+  return {"ctor/ps_" + name,
+          [=](const Layout& /*l*/) { return made_for(remote::LocalCluster(jobs).place(task)); }};
+}
+
 }  // namespace
 
 std::vector<Scenario> constructor_scenarios() {
@@ -85,6 +98,10 @@ std::vector<Scenario> constructor_scenarios() {
          }}}},
       task("no_task", std::nullopt, std::nullopt),
       task("bad_task", "ps", 0),
+      {"ctor/ps_empty", [](const Layout& /*l*/) { return made_for({}); }},
+      servers("no_ps", {{"chief", 1}, {"worker", 1}}, {"chief", 0}),
+      servers("no_worker", {{"chief", 1}, {"ps", 1}}, {"chief", 0}),
+      servers("bad_job", {{"worker", 1}, {"ps", 1}, {"evaluator", 1}}, {"worker", 0}),
       packs<NcclAllReduce>("NcclAllReduce", -1),
       packs<NcclAllReduce>("NcclAllReduce", 0),
       packs<HierarchicalCopyAllReduce>("HierarchicalCopyAllReduce", -1),

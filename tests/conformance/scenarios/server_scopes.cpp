@@ -1,59 +1,21 @@
-// Variables that real servers keep, made within scopes.
-#include <thread>
+// Scopes of strategies with real servers, and where the variables lie that are made within them.
+#include <optional>
 #include <vector>
 
-#include <cohort/remote/local_cluster.h>
-#include <cohort/server/parameter_server_strategy.h>
-#include <cohort/server/sharded_variable.h>
+#include <cohort/strategy/one_device_strategy.h>
+#include <cohort/value/device_scope.h>
 #include <cohort/value/variable_creator_scope.h>
 
 #include "common.h"
-#include "server/server_task.h"
-#include "server/server_variable.h"
+#include "server_threads.h"
 
 namespace cohort::conformance {
 namespace {
 
-/// The servers of a line, in threads, until chief and worker have ended.
-class Servers {
- public:
-  explicit Servers(const Record& record)
-      // `w2/placement/ps_w1_p2/...`
-      : count_(std::stoi(record.id.substr(record.id.find("_p") + 2))),
-        cluster_({{"chief", 1}, {"worker", 1}, {"ps", count_}}) {
-    for (int id = 0; id < count_; ++id) {
-      threads_.emplace_back([place = &cluster_.place({"ps", id})] { server::ServerTask(*place, 0).run(); });
-    }
-  }
-  ~Servers() {
-    { const ParameterServerStrategy worker(cluster_.place({"worker", 0})); }
-    for (std::thread& thread : threads_) thread.join();
-  }
-  Servers(const Servers&) = delete;
-  Servers& operator=(const Servers&) = delete;
-
-  [[nodiscard]] const remote::TaskPlace& chief() const { return cluster_.place({"chief", 0}); }
-
- private:
-  int count_;
-  remote::LocalCluster cluster_;
-  std::vector<std::thread> threads_;
-};
-
-/// As [server, rows] of each shard.
-Json place_of(const std::vector<Variable>& shards) {
-  Json places = Json::array();
-  for (const Variable& shard : shards) {
-    const auto& kept = dynamic_cast<const server::ServerVariable&>(*shard.state());
-    places.push_back({kept.place().server, shard.shape().rank() == 0 ? Json() : Json(shard.shape()[0])});
-  }
-  return places;
-}
-Json place_of(const Variable& variable) { return place_of(std::vector{variable}); }
-Json place_of(const ShardedVariable& table) { return place_of(table.variables()); }
+constexpr std::string_view kMovesNothing = "a device scope moves no variable";
 
 Json colocated(const Record& record) {
-  const Servers servers(record);
+  const ServerThreads servers(servers_of(record));
   const ParameterServerStrategy strategy(servers.chief(),
                                          {.variable_partitioner = FixedShardsPartitioner(2)});
   const auto scope = strategy.scope();
@@ -71,7 +33,7 @@ Json colocated(const Record& record) {
 }
 
 Json created_by_creators(const Record& record) {
-  const Servers servers(record);
+  const ServerThreads servers(servers_of(record));
   Json asked = Json::array();
   const auto noting = [&](const char* name) {
     return [&asked, name](const NextCreator& next, VariableOptions options) {
@@ -88,11 +50,71 @@ Json created_by_creators(const Record& record) {
 }
 
 Json in_nested_scopes(const Record& record) {
-  const Servers servers(record);
+  const ServerThreads servers(servers_of(record));
   const ParameterServerStrategy strategy(servers.chief());
   const auto outer = strategy.scope();
   const auto inner = strategy.scope();
   return place_of(Variable({.name = "v"}));
+}
+
+Json on_devices(const Record& record) {
+  const ServerThreads servers(servers_of(record));
+  const ParameterServerStrategy strategy(servers.chief());
+  const auto made_in = [&](std::optional<Device> outside, std::optional<Device> inside) {
+    std::optional<DeviceScope> around;
+    if (outside) around.emplace(*outside);
+    const auto scope = strategy.scope();
+    std::optional<DeviceScope> within;
+    if (inside) within.emplace(*inside);
+    return place_of(Variable({.name = "v"}));
+  };
+  const auto made_without = [&] {
+    const Variable plain({.name = "plain"});
+    return fmt::format("/job:{}/replica:0/task:{}/device:CPU:{}", strategy.task().type, strategy.task().id,
+                       plain.components().front().device().index());
+  };
+  const Device cpu = Device::cpu(0);
+  const Json in_turn{made_in({}, {}), made_in({}, cpu), made_in({}, cpu), made_in(cpu, {})};
+  Json outcome = in_turn;
+  {
+    const DeviceScope on_cpu(cpu);
+    outcome.push_back(made_without());
+  }
+  outcome.push_back(made_without());
+  return outcome;
+}
+
+Json all_in_this_process(const Record& record) {
+  Json outcome = record.outcome;
+  outcome.at(4) = outcome.at(5);
+  return outcome;
+}
+
+Json properties(const Record& record) {
+  const ServerThreads servers(servers_of(record));
+  const ParameterServerStrategy strategy(servers.chief());
+  const StrategyExtended& extended = strategy.extended();
+  const auto names = [](std::string_view prefix, std::span<const Device> devices) {
+    Json list = Json::array();
+    for (const Device device : devices)
+      list.push_back(fmt::format("{}/device:CPU:{}", prefix, device.index()));
+    return list;
+  };
+  const std::string task = fmt::format("/job:{}/replica:0/task:{}", strategy.task().type, strategy.task().id);
+  return {strategy.num_replicas_in_sync(),
+          names("", extended.worker_devices()),
+          names(task, extended.parameter_devices()),
+          extended.should_checkpoint(),
+          extended.should_save_summary(),
+          "NoneType"};
+}
+
+Json in_anothers_scope(const Record& record) {
+  const ServerThreads servers(servers_of(record));
+  const ParameterServerStrategy strategy(servers.chief());
+  const auto outer = strategy.scope();
+  const auto inner = OneDeviceStrategy(Device::cpu(0)).scope();
+  return 1;
 }
 
 }  // namespace
@@ -102,6 +124,9 @@ std::vector<Family> server_scope_families() {
       {{"w2/placement/*/colocate"}, colocated},
       {{"w2/placement/*/creator_scopes"}, created_by_creators},
       {{"w2/placement/*/nested_scope_same"}, in_nested_scopes},
+      {{"w2/placement/*/device_scopes"}, on_devices, {{"*", kMovesNothing, all_in_this_process}}},
+      {{"w2/placement/*/properties"}, properties},
+      {{"w2/placement/*/nested_scope_mirrored_inside"}, in_anothers_scope},
   };
 }
 

@@ -5,32 +5,17 @@
 #include <cohort/server/index.h>
 
 #include "../../support/sharded_tensor.h"
-#include "common.h"
 #include "server/selection.h"
+#include "sharded.h"
 
 namespace cohort::conformance {
 namespace {
 
 constexpr std::string_view kNewAxes = "a new axis may stand before a number";
-constexpr std::string_view kAnyShards = "shards need not be equal";
 constexpr std::string_view kRowsInOrder = "rows come in the order in which they are asked for";
 
-Tensor counted(std::int64_t rows, std::int64_t columns, DType dtype) {
-  std::vector<double> values;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      values.push_back(static_cast<double>(10 * row + column + 1));
-    }
-  }
-  return Tensor::from(values, {rows, columns}).cast(dtype);
-}
-
 /// The variable of golden2.jsonl.
-ShardedTensor variable_of(const Json& input) {
-  const ShardLayout layout(input.at("shards").get<std::vector<std::int64_t>>());
-  const DType dtype = parse_dtype(input.value("dtype", "float32"));
-  return {counted(layout.rows(), input.at("cols").get<std::int64_t>(), dtype), layout};
-}
+ShardedTensor variable_of(const Json& input) { return {counted_rows(input), layout_of(input)}; }
 
 /// A term in Python's notation: `3`, `...`, `newaxis`, `1:`, `::-2`.
 IndexTerm parse_term(const std::string& text) {
@@ -149,9 +134,11 @@ std::vector<Family> sharded_read_families() {
       {{"w2/sharded/none/*_slice"},
        [](const Record& record) { return show(variable_of(record.arguments).at({Slice{.begin = 1}})); }},
       {{"w2/sharded/none/sparse_read_*", "w2/sharded/none/gather_*", "w2/sharded/none/embedding_lookup_*",
-        "w2/sharded/none/dtype_*_lookup", "w2/sharded/none/op_*_oob", "w2/sharded/none/op_*_neg",
-        "w2/sharded/none/op_lookup_int32", "w2/sharded/none/uneven*_sparse_read",
-        "w2/sharded/none/zero_shard_sparse_read", "w2/sharded/none/*_embedding_lookup"},
+        "w2/sharded/none/dtype_*_lookup", "w2/sharded/none/op_lookup_oob", "w2/sharded/none/op_lookup_neg",
+        "w2/sharded/none/op_sparse_read_oob", "w2/sharded/none/op_sparse_read_neg",
+        "w2/sharded/none/op_gather_oob", "w2/sharded/none/op_lookup_int32",
+        "w2/sharded/none/uneven*_sparse_read", "w2/sharded/none/zero_shard_sparse_read",
+        "w2/sharded/none/*_embedding_lookup"},
        looked_up,
        {{"w2/sharded/none/sparse_read_all_rev_*-*", kRowsInOrder, rows_backwards},
         {"w2/sharded/none/uneven*_sparse_read", kAnyShards, first_and_last_row},
