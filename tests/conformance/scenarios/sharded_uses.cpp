@@ -143,6 +143,7 @@ Json made_of_no_rows() {
 
 Json shape_made_of(const std::vector<Tensor>& values) {
   std::vector<Variable> shards;
+  shards.reserve(values.size());
   for (const Tensor& value : values) shards.push_back(made_of(value));
   return ShardedVariable(std::move(shards)).shape().extents();
 }
