@@ -5,7 +5,8 @@
 #   roles.sh COHORT_RUN COHORT_SUPERVISE TASK_PROBE
 set -euo pipefail
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+supervisor=""
+trap '[[ -z $supervisor ]] || kill -KILL "$supervisor"; rm -rf "$scratch"' EXIT
 fail() { echo "roles: $*" >&2; exit 1; }
 contains() { [[ $2 == *"$1"* ]] || fail "no '$1' in: $2"; }
 
@@ -65,6 +66,7 @@ ends() {
   local status=0
   within 20 has_ended "$supervisor" || fail "the job goes on: $(<"$scratch/err")"
   wait "$supervisor" 2>/dev/null || status=$?
+  supervisor=""
   ((status == $1)) || fail "the status is $status: $(<"$scratch/err")"
   ! pgrep -f "$scratch" >/dev/null || fail "left: $(pgrep -af "$scratch")"
 }
