@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include <cohort/base/error.h>
 
@@ -21,6 +24,9 @@ namespace cohort::bench {
 namespace {
 
 constexpr int kSecondsToConnect = 10;
+
+/// How long a host may be silent within an exchange. TCP itself would wait for it for ever.
+constexpr timeval kLongestSilence{.tv_sec = 60, .tv_usec = 0};
 
 /// What the worker says first.
 struct Hello {
@@ -93,13 +99,18 @@ watch::Fd accept_one(const watch::Fd& listener) {
   pollfd waiting{.fd = listener.get(), .events = POLLIN, .revents = 0};
   if (::poll(&waiting, 1, kSecondsToConnect * 1000) != 1) return {};
   watch::Fd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (socket) send_at_once(socket);
+  if (socket) {
+    send_at_once(socket);
+    for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO})
+      static_cast<void>(
+          ::setsockopt(socket.get(), SOL_SOCKET, direction, &kLongestSilence, sizeof kLongestSilence));
+  }
   return socket;
 }
 
 }  // namespace
 
-Wire::Wire(ServerJob& job, const std::string& host) {
+Wire::Wire(ServerJob& job, const std::string& host) : host_(host) {
   const watch::Fd listener = remote::listen_on_network();
   const std::vector<std::string> addresses = remote::network_addresses(listener.get());
   // A worker has one call at a time, so each of them takes one.
@@ -122,7 +133,8 @@ void Wire::exchange(std::size_t sent, std::size_t received) {
   buffer_.resize(std::max({buffer_.size(), sent, received}));
   if (!send_all(connection_, bytes_of(exchange)) || !send_all(connection_, std::span(buffer_).first(sent)) ||
       !receive_all(connection_, std::span(buffer_).first(received))) {
-    throw Unavailable("the connection that measures the wire is lost: {}", std::strerror(errno));
+    throw Unavailable("the connection to {} that measures the wire is lost, or silent: {}", host_,
+                      std::strerror(errno));
   }
 }
 

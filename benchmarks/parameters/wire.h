@@ -22,6 +22,7 @@ class Wire {
   void exchange(std::size_t sent, std::size_t received);
 
  private:
+  std::string host_;
   watch::Fd connection_;
   std::vector<std::byte> buffer_;
 };

@@ -1,5 +1,6 @@
 #include "rpc/client_part.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 

@@ -18,34 +18,29 @@
 #include <cohort/base/error.h>
 
 #include "base/regular_file.h"
+#include "temporary_folder.h"
 
 namespace cohort {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::StartsWith;
-using testing::ThrowsMessage;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using ::testing::ThrowsMessage;
 
-class NewFiles : public testing::Test {
+class NewFiles : public ::testing::Test {
  protected:
-  NewFiles() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "cohort-new-file-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~NewFiles() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::string path(const std::string& name = "data") const { return folder_ / name; }
+  [[nodiscard]] std::string path(const std::string& name = "data") const { return folder_.path(name); }
   [[nodiscard]] std::set<std::string> names() const {
     std::set<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
       names.insert(entry.path().filename());
     return names;
   }
 
-  std::filesystem::path folder_;
+  testing::TemporaryFolder folder_;
 };
 
 /// What a process that is killed while it writes `path` leaves there.
@@ -139,7 +134,7 @@ TEST_F(NewFiles, NeedAFolder) {
 
 TEST_F(NewFiles, MayLieInTheCurrentFolder) {
   const std::filesystem::path before = std::filesystem::current_path();
-  std::filesystem::current_path(folder_);
+  std::filesystem::current_path(folder_.path());
   leave_unfinished("data");
   { const NewFile file("data"); }
   std::filesystem::current_path(before);

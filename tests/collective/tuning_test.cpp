@@ -12,6 +12,7 @@
 #include "collective/choice/tuning_file.h"
 #include "members.h"
 #include "network_members.h"
+#include "temporary_folder.h"
 
 namespace cohort::testing {
 namespace {
@@ -101,23 +102,16 @@ TEST(Probe, EndsByTheDeadlineWhenAMemberIsMissing) {
                   {.timeout_seconds = 0.3});
 }
 
-/// A folder that goes with the test.
 class TuningFiles : public ::testing::Test {
  protected:
-  TuningFiles() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "cohort-tuning-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~TuningFiles() override { std::filesystem::remove_all(folder_); }
-
-  [[nodiscard]] std::filesystem::path path() const { return folder_ / "tuning.json"; }
+  [[nodiscard]] std::filesystem::path path() const { return folder_.path("tuning.json"); }
   void put(const std::string& text) const { std::ofstream(path()) << text; }
   [[nodiscard]] std::string contents() const {
     std::ifstream file(path());
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TuningTable probed(double bytes) {
@@ -137,7 +131,8 @@ TEST_F(TuningFiles, KeepWhatWasProbed) {
   EXPECT_EQ(read->value(Figure::kSingleCopy), TuningTable().value(Figure::kSingleCopy));
   EXPECT_EQ(read->source(Figure::kSingleCopy), TuningSource::kBuiltIn);
   EXPECT_FALSE(file.read(TuningScope::kNode, "another shape"));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "nothing else is left";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1)
+      << "nothing else is left";
 }
 
 TEST_F(TuningFiles, HaveATableForEachShape) {
@@ -218,7 +213,8 @@ TEST_F(TuningFiles, ThatAreSomethingElseAreLeftAlone) {
     EXPECT_THAT(warnings_of(path()), is_refusal_of(path(), "it is no tuning file")) << text;
     EXPECT_EQ(contents(), text);
   }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "nothing else is left";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1)
+      << "nothing else is left";
 }
 
 TEST_F(TuningFiles, ThatAreNoFilesAreLeftAlone) {
@@ -239,7 +235,7 @@ TEST_F(TuningFiles, ThatAreNoFilesAreLeftAlone) {
 }
 
 TEST_F(TuningFiles, ThatAreLinksStayLinks) {
-  const std::filesystem::path target = folder_ / "target.json";
+  const std::filesystem::path target = folder_.path("target.json");
   TuningFile(target).write(TuningScope::kNode, "one", probed(4096));
   std::filesystem::create_symlink(target, path());
   TuningFile file(path());
@@ -261,7 +257,7 @@ TEST_F(TuningFiles, OfOtherHostsAreLeftAlone) {
 }
 
 TEST_F(TuningFiles, ThatCannotBeWrittenAreAWarning) {
-  TuningFile file(folder_ / "no such folder" / "tuning.json");
+  TuningFile file(folder_.path("no such folder/tuning.json"));
   ::testing::internal::CaptureStderr();
   file.write(TuningScope::kNode, "shape", probed(4096));
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),

@@ -28,6 +28,8 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
   /// The path of a file of this name, which need not be there.
   [[nodiscard]] std::string path(std::string_view name) const { return (path_ / name).string(); }
 
