@@ -60,11 +60,13 @@ std::shared_ptr<ServerVariables> connect(const remote::TaskPlace& place,
                                            options.variable_partitioner);
 }
 
-StrategyLayout layout_for(const ParameterServerOptions& options, std::shared_ptr<ServerVariables> variables) {
+StrategyLayout layout_for(const remote::TaskPlace& place, const ParameterServerOptions& options,
+                          std::shared_ptr<ServerVariables> variables) {
   std::vector<Device> devices = options.devices.empty() ? std::vector<Device>{Device()} : options.devices;
   const int replicas = static_cast<int>(devices.size());
   return {.name = "ParameterServerStrategy",
           .devices = std::move(devices),
+          .is_chief = place.task == server::giver_of_values(place),
           .parameter_device = Device(),
           .variable_keeper = std::move(variables),
           .connect = [replicas] { return make_thread_communicators(replicas); }};
@@ -79,7 +81,7 @@ ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
 ParameterServerStrategy::ParameterServerStrategy(const remote::TaskPlace& place,
                                                  const ParameterServerOptions& options,
                                                  std::shared_ptr<ServerVariables> variables)
-    : Strategy(StrategyExtended::make(layout_for(options, variables))),
+    : Strategy(StrategyExtended::make(layout_for(place, options, variables))),
       place_(place),
       staleness_(options.staleness),
       initial_values_timeout_(options.initial_values_timeout_seconds),

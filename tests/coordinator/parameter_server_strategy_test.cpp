@@ -194,6 +194,14 @@ TEST(ParameterServerStrategy, OnlyTheRowsThatAreAskedForTravel) {
   EXPECT_THROW(static_cast<void>(embedding_lookup(table, Tensor::from({3}))), InvalidArgument);
 }
 
+TEST(ParameterServerStrategy, OneTaskWritesCheckpoints) {
+  const TaskProcesses tasks(0, 1);
+  run_both(tasks, {}, [](const ParameterServerStrategy& strategy, bool is_chief) {
+    EXPECT_EQ(strategy.extended().should_checkpoint(), is_chief);
+    EXPECT_EQ(strategy.extended().should_save_summary(), is_chief);
+  });
+}
+
 TEST(ParameterServerStrategy, RefusesClustersThatCannotTrain) {
   const auto make = [](const std::vector<std::pair<std::string, int>>& jobs, const ClusterTask& task) {
     return [=] {

@@ -41,7 +41,8 @@ struct StrategyLayout {
   std::vector<Device> devices = {};  ///< where this worker's replicas run, one each
   int worker = 0;
   int workers = 1;
-  Bootstrap* bootstrap = nullptr;  ///< to the other workers; null for a process on its own
+  std::optional<bool> is_chief = {};  ///< writes checkpoints and summaries for all; absent: worker 0 does
+  Bootstrap* bootstrap = nullptr;     ///< to the other workers; null for a process on its own
 
   /// Where the single copy of each variable lives; absent: a component on each of `devices`.
   std::optional<Device> parameter_device = {};
@@ -107,8 +108,10 @@ class StrategyExtended final : public VariableOwner, public std::enable_shared_f
   [[nodiscard]] int first_replica_id() const noexcept override { return layout_.worker * local_replicas(); }
 
   /// Whether this worker writes checkpoints and summaries: the chief does.
-  [[nodiscard]] bool should_checkpoint() const noexcept { return layout_.worker == 0; }
-  [[nodiscard]] bool should_save_summary() const noexcept { return layout_.worker == 0; }
+  [[nodiscard]] bool should_checkpoint() const noexcept {
+    return layout_.is_chief.value_or(layout_.worker == 0);
+  }
+  [[nodiscard]] bool should_save_summary() const noexcept { return should_checkpoint(); }
 
   /// Runs `body` once per local replica, each in its replica context. The exception of the lowest
   /// replica that failed by itself is thrown after all have ended.

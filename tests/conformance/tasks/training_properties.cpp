@@ -15,7 +15,6 @@ constexpr std::string_view kAtOnce = "a strategy works at once";
 constexpr std::string_view kCluster = "parameter servers need a cluster";
 constexpr std::string_view kEvaluator = "an evaluator has a cluster of its own";
 constexpr std::string_view kResults = "functions return their results";
-constexpr std::string_view kOwnChief = "each task is a chief of its own";
 constexpr std::string_view kOwnShard = "each task shards its own dataset";
 
 using Jobs = std::vector<std::pair<std::string, int>>;
@@ -78,14 +77,6 @@ Json properties_without_graph(const Record& record) {
        {"parameter_devices", "experimental_should_init", "between_graph", "require_static_shapes"})
     outcome.erase(key);
   outcome["num_replicas_in_sync"] = 1;
-  return outcome;
-}
-
-/// Of a worker that the original does not let write checkpoints.
-Json properties_of_own_chief(const Record& record) {
-  Json outcome = properties_without_graph(record);
-  outcome["should_checkpoint"] = true;
-  outcome["should_save_summary"] = true;
   return outcome;
 }
 
@@ -191,8 +182,7 @@ std::vector<Family> training_property_families(const TrainingTasks& tasks) {
   const auto describe = [&](std::string_view pattern, std::size_t worker, const char* job, int index) {
     return plays(pattern,
                  [&workers, worker, job, index] { return properties(workers.at(worker), job, index); },
-                 {worker == 0 ? FamilyDifference{pattern, kNoGraph, properties_without_graph}
-                              : FamilyDifference{pattern, kOwnChief, properties_of_own_chief}});
+                 {{pattern, kNoGraph, properties_without_graph}});
   };
   const auto& last = workers.back();
   const int count = static_cast<int>(workers.size());
