@@ -21,8 +21,8 @@ using Json = nlohmann::json;
 constexpr std::string_view kCard = "the card of the task";
 constexpr std::string_view kAddresses = "the list of tasks";
 constexpr std::string_view kCardForm =
-    R"({"task": {"type": "worker", "index": 0}, "restarts": 0, "secret": "hexadecimal", )"
-    R"("descriptors": {"network": 3, "local": 4, "memory": -1}, "tasks": [...]})";
+    R"({"task": {"type": "worker", "index": 0}, "restarts": 0, "standby": false, "secret": "hexadecimal", )"
+    R"("descriptors": {"network": 3, "local": 4, "memory": -1, "supervisor": -1}, "tasks": [...]})";
 constexpr std::string_view kAddressForm =
     R"({"type": "worker", "index": 0, "host": "n0", "network": ["127.0.0.1:4000"], "local": "name"})";
 /// Secrets of fewer bytes could be guessed.
@@ -47,6 +47,12 @@ int number_of(const Json& object, const char* key, int minimum, std::string_view
   if (value.is_number_integer() && value >= minimum && value <= std::numeric_limits<int>::max())
     return value.get<int>();
   throw InvalidArgument("{}: '{}' is no whole number from {}; the form is {}", kCard, key, minimum, form);
+}
+
+bool flag_of(const Json& object, const char* key, std::string_view form) {
+  const Json& value = member(object, key, form);
+  if (value.is_boolean()) return value.get<bool>();
+  throw InvalidArgument("{}: '{}' is neither true nor false; the form is {}", kCard, key, form);
 }
 
 /// -1 or a descriptor beyond the standard ones.
@@ -120,13 +126,16 @@ void require_one_address_each(const std::vector<Address>& addresses) {
 }  // namespace
 
 std::string to_card(const TaskPlace& place) {
-  const Json card = {
-      {"task", {{"type", place.task.type}, {"index", place.task.id}}},
-      {"restarts", place.restarts},
-      {"secret", to_hexadecimal(place.secret)},
-      {"descriptors",
-       {{"network", place.network_listener}, {"local", place.local_listener}, {"memory", place.memory}}},
-      {"tasks", json_of(place.addresses)}};
+  const Json card = {{"task", {{"type", place.task.type}, {"index", place.task.id}}},
+                     {"restarts", place.restarts},
+                     {"standby", place.standby},
+                     {"secret", to_hexadecimal(place.secret)},
+                     {"descriptors",
+                      {{"network", place.network_listener},
+                       {"local", place.local_listener},
+                       {"memory", place.memory},
+                       {"supervisor", place.supervisor}}},
+                     {"tasks", json_of(place.addresses)}};
   return card.dump();
 }
 
@@ -140,7 +149,9 @@ TaskPlace place_from_card(std::string_view card) {
                   .network_listener = descriptor_of(descriptors, "network"),
                   .local_listener = descriptor_of(descriptors, "local"),
                   .memory = descriptor_of(descriptors, "memory"),
-                  .restarts = number_of(json, "restarts", 0, kCardForm)};
+                  .restarts = number_of(json, "restarts", 0, kCardForm),
+                  .supervisor = descriptor_of(descriptors, "supervisor"),
+                  .standby = flag_of(json, "standby", kCardForm)};
   require_one_address_each(place.addresses);
   static_cast<void>(address_of(place, place.task));              // throws unless the job has the task
   static_cast<void>(is_chief(cluster_spec(place), place.task));  // throws unless all jobs are known

@@ -30,6 +30,8 @@ TaskPlace example() {
   place.local_listener = 6;
   place.memory = 7;
   place.restarts = 2;
+  place.supervisor = 8;
+  place.standby = true;
   return place;
 }
 
@@ -43,6 +45,8 @@ TEST(TaskCard, SaysAllOfAPlace) {
   EXPECT_EQ(read.local_listener, 6);
   EXPECT_EQ(read.memory, 7);
   EXPECT_EQ(read.restarts, 2);
+  EXPECT_EQ(read.supervisor, 8);
+  EXPECT_TRUE(read.standby);
   EXPECT_EQ(addresses_from_json(addresses_to_json(place.addresses)), place.addresses);
 }
 
@@ -63,6 +67,7 @@ TEST(TaskCard, SaysWhatIsWrong) {
   refuses("{", "", "not JSON at byte");
   refuses("\"restarts\":2", "\"restarts\":-1", "'restarts' is no whole number from 0");
   refuses("\"restarts\":2", "\"restart\":2", "'restarts' is missing");
+  refuses("\"standby\":true", "\"standby\":1", "'standby' is neither true nor false");
   refuses("\"memory\":7", "\"memory\":1", "'memory' is 1, one of the standard ones");
   refuses("\"memory\":7", "\"memory\":4294967296", "'memory' is no whole number");
   refuses("\"memory\":7", "\"memory\":7.5", "'memory' is no whole number");

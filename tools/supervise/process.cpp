@@ -60,7 +60,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 struct Child {
   std::vector<char*> words;
   std::vector<char*> variables;
-  std::array<int, 4> inherited;
+  std::array<int, 5> inherited;
   bool reads_input;
   pid_t supervisor;
   int failed;  ///< gets the error when the program cannot be executed
@@ -104,12 +104,13 @@ pid_t start_process(const Command& command, const remote::TaskPlace& place, bool
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Unavailable("the system has no pipe: {}", std::strerror(errno));
   const Fd error_out(ends[0]);
   Fd error_in(ends[1]);
-  Child child{.words = pointers_to(words),
-              .variables = pointers_to(variables),
-              .inherited = {card.get(), place.network_listener, place.local_listener, place.memory},
-              .reads_input = reads_input,
-              .supervisor = ::getpid(),
-              .failed = error_in.get()};
+  Child child{
+      .words = pointers_to(words),
+      .variables = pointers_to(variables),
+      .inherited = {card.get(), place.network_listener, place.local_listener, place.memory, place.supervisor},
+      .reads_input = reads_input,
+      .supervisor = ::getpid(),
+      .failed = error_in.get()};
   const pid_t pid = ::fork();
   if (pid < 0)
     throw Unavailable("no process can be started for {}: {}", remote::name_of(place.task),

@@ -25,6 +25,8 @@ struct TaskPlace {
   int local_listener = -1;              ///< a listening abstract local socket
   int memory = -1;                      ///< of a `ps`: the memory file of its variables; -1 for others
   int restarts = 0;                     ///< how often the task was started again; 0 for its first process
+  int supervisor = -1;   ///< of a `ps` that has a standby, or is one: its SupervisorLine; -1 for others
+  bool standby = false;  ///< a `ps` that copies the one of its name on another host, until it takes over
 };
 
 /// Where a task of the place's job listens. @throws InvalidArgument for a task that it does not have.
