@@ -131,7 +131,7 @@ class Processes {
 };
 
 int compute_for_ever(PeerWatch&) {
-  volatile int counter = 0;
+  volatile unsigned counter = 0;
   while (true) counter = counter + 1;
 }
 
