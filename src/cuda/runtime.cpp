@@ -250,6 +250,6 @@ void Runtime::leave(int before) noexcept { CurrentDevice::leave(before); }
 extern "C" cohort::DeviceRuntime* cohort_device_runtime() noexcept;
 
 cohort::DeviceRuntime* cohort_device_runtime() noexcept {
-  static cohort::cuda::Runtime runtime;
-  return &runtime;
+  static auto* const runtime = new cohort::cuda::Runtime;  // static tensors may end after static objects
+  return runtime;
 }

@@ -37,7 +37,8 @@ class Placement {
 
 Partitioner partitioner_of(const Json& described) {
   if (described.empty()) return {};
-  const auto& [name, options] = *described.items().begin();
+  const std::string& name = described.begin().key();
+  const Json& options = described.begin().value();
   if (name == "FixedShards") return FixedShardsPartitioner(options.get<int>());
   if (name == "MaxSize") return MaxSizePartitioner({.max_shard_bytes = options.get<std::int64_t>()});
   return MinSizePartitioner(
