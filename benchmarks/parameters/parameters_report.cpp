@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 void write_csv(std::ostream& stream, const ParametersResult& result) {
   stream << "case,servers,bytes,gib_per_s,ratio_to_limit,limit_gib_per_s,us\n";
   for (const ParametersRow& row : result.rows) {
-    fmt::print(stream, "{},{},{},{:.4f},{:.4f},{:.4f},{:.4f}\n", row.name, row.servers, row.bytes,
+    fmt::print(stream, "{},{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", row.name, row.servers, row.bytes,
                row.gib_per_s, row.ratio_to_limit(), row.limit_gib_per_s, row.us);
   }
 }

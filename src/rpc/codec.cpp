@@ -1,6 +1,12 @@
 #include <cohort/rpc/detail/codec.h>
 
 namespace cohort::rpc {
+namespace {
+
+/// Of the elements at the end of a message; messages begin at a multiple of it.
+constexpr std::size_t kEndAlignment = 16;
+
+}  // namespace
 
 void Encoder::text(std::string_view text) { blob(std::as_bytes(std::span(text))); }
 
@@ -19,6 +25,15 @@ void Encoder::tensor(const Tensor& tensor) {
   number(here.dtype());
   shape(here.shape());
   append(here.raw());
+}
+
+void Encoder::tensor_at_end(const Tensor& tensor) {
+  number(tensor.dtype());
+  shape(tensor.shape());
+}
+
+void Encoder::align_end() {
+  bytes_.resize((bytes_.size() + kEndAlignment - 1) / kEndAlignment * kEndAlignment);
 }
 
 void Encoder::variable(const Variable& variable) {
@@ -75,6 +90,22 @@ Tensor Decoder::tensor() {
   Tensor result = Tensor::uninitialized(extents, type);
   if (!bytes.empty()) std::memcpy(result.data(), bytes.data(), bytes.size());
   return result;
+}
+
+Tensor Decoder::tensor_at_end() {
+  const DType type = dtype();
+  const Shape extents = shape();
+  const std::size_t size = extents.elements() * size_of(type);
+  if (size > rest_.size()) throw DataLoss("a message from another task ends too early");
+  const std::span<const std::byte> bytes = rest_.last(size);
+  rest_ = rest_.first(rest_.size() - size);
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kEndAlignment == 0) {
+    auto* data = const_cast<std::byte*>(bytes.data());  // nobody writes to the view
+    return Tensor::wrap(std::make_shared<const Buffer>(data, size, Device(), nullptr), 0, extents, type);
+  }
+  Tensor copy = Tensor::uninitialized(extents, type);
+  if (size > 0) std::memcpy(copy.data(), bytes.data(), size);
+  return copy;
 }
 
 Variable Decoder::variable() {

@@ -17,13 +17,35 @@ struct Together {
 };
 thread_local Together together;
 
+Shape shape_of(const Wanted& wanted) {
+  return wanted.rows ? wanted.shape.with(0, wanted.rows->shape()[0]) : wanted.shape;
+}
+
 Request request_for(const Wanted& wanted, std::span<const Write> writes) {
   Encoder encoder;
   encoder.number(wanted.variable);
   encoder.number(writes.size());
   for (const Write& write : writes) encode(encoder, write);
   if (wanted.rows) encoder.tensor(*wanted.rows);
-  return {wanted.server, wanted.rows ? MessageKind::kReadRows : MessageKind::kRead, encoder.take()};
+  Request request{wanted.server, wanted.rows ? MessageKind::kReadRows : MessageKind::kRead, encoder.take()};
+  Tensor value = Tensor::uninitialized(shape_of(wanted), wanted.dtype);
+  if (value.bytes() >= kWorthLending) request.into = std::move(value);
+  return request;
+}
+
+/// The value in the answer. A large one is in `value` already, where that has its size.
+void take_value(Decoder& decoder, Tensor& value) {
+  if (value.bytes() < kWorthLending) {
+    value = decoder.tensor();
+    return;
+  }
+  Decoder front = decoder;
+  const DType dtype = front.dtype();
+  const Shape shape = front.shape();
+  if (dtype != value.dtype() || shape != value.shape())
+    throw DataLoss("a server has answered {}{} for a variable that is {}", to_string(dtype), to_string(shape),
+                   describe(value));
+  if (!front.rest().empty()) value = decoder.tensor_at_end().clone();
 }
 
 /// For servers of this node, which read large values there; -1: there is none.
@@ -89,8 +111,7 @@ std::optional<Tensor> Client::read_here(const Wanted& wanted, std::span<const Wr
   if (!writes.empty()) return std::nullopt;
   const auto reader = connections_.reader(wanted.server);
   if (reader == nullptr) return std::nullopt;
-  const Shape shape = wanted.rows ? wanted.shape.with(0, wanted.rows->shape()[0]) : wanted.shape;
-  Tensor result = Tensor::uninitialized(shape, wanted.dtype);
+  Tensor result = Tensor::uninitialized(shape_of(wanted), wanted.dtype);
   const auto version =
       wanted.rows ? reader->read_rows(wanted.variable, wanted.rows->span<std::int64_t>(), result.raw())
                   : reader->read(wanted.variable, result.raw());
@@ -112,6 +133,7 @@ std::vector<Tensor> Client::read(std::span<const Wanted> wanted) {
       continue;
     }
     requests.push_back(request_for(wanted[i], writes));
+    if (requests.back().into) results[i] = *requests.back().into;
     places.push_back(i);
   }
   if (requests.empty()) return results;
@@ -120,7 +142,7 @@ std::vector<Tensor> Client::read(std::span<const Wanted> wanted) {
     Decoder decoder(answers[i]);
     const Wanted& asked = wanted[places[i]];
     note_read(asked.server, asked.variable, decoder.number<std::uint64_t>());
-    results[places[i]] = decoder.tensor();
+    take_value(decoder, results[places[i]]);
   }
   return results;
 }

@@ -1,15 +1,35 @@
 #include "server/commit_message.h"
 
-namespace cohort::server {
+#include <algorithm>
 
-std::vector<std::byte> to_bytes(const CommitMessage& message, Carriage carriage) {
+namespace cohort::server {
+namespace {
+
+/// With the value of `at_end`, null for none, left to the caller.
+std::vector<std::byte> encoded(const CommitMessage& message, Carriage carriage, const Write* at_end) {
   Encoder encoder;
   encoder.number(message.execution);
   encoder.number(message.forget);
   encoder.number(message.writes.size());
-  for (const Write& write : message.writes) encode(encoder, write, carriage);
+  for (const Write& write : message.writes)
+    encode(encoder, write, &write == at_end ? Carriage::kAtEnd : carriage);
   encoder.blob(message.result);
+  if (at_end != nullptr) encoder.align_end();
   return encoder.take();
+}
+
+}  // namespace
+
+std::vector<std::byte> to_bytes(const CommitMessage& message, Carriage carriage) {
+  return encoded(message, carriage, nullptr);
+}
+
+CommitParts to_parts(const CommitMessage& message) {
+  const auto largest =
+      std::ranges::max_element(message.writes, {}, [](const Write& write) { return write.value.bytes(); });
+  if (largest == message.writes.end() || largest->value.bytes() < kWorthLending)
+    return {to_bytes(message), std::nullopt};
+  return {encoded(message, Carriage::kInMessage, &*largest), largest->value.on_host()};
 }
 
 CommitMessage parse_commit(std::span<const std::byte> bytes, const Sender& sender) {

@@ -3,12 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "server/write.h"
 
 namespace cohort::server {
+
+/// Smaller values are copied into a message: that costs less than to keep them until it is sent.
+inline constexpr std::size_t kWorthLending = std::size_t{256} << 10;
 
 /// The incarnation by which a task's writes outside executions are known: they are numbered by themselves.
 [[nodiscard]] constexpr std::uint64_t outside_executions(std::uint64_t incarnation) noexcept {
@@ -24,6 +28,15 @@ struct CommitMessage {
 
 [[nodiscard]] std::vector<std::byte> to_bytes(const CommitMessage& message,
                                               Carriage carriage = Carriage::kInMessage);
+
+/// The body in two parts: of large values the largest one is at its end, and not copied.
+struct CommitParts {
+  std::vector<std::byte> front = {};
+  std::optional<Tensor> end = {};
+};
+[[nodiscard]] CommitParts to_parts(const CommitMessage& message);
+
+/// Values at the end are views of `bytes`.
 [[nodiscard]] CommitMessage parse_commit(std::span<const std::byte> bytes, const Sender& sender);
 
 /// What the server that decides remembers with the commit: which other servers take part, and the result of

@@ -164,7 +164,13 @@ void Connections::send(std::uint64_t number, Pending& pending) {
     pending.failure = std::make_unique<Error>(*server.failure);
     settle(pending);
   } else if (server.known) {  // else it is sent once the server is known to be the one it was
-    server.peer->send(to_number(pending.request.kind), number, pending.request.body);
+    const Request& request = pending.request;
+    if (request.end) {
+      const auto owner = std::make_shared<const Tensor>(*request.end);
+      server.peer->send_shared(to_number(request.kind), number, request.body, owner->raw(), owner);
+    } else {
+      server.peer->send(to_number(request.kind), number, request.body);
+    }
   }
 }
 
@@ -247,7 +253,17 @@ void Connections::on_connected(remote::Peer& peer) {
   if (part_ != nullptr) part_->on_connected(peer);
 }
 
+std::span<std::byte> Connections::destination(remote::Peer& peer, std::uint16_t kind, std::uint64_t number,
+                                              std::span<const std::byte> /*head*/, std::size_t large_bytes) {
+  const auto place = pending_.find(number);
+  if (kind != to_number(MessageKind::kReply) || place == pending_.end() || place->second.done) return {};
+  const std::optional<Tensor>& into = place->second.request.into;
+  if (!into || into->bytes() != large_bytes) return {};
+  return arriving_.insert_or_assign(&peer, *into).first->second.raw();
+}
+
 void Connections::on_message(remote::Peer& peer, const remote::Message& message) {
+  arriving_.erase(&peer);
   const bool answers =
       message.kind == to_number(MessageKind::kReply) || message.kind == to_number(MessageKind::kFailure);
   if (!answers) {
@@ -270,6 +286,7 @@ void Connections::on_message(remote::Peer& peer, const remote::Message& message)
 
 void Connections::on_lost(remote::Peer& peer, const Error& error) {
   std::erase(peers_, &peer);
+  arriving_.erase(&peer);
   std::erase_if(early_, [&](const EarlyMessage& message) { return message.peer == &peer; });
   if (const int server = server_of(peer); server >= 0) {
     servers_[static_cast<std::size_t>(server)].peer = nullptr;

@@ -9,11 +9,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <cohort/device/tensor.h>
 #include <cohort/remote/endpoint.h>
 #include <cohort/remote/task_place.h>
 
@@ -38,6 +40,8 @@ struct Request {
   int server = 0;
   MessageKind kind = MessageKind::kRead;
   std::vector<std::byte> body = {};
+  std::optional<Tensor> end = {};   ///< its bytes follow the body; not copied, so they stay until the answer
+  std::optional<Tensor> into = {};  ///< gets a large value at the end of the answer, if it is as large
 };
 
 class Connections final : private remote::Handler, private remote::Upkeep {
@@ -140,6 +144,9 @@ class Connections final : private remote::Handler, private remote::Upkeep {
   void on_connected(remote::Peer& peer) override;
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
+  [[nodiscard]] std::span<std::byte> destination(remote::Peer& peer, std::uint16_t kind, std::uint64_t number,
+                                                 std::span<const std::byte> head,
+                                                 std::size_t large_bytes) override;
 
   [[nodiscard]] std::string what_is_lost_with(int server) const;
   void settle(Pending& pending);
@@ -158,6 +165,7 @@ class Connections final : private remote::Handler, private remote::Upkeep {
   std::vector<Server> servers_;
   std::map<std::uint64_t, Pending> pending_;
   std::uint64_t next_number_ = 1;
+  std::map<const remote::Peer*, Tensor> arriving_;  ///< values that are being written, also if nobody waits
   std::unique_ptr<remote::SharedEndpoint> shared_;  ///< last, so that it ends first
 };
 

@@ -5,6 +5,7 @@
 
 #include <cohort/value/indexed_slices.h>
 
+#include "server/rows.h"
 #include "value/row_update.h"
 
 namespace cohort::server {
@@ -43,19 +44,6 @@ IndexedSlices merged(const Tensor& gradient, std::span<const std::int64_t> rows,
   return result;
 }
 
-Tensor gathered(const Tensor& from, std::span<const std::int64_t> rows) {
-  Tensor result =
-      Tensor::uninitialized(from.shape().with(0, static_cast<std::int64_t>(rows.size())), from.dtype());
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    result.row(static_cast<std::int64_t>(i)).copy_from(from.row(rows[i]));
-  return result;
-}
-
-void scatter(const Tensor& from, std::span<const std::int64_t> rows, const Tensor& to) {
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    to.row(rows[i]).copy_from(from.row(static_cast<std::int64_t>(i)));
-}
-
 }  // namespace
 
 const OptimizerOnServer& OptimizersOnServer::made_from(const OptimizerRecipe& recipe) {
@@ -87,13 +75,13 @@ void OptimizersOnServer::step_rows(const OptimizerRecipe& recipe, Store& store, 
   const IndexedSlices once = merged(gradient, rows, store.value(variable).shape());
   const std::span<const std::int64_t> changed = once.indices.span<std::int64_t>();
   const Store::Change change = store.change_rows(variable, changed);
-  const Tensor value = gathered(change.fresh_value, changed);
+  const Tensor value = gather_rows(change.fresh_value, changed);
   std::vector<Tensor> slots;
   for (std::size_t i = 0; i < optimizer.slots(); ++i)
-    slots.push_back(gathered(change.fresh_slots[i], changed));
+    slots.push_back(gather_rows(change.fresh_slots[i], changed));
   optimizer.update(value, slots, once.values, step);
-  scatter(value, changed, change.fresh_value);
-  for (std::size_t i = 0; i < slots.size(); ++i) scatter(slots[i], changed, change.fresh_slots[i]);
+  scatter_rows(value, changed, change.fresh_value);
+  for (std::size_t i = 0; i < slots.size(); ++i) scatter_rows(slots[i], changed, change.fresh_slots[i]);
 }
 
 }  // namespace cohort::server

@@ -9,6 +9,7 @@
 
 #include "rpc/failure.h"
 #include "server/protocol.h"
+#include "server/rows.h"
 
 namespace cohort::server {
 namespace {
@@ -47,14 +48,11 @@ std::vector<std::byte> ages_of_gradients(std::span<const Write> writes, const St
 /// @throws InvalidArgument for a row that there is not.
 Tensor gathered(const Tensor& value, const Tensor& rows, const std::string& name) {
   if (value.shape().rank() == 0) throw InvalidArgument("variable '{}' has no rows", name);
-  Tensor result = Tensor::uninitialized(value.shape().with(0, rows.shape()[0]), value.dtype());
-  std::int64_t place = 0;
   for (const std::int64_t row : rows.span<std::int64_t>()) {
     if (row < 0 || row >= value.shape()[0])
       throw InvalidArgument("variable '{}' has no row {}: it has {}", name, row, value.shape()[0]);
-    result.row(place++).copy_from(value.row(row));
   }
-  return result;
+  return gather_rows(value, rows.span<std::int64_t>());
 }
 
 /// Abandons the store's open commit, unless it was made.
@@ -101,8 +99,8 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
       return encoder.take();
     }
     case MessageKind::kCreate: return create(peer, message, later);
-    case MessageKind::kRead: return read(peer, message.body, true);
-    case MessageKind::kReadRows: return read(peer, message.body, false);
+    case MessageKind::kRead:
+    case MessageKind::kReadRows: return read(peer, message, later);
     case MessageKind::kCommit:
     case MessageKind::kPrepare: return take(peer, message);
     case MessageKind::kFinish: {
@@ -174,9 +172,10 @@ std::optional<VariableIndex> ParameterServer::find(std::uint64_t number) const {
   return std::nullopt;
 }
 
-std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const std::byte> body,
-                                             bool all_rows) {
-  Decoder decoder(body);
+/// Sends a large value itself, without a copy in the reply.
+std::vector<std::byte> ParameterServer::read(remote::Peer& peer, const remote::Message& message,
+                                             bool& later) {
+  Decoder decoder(message.body);
   const auto variable = decoder.number<VariableIndex>();
   const std::size_t writes = decoder.count();
   if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
@@ -186,8 +185,19 @@ std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const
   const Tensor value = writes > 0 ? store_.change_rows(variable, {}).fresh_value : store_.value(variable);
   Encoder encoder;
   encoder.number(store_.version(variable));
-  encoder.tensor(all_rows ? value : gathered(value, decoder.tensor(), store_.name(variable)));
-  return encoder.take();
+  const bool all_rows = static_cast<MessageKind>(message.kind) == MessageKind::kRead;
+  const Tensor wanted = all_rows ? value : gathered(value, decoder.tensor(), store_.name(variable));
+  if (wanted.bytes() < kWorthLending) {
+    encoder.tensor(wanted);
+    return encoder.take();
+  }
+  encoder.tensor_at_end(wanted);
+  // The store's copy may change before all of it is sent.
+  const auto owner = std::make_shared<const Tensor>(all_rows ? wanted.clone() : wanted);
+  peer.send_shared(static_cast<std::uint16_t>(MessageKind::kReply), message.number, encoder.bytes(),
+                   owner->raw(), owner);
+  later = true;
+  return {};
 }
 
 void ParameterServer::require_not_fenced(const Execution& execution) const {

@@ -49,8 +49,7 @@ class ParameterServer {
                                               bool& later);
   void answer_waiters(std::uint64_t number);
   [[nodiscard]] std::optional<VariableIndex> find(std::uint64_t number) const;
-  [[nodiscard]] std::vector<std::byte> read(remote::Peer& peer, std::span<const std::byte> body,
-                                            bool all_rows);
+  [[nodiscard]] std::vector<std::byte> read(remote::Peer& peer, const remote::Message& message, bool& later);
   [[nodiscard]] std::vector<std::byte> take(remote::Peer& peer, const remote::Message& message);
   std::vector<std::byte> commit(const CommitMessage& message);
   void prepare(CommitMessage message);

@@ -96,14 +96,16 @@ bool changes_rows(WriteKind kind) noexcept {
 }
 
 void encode(Encoder& encoder, const Write& write, Carriage carriage) {
-  const bool by_address = carriage == Carriage::kByAddress && ValueInPeer::is_worth_it(write.value);
+  if (carriage == Carriage::kByAddress && !ValueInPeer::is_worth_it(write.value))
+    carriage = Carriage::kInMessage;
   encoder.number(write.variable);
   encoder.number(write.kind);
-  encoder.number(by_address);
-  if (by_address)
-    ValueInPeer::encode(encoder, write.value);
-  else
-    encoder.tensor(write.value);
+  encoder.number(carriage);
+  switch (carriage) {
+    case Carriage::kInMessage: encoder.tensor(write.value); break;
+    case Carriage::kAtEnd: encoder.tensor_at_end(write.value); break;
+    case Carriage::kByAddress: ValueInPeer::encode(encoder, write.value); break;
+  }
   if (changes_rows(write.kind)) encoder.tensor(write.indices);
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return;
   encoder.text(write.optimizer.type);
@@ -117,10 +119,15 @@ Write decode_write(Decoder& decoder, const Sender& sender) {
   write.kind = decoder.number<WriteKind>();
   if (write.kind > WriteKind::kOptimizeRows)
     throw DataLoss("a message from another task has an unknown write");
-  if (decoder.number<bool>())
-    write.elsewhere.emplace(sender, decoder);
-  else
-    write.value = decoder.tensor();
+  switch (decoder.number<Carriage>()) {
+    case Carriage::kInMessage: write.value = decoder.tensor(); break;
+    case Carriage::kAtEnd:
+      write.value = decoder.tensor_at_end();
+      write.in_message = true;
+      break;
+    case Carriage::kByAddress: write.elsewhere.emplace(sender, decoder); break;
+    default: throw DataLoss("a message from another task brings a value in an unknown way");
+  }
   if (changes_rows(write.kind)) write.indices = decoder.tensor();
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return write;
   write.optimizer.type = decoder.text();
@@ -152,6 +159,8 @@ void require_fitting(const Write& write, const Store& store) {
 }
 
 void fetch_value(Write& write) {
+  if (write.in_message) write.value = write.value.clone();
+  write.in_message = false;
   if (!write.elsewhere) return;
   write.value = write.elsewhere->read();
   write.elsewhere.reset();

@@ -41,23 +41,28 @@ struct Write {
   OptimizerRecipe optimizer = {};
   std::uint64_t read_version = kNotRead;      ///< of the variable, when the gradient's task read it last
   std::optional<ValueInPeer> elsewhere = {};  ///< instead of `value`, at the server that it was sent to
+  bool in_message = false;                    ///< `value` is a view of the message that has brought it
 
   static constexpr std::uint64_t kNotRead = ~std::uint64_t{0};
 };
 
-/// How large values travel: in the message, or, to a server of this node, as the place where they lie.
-enum class Carriage { kInMessage, kByAddress };
+/// How large values travel: where they stand in the message; at its end, where the sender need not copy
+/// them; or, to a server of this node, as the place where they lie.
+enum class Carriage : std::uint8_t { kInMessage, kAtEnd, kByAddress };
 
 [[nodiscard]] bool changes_rows(WriteKind kind) noexcept;
 
+/// A value that travels at the end is left to the caller.
 void encode(Encoder& encoder, const Write& write, Carriage carriage = Carriage::kInMessage);
+/// Of the values, that at the end is not copied: the bytes that `decoder` reads outlive the write, or
+/// `fetch_value` copies it.
 [[nodiscard]] Write decode_write(Decoder& decoder, const Sender& sender);
 
 /// Before a value that lies elsewhere is read: whoever sent the write says how large it is.
 /// @throws InvalidArgument for a write that the variable cannot take.
 void require_fitting(const Write& write, const Store& store);
 
-/// Reads a value that lies elsewhere. @throws OutOfReach.
+/// Has the write own its value, which may lie elsewhere or in the message. @throws OutOfReach.
 void fetch_value(Write& write);
 
 /// Part of the store's open commit. @throws InvalidArgument for a write that the variable cannot take;

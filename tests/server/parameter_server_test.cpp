@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -65,6 +66,13 @@ class ParameterServers : public testing::Test {
     ask(MessageKind::kPrepare, to_bytes(CommitMessage{{7, 1}, 0, {write}, {}}, Carriage::kByAddress));
   }
 
+  FinishAnswer finish() {
+    Encoder encoder;
+    encoder.number(Execution{7, 1});
+    ask(MessageKind::kFinish, encoder.take());
+    return Decoder(peer_.last_body).number<FinishAnswer>();
+  }
+
   Store store_;
   ParameterServer server_{store_};
   RecordingPeer peer_;
@@ -90,13 +98,23 @@ TEST_F(ParameterServers, ReadNoValueThatDoesNotFitItsVariable) {
   EXPECT_EQ(peer_.reads, 1);
 }
 
+TEST_F(ParameterServers, KeepWhatIsPreparedLongerThanItsMessage) {
+  const VariableIndex variable = store_.create("1:large", {512, 256}, DType::kFloat32);
+  const Write write{variable, WriteKind::kAssign, Tensor::full({512, 256}, DType::kFloat32, 3)};
+  const CommitParts parts = to_parts(CommitMessage{{7, 1}, 0, {write}, {}});
+  ASSERT_TRUE(parts.end);
+  // As memory for messages is aligned.
+  const Tensor message = Tensor::uninitialized(
+      {static_cast<std::int64_t>(parts.front.size() + parts.end->bytes())}, DType::kUInt8);
+  const std::span<std::byte> body = message.raw();
+  std::ranges::copy(parts.end->raw(), std::ranges::copy(parts.front, body.begin()).out);
+  server_.answer(peer_, {static_cast<std::uint16_t>(MessageKind::kPrepare), 1, body});
+  message.fill(255);
+  EXPECT_EQ(finish(), FinishAnswer::kMade);
+  EXPECT_THAT(store_.value(variable).span<float>(), testing::Each(3));
+}
+
 TEST_F(ParameterServers, SayWhetherThereWasSomethingToFinish) {
-  const auto finish = [&] {
-    Encoder encoder;
-    encoder.number(Execution{7, 1});
-    ask(MessageKind::kFinish, encoder.take());
-    return Decoder(peer_.last_body).number<FinishAnswer>();
-  };
   EXPECT_EQ(finish(), FinishAnswer::kForgotten);
   prepare({0, WriteKind::kAssign, Tensor::zeros({3, 8192}, DType::kFloat32)});
   EXPECT_EQ(finish(), FinishAnswer::kMade);

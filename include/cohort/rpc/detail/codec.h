@@ -40,6 +40,12 @@ class Encoder {
   void shape(const Shape& shape);
   void tensor(const Tensor& tensor);
 
+  /// What is to be known of a tensor whose elements the caller puts behind everything else, after
+  /// `align_end`.
+  void tensor_at_end(const Tensor& tensor);
+  /// Zeros up to where the elements of a tensor at the end may begin.
+  void align_end();
+
   /// Numbers the variable. @throws InvalidArgument for one that no parameter server keeps.
   void variable(const Variable& variable);
 
@@ -70,6 +76,8 @@ class Decoder {
   [[nodiscard]] Shape shape();
   [[nodiscard]] DType dtype();
   [[nodiscard]] Tensor tensor();
+  /// Whose elements are the last bytes: a view of them, to be read alone. A copy where they are not aligned.
+  [[nodiscard]] Tensor tensor_at_end();
   [[nodiscard]] Variable variable();
 
   /// How many elements follow, each of at least one byte.
