@@ -2,9 +2,9 @@
 # What cohort-run starts, and how it ends: with launchers that only say what they were given,
 # and with the real mpirun.
 #
-#   cohort_run.sh COHORT_RUN
+#   cohort_run.sh COHORT_RUN COHORT_INFO
 set -euo pipefail
-cohort_run=$1
+cohort_run=$1 cohort_info=$2
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -209,7 +209,8 @@ status=0
 ((status == 3)) || fail "in my.sbatches, status 3 becomes $status: $(<"$scratch/err")"
 
 echo "the version"
-[[ $(bash "$cohort_run" --version) =~ ^cohort-run\ [0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "--version says '$(bash "$cohort_run" --version)'"
+said=$(PATH=$(dirname "$cohort_info"):$PATH bash "$cohort_run" --version)
+[[ $said =~ ^cohort-run\ [0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "--version says '$said'"
 
 echo "the real mpirun"
 status=0
