@@ -157,17 +157,19 @@ void StandbyJob::take_over(int server) {
 
 void StandbyJob::restart_server(int server) {
   const std::lock_guard lock(mutex_);
-  Process& process = servers_[static_cast<std::size_t>(server)].primary;
-  kill(process);
-  hear(servers_[static_cast<std::size_t>(server)]);
-  start(process);
+  Server& restarted = servers_[static_cast<std::size_t>(server)];
+  kill(restarted.primary);
+  restarted.complete = false;
+  start(restarted.primary);
 }
 
 void StandbyJob::restart_standby(int server) {
   const std::lock_guard lock(mutex_);
-  Process& process = servers_[static_cast<std::size_t>(server)].standby;
-  kill(process);
-  start(process);
+  Server& followed = servers_[static_cast<std::size_t>(server)];
+  kill(followed.standby);
+  hear(followed);
+  followed.complete = false;
+  start(followed.standby);
 }
 
 void StandbyJob::stop_standby(int server) {
