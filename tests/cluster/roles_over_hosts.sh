@@ -4,9 +4,11 @@
 # supervisors what servers say.
 #
 #   roles_over_hosts.sh LAUNCHER COHORT_RUN COHORT_SUPERVISE TASK_PROBE
+#   roles_over_hosts.sh counts COHORT_RUN COHORT_SUPERVISE COUNTS
 #
 #   LAUNCHER   hosts: mpirun over hosts that are listed; mpirun, srun: in an allocation of Slurm;
 #              het: in a heterogeneous one
+#   counts     as hosts, but over three, with servers that keep variables, one of which loses its host
 set -euo pipefail
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -18,7 +20,9 @@ if [[ ${1:-} != inside ]]; then
   mkdir -p "$work/build/bin" "$work/ready"
   cp -r "$(dirname "$2")" "$work/launch"
   ln -s "$3" "$work/build/bin/cohort-supervise"
-  "$scripts/hosts.sh" slurm --share "$work" --share "$(dirname "$3")" \
+  hosts=2
+  [[ $1 != counts ]] || hosts=3
+  "$scripts/hosts.sh" slurm --hosts "$hosts" --share "$work" --share "$(dirname "$3")" \
     -- "$scripts/roles_over_hosts.sh" inside "$1" "$work" "$4"
   exit
 fi
@@ -112,9 +116,10 @@ launch() {
     srun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" "$@" ;;
     mpirun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" --launcher mpirun "$@" ;;
     het) salloc -Q -N 1 -n 1 : -N 1 -n 2 "$work/launch/cohort-run" "$@" ;;
-    hosts)
+    hosts | counts)
+      [[ $launcher == hosts ]] || list=n0,n1,n2
       env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$scripts/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
-        "$work/launch/cohort-run" --hosts n0,n1 "$@" ;;
+        "$work/launch/cohort-run" --hosts "${list:-n0,n1}" "$@" ;;
   esac
 }
 # go STATUS_OF_CHIEF; ends STATUS: soon, and nothing is left.
@@ -131,6 +136,23 @@ are_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
 # By Slurm's daemon. A link that is up again carries nothing for a moment, in which mpirun loses its daemon.
 answers() { timeout 2 bash -c ": </dev/tcp/$1/6818" 2>/dev/null; }
 none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; }
+
+if [[ $launcher == counts ]]; then
+  has_calls() { [[ -e $ready/calls && $(<"$ready/calls") -ge $1 ]]; }
+  case="a server's host"
+  launch --roles chief=1,worker=2,ps=2 "$probe" "$ready" >"$work/out" 2>"$work/err" &
+  job=$!
+  within 40 has_calls 100 || fail "nothing is counted"
+  ip link set n1 down
+  calls=$(<"$ready/calls")
+  within 9 has_calls $((calls + 100)) || fail "nothing is counted after call $calls"
+  says "supervisor 1 .*: worker 0 is lost with it; ps 1 goes on at host n2, where its standby has all of its variables" ||
+    fail "nobody says why"
+  go 0
+  ends 0
+  grep "calls are counted" "$work/out" || fail "the counts are unknown"
+  exit
+fi
 
 start places
 for place in chief.0:n0 worker.0:n1 worker.1:n0 worker.2:n1 ps.0:n0 ps.1:n1 standby.1:n0; do
