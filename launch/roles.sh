@@ -77,7 +77,7 @@ prepare_mpirun_of_roles() {
 prepare_roles() {
   local supervise host_count=1 cores tasks
   supervise=$(find_supervise) || refuse "there is no cohort-supervise; build it, or add its folder to PATH"
-  set -- "$supervise" --roles "$roles" --restarts "${restarts:-0}" -- "$@"
+  set -- "$supervise" --roles "$roles" --restarts "${restarts:-0}" --copies "${copies:-2}" -- "$@"
   cores=$(count_cores)
   case $launcher in
     none)

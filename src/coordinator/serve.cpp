@@ -1,16 +1,27 @@
 #include <cohort/coordinator/serve.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "coordinator/worker_part.h"
 #include "remote/introduction.h"
 #include "server/server_task.h"
+#include "server/standby.h"
 
 namespace cohort {
 
 int serve(const ParameterServerStrategy& strategy) {
   if (strategy.task().type == "ps") {
-    server::ServerTask(strategy.place(), strategy.initial_values_timeout_seconds()).run();
+    remote::TaskPlace place = strategy.place();
+    server::Preparations prepared;
+    if (place.standby) {
+      std::optional<server::Preparations> taken_over = server::Standby(place).run();
+      if (!taken_over) return 0;
+      prepared = std::move(*taken_over);
+      place.supervisor = -1;  // from here on this is a server without a standby
+    }
+    server::ServerTask(place, strategy.initial_values_timeout_seconds(), std::move(prepared)).run();
     return 0;
   }
   if (strategy.task().type != "worker")

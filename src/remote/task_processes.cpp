@@ -57,27 +57,31 @@ TaskProcesses::~TaskProcesses() {
   }
 }
 
-void TaskProcesses::start(const ClusterTask& task) {
-  const TaskPlace& place = cluster_.place(task);
+pid_t start_process(const TaskPlace& place) {
   const watch::Fd card = card_file(place);
   std::vector<std::string> variables = variables_with(card.get());
   std::vector<char*> pointers;
   pointers.reserve(variables.size() + 1);
   for (std::string& variable : variables) pointers.push_back(variable.data());
   pointers.push_back(nullptr);
-  std::string name = name_of(task);
+  std::string name = name_of(place.task);
   const std::array<char*, 2> arguments{name.data(), nullptr};
   const pid_t pid = ::fork();
   if (pid < 0) throw Unavailable("{} cannot be started: {}", name, std::strerror(errno));
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (const int descriptor : {card.get(), place.network_listener, place.local_listener, place.memory}) {
+    for (const int descriptor :
+         {card.get(), place.network_listener, place.local_listener, place.memory, place.supervisor}) {
       if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, 0);
     }
     ::execve("/proc/self/exe", arguments.data(), pointers.data());
     ::_exit(EXIT_FAILURE);
   }
-  pids_[name] = pid;
+  return pid;
+}
+
+void TaskProcesses::start(const ClusterTask& task) {
+  pids_[name_of(task)] = start_process(cluster_.place(task));
 }
 
 void TaskProcesses::signal(const ClusterTask& task, int signal) { ::kill(pids_.at(name_of(task)), signal); }

@@ -14,6 +14,10 @@
 
 namespace cohort::remote {
 
+/// Starts the running program again as the task of the place, which the process inherits as a card. It ends
+/// with the calling thread. @throws Unavailable when the system refuses.
+[[nodiscard]] pid_t start_process(const TaskPlace& place);
+
 class TaskProcesses {
  public:
   /// Starts `workers` and `servers` processes. Without workers, the cluster has one that does not come.

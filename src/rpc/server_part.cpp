@@ -9,6 +9,7 @@
 
 #include <cohort/base/log.h>
 
+#include "remote/introduction.h"
 #include "rpc/failure.h"
 #include "rpc/protocol.h"
 #include "rpc/running_method.h"
@@ -39,6 +40,12 @@ ServerPart::ServerPart(remote::TaskPlace place, const ServerOptions& options)
     : place_(std::move(place)), options_(options) {
   if (options.threads < 1)
     throw InvalidArgument("rpc::Server: {} threads run no methods; give it at least 1", options.threads);
+  // Callers find either of the two processes at the task's address.
+  if (place_.standby)
+    throw WrongContext(
+        "rpc::Server: this process is the standby of {}, which follows it in serve(): start the job with "
+        "--copies 1 if its parameter servers have methods of their own",
+        remote::name_of(place_.task));
 }
 
 ServerPart::~ServerPart() {

@@ -40,7 +40,9 @@ std::vector<std::byte> ages_of_gradients(std::span<const Write> writes, const St
   Encoder encoder;
   for (const Write& write : writes) {
     if (write.read_version == Write::kNotRead || write.variable >= store.size()) continue;
-    encoder.number(store.version(write.variable) - write.read_version);
+    // A standby that took over may not have what the task has read in the memory of the one before.
+    const std::uint64_t version = store.version(write.variable);
+    encoder.number(version - std::min(version, write.read_version));
   }
   return encoder.take();
 }
@@ -81,13 +83,28 @@ void ParameterServer::answer(remote::Peer& peer, const remote::Message& message)
   bool later = false;
   try {
     const std::vector<std::byte> reply = serve(peer, message, later);
-    if (!later) peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number, reply);
+    if (!later) this->reply(peer, message, MessageKind::kReply, reply);
   } catch (const Error& error) {
-    peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, rpc::to_bytes(error));
+    reply(peer, message, MessageKind::kFailure, rpc::to_bytes(error));
   } catch (const std::exception& error) {
     const Unavailable failure("this server cannot answer: {}", error.what());
-    peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, rpc::to_bytes(failure));
+    reply(peer, message, MessageKind::kFailure, rpc::to_bytes(failure));
   }
+}
+
+void ParameterServer::reply(remote::Peer& peer, const remote::Message& request, MessageKind kind,
+                            std::span<const std::byte> body) {
+  const auto asked = static_cast<MessageKind>(request.kind);
+  const bool only_read =
+      asked == MessageKind::kIdentify || asked == MessageKind::kRead || asked == MessageKind::kReadRows;
+  if (output_ == nullptr || only_read)
+    peer.send(static_cast<std::uint16_t>(kind), request.number, body);
+  else
+    output_->answer(peer, kind, request.number, body);
+}
+
+void ParameterServer::tell(MessageKind kind, std::span<const std::byte> body) {
+  if (output_ != nullptr) output_->changed(kind, body);
 }
 
 std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::Message& message,
@@ -108,12 +125,17 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
       encoder.number(finish(Decoder(message.body).number<Execution>()));
       return encoder.take();
     }
-    case MessageKind::kFence: return to_bytes(fence(Decoder(message.body).number<std::uint64_t>()));
+    case MessageKind::kFence: {
+      const FenceAnswer answer = fence(Decoder(message.body).number<std::uint64_t>());
+      tell(MessageKind::kFence, message.body);
+      return to_bytes(answer);
+    }
     case MessageKind::kDrop: {
       const auto incarnation = Decoder(message.body).number<std::uint64_t>();
       for (const std::uint64_t lost : {incarnation, outside_executions(incarnation)}) {
         forget(lost, ~std::uint64_t{0});
       }
+      tell(MessageKind::kDrop, message.body);
       return {};
     }
     default: throw InvalidArgument("a parameter server has no answer to a message of kind {}", message.kind);
@@ -150,6 +172,7 @@ std::vector<std::byte> ParameterServer::create(remote::Peer& peer, const remote:
   OpenCommit open(store_);
   store_.overwrite(variable).fresh_value.copy_from(value);
   open.make({}, {});
+  tell(MessageKind::kCreate, message.body);
   answer_waiters(number);
   return encoded(variable);
 }
@@ -211,16 +234,37 @@ std::vector<std::byte> ParameterServer::take(remote::Peer& peer, const remote::M
   try {
     CommitMessage writes = parse_commit(message.body, heaps_.of(peer));
     std::vector<std::byte> ages;
-    if (static_cast<MessageKind>(message.kind) == MessageKind::kCommit)
-      ages = commit(writes);
-    else
-      prepare(std::move(writes));
+    if (!is_settled(writes.execution)) {
+      require_not_fenced(writes.execution);
+      const auto kind = static_cast<MessageKind>(message.kind);
+      std::vector<std::byte> with_values;
+      if (output_ != nullptr && output_->wants_values() && fetch_values(writes))
+        with_values = to_bytes(writes);
+      if (kind == MessageKind::kCommit)
+        ages = commit(writes);
+      else
+        prepare(std::move(writes));
+      tell(kind, with_values.empty() ? message.body : with_values);
+    }
     answer.number(CommitAnswer::kTaken);
     answer.blob(ages);
   } catch (const OutOfReach&) {
     answer.number(CommitAnswer::kSendValues);
   }
   return answer.take();
+}
+
+/// Before anything is changed, for what is written here and elsewhere must be the same. False: there were
+/// all.
+bool ParameterServer::fetch_values(CommitMessage& message) {
+  bool any = false;
+  for (Write& write : message.writes) {
+    if (!write.elsewhere) continue;
+    any = true;
+    require_fitting(write, store_);
+    fetch_value(write);
+  }
+  return any;
 }
 
 /// Whether the message is a repetition of one that was answered: the answer was lost, or it was late.
@@ -241,8 +285,6 @@ void ParameterServer::forget(std::uint64_t incarnation, std::uint64_t number) {
 }
 
 std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
-  if (is_settled(message.execution)) return {};
-  require_not_fenced(message.execution);
   forget(message.execution.incarnation, message.forget);
   std::vector<std::byte> answer = ages_of_gradients(message.writes, store_);
   OpenCommit open(store_);
@@ -252,8 +294,6 @@ std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
 }
 
 void ParameterServer::prepare(CommitMessage message) {
-  if (is_settled(message.execution)) return;
-  require_not_fenced(message.execution);
   forget(message.execution.incarnation, message.forget);
   for (Write& write : message.writes) {
     require_fitting(write, store_);
@@ -275,6 +315,7 @@ FinishAnswer ParameterServer::finish(const Execution& execution) {
   for (const Write& write : prepared->second.writes) apply(write, store_, optimizers_);
   open.make(execution, {});
   prepared_.erase(prepared);
+  tell(MessageKind::kFinish, std::as_bytes(std::span(&execution, 1)));
   return FinishAnswer::kMade;
 }
 

@@ -9,22 +9,32 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <cohort/remote/endpoint.h>
 
 #include "server/commit_message.h"
 #include "server/optimizers_on_server.h"
+#include "server/server_output.h"
 #include "server/store.h"
 
 namespace cohort::server {
 
+/// Writes that wait for the commit at the server that decides.
+using Preparations = std::map<Execution, CommitMessage>;
+
 class ParameterServer {
  public:
-  explicit ParameterServer(Store& store) : store_(store) {}
+  /// `output` outlives it; null: answers go straight to those who asked.
+  explicit ParameterServer(Store& store, ServerOutput* output = nullptr, Preparations prepared = {})
+      : store_(store), output_(output), prepared_(std::move(prepared)) {}
 
   /// Answers a request of `peer`.
   void answer(remote::Peer& peer, const remote::Message& message);
+
+  [[nodiscard]] const Preparations& prepared() const noexcept { return prepared_; }
+  [[nodiscard]] Preparations take_prepared() noexcept { return std::move(prepared_); }
 
   /// Forgets who waits, of a peer that is lost.
   void on_lost(const remote::Peer& peer);
@@ -51,6 +61,10 @@ class ParameterServer {
   [[nodiscard]] std::optional<VariableIndex> find(std::uint64_t number) const;
   [[nodiscard]] std::vector<std::byte> read(remote::Peer& peer, const remote::Message& message, bool& later);
   [[nodiscard]] std::vector<std::byte> take(remote::Peer& peer, const remote::Message& message);
+  void reply(remote::Peer& peer, const remote::Message& request, MessageKind kind,
+             std::span<const std::byte> body);
+  void tell(MessageKind kind, std::span<const std::byte> body);
+  bool fetch_values(CommitMessage& message);
   std::vector<std::byte> commit(const CommitMessage& message);
   void prepare(CommitMessage message);
   FinishAnswer finish(const Execution& execution);
@@ -60,9 +74,10 @@ class ParameterServer {
   void forget(std::uint64_t incarnation, std::uint64_t number);
 
   Store& store_;
+  ServerOutput* output_;
   OptimizersOnServer optimizers_;
   SenderHeaps heaps_;
-  std::map<Execution, CommitMessage> prepared_;
+  Preparations prepared_;
   std::map<std::uint64_t, std::uint64_t> forgotten_;  ///< by incarnation: up to which number
   std::unique_ptr<Error> no_values_;                  ///< why nobody brings first values any more
   std::multimap<std::uint64_t, Waiter> waiters_;      ///< by the number of the variable that they wait for

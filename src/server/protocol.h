@@ -24,6 +24,16 @@ enum class MessageKind : std::uint16_t {
   kGoodbye,   ///< the task has ended its part
   kJobOver,   ///< the job has ended; also to workers, who do not answer
 
+  // Between a server and its standby. What changes the server goes on to the standby as the request that it
+  // was, with numbers that count such changes; a goodbye names the task.
+  kFollow,        ///< to the server: the standby has nothing yet, and wants a copy and then all changes
+  kCopyBegin,     ///< a StoreCopyPlan; the chunks of the memory file follow
+  kCopyBytes,     ///< a chunk: its position, and the bytes
+  kCopyPrepared,  ///< writes that are prepared
+  kCopyEnd,       ///< how many bytes the chunks had; a change by its number
+  kApplied,       ///< to the server: the standby has made all changes up to this number
+  kTookOver,      ///< to the server: the standby is the server now
+
   kFirstOfCoordinator = 64,  ///< kinds from here on are between the coordinator and its workers
 };
 

@@ -24,9 +24,16 @@ std::vector<std::string> names_of_trainers(const remote::TaskPlace& place) {
 
 }  // namespace
 
-ServerTask::ServerTask(const remote::TaskPlace& place, double initial_values_timeout_seconds)
+ServerTask::ServerTask(const remote::TaskPlace& place, double initial_values_timeout_seconds,
+                       Preparations prepared)
     : store_(open_store(place)),
-      server_(*store_),
+      replication_(place.supervisor < 0 ? nullptr
+                                        : std::make_unique<Replication>(
+                                              *store_, server_, remote::SupervisorLine(place.supervisor),
+                                              [this](remote::Peer& peer, const remote::Message& message) {
+                                                carry_out(peer, message);
+                                              })),
+      server_(*store_, replication_.get(), std::move(prepared)),
       giver_(giver_of_values(place)),
       giver_limit_(initial_values_timeout_seconds),
       giver_seen_(std::chrono::steady_clock::now()),
@@ -35,15 +42,35 @@ ServerTask::ServerTask(const remote::TaskPlace& place, double initial_values_tim
       over_(farewells_.are_complete()),
       connections_(place, store_->descriptor()) {
   connections_.set_part(*this);
+  if (replication_ == nullptr) return;
+  watch_ = std::make_unique<SupervisorWatch>(remote::SupervisorLine(place.supervisor),
+                                             [this](remote::SupervisorWord word) {
+                                               if (word != remote::SupervisorWord::kGranted) return;
+                                               granted_.store(true);
+                                               connections_.notify();
+                                             });
 }
 
 void ServerTask::run() {
   using Clock = std::chrono::steady_clock;
-  while (!over_.load()) {
+  while (!over_.load() || (replication_ != nullptr && !replication_->is_settled())) {
     const Clock::time_point next_look = Clock::now() + std::chrono::milliseconds(500);
-    connections_.wait_until([&] { return over_.load() || Clock::now() >= next_look; });
-    connections_.exclusively([this] { look_for_giver(); });
+    connections_.wait_until([&] {
+      return (over_.load() && (replication_ == nullptr || replication_->is_settled())) || is_due() ||
+             Clock::now() >= next_look;
+    });
+    connections_.exclusively([this] {
+      look_for_giver();
+      if (replication_ == nullptr) return;
+      if (granted_.exchange(false)) replication_->granted();
+      replication_->go_on();
+    });
   }
+}
+
+/// Whether there is something to do for the standby.
+bool ServerTask::is_due() const {
+  return replication_ != nullptr && (granted_.load() || replication_->is_due());
 }
 
 /// A worker that gives the values may be started again, but not for ever.
@@ -61,6 +88,7 @@ void ServerTask::look_for_giver() {
 }
 
 void ServerTask::on_connected(remote::Peer& peer) {
+  if (peer.task().type == kStandbyJob) return;
   latest_[remote::name_of(peer.task())] = &peer;
   if (peer.task() != giver_) return;
   giver_is_there_ = true;
@@ -68,11 +96,20 @@ void ServerTask::on_connected(remote::Peer& peer) {
 }
 
 void ServerTask::on_message(remote::Peer& peer, const remote::Message& message) {
+  if (replication_ != nullptr) {
+    if (peer.task().type == kStandbyJob) return replication_->on_standby_message(peer, message);
+    if (replication_->hold(peer, message)) return;
+  }
+  carry_out(peer, message);
+}
+
+void ServerTask::carry_out(remote::Peer& peer, const remote::Message& message) {
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kEndStep: return end_step(peer, message);
     case MessageKind::kGoodbye: return take_leave_of(peer, message);
     case MessageKind::kJobOver:
-      peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number);
+      if (replication_ != nullptr) replication_->changed(MessageKind::kJobOver, {});
+      confirm(peer, message);
       return over_.store(true);
     default: server_.answer(peer, message);
   }
@@ -86,12 +123,26 @@ void ServerTask::take_leave_of(remote::Peer& peer, const remote::Message& messag
   }
   try {
     farewells_.add(peer.task());
+    if (replication_ != nullptr) {
+      Encoder encoder;
+      encoder.text(peer.task().type);
+      encoder.number(peer.task().id);
+      replication_->changed(MessageKind::kGoodbye, encoder.bytes());
+    }
   } catch (const Error& error) {
     logging::warning("{} has ended; this server cannot note it, and waits for it: {}", peer.name(),
                      error.what());
   }
-  peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number);
+  confirm(peer, message);
   if (farewells_.are_complete()) over_.store(true);
+}
+
+/// That a request without an answer of its own was carried out.
+void ServerTask::confirm(remote::Peer& peer, const remote::Message& message) {
+  if (replication_ != nullptr)
+    replication_->answer(peer, MessageKind::kReply, message.number, {});
+  else
+    peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number);
 }
 
 void ServerTask::end_step(remote::Peer& peer, const remote::Message& message) {
@@ -105,6 +156,12 @@ void ServerTask::end_step(remote::Peer& peer, const remote::Message& message) {
 }
 
 void ServerTask::on_lost(remote::Peer& peer, const Error& error) {
+  if (replication_ != nullptr) replication_->on_lost(peer);
+  if (peer.task().type == kStandbyJob) {
+    if (!over_.load())
+      logging::warning("{}; this server goes on without it as soon as its supervisor lets it", error.what());
+    return;
+  }
   server_.on_lost(peer);
   if (latest_.at(remote::name_of(peer.task())) != &peer) return;  // it has connected anew
   clock_.leave(remote::name_of(peer.task()), peer.incarnation());

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # The tasks of `cohort-run --roles` over two virtual hosts: where they run, how the job ends, and what becomes
-# of it when a task, a supervisor or a host is lost.
+# of it when a task, a supervisor or a host is lost. Parameter servers keep no variables here, but say to their
+# supervisors what servers say.
 #
 #   roles_over_hosts.sh LAUNCHER COHORT_RUN COHORT_SUPERVISE TASK_PROBE
+#   roles_over_hosts.sh counts COHORT_RUN COHORT_SUPERVISE COUNTS
 #
 #   LAUNCHER   hosts: mpirun over hosts that are listed; mpirun, srun: in an allocation of Slurm;
 #              het: in a heterogeneous one
+#   counts     as hosts, but over three, with servers that keep variables, one of which loses its host
 set -euo pipefail
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -17,7 +20,9 @@ if [[ ${1:-} != inside ]]; then
   mkdir -p "$work/build/bin" "$work/ready"
   cp -r "$(dirname "$2")" "$work/launch"
   ln -s "$3" "$work/build/bin/cohort-supervise"
-  "$scripts/hosts.sh" slurm --share "$work" --share "$(dirname "$3")" \
+  hosts=2
+  [[ $1 != counts ]] || hosts=3
+  "$scripts/hosts.sh" slurm --hosts "$hosts" --share "$work" --share "$(dirname "$3")" \
     -- "$scripts/roles_over_hosts.sh" inside "$1" "$work" "$4"
   exit
 fi
@@ -31,8 +36,23 @@ said=$("$probe") || exit 70
 # What the launcher tells its ranks is not for tasks.
 [[ -z $(compgen -e | grep -E '^(OMPI_COMM_|PMIX_|PMI_|SLURM_PROCID|SLURM_STEP_)') ]] || exit 71
 declare $said
+[[ $standby == false ]] || job=standby
 echo "pid=$$ host=$(uname -n) $said" >"$ready/.$job.$index"
 mv "$ready/.$job.$index" "$ready/$job.$index.$restarts"
+# Words to and from its supervisor are of one byte each.
+may_go_alone() { printf '\001' >&"$line" && read -rN 1 -u "$line" word && [[ $word == $'\002' ]]; }
+if [[ $job == ps && $line != -1 ]]; then
+  may_go_alone || exit 72
+  printf '\003' >&"$line"
+  : >"$ready/ps.$index.copied"
+elif [[ $job == standby ]]; then
+  # A read with a time limit may take a word and drop it.
+  trap 'exit 0' USR1
+  (until [[ -e $ready/go ]]; do kill -0 $$ || exit; sleep 0.05; done 2>/dev/null; kill -USR1 $$) &
+  read -rN 1 -u "$line" word
+  [[ $word == $'\004' ]] && may_go_alone || exit 73
+  : >"$ready/ps.$index.took_over"
+fi
 until [[ -e $ready/go ]]; do sleep 0.05; done
 [[ $job == chief ]] || exit 0
 exit "$(<"$ready/go")"
@@ -49,7 +69,7 @@ within() {
   done
 }
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
-are_ready() { [[ $(ls "$ready") == $'chief.0.0\nps.0.0\nps.1.0\nworker.0.0\nworker.1.0\nworker.2.0' ]]; }
+are_ready() { [[ $(echo "$ready"/* | sed "s|$ready/||g") == "chief.0.0 ps.0.0 ps.1.0$standby worker.0.0 worker.1.0 worker.2.0" ]]; }
 is_ready() { [[ -e $ready/$1 ]]; }
 says() { grep -q "$1" "$work/err"; }
 # The head's /proc shows the processes of all hosts; its own numbers for them.
@@ -67,22 +87,25 @@ supervisor_on() {
     if is_on "$each" "$1"; then echo "$each"; fi
   done
 }
-# task JOB INDEX: its process.
+# task JOB INDEX [STANDBY]: its process; with `true`, that of its standby. What
+# these have started themselves is younger.
 task() {
   local each
   for each in $(processes "^bash $work/task"); do
-    if has_card_of "$each" "$1" "$2"; then echo "$each"; fi
+    if has_card_of "$each" "$1" "$2" "${3:-false}"; then echo "$each"; return; fi
   done
 }
 has_card_of() {
   local card
   card=$(tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^COHORT_TASK_FD=//p')
-  grep -q "\"task\":{\"index\":$3,\"type\":\"$2\"}" "/proc/$1/fd/$card" 2>/dev/null
+  grep -q "\"standby\":$4,\"task\":{\"index\":$3,\"type\":\"$2\"}" "/proc/$1/fd/$card" 2>/dev/null
 }
 
 # start CASE [OPTION...]: returns when all tasks run.
 start() {
   case=$1
+  standby=" ps.1.copied standby.1.0"
+  [[ $* != *"--copies 1"* ]] || standby=""
   rm -f "$ready"/*
   launch --roles "$roles" "${@:2}" "$work/task" >"$work/out" 2>"$work/err" &
   job=$!
@@ -93,9 +116,10 @@ launch() {
     srun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" "$@" ;;
     mpirun) salloc -Q -N 2 --ntasks-per-node=1 --no-kill "$work/launch/cohort-run" --launcher mpirun "$@" ;;
     het) salloc -Q -N 1 -n 1 : -N 1 -n 2 "$work/launch/cohort-run" "$@" ;;
-    hosts)
+    hosts | counts)
+      [[ $launcher == hosts ]] || list=n0,n1,n2
       env OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$scripts/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
-        "$work/launch/cohort-run" --hosts n0,n1 "$@" ;;
+        "$work/launch/cohort-run" --hosts "${list:-n0,n1}" "$@" ;;
   esac
 }
 # go STATUS_OF_CHIEF; ends STATUS: soon, and nothing is left.
@@ -113,8 +137,25 @@ are_idle() { [[ $(sinfo -h -N -t idle -o %N | wc -l) == 2 ]]; }
 answers() { timeout 2 bash -c ": </dev/tcp/$1/6818" 2>/dev/null; }
 none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; }
 
+if [[ $launcher == counts ]]; then
+  has_calls() { [[ -e $ready/calls && $(<"$ready/calls") -ge $1 ]]; }
+  case="a server's host"
+  launch --roles chief=1,worker=2,ps=2 "$probe" "$ready" >"$work/out" 2>"$work/err" &
+  job=$!
+  within 40 has_calls 100 || fail "nothing is counted"
+  ip link set n1 down
+  calls=$(<"$ready/calls")
+  within 9 has_calls $((calls + 100)) || fail "nothing is counted after call $calls"
+  says "supervisor 1 .*: worker 0 is lost with it; ps 1 goes on at host n2, where its standby has all of its variables" ||
+    fail "nobody says why"
+  go 0
+  ends 0
+  grep "calls are counted" "$work/out" || fail "the counts are unknown"
+  exit
+fi
+
 start places
-for place in chief.0:n0 worker.0:n1 worker.1:n0 worker.2:n1 ps.0:n0 ps.1:n1; do
+for place in chief.0:n0 worker.0:n1 worker.1:n0 worker.2:n1 ps.0:n0 ps.1:n1 standby.1:n0; do
   grep -q "host=${place#*:} " "$ready/${place%:*}.0" || fail "$place: $(<"$ready/${place%:*}.0")"
 done
 grep -q "network=10.99.0.2:" "$ready/worker.0.0" || fail "worker 0 is out of reach: $(<"$ready/worker.0.0")"
@@ -135,11 +176,32 @@ kill -KILL "$(task chief 0)"
 ends 137
 says "chief 0 has failed, so all other tasks are ended" || fail "nobody says why"
 
-start "killed supervisor"
+readonly losses='worker 0, worker 2 are lost with it'
+readonly goes_on="$losses; ps 1 goes on at host n0, where its standby has all of its variables"
+start "killed supervisor" --restarts 1
 kill -KILL "$(supervisor_on n1)"
-within 10 says "supervisor 1 .* has ended or closed the connection: its tasks are lost" || fail "nobody notices"
+within 10 says "supervisor 1 .* has ended or closed the connection: $goes_on" || fail "nobody notices"
+within 10 is_ready ps.1.took_over || fail "its standby is not told"
+kill -KILL "$(task ps 1 true)"
+within 10 is_ready ps.1.1 || fail "the ps is not started again"
+grep -q "host=n0 .* standby=false .* line=-1" "$ready/ps.1.1" || fail "it is started as $(<"$ready/ps.1.1")"
+kill -KILL "$(task ps 1)"
+within 10 says "ps 1 (host n0, .*) was ended by SIGKILL; it is not started again" || fail "its end goes unnoticed"
 go 0
 ends 0
+
+if [[ $launcher == hosts ]]; then
+  start "killed standby"
+  kill -KILL "$(task ps 1 true)"
+  within 10 says "the standby of ps 1 (host n0, .*; it is not started again, .*; ps 1 goes on without it" || fail "nobody notices"
+  rm "$ready/ps.1.0"
+  kill -KILL "$(supervisor_on n1)"
+  within 10 is_ready ps.1.0 || fail "nobody takes over"
+  grep -q "host=n0 .* standby=false .* line=-1" "$ready/ps.1.0" || fail "it is started as $(<"$ready/ps.1.0")"
+  says "ps 1 is started, for its standby has ended" || fail "nobody says so"
+  go 0
+  ends 0
+fi
 
 start "killed first supervisor"
 kill -KILL "$(supervisor_on n0)"
@@ -149,7 +211,7 @@ ends "[1-9]*"
 
 start "cut link"
 ip link set n1 down
-within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
+within 15 says "supervisor 1 .*: $goes_on" || fail "nobody notices"
 go 0
 ends 0
 ip link set n1 up
@@ -157,9 +219,9 @@ within 30 answers n1 || fail "n1 does not answer"
 within 60 are_idle || fail "the hosts are not idle: $(sinfo -N)"
 [[ $launcher != mpirun ]] || exit 0  # the rest is as with srun
 
-start "dead host"
+start "dead host" --copies 1
 # Slurm's is the oldest, and that of this mpirun the newest.
 kill -KILL "$(process_1_of n1 | if [[ $launcher == srun ]]; then head -n 1; else tail -n 1; fi)"
-within 15 says "supervisor 1 .* its tasks are lost" || fail "nobody notices"
+within 15 says "supervisor 1 .*: worker 0, worker 2, ps 1 are lost with it$" || fail "nobody notices"
 go 0
 ends 0

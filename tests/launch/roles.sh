@@ -80,6 +80,8 @@ for field in network local; do
 done
 [[ $(sed "s/.*\bsecret=\([^ ]*\).*/\1/" "$ready"/* | sort -u | wc -l) == 1 ]] || fail "secrets: $(cat "$ready"/*)"
 contains "tasks=5" "$(<"$ready/ps.1.0")"
+contains "standby=false" "$(<"$ready/ps.1.0")"
+contains "line=-1" "$(<"$ready/ps.1.0")"
 
 echo "the secret is in no variable and no argument"
 for task in "$supervisor" "$(of worker.1.0 pid)"; do
@@ -201,6 +203,8 @@ worker=99999|at most|at most
 END
 refuses 2 "--restarts needs a number" "$cohort_run" --roles worker=1 --restarts x true
 refuses 2 "--restarts is for --roles" "$cohort_run" --restarts 1 true
+refuses 2 "--copies is 1 or 2" "$cohort_run" --roles worker=1 --copies 3 true
+refuses 2 "--copies is for --roles" "$cohort_run" --copies 1 true
 refuses 2 "-n is for workers" "$cohort_run" --roles worker=1 -n 2 true
 refuses 2 "write --hosts without numbers" "$cohort_run" --roles worker=1 --hosts n0:2 true
 refuses 2 "no launcher is needed" "$cohort_run" --roles worker=1 --launcher-options x true
@@ -208,6 +212,8 @@ refuses 127 "there is no program ./digit" "$cohort_run" --roles worker=1 ./digit
 refuses 2 "Permission denied" "$2" --roles worker=1 "$scratch/launch"
 refuses 2 "--roles is missing" "$2" true
 refuses 2 "--restarts '-1' is no whole number" "$2" --roles worker=1 --restarts -1 true
+refuses 2 "--copies '0' is neither 1 nor 2" "$2" --roles worker=1 --copies 0 true
+refuses 2 "--copies needs a value" "$2" --roles worker=1 --copies
 refuses 2 "there is no option --role" "$2" --role worker=1 true
 refuses 1 "cohort-run --roles" "$probe"
 mv "$scratch/build" "$scratch/elsewhere"

@@ -1,10 +1,11 @@
 // Says what a task has been given, for scripts that play tasks:
 //
-//   job=ps index=0 restarts=1 network=127.0.0.1:4000 local=... card=7 secret=... tasks=3 heard=... memory=...
+//   job=ps index=0 restarts=1 standby=false network=127.0.0.1:4000 local=... line=-1 card=7 secret=...
+//   tasks=3 heard=... memory=...
 //
-// `card` is the descriptor of the task's card, `secret` a number that follows from the secret, and `heard`
-// the first line of a connection that waits at the network listener, if there is one. A word that is given is
-// what the memory of a `ps` holds afterwards.
+// `line` is the descriptor of the line to the supervisor, `card` that of the task's card, `secret` a number
+// that follows from the secret, and `heard` the first line of a connection that waits at the network
+// listener, if there is one. A word that is given is what the memory of a `ps` holds afterwards.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -44,10 +45,11 @@ int main(int argc, char** argv) try {
   const cohort::remote::TaskPlace& place = resolver.place();
   const cohort::remote::Address& own = address_of(place, place.task);
   fmt::print(
-      "job={} index={} restarts={} network={} local={} card={} secret={} tasks={} heard={} memory={}\n",
-      place.task.type, place.task.id, place.restarts, own.network.front(), own.local,
-      cohort::config().task_descriptor(), std::hash<std::string>()(place.secret), place.addresses.size(),
-      heard_at(place.network_listener), memory_in(place.memory));
+      "job={} index={} restarts={} standby={} network={} local={} line={} card={} secret={} tasks={} "
+      "heard={} memory={}\n",
+      place.task.type, place.task.id, place.restarts, place.standby, own.network.front(), own.local,
+      place.supervisor, cohort::config().task_descriptor(), std::hash<std::string>()(place.secret),
+      place.addresses.size(), heard_at(place.network_listener), memory_in(place.memory));
   if (argc > 1 && place.memory >= 0) {
     const std::string text = argv[1];
     return ::pwrite(place.memory, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) ? 0 : 1;

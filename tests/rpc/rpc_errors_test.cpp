@@ -66,6 +66,13 @@ TEST(RpcServer, StartsOnce) {
   EXPECT_THAT(text_of<WrongContext>([&] { server.start(); }), HasSubstr("make another one"));
 }
 
+TEST(RpcServer, IsNotInAStandby) {
+  const Tasks tasks;
+  remote::TaskPlace place = tasks.serving();
+  place.standby = true;
+  EXPECT_THAT(text_of<WrongContext>([&] { const Server server(place); }), HasSubstr("--copies 1"));
+}
+
 TEST(RpcServer, HasItsAddressForItself) {
   const Tasks tasks;
   {

@@ -11,6 +11,7 @@
 #include <cohort/remote/local_cluster.h>
 #include <cohort/server/parameter_server_strategy.h>
 
+#include "recording_peer.h"
 #include "rpc/failure.h"
 #include "server/client.h"
 #include "server/server_variables.h"
@@ -18,41 +19,11 @@
 namespace cohort::server {
 namespace {
 
+using test::RecordingPeer;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::ThrowsMessage;
-
-/// Keeps the last answer, and counts how often its memory is read.
-class RecordingPeer final : public remote::Peer {
- public:
-  [[nodiscard]] const ClusterTask& task() const noexcept override { return task_; }
-  [[nodiscard]] std::uint64_t incarnation() const noexcept override { return 1; }
-  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
-  [[nodiscard]] bool on_this_node() const noexcept override { return true; }
-  [[nodiscard]] bool lost() const noexcept override { return false; }
-  [[nodiscard]] int offered_descriptor() const noexcept override { return -1; }
-  [[nodiscard]] std::size_t backlog() const noexcept override { return 0; }
-  void send(std::uint16_t kind, std::uint64_t /*number*/,
-            std::span<const std::span<const std::byte>> parts) override {
-    last_kind = static_cast<MessageKind>(kind);
-    last_body.assign(parts[0].begin(), parts[0].end());
-  }
-  void send_shared(std::uint16_t, std::uint64_t, std::span<const std::byte>, std::span<const std::byte>,
-                   std::shared_ptr<const void>) override {}
-  [[nodiscard]] bool read_memory(std::uint64_t /*address*/, std::span<std::byte> /*to*/) override {
-    ++reads;
-    return true;
-  }
-
-  MessageKind last_kind = MessageKind::kGoodbye;
-  std::vector<std::byte> last_body;
-  int reads = 0;
-
- private:
-  ClusterTask task_{"worker", 0};
-  std::string name_ = "worker 0";
-};
 
 class ParameterServers : public testing::Test {
  protected:
@@ -70,7 +41,7 @@ class ParameterServers : public testing::Test {
     Encoder encoder;
     encoder.number(Execution{7, 1});
     ask(MessageKind::kFinish, encoder.take());
-    return Decoder(peer_.last_body).number<FinishAnswer>();
+    return Decoder(peer_.sent.back().body).number<FinishAnswer>();
   }
 
   Store store_;
@@ -88,13 +59,13 @@ TEST_F(ParameterServers, ReadNoValueThatDoesNotFitItsVariable) {
   for (const Write& write : {narrow, many, other, nowhere}) {
     for (const MessageKind kind : {MessageKind::kPrepare, MessageKind::kCommit}) {
       ask(kind, to_bytes(CommitMessage{{7, 1}, 0, {write}, {}}, Carriage::kByAddress));
-      EXPECT_EQ(peer_.last_kind, MessageKind::kFailure);
-      EXPECT_EQ(rpc::parse_failure(peer_.last_body).code(), ErrorCode::kInvalidArgument);
+      EXPECT_EQ(peer_.sent.back().kind, MessageKind::kFailure);
+      EXPECT_EQ(rpc::parse_failure(peer_.sent.back().body).code(), ErrorCode::kInvalidArgument);
     }
   }
   EXPECT_EQ(peer_.reads, 0);
   prepare(fits);
-  EXPECT_EQ(peer_.last_kind, MessageKind::kReply);
+  EXPECT_EQ(peer_.sent.back().kind, MessageKind::kReply);
   EXPECT_EQ(peer_.reads, 1);
 }
 

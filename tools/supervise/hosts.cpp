@@ -17,7 +17,7 @@ namespace {
 /// All have met just before.
 constexpr std::chrono::seconds kToConnect{30};
 
-enum Kind : std::uint16_t { kTaskEnd = 1, kPhase = 2 };
+enum Kind : std::uint16_t { kTaskEnd = 1, kPhase = 2, kServerWord = 3 };
 
 /// How a task has ended, on its way to the supervisor that leads; the job's name follows.
 struct EndMessage {
@@ -26,7 +26,13 @@ struct EndMessage {
   std::int32_t signal;
 };
 
-std::span<const std::byte> bytes_of(const EndMessage& message) {
+struct WordMessage {
+  std::int32_t server;
+  std::uint32_t word;
+};
+
+template <class Message>
+std::span<const std::byte> bytes_of(const Message& message) {
   return std::as_bytes(std::span(&message, 1));
 }
 
@@ -89,6 +95,17 @@ void Hosts::announce(Phase phase) {
     if (peer != nullptr) peer->send(kPhase, static_cast<std::uint64_t>(phase));
 }
 
+void Hosts::tell(int host, const ServerWord& word) {
+  remote::Peer* peer = peers_.at(static_cast<std::size_t>(host));
+  if (peer == nullptr) return;
+  peer->send(kServerWord, word.number,
+             bytes_of(WordMessage{word.server, static_cast<std::uint32_t>(word.word)}));
+}
+
+const std::string& Hosts::name_of(int host) const {
+  return options_.supervisors.at(static_cast<std::size_t>(host)).host;
+}
+
 int Hosts::connected() const noexcept {
   return static_cast<int>(std::ranges::count_if(peers_, [](const auto* peer) { return peer != nullptr; }));
 }
@@ -112,6 +129,15 @@ void Hosts::on_message(remote::Peer& peer, const remote::Message& message) {
   COHORT_CHECK(events_ != nullptr);  // nobody reports before all have been told that they are together
   if (message.kind == kPhase) {
     events_->on_phase(static_cast<Phase>(message.number));
+    return;
+  }
+  if (message.kind == kServerWord) {
+    WordMessage word{};
+    if (message.body.size() != sizeof word) refuse(peer, message);
+    std::memcpy(&word, message.body.data(), sizeof word);
+    events_->on_server_word(peer.task().id, {.server = word.server,
+                                             .word = static_cast<remote::SupervisorWord>(word.word),
+                                             .number = message.number});
     return;
   }
   EndMessage end{};

@@ -1,7 +1,9 @@
 // The supervisors of a job, one per host, as one of them sees the others. The first one leads: it hears how
-// tasks end for good, and says when the others are to end theirs. Not thread-safe.
+// tasks end for good, and says when the others are to end theirs. What servers and their standbys say to
+// their supervisor, and hear from it, goes by it, too. Not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +11,7 @@
 #include <cohort/remote/endpoint.h>
 
 #include "job.h"
+#include "remote/supervisor_line.h"
 #include "remote/task_listeners.h"
 
 namespace cohort::supervise {
@@ -20,12 +23,20 @@ enum class Phase : int {
   kFailed,   ///< end at once
 };
 
+/// A word of a server's line to its supervisor, or for it.
+struct ServerWord {
+  int server = 0;  ///< index of the `ps`
+  remote::SupervisorWord word = {};
+  std::uint64_t number = 0;  ///< of a question and of its answer
+};
+
 /// What comes from the others, inside `Hosts::poll`.
 class HostEvents {
  public:
   virtual ~HostEvents() = default;
   virtual void on_task_end(const ClusterTask& task, const Ending& ending) = 0;
   virtual void on_phase(Phase phase) = 0;
+  virtual void on_server_word(int host, const ServerWord& word) = 0;
   /// A supervisor has ended, or cannot be reached any more; `why` says so in a sentence.
   virtual void on_host_lost(int host, const std::string& why) = 0;
 };
@@ -54,6 +65,12 @@ class Hosts final : public remote::Handler {
 
   /// Tells all that are led.
   void announce(Phase phase);
+
+  /// To the supervisor of that host, if there still is one.
+  void tell(int host, const ServerWord& word);
+
+  /// As messages call that host.
+  [[nodiscard]] const std::string& name_of(int host) const;
 
   /// How many of the others there still are: those that are led, or the one that leads.
   [[nodiscard]] int connected() const noexcept;

@@ -14,7 +14,6 @@
 namespace cohort::supervise {
 namespace {
 
-constexpr std::string_view kServer = "ps";
 /// Each takes three descriptors of its supervisor.
 constexpr std::int64_t kMostTasks = 1 << 16;
 
@@ -60,7 +59,7 @@ bool Job::has_ended(const ClusterTask& task) const { return ended_[index_of(task
 
 bool Job::is_over() const noexcept {
   for (std::size_t i = 0; i < tasks_.size(); ++i)
-    if (!ended_[i] && tasks_[i].type != kServer) return false;
+    if (!ended_[i] && tasks_[i].type != kServerJob) return false;
   return true;
 }
 
@@ -70,7 +69,7 @@ std::vector<ClusterTask> Job::stragglers() const {
   std::vector<ClusterTask> tasks;
   if (!end_of_chief_) return tasks;
   for (std::size_t i = 0; i < tasks_.size(); ++i)
-    if (!ended_[i] && tasks_[i].type != kServer) tasks.push_back(tasks_[i]);
+    if (!ended_[i] && tasks_[i].type != kServerJob) tasks.push_back(tasks_[i]);
   return tasks;
 }
 

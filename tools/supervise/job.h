@@ -12,6 +12,9 @@
 
 namespace cohort::supervise {
 
+/// The job of parameter servers.
+inline constexpr std::string_view kServerJob = "ps";
+
 /// How a process ended: with a status of its own, or by a signal.
 struct Ending {
   int status = 0;

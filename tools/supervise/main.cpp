@@ -30,7 +30,7 @@ int supervise_as(supervise::Options options, int& argc, char**& argv) {
   const bool has_launcher = cohort::launcher_place(cohort::process_environment()).has_value();
   job.command = {std::move(options.program), supervise::variables_of_tasks(has_launcher)};
   if (!has_launcher) return supervise::Supervisor(std::move(job), supervise::team_of_one(tasks)).run();
-  supervise::Team team = supervise::meet(argc, argv, tasks);
+  supervise::Team team = supervise::meet(argc, argv, tasks, options.copies);
   const bool leads = team.host == 0;
   const int status = supervise::Supervisor(std::move(job), std::move(team)).run();
   // Launchers that go on without a lost process do not pass the status on; cohort-run reads it here.

@@ -11,12 +11,14 @@ namespace {
 constexpr std::string_view kHelp =
     R"(cohort-supervise: starts the tasks of a cluster; `cohort-run --roles` calls it
 
-  cohort-supervise --roles LIST [--restarts N] [--] PROGRAM [ARGUMENT ...]
+  cohort-supervise --roles LIST [--restarts N] [--copies N] [--] PROGRAM [ARGUMENT ...]
 
   --roles LIST    jobs and their numbers of tasks, as in chief=1,worker=2,ps=2; jobs are chief,
                   worker, ps and evaluator
   --restarts N    start each task that a signal has ended, for example a crash, up to N times again;
                   default: 0
+  --copies N      1 or 2: over several hosts, keep that many copies of the variables of each ps on
+                  another host than the first, each on a host of its own; default: 2
   --version       print the version
   --help          print this text
 
@@ -24,17 +26,32 @@ Each task is a process that runs PROGRAM; TaskClusterResolver tells it which tas
 the chief, or worker 0 where there is none, reads standard input unless that is a terminal. Under mpirun
 or srun, with one cohort-supervise per host, the tasks are spread over the hosts.
 
+The second copy is that of a standby: another process of the same program, as the same task. It goes on
+as the ps when that one's host is lost.
+
 The job is over when all tasks but `ps` have ended; these then have 5 s to do so, too. It fails at once
 when the chief does. The exit status is the chief's or else that of the first task that ended with
 another than 0. Signals are passed on to all tasks but `ps`. Nothing of the job outlives this process.
 )";
 
-int restarts_in(const std::string& text) {
+/// -1 unless it is a whole number from 0.
+int number_in(const std::string& text) {
   int number = -1;
   const char* last = text.data() + text.size();
   const auto [stopped, status] = std::from_chars(text.data(), last, number);
-  if (status == std::errc() && stopped == last && number >= 0) return number;
+  return status == std::errc() && stopped == last ? number : -1;
+}
+
+int restarts_in(const std::string& text) {
+  const int restarts = number_in(text);
+  if (restarts >= 0) return restarts;
   throw InvalidArgument("--restarts '{}' is no whole number from 0", text);
+}
+
+int copies_in(const std::string& text) {
+  const int copies = number_in(text);
+  if (copies == 1 || copies == 2) return copies;
+  throw InvalidArgument("--copies '{}' is neither 1 nor 2", text);
 }
 
 }  // namespace
@@ -56,6 +73,8 @@ std::optional<Options> parse_options(const std::vector<std::string>& arguments, 
       options.roles = value_of(argument);
     } else if (argument == "--restarts") {
       options.restarts = restarts_in(value_of(argument));
+    } else if (argument == "--copies") {
+      options.copies = copies_in(value_of(argument));
     } else if (argument == "--") {
       ++next;
       break;

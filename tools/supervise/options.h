@@ -10,6 +10,7 @@ namespace cohort::supervise {
 struct Options {
   std::string roles = {};
   int restarts = 0;
+  int copies = 2;                         ///< of the variables of each `ps`, where there are several hosts
   std::vector<std::string> program = {};  ///< and its arguments
 };
 

@@ -1,6 +1,5 @@
 #include "signals.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -25,9 +24,9 @@ Signals::Signals() {
 
 Signals::~Signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-std::vector<int> Signals::wait(std::optional<std::chrono::milliseconds> limit) {
-  pollfd polled{queue_.get(), POLLIN, 0};
-  ::poll(&polled, 1, limit ? static_cast<int>(limit->count()) : -1);
+std::vector<int> Signals::wait(std::optional<std::chrono::milliseconds> limit, std::vector<pollfd> others) {
+  others.push_back({queue_.get(), POLLIN, 0});
+  ::poll(others.data(), others.size(), limit ? static_cast<int>(limit->count()) : -1);
   std::vector<int> signals;
   signalfd_siginfo one{};
   while (::read(queue_.get(), &one, sizeof one) == static_cast<ssize_t>(sizeof one))

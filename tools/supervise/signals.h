@@ -3,6 +3,8 @@
 // threads that are started meanwhile.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -20,8 +22,10 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  /// Those that have come, each once; waits for one of them until the time is over, if there is one.
-  [[nodiscard]] std::vector<int> wait(std::optional<std::chrono::milliseconds> limit);
+  /// Those that have come, each once; waits for one of them, or for what `others` name, until the time is
+  /// over, if there is one.
+  [[nodiscard]] std::vector<int> wait(std::optional<std::chrono::milliseconds> limit,
+                                      std::vector<pollfd> others);
 
  private:
   sigset_t before_{};

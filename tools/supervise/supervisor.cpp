@@ -13,46 +13,58 @@
 #include <cohort/base/error.h>
 
 #include "remote/introduction.h"
+#include "remote/supervisor_line.h"
 #include "say.h"
 
 namespace cohort::supervise {
 namespace {
 
-constexpr std::string_view kServer = "ps";
 /// How often what other hosts say is looked at.
 constexpr std::chrono::milliseconds kBetweenPolls{50};
-
-std::string describe(const remote::Address& address, pid_t pid) {
-  return fmt::format("{} (host {}, pid {})", remote::name_of(address.task), address.host, pid);
-}
 
 }  // namespace
 
 Supervisor::Supervisor(SupervisorOptions options, Team team)
-    : options_(std::move(options)), team_(std::move(team)), job_(options_.tasks) {
+    : options_(std::move(options)),
+      team_(std::move(team)),
+      job_(options_.tasks),
+      standbys_(team_.hosts, team_.standby_hosts) {
   if (team_.others) others_ = std::make_unique<Hosts>(std::move(*team_.others));
-  for (const remote::TaskListeners& one : team_.listeners) {
-    own_.push_back({.place = {.task = one.address.task,
-                              .addresses = team_.addresses,
-                              .secret = team_.secret,
-                              .network_listener = one.network.get(),
-                              .local_listener = one.local.get(),
-                              .memory = one.memory.get()}});
-  }
+  for (const remote::TaskListeners& one : team_.listeners) add(one, false);
+  for (const remote::TaskListeners& one : team_.listeners_of_standbys) add(one, true);
 }
 
 Supervisor::~Supervisor() {
   signal_all(SIGKILL);
   for (const OwnTask& task : own_)
-    if (task.pid != 0) ::waitpid(task.pid, nullptr, 0);
+    if (task.runs()) ::waitpid(task.pid(), nullptr, 0);
+}
+
+void Supervisor::add(const remote::TaskListeners& listeners, bool standby) {
+  const ClusterTask& task = listeners.address.task;
+  own_.emplace_back(remote::TaskPlace{.task = task,
+                                      .addresses = team_.addresses,
+                                      .secret = team_.secret,
+                                      .network_listener = listeners.network.get(),
+                                      .local_listener = listeners.local.get(),
+                                      .memory = listeners.memory.get(),
+                                      .standby = standby},
+                    listeners.address.host, team_.standby_hosts[index_of(task)] != kNoHost);
+}
+
+std::size_t Supervisor::index_of(const ClusterTask& task) const {
+  const auto found = std::ranges::find(options_.tasks, task);
+  COHORT_CHECK(found != options_.tasks.end());
+  return static_cast<std::size_t>(found - options_.tasks.begin());
 }
 
 int Supervisor::run() {
-  for (OwnTask& task : own_) start(task);
+  for (OwnTask& task : own_) task.start(options_.command, reads_input(task));
   while (!is_done()) {
-    for (const int signal : signals_.wait(until_next_action()))
+    for (const int signal : wait())
       if (signal != SIGCHLD) pass_on(signal);
     reap();
+    hear_servers();
     if (others_) others_->poll(*this);
     act_in_time();
   }
@@ -60,9 +72,21 @@ int Supervisor::run() {
   return leads() ? job_.exit_status() : 0;
 }
 
+OwnTask& Supervisor::own_task(const ClusterTask& task) {
+  const auto found = std::ranges::find(own_, task, &OwnTask::task);
+  COHORT_CHECK(found != own_.end());
+  return *found;
+}
+
+std::vector<int> Supervisor::wait() {
+  std::vector<pollfd> lines;
+  for (const OwnTask& task : own_) task.add_to(lines);
+  return signals_.wait(until_next_action(), std::move(lines));
+}
+
 bool Supervisor::is_done() const {
   if (phase_ == Phase::kRunning) return false;
-  if (std::ranges::any_of(own_, [](const OwnTask& task) { return task.pid != 0; })) return false;
+  if (std::ranges::any_of(own_, &OwnTask::runs)) return false;
   // Who leads stays until the others have gone, so that none of them takes the end for a loss.
   return !others_ || !leads() || others_->connected() == 0;
 }
@@ -76,10 +100,6 @@ std::optional<std::chrono::milliseconds> Supervisor::until_next_action() const {
     wait = std::max(std::min(wait.value_or(left), left), std::chrono::milliseconds(0));
   }
   return wait;
-}
-
-void Supervisor::start(OwnTask& task) {
-  task.pid = start_process(options_.command, task.place, task.place.task == job_.chief());
 }
 
 void Supervisor::reap() {
@@ -97,23 +117,21 @@ void Supervisor::reap() {
 }
 
 void Supervisor::on_own_end(OwnTask& task, const Ending& ending) {
-  const std::string what =
-      fmt::format("{} {}", describe(address_of(task.place, task.place.task), task.pid), describe(ending));
-  task.pid = 0;
-  if (phase_ == Phase::kRunning && !interrupted_ && ending.signal != 0 &&
-      task.place.restarts < options_.restarts) {
-    ++task.place.restarts;
-    say(fmt::format("{}; it is started again, {} of {} times", what, task.place.restarts, options_.restarts));
-    start(task);
+  const std::string what = fmt::format("{} {}", task.describe(), describe(ending));
+  task.has_ended();
+  const bool is_lost = ending.signal != 0 && !interrupted_;
+  if (phase_ == Phase::kRunning && is_lost && task.restarts() < options_.restarts) {
+    say(fmt::format("{}; it is started again, {} of {} times", what, task.restarts() + 1, options_.restarts));
+    task.start_again(options_.command, reads_input(task));
     return;
   }
   if (phase_ == Phase::kRunning && !ending.good()) {
-    const bool is_lost = ending.signal != 0 && !interrupted_;
     say(fmt::format(
-        "{}{}", what,
-        is_lost ? fmt::format("; it is not started again, for --restarts is {}", options_.restarts) : ""));
+        "{}{}{}", what,
+        is_lost ? fmt::format("; it is not started again, for --restarts is {}", options_.restarts) : "",
+        task.is_standby() ? fmt::format("; {} goes on without it", remote::name_of(task.task())) : ""));
   }
-  settle(task.place.task, ending);
+  if (!task.is_standby()) settle(task.task(), ending);
 }
 
 void Supervisor::settle(const ClusterTask& task, const Ending& ending) {
@@ -144,12 +162,11 @@ void Supervisor::pass_on(int signal) {
   if (asks_to_end(signal)) interrupted_ = true;
   // Parameter servers are needed until the others have ended, who may save what they hold.
   for (const OwnTask& task : own_)
-    if (task.pid != 0 && task.place.task.type != kServer) ::kill(-task.pid, signal);
+    if (task.task().type != kServerJob) task.signal(signal);
 }
 
 void Supervisor::signal_all(int signal) {
-  for (const OwnTask& task : own_)
-    if (task.pid != 0) ::kill(-task.pid, signal);
+  for (const OwnTask& task : own_) task.signal(signal);
 }
 
 void Supervisor::act_in_time() {
@@ -188,10 +205,86 @@ void Supervisor::on_host_lost(int host, const std::string& why) {
     enter(Phase::kFailed);
     return;
   }
-  say(fmt::format("{}: its tasks are lost", why));
-  for (std::size_t i = 0; i < options_.tasks.size() && phase_ == Phase::kRunning; ++i)
-    if (team_.hosts[i] == host && !job_.has_ended(options_.tasks[i]))
+  standbys_.lose_host(host);
+  say(fmt::format("{}: {}", why, losses_with(host)));
+  for (std::size_t i = 0; i < options_.tasks.size() && phase_ == Phase::kRunning; ++i) {
+    if (standbys_.host_of(i) != host || job_.has_ended(options_.tasks[i])) continue;
+    if (standbys_.state_of(i) != Standbys::State::kComplete) {
       settle(options_.tasks[i], {.signal = SIGKILL});
+      continue;
+    }
+    standbys_.take_over(i);
+    tell(standbys_.host_of(i),
+         {.server = options_.tasks[i].id, .word = remote::SupervisorWord::kTakeOver, .number = 0});
+  }
+}
+
+std::string Supervisor::losses_with(int host) const {
+  std::vector<std::string> lost;
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < options_.tasks.size(); ++i) {
+    if (job_.has_ended(options_.tasks[i])) continue;
+    const std::string name = remote::name_of(options_.tasks[i]);
+    const Standbys::State state = standbys_.state_of(i);
+    if (standbys_.host_of(i) != host) {
+      if (standbys_.standby_host_of(i) == host)
+        parts.push_back(fmt::format("the standby of {} is lost with it", name));
+      continue;
+    }
+    if (state == Standbys::State::kNone) {
+      lost.push_back(name);
+      continue;
+    }
+    const std::string& other = others_->name_of(standbys_.standby_host_of(i));
+    if (state == Standbys::State::kComplete)
+      parts.push_back(
+          fmt::format("{} goes on at host {}, where its standby has all of its variables", name, other));
+    else if (state == Standbys::State::kIncomplete)
+      parts.push_back(
+          fmt::format("{} is lost, for its standby at host {} has not all of its variables", name, other));
+    else
+      parts.push_back(fmt::format("{} is lost, for host {} of its standby is lost, too", name, other));
+  }
+  if (!lost.empty())
+    parts.insert(parts.begin(),
+                 fmt::format("{} {} lost with it", fmt::join(lost, ", "), lost.size() == 1 ? "is" : "are"));
+  return parts.empty() ? "no task is lost with it" : fmt::format("{}", fmt::join(parts, "; "));
+}
+
+void Supervisor::hear_servers() {
+  for (OwnTask& task : own_)
+    for (const ServerWord& word : task.hear()) tell(0, word);
+}
+
+void Supervisor::tell(int host, const ServerWord& word) {
+  if (host == team_.host)
+    on_server_word(host, word);
+  else
+    others_->tell(host, word);
+}
+
+void Supervisor::on_server_word(int host, const ServerWord& word) {
+  const ClusterTask task{std::string(kServerJob), word.server};
+  switch (word.word) {
+    case remote::SupervisorWord::kAlone:
+      if (leads() && standbys_.may_go_alone(index_of(task), host))
+        tell(host, {.server = word.server, .word = remote::SupervisorWord::kGranted, .number = word.number});
+      return;
+    case remote::SupervisorWord::kCopied:
+      if (leads()) standbys_.copied(index_of(task), host);
+      return;
+    case remote::SupervisorWord::kGranted: return own_task(task).pass_on(word);
+    case remote::SupervisorWord::kTakeOver: return take_over(own_task(task));
+  }
+  throw Internal("a server and its supervisor have no word {}", static_cast<int>(word.word));
+}
+
+void Supervisor::take_over(OwnTask& task) {
+  if (phase_ != Phase::kRunning || !task.is_standby()) return;
+  task.take_over();
+  if (task.runs()) return;
+  say(fmt::format("{} is started, for its standby has ended", remote::name_of(task.task())));
+  task.start(options_.command, false);
 }
 
 }  // namespace cohort::supervise

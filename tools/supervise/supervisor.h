@@ -2,19 +2,17 @@
 // job is over. Owns what outlives their processes. One thread, the main one, makes and runs it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <cohort/remote/task_place.h>
-
 #include "job.h"
+#include "own_task.h"
 #include "process.h"
 #include "signals.h"
+#include "standbys.h"
 #include "team.h"
 
 namespace cohort::supervise {
@@ -43,32 +41,37 @@ class Supervisor final : private HostEvents {
  private:
   using Clock = std::chrono::steady_clock;
 
-  struct OwnTask {
-    remote::TaskPlace place;
-    pid_t pid = 0;  ///< 0: has ended, and is not started again
-  };
-
   [[nodiscard]] bool leads() const noexcept { return team_.host == 0; }
   [[nodiscard]] bool is_done() const;
   [[nodiscard]] std::optional<std::chrono::milliseconds> until_next_action() const;
-  void start(OwnTask& task);
+  void add(const remote::TaskListeners& listeners, bool standby);
+  [[nodiscard]] std::size_t index_of(const ClusterTask& task) const;
+  [[nodiscard]] std::vector<int> wait();
+  [[nodiscard]] bool reads_input(const OwnTask& task) const { return task.task() == job_.chief(); }
   void reap();
   void on_own_end(OwnTask& task, const Ending& ending);
+  void hear_servers();
+  void tell(int host, const ServerWord& word);
+  [[nodiscard]] OwnTask& own_task(const ClusterTask& task);
+  void take_over(OwnTask& task);
   void settle(const ClusterTask& task, const Ending& ending);
   void enter(Phase phase);
   void pass_on(int signal);
   void signal_all(int signal);
   void act_in_time();
   void name_stragglers();
+  [[nodiscard]] std::string losses_with(int host) const;
 
   void on_task_end(const ClusterTask& task, const Ending& ending) override;
   void on_phase(Phase phase) override;
+  void on_server_word(int host, const ServerWord& word) override;
   void on_host_lost(int host, const std::string& why) override;
 
   SupervisorOptions options_;
   Team team_;
   Signals signals_;  // before the thread that comes with `others_`
   Job job_;
+  Standbys standbys_;              ///< of the leader alone
   std::unique_ptr<Hosts> others_;  ///< null where there is one host
   std::vector<OwnTask> own_;
   Phase phase_ = Phase::kRunning;

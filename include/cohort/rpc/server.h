@@ -35,7 +35,7 @@ struct ServerOptions {
 
 class Server {
  public:
-  /// @throws InvalidArgument for less than one thread.
+  /// @throws InvalidArgument for less than one thread; WrongContext in a standby.
   explicit Server(const remote::TaskPlace& place, const ServerOptions& options = {});
 
   /// Stops, and waits for the methods that run.
