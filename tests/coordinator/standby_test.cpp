@@ -18,6 +18,7 @@ namespace cohort {
 namespace {
 
 using test::counter;
+using test::Reach;
 using test::StandbyJob;
 using test::value;
 
@@ -50,7 +51,7 @@ TEST_P(Standbys, TakeOverInTheMiddleOfCommits) {
     const auto seed = std::random_device{}();
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937 random(seed);
-    StandbyJob job(2, servers);
+    StandbyJob job(2, servers, round % 2 == 0 ? Reach::kNode : Reach::kNetwork);
     const ParameterServerStrategy strategy(job.chief());
     const ClusterCoordinator coordinator(strategy);
     auto scope = strategy.scope();
@@ -129,8 +130,8 @@ TEST(Standby, EndsTheServerThatItHasTakenOverFrom) {
 }
 
 TEST(Standby, HasTheSameBits) {
-  const auto train = [](bool lose_host) {
-    StandbyJob job(0, 1);
+  const auto train = [](bool lose_host, Reach reach) {
+    StandbyJob job(0, 1, reach);
     const ParameterServerStrategy strategy(job.chief());
     auto scope = strategy.scope();
     const Variable dense({.shape = {300, 1000}, .name = "dense"});
@@ -163,7 +164,9 @@ TEST(Standby, HasTheSameBits) {
     }
     return bytes;
   };
-  EXPECT_TRUE(train(false) == train(true));
+  const std::vector<std::byte> expected = train(false, Reach::kNode);
+  EXPECT_TRUE(train(true, Reach::kNode) == expected);
+  EXPECT_TRUE(train(true, Reach::kNetwork) == expected);
 }
 
 TEST(Standby, HasWhatWasPreparedAndWhoHasLeft) {

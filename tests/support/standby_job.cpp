@@ -28,7 +28,7 @@ int wait_for(pid_t& pid) {
 
 }  // namespace
 
-StandbyJob::StandbyJob(int workers, int servers)
+StandbyJob::StandbyJob(int workers, int servers, Reach reach)
     : secret_(remote::random_secret()), servers_(static_cast<std::size_t>(servers)) {
   const auto listen_as = [](const ClusterTask& task, bool standby) {
     return Process{.task = task,
@@ -43,6 +43,7 @@ StandbyJob::StandbyJob(int workers, int servers)
     server.primary = listen_as({"ps", i}, false);
     server.standby = listen_as({"ps", i}, true);
     remote::Address address = server.primary.listeners.address;
+    if (reach == Reach::kNetwork) address.local.clear();
     const std::vector<std::string>& more = server.standby.listeners.address.network;
     address.network.insert(address.network.end(), more.begin(), more.end());
     addresses_.push_back(address);

@@ -17,10 +17,13 @@
 
 namespace cohort::test {
 
+/// How tasks reach servers, and standbys do.
+enum class Reach { kNode, kNetwork };
+
 class StandbyJob {
  public:
   /// Starts servers, standbys and workers. Without workers, the job has one that does not come.
-  StandbyJob(int workers, int servers);
+  StandbyJob(int workers, int servers, Reach reach = Reach::kNode);
   /// Kills what still runs.
   ~StandbyJob();
   StandbyJob(const StandbyJob&) = delete;
