@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/open_commit.h"
+
 namespace cohort::server {
 namespace {
 
@@ -23,13 +25,7 @@ void Farewells::add(const ClusterTask& task) {
   if (place == tasks_.end()) return;
   const auto index = static_cast<std::size_t>(place - tasks_.begin());
   if (has(index)) return;
-  store_.begin();
-  try {
-    store_.commit(record_of(index));
-  } catch (...) {
-    store_.abandon();
-    throw;
-  }
+  OpenCommit(store_).make(record_of(index), {});
 }
 
 std::ptrdiff_t Farewells::count() const {

@@ -8,6 +8,7 @@
 #include <cohort/server/detail/codec.h>
 
 #include "rpc/failure.h"
+#include "server/open_commit.h"
 #include "server/protocol.h"
 #include "server/rows.h"
 
@@ -56,26 +57,6 @@ Tensor gathered(const Tensor& value, const Tensor& rows, const std::string& name
   }
   return gather_rows(value, rows.span<std::int64_t>());
 }
-
-/// Abandons the store's open commit, unless it was made.
-class OpenCommit {
- public:
-  explicit OpenCommit(Store& store) : store_(store) { store.begin(); }
-  ~OpenCommit() {
-    if (open_) store_.abandon();
-  }
-  OpenCommit(const OpenCommit&) = delete;
-  OpenCommit& operator=(const OpenCommit&) = delete;
-
-  void make(std::optional<Execution> execution, std::span<const std::byte> result) {
-    store_.commit(execution, result);
-    open_ = false;
-  }
-
- private:
-  Store& store_;
-  bool open_ = true;
-};
 
 }  // namespace
 

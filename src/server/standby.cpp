@@ -1,5 +1,6 @@
 #include "server/standby.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -15,8 +16,10 @@
 namespace cohort::server {
 namespace {
 
-/// An attempt to connect cannot be interrupted by the supervisor's word.
-constexpr std::chrono::milliseconds kLongestAttempt{200};
+/// An attempt to connect cannot be interrupted by the supervisor's word, so the first ones after a loss are
+/// short. A server that is busy needs longer ones.
+constexpr std::chrono::milliseconds kFirstAttempt{200};
+constexpr std::chrono::milliseconds kLongestAttempt{2000};
 
 constexpr std::uint16_t to_number(MessageKind kind) { return static_cast<std::uint16_t>(kind); }
 
@@ -38,7 +41,7 @@ remote::EndpointOptions options_for(const remote::TaskPlace& place) {
 Standby::Copy::Copy(int memory, const remote::TaskPlace& place, Preparations prepared, ServerOutput& output)
     : store(memory), server(store, &output, std::move(prepared)), farewells(store, place) {}
 
-Standby::Standby(const remote::TaskPlace& place) : place_(place) {
+Standby::Standby(const remote::TaskPlace& place) : place_(place), attempt_(kFirstAttempt) {
   if (place.memory < 0 || place.supervisor < 0) {
     throw InvalidArgument(
         "the standby of {} has no memory file, or no supervisor: it is started by cohort-run",
@@ -74,11 +77,13 @@ std::optional<Preparations> Standby::run() {
 void Standby::connect() {
   try {
     endpoint_->exclusively(
-        [this] { peer_ = &endpoint_->endpoint().connect(server_, Deadline::after(kLongestAttempt)); });
+        [this] { peer_ = &endpoint_->endpoint().connect(server_, Deadline::after(attempt_)); });
+    attempt_ = kFirstAttempt;
   } catch (const Error& error) {
     logging::debug("{}", error.what());
+    attempt_ = std::min(2 * attempt_, kLongestAttempt);
     // What answers at once that it is somebody else is not asked again at once.
-    endpoint_->wait_until([this] { return told_.load(); }, Deadline::after(kLongestAttempt));
+    endpoint_->wait_until([this] { return told_.load(); }, Deadline::after(kFirstAttempt));
   }
 }
 

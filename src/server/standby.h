@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -62,7 +63,8 @@ class Standby final : private remote::Handler, private ServerOutput {
   std::uint64_t applied_ = 0;
   std::uint64_t acknowledged_ = 0;
   remote::Peer* peer_ = nullptr;
-  std::atomic<bool> told_{false};  ///< to take over
+  std::chrono::milliseconds attempt_;  ///< how long the next attempt to connect may take
+  std::atomic<bool> told_{false};      ///< to take over
   std::unique_ptr<remote::SharedEndpoint> endpoint_;
   std::unique_ptr<SupervisorWatch> watch_;  ///< last, so that it ends first
 };

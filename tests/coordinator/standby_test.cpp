@@ -192,6 +192,8 @@ TEST(Standby, HasWhatWasPreparedAndWhoHasLeft) {
   };
   prepare({7, 1});
   job.wait_until_complete(0);
+  job.restart_standby(0);
+  job.wait_until_complete(0);
   prepare({7, 2});
   Encoder incarnation;
   incarnation.number(std::uint64_t{8});

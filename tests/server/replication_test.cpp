@@ -148,7 +148,8 @@ TEST_F(Replications, DoNotForwardWhatFails) {
 
 TEST_F(Replications, SendValuesThatLieInTheMemoryOfTheirSender) {
   pair();
-  const Write write{0, WriteKind::kAssign, Tensor::full({static_cast<std::int64_t>(kValues)}, DType::kFloat32, 1)};
+  const Write write{0, WriteKind::kAssign,
+                    Tensor::full({static_cast<std::int64_t>(kValues)}, DType::kFloat32, 1)};
   ask(client_, MessageKind::kCommit, 1,
       to_bytes(CommitMessage{{7, 1}, 0, {write}, {}}, Carriage::kByAddress));
   EXPECT_EQ(client_.reads, 1) << "the copy is of what was applied";
