@@ -114,7 +114,7 @@ ValueEntry value_in(const Json& json, const std::string& where, const Manifest& 
       throw DataLoss("{}: its pieces do not follow each other", where);
     next_row += last.rows;
   }
-  if (next_row != rows_of(value.shape)) {
+  if (value.pieces.empty() || next_row != rows_of(value.shape)) {
     throw DataLoss("{}: its pieces have {} rows, and it has {}", where, next_row, rows_of(value.shape));
   }
   return value;

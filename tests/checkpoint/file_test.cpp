@@ -1,11 +1,12 @@
 #include "checkpoint/file.h"
 
-#include <sys/resource.h>
-
-#include <csignal>
-#include <filesystem>
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "largest_file.h"
 #include "temporary_folder.h"
 #include "thrown.h"
 
@@ -14,26 +15,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::LargestFile;
 using testing::message_of;
 using testing::TemporaryFolder;
-
-/// No file of this process grows beyond so many bytes.
-class LargestFile {
- public:
-  explicit LargestFile(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~LargestFile() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
