@@ -70,7 +70,7 @@ class Members {
 /// The name of a file in the folder itself: a manifest must not lead anywhere else.
 std::string plain_name(std::string name, const std::string& where) {
   if (name.empty() || name == "." || name == ".." ||
-      name.find_first_of(std::string_view("/\0", 2)) != name.npos)
+      name.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
     throw DataLoss("{}: '{}' is no name of a file in this folder", where, name);
   return name;
 }
