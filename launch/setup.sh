@@ -16,6 +16,7 @@ case ${1:-build} in
       iproute2 procps  # virtual hosts
       slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
       libtorch-dev  # one example
+      python3 python3-pip  # one test, which takes safetensors from PyPI
     ) ;&
   build)
     packages+=(

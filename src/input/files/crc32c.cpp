@@ -7,10 +7,10 @@
 
 namespace cohort::detail {
 
-std::uint32_t crc32c(std::span<const std::byte> bytes) {
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
   // ISA-L takes a length of 32 bits, and does not write through its pointer.
   constexpr std::size_t kMost = std::size_t{1} << 30;
-  std::uint32_t crc = 0xffffffff;
+  std::uint32_t crc = ~before;
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min(kMost, bytes.size()));
     crc = ::crc32_iscsi(reinterpret_cast<unsigned char*>(const_cast<std::byte*>(piece.data())),

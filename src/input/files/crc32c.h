@@ -8,7 +8,8 @@
 
 namespace cohort::detail {
 
-[[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes);
+/// Of `bytes` alone, or of what has the checksum `before` and then `bytes`.
+[[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 [[nodiscard]] std::uint32_t masked_crc32c(std::span<const std::byte> bytes);
 

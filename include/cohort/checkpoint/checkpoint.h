@@ -1,0 +1,105 @@
+// A Checkpoint is a set of named values that are saved together and restored together: variables of every
+// kind, tensors, numbers and texts of the program.
+//
+//     Checkpoint checkpoint(strategy);
+//     checkpoint.add("dense/kernel", kernel);
+//     checkpoint.add("epoch", epoch);                             // a number; it is changed by restore
+//     checkpoint.save("checkpoints", step);                       // makes checkpoints/step-100
+//     checkpoint.restore("checkpoints/step-100").assert_consumed();
+//
+// What is saved does not depend on who saves: another strategy, number of workers, or number of shards can
+// restore it. Each value is written once, and workers share the writing evenly. All workers see one folder,
+// and make the same calls in the same order, in cross-replica context; a failure of one is an error on all of
+// them, which names it. One thread at a time.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <cohort/checkpoint/restore_status.h>
+#include <cohort/device/tensor.h>
+#include <cohort/server/sharded_variable.h>
+#include <cohort/strategy/strategy.h>
+#include <cohort/value/variable.h>
+
+namespace cohort {
+
+namespace checkpoint {
+class WriterLock;
+
+/// How a value is read and restored. Internal.
+struct NamedValue {
+  DType dtype = DType::kFloat32;
+  std::function<Shape()> shape = {};
+  std::function<Tensor()> read = {};
+  std::function<void(const Tensor&)> restore = {};
+  bool has_any_length = false;  ///< it takes the length that it was saved with
+  bool is_collective = false;   ///< all workers read it together
+  bool is_everywhere = false;   ///< every worker has the same; otherwise the first worker's is saved
+};
+}  // namespace checkpoint
+
+struct CheckpointOptions {
+  /// How long workers wait for the slowest of them to read or write its part; 0: for ever.
+  double timeout_seconds = 1800;
+};
+
+class Checkpoint {
+ public:
+  /// Of the workers of `strategy`.
+  explicit Checkpoint(const Strategy& strategy = get_strategy(), const CheckpointOptions& options = {});
+  ~Checkpoint();
+  Checkpoint(const Checkpoint&) = delete;
+  Checkpoint& operator=(const Checkpoint&) = delete;
+
+  /// Adds a value. If the latest restore left it over, it is restored now.
+  ///
+  /// An ON_READ variable is saved as its aggregate over all replicas; restored, each replica has its part of
+  /// a SUM, and otherwise the aggregate. A ShardedVariable is one value, as if it had one shard. Of tensors,
+  /// numbers, texts and variables of no strategy, the first worker's are saved, and restored on all; those
+  /// that are referred to live as long as the Checkpoint.
+  /// @throws InvalidArgument for a name that is taken, empty or not UTF-8, for an ON_READ variable without
+  /// aggregation, which has no common value; for a restore at once, as restore().
+  void add(const std::string& name, const Variable& variable);
+  void add(const std::string& name, const ShardedVariable& variable);
+  void add(const std::string& name, const Tensor& tensor);
+  void add(const std::string& name, std::string& text);
+  template <Element T>
+  requires(!std::is_const_v<T>) void add(const std::string& name, T& number) {
+    add_value(name, {.dtype = kDTypeOf<T>,
+                     .shape = [] { return Shape(); },
+                     .read = [&number] { return Tensor::scalar(number); },
+                     .restore = [&number](const Tensor& saved) { number = saved.item<T>(); }});
+  }
+
+  /// Writes the values to the new folder `folder/step-STEP`, which appears when it is complete and on disk,
+  /// or not at all. Returns its path.
+  /// @throws Unavailable when a file cannot be written or another job writes to `folder`, naming file, worker
+  /// and cause; InvalidArgument when there is such a checkpoint already, and where workers have other values.
+  std::string save(const std::string& folder, std::int64_t step);
+
+  /// Gives the values what the checkpoint at `path` has. Everything is read and checked before anything is
+  /// changed, which takes memory for one copy.
+  /// @throws Unavailable when it cannot be read; DataLoss when it is damaged, naming file and value;
+  /// InvalidArgument for values of another dtype or shape, naming all of them. Then nothing is changed.
+  RestoreStatus restore(const std::string& path);
+
+ private:
+  friend class CheckpointManager;
+
+  /// `lock` is the first worker's on `folder`, or null: then it is taken for this save.
+  std::string save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock);
+  void add_value(const std::string& name, checkpoint::NamedValue value);
+
+  Strategy strategy_;
+  CheckpointOptions options_;
+  std::map<std::string, checkpoint::NamedValue> values_;
+  std::shared_ptr<checkpoint::Restored> restored_;  ///< by the latest restore; null before
+};
+
+}  // namespace cohort

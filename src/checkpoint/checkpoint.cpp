@@ -1,0 +1,168 @@
+#include <cohort/checkpoint/checkpoint.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cohort/base/error.h>
+
+#include "checkpoint_writer.h"
+#include "folder.h"
+#include "piece_reader.h"
+#include "restored.h"
+#include "workers.h"
+
+namespace cohort {
+namespace {
+
+using checkpoint::NamedValue;
+using checkpoint::PieceReader;
+using checkpoint::Restored;
+using checkpoint::Workers;
+
+/// Why a saved value does not fit the one of the program; nothing if it does.
+std::optional<std::string> mismatch(const std::string& name, const NamedValue& value,
+                                    const checkpoint::ValueEntry& saved) {
+  const Shape shape = value.shape();
+  const bool fits = value.has_any_length ? saved.shape.rank() == shape.rank() : saved.shape == shape;
+  if (fits && saved.dtype == value.dtype) return std::nullopt;
+  return fmt::format("'{}' was saved as {}{} and is {}{}", name, to_string(saved.dtype),
+                     to_string(saved.shape), to_string(value.dtype), to_string(shape));
+}
+
+/// Compares names, shapes and dtypes. @throws InvalidArgument naming all values that do not fit.
+void compare(const std::map<std::string, NamedValue>& values, Restored& restored) {
+  std::vector<std::string> mismatches;
+  for (const auto& [name, value] : values) {
+    const auto saved = restored.manifest.values.find(name);
+    if (saved == restored.manifest.values.end())
+      restored.missing.insert(name);
+    else if (auto why = mismatch(name, value, saved->second))
+      mismatches.push_back(std::move(*why));
+  }
+  for (const auto& [name, saved] : restored.manifest.values)
+    if (!values.contains(name)) restored.left_over.insert(name);
+  if (mismatches.empty()) return;
+  restored.is_judged = true;
+  throw InvalidArgument("cannot restore '{}': {}", restored.path, fmt::join(mismatches, "; "));
+}
+
+NamedValue of_variable(const Variable& variable) {
+  const bool is_aggregated = variable.synchronization() == VariableSynchronization::kOnRead;
+  NamedValue value{.dtype = variable.dtype(), .shape = [variable] { return variable.shape(); }};
+  value.is_collective = is_aggregated;
+  value.is_everywhere = variable.state()->owner() != nullptr;
+  value.read = [variable, is_aggregated] {
+    // The component itself where there is one: only what is written has to reach the host.
+    return is_aggregated || variable.components().empty() ? variable.read() : variable.components().front();
+  };
+  value.restore = [variable](const Tensor& saved) { variable.assign(saved); };
+  return value;
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(const Strategy& strategy, const CheckpointOptions& options)
+    : strategy_(strategy), options_(options) {}
+
+Checkpoint::~Checkpoint() = default;
+
+void Checkpoint::add(const std::string& name, const Variable& variable) {
+  if (variable.synchronization() == VariableSynchronization::kOnRead &&
+      variable.aggregation() == VariableAggregation::kNone) {
+    throw InvalidArgument(
+        "variable '{}' cannot be saved: it is ON_READ with aggregation none, so each replica has its own "
+        "value; "
+        "choose an aggregation",
+        variable.name());
+  }
+  add_value(name, of_variable(variable));
+}
+
+void Checkpoint::add(const std::string& name, const ShardedVariable& variable) {
+  add_value(name, {.dtype = variable.dtype(),
+                   .shape = [variable] { return variable.shape(); },
+                   .read = [variable] { return variable.read(); },
+                   .restore = [variable](const Tensor& saved) { variable.assign(saved); },
+                   .is_everywhere = variable.variables().front().state()->owner() != nullptr});
+}
+
+void Checkpoint::add(const std::string& name, const Tensor& tensor) {
+  add_value(name, {.dtype = tensor.dtype(),
+                   .shape = [tensor] { return tensor.shape(); },
+                   .read = [tensor] { return tensor; },
+                   .restore = [tensor](const Tensor& saved) { tensor.copy_from(saved); }});
+}
+
+void Checkpoint::add(const std::string& name, std::string& text) {
+  const auto shape = [&text] { return Shape{static_cast<std::int64_t>(text.size())}; };
+  const auto read = [&text] { return Tensor::from(std::vector<std::uint8_t>(text.begin(), text.end())); };
+  const auto restore = [&text](const Tensor& saved) {
+    const auto bytes = saved.span<std::uint8_t>();
+    text.assign(bytes.begin(), bytes.end());
+  };
+  add_value(
+      name,
+      {.dtype = DType::kUInt8, .shape = shape, .read = read, .restore = restore, .has_any_length = true});
+}
+
+void Checkpoint::add_value(const std::string& name, NamedValue value) {
+  checkpoint::require_name(name);
+  if (values_.contains(name)) throw InvalidArgument("the checkpoint has a value '{}' already", name);
+  if (restored_ != nullptr && restored_->left_over.contains(name)) {
+    const checkpoint::ValueEntry& saved = restored_->manifest.values.at(name);
+    if (const auto why = mismatch(name, value, saved))
+      throw InvalidArgument("cannot restore '{}': {}", restored_->path, *why);
+    value.restore(PieceReader(restored_->path).read(name, saved));
+    restored_->left_over.erase(name);
+  }
+  values_.emplace(name, std::move(value));
+}
+
+std::string Checkpoint::save(const std::string& folder, std::int64_t step) {
+  return save(folder, step, nullptr);
+}
+
+std::string Checkpoint::save(const std::string& folder, std::int64_t step,
+                             const checkpoint::WriterLock* lock) {
+  strategy_.extended().require_cross_replica("save");
+  if (step < 0) throw InvalidArgument("a checkpoint of step {}: steps are numbered from 0", step);
+  const std::string path = checkpoint::checkpoint_path(folder, step);
+  const Workers workers(strategy_.extended(), "saves checkpoint", path, options_.timeout_seconds);
+  std::string list = fmt::format("step {}\n", step);
+  for (const auto& [name, value] : values_)
+    list += fmt::format("'{}' {}{}\n", name, to_string(value.dtype),
+                        value.is_everywhere ? to_string(value.shape()) : "");
+  workers.agree(list, "the values of the checkpoint");
+  checkpoint::write_checkpoint(workers, values_, folder, step, lock);
+  return path;
+}
+
+RestoreStatus Checkpoint::restore(const std::string& path) {
+  strategy_.extended().require_cross_replica("restore");
+  const Workers workers(strategy_.extended(), "restores checkpoint", path, options_.timeout_seconds);
+  std::shared_ptr<Restored> restored;
+  std::vector<std::pair<const NamedValue*, Tensor>> contents;
+  const auto read_all = [&] {
+    auto candidate = std::make_shared<Restored>(path, checkpoint::read_manifest(path));
+    compare(values_, *candidate);
+    PieceReader reader(path);
+    for (const auto& [name, value] : values_)
+      if (!candidate->missing.contains(name))
+        contents.emplace_back(&value, reader.read(name, candidate->manifest.values.at(name)));
+    restored = std::move(candidate);
+    return checkpoint::to_json(restored->manifest);
+  };
+  std::string manifest;
+  workers.together_do([&] { manifest = read_all(); });
+  workers.agree(manifest, "what the workers find at '" + path + "'");
+  for (const auto& [value, saved] : contents) value->restore(saved);
+  restored_ = std::move(restored);
+  return RestoreStatus(restored_);
+}
+
+}  // namespace cohort

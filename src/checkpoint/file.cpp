@@ -1,0 +1,114 @@
+#include "file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <cohort/base/error.h>
+
+#include "base/regular_file.h"
+#include "input/files/crc32c.h"
+
+namespace cohort::checkpoint {
+
+OutputFile::OutputFile(std::string path)
+    : path_(std::move(path)),
+      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+  if (descriptor_ < 0) throw Unavailable("cannot make '{}': {}", path_, std::strerror(errno));
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  // Piece by piece, so that the checksum finds the bytes in the cache.
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(kPiece, bytes.size()));
+    const ssize_t written = ::write(descriptor_, piece.data(), piece.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      throw Unavailable("cannot write '{}' after {} bytes: {}", path_, size_, std::strerror(errno));
+    }
+    const auto count = static_cast<std::size_t>(written);
+    checksum_ = detail::crc32c(piece.first(count), checksum_);
+    size_ += count;
+    bytes = bytes.subspan(count);
+  }
+}
+
+void OutputFile::finish() {
+  if (::fsync(descriptor_) != 0)
+    throw Unavailable("cannot write '{}' to the disk: {}", path_, std::strerror(errno));
+  // A network file system may tell only now that it has no room.
+  if (::close(std::exchange(descriptor_, -1)) != 0)
+    throw Unavailable("cannot close '{}': {}", path_, std::strerror(errno));
+}
+
+InputFile::InputFile(std::string path)
+    : path_(std::move(path)), descriptor_(open_regular_file(path_, "checkpoint file")), size_(0) {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) {
+    const int cause = errno;
+    ::close(descriptor_);
+    throw Unavailable("cannot read the size of '{}': {}", path_, std::strerror(cause));
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
+  if (offset > size_ || bytes.size() > size_ - offset) {
+    throw DataLoss("'{}' has {} bytes: there are no {} bytes at {}", path_, size_, bytes.size(), offset);
+  }
+  while (!bytes.empty()) {
+    const ssize_t count = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      throw Unavailable("cannot read '{}' at {}: {}", path_, offset, std::strerror(errno));
+    }
+    if (count == 0) throw DataLoss("'{}' ends at {}: it became shorter while it was read", path_, offset);
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+std::string read_text(const std::string& path, std::uint64_t limit) {
+  const InputFile file(path);
+  if (file.size() > limit)
+    throw DataLoss("'{}' has {} bytes, more than the {} that such a file may have", path, file.size(), limit);
+  std::string text(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::uint32_t checksum_of(const InputFile& file) {
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  std::uint32_t checksum = 0;
+  for (std::uint64_t offset = 0; offset < file.size(); offset += buffer.size()) {
+    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - offset));
+    file.read(offset, piece);
+    checksum = detail::crc32c(piece, checksum);
+  }
+  return checksum;
+}
+
+void sync_folder(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Some file systems do not sync folders, and say EINVAL: then there is nothing more to be had.
+  const bool is_synced = descriptor >= 0 && (::fsync(descriptor) == 0 || errno == EINVAL);
+  const int cause = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (!is_synced)
+    throw Unavailable("cannot write the folder '{}' to the disk: {}", path, std::strerror(cause));
+}
+
+}  // namespace cohort::checkpoint

@@ -1,0 +1,132 @@
+#include "folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <span>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+
+#include "file.h"
+
+namespace cohort::checkpoint {
+namespace {
+
+constexpr const char* kLockName = ".writer";
+constexpr const char* kIndexName = "model.safetensors.index.json";
+
+void make_folders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw Unavailable("cannot make the folder '{}': {}", path, error.message());
+}
+
+void remove_all(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) throw Unavailable("cannot remove '{}': {}", path, error.message());
+}
+
+void rename_folder(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0)
+    throw Unavailable("cannot give '{}' the name '{}': {}", from, to, std::strerror(errno));
+}
+
+FileEntry write_text(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.finish();
+  return {file.size(), file.checksum()};
+}
+
+/// What the writer of a lock has said of itself.
+std::string owner_of(int descriptor) {
+  std::array<char, 256> text{};
+  const ssize_t count = ::pread(descriptor, text.data(), text.size(), 0);
+  return count > 0 ? std::string(text.data(), static_cast<std::size_t>(count)) : "unknown";
+}
+
+std::string this_process() {
+  std::array<char, 65> host{};
+  return fmt::format("process {} on host {}", ::getpid(),
+                     ::gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "unknown");
+}
+
+}  // namespace
+
+WriterLock::WriterLock(const std::string& folder) {
+  make_folders(folder);
+  const std::string path = folder + "/" + kLockName;
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor_ < 0) throw Unavailable("cannot write to the folder '{}': {}", folder, std::strerror(errno));
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const std::string owner = owner_of(descriptor_);
+    ::close(descriptor_);
+    throw Unavailable("another writer, {}, saves checkpoints to '{}': give each job a folder of its own",
+                      owner, folder);
+  }
+  // For the message of others alone, so that it does not matter whether it succeeds.
+  const std::string self = this_process();
+  if (::ftruncate(descriptor_, 0) == 0)
+    static_cast<void>(::pwrite(descriptor_, self.data(), self.size(), 0) == 0);
+}
+
+WriterLock::~WriterLock() { ::close(descriptor_); }
+
+std::string checkpoint_path(const std::string& folder, std::int64_t step) {
+  return fmt::format("{}/step-{}", folder, step);
+}
+
+std::string unfinished_path(const std::string& folder, std::int64_t step) {
+  return checkpoint_path(folder, step) + ".unfinished";
+}
+
+UnfinishedFolder::UnfinishedFolder(const std::string& folder, std::int64_t step)
+    : folder_(folder), path_(checkpoint_path(folder, step)), unfinished_(unfinished_path(folder, step)) {
+  std::error_code error;
+  if (std::filesystem::exists(path_, error))
+    throw InvalidArgument("there is a checkpoint '{}' already: save another step, or remove it", path_);
+  remove_all(unfinished_);
+  make_folders(unfinished_);
+}
+
+UnfinishedFolder::~UnfinishedFolder() {
+  if (unfinished_.empty()) return;
+  std::error_code ignored;  // the next writer tries again
+  std::filesystem::remove_all(unfinished_, ignored);
+}
+
+void UnfinishedFolder::publish(Manifest manifest) {
+  // What another worker wrote to a folder of the same name on a disk of its own is not here.
+  for (const auto& [name, entry] : manifest.files) {
+    const InputFile file(fmt::format("{}/{}", unfinished_, name));
+    if (file.size() != entry.size) {
+      throw Unavailable("'{}' has {} bytes here and {} where it was written: all workers must see one folder",
+                        file.path(), file.size(), entry.size);
+    }
+  }
+  manifest.files[kIndexName] = write_text(unfinished_ + "/" + kIndexName, safetensors_index(manifest));
+  write_text(unfinished_ + "/" + kManifestName, to_json(manifest));
+  sync_folder(unfinished_);
+  rename_folder(unfinished_, path_);
+  unfinished_.clear();
+  sync_folder(folder_);
+}
+
+void remove_checkpoint(const std::string& folder, std::int64_t step) {
+  const std::string doomed = unfinished_path(folder, step);
+  remove_all(doomed);
+  rename_folder(checkpoint_path(folder, step), doomed);
+  remove_all(doomed);
+}
+
+}  // namespace cohort::checkpoint

@@ -1,0 +1,60 @@
+// The folders of checkpoints: FOLDER/step-7 holds that of step 7, complete, or is not there. It is written
+// as step-7.unfinished, which readers do not look at, and which the next writer removes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cohort/checkpoint/checkpoint_folder.h>
+
+#include "manifest.h"
+
+namespace cohort::checkpoint {
+
+/// Keeps other jobs from writing to the same folder, as long as it lives, also when the process is killed.
+/// Where the file system knows no locks, they are not noticed.
+class WriterLock {
+ public:
+  /// Makes the folder, if it is not there. @throws Unavailable when it cannot be made or written to, and when
+  /// another writer has it, naming its host and process.
+  explicit WriterLock(const std::string& folder);
+  ~WriterLock();
+  WriterLock(const WriterLock&) = delete;
+  WriterLock& operator=(const WriterLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+/// A checkpoint that is being written.
+class UnfinishedFolder {
+ public:
+  /// Removes what an earlier writer has left, and makes an empty folder.
+  /// @throws Unavailable when it cannot be made; InvalidArgument when the step has a checkpoint already.
+  UnfinishedFolder(const std::string& folder, std::int64_t step);
+  /// Removes it unless it was published.
+  ~UnfinishedFolder();
+  UnfinishedFolder(const UnfinishedFolder&) = delete;
+  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
+
+  /// Adds the index and the manifest, and gives the folder its name. The files of `manifest` are there.
+  /// @throws Unavailable; then there is no checkpoint.
+  void publish(Manifest manifest);
+
+ private:
+  std::string folder_;
+  std::string path_;
+  std::string unfinished_;  ///< empty once it is published
+};
+
+/// `FOLDER/step-7`, and where it is written.
+[[nodiscard]] std::string checkpoint_path(const std::string& folder, std::int64_t step);
+[[nodiscard]] std::string unfinished_path(const std::string& folder, std::int64_t step);
+
+/// Removes a checkpoint. Readers see all of it or nothing. @throws Unavailable.
+void remove_checkpoint(const std::string& folder, std::int64_t step);
+
+}  // namespace cohort::checkpoint

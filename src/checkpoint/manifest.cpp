@@ -1,0 +1,207 @@
+#include "manifest.h"
+
+#include <charconv>
+#include <limits>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cohort/base/error.h>
+
+#include "input/files/crc32c.h"
+
+#include "file.h"
+
+namespace cohort::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr std::uint64_t kLargestManifest = std::uint64_t{1} << 30;
+
+std::string checksum_of_text(const std::string& text) {
+  return hexadecimal(detail::crc32c(std::as_bytes(std::span(text))));
+}
+
+/// Reads members of objects, and says which one is wrong.
+class Members {
+ public:
+  Members(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) throw DataLoss("{} is no object", where_);
+  }
+
+  [[nodiscard]] const Json& at(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) throw DataLoss("{} has no '{}'", where_, key);
+    return *found;
+  }
+
+  [[nodiscard]] std::int64_t count(const char* key) const {
+    const Json& value = at(key);
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMost)
+      throw DataLoss("{}: its '{}' is no number from 0", where_, key);
+    return value.get<std::int64_t>();
+  }
+
+  [[nodiscard]] std::string text(const char* key) const {
+    const Json& value = at(key);
+    if (!value.is_string()) throw DataLoss("{}: its '{}' is no text", where_, key);
+    return value.get<std::string>();
+  }
+
+  [[nodiscard]] std::uint32_t checksum(const char* key) const {
+    const std::string digits = text(key);
+    std::uint32_t value = 0;
+    const char* last = digits.data() + digits.size();
+    if (digits.size() != 8 || std::from_chars(digits.data(), last, value, 16).ptr != last)
+      throw DataLoss("{}: its '{}' is no checksum of 8 digits", where_, key);
+    return value;
+  }
+
+  [[nodiscard]] const std::string& where() const noexcept { return where_; }
+
+ private:
+  const Json& object_;
+  std::string where_;
+};
+
+/// The name of a file in the folder itself: a manifest must not lead anywhere else.
+std::string plain_name(std::string name, const std::string& where) {
+  if (name.empty() || name == "." || name == ".." ||
+      name.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
+    throw DataLoss("{}: '{}' is no name of a file in this folder", where, name);
+  return name;
+}
+
+Shape shape_in(const Members& members) {
+  std::vector<std::int64_t> extents;
+  const Json& list = members.at("shape");
+  if (!list.is_array()) throw DataLoss("{}: its shape is no list", members.where());
+  for (const Json& extent : list) {
+    if (!extent.is_number_integer()) throw DataLoss("{}: its shape is no list of numbers", members.where());
+    extents.push_back(extent.get<std::int64_t>());
+  }
+  try {
+    return Shape(extents);
+  } catch (const InvalidArgument& error) {
+    throw DataLoss("{}: {}", members.where(), error.what());
+  }
+}
+
+DType dtype_in(const Members& members) {
+  try {
+    return parse_dtype(members.text("dtype"));
+  } catch (const InvalidArgument& error) {
+    throw DataLoss("{}: {}", members.where(), error.what());
+  }
+}
+
+ValueEntry value_in(const Json& json, const std::string& where, const Manifest& manifest) {
+  const Members members(json, where);
+  ValueEntry value{dtype_in(members), shape_in(members), {}};
+  const Json& pieces = members.at("pieces");
+  if (!pieces.is_array()) throw DataLoss("{}: its pieces are no list", where);
+  std::int64_t next_row = 0;
+  for (const Json& each : pieces) {
+    const Members piece(each, where);
+    value.pieces.push_back({plain_name(piece.text("file"), where), piece.text("tensor"),
+                            piece.count("first_row"), piece.count("rows"), piece.checksum("crc32c")});
+    const Piece& last = value.pieces.back();
+    if (!manifest.files.contains(last.file)) throw DataLoss("{}: file '{}' is not listed", where, last.file);
+    if (last.first_row != next_row || last.rows > rows_of(value.shape) - next_row)
+      throw DataLoss("{}: its pieces do not follow each other", where);
+    next_row += last.rows;
+  }
+  if (value.pieces.empty() || next_row != rows_of(value.shape)) {
+    throw DataLoss("{}: its pieces have {} rows, and it has {}", where, next_row, rows_of(value.shape));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::int64_t rows_of(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
+
+Shape piece_shape(const Shape& shape, std::int64_t rows) {
+  return shape.rank() == 0 ? shape : shape.with(0, rows);
+}
+
+std::string hexadecimal(std::uint32_t checksum) { return fmt::format("{:08x}", checksum); }
+
+std::string to_json(const Manifest& manifest) {
+  Json values = Json::object();
+  for (const auto& [name, value] : manifest.values) {
+    Json pieces = Json::array();
+    for (const Piece& piece : value.pieces) {
+      pieces.push_back({{"file", piece.file},
+                        {"tensor", piece.tensor},
+                        {"first_row", piece.first_row},
+                        {"rows", piece.rows},
+                        {"crc32c", hexadecimal(piece.checksum)}});
+    }
+    const auto extents = value.shape.extents();
+    values[name] = {{"dtype", to_string(value.dtype)},
+                    {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
+                    {"pieces", std::move(pieces)}};
+  }
+  Json files = Json::object();
+  for (const auto& [name, file] : manifest.files)
+    files[name] = {{"size", file.size}, {"crc32c", hexadecimal(file.checksum)}};
+  const Json content = {{"version", kVersion},
+                        {"step", manifest.step},
+                        {"workers", manifest.workers},
+                        {"values", std::move(values)},
+                        {"files", std::move(files)}};
+  // The checksum is that of the content without spaces: who looks at a manifest may indent it.
+  return Json{{"checkpoint", content}, {"crc32c", checksum_of_text(content.dump())}}.dump(1) + "\n";
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& path) {
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw DataLoss("'{}' is no JSON: {}", path, error.what());
+  }
+  const Members whole(json, fmt::format("'{}'", path));
+  const Members content(whole.at("checkpoint"), fmt::format("'{}'", path));
+  const std::int64_t version = content.count("version");
+  if (version > kVersion) {
+    throw Unimplemented(
+        "'{}' has version {} of the format, and this library reads versions up to {}: use a newer one", path,
+        version, kVersion);
+  }
+  if (checksum_of_text(whole.at("checkpoint").dump()) != whole.text("crc32c"))
+    throw DataLoss("'{}' is damaged: its checksum is wrong", path);
+
+  Manifest manifest;
+  manifest.step = content.count("step");
+  manifest.workers = static_cast<int>(content.count("workers"));
+  for (const auto& [name, file] : content.at("files").items()) {
+    const Members members(file, fmt::format("'{}': file '{}'", path, name));
+    manifest.files[plain_name(name, members.where())] = {static_cast<std::uint64_t>(members.count("size")),
+                                                         members.checksum("crc32c")};
+  }
+  for (const auto& [name, value] : content.at("values").items())
+    manifest.values[name] = value_in(value, fmt::format("'{}': value '{}'", path, name), manifest);
+  return manifest;
+}
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifestName;
+  return parse_manifest(read_text(path, kLargestManifest), path);
+}
+
+std::string safetensors_index(const Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  Json places = Json::object();
+  for (const auto& [name, value] : manifest.values) {
+    bytes += value.shape.elements() * size_of(value.dtype);
+    for (const Piece& piece : value.pieces) places[piece.tensor] = piece.file;
+  }
+  return Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(places)}}.dump(1) + "\n";
+}
+
+}  // namespace cohort::checkpoint

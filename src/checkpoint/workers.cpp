@@ -1,0 +1,116 @@
+#include "workers.h"
+
+#include <optional>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <cohort/base/error.h>
+#include <cohort/base/fingerprint.h>
+#include <cohort/collective/call_purpose.h>
+#include <cohort/collective/communication_scope.h>
+
+#include "collective/packing/gather_tensors.h"
+
+namespace cohort::checkpoint {
+namespace {
+
+// What travels: whether it is an error, and of which code; then the text.
+constexpr char kNoError = '\0';
+
+std::string result_of(const std::function<std::string()>& work) {
+  const auto error = [](ErrorCode code, const char* text) {
+    return std::string(1, static_cast<char>(static_cast<int>(code) + 1)) + text;
+  };
+  try {
+    return std::string(1, kNoError) + work();
+  } catch (const Error& thrown) {
+    return error(thrown.code(), thrown.what());
+  } catch (const std::bad_alloc&) {
+    return error(ErrorCode::kUnavailable, "out of memory");
+  } catch (const std::exception& thrown) {
+    return error(ErrorCode::kInternal, thrown.what());
+  }
+}
+
+/// The first line in which two texts differ, as each has it.
+std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
+  std::istringstream lines_of_a(a), lines_of_b(b);
+  std::string line_of_a, line_of_b;
+  while (true) {
+    const bool has_a = static_cast<bool>(std::getline(lines_of_a, line_of_a));
+    const bool has_b = static_cast<bool>(std::getline(lines_of_b, line_of_b));
+    if (!has_a || !has_b || line_of_a != line_of_b)
+      return {has_a ? line_of_a : "nothing more", has_b ? line_of_b : "nothing more"};
+  }
+}
+
+}  // namespace
+
+Workers::Workers(StrategyExtended& strategy, std::string_view action, const std::string& path,
+                 double timeout_seconds)
+    : strategy_(strategy),
+      fingerprint_(fingerprint_of(action)),
+      action_(fmt::format("{} '{}'", action, path)),
+      timeout_seconds_(timeout_seconds) {}
+
+int Workers::rank() const { return size() == 1 ? 0 : strategy_.workers_communicator().rank(); }
+
+std::string Workers::name_of(int worker) const {
+  const MemberInfo& info = strategy_.workers_communicator().members()[static_cast<std::size_t>(worker)];
+  return fmt::format("worker {} (host {})", worker, info.host);
+}
+
+std::vector<std::string> Workers::together(const std::function<std::string()>& work) const {
+  if (size() == 1) return {work()};
+  const std::string own = result_of(work);
+  Communicator& communicator = strategy_.workers_communicator();
+  PurposeOf purpose(fingerprint_, Caller::kWorker, [&] { return PurposeWords{action_}; });
+  const CommunicationScope scope(communicator, {.timeout_seconds = timeout_seconds_}, purpose);
+  const std::vector<std::uint8_t> bytes(own.begin(), own.end());
+  std::vector<std::string> results;
+  std::optional<Error> failure;
+  std::string text;
+  for (const Tensor& tensor : all_gather_tensors(communicator, Tensor::from(bytes))) {
+    const auto received = tensor.span<std::uint8_t>();
+    const auto worker = static_cast<int>(results.size());
+    results.emplace_back(received.begin() + 1, received.end());
+    if (received.front() == kNoError) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name_of(worker), results.back());
+    if (!failure) {
+      failure.emplace(
+          static_cast<ErrorCode>(received.front() - 1), "",
+          ErrorOrigin{action_, worker, communicator.members()[static_cast<std::size_t>(worker)].host});
+    }
+  }
+  if (failure) throw_error(failure->code(), text, failure->origin());
+  return results;
+}
+
+void Workers::together_do(const std::function<void()>& work) const {
+  static_cast<void>(together([&] {
+    work();
+    return std::string();
+  }));
+}
+
+void Workers::first_does(const std::function<void()>& work) const {
+  together_do([&] {
+    if (is_first()) work();
+  });
+}
+
+void Workers::agree(const std::string& text, const std::string& what) const {
+  if (size() == 1) return;
+  // The texts are long and hardly ever differ.
+  const auto fingerprints = together([&] { return std::to_string(fingerprint_of(text)); });
+  for (std::size_t i = 1; i < fingerprints.size(); ++i) {
+    if (fingerprints[i] == fingerprints[0]) continue;
+    const auto texts = together([&] { return text; });
+    const auto [first, other] = first_difference(texts[0], texts[i]);
+    throw InvalidArgument("{} differ: {} has {}, {} has {}", what, name_of(0), first,
+                          name_of(static_cast<int>(i)), other);
+  }
+}
+
+}  // namespace cohort::checkpoint

@@ -1,0 +1,85 @@
+#include "checkpoint/manifest.h"
+
+#include <cohort/base/error.h>
+
+#include "thrown.h"
+
+namespace cohort::checkpoint {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::message_of;
+
+Manifest two_pieces() {
+  Manifest manifest{.step = 7, .workers = 2, .values = {}, .files = {{"a", {10, 1}}, {"b", {20, 2}}}};
+  manifest.values["w"] = {DType::kFloat32, {4, 2}, {{"a", "w.0", 0, 3, 5}, {"b", "w.1", 3, 1, 0xffffffff}}};
+  manifest.values["scalar"] = {DType::kBool, {}, {{"b", "scalar", 0, 1, 6}}};
+  return manifest;
+}
+
+std::string refusal(const Manifest& manifest) {
+  std::string text =
+      message_of(ErrorCode::kDataLoss, [&] { (void)parse_manifest(to_json(manifest), "m.json"); });
+  EXPECT_THAT(text, HasSubstr("'m.json'"));
+  return text;
+}
+
+TEST(Manifest, IsReadAsItWasWritten) {
+  const std::string text = to_json(two_pieces());
+  const Manifest read = parse_manifest(text, "m.json");
+  EXPECT_EQ(to_json(read), text);
+  EXPECT_EQ(read.step, 7);
+  EXPECT_EQ(read.workers, 2);
+  EXPECT_EQ(read.values.at("w").pieces.at(1).checksum, 0xffffffff);
+  EXPECT_EQ(read.values.at("scalar").shape, Shape());
+}
+
+// A file as the first version wrote it: later versions of the library read it, too.
+TEST(Manifest, OfVersion1IsRead) {
+  const Manifest manifest = parse_manifest(
+      R"({"checkpoint": {"files": {"f": {"crc32c": "0000000a", "size": 9}}, "step": 3, "values": {"x": {"dtype": "int8",
+      "pieces": [{"crc32c": "00000001", "file": "f", "first_row": 0, "rows": 2, "tensor": "x"}], "shape": [2]}},
+      "version": 1, "workers": 1}, "crc32c": "0b695be4"})",
+      "m.json");
+  EXPECT_EQ(manifest.step, 3);
+  EXPECT_EQ(manifest.values.at("x").pieces.at(0).rows, 2);
+  EXPECT_EQ(manifest.files.at("f").checksum, 10);
+}
+
+TEST(Manifest, OfALaterVersionSaysSo) {
+  EXPECT_THAT(
+      message_of(ErrorCode::kUnimplemented,
+                 [] { (void)parse_manifest(R"({"checkpoint":{"version":2},"crc32c":"0"})", "m.json"); }),
+      AllOf(HasSubstr("version 2"), HasSubstr("newer")));
+}
+
+TEST(Manifest, ThatIsDamagedIsAnError) {
+  std::string text = to_json(two_pieces());
+  text.replace(text.find("\"step\": 7"), 9, "\"step\": 8");
+  EXPECT_THAT(message_of(ErrorCode::kDataLoss, [&] { (void)parse_manifest(text, "m.json"); }),
+              HasSubstr("'m.json' is damaged"));
+  EXPECT_THAT(message_of(ErrorCode::kDataLoss, [&] { (void)parse_manifest(text.substr(0, 99), "m.json"); }),
+              HasSubstr("no JSON"));
+}
+
+TEST(Manifest, ThatContradictsItselfIsAnError) {
+  Manifest manifest = two_pieces();
+  manifest.values["w"].pieces.pop_back();
+  EXPECT_THAT(refusal(manifest), HasSubstr("value 'w': its pieces have 3 rows, and it has 4"));
+  manifest = two_pieces();
+  manifest.values["w"].pieces[1].first_row = 2;
+  EXPECT_THAT(refusal(manifest), HasSubstr("do not follow"));
+  manifest = two_pieces();
+  manifest.values["w"].pieces[1].rows = 2;
+  EXPECT_THAT(refusal(manifest), HasSubstr("do not follow"));
+  manifest = two_pieces();
+  manifest.values["w"].pieces[0].file = "c";
+  EXPECT_THAT(refusal(manifest), HasSubstr("'c' is not listed"));
+  manifest = two_pieces();
+  manifest.values["w"].pieces[0].file = "../a";
+  EXPECT_THAT(refusal(manifest), HasSubstr("no name of a file in this folder"));
+}
+
+}  // namespace
+}  // namespace cohort::checkpoint

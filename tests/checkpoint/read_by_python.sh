@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Python's safetensors reads what Cohort writes. The package comes from PyPI, into PACKAGES; where it cannot be
+# had, the test is skipped.
+#
+#   read_by_python.sh MAKE_CHECKPOINT PACKAGES
+set -euo pipefail
+make=$1 packages=$2
+skipped=77
+
+export PYTHONPATH=$packages
+if ! python3 -c 'import safetensors' 2>/dev/null; then
+  rm -rf "$packages"
+  if ! python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$packages" 'safetensors==0.5.3' </dev/null; then
+    echo "skipped: python3 with pip (apt-get install python3-pip) and PyPI are needed for the package safetensors"
+    exit $skipped
+  fi
+fi
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$make" "$scratch" 3
+python3 - "$scratch/step-3" <<'END'
+import json, struct, sys
+from safetensors import deserialize
+
+folder = sys.argv[1]
+index = json.load(open(folder + "/model.safetensors.index.json"))
+tensors = {}
+for file in set(index["weight_map"].values()):
+    with open(f"{folder}/{file}", "rb") as opened:
+        tensors.update(deserialize(opened.read()))
+
+formats = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I",
+           "uint64": "Q", "float16": "e", "float32": "f", "float64": "d", "bool": "?"}
+names = {"int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16", "uint32": "U32",
+         "uint64": "U64", "float16": "F16", "float32": "F32", "float64": "F64", "bool": "BOOL"}
+assert set(tensors) == set(index["weight_map"]) == set(formats) | {"bfloat16", "text", "scalar", "no rows"}, tensors
+for dtype, letter in formats.items():
+    tensor = tensors[dtype]
+    assert tensor["dtype"] == names[dtype] and tensor["shape"] == [2, 3], (dtype, tensor)
+    values = list(struct.unpack(f"<6{letter}", tensor["data"]))
+    assert values == ([False] + [True] * 5 if dtype == "bool" else [0, 1, 2, 3, 4, 5]), (dtype, values)
+# The upper halves of float32.
+halves = struct.unpack("<6H", tensors["bfloat16"]["data"])
+assert tensors["bfloat16"]["dtype"] == "BF16"
+assert [struct.unpack("<f", struct.pack("<I", half << 16))[0] for half in halves] == [0, 1, 2, 3, 4, 5], halves
+assert bytes(tensors["text"]["data"]) == b"hello"
+assert tensors["scalar"]["shape"] == [] and struct.unpack("<d", tensors["scalar"]["data"]) == (1.5,)
+assert tensors["no rows"]["shape"] == [0, 3] and len(tensors["no rows"]["data"]) == 0
+assert index["metadata"]["total_size"] == sum(len(tensor["data"]) for tensor in tensors.values())
+END
