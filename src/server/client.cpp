@@ -88,7 +88,7 @@ VariableIndex Client::make(int server, std::uint64_t number, const std::string& 
 std::optional<Tensor> Client::read_here(const Wanted& wanted, std::span<const Write> writes) {
   if (!writes.empty()) return std::nullopt;
   const auto reader = connections_.reader(wanted.server);
-  if (reader == nullptr) return std::nullopt;
+  if (reader == nullptr || wanted.variable >= reader->size()) return std::nullopt;
   const Shape shape = wanted.rows ? wanted.shape.with(0, wanted.rows->shape()[0]) : wanted.shape;
   Tensor result = Tensor::uninitialized(shape, wanted.dtype);
   const auto version =

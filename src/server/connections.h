@@ -141,6 +141,7 @@ class Connections final : private remote::Handler, private remote::Upkeep {
   void on_message(remote::Peer& peer, const remote::Message& message) override;
   void on_lost(remote::Peer& peer, const Error& error) override;
 
+  void set_empty(int server, const remote::Peer& peer);
   [[nodiscard]] std::string what_is_lost_with(int server) const;
   void settle(Pending& pending);
   void identify(remote::Peer& peer, std::span<const std::byte> body);

@@ -84,6 +84,8 @@ void ParameterServer::answer(remote::Peer& peer, const remote::Message& message)
   try {
     const std::vector<std::byte> reply = serve(peer, message, later);
     if (!later) peer.send(static_cast<std::uint16_t>(MessageKind::kReply), message.number, reply);
+  } catch (const NoVariable&) {
+    peer.send(static_cast<std::uint16_t>(MessageKind::kNoVariable), message.number);
   } catch (const Error& error) {
     peer.send(static_cast<std::uint16_t>(MessageKind::kFailure), message.number, rpc::to_bytes(error));
   } catch (const std::exception& error) {
@@ -179,7 +181,7 @@ std::vector<std::byte> ParameterServer::read(remote::Peer& peer, std::span<const
   Decoder decoder(body);
   const auto variable = decoder.number<VariableIndex>();
   const std::size_t writes = decoder.count();
-  if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
+  if (variable >= store_.size()) throw NoVariable();
   std::optional<OpenCommit> trial;  // of the writes that are not committed; it ends as if nothing had been
   if (writes > 0) trial.emplace(store_);
   for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, heaps_.of(peer)), store_, optimizers_);
