@@ -1,6 +1,7 @@
 // Everything that a training program needs, except the way it starts: add
 // <cohort/mpi/session.h> for programs under mpirun or srun, <cohort/resolvers/task_cluster_resolver.h> for
-// those that `cohort-run --roles` starts.
+// those that `cohort-run --roles` starts; and <cohort/rpc/server.h> and <cohort/rpc/client.h> where tasks
+// call methods of each other.
 #pragma once
 
 #include <cohort/base/config.h>

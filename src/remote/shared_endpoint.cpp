@@ -104,16 +104,26 @@ void SharedEndpoint::Limit::find_earliest() {
                                                         : shared_.limits_.begin()->first);
 }
 
-SharedEndpoint::SharedEndpoint(EndpointOptions options, Handler& handler, Upkeep* upkeep)
-    : upkeep_(upkeep), endpoint_(with_configured_signs(std::move(options)), handler) {
-  if (addresses_in_use().add(endpoint_.address())) return;
-  throw WrongContext(
-      "{} listens at its address already, for an rpc::Server or a ParameterServerStrategy of this process, "
-      "and a task has one of them at a time: end that one first, or have another task offer the methods",
-      name_of(endpoint_.address().task));
+SharedEndpoint::Place::~Place() {
+  if (address_) addresses_in_use().remove(*address_);
 }
 
-SharedEndpoint::~SharedEndpoint() { addresses_in_use().remove(endpoint_.address()); }
+void SharedEndpoint::Place::take(const Address& address) {
+  if (!addresses_in_use().add(address)) {
+    throw WrongContext(
+        "{} listens at its address already, for an rpc::Server or a ParameterServerStrategy of this process, "
+        "and a task has one of them at a time: end that one first, or have another task offer the methods",
+        name_of(address.task));
+  }
+  address_ = address;
+}
+
+SharedEndpoint::SharedEndpoint(EndpointOptions options, Handler& handler, Upkeep* upkeep)
+    : upkeep_(upkeep), endpoint_(with_configured_signs(std::move(options)), handler) {
+  place_.take(endpoint_.address());
+}
+
+SharedEndpoint::~SharedEndpoint() = default;
 
 Deadline SharedEndpoint::earliest(Deadline deadline) {
   if (earliest_limit_.load() >= deadline.at()) return deadline;

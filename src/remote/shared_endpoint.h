@@ -126,6 +126,21 @@ class SharedEndpoint {
     std::optional<std::multimap<Clock::time_point, Deadline>::iterator> place_;
   };
 
+  /// Where this process listens, until nobody can connect there any more.
+  class Place {
+   public:
+    Place() = default;
+    ~Place();
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    /// @throws WrongContext where this process listens there already.
+    void take(const Address& address);
+
+   private:
+    std::optional<Address> address_;
+  };
+
   template <class Condition, class GiveWay>
   bool wait(Condition& condition, GiveWay give_way, Deadline deadline);
 
@@ -143,6 +158,7 @@ class SharedEndpoint {
   std::mutex limits_mutex_;
   std::multimap<Clock::time_point, Deadline> limits_;
   std::atomic<Clock::time_point> earliest_limit_{Clock::time_point::max()};
+  Place place_;        ///< free when the endpoint has ended, which takes as long as its last messages
   Endpoint endpoint_;  ///< last, so that it ends first
 };
 

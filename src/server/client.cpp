@@ -110,7 +110,7 @@ VariableIndex Client::make(int server, std::uint64_t number, const std::string& 
 std::optional<Tensor> Client::read_here(const Wanted& wanted, std::span<const Write> writes) {
   if (!writes.empty()) return std::nullopt;
   const auto reader = connections_.reader(wanted.server);
-  if (reader == nullptr) return std::nullopt;
+  if (reader == nullptr || wanted.variable >= reader->size()) return std::nullopt;
   Tensor result = Tensor::uninitialized(shape_of(wanted), wanted.dtype);
   const auto version =
       wanted.rows ? reader->read_rows(wanted.variable, wanted.rows->span<std::int64_t>(), result.raw())

@@ -209,15 +209,18 @@ void Connections::identify(remote::Peer& peer, std::span<const std::byte> body) 
   const int index = server_of(peer);
   Server& server = servers_[static_cast<std::size_t>(index)];
   const auto identity = Decoder(body).number<std::uint64_t>();
-  if (server.identity != 0 && server.identity != identity) {
-    server.failure = std::make_shared<const Error>(
-        Unavailable("{} has come back without its memory; {}", peer.name(), what_is_lost_with(index)));
-  }
+  if (server.identity != 0 && server.identity != identity) set_empty(index, peer);
   server.identity = identity;
   server.known = true;
   for (auto& [number, pending] : pending_) {
     if (!pending.done && pending.request.server == index) send(number, pending);
   }
+}
+
+/// A server of a new memory has nothing of what this task knows.
+void Connections::set_empty(int server, const remote::Peer& peer) {
+  servers_[static_cast<std::size_t>(server)].failure = std::make_shared<const Error>(
+      Unavailable("{} has come back without its memory; {}", peer.name(), what_is_lost_with(server)));
 }
 
 std::string Connections::what_is_lost_with(int server) const {
@@ -264,8 +267,9 @@ std::span<std::byte> Connections::destination(remote::Peer& peer, std::uint16_t 
 
 void Connections::on_message(remote::Peer& peer, const remote::Message& message) {
   arriving_.erase(&peer);
-  const bool answers =
-      message.kind == to_number(MessageKind::kReply) || message.kind == to_number(MessageKind::kFailure);
+  const bool answers = message.kind == to_number(MessageKind::kReply) ||
+                       message.kind == to_number(MessageKind::kFailure) ||
+                       message.kind == to_number(MessageKind::kNoVariable);
   if (!answers) {
     if (part_ != nullptr)
       part_->on_message(peer, message);
@@ -277,10 +281,16 @@ void Connections::on_message(remote::Peer& peer, const remote::Message& message)
   const auto place = pending_.find(message.number);
   if (place == pending_.end() || place->second.done) return;  // of a request that was repeated
   Pending& pending = place->second;
-  if (message.kind == to_number(MessageKind::kReply))
+  if (message.kind == to_number(MessageKind::kReply)) {
     pending.answer.assign(message.body.begin(), message.body.end());
-  else
+  } else if (message.kind == to_number(MessageKind::kNoVariable)) {
+    // This task was told of the variable by another one, and has never seen the server's first memory.
+    set_empty(pending.request.server, peer);
+    pending.failure =
+        std::make_unique<Error>(*servers_[static_cast<std::size_t>(pending.request.server)].failure);
+  } else {
     pending.failure = std::make_unique<Error>(rpc::parse_failure(message.body));
+  }
   settle(pending);
 }
 

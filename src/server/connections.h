@@ -148,6 +148,7 @@ class Connections final : private remote::Handler, private remote::Upkeep {
                                                  std::span<const std::byte> head,
                                                  std::size_t large_bytes) override;
 
+  void set_empty(int server, const remote::Peer& peer);
   [[nodiscard]] std::string what_is_lost_with(int server) const;
   void settle(Pending& pending);
   void identify(remote::Peer& peer, std::span<const std::byte> body);

@@ -65,6 +65,8 @@ void ParameterServer::answer(remote::Peer& peer, const remote::Message& message)
   try {
     const std::vector<std::byte> reply = serve(peer, message, later);
     if (!later) this->reply(peer, message, MessageKind::kReply, reply);
+  } catch (const NoVariable&) {
+    this->reply(peer, message, MessageKind::kNoVariable, {});
   } catch (const Error& error) {
     reply(peer, message, MessageKind::kFailure, rpc::to_bytes(error));
   } catch (const std::exception& error) {
@@ -182,7 +184,7 @@ std::vector<std::byte> ParameterServer::read(remote::Peer& peer, const remote::M
   Decoder decoder(message.body);
   const auto variable = decoder.number<VariableIndex>();
   const std::size_t writes = decoder.count();
-  if (variable >= store_.size()) throw InvalidArgument("there is no variable {} here", variable);
+  if (variable >= store_.size()) throw NoVariable();
   std::optional<OpenCommit> trial;  // of the writes that are not committed; it ends as if nothing had been
   if (writes > 0) trial.emplace(store_);
   for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, heaps_.of(peer)), store_, optimizers_);

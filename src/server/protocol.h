@@ -7,8 +7,9 @@
 namespace cohort::server {
 
 enum class MessageKind : std::uint16_t {
-  kReply,    ///< what was asked for
-  kFailure,  ///< an error: its code and text
+  kReply,       ///< what was asked for
+  kFailure,     ///< an error: its code and text
+  kNoVariable,  ///< there is no such variable: the server that had it has come back without its memory
 
   // To a server:
   kIdentify,  ///< which store it has: answers the store's number, drawn at random when it was made

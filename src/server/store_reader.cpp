@@ -39,9 +39,13 @@ class StoreReader::Impl {
         copy_(copy_kernel()),
         file_bytes_(mapping_.file_bytes()) {}
 
+  [[nodiscard]] std::uint64_t size() const {
+    return mapping_.header().variables.load(std::memory_order_acquire);
+  }
+
   /// @throws InvalidArgument for one that is not there; DataLoss when it is damaged.
   [[nodiscard]] const VariableEntry& entry(VariableIndex variable) const {
-    const std::uint64_t count = mapping_.header().variables.load(std::memory_order_acquire);
+    const std::uint64_t count = size();
     if (variable >= count)
       throw InvalidArgument("there is no variable {} on this server, which has {}", variable, count);
     if (count > kMostVariables) throw DataLoss("the memory of a server's variables is damaged");
@@ -86,6 +90,8 @@ class StoreReader::Impl {
 
 StoreReader::StoreReader(int descriptor) : impl_(std::make_unique<Impl>(descriptor)) {}
 StoreReader::~StoreReader() = default;
+
+std::uint64_t StoreReader::size() const { return impl_->size(); }
 
 std::optional<std::uint64_t> StoreReader::read(VariableIndex variable,
                                                std::span<std::byte> destination) const {

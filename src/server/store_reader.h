@@ -22,6 +22,9 @@ class StoreReader {
   StoreReader(const StoreReader&) = delete;
   StoreReader& operator=(const StoreReader&) = delete;
 
+  /// The number of variables.
+  [[nodiscard]] std::uint64_t size() const;
+
   /// Copies the current value to `destination`, which has the variable's size. Returns the version that was
   /// read; nothing if the server changed it so often meanwhile that another way must be taken.
   [[nodiscard]] std::optional<std::uint64_t> read(VariableIndex variable,

@@ -138,7 +138,7 @@ Write decode_write(Decoder& decoder, const Sender& sender) {
 }
 
 void require_fitting(const Write& write, const Store& store) {
-  if (write.variable >= store.size()) throw InvalidArgument("there is no variable {} here", write.variable);
+  if (write.variable >= store.size()) throw NoVariable();
   const Tensor value = store.value(write.variable);
   const Shape& shape = write.elsewhere ? write.elsewhere->shape() : write.value.shape();
   const DType dtype = write.elsewhere ? write.elsewhere->dtype() : write.value.dtype();

@@ -50,6 +50,9 @@ struct Write {
 /// them; or, to a server of this node, as the place where they lie.
 enum class Carriage : std::uint8_t { kInMessage, kAtEnd, kByAddress };
 
+/// Of a request for a variable that the store does not have.
+struct NoVariable {};
+
 [[nodiscard]] bool changes_rows(WriteKind kind) noexcept;
 
 /// A value that travels at the end is left to the caller.
@@ -59,14 +62,14 @@ void encode(Encoder& encoder, const Write& write, Carriage carriage = Carriage::
 [[nodiscard]] Write decode_write(Decoder& decoder, const Sender& sender);
 
 /// Before a value that lies elsewhere is read: whoever sent the write says how large it is.
-/// @throws InvalidArgument for a write that the variable cannot take.
+/// @throws InvalidArgument for a write that the variable cannot take; NoVariable.
 void require_fitting(const Write& write, const Store& store);
 
 /// Has the write own its value, which may lie elsewhere or in the message. @throws OutOfReach.
 void fetch_value(Write& write);
 
 /// Part of the store's open commit. @throws InvalidArgument for a write that the variable cannot take;
-/// OutOfReach.
+/// OutOfReach; NoVariable.
 void apply(const Write& write, Store& store, OptimizersOnServer& optimizers);
 
 }  // namespace cohort::server

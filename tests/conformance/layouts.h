@@ -13,12 +13,10 @@ inline constexpr std::array<std::string_view, 6> kDeviceLayouts{"",          "de
 /// The layout of two ranks.
 inline constexpr std::string_view kWorkersLayout = "mwms2";
 
-/// Layouts without scenarios.
-inline constexpr std::array<std::string_view, 2> kLayoutsLeftOut{"ps11", "ps22"};
-
 /// Layouts whose tasks are processes. Their strategies are the scenarios' own.
-inline constexpr std::array<std::string_view, 8> kTaskLayouts{
-    "ps_w1_p1", "ps_w2_p1", "ps_w2_p2", "psv1", "psv1_c1_w1_p1", "psv1_w1_p1", "psv1_w2_p2", "psv1_w2_p3"};
+inline constexpr std::array<std::string_view, 10> kTaskLayouts{
+    "ps11", "ps22",          "ps_w1_p1",   "ps_w2_p1",   "ps_w2_p2",
+    "psv1", "psv1_c1_w1_p1", "psv1_w1_p1", "psv1_w2_p2", "psv1_w2_p3"};
 
 [[nodiscard]] constexpr bool is_device_layout(std::string_view layout) {
   return std::ranges::find(kDeviceLayouts, layout) != kDeviceLayouts.end();

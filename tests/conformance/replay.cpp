@@ -58,11 +58,8 @@ Scenario scenario_of(const Record& record, const Family& family) {
   return scenario;
 }
 
-/// Whether a program replays the layout, or says that it does not.
-bool is_known(std::string_view layout) {
-  return Layout::exists(layout) || is_task_layout(layout) ||
-         std::ranges::find(kLayoutsLeftOut, layout) != kLayoutsLeftOut.end();
-}
+/// Whether a program replays the layout.
+bool is_known(std::string_view layout) { return Layout::exists(layout) || is_task_layout(layout); }
 
 /// What is pending is pending only until it has a scenario.
 bool is_replayed(const Rule* rule) { return rule == nullptr || rule->verdict == Verdict::kPending; }
@@ -137,7 +134,7 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
                                 partitioner_scenarios(),
                                 sharded_read_scenarios(),
                                 sharded_use_scenarios()}) {
-    for (const Scenario& scenario : scenarios) scenarios_.emplace(scenario.name, scenario);
+    for (const Scenario& scenario : scenarios) add(scenario);
   }
   for (const auto& families : {server_families(), partitioner_families(), sharded_read_families(),
                                sharded_change_families(), sharded_use_families(), shard_placement_families(),
@@ -153,6 +150,8 @@ void Replay::add(const Family& family) {
     if (fits && !record.arguments.is_null()) scenarios_.emplace(record.name, scenario_of(record, family));
   }
 }
+
+void Replay::add(const Scenario& scenario) { scenarios_.emplace(scenario.name, scenario); }
 
 const Scenario* Replay::scenario_for(const Record& record) const {
   const auto found = scenarios_.find(record.name);
@@ -197,13 +196,6 @@ int Replay::check_tables() const {
     ++wrong;
   }
   return wrong;
-}
-
-Tally Replay::leave_out(std::string_view layout) const {
-  Tally tally;
-  for (const Record& record : records_)
-    if (record.layout == layout) count_rule(record, tally);
-  return tally;
 }
 
 void Replay::replay_one(const Record& record, const Scenario& scenario, Tally& tally) {

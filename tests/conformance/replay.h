@@ -34,6 +34,7 @@ class Replay {
 
   /// Every line that fits becomes a scenario.
   void add(const Family& family);
+  void add(const Scenario& scenario);
 
   /// The lines of one layout, or those without one for "". Failures are printed by worker 0.
   [[nodiscard]] Tally replay(std::string_view layout);
@@ -41,9 +42,6 @@ class Replay {
   /// What is wrong with the tables themselves: rules that fit no line, reasons that docs/conformance.md does
   /// not explain, and lines of a layout that no program replays. Printed; returns their number.
   [[nodiscard]] int check_tables() const;
-
-  /// Counts lines as not replayed.
-  [[nodiscard]] Tally leave_out(std::string_view layout) const;
 
  private:
   /// Null for a line that is not replayed.

@@ -115,6 +115,13 @@ constexpr Rule kRules[] = {
     {"w2/server/*/protocol*", Verdict::kWithoutMeaning, "there is one protocol"},
     {"w2/server/*/session_local", Verdict::kWithoutMeaning, "no graph functions"},
     {"w2/server/*/join_blocks", Verdict::kWithoutMeaning, "a server ends with its job"},
+    {"ps*/remote_value_type", Verdict::kWithoutMeaning, "types are static"},
+    {"ps*/schedule_plain_python", Verdict::kWithoutMeaning, "no graph functions"},
+    {"ps*/schedule_remote_arg", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"ps*/per_worker_dataset_obj", Verdict::kWithoutMeaning, "types are static"},
+    {"ps*/per_worker_dataset_bad", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"ps*/per_worker_next", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"ps*/bad_partitioner_none", Verdict::kWithoutMeaning, "the compiler refuses it"},
     {"w2/coordinator/*/result_sparse", Verdict::kWithoutMeaning, "sparse values are IndexedSlices"},
     {"w2/coordinator/*/arg_python_number", Verdict::kWithoutMeaning, "the compiler refuses it"},
     {"w2/coordinator/*/arg_numpy", Verdict::kWithoutMeaning, "the compiler refuses it"},
@@ -157,8 +164,6 @@ constexpr Rule kRules[] = {
     {"w2/ps_v1/*/monitored_session", Verdict::kWithoutMeaning, "what the library lacks"},
 
     // ---- pending: what a later part of the library brings
-    {"ps11/*", Verdict::kPending, "parameter servers"},
-    {"ps22/*", Verdict::kPending, "parameter servers"},
     {"preempt/*", Verdict::kPending, "checkpoints"},
     {"w2/fault/*/coordinator_restart", Verdict::kPending, "checkpoints"},
 };

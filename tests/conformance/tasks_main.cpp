@@ -57,6 +57,17 @@ Tally replay_coordinated(const std::vector<Record>& records, const LostServers& 
   return replayed(replay, layout);
 }
 
+/// The lines of strategies with servers and coordinators that were recorded first, in one layout.
+Tally replay_first(const std::vector<Record>& records, const LostServers& lost_servers,
+                   std::string_view layout, int workers, int servers) {
+  const Coordinated cluster(workers, servers);
+  Replay replay(records, nullptr);
+  add_faults(lost_servers, replay);
+  for (const auto& scenarios : {server_strategy_scenarios(cluster), first_call_scenarios(cluster)})
+    for (const Scenario& scenario : scenarios) replay.add(scenario);
+  return replayed(replay, layout);
+}
+
 /// The lines of `fault` in one layout.
 Tally replay_faults(const std::vector<Record>& records, const LostServers& lost_servers,
                     std::string_view layout) {
@@ -87,7 +98,9 @@ int main() {
   if (cohort::config().task_descriptor() >= 0) return run_task();
   const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
   const LostServers lost_servers;
-  Tally tally = replay_coordinated(records, lost_servers, "ps_w1_p1", 1, 1);
+  Tally tally = replay_first(records, lost_servers, "ps11", 1, 1);
+  tally += replay_first(records, lost_servers, "ps22", 2, 2);
+  tally += replay_coordinated(records, lost_servers, "ps_w1_p1", 1, 1);
   tally += replay_coordinated(records, lost_servers, "ps_w2_p2", 2, 2);
   tally += replay_faults(records, lost_servers, "ps_w2_p1");
   tally += replay_training(records, "psv1", 0, 0);

@@ -16,7 +16,6 @@ int main(int argc, char** argv) {
   Tally tally;
   if (session.is_chief()) {
     for (const std::string_view layout : kDeviceLayouts) tally += replay.replay(layout);
-    for (const std::string_view layout : kLayoutsLeftOut) tally += replay.leave_out(layout);
   }
   tally += replay.replay(kWorkersLayout);
   if (session.is_chief()) {

@@ -14,6 +14,7 @@
 #include "recording_peer.h"
 #include "rpc/failure.h"
 #include "server/client.h"
+#include "server/server_task.h"
 #include "server/server_variables.h"
 
 namespace cohort::server {
@@ -55,8 +56,7 @@ TEST_F(ParameterServers, ReadNoValueThatDoesNotFitItsVariable) {
   const Write narrow{0, WriteKind::kScatterAdd, Tensor::zeros({2, 8191}, DType::kFloat32), rows};
   const Write many{0, WriteKind::kScatterAdd, Tensor::zeros({3, 8192}, DType::kFloat32), rows};
   const Write other{0, WriteKind::kAssignSub, Tensor::zeros({3, 8192}, DType::kFloat64)};
-  const Write nowhere{1, WriteKind::kAssignSub, Tensor::zeros({3, 8192}, DType::kFloat32)};
-  for (const Write& write : {narrow, many, other, nowhere}) {
+  for (const Write& write : {narrow, many, other}) {
     for (const MessageKind kind : {MessageKind::kPrepare, MessageKind::kCommit}) {
       ask(kind, to_bytes(CommitMessage{{7, 1}, 0, {write}, {}}, Carriage::kByAddress));
       EXPECT_EQ(peer_.sent.back().kind, MessageKind::kFailure);
@@ -83,6 +83,15 @@ TEST_F(ParameterServers, KeepWhatIsPreparedLongerThanItsMessage) {
   message.fill(255);
   EXPECT_EQ(finish(), FinishAnswer::kMade);
   EXPECT_THAT(store_.value(variable).span<float>(), testing::Each(3));
+}
+
+TEST_F(ParameterServers, SayThatAVariableIsNotThere) {
+  const Write nowhere{1, WriteKind::kAssignSub, Tensor::zeros({3, 8192}, DType::kFloat32)};
+  for (const MessageKind kind : {MessageKind::kPrepare, MessageKind::kCommit}) {
+    ask(kind, to_bytes(CommitMessage{{7, 1}, 0, {nowhere}, {}}, Carriage::kByAddress));
+    EXPECT_EQ(peer_.sent.back().kind, MessageKind::kNoVariable);
+  }
+  EXPECT_EQ(peer_.reads, 0);
 }
 
 TEST_F(ParameterServers, SayWhetherThereWasSomethingToFinish) {
@@ -123,6 +132,54 @@ class FullServer final : private TaskPart {
   Connections connections_;
   std::thread thread_;
 };
+
+/// The job's only server.
+class RunningServer {
+ public:
+  explicit RunningServer(const remote::TaskPlace& place)
+      : thread_([&place] { ServerTask(place, 0).run(); }) {}
+  ~RunningServer() { thread_.join(); }
+  RunningServer(const RunningServer&) = delete;
+  RunningServer& operator=(const RunningServer&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
+/// What a worker is told by the chief of another life of the server.
+std::vector<std::byte> description_of_lost_variable() {
+  const remote::LocalCluster cluster({{"chief", 1}, {"worker", 1}, {"ps", 1}});
+  const RunningServer server(cluster.place({"ps", 0}));
+  const ParameterServerStrategy worker(cluster.place({"worker", 0}));
+  const ParameterServerStrategy chief(cluster.place({"chief", 0}));
+  const auto scope = chief.scope();
+  const Variable lost({.shape = {3, 2}, .name = "lost"});
+  return chief.variables()->describe_from(0);
+}
+
+TEST(EmptyServers, AreNamedWithTheirVariablesToWhoComesLater) {
+  using Use = std::function<void(const Variable&)>;
+  const Tensor rows = Tensor::from(std::vector<std::int64_t>{0});
+  const std::vector<std::byte> description = description_of_lost_variable();
+  for (const Use& use : {Use([](const Variable& lost) { static_cast<void>(lost.read()); }),
+                         Use([&](const Variable& lost) { static_cast<void>(embedding_lookup(lost, rows)); }),
+                         Use([](const Variable& lost) {
+                           lost.assign_add(Tensor::zeros({3, 2}, DType::kFloat32));
+                         })}) {
+    const remote::LocalCluster cluster({{"chief", 1}, {"worker", 1}, {"ps", 1}});
+    const RunningServer server(cluster.place({"ps", 0}));
+    const ParameterServerStrategy chief(cluster.place({"chief", 0}));
+    const ParameterServerStrategy worker(cluster.place({"worker", 0}));
+    worker.variables()->learn(description, worker.extended());
+    const auto lost = worker.variables()->variable(0);
+    for (int time = 0; time < 2; ++time) {
+      EXPECT_THAT([&] { use(lost); },
+                  ThrowsMessage<Unavailable>(AllOf(HasSubstr("ps 0"), HasSubstr("without its memory"),
+                                                   HasSubstr("are gone: lost"))));
+    }
+    worker.variables()->forget_learned();  // who has learned of a variable keeps its strategy
+  }
+}
 
 TEST(Commits, ThatOneServerCannotFinishNameItAndItsVariables) {
   const remote::LocalCluster cluster({{"chief", 1}, {"worker", 1}, {"ps", 2}});

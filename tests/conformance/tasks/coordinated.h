@@ -111,4 +111,7 @@ using Play = std::function<Json(Coordinated&)>;
 [[nodiscard]] std::vector<Family> per_worker_families(Coordinated& cluster);
 [[nodiscard]] std::vector<Family> server_variable_families(Coordinated& cluster);
 
+[[nodiscard]] std::vector<Scenario> first_call_scenarios(const Coordinated& cluster);
+[[nodiscard]] std::vector<Scenario> server_strategy_scenarios(const Coordinated& cluster);
+
 }  // namespace cohort::conformance
