@@ -8,6 +8,8 @@
 #include <span>
 
 #include <cohort/base/error.h>
+#include <cohort/train/adam.h>
+#include <cohort/train/sgd.h>
 
 #include "fuzz_one.h"
 #include "recording_peer.h"
@@ -20,6 +22,10 @@ namespace {
 using server::MessageKind;
 using server::ParameterServer;
 using server::Store;
+
+// Used, so that they are linked, and requests can name them.
+const Sgd kSgd;
+const Adam kAdam;
 
 /// A body, aligned as the memory of messages is.
 class Body {
