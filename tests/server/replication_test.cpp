@@ -143,7 +143,7 @@ TEST_F(Replications, DoNotForwardWhatFails) {
   ask(client_, MessageKind::kCommit, 1, add_one(1, 17));
   EXPECT_THAT(standby_.sent, IsEmpty());
   ASSERT_THAT(client_.sent, SizeIs(1));
-  EXPECT_EQ(client_.sent[0].kind, MessageKind::kFailure);
+  EXPECT_EQ(client_.sent[0].kind, MessageKind::kNoVariable);
 }
 
 TEST_F(Replications, SendValuesThatLieInTheMemoryOfTheirSender) {
