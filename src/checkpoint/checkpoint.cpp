@@ -161,6 +161,7 @@ RestoreStatus Checkpoint::restore(const std::string& path) {
   workers.together_do([&] { manifest = read_all(); });
   workers.agree(manifest, "what the workers find at '" + path + "'");
   for (const auto& [value, saved] : contents) value->restore(saved);
+  restored->is_judged = false;
   restored_ = std::move(restored);
   return RestoreStatus(restored_);
 }

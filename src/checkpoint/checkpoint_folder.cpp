@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -11,6 +12,7 @@
 
 #include <cohort/base/error.h>
 
+#include "folder.h"
 #include "manifest.h"
 #include "piece_reader.h"
 
@@ -25,7 +27,8 @@ std::optional<std::int64_t> step_in(std::string_view name) {
   const std::string_view digits = name.substr(kBeginning.size());
   std::int64_t step = -1;
   const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  const bool is_step = status == std::errc() && end == digits.data() + digits.size() && step >= 0;
+  const bool is_number = status == std::errc() && end == digits.data() + digits.size() && step >= 0;
+  const bool is_step = is_number && digits == std::to_string(step);  // others would be two of one step
   return is_step ? std::optional(step) : std::nullopt;
 }
 
@@ -59,31 +62,49 @@ std::vector<FoundCheckpoint> list_checkpoints(const std::string& folder) {
   return found;
 }
 
-std::vector<std::string> verify_checkpoint(const std::string& path) {
+std::vector<std::string> checkpoint::find_damage(const std::string& path) {
   std::vector<std::string> problems;
-  std::optional<checkpoint::Manifest> manifest;
+  // A file that is not there is damage; one that cannot be read now is not.
+  const auto note = [&](const Error& error, const std::string& file) {
+    std::error_code unknown;
+    const bool is_missing = !std::filesystem::exists(file, unknown) && !unknown;
+    if (!is_missing && (error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kUnimplemented))
+      throw_error(error);
+    problems.emplace_back(error.what());
+  };
+  std::optional<Manifest> manifest;
   try {
-    manifest = checkpoint::read_manifest(path);
+    manifest = read_manifest(path);
   } catch (const Error& error) {
-    return {error.what()};
+    note(error, fmt::format("{}/{}", path, kManifestName));
+    return problems;
   }
-  checkpoint::PieceReader reader(path);
+  PieceReader reader(path);
   for (const auto& [name, entry] : manifest->files) {
+    const std::string file_path = fmt::format("{}/{}", path, name);
     try {
-      const checkpoint::InputFile file(fmt::format("{}/{}", path, name));
+      const InputFile file(file_path);
       if (file.size() != entry.size)
         problems.push_back(
-            fmt::format("'{}' has {} bytes instead of {}", file.path(), file.size(), entry.size));
-      else if (checkpoint::checksum_of(file) != entry.checksum)
-        problems.push_back(fmt::format("'{}' is damaged: its checksum is wrong", file.path()));
+            fmt::format("'{}' has {} bytes instead of {}", file_path, file.size(), entry.size));
+      else if (checksum_of(file) != entry.checksum)
+        problems.push_back(fmt::format("'{}' is damaged: its checksum is wrong", file_path));
       else
         continue;
       blame_values(reader, *manifest, name, problems);
     } catch (const Error& error) {
-      problems.emplace_back(error.what());
+      note(error, file_path);
     }
   }
   return problems;
+}
+
+std::vector<std::string> verify_checkpoint(const std::string& path) {
+  try {
+    return checkpoint::find_damage(path);
+  } catch (const Error& error) {
+    return {error.what()};
+  }
 }
 
 }  // namespace cohort

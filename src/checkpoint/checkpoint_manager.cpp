@@ -39,7 +39,10 @@ CheckpointManager::CheckpointManager(Checkpoint& checkpoint, std::string folder,
     throw InvalidArgument("max_to_keep is {}: keep all with 0", options.max_to_keep);
   const checkpoint::Workers workers(checkpoint_.strategy_.extended(), "opens the folder", folder_,
                                     checkpoint_.options_.timeout_seconds);
-  workers.first_does([&] { lock_ = std::make_unique<checkpoint::WriterLock>(folder_); });
+  workers.first_does([&] {
+    lock_ = std::make_unique<checkpoint::WriterLock>(folder_);
+    checkpoint::remove_unfinished(folder_);
+  });
 }
 
 CheckpointManager::~CheckpointManager() = default;
@@ -62,10 +65,12 @@ LatestCheckpoint CheckpointManager::restore_latest() {
     std::vector<FoundCheckpoint> found = list_checkpoints(folder_);
     std::ranges::reverse(found);
     for (const FoundCheckpoint& each : found) {
-      const std::vector<std::string> problems = verify_checkpoint(each.path);
+      const std::vector<std::string> problems = checkpoint::find_damage(each.path);
       if (problems.empty()) return each.path;
       latest.skipped.push_back({each.path, fmt::format("{}", fmt::join(problems, "; "))});
-      logging::warning("checkpoint '{}' is skipped: {}", each.path, latest.skipped.back().reason);
+      checkpoint::set_aside(folder_, each.step);
+      logging::warning("checkpoint '{0}' is skipped, and renamed to '{0}.damaged': {1}", each.path,
+                       latest.skipped.back().reason);
     }
     return std::string();
   };

@@ -32,9 +32,11 @@ struct PlannedPiece {
   std::uint32_t checksum = 0;  ///< once it is written
 };
 
+constexpr std::string_view kOfRows = ".rows-";
+
 std::string tensor_name(const std::string& name, const Shape& shape, const Part& part) {
   if (part.rows == rows_of(shape)) return name;
-  return fmt::format("{}.rows-{}-{}", name, part.first_row, part.first_row + part.rows - 1);
+  return fmt::format("{}{}{}-{}", name, kOfRows, part.first_row, part.first_row + part.rows - 1);
 }
 
 /// All workers plan the same; but the first one adds what it alone has, which others need not know.
@@ -163,6 +165,9 @@ Manifest manifest_of(std::int64_t step, const std::vector<std::string>& reports,
 
 void require_name(const std::string& name) {
   if (name.empty()) throw InvalidArgument("values of a checkpoint need names");
+  if (name.find(kOfRows) != std::string::npos)
+    throw InvalidArgument("a value of a checkpoint cannot be '{}': '{}' is for parts of values", name,
+                          kOfRows);
   std::vector<NamedTensor> tensors{{name, DType::kInt8, {0}}};
   static_cast<void>(begin_safetensors(tensors, {}));
 }

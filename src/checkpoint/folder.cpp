@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -24,10 +25,15 @@ namespace {
 constexpr const char* kLockName = ".writer";
 constexpr const char* kIndexName = "model.safetensors.index.json";
 
-void make_folders(const std::string& path) {
+/// Each is on disk before a checkpoint in it is.
+void make_folders(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) throw Unavailable("cannot make the folder '{}': {}", path, error.message());
+  if (path.empty() || std::filesystem::is_directory(path, error)) return;
+  const std::filesystem::path parent = path.parent_path();
+  make_folders(parent);
+  std::filesystem::create_directory(path, error);
+  if (error) throw Unavailable("cannot make the folder '{}': {}", path.string(), error.message());
+  sync_folder(parent.empty() ? "." : parent.string());
 }
 
 void remove_all(const std::string& path) {
@@ -68,7 +74,15 @@ WriterLock::WriterLock(const std::string& folder) {
   const std::string path = folder + "/" + kLockName;
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) throw Unavailable("cannot write to the folder '{}': {}", folder, std::strerror(errno));
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  int status = 0;
+  do status = ::flock(descriptor_, LOCK_EX | LOCK_NB);
+  while (status != 0 && errno == EINTR);
+  if (status != 0 && errno != EWOULDBLOCK && errno != ENOSYS && errno != EOPNOTSUPP) {
+    const int cause = errno;
+    ::close(descriptor_);
+    throw Unavailable("cannot lock '{}': {}", path, std::strerror(cause));
+  }
+  if (status != 0 && errno == EWOULDBLOCK) {
     const std::string owner = owner_of(descriptor_);
     ::close(descriptor_);
     throw Unavailable("another writer, {}, saves checkpoints to '{}': give each job a folder of its own",
@@ -126,7 +140,25 @@ void remove_checkpoint(const std::string& folder, std::int64_t step) {
   const std::string doomed = unfinished_path(folder, step);
   remove_all(doomed);
   rename_folder(checkpoint_path(folder, step), doomed);
+  sync_folder(folder);  // before its files go
   remove_all(doomed);
+}
+
+void remove_unfinished(const std::string& folder) {
+  constexpr std::string_view kEnding = ".unfinished";
+  std::error_code error;
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(kEnding)) found.push_back(entry.path().string());
+  }
+  for (const std::string& path : found) remove_all(path);
+}
+
+void set_aside(const std::string& folder, std::int64_t step) {
+  const std::string path = checkpoint_path(folder, step);
+  remove_all(path + ".damaged");
+  rename_folder(path, path + ".damaged");
 }
 
 }  // namespace cohort::checkpoint

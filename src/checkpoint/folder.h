@@ -54,7 +54,18 @@ class UnfinishedFolder {
 [[nodiscard]] std::string checkpoint_path(const std::string& folder, std::int64_t step);
 [[nodiscard]] std::string unfinished_path(const std::string& folder, std::int64_t step);
 
-/// Removes a checkpoint. Readers see all of it or nothing. @throws Unavailable.
+/// Removes a checkpoint, which is whole for readers until then. @throws Unavailable.
 void remove_checkpoint(const std::string& folder, std::int64_t step);
+
+/// Removes what killed writers have left. @throws Unavailable.
+void remove_unfinished(const std::string& folder);
+
+/// As verify_checkpoint; but a checkpoint that cannot be read now, or is of a newer version, may be sound.
+/// @throws Unavailable, Unimplemented.
+[[nodiscard]] std::vector<std::string> find_damage(const std::string& path);
+
+/// Gives a damaged checkpoint the name `FOLDER/step-7.damaged`, in place of an earlier one, so that it is no
+/// checkpoint any more. @throws Unavailable.
+void set_aside(const std::string& folder, std::int64_t step);
 
 }  // namespace cohort::checkpoint

@@ -20,7 +20,7 @@ struct Restored {
   Manifest manifest;
   std::set<std::string> missing = {};
   std::set<std::string> left_over = {};
-  bool is_judged = false;
+  bool is_judged = true;  ///< or not restored yet
 };
 
 }  // namespace cohort::checkpoint

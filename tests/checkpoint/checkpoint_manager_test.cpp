@@ -83,6 +83,30 @@ TEST_F(CheckpointManagerTest, RestoresTheNewestThatIsSound) {
   EXPECT_THAT(latest.skipped[0].reason, HasSubstr("No such file"));
   EXPECT_EQ(latest.skipped[1].path, path_ + "/step-3");
   EXPECT_THAT(latest.skipped[1].reason, HasSubstr("bytes instead of"));
+
+  // They are out of the way: their steps can be saved, and they take no sound one's place.
+  EXPECT_THAT(steps(), ElementsAre(1, 2));
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/step-3.damaged"));
+  manager.save(3);
+  EXPECT_THAT(steps(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(CheckpointManagerTest, TakesACheckpointThatCannotBeReadForNoDamage) {
+  CheckpointManager manager(checkpoint_, path_);
+  manager.save(1);
+  manager.save(2);
+  // A folder leads to itself: whether it is sound cannot be told.
+  std::filesystem::rename(path_ + "/step-2", path_ + "/elsewhere");
+  std::filesystem::create_directory_symlink("step-2", path_ + "/step-2");
+  EXPECT_THAT(message_of(ErrorCode::kUnavailable, [&] { (void)manager.restore_latest(); }),
+              HasSubstr("step-2"));
+  EXPECT_THAT(steps(), ElementsAre(1, 2));
+}
+
+TEST_F(CheckpointManagerTest, RemovesWhatAKilledWriterLeft) {
+  std::filesystem::create_directories(path_ + "/step-7.unfinished/part");
+  const CheckpointManager manager(checkpoint_, path_);
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/step-7.unfinished"));
 }
 
 TEST_F(CheckpointManagerTest, ThatFailsToSaveKeepsWhatThereIs) {
@@ -122,7 +146,7 @@ TEST_F(CheckpointManagerTest, IsOneForAllWorkers) {
     EXPECT_EQ(manager.restore_latest().step, 2);
     EXPECT_EQ(variable.read().item<float>(), 2.0F);
   });
-  EXPECT_THAT(steps(), ElementsAre(2, 3));
+  EXPECT_THAT(steps(), ElementsAre(2));
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST(CheckpointFolder, SaysThatItCannotBeWrittenTo) {
   const TemporaryFolder folder;
   const std::string file = folder.file("file", "");
   EXPECT_THAT(message_of(ErrorCode::kUnavailable, [&] { const WriterLock lock(file + "/below"); }),
-              AllOf(HasSubstr(file), HasSubstr("Not a directory")));
+              AllOf(HasSubstr(file), HasSubstr("File exists")));
 }
 
 TEST(CheckpointFolder, IsRemovedAsAWhole) {

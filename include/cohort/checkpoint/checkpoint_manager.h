@@ -52,9 +52,10 @@ class CheckpointManager {
   /// cannot be removed is logged.
   std::string save(std::int64_t step);
 
-  /// Restores the newest checkpoint of which every byte is as it was written. Those that were skipped are
-  /// logged as well.
-  /// @throws as Checkpoint::restore.
+  /// Restores the newest checkpoint of which every byte is as it was written. Newer ones are damaged: they
+  /// are logged, and renamed to `step-N.damaged`, so that their steps can be saved again and they count no
+  /// more.
+  /// @throws as Checkpoint::restore, and Unavailable for a newer one that cannot be read now.
   LatestCheckpoint restore_latest();
 
  private:
