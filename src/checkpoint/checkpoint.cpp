@@ -103,18 +103,6 @@ void Checkpoint::add(const std::string& name, std::string& text) {
       name, [&text] { return text; }, [&text](const std::string& saved) { text = saved; });
 }
 
-void Checkpoint::add(const std::string& name, Optimizer& optimizer, std::span<const Variable> variables) {
-  optimizer.make_slots(variables);
-  add_value(name + "/iterations",
-            {.dtype = DType::kInt64,
-             .shape = [] { return Shape(); },
-             .read = [&optimizer] { return Tensor::scalar(optimizer.iterations()); },
-             .restore = [&optimizer](
-                            const Tensor& saved) { optimizer.set_iterations(saved.item<std::int64_t>()); }});
-  for (const Variable& variable : variables)
-    for (const Variable& slot : optimizer.slots(variable)) add(fmt::format("{}/{}", name, slot.name()), slot);
-}
-
 void Checkpoint::add(const std::string& name, DatasetPosition& position) {
   add(name + "/pass", position.pass);
   add(name + "/elements", position.elements);

@@ -102,10 +102,11 @@ class Checkpoint {
                      .has_any_length = true});
   }
 
-  /// The state of an optimizer: `NAME/iterations`, and the slots of `variables` as `NAME/` and the name of
-  /// the slot, as in `adam/kernel/first_moment`. Slots that no update has made yet are made.
-  /// @throws also as Optimizer::make_slots; InvalidArgument where two variables have one name.
-  void add(const std::string& name, Optimizer& optimizer, std::span<const Variable> variables);
+  /// What an optimizer keeps for these variables: their slots, as in `NAME/kernel/first_moment`, and
+  /// `NAME/iterations`, a number for each of them. Slots that no update has made yet are made.
+  /// @throws also as Optimizer::make_slots; InvalidArgument for no variables, and for two of one name.
+  void add(const std::string& name, Optimizer& optimizer, std::span<const Variable> variables,
+           std::span<const ShardedVariable> sharded = {});
 
   /// Where a pass over a dataset stands, as `NAME/pass` and `NAME/elements`. The program sets it from its
   /// iterator before it saves, and goes on with `begin_at(position)`.

@@ -76,6 +76,9 @@ class Optimizer {
   /// update or `make_slots`. Not to be called while replicas run.
   [[nodiscard]] std::vector<Variable> slots(const Variable& variable) const;
 
+  /// What the slots of a variable are called after its own name.
+  [[nodiscard]] std::span<const std::string> slot_names() const noexcept { return slot_names_; }
+
   // For what begins with a state of its own, as a training that goes on from a checkpoint; all workers call
   // these alike, and not while replicas run.
 
