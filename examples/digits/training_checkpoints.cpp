@@ -24,7 +24,8 @@ TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::S
   checkpoint_->add("sgd", optimizer, parameters);
   checkpoint_->add("position", position);
   checkpoint_->add("score", score);
-  manager_.emplace(*checkpoint_, options.checkpoint);
+  manager_.emplace(*checkpoint_, options.checkpoint,
+                   cohort::CheckpointManagerOptions{.memory_every = options.memory_every});
   if (!options.resume) return;
   const cohort::LatestCheckpoint latest = manager_->restore_latest();
   if (latest.status) latest.status->assert_consumed();
@@ -32,7 +33,9 @@ TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::S
 }
 
 void TrainingCheckpoints::after_step() {
-  if (manager_ && ++step_ % every_ == 0) manager_->save(step_);
+  if (!manager_) return;
+  manager_->snapshot_if_due(++step_);
+  if (step_ % every_ == 0) manager_->save(step_);
 }
 
 }  // namespace digits
