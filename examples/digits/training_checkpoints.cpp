@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
 namespace digits {
@@ -34,7 +35,8 @@ TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::S
 
 void TrainingCheckpoints::after_step() {
   if (!manager_) return;
-  manager_->snapshot_if_due(++step_);
+  cohort::logging::debug("step {} has ended", ++step_);
+  manager_->snapshot_if_due(step_);
   if (step_ % every_ == 0) manager_->save(step_);
 }
 

@@ -115,6 +115,7 @@ LatestCheckpoint CheckpointManager::restore_latest() {
   if (path.empty()) return latest;
   latest.status = checkpoint_.restore(path);
   latest.step = latest.status->step();
+  logging::info("step {} is restored from '{}'", *latest.step, path);
   return latest;
 }
 

@@ -173,7 +173,6 @@ TEST_F(MemorySnapshotsTest, FoldersOfOtherUsersAreRefused) {
     const Workers workers(strategy.extended(), "tests snapshots in", place_, 60);
     EXPECT_THROW(MemorySnapshots(workers, place_, "h0", "disk"), Error);
   });
-}));
 }
 
 }  // namespace
