@@ -45,6 +45,7 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 for ((run = 1; run <= runs; run++)); do
   log=$scratch/log$run
+  : >"$log"
   # With a checkpoint on disk that is never due: what is restored comes from memory. COHORT_LOG_LEVEL=debug has
   # digits say when a step ends.
   COHORT_LOG_LEVEL=debug launch/cohort-run -n "$workers" --restarts 1 build/bin/digits \
