@@ -10,6 +10,7 @@
 #include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
+#include "background_save.h"
 #include "folder.h"
 #include "workers.h"
 
@@ -45,18 +46,29 @@ CheckpointManager::CheckpointManager(Checkpoint& checkpoint, std::string folder,
   });
 }
 
-CheckpointManager::~CheckpointManager() = default;
+CheckpointManager::~CheckpointManager() { checkpoint_.background_.reset(); }
 
 std::string CheckpointManager::save(std::int64_t step) {
   std::string path = checkpoint_.save(folder_, step, lock_.get());
-  if (options_.max_to_keep == 0) return path;
-  const checkpoint::Workers workers(checkpoint_.strategy_.extended(), "removes old checkpoints in", folder_,
-                                    checkpoint_.options_.timeout_seconds);
-  workers.first_does([&] { remove_oldest(folder_, options_.max_to_keep, step); });
+  remove_old(step, options_.max_to_keep);
   return path;
 }
 
+std::string CheckpointManager::save_async(std::int64_t step) {
+  std::string path = checkpoint_.save_async(folder_, step, lock_.get());
+  remove_old(step, options_.max_to_keep + 1);
+  return path;
+}
+
+void CheckpointManager::remove_old(std::int64_t newest, int max_to_keep) {
+  if (options_.max_to_keep == 0) return;
+  const checkpoint::Workers workers(checkpoint_.strategy_.extended(), "removes old checkpoints in", folder_,
+                                    checkpoint_.options_.timeout_seconds);
+  workers.first_does([&] { remove_oldest(folder_, max_to_keep, newest); });
+}
+
 LatestCheckpoint CheckpointManager::restore_latest() {
+  checkpoint_.wait();
   const checkpoint::Workers workers(checkpoint_.strategy_.extended(), "looks for checkpoints in", folder_,
                                     checkpoint_.options_.timeout_seconds);
   LatestCheckpoint latest;

@@ -132,8 +132,14 @@ void UnfinishedFolder::publish(Manifest manifest) {
   write_text(unfinished_ + "/" + kManifestName, to_json(manifest));
   sync_folder(unfinished_);
   rename_folder(unfinished_, path_);
+  try {
+    sync_folder(folder_);
+  } catch (const Error&) {
+    // Callers learn that there is no checkpoint: so there is none, and the step can be saved again.
+    rename_folder(path_, unfinished_);
+    throw;
+  }
   unfinished_.clear();
-  sync_folder(folder_);
 }
 
 void remove_checkpoint(const std::string& folder, std::int64_t step) {

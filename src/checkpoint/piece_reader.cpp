@@ -8,8 +8,12 @@
 
 namespace cohort::checkpoint {
 
-Tensor PieceReader::read(const std::string& name, const ValueEntry& value) {
+void PieceReader::open(const std::string& name, const ValueEntry& value) {
   for (const Piece& piece : value.pieces) static_cast<void>(locate(name, value, piece));
+}
+
+Tensor PieceReader::read(const std::string& name, const ValueEntry& value) {
+  open(name, value);
   const Tensor whole = Tensor::uninitialized(value.shape, value.dtype);
   std::span<std::byte> rest = whole.raw();
   for (const Piece& piece : value.pieces) {

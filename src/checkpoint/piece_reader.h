@@ -25,6 +25,9 @@ class PieceReader {
   /// Unavailable when it cannot be read.
   [[nodiscard]] Tensor read(const std::string& name, const ValueEntry& value);
 
+  /// Opens the files of a value: it can be read later, also when they have been removed. @throws as read().
+  void open(const std::string& name, const ValueEntry& value);
+
   /// Only checks a piece. @throws as read().
   void check(const std::string& name, const ValueEntry& value, const Piece& piece);
 

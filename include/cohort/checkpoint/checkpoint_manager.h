@@ -44,6 +44,7 @@ class CheckpointManager {
   /// @throws InvalidArgument for a negative `max_to_keep`; Unavailable when the folder cannot be written to,
   /// or another job writes there.
   CheckpointManager(Checkpoint& checkpoint, std::string folder, const CheckpointManagerOptions& options = {});
+  /// Waits for a save that is under way, as ~Checkpoint.
   ~CheckpointManager();
   CheckpointManager(const CheckpointManager&) = delete;
   CheckpointManager& operator=(const CheckpointManager&) = delete;
@@ -52,6 +53,9 @@ class CheckpointManager {
   /// cannot be removed is logged.
   std::string save(std::int64_t step);
 
+  /// As Checkpoint::save_async. Because the new one is not complete yet, one more stays until the next save.
+  std::string save_async(std::int64_t step);
+
   /// Restores the newest checkpoint of which every byte is as it was written. Newer ones are damaged: they
   /// are logged, and renamed to `step-N.damaged`, so that their steps can be saved again and they count no
   /// more.
@@ -59,6 +63,8 @@ class CheckpointManager {
   LatestCheckpoint restore_latest();
 
  private:
+  void remove_old(std::int64_t newest, int max_to_keep);
+
   Checkpoint& checkpoint_;
   std::string folder_;
   CheckpointManagerOptions options_;
