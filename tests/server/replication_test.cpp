@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include <cohort/train/sgd.h>
+
 #include "cluster/fd.h"
 #include "recording_peer.h"
 #include "rpc/failure.h"
@@ -144,6 +146,42 @@ TEST_F(Replications, DoNotForwardWhatFails) {
   EXPECT_THAT(standby_.sent, IsEmpty());
   ASSERT_THAT(client_.sent, SizeIs(1));
   EXPECT_EQ(client_.sent[0].kind, MessageKind::kNoVariable);
+}
+
+TEST_F(Replications, GiveVariablesTheNumbersThatTheyHaveAtTheStandby) {
+  Store copy;
+  ParameterServer follower(copy);
+  static_cast<void>(copy.create("0:v", {static_cast<std::int64_t>(kValues)}, DType::kFloat32));
+  pair();
+  const Sgd sgd({.learning_rate = 0.1});
+  const auto options = std::as_bytes(std::span(&sgd.options(), 1));
+  const Write step{.variable = 0,
+                   .kind = WriteKind::kOptimize,
+                   .value = Tensor::full({static_cast<std::int64_t>(kValues)}, DType::kFloat32, 1),
+                   .optimizer = {std::string(Sgd::kName), {options.begin(), options.end()}}};
+  Encoder reading;  // with a step that is not committed, nor told to the standby
+  reading.number(VariableIndex{0});
+  reading.number(std::size_t{1});
+  encode(reading, step);
+  ask(client_, MessageKind::kRead, 1, reading.take());
+  Write wrong = step;
+  wrong.variable = 17;
+  ask(client_, MessageKind::kCommit, 2, to_bytes(CommitMessage{{7, 1}, 0, {step, wrong}, {}}));
+  EXPECT_THAT(standby_.sent, IsEmpty());
+  Encoder creation;
+  creation.number(std::uint64_t{1});
+  creation.text("counter");
+  creation.number(DType::kInt64);
+  creation.shape({});
+  creation.number(true);
+  creation.tensor(Tensor::scalar(std::int64_t{0}));
+  ask(client_, MessageKind::kCreate, 3, creation.take());
+  ask(client_, MessageKind::kCommit, 4, to_bytes(CommitMessage{{7, 2}, 0, {step}, {}}));
+  for (const RecordingPeer::Sent& sent : standby_.sent)
+    follower.answer(standby_, {static_cast<std::uint16_t>(sent.kind), sent.number, sent.body});
+  ASSERT_EQ(copy.size(), store_.size());
+  for (VariableIndex variable = 0; variable < store_.size(); ++variable)
+    EXPECT_EQ(copy.name(variable), store_.name(variable));
 }
 
 TEST_F(Replications, SendValuesThatLieInTheMemoryOfTheirSender) {
