@@ -31,7 +31,7 @@ class Replications : public testing::Test {
   Replications()
       : line_(remote::make_supervisor_line()),
         replication_(
-            store_, server_, SupervisorLine(line_.first.get()),
+            store_, server_, SupervisorLine(line_.first.get()), {},
             [this](remote::Peer& peer, const remote::Message& message) { server_.answer(peer, message); }),
         server_(store_, &replication_) {
     static_cast<void>(store_.create("0:v", {static_cast<std::int64_t>(kValues)}, DType::kFloat32));
@@ -95,6 +95,15 @@ TEST_F(Replications, ChangeNothingBeforeTheSupervisorLetsThem) {
   EXPECT_EQ(client_.sent[0].number, 5u);
   ask(client_, MessageKind::kCommit, 7, add_one(2));
   EXPECT_THAT(client_.sent, SizeIs(2)) << "it is alone";
+}
+
+TEST_F(Replications, DoNotWaitForASupervisorForEver) {
+  replication_.require_supervisor();  // which may take as long as it wants
+  Replication hasty(store_, server_, SupervisorLine(line_.first.get()), Replication::Seconds(0),
+                    [](remote::Peer&, const remote::Message&) {});
+  EXPECT_THROW(hasty.require_supervisor(), Unavailable);
+  hasty.granted();
+  hasty.require_supervisor();
 }
 
 TEST_F(Replications, HoldChangesBackWhileTheMemoryIsCopied) {
