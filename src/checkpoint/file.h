@@ -32,7 +32,7 @@ class OutputFile {
 
  private:
   std::string path_;
-  int descriptor_;
+  int descriptor_ = -1;
   std::uint64_t size_ = 0;
   std::uint32_t checksum_ = 0;
 };

@@ -18,8 +18,9 @@ namespace cohort::checkpoint {
 /// Where the file system knows no locks, they are not noticed.
 class WriterLock {
  public:
-  /// Makes the folder, if it is not there. @throws Unavailable when it cannot be made or written to, and when
-  /// another writer has it, naming its host and process.
+  /// Makes the folder, if it is not there, and removes what killed writers have left in it. @throws
+  /// Unavailable when it cannot be made or written to, and when another writer has it, naming its host and
+  /// process.
   explicit WriterLock(const std::string& folder);
   ~WriterLock();
   WriterLock(const WriterLock&) = delete;
@@ -41,10 +42,13 @@ class UnfinishedFolder {
   UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
 
   /// Adds the index and the manifest, and gives the folder its name. The files of `manifest` are there.
-  /// @throws Unavailable; then there is no checkpoint.
+  /// @throws Unavailable; then there is no checkpoint, unless the error says so.
   void publish(Manifest manifest);
 
  private:
+  /// What was not synced may vanish later: it had better not be there. @throws Unavailable, if it stays.
+  void take_back(const std::string& cause) const;
+
   std::string folder_;
   std::string path_;
   std::string unfinished_;  ///< empty once it is published
@@ -56,9 +60,6 @@ class UnfinishedFolder {
 
 /// Removes a checkpoint, which is whole for readers until then. @throws Unavailable.
 void remove_checkpoint(const std::string& folder, std::int64_t step);
-
-/// Removes what killed writers have left. @throws Unavailable.
-void remove_unfinished(const std::string& folder);
 
 /// As verify_checkpoint; but a checkpoint that cannot be read now, or is of a newer version, may be sound.
 /// @throws Unavailable, Unimplemented.
