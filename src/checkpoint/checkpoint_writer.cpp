@@ -141,15 +141,32 @@ void CheckpointWriter::write(const Workers& workers) {
   workers.first_does([&] { unfinished_->publish(manifest_of(reports)); });
 }
 
-/// Notes the checksums of the pieces.
+/// Notes the checksums of the pieces. They are taken of parts that then are in the cache when they are written;
+/// small pieces are written together.
 FileEntry CheckpointWriter::write_file(const std::string& path) {
+  constexpr std::size_t kPartBytes = std::size_t{256} << 10;
   OutputFile file(path);
+  std::vector<std::byte> gathered;
+  gathered.reserve(kPartBytes);
+  const auto write_gathered = [&] {
+    file.write(gathered);
+    gathered.clear();
+  };
   file.write(std::as_bytes(std::span(beginning_)));
   for (PlannedPiece* piece : own_) {
     const Tensor content = piece->copied ? *piece->copied : read(*piece);
-    piece->checksum = detail::crc32c(content.raw());
-    file.write(content.raw());
+    for (std::span<const std::byte> rest = content.raw(); !rest.empty();) {
+      const auto part = rest.first(std::min(kPartBytes, rest.size()));
+      rest = rest.subspan(part.size());
+      piece->checksum = detail::crc32c(part, piece->checksum);
+      if (gathered.size() + part.size() > kPartBytes) write_gathered();
+      if (part.size() == kPartBytes)
+        file.write(part);
+      else
+        gathered.insert(gathered.end(), part.begin(), part.end());
+    }
   }
+  write_gathered();
   file.finish();
   return {file.size(), file.checksum()};
 }

@@ -17,7 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
 constexpr std::uint64_t kLargestManifest = std::uint64_t{1} << 30;
 
 std::string checksum_of_text(const std::string& text) {
@@ -128,36 +127,6 @@ Shape piece_shape(const Shape& shape, std::int64_t rows) {
   return shape.rank() == 0 ? shape : shape.with(0, rows);
 }
 
-std::string hexadecimal(std::uint32_t checksum) { return fmt::format("{:08x}", checksum); }
-
-std::string to_json(const Manifest& manifest) {
-  Json values = Json::object();
-  for (const auto& [name, value] : manifest.values) {
-    Json pieces = Json::array();
-    for (const Piece& piece : value.pieces) {
-      pieces.push_back({{"file", piece.file},
-                        {"tensor", piece.tensor},
-                        {"first_row", piece.first_row},
-                        {"rows", piece.rows},
-                        {"crc32c", hexadecimal(piece.checksum)}});
-    }
-    const auto extents = value.shape.extents();
-    values[name] = {{"dtype", to_string(value.dtype)},
-                    {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
-                    {"pieces", std::move(pieces)}};
-  }
-  Json files = Json::object();
-  for (const auto& [name, file] : manifest.files)
-    files[name] = {{"size", file.size}, {"crc32c", hexadecimal(file.checksum)}};
-  const Json content = {{"version", kVersion},
-                        {"step", manifest.step},
-                        {"workers", manifest.workers},
-                        {"values", std::move(values)},
-                        {"files", std::move(files)}};
-  // The checksum is that of the content without spaces: who looks at a manifest may indent it.
-  return Json{{"checkpoint", content}, {"crc32c", checksum_of_text(content.dump())}}.dump(1) + "\n";
-}
-
 Manifest parse_manifest(const std::string& text, const std::string& path) {
   Json json;
   try {
@@ -189,19 +158,12 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   return manifest;
 }
 
-Manifest read_manifest(const std::string& folder) {
-  const std::string path = folder + "/" + kManifestName;
-  return parse_manifest(read_text(path, kLargestManifest), path);
+std::string read_manifest_text(const std::string& folder) {
+  return read_text(folder + "/" + kManifestName, kLargestManifest);
 }
 
-std::string safetensors_index(const Manifest& manifest) {
-  std::uint64_t bytes = 0;
-  Json places = Json::object();
-  for (const auto& [name, value] : manifest.values) {
-    bytes += value.shape.elements() * size_of(value.dtype);
-    for (const Piece& piece : value.pieces) places[piece.tensor] = piece.file;
-  }
-  return Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(places)}}.dump(1) + "\n";
+Manifest read_manifest(const std::string& folder) {
+  return parse_manifest(read_manifest_text(folder), folder + "/" + kManifestName);
 }
 
 }  // namespace cohort::checkpoint

@@ -18,6 +18,9 @@ namespace cohort::checkpoint {
 
 inline constexpr const char* kManifestName = "manifest.json";
 
+/// Of the format.
+inline constexpr int kVersion = 1;
+
 /// Rows of a value, as a tensor of a safetensors file. A scalar counts as one row.
 struct Piece {
   std::string file = {};
@@ -57,7 +60,11 @@ struct Manifest {
 /// of the format that is newer than this library.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path);
 
-/// The manifest of the checkpoint in `folder`. @throws as above; Unavailable when there is none.
+/// The text of the manifest of the checkpoint in `folder`. @throws Unavailable when there is none; DataLoss
+/// when it is too long.
+[[nodiscard]] std::string read_manifest_text(const std::string& folder);
+
+/// The manifest itself. @throws as both.
 [[nodiscard]] Manifest read_manifest(const std::string& folder);
 
 /// The file by which readers of safetensors find the tensors of several files.

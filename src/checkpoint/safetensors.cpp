@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -15,10 +16,12 @@
 
 #include <cohort/base/error.h>
 
+#include "json_text.h"
+
 namespace cohort::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "safetensors has the least significant byte first");
 
@@ -170,8 +173,15 @@ std::string begin_safetensors(std::vector<NamedTensor>& tensors,
     return std::pair(size_of(b.dtype), std::string_view(a.name)) <
            std::pair(size_of(a.dtype), std::string_view(b.name));
   });
-  Json json = Json::object();
-  if (!metadata.empty()) json[kMetadata] = metadata;
+  std::string text;
+  const auto begin_member = [&](std::string_view name) {
+    text += text.empty() ? '{' : ',';
+    text += quoted(name) + ':';
+  };
+  if (!metadata.empty()) {
+    begin_member(kMetadata);
+    text += Json(metadata).dump();
+  }
   std::set<std::string_view> names{kMetadata};
   std::uint64_t end = 0;
   for (const NamedTensor& tensor : tensors) {
@@ -179,18 +189,11 @@ std::string begin_safetensors(std::vector<NamedTensor>& tensors,
       throw InvalidArgument("a safetensors file cannot have two tensors '{}'", tensor.name);
     const std::uint64_t begin = end;
     end += tensor.shape.elements() * size_of(tensor.dtype);
-    const auto extents = tensor.shape.extents();
-    // A scalar's shape is a list, too.
-    json[tensor.name] = {{"dtype", safetensors_name(tensor.dtype)},
-                         {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
-                         {"data_offsets", {begin, end}}};
+    begin_member(tensor.name);
+    fmt::format_to(std::back_inserter(text), R"({{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
+                   safetensors_name(tensor.dtype), list_of_extents(tensor.shape), begin, end);
   }
-  std::string text;
-  try {
-    text = json.dump();
-  } catch (const Json::exception&) {
-    throw InvalidArgument("the names of tensors in a safetensors file must be UTF-8");
-  }
+  text += text.empty() ? "{}" : "}";
   // The format allows spaces at the end; they align the elements.
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   const auto length = static_cast<std::uint64_t>(text.size());

@@ -56,7 +56,7 @@ TEST(Manifest, OfALaterVersionSaysSo) {
 
 TEST(Manifest, ThatIsDamagedIsAnError) {
   std::string text = to_json(two_pieces());
-  text.replace(text.find("\"step\": 7"), 9, "\"step\": 8");
+  text.replace(text.find("\"step\":7"), 8, "\"step\":8");
   EXPECT_THAT(message_of(ErrorCode::kDataLoss, [&] { (void)parse_manifest(text, "m.json"); }),
               HasSubstr("'m.json' is damaged"));
   EXPECT_THAT(message_of(ErrorCode::kDataLoss, [&] { (void)parse_manifest(text.substr(0, 99), "m.json"); }),
