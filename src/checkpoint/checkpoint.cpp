@@ -182,9 +182,7 @@ RestoreStatus Checkpoint::restore(const std::string& path) {
   std::shared_ptr<Restored> restored;
   std::vector<std::pair<const NamedValue*, Tensor>> contents;
   const auto read_all = [&] {
-    std::string text = checkpoint::read_manifest_text(path);
-    auto candidate = std::make_shared<Restored>(
-        path, checkpoint::parse_manifest(text, path + "/" + checkpoint::kManifestName));
+    auto candidate = std::make_shared<Restored>(path, checkpoint::read_manifest(path));
     compare(values_, *candidate);
     PieceReader reader(path);
     for (const auto& [name, value] : values_) {
@@ -193,7 +191,7 @@ RestoreStatus Checkpoint::restore(const std::string& path) {
     }
     candidate->keep_left_over();
     restored = std::move(candidate);
-    return text;
+    return checkpoint::to_json(restored->manifest);
   };
   workers.agree(read_all, "what the workers find at '" + path + "'");
   workers.together_do([&] {

@@ -141,8 +141,8 @@ void CheckpointWriter::write(const Workers& workers) {
   workers.first_does([&] { unfinished_->publish(manifest_of(reports)); });
 }
 
-/// Notes the checksums of the pieces. They are taken of parts that then are in the cache when they are written;
-/// small pieces are written together.
+/// Notes the checksums of the pieces. They are taken of parts that then are in the cache when they are
+/// written; small pieces are written together.
 FileEntry CheckpointWriter::write_file(const std::string& path) {
   constexpr std::size_t kPartBytes = std::size_t{256} << 10;
   OutputFile file(path);

@@ -87,16 +87,20 @@ std::string read_text(const std::string& path, std::uint64_t limit) {
   return text;
 }
 
-std::uint32_t checksum_of(const InputFile& file) {
-  std::vector<std::byte> buffer(std::size_t{1} << 20);
+std::uint32_t checksum_of(const InputFile& file, std::uint64_t offset, std::uint64_t bytes) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20));
   std::uint32_t checksum = 0;
-  for (std::uint64_t offset = 0; offset < file.size(); offset += buffer.size()) {
-    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - offset));
+  while (bytes > 0) {
+    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), bytes));
     file.read(offset, piece);
     checksum = detail::crc32c(piece, checksum);
+    offset += piece.size();
+    bytes -= piece.size();
   }
   return checksum;
 }
+
+std::uint32_t checksum_of(const InputFile& file) { return checksum_of(file, 0, file.size()); }
 
 void sync_folder(const std::string& path) {
   const int descriptor =

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -26,8 +27,9 @@ namespace cohort::checkpoint {
 namespace {
 
 constexpr const char* kLockName = ".writer";
+constexpr std::string_view kBeginning = "step-";
 constexpr std::string_view kUnfinished = ".unfinished";
-constexpr const char* kIndexName = "model.safetensors.index.json";
+constexpr std::uint64_t kLargestManifest = std::uint64_t{1} << 30;
 
 /// Each is on disk before a checkpoint in it is.
 void make_folders(const std::filesystem::path& path) {
@@ -66,7 +68,8 @@ void remove_abandoned(const std::string& folder) {
   for (std::filesystem::directory_iterator entries(folder, error);
        !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     const std::string name = entries->path().filename().string();
-    if (name.starts_with("step-") && name.ends_with(kUnfinished)) found.push_back(entries->path().string());
+    if (name.starts_with(kBeginning) && name.ends_with(kUnfinished))
+      found.push_back(entries->path().string());
   }
   for (const std::string& path : found) {
     try {
@@ -120,11 +123,38 @@ WriterLock::WriterLock(const std::string& folder) {
 WriterLock::~WriterLock() { ::close(descriptor_); }
 
 std::string checkpoint_path(const std::string& folder, std::int64_t step) {
-  return fmt::format("{}/step-{}", folder, step);
+  return fmt::format("{}/{}{}", folder, kBeginning, step);
 }
 
 std::string unfinished_path(const std::string& folder, std::int64_t step) {
   return fmt::format("{}{}", checkpoint_path(folder, step), kUnfinished);
+}
+
+std::optional<std::int64_t> step_in(std::string_view name) {
+  if (!name.starts_with(kBeginning)) return std::nullopt;
+  const std::string_view digits = name.substr(kBeginning.size());
+  std::int64_t step = -1;
+  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  const bool is_number = status == std::errc() && end == digits.data() + digits.size() && step >= 0;
+  const bool is_step = is_number && digits == std::to_string(step);  // others would be two of one step
+  return is_step ? std::optional(step) : std::nullopt;
+}
+
+Manifest read_manifest(const std::string& path) {
+  const std::string file = fmt::format("{}/{}", path, kManifestName);
+  Manifest manifest = parse_manifest(read_text(file, kLargestManifest), file);
+  const std::string_view trimmed = std::string_view(path).substr(0, path.find_last_not_of('/') + 1);
+  const auto step = step_in(trimmed.substr(trimmed.rfind('/') + 1));
+  if (step && *step != manifest.step) {
+    throw DataLoss("'{}' is of step {}, and its folder of step {}: files were mixed up, or it was renamed",
+                   file, manifest.step, *step);
+  }
+  return manifest;
+}
+
+bool is_gone(const std::string& path) {
+  std::error_code error;
+  return !std::filesystem::exists(path, error) && !error;
 }
 
 UnfinishedFolder::UnfinishedFolder(const std::string& folder, std::int64_t step)

@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,14 +12,12 @@
 
 #include "input/files/crc32c.h"
 
-#include "file.h"
+#include "parse_json.h"
 
 namespace cohort::checkpoint {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::uint64_t kLargestManifest = std::uint64_t{1} << 30;
 
 std::string checksum_of_text(const std::string& text) {
   return hexadecimal(detail::crc32c(std::as_bytes(std::span(text))));
@@ -119,6 +119,17 @@ ValueEntry value_in(const Json& json, const std::string& where, const Manifest& 
   return value;
 }
 
+/// Each tensor is one piece: values are not larger than their files, and memory for them can be had.
+void require_tensors_once(const Manifest& manifest, const std::string& path) {
+  std::set<std::pair<std::string_view, std::string_view>> tensors;
+  for (const auto& [name, value] : manifest.values) {
+    for (const Piece& piece : value.pieces)
+      if (!tensors.emplace(piece.file, piece.tensor).second)
+        throw DataLoss("'{}': value '{}': tensor '{}' of '{}' is used twice", path, name, piece.tensor,
+                       piece.file);
+  }
+}
+
 }  // namespace
 
 std::int64_t rows_of(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
@@ -128,12 +139,7 @@ Shape piece_shape(const Shape& shape, std::int64_t rows) {
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& path) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw DataLoss("'{}' is no JSON: {}", path, error.what());
-  }
+  const auto json = parse_json<Json>(text, fmt::format("'{}'", path));
   const Members whole(json, fmt::format("'{}'", path));
   const Members content(whole.at("checkpoint"), fmt::format("'{}'", path));
   const std::int64_t version = content.count("version");
@@ -142,12 +148,16 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
         "'{}' has version {} of the format, and this library reads versions up to {}: use a newer one", path,
         version, kVersion);
   }
+  if (version < 1) throw DataLoss("'{}' has version {} of the format, which there never was", path, version);
   if (checksum_of_text(whole.at("checkpoint").dump()) != whole.text("crc32c"))
     throw DataLoss("'{}' is damaged: its checksum is wrong", path);
 
   Manifest manifest;
   manifest.step = content.count("step");
-  manifest.workers = static_cast<int>(content.count("workers"));
+  const std::int64_t workers = content.count("workers");
+  if (workers < 1 || workers > std::numeric_limits<int>::max())
+    throw DataLoss("'{}': {} workers cannot have written it", path, workers);
+  manifest.workers = static_cast<int>(workers);
   for (const auto& [name, file] : content.at("files").items()) {
     const Members members(file, fmt::format("'{}': file '{}'", path, name));
     manifest.files[plain_name(name, members.where())] = {static_cast<std::uint64_t>(members.count("size")),
@@ -155,15 +165,8 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   }
   for (const auto& [name, value] : content.at("values").items())
     manifest.values[name] = value_in(value, fmt::format("'{}': value '{}'", path, name), manifest);
+  require_tensors_once(manifest, path);
   return manifest;
-}
-
-std::string read_manifest_text(const std::string& folder) {
-  return read_text(folder + "/" + kManifestName, kLargestManifest);
-}
-
-Manifest read_manifest(const std::string& folder) {
-  return parse_manifest(read_manifest_text(folder), folder + "/" + kManifestName);
 }
 
 }  // namespace cohort::checkpoint

@@ -17,6 +17,7 @@
 namespace cohort::checkpoint {
 
 inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr const char* kIndexName = "model.safetensors.index.json";
 
 /// Of the format.
 inline constexpr int kVersion = 1;
@@ -59,13 +60,6 @@ struct Manifest {
 /// @throws DataLoss that begins with `path` and says what is wrong with the text; Unimplemented for a version
 /// of the format that is newer than this library.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path);
-
-/// The text of the manifest of the checkpoint in `folder`. @throws Unavailable when there is none; DataLoss
-/// when it is too long.
-[[nodiscard]] std::string read_manifest_text(const std::string& folder);
-
-/// The manifest itself. @throws as both.
-[[nodiscard]] Manifest read_manifest(const std::string& folder);
 
 /// The file by which readers of safetensors find the tensors of several files.
 [[nodiscard]] std::string safetensors_index(const Manifest& manifest);

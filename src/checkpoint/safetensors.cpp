@@ -17,6 +17,7 @@
 #include <cohort/base/error.h>
 
 #include "json_text.h"
+#include "parse_json.h"
 
 namespace cohort::checkpoint {
 namespace {
@@ -39,23 +40,6 @@ std::optional<DType> dtype_named(std::string_view name) {
   const auto found = std::ranges::find(kDTypeNames, name);
   if (found == kDTypeNames.end()) return std::nullopt;
   return static_cast<DType>(found - kDTypeNames.begin());
-}
-
-/// JSON without two members of one name, of which a parser would keep one.
-Json parse_header(const std::string& text, const std::string& path) {
-  std::vector<std::set<std::string>> keys;
-  const auto no_name_twice = [&](int /*depth*/, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      throw DataLoss("the header of '{}' has '{}' twice", path, value.get<std::string>());
-    return true;
-  };
-  try {
-    return Json::parse(text, no_name_twice);
-  } catch (const Json::exception& error) {
-    throw DataLoss("the header of '{}' is no JSON: {}", path, error.what());
-  }
 }
 
 /// A number of at most 2^63-1.
@@ -146,7 +130,7 @@ SafetensorsHeader read_header(const InputFile& file) {
   }
   std::string text(length, '\0');
   file.read(sizeof length, std::as_writable_bytes(std::span(text)));
-  const Json json = parse_header(text, file.path());
+  const auto json = parse_json<Json>(text, fmt::format("the header of '{}'", file.path()));
   if (!json.is_object()) throw DataLoss("the header of '{}' is no object of tensors", file.path());
 
   SafetensorsHeader header;

@@ -2,15 +2,16 @@
 # Python's safetensors reads what Cohort writes. The package comes from PyPI, into PACKAGES; where it cannot be
 # had, the test is skipped.
 #
-#   read_by_python.sh MAKE_CHECKPOINT PACKAGES
+#   read_by_python.sh MAKE_CHECKPOINT COHORT-CHECKPOINT PACKAGES
 set -euo pipefail
-make=$1 packages=$2
+make=$1 tool=$2 packages=$3
 skipped=77
 
 export PYTHONPATH=$packages
 if ! python3 -c 'import safetensors' 2>/dev/null; then
   rm -rf "$packages"
-  if ! python3 -m pip install --quiet --disable-pip-version-check --no-deps --target "$packages" 'safetensors==0.5.3' </dev/null; then
+  if ! python3 -m pip install --quiet --disable-pip-version-check --no-deps --retries 1 --timeout 10 \
+      --target "$packages" 'safetensors==0.5.3' </dev/null; then
     echo "skipped: python3 with pip (apt-get install python3-pip) and PyPI are needed for the package safetensors"
     exit $skipped
   fi
@@ -19,7 +20,8 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$make" "$scratch" 3
-python3 - "$scratch/step-3" <<'END'
+"$tool" export "$scratch/step-3" --to "$scratch/all.safetensors"
+python3 - "$scratch/step-3" "$scratch/all.safetensors" <<'END'
 import json, struct, sys
 from safetensors import deserialize
 
@@ -29,6 +31,8 @@ tensors = {}
 for file in set(index["weight_map"].values()):
     with open(f"{folder}/{file}", "rb") as opened:
         tensors.update(deserialize(opened.read()))
+with open(sys.argv[2], "rb") as opened:
+    assert dict(deserialize(opened.read())) == tensors
 
 formats = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I",
            "uint64": "Q", "float16": "e", "float32": "f", "float64": "d", "bool": "?"}

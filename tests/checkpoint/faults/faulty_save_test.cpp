@@ -243,7 +243,7 @@ TEST_P(FaultySave, WithSignals) {
 }
 
 TEST_P(FaultySave, ThatWritesLessThanItWasAskedTo) {
-  EXPECT_GT(survive_at_every_call({.kind = FileFault::Kind::kShortWrite}), 3);
+  EXPECT_GT(survive_at_every_call({.kind = FileFault::Kind::kShort}), 3);
 }
 
 }  // namespace

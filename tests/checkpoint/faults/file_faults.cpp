@@ -109,14 +109,15 @@ FileFaults::~FileFaults() { current = nullptr; }
 
 bool FileFaults::strikes(unsigned call, const std::string& path, std::size_t* bytes) {
   if (!path.starts_with(folder_)) return false;
-  if (fault_.kind == FileFault::Kind::kShortWrite && (bytes == nullptr || *bytes < 2)) return false;
+  if (fault_.kind == FileFault::Kind::kShort && (bytes == nullptr || *bytes < 2)) return false;
   if (fault_.kind == FileFault::Kind::kError && (call & calls_with(fault_.error)) == 0) return false;
   const int left = left_.fetch_sub(1);
   if (left > 0 || (left < 0 && !fault_.is_lasting)) return false;
   if (left == 0) what_ = fmt::format("{} of '{}'", name_of(call), path);
   switch (fault_.kind) {
     case FileFault::Kind::kKill: ::kill(::getpid(), SIGKILL); return false;
-    case FileFault::Kind::kShortWrite: *bytes /= 2; return false;
+    case FileFault::Kind::kShort: *bytes /= 2; return false;
+    case FileFault::Kind::kAction: fault_.action(); return false;
     case FileFault::Kind::kError: errno = fault_.error; return true;
   }
   return false;
@@ -164,12 +165,12 @@ int close(int descriptor) {
 
 ssize_t read(int descriptor, void* bytes, size_t count) {
   COHORT_NEXT(read);
-  return fails(kRead, descriptor) ? -1 : next(descriptor, bytes, count);
+  return fails(kRead, descriptor, &count) ? -1 : next(descriptor, bytes, count);
 }
 
 ssize_t pread(int descriptor, void* bytes, size_t count, off_t offset) {
   COHORT_NEXT(pread);
-  return fails(kRead, descriptor) ? -1 : next(descriptor, bytes, count, offset);
+  return fails(kRead, descriptor, &count) ? -1 : next(descriptor, bytes, count, offset);
 }
 
 ssize_t write(int descriptor, const void* bytes, size_t count) {
