@@ -21,8 +21,9 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$make" "$scratch" 3
 "$tool" export "$scratch/step-3" --to "$scratch/all.safetensors"
-python3 - "$scratch/step-3" "$scratch/all.safetensors" <<'END'
-import json, struct, sys
+"$tool" export "$scratch/step-3" --to "$scratch/all.npz"
+python3 - "$scratch/step-3" "$scratch/all.safetensors" "$scratch/all.npz" <<'END'
+import ast, json, struct, sys, zipfile
 from safetensors import deserialize
 
 folder = sys.argv[1]
@@ -52,4 +53,17 @@ assert bytes(tensors["text"]["data"]) == b"hello"
 assert tensors["scalar"]["shape"] == [] and struct.unpack("<d", tensors["scalar"]["data"]) == (1.5,)
 assert tensors["no rows"]["shape"] == [0, 3] and len(tensors["no rows"]["data"]) == 0
 assert index["metadata"]["total_size"] == sum(len(tensor["data"]) for tensor in tensors.values())
+
+with zipfile.ZipFile(sys.argv[3]) as arrays:
+    assert arrays.testzip() is None
+    assert {name[:-4] for name in arrays.namelist()} == set(tensors), arrays.namelist()
+    for name, tensor in tensors.items():
+        array = arrays.read(name + ".npy")
+        assert array[:8] == b"\x93NUMPY\x01\x00", array
+        begin = 10 + struct.unpack("<H", array[8:10])[0]
+        assert begin % 64 == 0 and array[begin:] == bytes(tensor["data"]), name
+        header = ast.literal_eval(array[10:begin].decode())
+        assert header["shape"] == tuple(tensor["shape"]) and not header["fortran_order"], header
+        letter = {"BF16": "V", "BOOL": "b"}.get(tensor["dtype"], tensor["dtype"][0].lower())
+        assert header["descr"][1] == letter, (name, header)
 END

@@ -54,9 +54,12 @@ expect 0 '^all.safetensors: 16 values of step 10$' export checkpoints/step-10 --
 expect 0 '16 values of step 5' export checkpoints/step-5 --to all.safetensors
 [[ $(head -c 400 all.safetensors | tr -d '\0') == *'"__metadata__":{"step":"5"}'* ]] || fail "an exported file does not say its step"
 expect 2 'needs --to FILE' export checkpoints/step-10
-expect 2 "name 'all.txt' so at its end" export checkpoints/step-10 --to all.txt
-expect 1 "'nowhere/all.safetensors" export checkpoints/step-10 --to nowhere/all.safetensors
-[[ $(ls -A) == $'all.safetensors\nchanged\ncheckpoints\nout' ]] || fail "export has left $(ls -A)"
+expect 2 "'all.txt' is neither" export checkpoints/step-10 --to all.txt
+expect 0 '^all.npz: 16 values of step 10$' export checkpoints/step-10 --to all.npz
+for format in safetensors npz; do
+  expect 1 "'nowhere/all.$format" export checkpoints/step-10 --to nowhere/all.$format
+done
+[[ $(ls -A) == $'all.npz\nall.safetensors\nchanged\ncheckpoints\nout' ]] || fail "export has left $(ls -A)"
 
 # Daly's interval for a minute and a day: sqrt(2 60 86400) (1 + 0.0062 + 0.00004) - 60.
 expect 0 '^save every 53 min \(3180 s\)$' advise --save-seconds 60 --mtbf 24
@@ -80,6 +83,11 @@ file=checkpoints/step-5/values-00000-of-00001.safetensors
 printf '\xee' | dd of=$file bs=1 seek=$(($(stat -c %s $file) - 1)) conv=notrunc status=none
 expect 1 '^checkpoints/step-5: damaged$' verify checkpoints
 expect 1 "value 'uint8' is damaged" verify checkpoints/step-5
+for format in safetensors npz; do
+  expect 1 "value 'uint8' is damaged" export checkpoints/step-5 --to damaged.$format
+  [[ ! -e damaged.$format ]] || fail "a damaged value was exported to damaged.$format"
+done
+expect 2 "value 'uint8' is damaged" diff checkpoints/step-5 checkpoints/step-10
 expect 0 sound verify checkpoints/step-10
 rm checkpoints/step-5/manifest.json
 expect 1 '^ +5 +- .*manifest.json' list checkpoints

@@ -15,6 +15,7 @@
 #include "checkpoint/piece_reader.h"
 #include "checkpoint/safetensors.h"
 #include "command.h"
+#include "npz.h"
 
 namespace cohort::tool {
 namespace {
@@ -28,18 +29,9 @@ void write(const NewFile& file, const std::string& path, std::span<const std::by
   }
 }
 
-}  // namespace
-
-int export_values(const Arguments& arguments) {
-  const std::string& path = arguments.paths.front();
-  const auto option = arguments.options.find("--to");
-  if (option == arguments.options.end()) throw WrongUse("export needs --to FILE");
-  const std::string& target = option->second;
-  if (!target.ends_with(".safetensors"))
-    throw WrongUse(
-        fmt::format("export writes files in the format safetensors: name '{}' so at its end", target));
-
-  const checkpoint::Manifest manifest = checkpoint::read_manifest(path);
+/// One file in which each value is whole.
+void write_safetensors(const std::string& target, const std::string& path,
+                       const checkpoint::Manifest& manifest) {
   checkpoint::PieceReader reader(path);
   std::vector<checkpoint::NamedTensor> tensors;
   for (const auto& [name, value] : manifest.values) tensors.push_back({name, value.dtype, value.shape});
@@ -52,7 +44,25 @@ int export_values(const Arguments& arguments) {
     write(file, target, value.raw());
   }
   file.publish();
-  fmt::print("{}: {} values of step {}\n", target, tensors.size(), manifest.step);
+}
+
+}  // namespace
+
+int export_values(const Arguments& arguments) {
+  const std::string& path = arguments.paths.front();
+  const auto option = arguments.options.find("--to");
+  if (option == arguments.options.end()) throw WrongUse("export needs --to FILE");
+  const std::string& target = option->second;
+  const bool is_npz = target.ends_with(".npz");
+  if (!is_npz && !target.ends_with(".safetensors"))
+    throw WrongUse(fmt::format("export writes .safetensors and .npz, and '{}' is neither", target));
+
+  const checkpoint::Manifest manifest = checkpoint::read_manifest(path);
+  if (is_npz)
+    write_npz(target, path, manifest);
+  else
+    write_safetensors(target, path, manifest);
+  fmt::print("{}: {} values of step {}\n", target, manifest.values.size(), manifest.step);
   return kSound;
 }
 

@@ -24,7 +24,7 @@ constexpr std::string_view kUsage =
        cohort-checkpoint verify PATH      reads every byte of a checkpoint, or of all in a folder
        cohort-checkpoint diff A B         compares the values of two checkpoints
        cohort-checkpoint export CHECKPOINT --to FILE
-                                          writes all values, whole, to one safetensors file
+                                          writes all values, whole, to one .safetensors or .npz
        cohort-checkpoint advise (--save-seconds S | CHECKPOINT) --mtbf HOURS [--nodes N]
                                 [--restart-seconds R]
                                           how often to save, to lose the least time

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <ostream>
 #include <set>
 #include <string>
 #include <tuple>
@@ -59,6 +60,8 @@ struct SaveMode {
   const char* name;
   int workers;
   void (*save)(Training& training, const std::string& folder, std::int64_t step);
+
+  friend void PrintTo(const SaveMode& mode, std::ostream* stream) { *stream << mode.name; }
 };
 
 void save_alone(Training& training, const std::string& folder, std::int64_t step) {
