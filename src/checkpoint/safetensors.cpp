@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,21 +42,59 @@ std::optional<DType> dtype_named(std::string_view name) {
   return static_cast<DType>(found - kDTypeNames.begin());
 }
 
-/// JSON without two members of one name, of which a parser would keep one.
-Json parse_header(const std::string& text, const std::string& path) {
-  std::vector<std::set<std::string>> keys;
-  const auto no_name_twice = [&](int /*depth*/, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      throw DataLoss("the header of '{}' has '{}' twice", path, value.get<std::string>());
+/// Looks for two members of one name, of which a parser would keep one. The library can tell while it parses,
+/// too, but takes time with the square of the number of members.
+class RepeatedName final : public nlohmann::json_sax<Json> {
+ public:
+  [[nodiscard]] static std::optional<std::string> find_in(const std::string& text) {
+    RepeatedName search;
+    static_cast<void>(Json::sax_parse(text, &search));
+    return search.found_;
+  }
+
+  // For the library.
+  bool key(string_t& name) override {
+    if (names_.back().insert(name).second) return true;
+    found_ = name;
+    return false;
+  }
+  bool start_object(std::size_t /*members*/) override {
+    names_.emplace_back();
     return true;
-  };
+  }
+  bool end_object() override {
+    names_.pop_back();
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_array(std::size_t /*elements*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t /*place*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  std::vector<std::unordered_set<std::string>> names_ = {};  ///< of the objects that are open
+  std::optional<std::string> found_ = {};
+};
+
+Json parse_header(const std::string& text, const std::string& path) {
+  Json json;
   try {
-    return Json::parse(text, no_name_twice);
+    json = Json::parse(text);
   } catch (const Json::exception& error) {
     throw DataLoss("the header of '{}' is no JSON: {}", path, error.what());
   }
+  if (const auto name = RepeatedName::find_in(text))
+    throw DataLoss("the header of '{}' has '{}' twice", path, *name);
+  return json;
 }
 
 /// A number of at most 2^63-1.
