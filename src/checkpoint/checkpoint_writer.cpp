@@ -5,6 +5,7 @@
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ CheckpointWriter::CheckpointWriter(const Workers& workers, const std::map<std::s
     : values_(&values), folder_(std::move(folder)), step_(step), lock_(lock) {
   const auto list_and_plan = [&] {
     plan(workers);
-    return list_values();
+    return workers.size() == 1 ? std::string() : list_values();
   };
   workers.agree(list_and_plan, "the values of the checkpoint");
   // All workers read these together, in one order, so that it is no part of what each does alone.
@@ -88,7 +89,7 @@ void CheckpointWriter::plan(const Workers& workers) {
   }
   own_ = pieces_of(workers.rank());
   std::vector<NamedTensor> tensors;
-  std::map<std::string_view, PlannedPiece*> by_tensor;
+  std::unordered_map<std::string_view, PlannedPiece*> by_tensor;
   for (PlannedPiece* piece : own_) {
     tensors.push_back({piece->tensor, piece->entry.dtype, piece->shape()});
     by_tensor.emplace(piece->tensor, piece);

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <limits>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -166,7 +165,7 @@ std::string begin_safetensors(std::vector<NamedTensor>& tensors,
     begin_member(kMetadata);
     text += Json(metadata).dump();
   }
-  std::set<std::string_view> names{kMetadata};
+  std::unordered_set<std::string_view> names{kMetadata};
   std::uint64_t end = 0;
   for (const NamedTensor& tensor : tensors) {
     if (!names.insert(tensor.name).second)
