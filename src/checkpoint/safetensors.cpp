@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
