@@ -1,5 +1,7 @@
 #include "background_save.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <future>
 #include <string>
@@ -8,6 +10,16 @@
 #include <cohort/base/log.h>
 
 namespace cohort::checkpoint {
+namespace {
+
+/// Where the program's threads need all cores, this one has what they leave.
+void go_behind_the_program() {
+  constexpr int kLowest = 19;
+  // Of this thread, on Linux. If it is refused, steps are slower.
+  ::setpriority(PRIO_PROCESS, 0, std::min(::getpriority(PRIO_PROCESS, 0) + kLowest, kLowest));
+}
+
+}  // namespace
 
 BackgroundSave::~BackgroundSave() {
   try {
@@ -27,6 +39,7 @@ void BackgroundSave::start(const Workers& workers, std::unique_ptr<CheckpointWri
       const Workers threads = group_ == nullptr ? workers : workers.on(*group_);
       thread_ =
           std::thread([this, threads, go = all_have_copied.get_future(), save = std::move(writer)]() mutable {
+            go_behind_the_program();
             try {
               if (go.get()) save->write(threads);
             } catch (...) {

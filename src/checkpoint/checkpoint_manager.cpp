@@ -20,17 +20,14 @@ namespace cohort {
 namespace {
 
 /// Removes the oldest but so many; `newest` is none of them. What fails is tried again after the next save.
-void remove_oldest(const std::string& folder, int max_to_keep, std::int64_t newest) {
+void remove_oldest(const std::string& folder, int max_to_keep, std::int64_t newest) try {
   std::vector<FoundCheckpoint> found = list_checkpoints(folder);
   std::erase_if(found, [&](const FoundCheckpoint& each) { return each.step == newest; });
   const auto others = static_cast<std::size_t>(max_to_keep - 1);
-  for (std::size_t i = 0; i + others < found.size(); ++i) {
-    try {
-      checkpoint::remove_checkpoint(folder, found[i].step);
-    } catch (const Error& error) {
-      logging::warning("an old checkpoint stays: {}", error.what());
-    }
-  }
+  for (std::size_t i = 0; i + others < found.size(); ++i)
+    checkpoint::remove_checkpoint(folder, found[i].step);
+} catch (const Error& error) {
+  logging::warning("old checkpoints stay: {}", error.what());
 }
 
 }  // namespace
@@ -44,10 +41,7 @@ CheckpointManager::CheckpointManager(Checkpoint& checkpoint, std::string folder,
     throw InvalidArgument("memory_every is {}: take no snapshots with 0", options.memory_every);
   const checkpoint::Workers workers(checkpoint_.strategy_.extended(), "opens the folder", folder_,
                                     checkpoint_.options_.timeout_seconds);
-  workers.first_does([&] {
-    lock_ = std::make_unique<checkpoint::WriterLock>(folder_);
-    checkpoint::remove_unfinished(folder_);
-  });
+  workers.first_does([&] { lock_ = std::make_unique<checkpoint::WriterLock>(folder_); });
   if (options.memory_every == 0) return;
   const std::string place = config().snapshot_folder();
   workers.agree([&] { return fmt::format("{} every {} steps", place, options.memory_every); },

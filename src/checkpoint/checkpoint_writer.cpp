@@ -5,6 +5,7 @@
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ CheckpointWriter::CheckpointWriter(const Workers& workers, const std::map<std::s
     : values_(&values), folder_(std::move(folder)), step_(step), lock_(lock) {
   const auto list_and_plan = [&] {
     plan(workers);
-    return list_values();
+    return workers.size() == 1 ? std::string() : list_values();
   };
   workers.agree(list_and_plan, "the values of the checkpoint");
   // All workers read these together, in one order, so that it is no part of what each does alone.
@@ -88,7 +89,7 @@ void CheckpointWriter::plan(const Workers& workers) {
   }
   own_ = pieces_of(workers.rank());
   std::vector<NamedTensor> tensors;
-  std::map<std::string_view, PlannedPiece*> by_tensor;
+  std::unordered_map<std::string_view, PlannedPiece*> by_tensor;
   for (PlannedPiece* piece : own_) {
     tensors.push_back({piece->tensor, piece->entry.dtype, piece->shape()});
     by_tensor.emplace(piece->tensor, piece);
@@ -141,15 +142,32 @@ void CheckpointWriter::write(const Workers& workers) {
   workers.first_does([&] { unfinished_->publish(manifest_of(reports)); });
 }
 
-/// Notes the checksums of the pieces.
+/// Notes the checksums of the pieces. They are taken of parts that then are in the cache when they are
+/// written; small pieces are written together.
 FileEntry CheckpointWriter::write_file(const std::string& path) {
+  constexpr std::size_t kPartBytes = std::size_t{256} << 10;
   OutputFile file(path);
+  std::vector<std::byte> gathered;
+  gathered.reserve(kPartBytes);
+  const auto write_gathered = [&] {
+    file.write(gathered);
+    gathered.clear();
+  };
   file.write(std::as_bytes(std::span(beginning_)));
   for (PlannedPiece* piece : own_) {
     const Tensor content = piece->copied ? *piece->copied : read(*piece);
-    piece->checksum = detail::crc32c(content.raw());
-    file.write(content.raw());
+    for (std::span<const std::byte> rest = content.raw(); !rest.empty();) {
+      const auto part = rest.first(std::min(kPartBytes, rest.size()));
+      rest = rest.subspan(part.size());
+      piece->checksum = detail::crc32c(part, piece->checksum);
+      if (gathered.size() + part.size() > kPartBytes) write_gathered();
+      if (part.size() == kPartBytes)
+        file.write(part);
+      else
+        gathered.insert(gathered.end(), part.begin(), part.end());
+    }
   }
+  write_gathered();
   file.finish();
   return {file.size(), file.checksum()};
 }

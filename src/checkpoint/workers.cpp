@@ -119,7 +119,7 @@ void Workers::agree(const std::function<std::string()>& text, const std::string&
   std::string own;
   const auto fingerprints = together([&] {
     own = text();
-    return std::to_string(fingerprint_of(own));
+    return size() == 1 ? std::string() : std::to_string(fingerprint_of(own));
   });
   for (std::size_t i = 1; i < fingerprints.size(); ++i) {
     if (fingerprints[i] == fingerprints[0]) continue;
