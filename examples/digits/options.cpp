@@ -48,6 +48,8 @@ po::options_description describe(Options& options) {
   add("checkpoint", &options.checkpoint, "DIR",
       "save checkpoints in this folder, which all processes share; not on parameter servers");
   add("every", &options.every, "N", "steps from one checkpoint to the next");
+  add("memory-every", &options.memory_every, "N",
+      "steps from one snapshot in memory to the next, under cohort-run --restarts; 0: none");
   description.add_options()("resume", po::bool_switch(&options.resume),
                             "go on from the newest checkpoint, if there is one");
   add("data", &options.data, "FILE", "CSV with 64 pixels and the digit per line, or the same as .tfrecord");
@@ -85,6 +87,10 @@ void check(const Options& options) {
   require(options.checkpoint.empty() || !is_on_servers,
           fmt::format("--checkpoint does not go with --strategy {}", options.strategy));
   require(options.every >= 1, fmt::format("--every {} is out of range; use 1 or more", options.every));
+  require(options.memory_every >= 0,
+          fmt::format("--memory-every {} is out of range; use 0 or more", options.memory_every));
+  require(options.memory_every == 0 || !options.checkpoint.empty(),
+          "--memory-every needs the folder of the checkpoints; add --checkpoint DIR");
   require(!options.resume || !options.checkpoint.empty(),
           "--resume needs the folder of the checkpoints; add --checkpoint DIR");
   require(std::isfinite(options.learning_rate) && options.learning_rate > 0,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
 namespace digits {
@@ -24,7 +25,8 @@ TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::S
   checkpoint_->add("sgd", optimizer, parameters);
   checkpoint_->add("position", position);
   checkpoint_->add("score", score);
-  manager_.emplace(*checkpoint_, options.checkpoint);
+  manager_.emplace(*checkpoint_, options.checkpoint,
+                   cohort::CheckpointManagerOptions{.memory_every = options.memory_every});
   if (!options.resume) return;
   const cohort::LatestCheckpoint latest = manager_->restore_latest();
   if (latest.status) latest.status->assert_consumed();
@@ -32,7 +34,10 @@ TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::S
 }
 
 void TrainingCheckpoints::after_step() {
-  if (manager_ && ++step_ % every_ == 0) manager_->save(step_);
+  if (!manager_) return;
+  cohort::logging::debug("step {} has ended", ++step_);
+  manager_->snapshot_if_due(step_);
+  if (step_ % every_ == 0) manager_->save(step_);
 }
 
 }  // namespace digits

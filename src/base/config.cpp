@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 4> kSetByModules{"COHORT_ROOT", "COHORT_H
                                                         "COHORT_VERSION"};
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-constexpr std::array<SettingSpec, 15> kSpecs{{
+constexpr std::array<SettingSpec, 16> kSpecs{{
     {"COHORT_LOG_LEVEL", SettingType::kChoice, "warning", "debug|info|warning|error|off", 0, 0,
      "least severe level that is logged to standard error"},
     {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", SettingType::kSeconds, "600", "", 0, kNoLimit,
@@ -57,6 +57,10 @@ constexpr std::array<SettingSpec, 15> kSpecs{{
      "descriptor from which a task that cohort-run --roles has started reads its place in the cluster; set "
      "by "
      "cohort-supervise, -1: no such task"},
+    {"COHORT_SNAPSHOT_FOLDER", SettingType::kText, "", "", 0, 0,
+     "folder in each host's shared memory for the snapshots of CheckpointManager; set by cohort-run "
+     "--restarts, "
+     "which removes it; empty: no snapshots"},
 }};
 
 std::string known_names() {
@@ -238,6 +242,8 @@ std::string Config::algorithm() const { return find("COHORT_ALGORITHM").value; }
 std::string Config::nccl_library() const { return find("COHORT_NCCL_LIBRARY").value; }
 
 std::string Config::tuning_file() const { return find("COHORT_TUNING_FILE").value; }
+
+std::string Config::snapshot_folder() const { return find("COHORT_SNAPSHOT_FOLDER").value; }
 
 int Config::task_descriptor() const { return static_cast<int>(number_of(find("COHORT_TASK_FD"))); }
 

@@ -87,13 +87,14 @@ std::string owner_of(int descriptor) {
   return count > 0 ? std::string(text.data(), static_cast<std::size_t>(count)) : "unknown";
 }
 
-std::string this_process() {
-  std::array<char, 65> host{};
-  return fmt::format("process {} on host {}", ::getpid(),
-                     ::gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "unknown");
-}
+std::string this_process() { return fmt::format("process {} on host {}", ::getpid(), this_host()); }
 
 }  // namespace
+
+std::string this_host() {
+  std::array<char, 65> host{};
+  return ::gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "unknown";
+}
 
 WriterLock::WriterLock(const std::string& folder) {
   make_folders(folder);

@@ -54,6 +54,10 @@ Workers::Workers(StrategyExtended& strategy, std::string_view action, const std:
       action_(fmt::format("{} '{}'", action, path)),
       timeout_seconds_(timeout_seconds) {}
 
+std::unique_ptr<Communicator> Workers::make_group(int color) const {
+  return communicator_ == nullptr ? nullptr : communicator_->split(color);
+}
+
 Workers Workers::on(Communicator& communicator) const {
   Workers others = *this;
   others.communicator_ = &communicator;
@@ -101,6 +105,13 @@ void Workers::first_does(const std::function<void()>& work) const {
   together_do([&] {
     if (is_first()) work();
   });
+}
+
+void Workers::broadcast(const Tensor& tensor, int root) const {
+  if (size() == 1) return;
+  PurposeOf purpose(fingerprint_, Caller::kWorker, [&] { return PurposeWords{action_}; });
+  const CommunicationScope scope(*communicator_, {.timeout_seconds = timeout_seconds_}, purpose);
+  communicator_->broadcast(tensor, root);
 }
 
 void Workers::agree(const std::function<std::string()>& text, const std::string& what) const {

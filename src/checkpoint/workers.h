@@ -18,10 +18,10 @@ class Workers {
   Workers(StrategyExtended& strategy, std::string_view action, const std::string& path,
           double timeout_seconds);
 
-  /// Another communicator of the same workers. Collective; there are several workers.
-  [[nodiscard]] std::unique_ptr<Communicator> make_group() const { return communicator_->split(0); }
+  /// Another communicator of the workers that pass the same `color`. Collective; null for one worker.
+  [[nodiscard]] std::unique_ptr<Communicator> make_group(int color = 0) const;
 
-  /// The same workers, who meet on another communicator of theirs.
+  /// The workers of a communicator that make_group() has made.
   [[nodiscard]] Workers on(Communicator& communicator) const;
 
   [[nodiscard]] int rank() const { return size() == 1 ? 0 : communicator_->rank(); }
@@ -35,6 +35,9 @@ class Workers {
   /// The same with work that has no result, or that only the first worker does.
   void together_do(const std::function<void()>& work) const;
   void first_does(const std::function<void()>& work) const;
+
+  /// Sends worker `root`'s tensor to all.
+  void broadcast(const Tensor& tensor, int root) const;
 
   /// Checks that all workers say the same. @throws InvalidArgument on all of them otherwise, naming two that
   /// differ and a line in which they do; as together(), where `text` throws.

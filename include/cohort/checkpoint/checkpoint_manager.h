@@ -21,9 +21,16 @@
 
 namespace cohort {
 
+namespace checkpoint {
+class MemorySnapshots;
+}
+
 struct CheckpointManagerOptions {
   /// How many of the newest checkpoints stay; 0: all.
   int max_to_keep = 5;
+
+  /// snapshot_if_due() takes a snapshot at steps that are multiples of it; 0: never.
+  std::int64_t memory_every = 0;
 };
 
 /// A checkpoint that could not be used.
@@ -34,6 +41,7 @@ struct SkippedCheckpoint {
 
 struct LatestCheckpoint {
   std::optional<std::int64_t> step = {};        ///< nothing when there was no sound checkpoint
+  bool was_in_memory = false;                   ///< it was a snapshot
   std::optional<RestoreStatus> status = {};     ///< of that step
   std::vector<SkippedCheckpoint> skipped = {};  ///< newer ones, the newest first; the first worker knows them
 };
@@ -56,9 +64,16 @@ class CheckpointManager {
   /// As Checkpoint::save_async. Because the new one is not complete yet, one more stays until the next save.
   std::string save_async(std::int64_t step);
 
-  /// Restores the newest checkpoint of which every byte is as it was written. Newer ones are damaged: they
-  /// are logged, and renamed to `step-N.damaged`, so that their steps can be saved again and they count no
-  /// more.
+  /// Writes a snapshot of the values to the shared memory of every host if `memory_every` says so, and
+  /// returns whether it does. Snapshots outlive the workers, but not the job: `cohort-run --restarts` keeps
+  /// the place for them, and without it none is taken. There are at most two on a host. A host whose memory
+  /// is full logs a warning and keeps an older one.
+  bool snapshot_if_due(std::int64_t step);
+
+  /// Restores the newest snapshot in the memory of any host, or the newest checkpoint on disk, if that is
+  /// newer or there is no snapshot. Of disk, the newest checkpoint of which every byte is as it was written.
+  /// Newer ones are damaged: they are logged, and renamed to `step-N.damaged`, so that their steps can be
+  /// saved again and they count no more.
   /// @throws as Checkpoint::restore, and Unavailable for a newer one that cannot be read now.
   LatestCheckpoint restore_latest();
 
@@ -68,7 +83,8 @@ class CheckpointManager {
   Checkpoint& checkpoint_;
   std::string folder_;
   CheckpointManagerOptions options_;
-  std::unique_ptr<checkpoint::WriterLock> lock_;  ///< the first worker's; null on the others
+  std::unique_ptr<checkpoint::WriterLock> lock_;         ///< the first worker's; null on the others
+  std::unique_ptr<checkpoint::MemorySnapshots> memory_;  ///< null when none are taken
 };
 
 }  // namespace cohort

@@ -1,0 +1,183 @@
+#include "memory_snapshots.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <ranges>
+#include <set>
+#include <span>
+#include <sstream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cohort/base/error.h>
+#include <cohort/base/fingerprint.h>
+#include <cohort/base/log.h>
+
+#include "checkpoint_writer.h"
+#include "file.h"
+#include "manifest.h"
+#include "shared_values.h"
+
+namespace cohort::checkpoint {
+namespace {
+
+/// Beside the one that is written. Both together are the two that there are.
+constexpr std::size_t kKept = 1;
+constexpr std::uint64_t kManifestLimit = std::uint64_t{1} << 32;
+constexpr std::int64_t kBytesAtOnce = std::int64_t{64} << 20;
+
+/// The job's folder, which other users can neither read nor have made before.
+void make_own_folder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    throw Unavailable("cannot make the folder '{}' for snapshots: {}", folder, std::strerror(errno));
+  struct stat state {};
+  if (::lstat(folder.c_str(), &state) != 0)
+    throw Unavailable("cannot look at the folder '{}': {}", folder, std::strerror(errno));
+  if (!S_ISDIR(state.st_mode) || state.st_uid != ::geteuid())
+    throw Unavailable("'{}' is no folder of this user, so no snapshots are kept there", folder);
+}
+
+std::vector<std::string> files_in(const std::string& path) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+/// A sound snapshot, as `STEP FINGERPRINT-OF-ITS-MANIFEST`.
+std::string describe(const FoundCheckpoint& found) {
+  const std::string manifest = read_text(found.path + "/" + kManifestName, kManifestLimit);
+  return fmt::format("{} {}", found.step, fingerprint_of(manifest));
+}
+
+/// The step in such a text.
+std::int64_t step_of(const std::string& text) {
+  std::int64_t step = -1;
+  std::from_chars(text.data(), text.data() + text.size(), step);
+  return step;
+}
+
+}  // namespace
+
+MemorySnapshots::MemorySnapshots(const Workers& workers, const std::string& folder, const std::string& host,
+                                 const std::string& folder_on_disk)
+    : folder_(fmt::format("{}/{}/{:016x}", folder, host,
+                          fingerprint_of(std::filesystem::absolute(folder_on_disk).string()))) {
+  const std::vector<std::string> hosts = workers.together([&] { return host; });
+  const auto first = std::ranges::find(hosts, host) - hosts.begin();
+  neighbours_ = workers.make_group(static_cast<int>(first));
+  workers.together_do([&] {
+    if (first != workers.rank()) return;
+    make_own_folder(folder);
+    lock_ = std::make_unique<WriterLock>(folder_);
+    remove_unfinished(folder_);
+  });
+}
+
+Workers MemorySnapshots::on_host(const Workers& workers) const {
+  return neighbours_ != nullptr ? workers.on(*neighbours_) : workers;
+}
+
+void MemorySnapshots::save(const Workers& workers, const std::map<std::string, NamedValue>& values,
+                           std::int64_t step) {
+  const auto shared = shared_with_all(workers, values);
+  const Workers host = on_host(workers);
+  try {
+    host.first_does([&] { make_room(step); });
+    CheckpointWriter(host, shared, folder_, step, lock_.get()).write(host);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    if (lock_ != nullptr)
+      logging::warning("there is no snapshot of step {} in memory: {}", step, error.what());
+  }
+}
+
+/// Also removes one of the same step, which a job that did not restore it comes to again.
+void MemorySnapshots::make_room(std::int64_t step) const {
+  std::vector<FoundCheckpoint> found = list_checkpoints(folder_);
+  std::ranges::reverse(found);
+  std::size_t kept = 0;
+  for (const FoundCheckpoint& each : found)
+    if (each.step == step || ++kept > kKept) remove_checkpoint(folder_, each.step);
+}
+
+/// The newest sound snapshot of this host; removes damaged ones, so that their steps can be saved again.
+std::string MemorySnapshots::judge() const {
+  const std::vector<FoundCheckpoint> found = list_checkpoints(folder_);
+  for (const FoundCheckpoint& each : std::views::reverse(found)) {
+    const std::vector<std::string> problems = find_damage(each.path);
+    if (problems.empty()) return describe(each);
+    logging::warning("snapshot '{}' is skipped, and removed: {}", each.path, fmt::join(problems, "; "));
+    remove_checkpoint(folder_, each.step);
+  }
+  return {};
+}
+
+std::optional<FoundCheckpoint> MemorySnapshots::find_newest(const Workers& workers) {
+  // By worker; those that are not the first of their host say nothing.
+  const auto found = workers.together([&] { return lock_ != nullptr ? judge() : std::string(); });
+  const auto newest = std::ranges::max_element(found, {}, step_of);
+  const std::int64_t step = step_of(*newest);
+  if (step < 0) return std::nullopt;
+  const std::vector<std::string> wanting = workers.together([&] {
+    return std::string(lock_ != nullptr && found[static_cast<std::size_t>(workers.rank())] != *newest ? "yes"
+                                                                                                      : "");
+  });
+  if (std::ranges::find(wanting, "yes") != wanting.end())
+    copy_from(workers, static_cast<int>(newest - found.begin()), step,
+              !wanting[static_cast<std::size_t>(workers.rank())].empty());
+  return FoundCheckpoint{step, checkpoint_path(folder_, step)};
+}
+
+void MemorySnapshots::copy_from(const Workers& workers, int source, std::int64_t step, bool is_wanted) const {
+  const bool gives = workers.rank() == source;
+  const std::string path = checkpoint_path(folder_, step);
+  const std::string unfinished = unfinished_path(folder_, step);
+  const auto names = workers.together([&] {
+    if (is_wanted) {
+      make_room(step);
+      std::filesystem::create_directory(unfinished);
+    }
+    return gives ? fmt::format("{}", fmt::join(files_in(path), "\n")) : std::string();
+  })[static_cast<std::size_t>(source)];
+  std::istringstream lines(names);
+  for (std::string name; std::getline(lines, name);) {
+    std::optional<InputFile> input;
+    std::optional<OutputFile> output;
+    const auto sizes = workers.together([&] {
+      if (gives) input.emplace(path + "/" + name);
+      if (is_wanted) output.emplace(unfinished + "/" + name);
+      return gives ? std::to_string(input->size()) : std::string();
+    });
+    const std::int64_t size = step_of(sizes[static_cast<std::size_t>(source)]);
+    for (std::int64_t at = 0; at < size; at += kBytesAtOnce) {
+      const Tensor bytes = Tensor::uninitialized({std::min(kBytesAtOnce, size - at)}, DType::kUInt8);
+      workers.together_do([&] {
+        if (gives) input->read(static_cast<std::uint64_t>(at), bytes.raw());
+      });
+      workers.broadcast(bytes, source);
+      workers.together_do([&] {
+        if (is_wanted) output->write(bytes.raw());
+      });
+    }
+    workers.together_do([&] {
+      if (is_wanted) output->finish();
+    });
+  }
+  workers.together_do([&] {
+    if (is_wanted) std::filesystem::rename(unfinished, path);
+  });
+}
+
+}  // namespace cohort::checkpoint
