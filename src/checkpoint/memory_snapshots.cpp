@@ -81,7 +81,6 @@ MemorySnapshots::MemorySnapshots(const Workers& workers, const std::string& fold
     if (first != workers.rank()) return;
     make_own_folder(folder);
     lock_ = std::make_unique<WriterLock>(folder_);
-    remove_unfinished(folder_);
   });
 }
 
