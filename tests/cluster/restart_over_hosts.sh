@@ -31,6 +31,7 @@ within() {
 says() { grep -qaE "$1" "$work/err"; }
 
 : >"$work/err"
+export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent=$scripts/agent.sh OMPI_MCA_plm_rsh_no_tree_spawn=1
 COHORT_LOG_LEVEL=debug "$work/launch/cohort-run" --hosts n0:2,n1:2 --restarts 1 --min-workers 2 \
   "$digits" --strategy multi_worker_mirrored --epochs 30 --checkpoint "$work/checkpoints" --every 100000 \
   --memory-every 5 --resume >"$work/out" 2>"$work/err" </dev/null &
