@@ -49,6 +49,7 @@ CheckpointManager::~CheckpointManager() = default;
 
 std::string CheckpointManager::save(std::int64_t step) {
   std::string path = checkpoint_.save(folder_, step, lock_.get());
+  latest_step_ = step;
   if (options_.max_to_keep == 0) return path;
   const checkpoint::Workers workers(checkpoint_.strategy_.extended(), "removes old checkpoints in", folder_,
                                     checkpoint_.options_.timeout_seconds);
@@ -78,6 +79,7 @@ LatestCheckpoint CheckpointManager::restore_latest() {
   if (path.empty()) return latest;
   latest.status = checkpoint_.restore(path);
   latest.step = latest.status->step();
+  latest_step_ = latest.step;
   return latest;
 }
 

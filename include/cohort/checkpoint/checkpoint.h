@@ -89,6 +89,9 @@ class Checkpoint {
   /// InvalidArgument for values of another dtype or shape, naming all of them. Then nothing is changed.
   RestoreStatus restore(const std::string& path);
 
+  /// Whose workers save and restore together.
+  [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
+
  private:
   friend class CheckpointManager;
 

@@ -58,11 +58,17 @@ class CheckpointManager {
   /// @throws as Checkpoint::restore, and Unavailable for a newer one that cannot be read now.
   LatestCheckpoint restore_latest();
 
+  /// The step that was saved or restored last.
+  [[nodiscard]] std::optional<std::int64_t> latest_step() const noexcept { return latest_step_; }
+
+  [[nodiscard]] Checkpoint& checkpoint() const noexcept { return checkpoint_; }
+
  private:
   Checkpoint& checkpoint_;
   std::string folder_;
   CheckpointManagerOptions options_;
   std::unique_ptr<checkpoint::WriterLock> lock_;  ///< the first worker's; null on the others
+  std::optional<std::int64_t> latest_step_;
 };
 
 }  // namespace cohort

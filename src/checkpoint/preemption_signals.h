@@ -1,0 +1,35 @@
+// Notices signals that ask this process to end soon, and leaves it running. Handlers are per process: several
+// objects, as of workers that are threads, all see a signal. When the last of them is destroyed, the signals
+// are handled as before.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+namespace cohort::checkpoint {
+
+struct ReceivedSignal {
+  int signal = 0;
+  std::chrono::steady_clock::time_point at = {};
+};
+
+class PreemptionSignals {
+ public:
+  /// @throws InvalidArgument for a number that is no signal or cannot be handled.
+  explicit PreemptionSignals(std::vector<int> signals);
+  ~PreemptionSignals();
+  PreemptionSignals(const PreemptionSignals&) = delete;
+  PreemptionSignals& operator=(const PreemptionSignals&) = delete;
+
+  /// The latest signal since this object was made.
+  [[nodiscard]] std::optional<ReceivedSignal> received() const;
+
+ private:
+  void release(std::size_t count);
+
+  std::vector<int> signals_;
+  int count_at_start_;
+};
+
+}  // namespace cohort::checkpoint
