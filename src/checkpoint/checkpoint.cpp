@@ -124,11 +124,11 @@ void Checkpoint::add_value(const std::string& name, NamedValue value) {
 }
 
 std::string Checkpoint::save(const std::string& folder, std::int64_t step) {
-  return save(folder, step, nullptr);
+  return save(folder, step, nullptr, {});
 }
 
-std::string Checkpoint::save(const std::string& folder, std::int64_t step,
-                             const checkpoint::WriterLock* lock) {
+std::string Checkpoint::save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
+                             const std::map<std::string, double>& metrics) {
   strategy_.extended().require_cross_replica("save");
   if (step < 0) throw InvalidArgument("a checkpoint of step {}: steps are numbered from 0", step);
   const std::string path = checkpoint::checkpoint_path(folder, step);
@@ -138,7 +138,7 @@ std::string Checkpoint::save(const std::string& folder, std::int64_t step,
     list += fmt::format("'{}' {}{}\n", name, to_string(value.dtype),
                         value.is_everywhere ? to_string(value.shape()) : "");
   workers.agree(list, "the values of the checkpoint");
-  checkpoint::write_checkpoint(workers, values_, folder, step, lock);
+  checkpoint::write_checkpoint(workers, values_, folder, step, lock, metrics);
   return path;
 }
 

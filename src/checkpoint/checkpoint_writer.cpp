@@ -173,7 +173,8 @@ void require_name(const std::string& name) {
 }
 
 void write_checkpoint(const Workers& workers, const std::map<std::string, NamedValue>& values,
-                      const std::string& folder, std::int64_t step, const WriterLock* lock) {
+                      const std::string& folder, std::int64_t step, const WriterLock* lock,
+                      const std::map<std::string, double>& metrics) {
   std::optional<WriterLock> own_lock;
   std::optional<UnfinishedFolder> unfinished;
   workers.first_does([&] {
@@ -191,7 +192,11 @@ void write_checkpoint(const Workers& workers, const std::map<std::string, NamedV
     const std::string name = file_name(workers.rank(), workers.size());
     return report_of(write_file(unfinished_path(folder, step) + "/" + name, own, contents), own);
   });
-  workers.first_does([&] { unfinished->publish(manifest_of(step, reports, pieces)); });
+  workers.first_does([&] {
+    Manifest manifest = manifest_of(step, reports, pieces);
+    manifest.metrics = metrics;
+    unfinished->publish(std::move(manifest));
+  });
 }
 
 }  // namespace cohort::checkpoint

@@ -15,8 +15,9 @@ namespace cohort::checkpoint {
 /// @throws InvalidArgument for a name that is empty, reserved by the format or not UTF-8.
 void require_name(const std::string& name);
 
-/// Collective over the workers. `lock` as in Checkpoint. @throws as Checkpoint::save.
+/// Collective over the workers. `lock` and `metrics` as in Checkpoint. @throws as Checkpoint::save.
 void write_checkpoint(const Workers& workers, const std::map<std::string, NamedValue>& values,
-                      const std::string& folder, std::int64_t step, const WriterLock* lock);
+                      const std::string& folder, std::int64_t step, const WriterLock* lock,
+                      const std::map<std::string, double>& metrics);
 
 }  // namespace cohort::checkpoint

@@ -31,6 +31,8 @@ class Members {
     if (!object.is_object()) throw DataLoss("{} is no object", where_);
   }
 
+  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
+
   [[nodiscard]] const Json& at(const char* key) const {
     const auto found = object_.find(key);
     if (found == object_.end()) throw DataLoss("{} has no '{}'", where_, key);
@@ -120,6 +122,17 @@ ValueEntry value_in(const Json& json, const std::string& where, const Manifest& 
   return value;
 }
 
+std::map<std::string, double> metrics_in(const Members& content) {
+  const Json& json = content.at("metrics");
+  if (!json.is_object()) throw DataLoss("{}: its metrics are no object", content.where());
+  std::map<std::string, double> metrics;
+  for (const auto& [name, value] : json.items()) {
+    if (!value.is_number()) throw DataLoss("{}: its metric '{}' is no number", content.where(), name);
+    metrics[name] = value.get<double>();
+  }
+  return metrics;
+}
+
 }  // namespace
 
 std::int64_t rows_of(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
@@ -149,11 +162,12 @@ std::string to_json(const Manifest& manifest) {
   Json files = Json::object();
   for (const auto& [name, file] : manifest.files)
     files[name] = {{"size", file.size}, {"crc32c", hexadecimal(file.checksum)}};
-  const Json content = {{"version", kVersion},
-                        {"step", manifest.step},
-                        {"workers", manifest.workers},
-                        {"values", std::move(values)},
-                        {"files", std::move(files)}};
+  Json content = {{"version", kVersion},
+                  {"step", manifest.step},
+                  {"workers", manifest.workers},
+                  {"values", std::move(values)},
+                  {"files", std::move(files)}};
+  if (!manifest.metrics.empty()) content["metrics"] = manifest.metrics;
   // The checksum is that of the content without spaces: who looks at a manifest may indent it.
   return Json{{"checkpoint", content}, {"crc32c", checksum_of_text(content.dump())}}.dump(1) + "\n";
 }
@@ -179,6 +193,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   Manifest manifest;
   manifest.step = content.count("step");
   manifest.workers = static_cast<int>(content.count("workers"));
+  if (content.has("metrics")) manifest.metrics = metrics_in(content);
   for (const auto& [name, file] : content.at("files").items()) {
     const Members members(file, fmt::format("'{}': file '{}'", path, name));
     manifest.files[plain_name(name, members.where())] = {static_cast<std::uint64_t>(members.count("size")),

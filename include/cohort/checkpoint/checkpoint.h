@@ -95,8 +95,10 @@ class Checkpoint {
  private:
   friend class CheckpointManager;
 
-  /// `lock` is the first worker's on `folder`, or null: then it is taken for this save.
-  std::string save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock);
+  /// `lock` is the first worker's on `folder`, or null: then it is taken for this save. The first worker's
+  /// `metrics` are stored.
+  std::string save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
+                   const std::map<std::string, double>& metrics);
   void add_value(const std::string& name, checkpoint::NamedValue value);
 
   Strategy strategy_;
