@@ -45,8 +45,8 @@ void evaluate(const Options& options, const Roles& roles) {
   const Digits digits = load_digits(options.data);
   const auto test_batches = Dataset<Batch>::from_tensor_slices(digits.test).batch(options.batch);
   const Mlp model(options.hidden, static_cast<std::uint64_t>(options.seed));
-  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    roles.hand_over(model.parameters());
+  for (int epoch = 0; epoch < options.epochs;) {
+    epoch = roles.hand_over(model.parameters(), epoch);
     fmt::print("evaluator: epoch {}, test accuracy {:.4f}\n", epoch,
                test_accuracy(get_strategy(), model, test_batches));
   }
@@ -79,12 +79,12 @@ int run(int argc, char** argv) {
     const Strategy strategy = make_strategy(*options, session, roles);
     std::optional<ResultsFile> file;
     if (roles.is_chief() && !options->json.empty()) file.emplace(options->json);
-    const Results results =
-        train(*options, strategy,
-              {
-                  .reports = roles.is_chief(),
-                  .after_epoch = [&](const Mlp& model) { roles.hand_over(model.parameters()); },
-              });
+    const Results results = train(
+        *options, strategy,
+        {
+            .reports = roles.is_chief(),
+            .after_epoch = [&](const Mlp& model, int epoch) { roles.hand_over(model.parameters(), epoch); },
+        });
     if (roles.is_chief()) {
       print(results);
       if (file) file->write(results);

@@ -83,7 +83,7 @@ Results coordinate(const Options& options, const ParameterServerStrategy& strate
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     const auto count = static_cast<double>(total.rows);
     results.epochs.push_back(
-        {total.loss / count, static_cast<double>(total.correct) / count, seconds.count()});
+        {epoch + 1, total.loss / count, static_cast<double>(total.correct) / count, seconds.count()});
     progress.end_epoch(results.epochs.back());
   }
   coordinator.join();

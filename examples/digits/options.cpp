@@ -45,6 +45,11 @@ po::options_description describe(Options& options) {
   add("learning-rate", &options.learning_rate, "X", "step size of gradient descent");
   add("staleness", &options.staleness, "N",
       "for parameter_server: steps that a worker may be ahead of the slowest one");
+  add("checkpoint", &options.checkpoint, "DIR",
+      "save checkpoints in this folder, which all processes share; not on parameter servers");
+  add("every", &options.every, "N", "steps from one checkpoint to the next");
+  description.add_options()("resume", po::bool_switch(&options.resume),
+                            "go on from the newest checkpoint, if there is one");
   add("data", &options.data, "FILE", "CSV with 64 pixels and the digit per line, or the same as .tfrecord");
   add("json", &options.json, "FILE", "write the results there (chief only)");
   return description;
@@ -76,6 +81,12 @@ void check(const Options& options) {
           fmt::format("--hidden {} is out of range; use 1 to 65536", options.hidden));
   require(options.staleness >= 0,
           fmt::format("--staleness {} is out of range; use 0 or more", options.staleness));
+  const bool is_on_servers = options.strategy == "parameter_server" || options.strategy == "coordinator";
+  require(options.checkpoint.empty() || !is_on_servers,
+          fmt::format("--checkpoint does not go with --strategy {}", options.strategy));
+  require(options.every >= 1, fmt::format("--every {} is out of range; use 1 or more", options.every));
+  require(!options.resume || !options.checkpoint.empty(),
+          "--resume needs the folder of the checkpoints; add --checkpoint DIR");
   require(std::isfinite(options.learning_rate) && options.learning_rate > 0,
           fmt::format("--learning-rate {} is not a positive number", options.learning_rate));
 }

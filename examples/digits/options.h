@@ -17,7 +17,10 @@ struct Options {
   std::int64_t seed = 1;
   int hidden = 128;
   double learning_rate = 0.5;
-  std::int64_t staleness = 4;  ///< for parameter_server
+  std::int64_t staleness = 4;   ///< for parameter_server
+  std::string checkpoint = {};  ///< a folder; empty: no checkpoints
+  std::int64_t every = 100;     ///< steps from one checkpoint to the next
+  bool resume = false;
   std::string data = {};
   std::string json = {};
 };

@@ -35,8 +35,13 @@ void print(const Results& results) {
              results.replicas == 1 ? "" : "s", results.test_accuracy);
 }
 
-Progress::Progress(bool enabled, int epochs, std::int64_t steps)
-    : enabled_(enabled), terminal_(shows_on_terminal()), epochs_(epochs), steps_(steps) {}
+Progress::Progress(bool enabled, int epochs, std::int64_t steps, const cohort::DatasetPosition& at)
+    : enabled_(enabled),
+      terminal_(shows_on_terminal()),
+      epochs_(epochs),
+      steps_(steps),
+      epoch_(static_cast<int>(at.pass) + 1),
+      step_(at.elements) {}
 
 void Progress::step() {
   ++step_;
@@ -72,8 +77,10 @@ void ResultsFile::write(const Results& results) {
   json["replicas"] = results.replicas;
   json["epochs"] = nlohmann::ordered_json::array();
   for (const Epoch& epoch : results.epochs) {
-    json["epochs"].push_back(
-        {{"loss", epoch.loss}, {"accuracy", epoch.accuracy}, {"seconds", epoch.seconds}});
+    json["epochs"].push_back({{"number", epoch.number},
+                              {"loss", epoch.loss},
+                              {"accuracy", epoch.accuracy},
+                              {"seconds", epoch.seconds}});
   }
   json["test_accuracy"] = results.test_accuracy;
   stream_ << json.dump(2) << '\n';

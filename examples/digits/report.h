@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include <cohort/input/pass.h>
+
 namespace digits {
 
 struct Epoch {
+  int number = 1;
   double loss = 0;      ///< mean over the training images, during the epoch
   double accuracy = 0;  ///< the same
   double seconds = 0;
@@ -17,7 +20,7 @@ struct Epoch {
 struct Results {
   std::string strategy;
   int replicas = 1;
-  std::vector<Epoch> epochs;
+  std::vector<Epoch> epochs;  ///< those that were trained since the start, which may be later ones
   double test_accuracy = 0;
 };
 
@@ -27,7 +30,8 @@ void print(const Results& results);
 /// A progress bar on a terminal, one line per epoch elsewhere. Silent unless `enabled`.
 class Progress {
  public:
-  Progress(bool enabled, int epochs, std::int64_t steps);
+  /// `at` is where the training begins.
+  Progress(bool enabled, int epochs, std::int64_t steps, const cohort::DatasetPosition& at = {});
   void step();
   void end_epoch(const Epoch& epoch);
 
@@ -36,8 +40,8 @@ class Progress {
   bool terminal_;
   int epochs_;
   std::int64_t steps_;
-  int epoch_ = 1;
-  std::int64_t step_ = 0;
+  int epoch_;
+  std::int64_t step_;
 };
 
 /// A file for the results. It is opened before the training, so that a wrong path does not cost hours of it.

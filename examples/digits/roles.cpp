@@ -31,13 +31,16 @@ Roles::Roles(cohort::Bootstrap& session, const std::string& list) : is_chief_(se
   if (belongs) way_to_evaluator_ = pair_->make_communicator({.timeout_seconds = 0});
 }
 
-void Roles::hand_over(std::span<const cohort::Variable> parameters) const {
-  if (!way_to_evaluator_) return;
+int Roles::hand_over(std::span<const cohort::Variable> parameters, int epoch) const {
+  if (!way_to_evaluator_) return epoch;
+  const cohort::Tensor number = cohort::Tensor::scalar(epoch);
+  way_to_evaluator_->broadcast(number, 0);
   for (const cohort::Variable& parameter : parameters) {
     const cohort::Tensor value = evaluates() ? parameter.read().clone() : parameter.read();
     way_to_evaluator_->broadcast(value, 0);
     if (evaluates()) parameter.assign(value);
   }
+  return number.item<int>();
 }
 
 }  // namespace digits

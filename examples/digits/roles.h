@@ -25,9 +25,9 @@ class Roles {
   /// Whether this is the first of the ranks that train, which reports.
   [[nodiscard]] bool is_chief() const { return is_chief_; }
 
-  /// Copies the chief's parameters to the evaluator, which waits for them; the others go on. Does nothing
-  /// without an evaluator.
-  void hand_over(std::span<const cohort::Variable> parameters) const;
+  /// Copies the chief's parameters, and the number of its epoch, to the evaluator, which waits for them; the
+  /// others go on. Does nothing without an evaluator. Returns the number.
+  int hand_over(std::span<const cohort::Variable> parameters, int epoch) const;
 
  private:
   std::optional<cohort::RoleClusterResolver> resolver_;

@@ -4,6 +4,8 @@
 
 #include <cohort/cohort.h>
 
+#include "training_checkpoints.h"
+
 namespace digits {
 namespace {
 
@@ -48,25 +50,35 @@ Results train(const Options& options, const Strategy& strategy, const TrainingPl
     return step.score;
   };
 
+  DatasetPosition at;
+  Score total;  // of the epoch, so far
+  TrainingCheckpoints checkpoints(options, strategy, model, optimizer, at, total);
+
   Results results{options.strategy, strategy.num_replicas_in_sync(), {}, 0};
   const std::int64_t rows = digits.train.images.shape()[0] / plan.share.num_input_pipelines;
   logging::debug("the data is loaded, the model made");
-  Progress progress(plan.reports, options.epochs, (rows + options.batch - 1) / options.batch);
-  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+  const auto epochs = static_cast<std::uint64_t>(options.epochs);
+  Progress progress(plan.reports, options.epochs, (rows + options.batch - 1) / options.batch, at);
+  const auto steps = strategy.distribute_dataset(batches, kWholeDataset);
+  for (; at.pass < epochs; at = {.pass = at.pass + 1}) {
     const auto start = std::chrono::steady_clock::now();
-    Score total;
-    for (const auto& batch : strategy.distribute_dataset(batches, kWholeDataset)) {
-      add(total, strategy.reduce(ReduceOp::kSum, strategy.run(train_step, batch)));
+    for (auto batch = steps.begin_at(at); batch != steps.end();) {
+      add(total, strategy.reduce(ReduceOp::kSum, strategy.run(train_step, *batch)));
+      ++batch;
+      at = batch.position();
       plan.after_step();
       progress.step();
+      checkpoints.after_step();
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     const auto count = static_cast<double>(total.rows);
-    results.epochs.push_back(
-        {total.loss / count, static_cast<double>(total.correct) / count, seconds.count()});
+    results.epochs.push_back({static_cast<int>(at.pass) + 1, total.loss / count,
+                              static_cast<double>(total.correct) / count, seconds.count()});
+    total = {};
     progress.end_epoch(results.epochs.back());
-    plan.after_epoch(model);
+    plan.after_epoch(model, results.epochs.back().number);
   }
+  if (results.epochs.empty()) plan.after_epoch(model, options.epochs);  // there was nothing left to train
   results.test_accuracy = test_accuracy(strategy, model, test_batches);
   return results;
 }

@@ -18,7 +18,8 @@ struct TrainingPlan {
   /// Which part of the images this process trains on, where the strategy does not divide them.
   cohort::InputContext share = {};
   std::function<void()> after_step = [] {};
-  std::function<void(const Mlp&)> after_epoch = [](const Mlp&) {};
+  /// With the number of the epoch. Called at least once, with the last epoch's.
+  std::function<void(const Mlp&, int)> after_epoch = [](const Mlp&, int) {};
 };
 
 [[nodiscard]] Results train(const Options& options, const cohort::Strategy& strategy,

@@ -125,9 +125,9 @@ void train(const Options& options, const Strategy& strategy, const LogicalDevice
     score.assign_add(model.evaluate(mine, replica.device()));
   };
 
+  const auto steps = strategy.distribute_dataset(batches, kWholeDataset);
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    for (const auto& batch : strategy.distribute_dataset(batches, kWholeDataset))
-      strategy.run(train_step, batch);
+    for (const auto& batch : steps) strategy.run(train_step, batch);
     const auto [loss, accuracy] = mean_score(score, digits.train);
     if (is_chief)
       fmt::print("epoch {:>3}/{}  loss {:.6f}  accuracy {:.4f}\n", epoch, options.epochs, loss, accuracy);

@@ -99,15 +99,30 @@ void Checkpoint::add(const std::string& name, const Tensor& tensor) {
 }
 
 void Checkpoint::add(const std::string& name, std::string& text) {
-  const auto shape = [&text] { return Shape{static_cast<std::int64_t>(text.size())}; };
-  const auto read = [&text] { return Tensor::from(std::vector<std::uint8_t>(text.begin(), text.end())); };
-  const auto restore = [&text](const Tensor& saved) {
-    const auto bytes = saved.span<std::uint8_t>();
-    text.assign(bytes.begin(), bytes.end());
+  add_text(
+      name, [&text] { return text; }, [&text](const std::string& saved) { text = saved; });
+}
+
+void Checkpoint::add(const std::string& name, DatasetPosition& position) {
+  add(name + "/pass", position.pass);
+  add(name + "/elements", position.elements);
+}
+
+void Checkpoint::add_text(const std::string& name, std::function<std::string()> read,
+                          std::function<void(const std::string&)> restore) {
+  const auto bytes = [read = std::move(read)] {
+    const std::string text = read();
+    return Tensor::from(std::vector<std::uint8_t>(text.begin(), text.end()));
   };
-  add_value(
-      name,
-      {.dtype = DType::kUInt8, .shape = shape, .read = read, .restore = restore, .has_any_length = true});
+  const auto restore_bytes = [restore = std::move(restore)](const Tensor& saved) {
+    const auto text = saved.span<std::uint8_t>();
+    restore({text.begin(), text.end()});
+  };
+  add_value(name, {.dtype = DType::kUInt8,
+                   .shape = [bytes] { return bytes().shape(); },
+                   .read = bytes,
+                   .restore = restore_bytes,
+                   .has_any_length = true});
 }
 
 void Checkpoint::add_value(const std::string& name, NamedValue value) {

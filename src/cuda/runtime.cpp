@@ -1,8 +1,11 @@
 #include "runtime.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -250,6 +253,8 @@ void Runtime::leave(int before) noexcept { CurrentDevice::leave(before); }
 extern "C" cohort::DeviceRuntime* cohort_device_runtime() noexcept;
 
 cohort::DeviceRuntime* cohort_device_runtime() noexcept {
-  static auto* const runtime = new cohort::cuda::Runtime;  // static tensors may end after static objects
+  // Not destroyed: static tensors may end after static objects.
+  alignas(cohort::cuda::Runtime) static std::array<std::byte, sizeof(cohort::cuda::Runtime)> memory;
+  static auto* const runtime = new (memory.data()) cohort::cuda::Runtime;
   return runtime;
 }

@@ -117,6 +117,7 @@ std::string from_hexadecimal(std::string_view text) {
 
 void require_one_address_each(const std::vector<Address>& addresses) {
   std::vector<std::string> names;
+  names.reserve(addresses.size());
   for (const Address& address : addresses) names.push_back(name_of(address.task));
   std::ranges::sort(names);
   const auto twice = std::ranges::adjacent_find(names);

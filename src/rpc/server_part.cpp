@@ -63,7 +63,7 @@ void ServerPart::add(Method method, Run run) {
     throw InvalidArgument("the method '{}' is an empty function: there is nothing to call", method.name);
   const std::uint64_t fingerprint = fingerprint_of(method.signature);
   const auto [place, is_new] =
-      methods_.try_emplace(method.name, std::move(method.signature), fingerprint, std::move(run));
+      methods_.try_emplace(method.name, Registered{std::move(method.signature), fingerprint, std::move(run)});
   if (!is_new)
     throw InvalidArgument("the method '{}' is registered already, as {}: give this one another name",
                           method.name, place->second.signature);

@@ -27,7 +27,11 @@ Request request_for(const Wanted& wanted, std::span<const Write> writes) {
   encoder.number(writes.size());
   for (const Write& write : writes) encode(encoder, write);
   if (wanted.rows) encoder.tensor(*wanted.rows);
-  Request request{wanted.server, wanted.rows ? MessageKind::kReadRows : MessageKind::kRead, encoder.take()};
+  if (wanted.slot) encoder.number(*wanted.slot);
+  const MessageKind kind = wanted.slot   ? MessageKind::kReadSlot
+                           : wanted.rows ? MessageKind::kReadRows
+                                         : MessageKind::kRead;
+  Request request{wanted.server, kind, encoder.take()};
   Tensor value = Tensor::uninitialized(shape_of(wanted), wanted.dtype);
   if (value.bytes() >= kWorthLending) request.into = std::move(value);
   return request;
@@ -108,7 +112,7 @@ VariableIndex Client::make(int server, std::uint64_t number, const std::string& 
 }
 
 std::optional<Tensor> Client::read_here(const Wanted& wanted, std::span<const Write> writes) {
-  if (!writes.empty()) return std::nullopt;
+  if (!writes.empty() || wanted.slot) return std::nullopt;
   const auto reader = connections_.reader(wanted.server);
   if (reader == nullptr || wanted.variable >= reader->size()) return std::nullopt;
   Tensor result = Tensor::uninitialized(shape_of(wanted), wanted.dtype);
@@ -141,7 +145,8 @@ std::vector<Tensor> Client::read(std::span<const Wanted> wanted) {
   for (std::size_t i = 0; i < answers.size(); ++i) {
     Decoder decoder(answers[i]);
     const Wanted& asked = wanted[places[i]];
-    note_read(asked.server, asked.variable, decoder.number<std::uint64_t>());
+    const auto version = decoder.number<std::uint64_t>();
+    if (!asked.slot) note_read(asked.server, asked.variable, version);
     take_value(decoder, results[places[i]]);
   }
   return results;

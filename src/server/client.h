@@ -30,6 +30,8 @@ struct Wanted {
   Shape shape = {};  ///< the variable's, as its dtype
   DType dtype = DType::kFloat32;
   std::optional<Tensor> rows = {};  ///< int64, one axis; absent: all of it
+  std::optional<std::uint8_t> slot =
+      {};  ///< instead: what optimizers keep for it, which has this shape and dtype
 };
 
 class Client {

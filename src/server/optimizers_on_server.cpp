@@ -11,12 +11,20 @@
 namespace cohort::server {
 namespace {
 
-/// The number, from 1, of the step that is about to be made.
-std::int64_t count_step(Store& store, VariableIndex variable) {
-  const std::string name = store.name(variable) + "/steps";
+std::string name_of_steps(const Store& store, VariableIndex variable) {
+  return store.name(variable) + "/steps";
+}
+
+Store::Change change_steps(Store& store, VariableIndex variable) {
+  const std::string name = name_of_steps(store, variable);
   auto counter = store.find(name);
   if (!counter) counter = store.create(name, {}, DType::kInt64);
-  const Store::Change change = store.overwrite(*counter);
+  return store.overwrite(*counter);
+}
+
+/// The number, from 1, of the step that is about to be made.
+std::int64_t count_step(Store& store, VariableIndex variable) {
+  const Store::Change change = change_steps(store, variable);
   const std::int64_t step = change.old_value.item<std::int64_t>() + 1;
   change.fresh_value.span<std::int64_t>()[0] = step;
   return step;
@@ -45,6 +53,15 @@ IndexedSlices merged(const Tensor& gradient, std::span<const std::int64_t> rows,
 }
 
 }  // namespace
+
+std::int64_t steps_of(const Store& store, VariableIndex variable) {
+  const auto counter = store.find(name_of_steps(store, variable));
+  return counter ? store.value(*counter).item<std::int64_t>() : 0;
+}
+
+void set_steps(Store& store, VariableIndex variable, std::int64_t steps) {
+  change_steps(store, variable).fresh_value.span<std::int64_t>()[0] = steps;
+}
 
 const OptimizerOnServer& OptimizersOnServer::made_from(const OptimizerRecipe& recipe) {
   const auto key = std::pair(recipe.type, recipe.options);

@@ -2,6 +2,7 @@
 // store, beside it: it changes in the same commits, and outlives the server's process.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -32,6 +33,12 @@ class OptimizerOnServer {
 };
 
 namespace server {
+
+/// How many steps optimizers have made on the variable.
+[[nodiscard]] std::int64_t steps_of(const Store& store, VariableIndex variable);
+
+/// Part of the store's open commit.
+void set_steps(Store& store, VariableIndex variable, std::int64_t steps);
 
 class OptimizersOnServer {
  public:

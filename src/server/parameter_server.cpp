@@ -58,6 +58,13 @@ Tensor gathered(const Tensor& value, const Tensor& rows, const std::string& name
   return gather_rows(value, rows.span<std::int64_t>());
 }
 
+Tensor kept_for_optimizers(const Store& store, VariableIndex variable, std::uint8_t slot) {
+  if (slot == VariableState::kSteps) return Tensor::scalar(steps_of(store, variable));
+  const Tensor value = store.value(variable);
+  return slot < store.slots(variable) ? store.slot(variable, slot).clone()
+                                      : Tensor::zeros(value.shape(), value.dtype());
+}
+
 }  // namespace
 
 void ParameterServer::answer(remote::Peer& peer, const remote::Message& message) {
@@ -78,8 +85,8 @@ void ParameterServer::answer(remote::Peer& peer, const remote::Message& message)
 void ParameterServer::reply(remote::Peer& peer, const remote::Message& request, MessageKind kind,
                             std::span<const std::byte> body) {
   const auto asked = static_cast<MessageKind>(request.kind);
-  const bool only_read =
-      asked == MessageKind::kIdentify || asked == MessageKind::kRead || asked == MessageKind::kReadRows;
+  const bool only_read = asked == MessageKind::kIdentify || asked == MessageKind::kRead ||
+                         asked == MessageKind::kReadRows || asked == MessageKind::kReadSlot;
   if (output_ == nullptr || only_read)
     peer.send(static_cast<std::uint16_t>(kind), request.number, body);
   else
@@ -100,7 +107,8 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
     }
     case MessageKind::kCreate: return create(peer, message, later);
     case MessageKind::kRead:
-    case MessageKind::kReadRows: return read(peer, message, later);
+    case MessageKind::kReadRows:
+    case MessageKind::kReadSlot: return read(peer, message, later);
     case MessageKind::kCommit:
     case MessageKind::kPrepare: return take(peer, message);
     case MessageKind::kFinish: {
@@ -191,8 +199,12 @@ std::vector<std::byte> ParameterServer::read(remote::Peer& peer, const remote::M
   const Tensor value = writes > 0 ? store_.change_rows(variable, {}).fresh_value : store_.value(variable);
   Encoder encoder;
   encoder.number(store_.version(variable));
-  const bool all_rows = static_cast<MessageKind>(message.kind) == MessageKind::kRead;
-  const Tensor wanted = all_rows ? value : gathered(value, decoder.tensor(), store_.name(variable));
+  const auto kind = static_cast<MessageKind>(message.kind);
+  const bool all_rows = kind == MessageKind::kRead;
+  const Tensor wanted = all_rows ? value
+                        : kind == MessageKind::kReadSlot
+                            ? kept_for_optimizers(store_, variable, decoder.number<std::uint8_t>())
+                            : gathered(value, decoder.tensor(), store_.name(variable));
   if (wanted.bytes() < kWorthLending) {
     encoder.tensor(wanted);
     return encoder.take();

@@ -24,6 +24,7 @@ enum class MessageKind : std::uint16_t {
   kEndStep,   ///< the task has made a step: answered when it may make the next one
   kGoodbye,   ///< the task has ended its part
   kJobOver,   ///< the job has ended; also to workers, who do not answer
+  kReadSlot,  ///< what is kept of a variable for optimizers
 
   // Between a server and its standby. What changes the server goes on to the standby as the request that it
   // was, with numbers that count such changes; a goodbye names the task.

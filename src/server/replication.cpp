@@ -51,7 +51,8 @@ bool Replication::may_pass(const remote::Message& message) const {
     case MessageKind::kIdentify:
     case MessageKind::kEndStep: return true;
     case MessageKind::kRead:
-    case MessageKind::kReadRows: try { return state_ != State::kCopying || !tries_writes(message);
+    case MessageKind::kReadRows:
+    case MessageKind::kReadSlot: try { return state_ != State::kCopying || !tries_writes(message);
       } catch (const Error&) {
         return true;  // no such request: the answer says so
       }

@@ -70,4 +70,20 @@ void ServerVariable::apply_elsewhere(const OptimizerRecipe& optimizer, const Ten
   }
 }
 
+Tensor ServerVariable::read_slot_elsewhere(std::uint8_t slot) const {
+  Wanted slot_wanted = wanted();
+  slot_wanted.slot = slot;
+  if (slot == kSteps) {
+    slot_wanted.shape = {};
+    slot_wanted.dtype = DType::kInt64;
+  }
+  return client_->read(slot_wanted);
+}
+
+void ServerVariable::assign_slot_elsewhere(std::uint8_t slot, const Tensor& value) const {
+  Write write{.variable = place_.index, .kind = WriteKind::kAssignSlot, .value = value};
+  write.slot = slot;
+  client_->write(place_.server, write);
+}
+
 }  // namespace cohort::server

@@ -33,6 +33,9 @@ class ServerVariable final : public AggregatingVariable {
 
   void apply_elsewhere(const OptimizerRecipe& optimizer, const TensorOrSlices& gradient) const override;
 
+  [[nodiscard]] Tensor read_slot_elsewhere(std::uint8_t slot) const override;
+  void assign_slot_elsewhere(std::uint8_t slot, const Tensor& value) const override;
+
  private:
   [[nodiscard]] Tensor read_across() const override;
   void assign_across(const ElementUpdate& update, const Tensor& value) const override;

@@ -25,11 +25,15 @@ const RowUpdate* row_update(WriteKind kind) {
   }
 }
 
+void copy_if_apart(const Tensor& from, const Tensor& to) {
+  if (from.data() != to.data()) to.copy_from(from);
+}
+
 void assign(const Write& write, const Store::Change& change) {
   if (write.kind == WriteKind::kAssign) return change.fresh_value.copy_from(write.value);
   if (write.kind == WriteKind::kAssignAdd && write.value.dtype() != DType::kBool)
     return reduce_into(ReduceOp::kSum, std::array{change.old_value, write.value}, change.fresh_value);
-  if (change.fresh_value.data() != change.old_value.data()) change.fresh_value.copy_from(change.old_value);
+  copy_if_apart(change.old_value, change.fresh_value);
   (write.kind == WriteKind::kAssignAdd ? kAssignAdd : kAssignSub).apply(change.fresh_value, write.value);
 }
 
@@ -64,10 +68,18 @@ void assign_from(const Write& write, const Store::Change& change) {
 
 /// The slots stay: the other copies get their values.
 void keep_slots(const Store::Change& change) {
-  for (std::size_t i = 0; i < change.fresh_slots.size(); ++i) {
-    if (change.fresh_slots[i].data() != change.old_slots[i].data())
-      change.fresh_slots[i].copy_from(change.old_slots[i]);
-  }
+  for (std::size_t i = 0; i < change.fresh_slots.size(); ++i)
+    copy_if_apart(change.old_slots[i], change.fresh_slots[i]);
+}
+
+void assign_slot(const Write& write, Store& store) {
+  if (write.slot == VariableState::kSteps)
+    return set_steps(store, write.variable, write.value.item<std::int64_t>());
+  store.require_slots(write.variable, std::size_t{write.slot} + 1);
+  const Store::Change change = store.overwrite(write.variable);
+  copy_if_apart(change.old_value, change.fresh_value);
+  keep_slots(change);
+  change.fresh_slots[write.slot].copy_from(write.value);
 }
 
 }  // namespace
@@ -107,6 +119,7 @@ void encode(Encoder& encoder, const Write& write, Carriage carriage) {
     case Carriage::kByAddress: ValueInPeer::encode(encoder, write.value); break;
   }
   if (changes_rows(write.kind)) encoder.tensor(write.indices);
+  if (write.kind == WriteKind::kAssignSlot) encoder.number(write.slot);
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return;
   encoder.text(write.optimizer.type);
   encoder.blob(write.optimizer.options);
@@ -117,8 +130,7 @@ Write decode_write(Decoder& decoder, const Sender& sender) {
   Write write;
   write.variable = decoder.number<VariableIndex>();
   write.kind = decoder.number<WriteKind>();
-  if (write.kind > WriteKind::kOptimizeRows)
-    throw DataLoss("a message from another task has an unknown write");
+  if (write.kind > WriteKind::kAssignSlot) throw DataLoss("a message from another task has an unknown write");
   switch (decoder.number<Carriage>()) {
     case Carriage::kInMessage: write.value = decoder.tensor(); break;
     case Carriage::kAtEnd:
@@ -129,6 +141,7 @@ Write decode_write(Decoder& decoder, const Sender& sender) {
     default: throw DataLoss("a message from another task brings a value in an unknown way");
   }
   if (changes_rows(write.kind)) write.indices = decoder.tensor();
+  if (write.kind == WriteKind::kAssignSlot) write.slot = decoder.number<std::uint8_t>();
   if (write.kind != WriteKind::kOptimize && write.kind != WriteKind::kOptimizeRows) return write;
   write.optimizer.type = decoder.text();
   const std::span<const std::byte> options = decoder.blob();
@@ -139,7 +152,8 @@ Write decode_write(Decoder& decoder, const Sender& sender) {
 
 void require_fitting(const Write& write, const Store& store) {
   if (write.variable >= store.size()) throw NoVariable();
-  const Tensor value = store.value(write.variable);
+  const bool is_steps = write.kind == WriteKind::kAssignSlot && write.slot == VariableState::kSteps;
+  const Tensor value = is_steps ? Tensor::scalar(std::int64_t{0}) : store.value(write.variable);
   const Shape& shape = write.elsewhere ? write.elsewhere->shape() : write.value.shape();
   const DType dtype = write.elsewhere ? write.elsewhere->dtype() : write.value.dtype();
   const bool rows = changes_rows(write.kind);
@@ -175,6 +189,7 @@ void apply(const Write& write, Store& store, OptimizersOnServer& optimizers) {
   }
   if (write.kind == WriteKind::kOptimize)
     return optimizers.step(write.optimizer, store, write.variable, write.value);
+  if (write.kind == WriteKind::kAssignSlot) return assign_slot(write, store);
   if (!changes_rows(write.kind)) {
     const Store::Change change = store.overwrite(write.variable);
     if (write.elsewhere)

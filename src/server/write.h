@@ -28,6 +28,7 @@ enum class WriteKind : std::uint8_t {
   kScatterUpdate,
   kOptimize,      ///< one step of an optimizer, with a gradient of the variable's shape
   kOptimizeRows,  ///< the same with the gradient of some rows: the others, and their slots, stay as they are
+  kAssignSlot,    ///< what is kept for optimizers
 };
 
 /// The kind of what `assign` and the scatter functions do, by the function's name.
@@ -42,6 +43,7 @@ struct Write {
   std::uint64_t read_version = kNotRead;      ///< of the variable, when the gradient's task read it last
   std::optional<ValueInPeer> elsewhere = {};  ///< instead of `value`, at the server that it was sent to
   bool in_message = false;                    ///< `value` is a view of the message that has brought it
+  std::uint8_t slot = 0;                      ///< for kAssignSlot; or VariableState::kSteps
 
   static constexpr std::uint64_t kNotRead = ~std::uint64_t{0};
 };

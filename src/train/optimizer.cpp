@@ -107,6 +107,19 @@ const ReplicaContext& require_replica() {
       "apply_gradients was called in cross-replica context; call it inside the function given to run()");
 }
 
+/// Slots belong to the strategy of their variable, and replicas make theirs at the first update.
+void require_slots_here(const Variable& variable) {
+  const ContextMode& mode = current_mode();
+  if (mode.kind == ContextKind::kReplica)
+    throw WrongContext("make_slots was called inside run(); call it in cross-replica context");
+  if (variable.state()->is_kept_elsewhere())
+    throw InvalidArgument("make_slots: variable '{}' is on a parameter server, which keeps its slots",
+                          variable.name());
+  if (variable.state()->owner() != mode.strategy)
+    throw WrongContext("make_slots: variable '{}' was not made in this scope; open the scope of its strategy",
+                       variable.name());
+}
+
 /// Where gradients are summed, the other replicas wait for this one.
 template <class Check>
 void or_abort_replicas(const ReplicaContext& replica, GradientAggregation aggregation, Check&& check) {
@@ -129,19 +142,19 @@ struct Optimizer::ReplicaState {
   std::vector<Tensor> slot_components;
 };
 
-Optimizer::Optimizer(std::vector<std::string> slot_names) : slot_names_(std::move(slot_names)) {}
+Optimizer::Optimizer(std::vector<std::string> slot_names)
+    : slot_names_(std::move(slot_names)), beginning_(std::make_unique<ReplicaState>()) {}
 
 Optimizer::~Optimizer() = default;
 
 Optimizer::ReplicaState& Optimizer::state_of_this_replica() {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<ReplicaState>& state = states_[current_mode().local_replica];
-  if (state == nullptr) state = std::make_unique<ReplicaState>();
+  if (state == nullptr) state = std::make_unique<ReplicaState>(*beginning_);
   return *state;
 }
 
-const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Variable& variable) const {
-  if (const auto found = state.slots.find(variable.state()); found != state.slots.end()) return found->second;
+std::vector<Variable> Optimizer::new_slots(const Variable& variable) const {
   std::vector<Variable> slots;
   slots.reserve(slot_names_.size());
   for (const std::string& name : slot_names_)
@@ -151,7 +164,13 @@ const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Vari
                                        .name_may_differ = variable.state()->options().name_may_differ,
                                        .trainable = false,
                                        .colocate_with = &variable});
-  return state.slots.emplace(variable.state(), std::move(slots)).first->second;
+  return slots;
+}
+
+const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Variable& variable) const {
+  const auto found = state.slots.find(variable.state());
+  if (found != state.slots.end()) return found->second;
+  return state.slots.emplace(variable.state(), new_slots(variable)).first->second;
 }
 
 void Optimizer::update_component(ReplicaState& state, const Variable& variable,
@@ -244,15 +263,32 @@ OptimizerRecipe Optimizer::recipe() const {
 
 std::int64_t Optimizer::iterations() const {
   const std::lock_guard lock(mutex_);
-  return states_.empty() ? 0 : states_.begin()->second->steps;
+  return (states_.empty() ? beginning_ : states_.begin()->second)->steps;
 }
 
 std::vector<Variable> Optimizer::slots(const Variable& variable) const {
   const std::lock_guard lock(mutex_);
-  if (states_.empty()) return {};
-  const auto& slots = states_.begin()->second->slots;
+  const auto& slots = (states_.empty() ? beginning_ : states_.begin()->second)->slots;
   const auto found = slots.find(variable.state());
   return found == slots.end() ? std::vector<Variable>() : found->second;
+}
+
+void Optimizer::make_slots(std::span<const Variable> variables) {
+  for (const Variable& variable : variables) {
+    require_slots_here(variable);
+    const std::vector<Variable> found = slots(variable);
+    const std::vector<Variable> slots = found.empty() ? new_slots(variable) : found;
+    const std::lock_guard lock(mutex_);
+    beginning_->slots.try_emplace(variable.state(), slots);
+    for (const auto& [replica, state] : states_) state->slots.try_emplace(variable.state(), slots);
+  }
+}
+
+void Optimizer::set_iterations(std::int64_t iterations) {
+  if (iterations < 0) throw InvalidArgument("an optimizer cannot have applied {} steps", iterations);
+  const std::lock_guard lock(mutex_);
+  beginning_->steps = iterations;
+  for (const auto& [replica, state] : states_) state->steps = iterations;
 }
 
 }  // namespace cohort

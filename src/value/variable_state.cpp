@@ -54,6 +54,14 @@ void VariableState::apply_elsewhere(const OptimizerRecipe& /*optimizer*/,
   COHORT_CHECK(!"only variables that are kept elsewhere are updated there");
 }
 
+Tensor VariableState::read_slot_elsewhere(std::uint8_t /*slot*/) const {
+  throw Internal("the slots of variable '{}' are not kept elsewhere", options_.name);
+}
+
+void VariableState::assign_slot_elsewhere(std::uint8_t /*slot*/, const Tensor& /*value*/) const {
+  throw Internal("the slots of variable '{}' are not kept elsewhere", options_.name);
+}
+
 void VariableState::require_own_strategy(std::string_view what) const {
   const VariableOwner* active = current_mode().strategy;
   if (active == nullptr || owner_ == nullptr || active == owner_.get()) return;

@@ -56,6 +56,7 @@ TEST_P(Standbys, TakeOverInTheMiddleOfCommits) {
     const ClusterCoordinator coordinator(strategy);
     auto scope = strategy.scope();
     std::vector<Variable> variables;
+    variables.reserve(static_cast<std::size_t>(servers));
     for (int i = 0; i < servers; ++i) variables.push_back(counter(fmt::format("v{}", i)));
     for (int i = 0; i < servers; ++i) job.wait_until_complete(i);
     run_calls(coordinator, variables, kCalls, random, [&] {

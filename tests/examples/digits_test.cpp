@@ -50,13 +50,13 @@ Outcome run_digits(int ranks, const std::string& options, const std::string& wra
   return run(fmt::format("{} {} {} {}", launcher, wrapper, PROGRAM, options));
 }
 
-/// A file name of this process, removed at the end of the test.
+/// The name of a file or folder of this process, removed at the end of the test.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& extension)
       : path_(std::filesystem::temp_directory_path() /
               fmt::format("cohort-digits-{}{}", getpid(), extension)) {}
-  ~TemporaryFile() { std::filesystem::remove(path_); }
+  ~TemporaryFile() { std::filesystem::remove_all(path_); }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
  private:
@@ -149,6 +149,50 @@ TEST(Digits, EvaluatesBesideTheTraining) {
                                                     results["test_accuracy"].get<double>())));
 }
 
+/// Losses and accuracies of the last `count` epochs.
+nlohmann::json last_epochs(const nlohmann::json& results, std::size_t count) {
+  nlohmann::json epochs = nlohmann::json::array();
+  for (nlohmann::json epoch : results["epochs"]) {
+    epoch.erase("seconds");
+    epochs.push_back(std::move(epoch));
+  }
+  if (epochs.size() > count) epochs.erase(epochs.begin(), epochs.end() - static_cast<std::ptrdiff_t>(count));
+  return epochs;
+}
+
+TEST(Digits, GoesOnFromItsNewestCheckpointToTheSameBits) {
+  const auto undisturbed = train(2, "--epochs 6 --learning-rate 0.3");
+  const TemporaryFile folder(".checkpoints");
+  const std::string saves = fmt::format("--learning-rate 0.3 --checkpoint {} --every 10", folder.path());
+  train(2, saves + " --epochs 4");  // 92 steps: the newest checkpoint is in the middle of the last epoch
+  const Outcome again = run_digits(2, saves + " --epochs 6");
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.output, HasSubstr("there are checkpoints; add --resume"));
+  const auto resumed = train(2, saves + " --epochs 6 --resume");
+  EXPECT_EQ(last_epochs(resumed, 6), last_epochs(undisturbed, 3)) << "epochs 4 to 6";
+  EXPECT_EQ(resumed["test_accuracy"], undisturbed["test_accuracy"]);
+
+  const auto by_others = train(3, saves + " --epochs 7 --resume");
+  EXPECT_LE(
+      worst_difference(by_others, {{"epochs", last_epochs(train(1, "--epochs 7 --learning-rate 0.3"), 2)}}),
+      1e-5)
+      << "epochs 6 and 7, with 3 workers instead of 2";
+}
+
+TEST(Digits, EvaluatesWhatIsLeftAfterAResume) {
+  const TemporaryFile folder(".checkpoints");
+  const std::string saves =
+      fmt::format("--roles evaluator=1,worker=2 --checkpoint {} --every 23 --resume", folder.path());
+  run_digits(3, saves + " --epochs 2");
+  const Outcome more = run_digits(3, saves + " --epochs 3");
+  EXPECT_EQ(more.status, 0) << more.output;
+  EXPECT_THAT(more.output, HasSubstr("evaluator: epoch 3, test accuracy"));
+  EXPECT_THAT(more.output, Not(HasSubstr("evaluator: epoch 1")));
+  const Outcome nothing = run_digits(3, saves + " --epochs 3");
+  EXPECT_EQ(nothing.status, 0) << nothing.output;
+  EXPECT_THAT(nothing.output, HasSubstr("evaluator: epoch 3, test accuracy"));
+}
+
 TEST(Digits, EvaluatesNothingWhereTfConfigHasWorkersOnly) {
   const char* by_rank =
       R"(sh -c 'TF_CONFIG="{\"cluster\": {\"worker\": [\"a:1\", \"b:1\", \"c:1\"]}, \"task\":)"
@@ -194,6 +238,10 @@ TEST(Digits, RefusesWhatItCannotUse) {
       Case{1, "--strategy mirrored --roles worker=1", 2, "--roles worker=1 does not go with"},
       Case{2, "--roles worker=3", 2, "are 3 tasks, but the job has 2 workers"},
       Case{3, "--roles ps=1,worker=2", 1, "MultiWorkerMirroredStrategy: task type 'ps'"},
+      Case{1, "--resume", 2, "add --checkpoint DIR"},
+      Case{1, "--every 0 --checkpoint x", 2, "--every 0 is out of range"},
+      Case{1, "--strategy coordinator --checkpoint x", 2, "--checkpoint does not go with"},
+      Case{1, "--checkpoint /proc/nothing", 1, "'/proc/nothing'"},
       Case{1, "--strategy coordinator", 1, "cohort-run --roles"},
       Case{1, "--data /nonexistent.csv", 1, "cannot open CSV file '/nonexistent.csv'"},
       Case{1, "--epochs 1 --json /nonexistent/x.json", 1, "cannot write '/nonexistent/x.json'"},

@@ -1,6 +1,7 @@
 // Optimizers that remember: what they do to variables, and where their slots are.
 #include <cmath>
 #include <new>
+#include <optional>
 
 #include <gmock/gmock.h>
 
@@ -185,6 +186,55 @@ TEST_P(SlotsOfReplicas, AreMirroredLikeTheirVariable) {
   ASSERT_THAT(slots, SizeIs(1));
   ASSERT_THAT(slots[0].components(), SizeIs(replicas()));
   for (const Tensor& component : slots[0].components()) EXPECT_THAT(numbers(component), Each(-0.75 * sum));
+}
+
+TEST_P(SlotsOfReplicas, ContinueInAnotherOptimizer) {
+  const auto scope = strategy_.scope();
+  const Variable undisturbed({.name = "undisturbed", .initial_value = vector_of<float>({1, 2})});
+  const Variable continued({.name = "continued", .initial_value = vector_of<float>({1, 2})});
+  const auto step = [&](Adam& optimizer, const Variable& variable) {
+    strategy_.run([&](ReplicaContext&) {
+      optimizer.apply_gradients({{Tensor::full({2}, DType::kFloat32, 0.5), variable}});
+    });
+  };
+  Adam first;
+  Adam before;
+  for (int i = 0; i < 3; ++i) {
+    step(first, undisturbed);
+    step(before, continued);
+  }
+  Adam after;
+  after.make_slots({{continued}});
+  after.set_iterations(before.iterations());
+  EXPECT_EQ(after.iterations(), 3);
+  const auto from = before.slots(continued);
+  const auto to = after.slots(continued);
+  ASSERT_THAT(to, SizeIs(2));
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].assign(from[i].read());
+  for (int i = 0; i < 3; ++i) {
+    step(first, undisturbed);
+    step(after, continued);
+  }
+  EXPECT_EQ(numbers(continued.read()), numbers(undisturbed.read()));
+  EXPECT_EQ(after.iterations(), 6);
+  after.make_slots({{continued}});
+  EXPECT_EQ(after.slots(continued), to);
+}
+
+TEST_P(SlotsOfReplicas, AreMadeInTheScopeOfTheirVariable) {
+  std::optional<Variable> weights;
+  {
+    const auto scope = strategy_.scope();
+    weights.emplace(VariableOptions{.shape = {2}, .name = "weights"});
+    Adam optimizer;
+    EXPECT_THAT([&] { strategy_.run([&](ReplicaContext&) { optimizer.make_slots({{*weights}}); }); },
+                ThrowsMessage<WrongContext>(HasSubstr("make_slots was called inside run()")));
+    EXPECT_THAT([&] { optimizer.set_iterations(-1); },
+                ThrowsMessage<InvalidArgument>(HasSubstr("cannot have applied -1 steps")));
+  }
+  Adam optimizer;
+  EXPECT_THAT([&] { optimizer.make_slots({{*weights}}); },
+              ThrowsMessage<WrongContext>(HasSubstr("open the scope of its strategy")));
 }
 
 }  // namespace

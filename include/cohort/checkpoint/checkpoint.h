@@ -1,9 +1,11 @@
 // A Checkpoint is a set of named values that are saved together and restored together: variables of every
-// kind, tensors, numbers and texts of the program.
+// kind, the state of optimizers, positions in datasets, random generators, and the program's own tensors,
+// numbers, texts and structures.
 //
 //     Checkpoint checkpoint(strategy);
 //     checkpoint.add("dense/kernel", kernel);
-//     checkpoint.add("epoch", epoch);                             // a number; it is changed by restore
+//     checkpoint.add("adam", optimizer, {{kernel}});
+//     checkpoint.add("position", position);                       // of a dataset; it is changed by restore
 //     checkpoint.save("checkpoints", step);                       // makes checkpoints/step-100
 //     checkpoint.restore("checkpoints/step-100").assert_consumed();
 //
@@ -18,13 +20,21 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include <cohort/checkpoint/detail/parts.h>
+#include <cohort/checkpoint/detail/random_generator.h>
 #include <cohort/checkpoint/restore_status.h>
 #include <cohort/device/tensor.h>
+#include <cohort/input/pass.h>
 #include <cohort/server/sharded_variable.h>
 #include <cohort/strategy/strategy.h>
+#include <cohort/train/optimizer.h>
 #include <cohort/value/variable.h>
 
 namespace cohort {
@@ -77,6 +87,47 @@ class Checkpoint {
                      .restore = [&number](const Tensor& saved) { number = saved.item<T>(); }});
   }
 
+  /// Numbers, as many as there are; restored, as many as there were.
+  template <Element T>
+  requires(!std::is_const_v<T> && !std::is_same_v<T, bool>) void add(const std::string& name,
+                                                                     std::vector<T>& numbers) {
+    add_value(name, {.dtype = kDTypeOf<T>,
+                     .shape = [&numbers] { return Shape{static_cast<std::int64_t>(numbers.size())}; },
+                     .read = [&numbers] { return Tensor::from(std::span<const T>(numbers)); },
+                     .restore =
+                         [&numbers](const Tensor& saved) {
+                           const std::span<const T> values = saved.span<T>();
+                           numbers.assign(values.begin(), values.end());
+                         },
+                     .has_any_length = true});
+  }
+
+  /// What an optimizer keeps for these variables: their slots, as in `NAME/kernel/first_moment`, and
+  /// `NAME/iterations`, a number for each of them. Slots that no update has made yet are made.
+  /// @throws also as Optimizer::make_slots; InvalidArgument for no variables, and for two of one name.
+  void add(const std::string& name, Optimizer& optimizer, std::span<const Variable> variables,
+           std::span<const ShardedVariable> sharded = {});
+
+  /// Where a pass over a dataset stands, as `NAME/pass` and `NAME/elements`. The program sets it from its
+  /// iterator before it saves, and goes on with `begin_at(position)`.
+  void add(const std::string& name, DatasetPosition& position);
+
+  /// A random generator of the standard library, or one that is written to streams and read from them alike.
+  template <checkpoint::RandomGenerator Generator>
+  void add(const std::string& name, Generator& generator) {
+    add_text(
+        name, [&generator] { return checkpoint::to_text(generator); },
+        [&generator](const std::string& text) { checkpoint::from_text(text, generator); });
+  }
+
+  /// The parts of a structure: of a map as `NAME/KEY`, and otherwise as `NAME/0`, `NAME/1`, and so on. A
+  /// structure has the same parts when it is restored.
+  template <checkpoint::WithParts Structure>
+  void add(const std::string& name, Structure& structure) {
+    checkpoint::for_each_part(
+        structure, [&](const auto& key, auto& part) { add(fmt::format("{}/{}", name, key), part); });
+  }
+
   /// Writes the values to the new folder `folder/step-STEP`, which appears when it is complete and on disk,
   /// or not at all. Returns its path.
   /// @throws Unavailable when a file cannot be written or another job writes to `folder`, naming file, worker
@@ -100,6 +151,8 @@ class Checkpoint {
   std::string save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
                    const std::map<std::string, double>& metrics);
   void add_value(const std::string& name, checkpoint::NamedValue value);
+  void add_text(const std::string& name, std::function<std::string()> read,
+                std::function<void(const std::string&)> restore);
 
   Strategy strategy_;
   CheckpointOptions options_;

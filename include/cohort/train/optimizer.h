@@ -73,8 +73,22 @@ class Optimizer {
   [[nodiscard]] std::int64_t iterations() const;
 
   /// The slots of a variable, in the order in which the optimizer documents them; none before its first
-  /// update. For checkpoints; not to be called while replicas run.
+  /// update or `make_slots`. Not to be called while replicas run.
   [[nodiscard]] std::vector<Variable> slots(const Variable& variable) const;
+
+  /// What the slots of a variable are called after its own name.
+  [[nodiscard]] std::span<const std::string> slot_names() const noexcept { return slot_names_; }
+
+  // For what begins with a state of its own, as a training that goes on from a checkpoint; all workers call
+  // these alike, and not while replicas run.
+
+  /// Makes the slots of these variables, at zero, before their first updates; those that are there stay.
+  /// @throws WrongContext inside `run`, and outside the scope of the variables' strategy; InvalidArgument for
+  /// a variable whose slots a parameter server keeps.
+  void make_slots(std::span<const Variable> variables);
+
+  /// The next step is number `iterations + 1`. @throws InvalidArgument for a negative number.
+  void set_iterations(std::int64_t iterations);
 
  protected:
   /// `slot_names` are the names of a variable's slots, after its own; they begin at zero.
@@ -95,6 +109,7 @@ class Optimizer {
   void step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
             const std::vector<SparseGradientAndVariable>& elsewhere, GradientAggregation aggregation);
   [[nodiscard]] ReplicaState& state_of_this_replica();
+  [[nodiscard]] std::vector<Variable> new_slots(const Variable& variable) const;
   [[nodiscard]] const std::vector<Variable>& slots_of(ReplicaState& state, const Variable& variable) const;
   void update_component(ReplicaState& state, const Variable& variable, const Tensor& gradient) const;
   void update_shared(const ReplicaContext& replica, const CallPurpose& purpose, ReplicaState& state,
@@ -103,6 +118,7 @@ class Optimizer {
   std::vector<std::string> slot_names_;
   mutable std::mutex mutex_;                             ///< guards the map; each replica uses its own state
   std::map<int, std::unique_ptr<ReplicaState>> states_;  ///< by local replica, -1 outside any scope
+  std::unique_ptr<ReplicaState> beginning_;              ///< what the states of replicas begin with
 };
 
 }  // namespace cohort

@@ -13,6 +13,7 @@ namespace {
 
 Json ten_adds(const Coordinated& cluster) {
   std::vector<RemoteValue<std::int64_t>> calls;
+  calls.reserve(10);
   for (int i = 0; i < 10; ++i) calls.push_back(cluster.schedule_add(2));
   cluster.coordinator().join();
   return {value_of(cluster.counter), cluster.coordinator().fetch(calls), cluster.coordinator().done()};
@@ -40,6 +41,7 @@ Json workers_seen(const Coordinated& cluster) {
   };
   constexpr auto kTell = [](const InputContext& worker) { return worker.input_pipeline_id; };
   std::vector<RemoteValue<int>> calls;
+  calls.reserve(20);
   for (int i = 0; i < cluster.workers(); ++i)
     calls.push_back(cluster.coordinator().schedule<kMeet>(cluster.gate, cluster.begun().output(),
                                                           cluster.pass().input()));
@@ -52,7 +54,7 @@ Json workers_seen(const Coordinated& cluster) {
 
 Json fetched_failure(const Coordinated& cluster) {
   const auto call = cluster.schedule_fail();
-  const Json outcome = outcome_of([&] { return Json(call.fetch()); });
+  Json outcome = outcome_of([&] { return Json(call.fetch()); });
   static_cast<void>(outcome_of_join(cluster.coordinator()));
   return outcome;
 }
@@ -85,6 +87,7 @@ std::int64_t take_together(Pass& elements, const Variable& gate, int begun, int 
 Json three_steps(const Coordinated& cluster) {
   const auto elements = cluster.coordinator().create_per_worker<one_to_four>();
   std::vector<RemoteValue<std::int64_t>> calls;
+  calls.reserve(static_cast<std::size_t>(cluster.workers()));
   for (int i = 0; i < cluster.workers(); ++i)
     calls.push_back(cluster.coordinator().schedule<take_together>(
         elements, cluster.gate, cluster.begun().output(), cluster.pass().input()));

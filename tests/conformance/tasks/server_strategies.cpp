@@ -1,5 +1,6 @@
 // The first file's lines of strategies with servers: what they are, where their variables lie, and what they
 // do outside the functions of a coordinator.
+#include <numeric>
 #include <optional>
 
 #include <cohort/input/distribute.h>
@@ -117,8 +118,8 @@ Json on_a_device(const Layout& layout) {
 /// Rows 0, 1, ... as [values of each shard, servers].
 Json rows_in_shards(const Layout& layout, int rows, int shards, int scalars) {
   const OwnServers servers(layout, FixedShardsPartitioner(shards), scalars);
-  std::vector<double> numbers;
-  for (int row = 0; row < rows; ++row) numbers.push_back(row);
+  std::vector<double> numbers(static_cast<std::size_t>(rows));
+  std::iota(numbers.begin(), numbers.end(), 0.0);
   const ShardedVariable table({.name = "rows", .initial_value = tensor(numbers, {rows, 1})});
   Json outcome{Json::array(), Json::array()};
   for (const Variable& shard : table.variables()) {

@@ -82,6 +82,13 @@ class VariableState {
   /// The gradient, of the variable's shape and dtype, has been summed over the local replicas.
   virtual void apply_elsewhere(const OptimizerRecipe& optimizer, const TensorOrSlices& gradient) const;
 
+  /// Only for a variable that is kept elsewhere: what is kept there for its optimizer. That is a slot, with
+  /// the variable's shape and dtype, or for `kSteps` the number of steps (int64, a scalar). What no step has
+  /// made yet is zero.
+  static constexpr std::uint8_t kSteps = 255;
+  [[nodiscard]] virtual Tensor read_slot_elsewhere(std::uint8_t slot) const;
+  virtual void assign_slot_elsewhere(std::uint8_t slot, const Tensor& value) const;
+
   /// Runs `call`, part of a change of this variable. If the change is a collective of all replicas and `call`
   /// throws, the other replicas are told, so that they do not wait for this one. @throws what `call` throws.
   template <class Call>

@@ -1,0 +1,126 @@
+// The state of an optimizer in a Checkpoint: as tensors, wherever slots and numbers of steps are kept.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <cohort/checkpoint/checkpoint.h>
+#include <cohort/device/tensor_ops.h>
+
+namespace cohort {
+namespace {
+
+/// One slot of a variable.
+class Slot {
+ public:
+  Slot(const Optimizer& optimizer, const Variable& variable, std::size_t number)
+      : variable_(variable), number_(static_cast<std::uint8_t>(number)) {
+    if (!variable.state()->is_kept_elsewhere()) local_ = optimizer.slots(variable).at(number);
+  }
+
+  [[nodiscard]] Tensor read() const {
+    if (!local_) return variable_.state()->read_slot_elsewhere(number_);
+    return local_->components().front();
+  }
+  void assign(const Tensor& value) const {
+    if (!local_) return variable_.state()->assign_slot_elsewhere(number_, value);
+    local_->assign(value);
+  }
+
+ private:
+  Variable variable_;
+  std::uint8_t number_;
+  std::optional<Variable> local_;
+};
+
+bool has_owner(const Variable& variable) { return variable.state()->owner() != nullptr; }
+
+checkpoint::NamedValue slot_of(const Optimizer& optimizer, const Variable& variable, std::size_t number) {
+  const Slot slot(optimizer, variable, number);
+  return {.dtype = variable.dtype(),
+          .shape = [variable] { return variable.shape(); },
+          .read = [slot] { return slot.read(); },
+          .restore = [slot](const Tensor& saved) { slot.assign(saved); },
+          .is_everywhere = has_owner(variable)};
+}
+
+/// The slots of the shards, as one.
+checkpoint::NamedValue slot_of(const Optimizer& optimizer, const ShardedVariable& variable,
+                               std::size_t number) {
+  if (variable.variables().size() == 1) return slot_of(optimizer, variable.variables().front(), number);
+  std::vector<Slot> slots;
+  for (const Variable& shard : variable.variables()) slots.emplace_back(optimizer, shard, number);
+  const auto read = [slots] {
+    std::vector<Tensor> parts;
+    parts.reserve(slots.size());
+    for (const Slot& slot : slots) parts.push_back(slot.read());
+    return concatenate(parts, 0);
+  };
+  const auto restore = [slots, layout = variable.layout()](const Tensor& saved) {
+    for (int shard = 0; shard < layout.shards(); ++shard) {
+      const RowRange rows = layout.range(shard);
+      slots[static_cast<std::size_t>(shard)].assign(saved.rows(rows.begin, rows.end));
+    }
+  };
+  return {.dtype = variable.dtype(),
+          .shape = [variable] { return variable.shape(); },
+          .read = read,
+          .restore = restore,
+          .is_everywhere = has_owner(variable.variables().front())};
+}
+
+std::int64_t steps_of(const Optimizer& optimizer, const Variable& variable) {
+  if (!variable.state()->is_kept_elsewhere()) return optimizer.iterations();
+  return variable.state()->read_slot_elsewhere(VariableState::kSteps).item<std::int64_t>();
+}
+
+/// How often the optimizer was applied to each of these. It is one number but on parameter servers, which
+/// count the steps of each variable; the shards of one make the same steps.
+checkpoint::NamedValue iterations_of(Optimizer& optimizer, std::vector<std::vector<Variable>> variables) {
+  const auto count = static_cast<std::int64_t>(variables.size());
+  const auto read = [&optimizer, variables] {
+    std::vector<std::int64_t> iterations;
+    iterations.reserve(variables.size());
+    for (const auto& shards : variables) iterations.push_back(steps_of(optimizer, shards.front()));
+    return Tensor::from(iterations);
+  };
+  const auto restore = [&optimizer, variables](const Tensor& saved) {
+    const auto iterations = saved.span<std::int64_t>();
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      for (const Variable& shard : variables[i])
+        if (shard.state()->is_kept_elsewhere())
+          shard.state()->assign_slot_elsewhere(VariableState::kSteps, Tensor::scalar(iterations[i]));
+    }
+    optimizer.set_iterations(*std::ranges::max_element(iterations));
+  };
+  return {
+      .dtype = DType::kInt64, .shape = [count] { return Shape{count}; }, .read = read, .restore = restore};
+}
+
+}  // namespace
+
+void Checkpoint::add(const std::string& name, Optimizer& optimizer, std::span<const Variable> variables,
+                     std::span<const ShardedVariable> sharded) {
+  std::vector<std::vector<Variable>> all;
+  for (const Variable& variable : variables) all.push_back({variable});
+  for (const ShardedVariable& variable : sharded) all.push_back(variable.variables());
+  if (all.empty()) throw InvalidArgument("the state of optimizer '{}' is that of no variables", name);
+  for (const auto& shards : all)
+    if (!shards.front().state()->is_kept_elsewhere()) optimizer.make_slots(shards);
+
+  add_value(name + "/iterations", iterations_of(optimizer, all));
+  const auto add_slots = [&](const auto& variable) {
+    for (std::size_t slot = 0; slot < optimizer.slot_names().size(); ++slot)
+      add_value(fmt::format("{}/{}/{}", name, variable.name(), optimizer.slot_names()[slot]),
+                slot_of(optimizer, variable, slot));
+  };
+  for (const Variable& variable : variables) add_slots(variable);
+  for (const ShardedVariable& variable : sharded) add_slots(variable);
+}
+
+}  // namespace cohort
