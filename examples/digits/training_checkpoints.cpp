@@ -10,8 +10,7 @@ using cohort::Variable;
 
 TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::Strategy& strategy,
                                          const Mlp& model, cohort::Optimizer& optimizer,
-                                         cohort::DatasetPosition& position, Score& score)
-    : every_(options.every) {
+                                         cohort::DatasetPosition& position, Score& score) {
   if (options.checkpoint.empty()) return;
   if (!options.resume && !cohort::list_checkpoints(options.checkpoint).empty())
     throw UsageError(
@@ -24,15 +23,22 @@ TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::S
   checkpoint_->add("sgd", optimizer, parameters);
   checkpoint_->add("position", position);
   checkpoint_->add("score", score);
-  manager_.emplace(*checkpoint_, options.checkpoint);
-  if (!options.resume) return;
-  const cohort::LatestCheckpoint latest = manager_->restore_latest();
-  if (latest.status) latest.status->assert_consumed();
-  step_ = latest.step.value_or(0);
+  manager_.emplace(*checkpoint_, options.checkpoint,
+                   cohort::CheckpointManagerOptions{.save_every_steps = options.every});
+  handler_.emplace(*manager_);
+  if (const auto& status = handler_->restored().status) status->assert_consumed();
+}
+
+void TrainingCheckpoints::before_step() {
+  if (handler_) handler_->save_checkpoint_if_preempted();
 }
 
 void TrainingCheckpoints::after_step() {
-  if (manager_ && ++step_ % every_ == 0) manager_->save(step_);
+  if (handler_) manager_->save_if_due(handler_->total_run_calls());
+}
+
+void TrainingCheckpoints::finish() {
+  if (handler_) handler_->finish();
 }
 
 }  // namespace digits

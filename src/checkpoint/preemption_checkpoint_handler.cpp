@@ -1,5 +1,6 @@
 #include <cohort/checkpoint/preemption_checkpoint_handler.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -77,9 +78,14 @@ class PreemptionCheckpointHandler::Impl {
         strategy_(manager.checkpoint().strategy().extended()),
         vote_(strategy_, purpose()),
         signals_(config_.signals),
-        watcher_(std::exchange(config_.termination_watcher_fn, {}), Seconds(config_.watcher_interval_seconds)),
+        watcher_(std::exchange(config_.termination_watcher_fn, {}),
+                 Seconds(config_.watcher_interval_seconds)),
         restored_(manager_.restore_latest()),
-        steps_(restored_.step.value_or(0)) {}
+        steps_(restored_.step.value_or(0)) {
+    // A job with little time must come further than its first step.
+    if (config_.end_time)
+      end_margin_ = std::clamp(time_left() / 10, Seconds(0), Seconds(config_.seconds_before_end));
+  }
 
   [[nodiscard]] const LatestCheckpoint& restored() const noexcept { return restored_; }
   [[nodiscard]] std::int64_t steps() const noexcept { return steps_; }
@@ -148,7 +154,9 @@ class PreemptionCheckpointHandler::Impl {
     if (asked_at_) return;
     if (const auto signal = signals_.received()) {
       asked_at_ = signal->at;
-      say_why(fmt::format("it got {}", ::strsignal(signal->signal)));
+      const char* name = ::sigabbrev_np(signal->signal);
+      say_why(name != nullptr ? fmt::format("it got SIG{}", name)
+                              : fmt::format("it got signal {}", signal->signal));
       return;
     }
     try {
@@ -160,12 +168,12 @@ class PreemptionCheckpointHandler::Impl {
     if (asked_at_) say_why("termination_watcher_fn says so");
   }
 
+  [[nodiscard]] Seconds time_left() const { return *config_.end_time - std::chrono::system_clock::now(); }
+
   bool is_near_end_time() {
-    if (!config_.end_time) return false;
-    const Seconds left = *config_.end_time - std::chrono::system_clock::now();
-    if (left - time_to_end() > Seconds(config_.seconds_before_end)) return false;
+    if (!config_.end_time || time_left() - time_to_end() > end_margin_) return false;
     if (!std::exchange(has_said_end_, true))
-      say_why(fmt::format("its time is over in {:.0f} s", left.count()));
+      say_why(fmt::format("its time is over in {:.0f} s", time_left().count()));
     return true;
   }
 
@@ -186,6 +194,7 @@ class PreemptionCheckpointHandler::Impl {
 
   [[noreturn]] void end() {
     save();
+    signals_.ignore_from_now_on();
     if (config_.exit_fn) config_.exit_fn();
     throw Preempted(
         fmt::format("{} was to end: the state after {} steps is saved{}; start the program again to go on",
@@ -204,6 +213,7 @@ class PreemptionCheckpointHandler::Impl {
   std::int64_t steps_;
 
   std::optional<Clock::time_point> asked_at_;  ///< this worker, to end
+  Seconds end_margin_{0};
   bool has_said_end_ = false;
   bool has_saved_ = false;  ///< the first of two checkpoints
   int asking_worker_ = 0;

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <ctime>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include <cohort/base/error.h>
 
@@ -61,9 +63,9 @@ PreemptionSignals::PreemptionSignals(std::vector<int> signals)
     Handled before;
     if (!exists || (g_handled[static_cast<std::size_t>(signal)].users == 0 &&
                     ::sigaction(signal, &ours, &before.before) != 0)) {
+      const std::string why = exists ? std::strerror(errno) : "there is no such signal";
       release(i);
-      throw InvalidArgument("signal {} cannot announce a preemption: {}", signal,
-                            exists ? std::strerror(errno) : "there is no such signal");
+      throw InvalidArgument("signal {} cannot announce a preemption: {}", signal, why);
     }
     Handled& handled = g_handled[static_cast<std::size_t>(signal)];
     if (handled.users++ == 0) handled.before = before.before;
@@ -81,8 +83,10 @@ void PreemptionSignals::release(std::size_t count) {
     if (--handled.users > 0) continue;
     struct sigaction current {};
     // A handler that the program has installed since stays.
-    if (::sigaction(signals_[i], nullptr, &current) == 0 && current.sa_handler == note_signal)
-      ::sigaction(signals_[i], &handled.before, nullptr);
+    if (::sigaction(signals_[i], nullptr, &current) != 0 || current.sa_handler != note_signal) continue;
+    struct sigaction afterwards = handled.before;
+    if (ignored_afterwards_) afterwards.sa_handler = SIG_IGN;
+    ::sigaction(signals_[i], &afterwards, nullptr);
   }
 }
 

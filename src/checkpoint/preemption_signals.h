@@ -25,11 +25,16 @@ class PreemptionSignals {
   /// The latest signal since this object was made.
   [[nodiscard]] std::optional<ReceivedSignal> received() const;
 
+  /// From the end of this object on, the signals are ignored: this process ends by itself, and a launcher
+  /// that ends all workers when the first one has ended must not change its status.
+  void ignore_from_now_on() noexcept { ignored_afterwards_ = true; }
+
  private:
   void release(std::size_t count);
 
   std::vector<int> signals_;
   int count_at_start_;
+  bool ignored_afterwards_ = false;
 };
 
 }  // namespace cohort::checkpoint

@@ -152,7 +152,8 @@ TEST_P(ManagerPoliciesOfWorkers, DecideAlike) {
       }
     }
     const auto best = manager.best();
-    if (best) EXPECT_NE(best->step, step);
+    ASSERT_TRUE(best.has_value());
+    EXPECT_NE(best->step, step);
     EXPECT_EQ(worker.exchange(std::to_string(step)),
               std::vector<std::string>(static_cast<std::size_t>(GetParam()), std::to_string(step)));
   });

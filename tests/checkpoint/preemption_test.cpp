@@ -136,13 +136,13 @@ TEST_F(PreemptionOfOneWorker, IsCountedWithoutRun) {
 }
 
 TEST_F(PreemptionOfOneWorker, ComesBeforeTheEndOfTheJob) {
-  const auto hour = std::chrono::hours(1);
   const auto now = std::chrono::system_clock::now();
-  PreemptionCheckpointHandler near(checkpoint_, path_, {.end_time = now + hour, .seconds_before_end = 3600});
+  PreemptionCheckpointHandler near(checkpoint_, path_, {.end_time = now});
   EXPECT_THROW(train(near, -1), Preempted);
   EXPECT_EQ(value_, 1);
+  // Training must come further than that, however short the time is.
   PreemptionCheckpointHandler far(checkpoint_, path_ + "2",
-                                  {.end_time = now + hour, .seconds_before_end = 600});
+                                  {.end_time = now + std::chrono::hours(1), .seconds_before_end = 7200});
   train(far, -1);
   EXPECT_EQ(far.total_run_calls(), 8);
 }
@@ -204,6 +204,7 @@ TEST_F(PreemptionOfOneWorker, GivesSignalsBack) {
     return current.sa_handler;
   };
   std::signal(SIGUSR1, count_signal);
+  std::signal(SIGTERM, SIG_DFL);
   {
     const PreemptionCheckpointHandler outer(checkpoint_, path_);
     { const PreemptionCheckpointHandler inner(checkpoint_, path_ + "2"); }
@@ -218,6 +219,15 @@ TEST_F(PreemptionOfOneWorker, GivesSignalsBack) {
   }
   EXPECT_EQ(handler_of(SIGUSR1), SIG_IGN);
   std::signal(SIGUSR1, SIG_DFL);
+}
+
+TEST_F(PreemptionOfOneWorker, IsNotDisturbedByLaterSignals) {
+  std::signal(SIGTERM, SIG_DFL);
+  {
+    PreemptionCheckpointHandler handler(checkpoint_, path_);
+    EXPECT_THROW(train(handler, 0), Preempted);
+  }
+  std::raise(SIGTERM);
 }
 
 TEST_F(PreemptionOfOneWorker, LetsSignalsEndAForkedChild) {

@@ -26,7 +26,7 @@ class PreemptionOfRanks : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(PreemptionOfRanks, ByASignalAtOneSavesAll) {
+TEST_F(PreemptionOfRanks, Case136_ASignalAtOneSavesAll) {
   for (const int signal : {SIGTERM, SIGUSR1, SIGUSR2})
     check_preemption(session(), folder_ + "/" + std::to_string(signal),
                      [&] { return preemption_by_signal(signal); });
@@ -37,7 +37,7 @@ TEST_F(PreemptionOfRanks, ByAFunctionOfOneSavesAll) {
 TEST_F(PreemptionOfRanks, IsSeenInTheLastSteps) {
   check_preemption_in_the_last_steps(session(), folder_, [] { return preemption_by_signal(SIGTERM); });
 }
-TEST_F(PreemptionOfRanks, GoesOnUntilTheGracePeriodIsOver) {
+TEST_F(PreemptionOfRanks, Case137_TwoCheckpointsInAGracePeriod) {
   check_grace_period(session(), folder_, [] { return preemption_by_signal(SIGTERM); });
 }
 TEST_F(PreemptionOfRanks, EndsAllWhenAStepFails) { check_error_in_a_step(session(), folder_); }

@@ -163,14 +163,15 @@ void check_grace_period(Bootstrap& worker, const std::string& folder, const Make
 
 void check_error_in_a_step(Bootstrap& worker, const std::string& folder) {
   const int last = static_cast<int>(worker.workers().size()) - 1;
-  // The others wait for the step's collective, or, in a scope without any, for the next check.
+  const auto fail = [] { throw Unavailable("the disk is full"); };
+  // The others wait for the collective of a step, or, where there is none, before a step.
   for (const bool in_scope : {false, true}) {
     Job job(worker, folder, {});
-    const auto fail = [] { throw Unavailable("the disk is full"); };
     const auto train = [&] {
-      job.train(3, [&](std::int64_t step) {
-        if (step == 1 && worker.rank() == last)
-          in_scope ? job.handler().watch_preemption_scope(fail) : fail();
+      job.train(1);
+      if (in_scope && worker.rank() == last) job.handler().watch_preemption_scope(fail);
+      job.train(4, [&](std::int64_t) {
+        if (worker.rank() == last) fail();
       });
     };
     if (worker.rank() == last) {

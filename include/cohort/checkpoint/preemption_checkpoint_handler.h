@@ -16,6 +16,9 @@
 //       return preempted.exit_code();
 //     }
 //
+// The signals are handled as before when the handler is destroyed, but ignored after a Preempted: a launcher
+// that ends the other workers when the first one has ended must not change their exit status.
+//
 // All workers of the checkpoint's strategy make the same calls, in cross-replica context. One thread at a
 // time.
 #pragma once

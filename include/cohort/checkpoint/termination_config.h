@@ -33,7 +33,8 @@ struct TerminationConfig {
   std::function<bool()> termination_watcher_fn = {};
   double watcher_interval_seconds = 1;
 
-  /// When the job is ended in any case; training ends so many seconds before.
+  /// When the job is ended in any case. Training ends so many seconds before, or a tenth of the time that
+  /// there is at the start if that is less, and the time that a few steps and a checkpoint take.
   std::optional<std::chrono::system_clock::time_point> end_time = job_end_time();
   double seconds_before_end = 60;
 
