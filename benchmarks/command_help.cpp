@@ -23,6 +23,7 @@ constexpr std::string_view kAbout =
   cohort-bench input [options]
   cohort-bench coordinator [options]
   cohort-bench parameters [options]
+  cohort-bench checkpoint [options]
 
 Collectives:
 )";
@@ -64,6 +65,13 @@ next to copies within one process. Starts its tasks itself, or takes those of co
 
   cohort-bench parameters [options]
   cohort-run --roles chief=1,worker=1,ps=P cohort-bench parameters [options]
+)";
+
+constexpr std::string_view kAboutCheckpoint =
+    R"(checkpoint: how fast checkpoints are saved, restored and verified, next to cp and fsync() of the same
+bytes, and what saving in the background takes from a training's steps. In one process.
+
+  cohort-bench checkpoint [options]
 )";
 
 constexpr std::string_view kClosing = R"(
@@ -168,6 +176,15 @@ po::options_description parameters_options() {
   return options;
 }
 
+po::options_description checkpoint_options() {
+  po::options_description options("Options of checkpoint", kHelpColumns);
+  add_text(options, "mib", "N", "size of the large variable, in MiB; default 1024");
+  add_text(options, "small-values", "N", "how many small variables, each of 4 KiB; default 10000");
+  add_text(options, "folder", "PATH", "where checkpoints are written; default: that of temporary files");
+  add_text(options, "loops", "N", "loops per figure, of which the median counts; default 5");
+  return options;
+}
+
 po::options_description report_options() {
   po::options_description options("Options of the report", kHelpColumns);
   add_text(options, "format", "NAME", "table (default), csv or json");
@@ -179,7 +196,8 @@ po::options_description report_options() {
 std::string names_of(std::span<const Collective* const> collectives) {
   std::string names;
   for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
-  return fmt::format("{}{}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator, kParameters);
+  return fmt::format("{}{}, {}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator,
+                     kParameters, kCheckpoint);
 }
 
 std::string general_help(std::span<const Collective* const> collectives) {
@@ -197,9 +215,11 @@ std::string general_help(std::span<const Collective* const> collectives) {
   about += "\nParameter servers:\n";
   add_command(kCoordinator, "functions that workers run, next to the original");
   add_command(kParameters, "reads and writes of variables, next to memcpy");
-  return with_options(about,
-                      {sweep_options(), profile_options(), common_options(), dispatch_options(),
-                       input_options(), coordinator_options(), parameters_options(), report_options()}) +
+  about += "\nCheckpoints:\n";
+  add_command(kCheckpoint, "saving, restoring and verifying, next to cp");
+  return with_options(about, {sweep_options(), profile_options(), common_options(), dispatch_options(),
+                              input_options(), coordinator_options(), parameters_options(),
+                              checkpoint_options(), report_options()}) +
          std::string(kClosing);
 }
 
@@ -226,6 +246,10 @@ std::string help_on_coordinator() {
 
 std::string help_on_parameters() {
   return with_options(kAboutParameters, {parameters_options(), report_options()});
+}
+
+std::string help_on_checkpoint() {
+  return with_options(kAboutCheckpoint, {checkpoint_options(), report_options()});
 }
 
 std::string help_on_input() { return with_options(kAboutInput, {input_options(), report_options()}); }

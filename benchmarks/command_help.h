@@ -17,6 +17,7 @@ inline constexpr std::string_view kDispatch = "dispatch";
 inline constexpr std::string_view kInput = "input";
 inline constexpr std::string_view kCoordinator = "coordinator";
 inline constexpr std::string_view kParameters = "parameters";
+inline constexpr std::string_view kCheckpoint = "checkpoint";
 
 [[nodiscard]] boost::program_options::options_description sweep_options();
 [[nodiscard]] boost::program_options::options_description profile_options();
@@ -24,6 +25,7 @@ inline constexpr std::string_view kParameters = "parameters";
 [[nodiscard]] boost::program_options::options_description input_options();
 [[nodiscard]] boost::program_options::options_description coordinator_options();
 [[nodiscard]] boost::program_options::options_description parameters_options();
+[[nodiscard]] boost::program_options::options_description checkpoint_options();
 /// Of sweeps and profiles.
 [[nodiscard]] boost::program_options::options_description common_options();
 /// Of all commands.
@@ -39,5 +41,6 @@ inline constexpr std::string_view kParameters = "parameters";
 [[nodiscard]] std::string help_on_input();
 [[nodiscard]] std::string help_on_coordinator();
 [[nodiscard]] std::string help_on_parameters();
+[[nodiscard]] std::string help_on_checkpoint();
 
 }  // namespace cohort::bench

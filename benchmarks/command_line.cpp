@@ -257,6 +257,18 @@ ParametersOptions parse_parameters(const Given& given) {
   return parameters;
 }
 
+CheckpointBenchOptions parse_checkpoint(const Given& given) {
+  constexpr int kMostMib = 1 << 20;
+  constexpr int kMostSmallValues = 1 << 20;
+  CheckpointBenchOptions checkpoint;
+  checkpoint.mib = parse_count("--mib", given.text("mib", "1024"), kMostMib);
+  checkpoint.small_values =
+      parse_count("--small-values", given.text("small-values", "10000"), kMostSmallValues);
+  checkpoint.loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
+  checkpoint.folder = given.text("folder");
+  return checkpoint;
+}
+
 }  // namespace
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
@@ -289,6 +301,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     const Given given(arguments, parameters_options().add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_parameters()}};
     return {.run = parse_report(given), .task = parse_parameters(given)};
+  }
+  if (arguments.front() == kCheckpoint) {
+    const Given given(arguments, checkpoint_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_checkpoint()}};
+    return {.run = parse_report(given), .task = parse_checkpoint(given)};
   }
   if (arguments.front() == kProfile) {
     const Given given(arguments, profile_options().add(common_options()).add(report_options()));

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "coordinator/coordinator.h"
 #include "dispatch/dispatch.h"
 #include "input/input.h"
@@ -29,7 +30,7 @@ struct HelpText {
 struct CommandLine {
   RunOptions run = {};
   std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions, InputBenchOptions, CoordinatorOptions,
-               ParametersOptions>
+               CheckpointBenchOptions, ParametersOptions>
       task = {};
 };
 

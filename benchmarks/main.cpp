@@ -1,5 +1,5 @@
 // cohort-bench: measures the collectives of Cohort beside those of MPI, in the same run, what its
-// strategies cost, what its input pipeline delivers, and how fast parameter servers are.
+// strategies cost, what its input pipeline delivers, how fast parameter servers are, and checkpoints.
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
@@ -10,6 +10,7 @@
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/mpi/session.h>
 
+#include "checkpoint/checkpoint.h"
 #include "cluster/launcher_place.h"
 #include "command_line.h"
 #include "coordinator/coordinator.h"
@@ -156,7 +157,8 @@ bool measures_one_process(const CommandLine& line) {
   return std::holds_alternative<DispatchOptions>(line.task) ||
          std::holds_alternative<InputBenchOptions>(line.task) ||
          std::holds_alternative<CoordinatorOptions>(line.task) ||
-         std::holds_alternative<ParametersOptions>(line.task);
+         std::holds_alternative<ParametersOptions>(line.task) ||
+         std::holds_alternative<CheckpointBenchOptions>(line.task);
 }
 
 Plan make_plan(const mpi::Session& session, const std::vector<std::string>& arguments) {
@@ -191,6 +193,8 @@ ExitStatus run_one_process(const Run& run, Output& output) {
     output.write(run.environment, measure_coordinator(*coordinator, run.clock));
   else if (const auto* parameters = std::get_if<ParametersOptions>(&run.line.task))
     output.write(run.environment, measure_parameters(*parameters, run.clock));
+  else if (const auto* checkpoint = std::get_if<CheckpointBenchOptions>(&run.line.task))
+    output.write(run.environment, measure_checkpoint(*checkpoint, run.clock));
   else
     output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
   if (output.end()) return kSuccess;

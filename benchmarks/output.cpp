@@ -95,6 +95,12 @@ void Output::write(const Environment& environment, const ParametersResult& resul
   });
 }
 
+void Output::write(const Environment& environment, const CheckpointResult& result) {
+  write_whole(environment, [&](Format format, std::ostream& stream) {
+    write_checkpoint(format, stream, environment, result);
+  });
+}
+
 bool Output::end() {
   for (auto& report : reports_) report->end();
   reports_.clear();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "coordinator/coordinator.h"
 #include "dispatch/dispatch.h"
 #include "environment.h"
@@ -36,6 +37,7 @@ class Output {
   void write(const Environment& environment, const InputResult& result);
   void write(const Environment& environment, const CoordinatorResult& result);
   void write(const Environment& environment, const ParametersResult& result);
+  void write(const Environment& environment, const CheckpointResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
   /// be written, unless its reader wants no more, as `head` after some lines.

@@ -10,6 +10,7 @@
 
 #include <cohort/base/error.h>
 
+#include "background_save.h"
 #include "checkpoint_writer.h"
 #include "folder.h"
 #include "piece_reader.h"
@@ -132,8 +133,8 @@ void Checkpoint::add_value(const std::string& name, NamedValue value) {
     const checkpoint::ValueEntry& saved = restored_->manifest.values.at(name);
     if (const auto why = mismatch(name, value, saved))
       throw InvalidArgument("cannot restore '{}': {}", restored_->path, *why);
-    value.restore(PieceReader(restored_->path).read(name, saved));
-    restored_->left_over.erase(name);
+    value.restore(restored_->reader->read(name, saved));
+    restored_->take(name);
   }
   values_.emplace(name, std::move(value));
 }
@@ -142,23 +143,42 @@ std::string Checkpoint::save(const std::string& folder, std::int64_t step) {
   return save(folder, step, nullptr, {});
 }
 
+std::string Checkpoint::save_async(const std::string& folder, std::int64_t step) {
+  return save_async(folder, step, nullptr, {});
+}
+
 std::string Checkpoint::save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
                              const std::map<std::string, double>& metrics) {
-  strategy_.extended().require_cross_replica("save");
+  const Workers workers = begin_save("save", folder, step);
+  checkpoint::CheckpointWriter(workers, values_, folder, step, lock, metrics).write(workers);
+  return checkpoint::checkpoint_path(folder, step);
+}
+
+std::string Checkpoint::save_async(const std::string& folder, std::int64_t step,
+                                   const checkpoint::WriterLock* lock,
+                                   const std::map<std::string, double>& metrics) {
+  const Workers workers = begin_save("save_async", folder, step);
+  if (background_ == nullptr) background_ = std::make_unique<checkpoint::BackgroundSave>();
+  background_->start(
+      workers, std::make_unique<checkpoint::CheckpointWriter>(workers, values_, folder, step, lock, metrics));
+  return checkpoint::checkpoint_path(folder, step);
+}
+
+Workers Checkpoint::begin_save(const char* function, const std::string& folder, std::int64_t step) {
+  strategy_.extended().require_cross_replica(function);
   if (step < 0) throw InvalidArgument("a checkpoint of step {}: steps are numbered from 0", step);
-  const std::string path = checkpoint::checkpoint_path(folder, step);
-  const Workers workers(strategy_.extended(), "saves checkpoint", path, options_.timeout_seconds);
-  std::string list = fmt::format("step {}\n", step);
-  for (const auto& [name, value] : values_)
-    list += fmt::format("'{}' {}{}\n", name, to_string(value.dtype),
-                        value.is_everywhere ? to_string(value.shape()) : "");
-  workers.agree(list, "the values of the checkpoint");
-  checkpoint::write_checkpoint(workers, values_, folder, step, lock, metrics);
-  return path;
+  wait();
+  return Workers(strategy_.extended(), "saves checkpoint", checkpoint::checkpoint_path(folder, step),
+                 options_.timeout_seconds);
+}
+
+void Checkpoint::wait() {
+  if (background_ != nullptr) background_->wait();
 }
 
 RestoreStatus Checkpoint::restore(const std::string& path) {
   strategy_.extended().require_cross_replica("restore");
+  wait();
   const Workers workers(strategy_.extended(), "restores checkpoint", path, options_.timeout_seconds);
   std::shared_ptr<Restored> restored;
   std::vector<std::pair<const NamedValue*, Tensor>> contents;
@@ -166,16 +186,18 @@ RestoreStatus Checkpoint::restore(const std::string& path) {
     auto candidate = std::make_shared<Restored>(path, checkpoint::read_manifest(path));
     compare(values_, *candidate);
     PieceReader reader(path);
-    for (const auto& [name, value] : values_)
-      if (!candidate->missing.contains(name))
-        contents.emplace_back(&value, reader.read(name, candidate->manifest.values.at(name)));
+    for (const auto& [name, value] : values_) {
+      if (candidate->missing.contains(name)) continue;
+      contents.emplace_back(&value, reader.read(name, candidate->manifest.values.at(name)));
+    }
+    candidate->keep_left_over();
     restored = std::move(candidate);
     return checkpoint::to_json(restored->manifest);
   };
-  std::string manifest;
-  workers.together_do([&] { manifest = read_all(); });
-  workers.agree(manifest, "what the workers find at '" + path + "'");
-  for (const auto& [value, saved] : contents) value->restore(saved);
+  workers.agree(read_all, "what the workers find at '" + path + "'");
+  workers.together_do([&] {
+    for (const auto& [value, saved] : contents) value->restore(saved);
+  });
   restored->is_judged = false;
   restored_ = std::move(restored);
   return RestoreStatus(restored_);

@@ -1,7 +1,6 @@
 #include <cohort/checkpoint/checkpoint_folder.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,42 +8,54 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <cohort/base/error.h>
 
 #include "folder.h"
 #include "manifest.h"
+#include "parse_json.h"
 #include "piece_reader.h"
 
 namespace cohort {
 namespace {
 
-constexpr std::string_view kBeginning = "step-";
-
-/// The step in `step-7`; nothing for other names, as `step-7.unfinished`.
-std::optional<std::int64_t> step_in(std::string_view name) {
-  if (!name.starts_with(kBeginning)) return std::nullopt;
-  const std::string_view digits = name.substr(kBeginning.size());
-  std::int64_t step = -1;
-  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  const bool is_number = status == std::errc() && end == digits.data() + digits.size() && step >= 0;
-  const bool is_step = is_number && digits == std::to_string(step);  // others would be two of one step
-  return is_step ? std::optional(step) : std::nullopt;
+/// What is wrong with a file as a whole; nothing if it is as it was written.
+std::optional<std::string> damage_of(const std::string& path, const checkpoint::FileEntry& entry) {
+  const checkpoint::InputFile file(path);
+  if (file.size() != entry.size)
+    return fmt::format("'{}' has {} bytes instead of {}", path, file.size(), entry.size);
+  if (checkpoint::checksum_of(file) != entry.checksum)
+    return fmt::format("'{}' is damaged: its checksum is wrong", path);
+  return std::nullopt;
 }
 
-/// Says what is wrong in words of the values that are damaged, as far as pieces tell.
-void blame_values(checkpoint::PieceReader& reader, const checkpoint::Manifest& manifest,
-                  const std::string& file, std::vector<std::string>& problems) {
+/// Says what is wrong in words of the values in `file`, as far as pieces tell. Elements of a sound file need
+/// not be read again.
+void check_values(checkpoint::PieceReader& reader, const checkpoint::Manifest& manifest,
+                  const std::string& file, bool is_sound, std::vector<std::string>& problems) {
   for (const auto& [name, value] : manifest.values) {
     for (const checkpoint::Piece& piece : value.pieces) {
       if (piece.file != file) continue;
       try {
-        reader.check(name, value, piece);
-      } catch (const Error& error) {
+        if (is_sound)
+          reader.locate(name, value, piece);
+        else
+          reader.check(name, value, piece);
+      } catch (const DataLoss& error) {
         problems.emplace_back(error.what());
       }
     }
   }
+}
+
+/// @throws DataLoss for an index by which readers of safetensors find other tensors than the manifest has.
+void compare_index(const std::string& path, const checkpoint::Manifest& manifest) {
+  using Json = nlohmann::json;
+  const std::string expected = checkpoint::safetensors_index(manifest);
+  const std::string text = checkpoint::read_text(path, 2 * expected.size());
+  if (checkpoint::parse_json<Json>(text, fmt::format("'{}'", path)) != Json::parse(expected))
+    throw DataLoss("'{}' does not name the tensors that the manifest names", path);
 }
 
 }  // namespace
@@ -55,7 +66,7 @@ std::vector<FoundCheckpoint> list_checkpoints(const std::string& folder) {
   std::filesystem::directory_iterator entries(folder, error);
   if (error == std::errc::no_such_file_or_directory) return found;
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
-    if (const auto step = step_in(entries->path().filename().string()))
+    if (const auto step = checkpoint::step_in(entries->path().filename().string()))
       found.push_back({*step, entries->path().string()});
   if (error) throw Unavailable("cannot read the folder '{}': {}", folder, error.message());
   std::ranges::sort(found, {}, &FoundCheckpoint::step);
@@ -66,10 +77,9 @@ std::vector<std::string> checkpoint::find_damage(const std::string& path) {
   std::vector<std::string> problems;
   // A file that is not there is damage; one that cannot be read now is not.
   const auto note = [&](const Error& error, const std::string& file) {
-    std::error_code unknown;
-    const bool is_missing = !std::filesystem::exists(file, unknown) && !unknown;
-    if (!is_missing && (error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kUnimplemented))
-      throw_error(error);
+    const bool may_be_sound =
+        error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kUnimplemented;
+    if (may_be_sound && !is_gone(file)) throw_error(error);
     problems.emplace_back(error.what());
   };
   std::optional<Manifest> manifest;
@@ -77,25 +87,23 @@ std::vector<std::string> checkpoint::find_damage(const std::string& path) {
     manifest = read_manifest(path);
   } catch (const Error& error) {
     note(error, fmt::format("{}/{}", path, kManifestName));
-    return problems;
   }
-  PieceReader reader(path);
-  for (const auto& [name, entry] : manifest->files) {
-    const std::string file_path = fmt::format("{}/{}", path, name);
-    try {
-      const InputFile file(file_path);
-      if (file.size() != entry.size)
-        problems.push_back(
-            fmt::format("'{}' has {} bytes instead of {}", file_path, file.size(), entry.size));
-      else if (checksum_of(file) != entry.checksum)
-        problems.push_back(fmt::format("'{}' is damaged: its checksum is wrong", file_path));
-      else
-        continue;
-      blame_values(reader, *manifest, name, problems);
-    } catch (const Error& error) {
-      note(error, file_path);
+  if (manifest) {
+    PieceReader reader(path);
+    for (const auto& [name, entry] : manifest->files) {
+      const std::string file = fmt::format("{}/{}", path, name);
+      try {
+        const auto damage = damage_of(file, entry);
+        if (damage) problems.push_back(*damage);
+        if (name == kIndexName && !damage) compare_index(file, *manifest);
+        check_values(reader, *manifest, name, !damage, problems);
+      } catch (const Error& error) {
+        note(error, file);
+      }
     }
   }
+  if (!problems.empty() && is_gone(path))
+    throw Unavailable("'{}' is not there, or was removed while it was read: {}", path, problems.front());
   return problems;
 }
 

@@ -12,6 +12,7 @@
 #include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
+#include "background_save.h"
 #include "folder.h"
 #include "manifest.h"
 #include "step_vote.h"
@@ -61,47 +62,47 @@ CheckpointManager::CheckpointManager(Checkpoint& checkpoint, std::string folder,
   validate(options);
   const Workers workers(checkpoint_.strategy_.extended(), "opens the folder", folder_,
                         checkpoint_.options_.timeout_seconds);
-  workers.agree(to_text(options), "the options of the CheckpointManager");
-  workers.first_does([&] {
-    lock_ = std::make_unique<checkpoint::WriterLock>(folder_);
-    checkpoint::remove_unfinished(folder_);
-  });
+  workers.agree([&] { return to_text(options); }, "the options of the CheckpointManager");
+  workers.first_does([&] { lock_ = std::make_unique<checkpoint::WriterLock>(folder_); });
   if (options.save_every_seconds > 0) {
     clock_ = std::make_unique<checkpoint::StepVote>(
         checkpoint_.strategy_.extended(), fmt::format("asks whether to save a checkpoint in '{}'", folder_));
   }
 }
 
-CheckpointManager::~CheckpointManager() = default;
+CheckpointManager::~CheckpointManager() { checkpoint_.background_.reset(); }
 
 std::string CheckpointManager::save(std::int64_t step, const Metrics& metrics) {
   const Metrics stored = without_infinite(metrics);
   std::string path = checkpoint_.save(folder_, step, lock_.get(), stored);
-  latest_step_ = step;
-  latest_save_ = std::chrono::steady_clock::now();
-  if (lock_ != nullptr) {
-    const auto found = stored.find(options_.best_metric);
-    best_metrics_[step] = found == stored.end() ? std::nullopt : std::optional(found->second);
-  }
-  if (options_.max_to_keep == 0) return path;
-  const Workers workers(checkpoint_.strategy_.extended(), "removes old checkpoints in", folder_,
-                        checkpoint_.options_.timeout_seconds);
-  workers.first_does([&] { remove_old(step); });
+  note_save(step, stored);
+  remove_old(step, options_.max_to_keep);
   return path;
 }
 
-bool CheckpointManager::is_due(std::int64_t step) {
-  const bool by_steps = options_.save_every_steps > 0 && step % options_.save_every_steps == 0;
-  if (clock_ == nullptr) return by_steps;
-  const std::chrono::duration<double> since = std::chrono::steady_clock::now() - latest_save_;
-  const bool own = lock_ != nullptr && since.count() >= options_.save_every_seconds;
-  return (clock_->cast(own ? 1 : 0) != 0) || by_steps;
+std::string CheckpointManager::save_async(std::int64_t step, const Metrics& metrics) {
+  const Metrics stored = without_infinite(metrics);
+  std::string path = checkpoint_.save_async(folder_, step, lock_.get(), stored);
+  note_save(step, stored);
+  remove_old(step, options_.max_to_keep + 1);
+  return path;
 }
 
-std::optional<std::string> CheckpointManager::save_if_due(std::int64_t step, const Metrics& metrics) {
-  // What was said to be due before a save is not due after it.
-  if (!is_due(step) || step == latest_step_) return std::nullopt;
-  return save(step, metrics);
+void CheckpointManager::note_save(std::int64_t step, const Metrics& stored) {
+  latest_step_ = step;
+  latest_save_ = std::chrono::steady_clock::now();
+  const auto found = stored.find(options_.best_metric);
+  best_metrics_[step] = found == stored.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool CheckpointManager::is_due(std::int64_t step) {
+  bool due = options_.save_every_steps > 0 && step % options_.save_every_steps == 0;
+  if (clock_ != nullptr) {
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - latest_save_;
+    const bool own = lock_ != nullptr && since.count() >= options_.save_every_seconds;
+    due = clock_->cast(own ? 1 : 0) != 0 || due;
+  }
+  return due && step != latest_step_;
 }
 
 std::optional<std::int64_t> CheckpointManager::best_of(const std::vector<FoundCheckpoint>& found) {
@@ -120,21 +121,28 @@ std::optional<std::int64_t> CheckpointManager::best_of(const std::vector<FoundCh
   return best;
 }
 
-void CheckpointManager::remove_old(std::int64_t newest) {
-  std::vector<FoundCheckpoint> found = list_checkpoints(folder_);
-  std::set<std::int64_t> kept{newest};
-  for (auto each = found.rbegin(); each != found.rend() && std::ssize(kept) < options_.max_to_keep; ++each)
-    kept.insert(each->step);
-  if (const auto best = options_.best_metric.empty() ? std::nullopt : best_of(found)) kept.insert(*best);
-  for (const FoundCheckpoint& each : found) {
-    const bool stays = options_.keep_every_steps > 0 && each.step % options_.keep_every_steps == 0;
-    if (stays || kept.contains(each.step)) continue;
-    try {
-      checkpoint::remove_checkpoint(folder_, each.step);
-    } catch (const Error& error) {
-      logging::warning("an old checkpoint stays: {}", error.what());  // until the next save
+void CheckpointManager::remove_old(std::int64_t newest, int max_to_keep) {
+  if (options_.max_to_keep == 0) return;
+  const auto remove = [&] {
+    const std::vector<FoundCheckpoint> found = list_checkpoints(folder_);
+    std::set<std::int64_t> kept{newest};
+    for (auto each = found.rbegin(); each != found.rend() && std::ssize(kept) < max_to_keep; ++each)
+      kept.insert(each->step);
+    if (const auto best = options_.best_metric.empty() ? std::nullopt : best_of(found)) kept.insert(*best);
+    for (const FoundCheckpoint& each : found) {
+      const bool stays = options_.keep_every_steps > 0 && each.step % options_.keep_every_steps == 0;
+      if (!stays && !kept.contains(each.step)) checkpoint::remove_checkpoint(folder_, each.step);
     }
-  }
+  };
+  const Workers workers(checkpoint_.strategy_.extended(), "removes old checkpoints in", folder_,
+                        checkpoint_.options_.timeout_seconds);
+  workers.first_does([&] {
+    try {
+      remove();
+    } catch (const Error& error) {
+      logging::warning("old checkpoints stay: {}", error.what());  // until the next save
+    }
+  });
 }
 
 std::optional<FoundCheckpoint> CheckpointManager::best() {

@@ -1,12 +1,12 @@
 #include "checkpoint_writer.h"
 
-#include <optional>
-#include <set>
+#include <algorithm>
+#include <cstring>
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,23 +14,11 @@
 
 #include "input/files/crc32c.h"
 
-#include "division.h"
 #include "file.h"
-#include "folder.h"
-#include "manifest.h"
 #include "safetensors.h"
 
 namespace cohort::checkpoint {
 namespace {
-
-/// Rows of a value as a tensor in the file of a worker.
-struct PlannedPiece {
-  std::string name = {};  ///< the value's
-  std::string tensor = {};
-  ValueEntry entry = {};  ///< without pieces
-  Part part = {};
-  std::uint32_t checksum = 0;  ///< once it is written
-};
 
 constexpr std::string_view kOfRows = ".rows-";
 
@@ -39,126 +27,8 @@ std::string tensor_name(const std::string& name, const Shape& shape, const Part&
   return fmt::format("{}{}{}-{}", name, kOfRows, part.first_row, part.first_row + part.rows - 1);
 }
 
-/// All workers plan the same; but the first one adds what it alone has, which others need not know.
-std::vector<PlannedPiece> plan(const Workers& workers, const std::map<std::string, NamedValue>& values) {
-  std::vector<Divisible> divisible;
-  std::vector<PlannedPiece> shared;
-  std::vector<PlannedPiece> pieces;
-  for (const auto& [name, value] : values) {
-    const ValueEntry entry{value.dtype, value.shape(), {}};
-    const std::int64_t rows = rows_of(entry.shape);
-    if (value.is_everywhere) {
-      divisible.push_back({piece_shape(entry.shape, 1).elements() * size_of(entry.dtype), rows});
-      shared.push_back({name, {}, entry});
-    } else if (workers.is_first()) {
-      pieces.push_back({name, name, entry, {.rows = rows}});
-    }
-  }
-  for (const Part& part : divide(divisible, workers.size())) {
-    PlannedPiece piece = shared[part.value];
-    piece.part = part;
-    piece.tensor = tensor_name(piece.name, piece.entry.shape, part);
-    pieces.push_back(std::move(piece));
-  }
-  return pieces;
-}
-
-std::span<const std::byte> bytes_of(const Tensor& host, const PlannedPiece& piece) {
-  const std::size_t row = piece_shape(piece.entry.shape, 1).elements() * size_of(piece.entry.dtype);
-  return std::span<const std::byte>(host.raw())
-      .subspan(row * static_cast<std::size_t>(piece.part.first_row),
-               row * static_cast<std::size_t>(piece.part.rows));
-}
-
 std::string file_name(int worker, int workers) {
   return fmt::format("values-{:05}-of-{:05}.safetensors", worker, workers);
-}
-
-/// The values of this worker's pieces. Those that all workers read together are read by all, in one order.
-class Contents {
- public:
-  Contents(const std::map<std::string, NamedValue>& values, const std::set<std::string>& own)
-      : values_(values) {
-    for (const auto& [name, value] : values) {
-      if (!value.is_collective) continue;
-      const Tensor aggregate = value.read();
-      if (own.contains(name)) aggregates_.emplace(name, aggregate.on_host());
-    }
-  }
-
-  [[nodiscard]] Tensor on_host(const std::string& name) const {
-    const auto aggregate = aggregates_.find(name);
-    return aggregate != aggregates_.end() ? aggregate->second : values_.at(name).read().on_host();
-  }
-
- private:
-  const std::map<std::string, NamedValue>& values_;
-  std::map<std::string, Tensor> aggregates_;
-};
-
-/// Writes a file with these pieces, and notes their checksums.
-FileEntry write_file(const std::string& path, const std::vector<PlannedPiece*>& pieces,
-                     const Contents& contents) {
-  std::vector<NamedTensor> tensors;
-  std::map<std::string_view, PlannedPiece*> by_tensor;
-  for (PlannedPiece* piece : pieces) {
-    tensors.push_back({piece->tensor, piece->entry.dtype, piece_shape(piece->entry.shape, piece->part.rows)});
-    by_tensor.emplace(piece->tensor, piece);
-  }
-  const std::string beginning = begin_safetensors(tensors, {});
-  OutputFile file(path);
-  file.write(std::as_bytes(std::span(beginning)));
-  for (const NamedTensor& tensor : tensors) {
-    PlannedPiece& piece = *by_tensor.at(tensor.name);
-    const Tensor host = contents.on_host(piece.name);
-    const auto bytes = bytes_of(host, piece);
-    piece.checksum = detail::crc32c(bytes);
-    file.write(bytes);
-  }
-  file.finish();
-  return {file.size(), file.checksum()};
-}
-
-/// What a worker tells the first one of its file: size, checksum, and the checksums of its pieces.
-std::string report_of(const FileEntry& file, const std::vector<PlannedPiece*>& pieces) {
-  std::string text = fmt::format("{} {}", file.size, file.checksum);
-  for (const PlannedPiece* piece : pieces) text += fmt::format(" {}", piece->checksum);
-  return text;
-}
-
-FileEntry take_report(const std::string& report, const std::vector<PlannedPiece*>& pieces) {
-  std::istringstream text(report);
-  FileEntry file;
-  text >> file.size >> file.checksum;
-  for (PlannedPiece* piece : pieces) text >> piece->checksum;
-  COHORT_CHECK(!text.fail());
-  return file;
-}
-
-std::vector<PlannedPiece*> pieces_of(int worker, std::vector<PlannedPiece>& pieces) {
-  std::vector<PlannedPiece*> own;
-  for (PlannedPiece& piece : pieces)
-    if (piece.part.worker == worker) own.push_back(&piece);
-  return own;
-}
-
-Manifest manifest_of(std::int64_t step, const std::vector<std::string>& reports,
-                     std::vector<PlannedPiece>& pieces) {
-  const auto workers = static_cast<int>(reports.size());
-  Manifest manifest{.step = step, .workers = workers};
-  for (int worker = 0; worker < workers; ++worker) {
-    const auto own = pieces_of(worker, pieces);
-    if (!own.empty())
-      manifest.files[file_name(worker, workers)] =
-          take_report(reports[static_cast<std::size_t>(worker)], own);
-  }
-  // Pieces of a value were planned in the order of their rows.
-  for (const PlannedPiece& piece : pieces) {
-    ValueEntry& entry = manifest.values.try_emplace(piece.name, piece.entry).first->second;
-    entry.pieces.push_back({file_name(piece.part.worker, workers), piece.tensor, piece.part.first_row,
-                            piece.part.rows, piece.checksum});
-  }
-  return manifest;
 }
 
 }  // namespace
@@ -172,31 +42,163 @@ void require_name(const std::string& name) {
   static_cast<void>(begin_safetensors(tensors, {}));
 }
 
-void write_checkpoint(const Workers& workers, const std::map<std::string, NamedValue>& values,
-                      const std::string& folder, std::int64_t step, const WriterLock* lock,
-                      const std::map<std::string, double>& metrics) {
-  std::optional<WriterLock> own_lock;
-  std::optional<UnfinishedFolder> unfinished;
-  workers.first_does([&] {
-    if (lock == nullptr) own_lock.emplace(folder);
-    unfinished.emplace(folder, step);
-  });
-  std::vector<PlannedPiece> pieces = plan(workers, values);
-  const std::vector<PlannedPiece*> own = pieces_of(workers.rank(), pieces);
-  std::set<std::string> own_names;
-  for (const PlannedPiece* piece : own) own_names.insert(piece->name);
+CheckpointWriter::CheckpointWriter(const Workers& workers, const std::map<std::string, NamedValue>& values,
+                                   std::string folder, std::int64_t step, const WriterLock* lock,
+                                   std::map<std::string, double> metrics)
+    : values_(&values), folder_(std::move(folder)), step_(step), lock_(lock), metrics_(std::move(metrics)) {
+  const auto list_and_plan = [&] {
+    plan(workers);
+    return workers.size() == 1 ? std::string() : list_values();
+  };
+  workers.agree(list_and_plan, "the values of the checkpoint");
+  // All workers read these together, in one order, so that it is no part of what each does alone.
+  for (const auto& [name, value] : values) {
+    if (!value.is_collective) continue;
+    const Tensor aggregate = value.read();
+    const auto is_it = [&](const PlannedPiece* piece) { return piece->name == name; };
+    if (std::ranges::any_of(own_, is_it)) aggregates_.emplace(name, aggregate);
+  }
+}
 
-  const Contents contents(values, own_names);
-  const auto reports = workers.together([&] {
-    if (own.empty()) return std::string();
-    const std::string name = file_name(workers.rank(), workers.size());
-    return report_of(write_file(unfinished_path(folder, step) + "/" + name, own, contents), own);
-  });
+std::string CheckpointWriter::list_values() const {
+  std::string list = fmt::format("step {}\n", step_);
+  for (const auto& [name, value] : *values_)
+    list += fmt::format("'{}' {}{}\n", name, to_string(value.dtype),
+                        value.is_everywhere ? to_string(value.shape()) : "");
+  return list;
+}
+
+/// All workers plan the same; but the first one adds what it alone has, which others need not know.
+void CheckpointWriter::plan(const Workers& workers) {
+  std::vector<Divisible> divisible;
+  std::vector<PlannedPiece> shared;
+  for (const auto& [name, value] : *values_) {
+    const ValueEntry entry{value.dtype, value.shape(), {}};
+    const std::int64_t rows = rows_of(entry.shape);
+    if (value.is_everywhere) {
+      divisible.push_back({piece_shape(entry.shape, 1).elements() * size_of(entry.dtype), rows});
+      shared.push_back({name, {}, entry});
+    } else if (workers.is_first()) {
+      pieces_.push_back({name, name, entry, {.rows = rows}});
+    }
+  }
+  for (const Part& part : divide(divisible, workers.size())) {
+    PlannedPiece piece = shared[part.value];
+    piece.part = part;
+    piece.tensor = tensor_name(piece.name, piece.entry.shape, part);
+    pieces_.push_back(std::move(piece));
+  }
+  own_ = pieces_of(workers.rank());
+  std::vector<NamedTensor> tensors;
+  std::unordered_map<std::string_view, PlannedPiece*> by_tensor;
+  for (PlannedPiece* piece : own_) {
+    tensors.push_back({piece->tensor, piece->entry.dtype, piece->shape()});
+    by_tensor.emplace(piece->tensor, piece);
+  }
+  beginning_ = begin_safetensors(tensors, {});
+  std::ranges::transform(tensors, own_.begin(),
+                         [&](const NamedTensor& tensor) { return by_tensor.at(tensor.name); });
+}
+
+std::vector<CheckpointWriter::PlannedPiece*> CheckpointWriter::pieces_of(int worker) {
+  std::vector<PlannedPiece*> pieces;
+  for (PlannedPiece& piece : pieces_)
+    if (piece.part.worker == worker) pieces.push_back(&piece);
+  return pieces;
+}
+
+Tensor CheckpointWriter::read(const PlannedPiece& piece) const {
+  const auto aggregate = aggregates_.find(piece.name);
+  const Tensor whole = aggregate != aggregates_.end() ? aggregate->second : values_->at(piece.name).read();
+  if (piece.part.rows == rows_of(piece.entry.shape)) return whole.on_host();
+  return whole.rows(piece.part.first_row, piece.part.first_row + piece.part.rows).on_host();
+}
+
+void CheckpointWriter::copy(Tensor& memory) {
+  std::size_t bytes = 0;
+  for (const PlannedPiece* piece : own_) bytes += piece->bytes();
+  if (memory.bytes() != bytes) {
+    memory = Tensor();  // never two copies
+    memory = Tensor::uninitialized({static_cast<std::int64_t>(bytes)}, DType::kUInt8);
+  }
+  std::size_t offset = 0;
+  for (PlannedPiece* piece : own_) {
+    piece->copied = Tensor::wrap(memory.buffer(), offset, piece->shape(), piece->entry.dtype);
+    piece->copied->copy_from(read(*piece));
+    offset += piece->bytes();
+  }
+  aggregates_.clear();
+}
+
+void CheckpointWriter::write(const Workers& workers) {
   workers.first_does([&] {
-    Manifest manifest = manifest_of(step, reports, pieces);
-    manifest.metrics = metrics;
-    unfinished->publish(std::move(manifest));
+    if (lock_ == nullptr) own_lock_.emplace(folder_);
+    unfinished_.emplace(folder_, step_);
   });
+  const auto reports = workers.together([&] {
+    if (own_.empty()) return std::string();
+    const std::string name = file_name(workers.rank(), workers.size());
+    return report(write_file(unfinished_path(folder_, step_) + "/" + name), workers.rank());
+  });
+  workers.first_does([&] { unfinished_->publish(manifest_of(reports)); });
+}
+
+/// Notes the checksums of the pieces. They are taken of parts that then are in the cache when they are
+/// written; small pieces are written together.
+FileEntry CheckpointWriter::write_file(const std::string& path) {
+  constexpr std::size_t kPartBytes = std::size_t{256} << 10;
+  OutputFile file(path);
+  std::vector<std::byte> gathered;
+  gathered.reserve(kPartBytes);
+  const auto write_gathered = [&] {
+    file.write(gathered);
+    gathered.clear();
+  };
+  file.write(std::as_bytes(std::span(beginning_)));
+  for (PlannedPiece* piece : own_) {
+    const Tensor content = piece->copied ? *piece->copied : read(*piece);
+    for (std::span<const std::byte> rest = content.raw(); !rest.empty();) {
+      const auto part = rest.first(std::min(kPartBytes, rest.size()));
+      rest = rest.subspan(part.size());
+      piece->checksum = detail::crc32c(part, piece->checksum);
+      if (gathered.size() + part.size() > kPartBytes) write_gathered();
+      if (part.size() == kPartBytes)
+        file.write(part);
+      else
+        gathered.insert(gathered.end(), part.begin(), part.end());
+    }
+  }
+  write_gathered();
+  file.finish();
+  return {file.size(), file.checksum()};
+}
+
+/// What a worker tells the first one of its file: size, checksum, and the checksums of its pieces.
+std::string CheckpointWriter::report(const FileEntry& file, int rank) {
+  std::string text = fmt::format("{} {}", file.size, file.checksum);
+  for (const PlannedPiece* piece : pieces_of(rank)) text += fmt::format(" {}", piece->checksum);
+  return text;
+}
+
+Manifest CheckpointWriter::manifest_of(const std::vector<std::string>& reports) {
+  const auto workers = static_cast<int>(reports.size());
+  Manifest manifest{.step = step_, .workers = workers, .metrics = metrics_};
+  for (int worker = 0; worker < workers; ++worker) {
+    const auto pieces = pieces_of(worker);
+    if (pieces.empty()) continue;
+    std::istringstream report(reports[static_cast<std::size_t>(worker)]);
+    FileEntry& file = manifest.files[file_name(worker, workers)];
+    report >> file.size >> file.checksum;
+    for (PlannedPiece* piece : pieces) report >> piece->checksum;
+    COHORT_CHECK(!report.fail());
+  }
+  // Pieces of a value were planned in the order of their rows.
+  for (const PlannedPiece& piece : pieces_) {
+    ValueEntry& entry = manifest.values.try_emplace(piece.name, piece.entry).first->second;
+    entry.pieces.push_back({file_name(piece.part.worker, workers), piece.tensor, piece.part.first_row,
+                            piece.part.rows, piece.checksum});
+  }
+  return manifest;
 }
 
 }  // namespace cohort::checkpoint

@@ -1,13 +1,18 @@
-// Writes the values of a checkpoint: each worker a file with its parts, then the first worker what makes them
-// a checkpoint.
+// One save of a checkpoint. Workers plan it together; each writes a file with its pieces of the values; then
+// the first one adds what makes them a checkpoint.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <cohort/checkpoint/checkpoint.h>
 
+#include "division.h"
+#include "folder.h"
+#include "manifest.h"
 #include "workers.h"
 
 namespace cohort::checkpoint {
@@ -15,9 +20,56 @@ namespace cohort::checkpoint {
 /// @throws InvalidArgument for a name that is empty, reserved by the format or not UTF-8.
 void require_name(const std::string& name);
 
-/// Collective over the workers. `lock` and `metrics` as in Checkpoint. @throws as Checkpoint::save.
-void write_checkpoint(const Workers& workers, const std::map<std::string, NamedValue>& values,
-                      const std::string& folder, std::int64_t step, const WriterLock* lock,
-                      const std::map<std::string, double>& metrics);
+class CheckpointWriter {
+ public:
+  /// Plans the save, and reads what all workers read together. Collective over the workers, as all functions.
+  /// `values` outlive copy(), or write() where nothing is copied. `lock` is the first worker's on `folder`,
+  /// or null: then write() takes it. The first worker's `metrics` are stored.
+  /// @throws as Checkpoint::save.
+  CheckpointWriter(const Workers& workers, const std::map<std::string, NamedValue>& values,
+                   std::string folder, std::int64_t step, const WriterLock* lock,
+                   std::map<std::string, double> metrics);
+
+  /// Copies this worker's pieces to `memory`, which is replaced if it has another size. Afterwards write()
+  /// needs the values no more. Not collective.
+  void copy(Tensor& memory);
+
+  /// Makes the folder, the files and the checkpoint. @throws as Checkpoint::save.
+  void write(const Workers& workers);
+
+ private:
+  /// Rows of a value as a tensor in the file of a worker.
+  struct PlannedPiece {
+    std::string name = {};  ///< the value's
+    std::string tensor = {};
+    ValueEntry entry = {};  ///< without pieces
+    Part part = {};
+    std::optional<Tensor> copied = {};
+    std::uint32_t checksum = 0;  ///< once it is written
+
+    [[nodiscard]] Shape shape() const { return piece_shape(entry.shape, part.rows); }
+    [[nodiscard]] std::size_t bytes() const { return shape().elements() * size_of(entry.dtype); }
+  };
+
+  [[nodiscard]] std::string list_values() const;
+  void plan(const Workers& workers);
+  [[nodiscard]] std::vector<PlannedPiece*> pieces_of(int worker);
+  [[nodiscard]] Tensor read(const PlannedPiece& piece) const;
+  [[nodiscard]] FileEntry write_file(const std::string& path);
+  [[nodiscard]] std::string report(const FileEntry& file, int rank);
+  [[nodiscard]] Manifest manifest_of(const std::vector<std::string>& reports);
+
+  const std::map<std::string, NamedValue>* values_;
+  std::string folder_;
+  std::int64_t step_;
+  const WriterLock* lock_;
+  std::map<std::string, double> metrics_;
+  std::vector<PlannedPiece> pieces_;          ///< of all workers; by value and first row, where all have it
+  std::vector<PlannedPiece*> own_;            ///< in the order of the file
+  std::string beginning_;                     ///< of the own file
+  std::map<std::string, Tensor> aggregates_;  ///< of the own pieces, until they are copied
+  std::optional<WriterLock> own_lock_;
+  std::optional<UnfinishedFolder> unfinished_;  ///< the first worker's
+};
 
 }  // namespace cohort::checkpoint

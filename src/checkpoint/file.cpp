@@ -13,13 +13,14 @@
 #include <cohort/base/error.h>
 
 #include "base/regular_file.h"
+#include "base/uninterrupted.h"
 #include "input/files/crc32c.h"
 
 namespace cohort::checkpoint {
 
-OutputFile::OutputFile(std::string path)
-    : path_(std::move(path)),
-      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  descriptor_ = uninterrupted(
+      [&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666); });
   if (descriptor_ < 0) throw Unavailable("cannot make '{}': {}", path_, std::strerror(errno));
 }
 
@@ -32,11 +33,9 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min(kPiece, bytes.size()));
-    const ssize_t written = ::write(descriptor_, piece.data(), piece.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
+    const ssize_t written = uninterrupted([&] { return ::write(descriptor_, piece.data(), piece.size()); });
+    if (written < 0)
       throw Unavailable("cannot write '{}' after {} bytes: {}", path_, size_, std::strerror(errno));
-    }
     const auto count = static_cast<std::size_t>(written);
     checksum_ = detail::crc32c(piece.first(count), checksum_);
     size_ += count;
@@ -45,10 +44,10 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 }
 
 void OutputFile::finish() {
-  if (::fsync(descriptor_) != 0)
+  if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0)
     throw Unavailable("cannot write '{}' to the disk: {}", path_, std::strerror(errno));
-  // A network file system may tell only now that it has no room.
-  if (::close(std::exchange(descriptor_, -1)) != 0)
+  // A network file system may tell only now that it has no room. After a signal, the file is closed on Linux.
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
     throw Unavailable("cannot close '{}': {}", path_, std::strerror(errno));
 }
 
@@ -70,11 +69,9 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
     throw DataLoss("'{}' has {} bytes: there are no {} bytes at {}", path_, size_, bytes.size(), offset);
   }
   while (!bytes.empty()) {
-    const ssize_t count = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      throw Unavailable("cannot read '{}' at {}: {}", path_, offset, std::strerror(errno));
-    }
+    const ssize_t count = uninterrupted(
+        [&] { return ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (count < 0) throw Unavailable("cannot read '{}' at {}: {}", path_, offset, std::strerror(errno));
     if (count == 0) throw DataLoss("'{}' ends at {}: it became shorter while it was read", path_, offset);
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
@@ -90,21 +87,27 @@ std::string read_text(const std::string& path, std::uint64_t limit) {
   return text;
 }
 
-std::uint32_t checksum_of(const InputFile& file) {
-  std::vector<std::byte> buffer(std::size_t{1} << 20);
+std::uint32_t checksum_of(const InputFile& file, std::uint64_t offset, std::uint64_t bytes) {
+  std::vector<std::byte> buffer(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20));
   std::uint32_t checksum = 0;
-  for (std::uint64_t offset = 0; offset < file.size(); offset += buffer.size()) {
-    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), file.size() - offset));
+  while (bytes > 0) {
+    const auto piece = std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), bytes));
     file.read(offset, piece);
     checksum = detail::crc32c(piece, checksum);
+    offset += piece.size();
+    bytes -= piece.size();
   }
   return checksum;
 }
 
+std::uint32_t checksum_of(const InputFile& file) { return checksum_of(file, 0, file.size()); }
+
 void sync_folder(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor =
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   // Some file systems do not sync folders, and say EINVAL: then there is nothing more to be had.
-  const bool is_synced = descriptor >= 0 && (::fsync(descriptor) == 0 || errno == EINVAL);
+  const bool is_synced =
+      descriptor >= 0 && (uninterrupted([&] { return ::fsync(descriptor); }) == 0 || errno == EINVAL);
   const int cause = errno;
   if (descriptor >= 0) ::close(descriptor);
   if (!is_synced)

@@ -32,7 +32,7 @@ class OutputFile {
 
  private:
   std::string path_;
-  int descriptor_;
+  int descriptor_ = -1;
   std::uint64_t size_ = 0;
   std::uint32_t checksum_ = 0;
 };
@@ -62,7 +62,8 @@ class InputFile {
 /// The whole file. @throws as InputFile; DataLoss for more than `limit` bytes.
 [[nodiscard]] std::string read_text(const std::string& path, std::uint64_t limit);
 
-/// CRC-32C of the whole file. @throws as InputFile.
+/// CRC-32C of so many bytes of a file from `offset` on, or of the whole file. @throws as InputFile.
+[[nodiscard]] std::uint32_t checksum_of(const InputFile& file, std::uint64_t offset, std::uint64_t bytes);
 [[nodiscard]] std::uint32_t checksum_of(const InputFile& file);
 
 /// Has the entries of a folder reach the disk. @throws Unavailable.

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,9 @@
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
+#include <cohort/base/log.h>
+
+#include "base/uninterrupted.h"
 
 #include "file.h"
 
@@ -23,7 +27,9 @@ namespace cohort::checkpoint {
 namespace {
 
 constexpr const char* kLockName = ".writer";
-constexpr const char* kIndexName = "model.safetensors.index.json";
+constexpr std::string_view kBeginning = "step-";
+constexpr std::string_view kUnfinished = ".unfinished";
+constexpr std::uint64_t kLargestManifest = std::uint64_t{1} << 30;
 
 /// Each is on disk before a checkpoint in it is.
 void make_folders(const std::filesystem::path& path) {
@@ -38,7 +44,8 @@ void make_folders(const std::filesystem::path& path) {
 
 void remove_all(const std::string& path) {
   std::error_code error;
-  std::filesystem::remove_all(path, error);
+  do std::filesystem::remove_all(path, error);
+  while (error == std::errc::interrupted);
   if (error) throw Unavailable("cannot remove '{}': {}", path, error.message());
 }
 
@@ -52,6 +59,25 @@ FileEntry write_text(const std::string& path, const std::string& text) {
   file.write(std::as_bytes(std::span(text)));
   file.finish();
   return {file.size(), file.checksum()};
+}
+
+/// Removes what killed writers have left. What cannot be removed now is left to the next writer.
+void remove_abandoned(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::string> found;
+  for (std::filesystem::directory_iterator entries(folder, error);
+       !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().string();
+    if (name.starts_with(kBeginning) && name.ends_with(kUnfinished))
+      found.push_back(entries->path().string());
+  }
+  for (const std::string& path : found) {
+    try {
+      remove_all(path);
+    } catch (const Unavailable& failure) {
+      logging::warning("what a killed job has left stays: {}", failure.what());
+    }
+  }
 }
 
 /// What the writer of a lock has said of itself.
@@ -72,11 +98,10 @@ std::string this_process() {
 WriterLock::WriterLock(const std::string& folder) {
   make_folders(folder);
   const std::string path = folder + "/" + kLockName;
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  descriptor_ =
+      uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666); });
   if (descriptor_ < 0) throw Unavailable("cannot write to the folder '{}': {}", folder, std::strerror(errno));
-  int status = 0;
-  do status = ::flock(descriptor_, LOCK_EX | LOCK_NB);
-  while (status != 0 && errno == EINTR);
+  const int status = uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });
   if (status != 0 && errno != EWOULDBLOCK && errno != ENOSYS && errno != EOPNOTSUPP) {
     const int cause = errno;
     ::close(descriptor_);
@@ -92,16 +117,44 @@ WriterLock::WriterLock(const std::string& folder) {
   const std::string self = this_process();
   if (::ftruncate(descriptor_, 0) == 0)
     static_cast<void>(::pwrite(descriptor_, self.data(), self.size(), 0) == 0);
+  remove_abandoned(folder);
 }
 
 WriterLock::~WriterLock() { ::close(descriptor_); }
 
 std::string checkpoint_path(const std::string& folder, std::int64_t step) {
-  return fmt::format("{}/step-{}", folder, step);
+  return fmt::format("{}/{}{}", folder, kBeginning, step);
 }
 
 std::string unfinished_path(const std::string& folder, std::int64_t step) {
-  return checkpoint_path(folder, step) + ".unfinished";
+  return fmt::format("{}{}", checkpoint_path(folder, step), kUnfinished);
+}
+
+std::optional<std::int64_t> step_in(std::string_view name) {
+  if (!name.starts_with(kBeginning)) return std::nullopt;
+  const std::string_view digits = name.substr(kBeginning.size());
+  std::int64_t step = -1;
+  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  const bool is_number = status == std::errc() && end == digits.data() + digits.size() && step >= 0;
+  const bool is_step = is_number && digits == std::to_string(step);  // others would be two of one step
+  return is_step ? std::optional(step) : std::nullopt;
+}
+
+Manifest read_manifest(const std::string& path) {
+  const std::string file = fmt::format("{}/{}", path, kManifestName);
+  Manifest manifest = parse_manifest(read_text(file, kLargestManifest), file);
+  const std::string_view trimmed = std::string_view(path).substr(0, path.find_last_not_of('/') + 1);
+  const auto step = step_in(trimmed.substr(trimmed.rfind('/') + 1));
+  if (step && *step != manifest.step) {
+    throw DataLoss("'{}' is of step {}, and its folder of step {}: files were mixed up, or it was renamed",
+                   file, manifest.step, *step);
+  }
+  return manifest;
+}
+
+bool is_gone(const std::string& path) {
+  std::error_code error;
+  return !std::filesystem::exists(path, error) && !error;
 }
 
 UnfinishedFolder::UnfinishedFolder(const std::string& folder, std::int64_t step)
@@ -109,6 +162,7 @@ UnfinishedFolder::UnfinishedFolder(const std::string& folder, std::int64_t step)
   std::error_code error;
   if (std::filesystem::exists(path_, error))
     throw InvalidArgument("there is a checkpoint '{}' already: save another step, or remove it", path_);
+  if (error) throw Unavailable("cannot look for '{}': {}", path_, error.message());
   remove_all(unfinished_);
   make_folders(unfinished_);
 }
@@ -132,8 +186,19 @@ void UnfinishedFolder::publish(Manifest manifest) {
   write_text(unfinished_ + "/" + kManifestName, to_json(manifest));
   sync_folder(unfinished_);
   rename_folder(unfinished_, path_);
+  try {
+    sync_folder(folder_);
+  } catch (const Unavailable& error) {
+    take_back(error.what());
+    throw;
+  }
   unfinished_.clear();
-  sync_folder(folder_);
+}
+
+void UnfinishedFolder::take_back(const std::string& cause) const {
+  if (std::rename(path_.c_str(), unfinished_.c_str()) == 0) return;
+  throw Unavailable("{}; '{}' is complete, but may be lost if this machine loses its power now", cause,
+                    path_);
 }
 
 void remove_checkpoint(const std::string& folder, std::int64_t step) {
@@ -142,17 +207,6 @@ void remove_checkpoint(const std::string& folder, std::int64_t step) {
   rename_folder(checkpoint_path(folder, step), doomed);
   sync_folder(folder);  // before its files go
   remove_all(doomed);
-}
-
-void remove_unfinished(const std::string& folder) {
-  constexpr std::string_view kEnding = ".unfinished";
-  std::error_code error;
-  std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.ends_with(kEnding)) found.push_back(entry.path().string());
-  }
-  for (const std::string& path : found) remove_all(path);
 }
 
 void set_aside(const std::string& folder, std::int64_t step) {

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <cohort/checkpoint/checkpoint_folder.h>
@@ -18,8 +20,9 @@ namespace cohort::checkpoint {
 /// Where the file system knows no locks, they are not noticed.
 class WriterLock {
  public:
-  /// Makes the folder, if it is not there. @throws Unavailable when it cannot be made or written to, and when
-  /// another writer has it, naming its host and process.
+  /// Makes the folder, if it is not there, and removes what killed writers have left in it. @throws
+  /// Unavailable when it cannot be made or written to, and when another writer has it, naming its host and
+  /// process.
   explicit WriterLock(const std::string& folder);
   ~WriterLock();
   WriterLock(const WriterLock&) = delete;
@@ -41,10 +44,13 @@ class UnfinishedFolder {
   UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
 
   /// Adds the index and the manifest, and gives the folder its name. The files of `manifest` are there.
-  /// @throws Unavailable; then there is no checkpoint.
+  /// @throws Unavailable; then there is no checkpoint, unless the error says so.
   void publish(Manifest manifest);
 
  private:
+  /// What was not synced may vanish later: it had better not be there. @throws Unavailable, if it stays.
+  void take_back(const std::string& cause) const;
+
   std::string folder_;
   std::string path_;
   std::string unfinished_;  ///< empty once it is published
@@ -54,13 +60,22 @@ class UnfinishedFolder {
 [[nodiscard]] std::string checkpoint_path(const std::string& folder, std::int64_t step);
 [[nodiscard]] std::string unfinished_path(const std::string& folder, std::int64_t step);
 
+/// The step in a folder's name, as in `step-7`; nothing for other names, as `step-7.unfinished`.
+[[nodiscard]] std::optional<std::int64_t> step_in(std::string_view name);
+
+/// The manifest of the checkpoint at `path`.
+/// @throws as parse_manifest; DataLoss when it is that of another step than its folder's; Unavailable when it
+/// cannot be read.
+[[nodiscard]] Manifest read_manifest(const std::string& path);
+
+/// Whether there is nothing at `path`: who reads a checkpoint without being its writer may see it removed.
+[[nodiscard]] bool is_gone(const std::string& path);
+
 /// Removes a checkpoint, which is whole for readers until then. @throws Unavailable.
 void remove_checkpoint(const std::string& folder, std::int64_t step);
 
-/// Removes what killed writers have left. @throws Unavailable.
-void remove_unfinished(const std::string& folder);
-
-/// As verify_checkpoint; but a checkpoint that cannot be read now, or is of a newer version, may be sound.
+/// As verify_checkpoint; but a checkpoint that cannot be read now, is of a newer version, or is removed while
+/// it is read, may be sound.
 /// @throws Unavailable, Unimplemented.
 [[nodiscard]] std::vector<std::string> find_damage(const std::string& path);
 

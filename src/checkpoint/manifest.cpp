@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,15 +12,12 @@
 
 #include "input/files/crc32c.h"
 
-#include "file.h"
+#include "parse_json.h"
 
 namespace cohort::checkpoint {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr int kVersion = 1;
-constexpr std::uint64_t kLargestManifest = std::uint64_t{1} << 30;
 
 std::string checksum_of_text(const std::string& text) {
   return hexadecimal(detail::crc32c(std::as_bytes(std::span(text))));
@@ -133,6 +132,17 @@ std::map<std::string, double> metrics_in(const Members& content) {
   return metrics;
 }
 
+/// Each tensor is one piece: values are not larger than their files, and memory for them can be had.
+void require_tensors_once(const Manifest& manifest, const std::string& path) {
+  std::set<std::pair<std::string_view, std::string_view>> tensors;
+  for (const auto& [name, value] : manifest.values) {
+    for (const Piece& piece : value.pieces)
+      if (!tensors.emplace(piece.file, piece.tensor).second)
+        throw DataLoss("'{}': value '{}': tensor '{}' of '{}' is used twice", path, name, piece.tensor,
+                       piece.file);
+  }
+}
+
 }  // namespace
 
 std::int64_t rows_of(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
@@ -141,44 +151,8 @@ Shape piece_shape(const Shape& shape, std::int64_t rows) {
   return shape.rank() == 0 ? shape : shape.with(0, rows);
 }
 
-std::string hexadecimal(std::uint32_t checksum) { return fmt::format("{:08x}", checksum); }
-
-std::string to_json(const Manifest& manifest) {
-  Json values = Json::object();
-  for (const auto& [name, value] : manifest.values) {
-    Json pieces = Json::array();
-    for (const Piece& piece : value.pieces) {
-      pieces.push_back({{"file", piece.file},
-                        {"tensor", piece.tensor},
-                        {"first_row", piece.first_row},
-                        {"rows", piece.rows},
-                        {"crc32c", hexadecimal(piece.checksum)}});
-    }
-    const auto extents = value.shape.extents();
-    values[name] = {{"dtype", to_string(value.dtype)},
-                    {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
-                    {"pieces", std::move(pieces)}};
-  }
-  Json files = Json::object();
-  for (const auto& [name, file] : manifest.files)
-    files[name] = {{"size", file.size}, {"crc32c", hexadecimal(file.checksum)}};
-  Json content = {{"version", kVersion},
-                  {"step", manifest.step},
-                  {"workers", manifest.workers},
-                  {"values", std::move(values)},
-                  {"files", std::move(files)}};
-  if (!manifest.metrics.empty()) content["metrics"] = manifest.metrics;
-  // The checksum is that of the content without spaces: who looks at a manifest may indent it.
-  return Json{{"checkpoint", content}, {"crc32c", checksum_of_text(content.dump())}}.dump(1) + "\n";
-}
-
 Manifest parse_manifest(const std::string& text, const std::string& path) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw DataLoss("'{}' is no JSON: {}", path, error.what());
-  }
+  const auto json = parse_json<Json>(text, fmt::format("'{}'", path));
   const Members whole(json, fmt::format("'{}'", path));
   const Members content(whole.at("checkpoint"), fmt::format("'{}'", path));
   const std::int64_t version = content.count("version");
@@ -187,12 +161,16 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
         "'{}' has version {} of the format, and this library reads versions up to {}: use a newer one", path,
         version, kVersion);
   }
+  if (version < 1) throw DataLoss("'{}' has version {} of the format, which there never was", path, version);
   if (checksum_of_text(whole.at("checkpoint").dump()) != whole.text("crc32c"))
     throw DataLoss("'{}' is damaged: its checksum is wrong", path);
 
   Manifest manifest;
   manifest.step = content.count("step");
-  manifest.workers = static_cast<int>(content.count("workers"));
+  const std::int64_t workers = content.count("workers");
+  if (workers < 1 || workers > std::numeric_limits<int>::max())
+    throw DataLoss("'{}': {} workers cannot have written it", path, workers);
+  manifest.workers = static_cast<int>(workers);
   if (content.has("metrics")) manifest.metrics = metrics_in(content);
   for (const auto& [name, file] : content.at("files").items()) {
     const Members members(file, fmt::format("'{}': file '{}'", path, name));
@@ -201,22 +179,8 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   }
   for (const auto& [name, value] : content.at("values").items())
     manifest.values[name] = value_in(value, fmt::format("'{}': value '{}'", path, name), manifest);
+  require_tensors_once(manifest, path);
   return manifest;
-}
-
-Manifest read_manifest(const std::string& folder) {
-  const std::string path = folder + "/" + kManifestName;
-  return parse_manifest(read_text(path, kLargestManifest), path);
-}
-
-std::string safetensors_index(const Manifest& manifest) {
-  std::uint64_t bytes = 0;
-  Json places = Json::object();
-  for (const auto& [name, value] : manifest.values) {
-    bytes += value.shape.elements() * size_of(value.dtype);
-    for (const Piece& piece : value.pieces) places[piece.tensor] = piece.file;
-  }
-  return Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(places)}}.dump(1) + "\n";
 }
 
 }  // namespace cohort::checkpoint

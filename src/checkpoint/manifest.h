@@ -17,6 +17,10 @@
 namespace cohort::checkpoint {
 
 inline constexpr const char* kManifestName = "manifest.json";
+inline constexpr const char* kIndexName = "model.safetensors.index.json";
+
+/// Of the format.
+inline constexpr int kVersion = 1;
 
 /// Rows of a value, as a tensor of a safetensors file. A scalar counts as one row.
 struct Piece {
@@ -57,9 +61,6 @@ struct Manifest {
 /// @throws DataLoss that begins with `path` and says what is wrong with the text; Unimplemented for a version
 /// of the format that is newer than this library.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path);
-
-/// The manifest of the checkpoint in `folder`. @throws as above; Unavailable when there is none.
-[[nodiscard]] Manifest read_manifest(const std::string& folder);
 
 /// The file by which readers of safetensors find the tensors of several files.
 [[nodiscard]] std::string safetensors_index(const Manifest& manifest);

@@ -81,7 +81,8 @@ std::int64_t steps_of(const Optimizer& optimizer, const Variable& variable) {
 
 /// How often the optimizer was applied to each of these. It is one number but on parameter servers, which
 /// count the steps of each variable; the shards of one make the same steps.
-checkpoint::NamedValue iterations_of(Optimizer& optimizer, std::vector<std::vector<Variable>> variables) {
+checkpoint::NamedValue iterations_of(Optimizer& optimizer,
+                                     const std::vector<std::vector<Variable>>& variables) {
   const auto count = static_cast<std::int64_t>(variables.size());
   const auto read = [&optimizer, variables] {
     std::vector<std::int64_t> iterations;

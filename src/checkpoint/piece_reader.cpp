@@ -1,6 +1,6 @@
 #include "piece_reader.h"
 
-#include <vector>
+#include <span>
 
 #include <cohort/base/error.h>
 
@@ -8,21 +8,38 @@
 
 namespace cohort::checkpoint {
 
-Tensor PieceReader::read(const std::string& name, const ValueEntry& value) {
+namespace {
+
+void compare_checksum(std::uint32_t checksum, const std::string& name, const Piece& piece,
+                      const InputFile& file) {
+  if (checksum == piece.checksum) return;
+  throw DataLoss("value '{}' is damaged: the checksum of its rows {} to {} in '{}' is wrong", name,
+                 piece.first_row, piece.first_row + piece.rows - 1, file.path());
+}
+
+}  // namespace
+
+void PieceReader::open(const std::string& name, const ValueEntry& value) {
   for (const Piece& piece : value.pieces) static_cast<void>(locate(name, value, piece));
+}
+
+Tensor PieceReader::read(const std::string& name, const ValueEntry& value) {
+  open(name, value);
   const Tensor whole = Tensor::uninitialized(value.shape, value.dtype);
   std::span<std::byte> rest = whole.raw();
   for (const Piece& piece : value.pieces) {
-    const std::size_t bytes = piece_shape(value.shape, piece.rows).elements() * size_of(value.dtype);
-    read_piece(name, value, piece, rest.first(bytes));
-    rest = rest.subspan(bytes);
+    const auto [file, place] = locate(name, value, piece);
+    const auto bytes = rest.first(place.bytes());
+    file->read(place.begin, bytes);
+    compare_checksum(detail::crc32c(bytes), name, piece, *file);
+    rest = rest.subspan(bytes.size());
   }
   return whole;
 }
 
 void PieceReader::check(const std::string& name, const ValueEntry& value, const Piece& piece) {
-  std::vector<std::byte> bytes(locate(name, value, piece).second.bytes());
-  read_piece(name, value, piece, bytes);
+  const auto [file, place] = locate(name, value, piece);
+  compare_checksum(checksum_of(*file, place.begin, place.bytes()), name, piece, *file);
 }
 
 std::pair<const InputFile*, TensorPlace> PieceReader::locate(const std::string& name, const ValueEntry& value,
@@ -38,16 +55,6 @@ std::pair<const InputFile*, TensorPlace> PieceReader::locate(const std::string& 
                    piece.tensor, open->file.path(), to_string(place.dtype), to_string(place.shape));
   }
   return {&open->file, place};
-}
-
-void PieceReader::read_piece(const std::string& name, const ValueEntry& value, const Piece& piece,
-                             std::span<std::byte> bytes) {
-  const auto [file, place] = locate(name, value, piece);
-  file->read(place.begin, bytes);
-  if (detail::crc32c(bytes) != piece.checksum) {
-    throw DataLoss("value '{}' is damaged: the checksum of its rows {} to {} in '{}' is wrong", name,
-                   piece.first_row, piece.first_row + piece.rows - 1, file->path());
-  }
 }
 
 }  // namespace cohort::checkpoint

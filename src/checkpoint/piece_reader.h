@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -25,6 +24,13 @@ class PieceReader {
   /// Unavailable when it cannot be read.
   [[nodiscard]] Tensor read(const std::string& name, const ValueEntry& value);
 
+  /// Opens the files of a value: it can be read later, also when they have been removed. @throws as read().
+  void open(const std::string& name, const ValueEntry& value);
+  /// The file of a piece, and its place there: a manifest is not believed before memory is allocated.
+  /// @throws as read().
+  std::pair<const InputFile*, TensorPlace> locate(const std::string& name, const ValueEntry& value,
+                                                  const Piece& piece);
+
   /// Only checks a piece. @throws as read().
   void check(const std::string& name, const ValueEntry& value, const Piece& piece);
 
@@ -34,12 +40,6 @@ class PieceReader {
     InputFile file;
     SafetensorsHeader header;
   };
-
-  /// The file of a piece, and its place there: a manifest is not believed before memory is allocated.
-  std::pair<const InputFile*, TensorPlace> locate(const std::string& name, const ValueEntry& value,
-                                                  const Piece& piece);
-  void read_piece(const std::string& name, const ValueEntry& value, const Piece& piece,
-                  std::span<std::byte> bytes);
 
   std::string folder_;
   std::map<std::string, std::unique_ptr<OpenFile>> files_;

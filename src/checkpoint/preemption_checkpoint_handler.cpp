@@ -182,11 +182,22 @@ class PreemptionCheckpointHandler::Impl {
                      vote_.name_of(rank()), reason);
   }
 
+  /// Whether the program has saved this step itself.
+  bool has_saved_step() {
+    try {
+      manager_.checkpoint().wait();
+    } catch (const Error& error) {
+      logging::warning("a save in the background has failed: {}", error.what());
+      return false;
+    }
+    return manager_.latest_step() == steps_;
+  }
+
   void save() {
     const auto begin = Clock::now();
     if (config_.save_fn) {
       config_.save_fn();
-    } else if (manager_.latest_step() != steps_) {
+    } else if (!has_saved_step()) {
       saved_as_ = fmt::format(" as '{}'", manager_.save(steps_));
     }
     save_took_ = Clock::now() - begin;

@@ -39,6 +39,18 @@ checkpoint::Restored::~Restored() {
   }
 }
 
+void checkpoint::Restored::keep_left_over() {
+  reader.reset();
+  if (left_over.empty()) return;
+  reader.emplace(path);
+  for (const std::string& name : left_over) reader->open(name, manifest.values.at(name));
+}
+
+void checkpoint::Restored::take(const std::string& name) {
+  left_over.erase(name);
+  if (left_over.empty()) reader.reset();
+}
+
 std::int64_t RestoreStatus::step() const { return restored_->manifest.step; }
 
 std::vector<std::string> RestoreStatus::missing() const {

@@ -1,11 +1,13 @@
 // What one restore found; shared by the Checkpoint and the handles of its status.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "manifest.h"
+#include "piece_reader.h"
 
 namespace cohort::checkpoint {
 
@@ -16,11 +18,19 @@ struct Restored {
   Restored(const Restored&) = delete;
   Restored& operator=(const Restored&) = delete;
 
+  /// Keeps open the files of what is left over, and no others: it can be read later, also when the checkpoint
+  /// has been removed meanwhile. @throws as PieceReader::read.
+  void keep_left_over();
+
+  /// Is left over no more.
+  void take(const std::string& name);
+
   std::string path;
   Manifest manifest;
   std::set<std::string> missing = {};
   std::set<std::string> left_over = {};
-  bool is_judged = true;  ///< or not restored yet
+  std::optional<PieceReader> reader = {};  ///< nothing when nothing is left over
+  bool is_judged = true;                   ///< or not restored yet
 };
 
 }  // namespace cohort::checkpoint

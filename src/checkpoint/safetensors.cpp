@@ -4,10 +4,11 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <optional>
-#include <set>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,10 +16,13 @@
 
 #include <cohort/base/error.h>
 
+#include "json_text.h"
+#include "parse_json.h"
+
 namespace cohort::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "safetensors has the least significant byte first");
 
@@ -36,23 +40,6 @@ std::optional<DType> dtype_named(std::string_view name) {
   const auto found = std::ranges::find(kDTypeNames, name);
   if (found == kDTypeNames.end()) return std::nullopt;
   return static_cast<DType>(found - kDTypeNames.begin());
-}
-
-/// JSON without two members of one name, of which a parser would keep one.
-Json parse_header(const std::string& text, const std::string& path) {
-  std::vector<std::set<std::string>> keys;
-  const auto no_name_twice = [&](int /*depth*/, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      throw DataLoss("the header of '{}' has '{}' twice", path, value.get<std::string>());
-    return true;
-  };
-  try {
-    return Json::parse(text, no_name_twice);
-  } catch (const Json::exception& error) {
-    throw DataLoss("the header of '{}' is no JSON: {}", path, error.what());
-  }
 }
 
 /// A number of at most 2^63-1.
@@ -143,7 +130,7 @@ SafetensorsHeader read_header(const InputFile& file) {
   }
   std::string text(length, '\0');
   file.read(sizeof length, std::as_writable_bytes(std::span(text)));
-  const Json json = parse_header(text, file.path());
+  const auto json = parse_json<Json>(text, fmt::format("the header of '{}'", file.path()));
   if (!json.is_object()) throw DataLoss("the header of '{}' is no object of tensors", file.path());
 
   SafetensorsHeader header;
@@ -170,27 +157,27 @@ std::string begin_safetensors(std::vector<NamedTensor>& tensors,
     return std::pair(size_of(b.dtype), std::string_view(a.name)) <
            std::pair(size_of(a.dtype), std::string_view(b.name));
   });
-  Json json = Json::object();
-  if (!metadata.empty()) json[kMetadata] = metadata;
-  std::set<std::string_view> names{kMetadata};
+  std::string text;
+  const auto begin_member = [&](std::string_view name) {
+    text += text.empty() ? '{' : ',';
+    text += quoted(name) + ':';
+  };
+  if (!metadata.empty()) {
+    begin_member(kMetadata);
+    text += Json(metadata).dump();
+  }
+  std::unordered_set<std::string_view> names{kMetadata};
   std::uint64_t end = 0;
   for (const NamedTensor& tensor : tensors) {
     if (!names.insert(tensor.name).second)
       throw InvalidArgument("a safetensors file cannot have two tensors '{}'", tensor.name);
     const std::uint64_t begin = end;
     end += tensor.shape.elements() * size_of(tensor.dtype);
-    const auto extents = tensor.shape.extents();
-    // A scalar's shape is a list, too.
-    json[tensor.name] = {{"dtype", safetensors_name(tensor.dtype)},
-                         {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
-                         {"data_offsets", {begin, end}}};
+    begin_member(tensor.name);
+    fmt::format_to(std::back_inserter(text), R"({{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})",
+                   safetensors_name(tensor.dtype), list_of_extents(tensor.shape), begin, end);
   }
-  std::string text;
-  try {
-    text = json.dump();
-  } catch (const Json::exception&) {
-    throw InvalidArgument("the names of tensors in a safetensors file must be UTF-8");
-  }
+  text += text.empty() ? "{}" : "}";
   // The format allows spaces at the end; they align the elements.
   text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   const auto length = static_cast<std::uint64_t>(text.size());

@@ -49,29 +49,32 @@ std::pair<std::string, std::string> first_difference(const std::string& a, const
 
 Workers::Workers(StrategyExtended& strategy, std::string_view action, const std::string& path,
                  double timeout_seconds)
-    : strategy_(strategy),
+    : communicator_(strategy.workers() == 1 ? nullptr : &strategy.workers_communicator()),
       fingerprint_(fingerprint_of(action)),
       action_(fmt::format("{} '{}'", action, path)),
       timeout_seconds_(timeout_seconds) {}
 
-int Workers::rank() const { return size() == 1 ? 0 : strategy_.workers_communicator().rank(); }
+Workers Workers::on(Communicator& communicator) const {
+  Workers others = *this;
+  others.communicator_ = &communicator;
+  return others;
+}
 
 std::string Workers::name_of(int worker) const {
-  const MemberInfo& info = strategy_.workers_communicator().members()[static_cast<std::size_t>(worker)];
+  const MemberInfo& info = communicator_->members()[static_cast<std::size_t>(worker)];
   return fmt::format("worker {} (host {})", worker, info.host);
 }
 
 std::vector<std::string> Workers::together(const std::function<std::string()>& work) const {
   if (size() == 1) return {work()};
   const std::string own = result_of(work);
-  Communicator& communicator = strategy_.workers_communicator();
   PurposeOf purpose(fingerprint_, Caller::kWorker, [&] { return PurposeWords{action_}; });
-  const CommunicationScope scope(communicator, {.timeout_seconds = timeout_seconds_}, purpose);
+  const CommunicationScope scope(*communicator_, {.timeout_seconds = timeout_seconds_}, purpose);
   const std::vector<std::uint8_t> bytes(own.begin(), own.end());
   std::vector<std::string> results;
   std::optional<Error> failure;
   std::string text;
-  for (const Tensor& tensor : all_gather_tensors(communicator, Tensor::from(bytes))) {
+  for (const Tensor& tensor : all_gather_tensors(*communicator_, Tensor::from(bytes))) {
     const auto received = tensor.span<std::uint8_t>();
     const auto worker = static_cast<int>(results.size());
     results.emplace_back(received.begin() + 1, received.end());
@@ -80,7 +83,7 @@ std::vector<std::string> Workers::together(const std::function<std::string()>& w
     if (!failure) {
       failure.emplace(
           static_cast<ErrorCode>(received.front() - 1), "",
-          ErrorOrigin{action_, worker, communicator.members()[static_cast<std::size_t>(worker)].host});
+          ErrorOrigin{action_, worker, communicator_->members()[static_cast<std::size_t>(worker)].host});
     }
   }
   if (failure) throw_error(failure->code(), text, failure->origin());
@@ -100,13 +103,16 @@ void Workers::first_does(const std::function<void()>& work) const {
   });
 }
 
-void Workers::agree(const std::string& text, const std::string& what) const {
-  if (size() == 1) return;
+void Workers::agree(const std::function<std::string()>& text, const std::string& what) const {
   // The texts are long and hardly ever differ.
-  const auto fingerprints = together([&] { return std::to_string(fingerprint_of(text)); });
+  std::string own;
+  const auto fingerprints = together([&] {
+    own = text();
+    return size() == 1 ? std::string() : std::to_string(fingerprint_of(own));
+  });
   for (std::size_t i = 1; i < fingerprints.size(); ++i) {
     if (fingerprints[i] == fingerprints[0]) continue;
-    const auto texts = together([&] { return text; });
+    const auto texts = together([&] { return own; });
     const auto [first, other] = first_difference(texts[0], texts[i]);
     throw InvalidArgument("{} differ: {} has {}, {} has {}", what, name_of(0), first,
                           name_of(static_cast<int>(i)), other);

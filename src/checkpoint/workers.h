@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,14 @@ class Workers {
   Workers(StrategyExtended& strategy, std::string_view action, const std::string& path,
           double timeout_seconds);
 
-  [[nodiscard]] int rank() const;
-  [[nodiscard]] int size() const { return strategy_.workers(); }
+  /// Another communicator of the same workers. Collective; there are several workers.
+  [[nodiscard]] std::unique_ptr<Communicator> make_group() const { return communicator_->split(0); }
+
+  /// The same workers, who meet on another communicator of theirs.
+  [[nodiscard]] Workers on(Communicator& communicator) const;
+
+  [[nodiscard]] int rank() const { return size() == 1 ? 0 : communicator_->rank(); }
+  [[nodiscard]] int size() const { return communicator_ == nullptr ? 1 : communicator_->size(); }
   [[nodiscard]] bool is_first() const { return rank() == 0; }
 
   /// Calls `work` on each worker. Returns what it returned, by worker, on all of them.
@@ -30,13 +37,13 @@ class Workers {
   void first_does(const std::function<void()>& work) const;
 
   /// Checks that all workers say the same. @throws InvalidArgument on all of them otherwise, naming two that
-  /// differ and a line in which they do.
-  void agree(const std::string& text, const std::string& what) const;
+  /// differ and a line in which they do; as together(), where `text` throws.
+  void agree(const std::function<std::string()>& text, const std::string& what) const;
 
  private:
   [[nodiscard]] std::string name_of(int worker) const;
 
-  StrategyExtended& strategy_;
+  Communicator* communicator_;  ///< null for one worker
   std::uint64_t fingerprint_;
   std::string action_;
   double timeout_seconds_;

@@ -22,6 +22,7 @@ class NetworkPeer final : public PeerBase, private HearsSigns {
 
   [[nodiscard]] bool on_this_node() const noexcept override { return false; }
   [[nodiscard]] std::size_t backlog() const noexcept override;
+  [[nodiscard]] bool is_open() const noexcept override { return !lost() && !ending(); }
   [[nodiscard]] bool read_memory(std::uint64_t, std::span<std::byte>) override { return false; }
 
   int hand_over() override;

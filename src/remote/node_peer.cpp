@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -159,11 +160,16 @@ bool NodePeer::is_ready() {
   }
 }
 
+/// Nothing is sent over the socket after the introductions, and a process becomes readable by its end.
+bool NodePeer::is_open() const noexcept {
+  std::array<pollfd, 2> polled{{{socket_.get(), POLLIN | POLLRDHUP, 0}, {process_.get(), POLLIN, 0}}};
+  return !lost() && ::poll(polled.data(), polled.size(), 0) == 0;
+}
+
 bool NodePeer::read_memory(std::uint64_t address, std::span<std::byte> destination) {
   if (!reads_memory_ || lost() || !read_process_memory(pid_, address, destination)) return false;
-  // Its number is its own for as long as it lives, and then another process's.
-  pollfd polled{process_.get(), POLLIN, 0};
-  return ::poll(&polled, 1, 0) == 0;
+  // Asked afterwards: its number is its own for as long as it lives, and then another process's.
+  return is_open();
 }
 
 void NodePeer::watch_by(int epoll) {
@@ -176,8 +182,7 @@ void NodePeer::watch_by(int epoll) {
 }
 
 void NodePeer::on_event(std::uint32_t /*events*/) {
-  // Nothing is sent over the socket after the introductions, and a process becomes readable by its end.
-  end(kEnded);
+  end(kEnded);  // see is_open
 }
 
 bool NodePeer::heard_since_last() {

@@ -14,6 +14,7 @@ class NodePeer final : public PeerBase {
 
   [[nodiscard]] bool on_this_node() const noexcept override { return true; }
   [[nodiscard]] std::size_t backlog() const noexcept override { return outbox_.bytes(); }
+  [[nodiscard]] bool is_open() const noexcept override;
   [[nodiscard]] bool read_memory(std::uint64_t address, std::span<std::byte> destination) override;
 
   int hand_over() override;

@@ -36,18 +36,6 @@ Tensor first_value(Decoder& decoder, std::string_view name, DType dtype, const S
                         describe(value), to_string(dtype), to_string(shape));
 }
 
-/// How often the variable was changed since the task of each gradient read it.
-std::vector<std::byte> ages_of_gradients(std::span<const Write> writes, const Store& store) {
-  Encoder encoder;
-  for (const Write& write : writes) {
-    if (write.read_version == Write::kNotRead || write.variable >= store.size()) continue;
-    // A standby that took over may not have what the task has read in the memory of the one before.
-    const std::uint64_t version = store.version(write.variable);
-    encoder.number(version - std::min(version, write.read_version));
-  }
-  return encoder.take();
-}
-
 /// @throws InvalidArgument for a row that there is not.
 Tensor gathered(const Tensor& value, const Tensor& rows, const std::string& name) {
   if (value.shape().rank() == 0) throw InvalidArgument("variable '{}' has no rows", name);
@@ -117,15 +105,12 @@ std::vector<std::byte> ParameterServer::serve(remote::Peer& peer, const remote::
       return encoder.take();
     }
     case MessageKind::kFence: {
-      const FenceAnswer answer = fence(Decoder(message.body).number<std::uint64_t>());
+      const FenceAnswer answer = executions_.fence(Decoder(message.body).number<std::uint64_t>());
       tell(MessageKind::kFence, message.body);
       return to_bytes(answer);
     }
     case MessageKind::kDrop: {
-      const auto incarnation = Decoder(message.body).number<std::uint64_t>();
-      for (const std::uint64_t lost : {incarnation, outside_executions(incarnation)}) {
-        forget(lost, ~std::uint64_t{0});
-      }
+      executions_.drop(Decoder(message.body).number<std::uint64_t>());
       tell(MessageKind::kDrop, message.body);
       return {};
     }
@@ -195,7 +180,7 @@ std::vector<std::byte> ParameterServer::read(remote::Peer& peer, const remote::M
   if (variable >= store_.size()) throw NoVariable();
   std::optional<OpenCommit> trial;  // of the writes that are not committed; it ends as if nothing had been
   if (writes > 0) trial.emplace(store_);
-  for (std::size_t i = 0; i < writes; ++i) apply(decode_write(decoder, heaps_.of(peer)), store_, optimizers_);
+  for (std::size_t i = 0; i < writes; ++i) executions_.apply(decode_write(decoder, heaps_.of(peer)));
   const Tensor value = writes > 0 ? store_.change_rows(variable, {}).fresh_value : store_.value(variable);
   Encoder encoder;
   encoder.number(store_.version(variable));
@@ -218,27 +203,22 @@ std::vector<std::byte> ParameterServer::read(remote::Peer& peer, const remote::M
   return {};
 }
 
-void ParameterServer::require_not_fenced(const Execution& execution) const {
-  if (store_.is_fenced(execution.incarnation))
-    throw Aborted("this worker was taken for lost: what it writes is not wanted any more");
-}
-
 /// Writes that are to be made now, or by `finish`.
 std::vector<std::byte> ParameterServer::take(remote::Peer& peer, const remote::Message& message) {
   Encoder answer;
   try {
     CommitMessage writes = parse_commit(message.body, heaps_.of(peer));
     std::vector<std::byte> ages;
-    if (!is_settled(writes.execution)) {
-      require_not_fenced(writes.execution);
+    if (!executions_.is_settled(writes.execution)) {
+      executions_.require_not_fenced(writes.execution);
       const auto kind = static_cast<MessageKind>(message.kind);
       std::vector<std::byte> with_values;
       if (output_ != nullptr && output_->wants_values() && fetch_values(writes))
         with_values = to_bytes(writes);
       if (kind == MessageKind::kCommit)
-        ages = commit(writes);
+        ages = executions_.commit(writes);
       else
-        prepare(std::move(writes));
+        executions_.prepare(std::move(writes));
       tell(kind, with_values.empty() ? message.body : with_values);
     }
     answer.number(CommitAnswer::kTaken);
@@ -262,66 +242,12 @@ bool ParameterServer::fetch_values(CommitMessage& message) {
   return any;
 }
 
-/// Whether the message is a repetition of one that was answered: the answer was lost, or it was late.
-bool ParameterServer::is_settled(const Execution& execution) const {
-  const auto forgotten = forgotten_.find(execution.incarnation);
-  return (forgotten != forgotten_.end() && execution.number <= forgotten->second) ||
-         store_.find_commit(execution).has_value();
-}
-
-/// Nobody asks any more for the executions of the incarnation up to `number`.
-void ParameterServer::forget(std::uint64_t incarnation, std::uint64_t number) {
-  std::uint64_t& forgotten = forgotten_[incarnation];
-  forgotten = std::max(forgotten, number);
-  store_.forget(incarnation, number);
-  std::erase_if(prepared_, [&](const auto& entry) {
-    return entry.first.incarnation == incarnation && entry.first.number <= number;
-  });
-}
-
-std::vector<std::byte> ParameterServer::commit(const CommitMessage& message) {
-  forget(message.execution.incarnation, message.forget);
-  std::vector<std::byte> answer = ages_of_gradients(message.writes, store_);
-  OpenCommit open(store_);
-  for (const Write& write : message.writes) apply(write, store_, optimizers_);
-  open.make(message.execution, message.result);
-  return answer;
-}
-
-void ParameterServer::prepare(CommitMessage message) {
-  forget(message.execution.incarnation, message.forget);
-  for (Write& write : message.writes) {
-    require_fitting(write, store_);
-    fetch_value(write);  // its sender does not wait for the end of the commit
-  }
-  {
-    const OpenCommit trial(store_);  // what cannot be written is found out before anything is
-    for (const Write& write : message.writes) apply(write, store_, optimizers_);
-  }
-  prepared_.insert_or_assign(message.execution, std::move(message));
-}
-
 FinishAnswer ParameterServer::finish(const Execution& execution) {
-  if (is_settled(execution)) return FinishAnswer::kMade;
-  const auto prepared = prepared_.find(execution);
+  if (executions_.is_settled(execution)) return FinishAnswer::kMade;
   // A server that was started again has no preparations.
-  if (prepared == prepared_.end()) return FinishAnswer::kForgotten;
-  OpenCommit open(store_);
-  for (const Write& write : prepared->second.writes) apply(write, store_, optimizers_);
-  open.make(execution, {});
-  prepared_.erase(prepared);
+  if (!executions_.make_prepared(execution)) return FinishAnswer::kForgotten;
   tell(MessageKind::kFinish, std::as_bytes(std::span(&execution, 1)));
   return FinishAnswer::kMade;
-}
-
-FenceAnswer ParameterServer::fence(std::uint64_t incarnation) {
-  store_.fence(incarnation);
-  store_.fence(outside_executions(incarnation));
-  FenceAnswer answer{store_.commits_of(incarnation), {}};
-  for (const auto& [execution, message] : prepared_) {
-    if (execution.incarnation == incarnation) answer.prepared.push_back(execution.number);
-  }
-  return answer;
 }
 
 void ParameterServer::fail_waiters(const Error& error) {

@@ -15,26 +15,24 @@
 #include <cohort/remote/endpoint.h>
 
 #include "server/commit_message.h"
-#include "server/optimizers_on_server.h"
+#include "server/executions.h"
+#include "server/sender_heap.h"
 #include "server/server_output.h"
 #include "server/store.h"
 
 namespace cohort::server {
 
-/// Writes that wait for the commit at the server that decides.
-using Preparations = std::map<Execution, CommitMessage>;
-
 class ParameterServer {
  public:
   /// `output` outlives it; null: answers go straight to those who asked.
   explicit ParameterServer(Store& store, ServerOutput* output = nullptr, Preparations prepared = {})
-      : store_(store), output_(output), prepared_(std::move(prepared)) {}
+      : store_(store), output_(output), executions_(store, std::move(prepared)) {}
 
   /// Answers a request of `peer`.
   void answer(remote::Peer& peer, const remote::Message& message);
 
-  [[nodiscard]] const Preparations& prepared() const noexcept { return prepared_; }
-  [[nodiscard]] Preparations take_prepared() noexcept { return std::move(prepared_); }
+  [[nodiscard]] const Preparations& prepared() const noexcept { return executions_.prepared(); }
+  [[nodiscard]] Preparations take_prepared() noexcept { return executions_.take_prepared(); }
 
   /// Forgets who waits, of a peer that is lost.
   void on_lost(const remote::Peer& peer);
@@ -65,22 +63,14 @@ class ParameterServer {
              std::span<const std::byte> body);
   void tell(MessageKind kind, std::span<const std::byte> body);
   bool fetch_values(CommitMessage& message);
-  std::vector<std::byte> commit(const CommitMessage& message);
-  void prepare(CommitMessage message);
-  FinishAnswer finish(const Execution& execution);
-  [[nodiscard]] FenceAnswer fence(std::uint64_t incarnation);
-  void require_not_fenced(const Execution& execution) const;
-  [[nodiscard]] bool is_settled(const Execution& execution) const;
-  void forget(std::uint64_t incarnation, std::uint64_t number);
+  [[nodiscard]] FinishAnswer finish(const Execution& execution);
 
   Store& store_;
   ServerOutput* output_;
-  OptimizersOnServer optimizers_;
+  Executions executions_;
   SenderHeaps heaps_;
-  Preparations prepared_;
-  std::map<std::uint64_t, std::uint64_t> forgotten_;  ///< by incarnation: up to which number
-  std::unique_ptr<Error> no_values_;                  ///< why nobody brings first values any more
-  std::multimap<std::uint64_t, Waiter> waiters_;      ///< by the number of the variable that they wait for
+  std::unique_ptr<Error> no_values_;              ///< why nobody brings first values any more
+  std::multimap<std::uint64_t, Waiter> waiters_;  ///< by the number of the variable that they wait for
 };
 
 }  // namespace cohort::server

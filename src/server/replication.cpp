@@ -29,14 +29,31 @@ bool tries_writes(const remote::Message& message) {
 }  // namespace
 
 Replication::Replication(const Store& store, const ParameterServer& server, remote::SupervisorLine supervisor,
-                         CarryOut carry_out)
-    : store_(store), server_(server), supervisor_(supervisor), carry_out_(std::move(carry_out)) {
+                         std::optional<Seconds> longest_question, CarryOut carry_out)
+    : store_(store),
+      server_(server),
+      supervisor_(supervisor),
+      longest_question_(longest_question),
+      carry_out_(std::move(carry_out)) {
   ask();
 }
 
 void Replication::ask() {
   state_ = State::kAsking;
+  asked_at_ = std::chrono::steady_clock::now();
   supervisor_.send(remote::SupervisorWord::kAlone);
+}
+
+void Replication::require_supervisor() const {
+  if (state_ != State::kAsking || !longest_question_) return;
+  const Seconds waited = std::chrono::steady_clock::now() - asked_at_;
+  if (waited < *longest_question_) return;
+  throw Unavailable(
+      "this server may change nothing without its standby before its supervisor says so, which has not "
+      "answered for {:.0f} s: it is stopped, or was taken for lost; this server ends, and its standby goes "
+      "on "
+      "where it was told to",
+      waited.count());
 }
 
 bool Replication::hold(remote::Peer& peer, const remote::Message& message) {

@@ -12,6 +12,7 @@
 // One thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -43,9 +44,12 @@ class Replication final : public ServerOutput {
   /// Carries out a request, with this object as the server's output.
   using CarryOut = std::function<void(remote::Peer&, const remote::Message&)>;
 
-  /// Asks the supervisor at once. `store` and `server` outlive it; the server need not be made yet.
+  using Seconds = std::chrono::duration<double>;
+
+  /// Asks the supervisor at once, which may take so long to answer. `store` and `server` outlive it; the
+  /// server need not be made yet.
   Replication(const Store& store, const ParameterServer& server, remote::SupervisorLine supervisor,
-              CarryOut carry_out);
+              std::optional<Seconds> longest_question, CarryOut carry_out);
 
   /// Keeps a request that must wait, and carries it out later. False: it is the caller's.
   [[nodiscard]] bool hold(remote::Peer& peer, const remote::Message& message);
@@ -58,6 +62,10 @@ class Replication final : public ServerOutput {
 
   /// The supervisor lets this server go on without a standby.
   void granted();
+
+  /// @throws Unavailable when the supervisor has not answered for too long: those who wait for this server
+  /// are to look for another one.
+  void require_supervisor() const;
 
   /// Whether `go_on` has something to do: the standby can take more of the copy.
   [[nodiscard]] bool is_due() const;
@@ -104,6 +112,8 @@ class Replication final : public ServerOutput {
   const Store& store_;
   const ParameterServer& server_;
   remote::SupervisorLine supervisor_;
+  std::optional<Seconds> longest_question_;
+  std::chrono::steady_clock::time_point asked_at_;
   CarryOut carry_out_;
   State state_ = State::kAsking;
   remote::Peer* standby_ = nullptr;

@@ -1,9 +1,10 @@
 #include "server/server_task.h"
 
-#include "remote/introduction.h"
+#include <cohort/base/config.h>
 #include <cohort/base/log.h>
 #include <cohort/server/detail/codec.h>
 
+#include "remote/introduction.h"
 #include "server/server_variables.h"
 
 namespace cohort::server {
@@ -11,6 +12,13 @@ namespace {
 
 std::unique_ptr<Store> open_store(const remote::TaskPlace& place) {
   return place.memory >= 0 ? std::make_unique<Store>(place.memory) : std::make_unique<Store>();
+}
+
+/// By then a supervisor that is cut off or stopped was taken for lost by the first one, which has decided.
+std::optional<Replication::Seconds> longest_question() {
+  const Replication::Seconds silence = config().silence();
+  if (silence.count() == 0) return std::nullopt;
+  return 3 * silence;
 }
 
 /// Chief and workers.
@@ -27,12 +35,13 @@ std::vector<std::string> names_of_trainers(const remote::TaskPlace& place) {
 ServerTask::ServerTask(const remote::TaskPlace& place, double initial_values_timeout_seconds,
                        Preparations prepared)
     : store_(open_store(place)),
-      replication_(place.supervisor < 0 ? nullptr
-                                        : std::make_unique<Replication>(
-                                              *store_, server_, remote::SupervisorLine(place.supervisor),
-                                              [this](remote::Peer& peer, const remote::Message& message) {
-                                                carry_out(peer, message);
-                                              })),
+      replication_(place.supervisor < 0
+                       ? nullptr
+                       : std::make_unique<Replication>(
+                             *store_, server_, remote::SupervisorLine(place.supervisor), longest_question(),
+                             [this](remote::Peer& peer, const remote::Message& message) {
+                               carry_out(peer, message);
+                             })),
       server_(*store_, replication_.get(), std::move(prepared)),
       giver_(giver_of_values(place)),
       giver_limit_(initial_values_timeout_seconds),
@@ -63,6 +72,7 @@ void ServerTask::run() {
       look_for_giver();
       if (replication_ == nullptr) return;
       if (granted_.exchange(false)) replication_->granted();
+      replication_->require_supervisor();
       replication_->go_on();
     });
   }

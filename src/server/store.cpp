@@ -66,6 +66,7 @@ class Store::Impl {
   void begin() {
     COHORT_CHECK(!in_commit_);
     in_commit_ = true;
+    size_before_commit_ = size();
   }
   template <class MakeChange>
   Change change(VariableIndex index, MakeChange&& make_change) {
@@ -89,6 +90,7 @@ class Store::Impl {
   std::vector<StoreBlocks::Range> take_over();
   void complete_recorded_commit();
   void record_commit(std::uint64_t record);
+  void remove_last();
 
   std::shared_ptr<StoreMapping> mapping_;
   std::shared_ptr<const Buffer> memory_;
@@ -98,6 +100,7 @@ class Store::Impl {
   StoreBlocks blocks_;
   std::size_t backed_entries_ = size();
   bool in_commit_ = false;
+  std::size_t size_before_commit_ = 0;
   std::vector<VariableIndex> changed_;
 };
 
@@ -250,7 +253,21 @@ void Store::Impl::abandon() {
   COHORT_CHECK(in_commit_);
   for (const VariableIndex changed : changed_) variables_[changed].abandon();
   changed_.clear();
+  while (size() > size_before_commit_) remove_last();
   in_commit_ = false;
+}
+
+void Store::Impl::remove_last() {
+  const VariableEntry& entry = mapping_->entry(size() - 1);
+  const std::size_t slots = variables_.back().slots();
+  by_name_.erase(variables_.back().name());
+  variables_.pop_back();
+  mapping_->header().variables.store(size(), std::memory_order_release);
+  keep_order();  // its memory may be used again
+  const std::uint64_t bytes_of_copies = 2 * copy_stride(entry.bytes);
+  blocks_.release(entry.value, bytes_of_copies);
+  for (const std::uint64_t slot : std::span(entry.slot).first(slots)) blocks_.release(slot, bytes_of_copies);
+  blocks_.release(entry.name, entry.name_bytes);
 }
 
 Store::Store(int descriptor) : impl_(std::make_unique<Impl>(descriptor)) {}

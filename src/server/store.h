@@ -68,7 +68,8 @@ class Store {
   [[nodiscard]] std::optional<VariableIndex> find(std::string_view name) const;
 
   /// A new variable of zeros. `slots` more tensors of its shape and dtype lie beside it and change in the
-  /// same commits. A name is unique in the store.
+  /// same commits. A name is unique in the store. Within a commit that is abandoned, nothing was made: stores
+  /// that make the same commits give their variables the same numbers.
   /// @throws Unavailable when memory is short, naming the variable and its size; InvalidArgument for a name
   /// that is taken.
   VariableIndex create(std::string_view name, const Shape& shape, DType dtype, std::size_t slots = 0);

@@ -47,8 +47,8 @@ void ValueInPeer::read(std::size_t at, std::span<std::byte> to) const {
   // Without the heap the system copies, page by page.
   if (from != nullptr)
     copy_bytes(to.data(), from, to.size(), to.size() > kCached ? CopyHint::kStream : CopyHint::kCached);
-  else if (!peer_->read_memory(address_ + at, to))
-    throw OutOfReach();
+  // Asked afterwards: a task that has given up waiting may have changed the value while it was read.
+  if (from != nullptr ? !peer_->is_open() : !peer_->read_memory(address_ + at, to)) throw OutOfReach();
 }
 
 Tensor ValueInPeer::read() const {

@@ -14,7 +14,7 @@
 
 namespace cohort::server {
 
-/// The memory of the task cannot be read: the task must send the value itself.
+/// The memory of the task cannot be read, or the task does not wait any more: it must send the value itself.
 struct OutOfReach {};
 
 class ValueInPeer {

@@ -88,6 +88,7 @@ std::vector<IndexedSlices> summed_rows(const ReplicaContext& replica,
                                        const std::vector<SparseGradientAndVariable>& sparse,
                                        StepPurpose& purpose, GradientAggregation aggregation) {
   std::vector<IndexedSlices> gradients;
+  gradients.reserve(sparse.size());
   for (const SparseGradientAndVariable& pair : sparse) gradients.push_back(pair.gradient);
   if (gradients.empty() || aggregation == GradientAggregation::kNone || replica.num_replicas_in_sync() == 1)
     return gradients;

@@ -154,6 +154,20 @@ else
   grep -q 'coordinator measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
 fi
 
+echo "checkpoint: beside cp, in one process"
+if ((ranks == 1)); then
+  mkdir "$scratch/checkpoints"
+  succeeds "${program[@]}" checkpoint --loops 1 --mib 2 --small-values 20 --folder "$scratch/checkpoints" --format csv
+  same "modes" "save save_async restore verify save restore verify save restore verify" \
+    "$(tail -n +2 "$scratch/out" | cut -d, -f1 | paste -sd' ')"
+  same "values" "1 1 1 1 1 1 1 20 20 20" "$(tail -n +2 "$scratch/out" | cut -d, -f5 | paste -sd' ')"
+  same "rows that are not complete" 0 "$(awk -F, 'NR > 1 && !(NF == 9 && $3 > 0 && $4 > 0)' "$scratch/out" | wc -l)"
+  same "files left behind" "" "$(ls "$scratch/checkpoints")"
+else
+  ! "${program[@]}" checkpoint >"$scratch/out" 2>&1 || fail "checkpoint measures several processes"
+  grep -q 'checkpoint measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
+fi
+
 echo "profile: the gradients of a model"
 printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"
 profile=("${program[@]}" profile --model "$scratch/tiny.csv" --steps 2)

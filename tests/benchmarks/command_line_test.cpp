@@ -154,6 +154,20 @@ TEST(CommandLine, ParametersTakesSizesATableAndAReport) {
   EXPECT_EQ(parameters.loops, 2);
 }
 
+TEST(CommandLine, CheckpointTakesSizesAFolderAndAReport) {
+  const auto defaults = std::get<CheckpointBenchOptions>(parse("checkpoint").task);
+  EXPECT_EQ(defaults.mib, 1024);
+  EXPECT_EQ(defaults.small_values, 10000);
+  EXPECT_EQ(defaults.loops, 5);
+  const CommandLine line = parse("checkpoint --mib 8 --small-values 10 --loops 2 --folder /x --format json");
+  const auto checkpoint = std::get<CheckpointBenchOptions>(line.task);
+  EXPECT_EQ(checkpoint.mib, 8);
+  EXPECT_EQ(checkpoint.small_values, 10);
+  EXPECT_EQ(checkpoint.loops, 2);
+  EXPECT_EQ(checkpoint.folder, "/x");
+  EXPECT_EQ(line.run.format, Format::kJson);
+}
+
 TEST(CommandLine, InputTakesSizesComputingAndAReport) {
   const auto defaults = std::get<InputBenchOptions>(parse("input").task);
   EXPECT_EQ(defaults.batch, 64);
@@ -184,6 +198,7 @@ TEST(CommandLine, HelpNamesTheCollectivesOrTheOptions) {
   EXPECT_THAT(help("input --help"), AllOf(HasSubstr("--compute-us"), Not(HasSubstr("--dtype"))));
   EXPECT_THAT(help("coordinator --help"), AllOf(HasSubstr("--loops"), HasSubstr("cohort-run --roles")));
   EXPECT_THAT(help("parameters --help"), AllOf(HasSubstr("--table-mib"), Not(HasSubstr("--dtype"))));
+  EXPECT_THAT(help("checkpoint --help"), AllOf(HasSubstr("--small-values"), Not(HasSubstr("--dtype"))));
   EXPECT_THAT(help("dispatch --help"), AllOf(HasSubstr("--loops"), Not(HasSubstr("--dtype"))));
 }
 
@@ -192,7 +207,7 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
       {"all_reduce",
        "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, input, coordinator, "
-       "parameters"},
+       "parameters, checkpoint"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},
@@ -238,6 +253,7 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"profile --model m.csv --dtype bool", "bool"},
       {"coordinator --loops 0", "whole number"},
       {"parameters --sizes 6", "write multiples of 4"},
+      {"checkpoint --mib 0", "whole number"},
       {"dispatch --loops 0", "whole number"},
       {"dispatch --dtype int8", "unrecognised option"},
       {"input --batch 0", "whole number"},

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/checkpoint.h"
 #include "coordinator/coordinator.h"
 #include "dispatch/dispatch.h"
 #include "input/input.h"
@@ -240,6 +241,33 @@ TEST(ParametersReport, HasTheSameRowsInEveryFormat) {
   const auto json = nlohmann::json::parse(report(Format::kJson)).at("parameters");
   EXPECT_DOUBLE_EQ(json.at("results")[0].at("ratio_to_limit"), 0.8);
   EXPECT_THAT(report(Format::kTable), testing::AllOf(HasSubstr("1048576"), HasSubstr("0.8")));
+}
+
+TEST(CheckpointReport, HasTheSameRowsInEveryFormat) {
+  const CheckpointResult result{
+      .loops = 3,
+      .rows = {
+          {.mode = "save", .bytes = 1 << 30, .seconds = 2, .copy_seconds = 1.5, .original_seconds = 5.25},
+          {.mode = "save_async",
+           .bytes = 1 << 30,
+           .values = 10,
+           .seconds = 0.25,
+           .copy_seconds = 1.5,
+           .step_loss = 0.03}}};
+  const auto report = [&](Format format) {
+    std::ostringstream stream;
+    write_checkpoint(format, stream, two_workers_on({{0}, {1}}), result);
+    return stream.str();
+  };
+  EXPECT_THAT(lines_of(report(Format::kCsv)),
+              testing::ElementsAre(
+                  "mode,bytes,gib_per_s,ratio_to_copy,values,seconds,copy_seconds,step_loss,original_seconds",
+                  "save,1073741824,0.5,0.75,1,2,1.5,,5.25", "save_async,1073741824,4,6,10,0.25,1.5,0.03,"));
+  const auto json = nlohmann::json::parse(report(Format::kJson)).at("checkpoint");
+  EXPECT_EQ(json.at("results")[0].at("ratio_to_copy"), 0.75);
+  EXPECT_TRUE(json.at("results")[1].at("original_seconds").is_null());
+  EXPECT_THAT(report(Format::kTable),
+              testing::AllOf(HasSubstr("save_async"), HasSubstr("0.75"), HasSubstr("5.25")));
 }
 
 TEST(InputReport, HasTheSameRowsInEveryFormat) {

@@ -6,6 +6,7 @@
 
 #include "../strategy/strategies.h"
 #include "checkpoint/file.h"
+#include "disk.h"
 #include "largest_file.h"
 #include "temporary_folder.h"
 
@@ -206,6 +207,23 @@ TEST_F(CheckpointTest, RestoresWhatIsMadeLater) {
   status.assert_consumed();
 }
 
+TEST_F(CheckpointTest, RestoresWhatIsMadeLaterThoughTheCheckpointIsRemoved) {
+  float a = 1;
+  float b = 2;
+  const std::string path = saved([&](Checkpoint& checkpoint) {
+    checkpoint.add("a", a);
+    checkpoint.add("b", b);
+  });
+  Checkpoint checkpoint;
+  checkpoint.add("a", a);
+  const RestoreStatus status = checkpoint.restore(path);
+  std::filesystem::remove_all(path);
+  b = 5;
+  checkpoint.add("b", b);
+  EXPECT_EQ(b, 2);
+  status.assert_consumed();
+}
+
 TEST_F(CheckpointTest, WarnsOfWhatNobodyAskedFor) {
   float a = 1;
   const std::string path = saved([&](Checkpoint& checkpoint) { checkpoint.add("a", a); });
@@ -269,6 +287,22 @@ TEST_F(CheckpointTest, ThatCannotBeWrittenLeavesWhatThereIs) {
   EXPECT_THAT(list_checkpoints(folder_.path().string()), ::testing::SizeIs(1));
   EXPECT_FALSE(std::filesystem::exists(folder_.path("step-1.unfinished")));
   EXPECT_THAT(verify_checkpoint(path), IsEmpty());
+  EXPECT_THAT(verify_checkpoint(saved(add)), IsEmpty());
+}
+
+TEST_F(CheckpointTest, WhoseNameDoesNotReachTheDiskIsNone) {
+  float a = 1;
+  const auto add = [&](Checkpoint& checkpoint) { checkpoint.add("a", a); };
+  const std::string path = saved(add);
+  {
+    // The folder is synced with the unfinished checkpoint, and with the complete one.
+    const BrokenDisk broken(folder_.path().string(), 2);
+    EXPECT_THAT(message_of(ErrorCode::kUnavailable, [&] { saved(add); }),
+                AllOf(HasSubstr("the folder '" + folder_.path().string()), HasSubstr("Input/output error")));
+  }
+  EXPECT_THAT(list_checkpoints(folder_.path().string()), ::testing::SizeIs(1));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("step-1.unfinished")));
+  next_step_ = 1;
   EXPECT_THAT(verify_checkpoint(saved(add)), IsEmpty());
 }
 

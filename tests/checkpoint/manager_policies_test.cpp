@@ -57,6 +57,17 @@ TEST_F(ManagerPolicies, SavesWhenTimeHasPassed) {
   EXPECT_THAT(steps_in(path_ + "2"), ElementsAre());
 }
 
+TEST_F(ManagerPolicies, SavesInTheBackgroundWithTheSameOptions) {
+  CheckpointManager manager(checkpoint_, path_,
+                            {.max_to_keep = 1, .best_metric = "accuracy", .save_every_steps = 2});
+  for (value_ = 1; value_ <= 9; ++value_)
+    if (manager.is_due(value_)) manager.save_async(value_, {{"accuracy", value_ == 4 ? 0.9 : 0.5}});
+  checkpoint_.wait();
+  EXPECT_EQ(manager.best()->step, 4);
+  manager.save(10);
+  EXPECT_THAT(steps_in(path_), ElementsAre(4, 10));
+}
+
 TEST_F(ManagerPolicies, NeverSavesByItselfUnlessTold) {
   CheckpointManager manager(checkpoint_, path_);
   train(manager, 5);

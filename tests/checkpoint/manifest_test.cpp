@@ -66,9 +66,16 @@ TEST(Manifest, OfALaterVersionSaysSo) {
       AllOf(HasSubstr("version 2"), HasSubstr("newer")));
 }
 
+TEST(Manifest, OfAVersionThatNeverWasIsAnError) {
+  EXPECT_THAT(
+      message_of(ErrorCode::kDataLoss,
+                 [] { (void)parse_manifest(R"({"checkpoint":{"version":0},"crc32c":"0"})", "m.json"); }),
+      HasSubstr("version 0"));
+}
+
 TEST(Manifest, ThatIsDamagedIsAnError) {
   std::string text = to_json(two_pieces());
-  text.replace(text.find("\"step\": 7"), 9, "\"step\": 8");
+  text.replace(text.find("\"step\":7"), 8, "\"step\":8");
   EXPECT_THAT(message_of(ErrorCode::kDataLoss, [&] { (void)parse_manifest(text, "m.json"); }),
               HasSubstr("'m.json' is damaged"));
   EXPECT_THAT(message_of(ErrorCode::kDataLoss, [&] { (void)parse_manifest(text.substr(0, 99), "m.json"); }),
@@ -85,6 +92,13 @@ TEST(Manifest, ThatContradictsItselfIsAnError) {
   manifest = two_pieces();
   manifest.values["w"].pieces[1].rows = 2;
   EXPECT_THAT(refusal(manifest), HasSubstr("do not follow"));
+  manifest = two_pieces();
+  manifest.values["w"].pieces[0].tensor = "scalar";
+  manifest.values["w"].pieces[0].file = "b";
+  EXPECT_THAT(refusal(manifest), HasSubstr("tensor 'scalar' of 'b' is used twice"));
+  manifest = two_pieces();
+  manifest.workers = 0;
+  EXPECT_THAT(refusal(manifest), HasSubstr("0 workers"));
   manifest = two_pieces();
   manifest.values["w"].pieces[0].file = "c";
   EXPECT_THAT(refusal(manifest), HasSubstr("'c' is not listed"));

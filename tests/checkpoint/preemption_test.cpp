@@ -125,6 +125,27 @@ TEST_F(PreemptionOfOneWorker, TakesTheCheckpointThatTheProgramHasJustSaved) {
   EXPECT_THAT(steps(), ElementsAre(2));
 }
 
+TEST_F(PreemptionOfOneWorker, WaitsForTheCheckpointThatIsBeingSaved) {
+  CheckpointManager manager(checkpoint_, path_);
+  PreemptionCheckpointHandler handler(manager);
+  handler.run([] { std::raise(SIGTERM); });
+  handler.run([] {});
+  manager.save_async(2);
+  EXPECT_THROW(handler.run([] {}), Preempted);
+  EXPECT_THAT(verify_checkpoint(path_ + "/step-2"), IsEmpty());
+}
+
+TEST_F(PreemptionOfOneWorker, SavesWhereASaveInTheBackgroundFails) {
+  CheckpointManager manager(checkpoint_, path_);
+  PreemptionCheckpointHandler handler(manager);
+  handler.run([] { std::raise(SIGTERM); });
+  handler.run([] {});
+  (void)folder_.file("checkpoints/step-1", "");  // in the way
+  manager.save_async(1);
+  EXPECT_THROW(handler.run([] {}), Preempted);
+  EXPECT_THAT(verify_checkpoint(path_ + "/step-2"), IsEmpty());
+}
+
 TEST_F(PreemptionOfOneWorker, IsCountedWithoutRun) {
   PreemptionCheckpointHandler handler(checkpoint_, path_);
   handler.save_checkpoint_if_preempted();

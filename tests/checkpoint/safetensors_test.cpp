@@ -76,6 +76,7 @@ TEST(Safetensors, ThatAreHostileAreErrors) {
   EXPECT_THAT(refusal(std::string("\x09\0\0\0\0\0\0\0{}", 10)), HasSubstr("longer than the file"));
   EXPECT_THAT(refusal(with_header("{", 0)), HasSubstr("no JSON"));
   EXPECT_THAT(refusal(with_header("[]", 0)), HasSubstr("no object"));
+  EXPECT_THAT(refusal(with_header(std::string(10'000, '['), 0)), HasSubstr("nested"));
   EXPECT_THAT(refusal(with_header("{}", 1)), HasSubstr("cut off, or has been added to"));
   EXPECT_THAT(refusal(one("F8", "[8]", "[0,8]")), HasSubstr("'F8' is unknown"));
   EXPECT_THAT(refusal(one("F32", "[3]", "[0,8]")), HasSubstr("not what float32[3] has"));

@@ -25,7 +25,7 @@ expect() {
 expect 0 'usage: cohort-checkpoint list FOLDER' --help
 expect 2 'usage:'
 expect 2 'usage:' burn checkpoints
-expect 2 'usage:' list
+expect 2 'list does not take 0 paths; see cohort-checkpoint --help' list
 expect 0 '^ +5 +16 +1 +[0-9]+  checkpoints/step-5$' list checkpoints
 expect 0 '^ +10 +16 ' list checkpoints
 expect 1 "no checkpoints in 'nowhere'" list nowhere
@@ -35,11 +35,72 @@ expect 1 'cannot open' show nowhere
 expect 0 '^checkpoints/step-10: sound$' verify checkpoints/step-10
 expect 0 '^checkpoints/step-5: sound$' verify checkpoints
 
+expect 2 "verify has no option '--to'" verify checkpoints --to x
+expect 2 'verify does not take 2 paths' verify checkpoints checkpoints
+
+"$make" changed 10 changed
+"$tool" diff checkpoints/step-5 checkpoints/step-10 >out 2>&1 || fail "equal checkpoints differ: $(cat out)"
+[[ ! -s out ]] || fail "a diff of equal checkpoints says $(cat out)"
+expect 1 '^float32: 1 of 6 elements differ, by at most 0\.25$' diff checkpoints/step-10 changed/step-10
+expect 1 '^float64: 1 of 6 elements differ, by at most nan$' diff checkpoints/step-10 changed/step-10
+expect 1 '^scalar: float64\[\] in checkpoints/step-10 and float32\[\] in changed/step-10$' diff checkpoints/step-10 changed/step-10
+expect 1 '^no rows: only in checkpoints/step-10$' diff checkpoints/step-10 changed/step-10
+expect 1 '^none: only in changed/step-10$' diff checkpoints/step-10 changed/step-10
+[[ $(wc -l <out) == 5 ]] || fail "a diff has more lines than values that differ: $(cat out)"
+expect 2 'cannot open' diff checkpoints/step-10 nowhere
+expect 2 'diff does not take 1 paths' diff checkpoints/step-10
+
+expect 0 '^all.safetensors: 16 values of step 10$' export checkpoints/step-10 --to all.safetensors
+expect 0 '16 values of step 5' export checkpoints/step-5 --to all.safetensors
+[[ $(head -c 400 all.safetensors | tr -d '\0') == *'"__metadata__":{"step":"5"}'* ]] || fail "an exported file does not say its step"
+expect 2 'needs --to FILE' export checkpoints/step-10
+expect 2 "'all.txt' is neither" export checkpoints/step-10 --to all.txt
+expect 0 '^all.npz: 16 values of step 10$' export checkpoints/step-10 --to all.npz
+for format in safetensors npz; do
+  expect 1 "'nowhere/all.$format" export checkpoints/step-10 --to nowhere/all.$format
+done
+[[ $(ls -A) == $'all.npz\nall.safetensors\nchanged\ncheckpoints\nout' ]] || fail "export has left $(ls -A)"
+
+# Daly's interval for a minute and a day: sqrt(2 60 86400) (1 + 0.0062 + 0.00004) - 60.
+expect 0 '^save every 53 min \(3180 s\)$' advise --save-seconds 60 --mtbf 24
+expect 0 '^  so +3\.8[0-9] %' advise --save-seconds 60 --mtbf 24
+expect 0 '\(3180 s\)' advise --save-seconds 60 --mtbf 240 --nodes 10
+expect 0 'save every 60 min \(3600 s\)' advise --save-seconds 7200 --mtbf 1
+expect 0 '^one process writes the [0-9]+ bytes of checkpoints/step-5 in ' advise checkpoints/step-5 --mtbf 24
+expect 0 'sound$' verify checkpoints/step-5
+[[ $(ls -A checkpoints/step-5 | wc -l) == 3 ]] || fail "advise has left $(ls -A checkpoints/step-5)"
+expect 2 'advise needs --mtbf' advise --save-seconds 60
+expect 2 'either --save-seconds or a checkpoint' advise --mtbf 24
+expect 2 'either --save-seconds or a checkpoint' advise checkpoints/step-5 --save-seconds 60 --mtbf 24
+for number in 0 -1 x inf nan ''; do
+  expect 2 "--mtbf is '$number', and must be a number above 0" advise --save-seconds 60 --mtbf "$number"
+done
+expect 2 "'--mtbf' needs a value" advise --save-seconds 60 --mtbf
+expect 2 "'--mtbf' is given twice" advise --mtbf 24 --mtbf 24
+
 # The last byte belongs to one of the smallest elements.
 file=checkpoints/step-5/values-00000-of-00001.safetensors
 printf '\xee' | dd of=$file bs=1 seek=$(($(stat -c %s $file) - 1)) conv=notrunc status=none
 expect 1 '^checkpoints/step-5: damaged$' verify checkpoints
 expect 1 "value 'uint8' is damaged" verify checkpoints/step-5
+for format in safetensors npz; do
+  expect 1 "value 'uint8' is damaged" export checkpoints/step-5 --to damaged.$format
+  [[ ! -e damaged.$format ]] || fail "a damaged value was exported to damaged.$format"
+done
+expect 2 "value 'uint8' is damaged" diff checkpoints/step-5 checkpoints/step-10
 expect 0 sound verify checkpoints/step-10
 rm checkpoints/step-5/manifest.json
 expect 1 '^ +5 +- .*manifest.json' list checkpoints
+
+# One that cannot be judged does not hide the others.
+sed 's/"version":1/"version":2/' checkpoints/step-10/manifest.json >manifest
+mv manifest checkpoints/step-10/manifest.json
+"$make" checkpoints 11
+expect 1 '^checkpoints/step-10: .*version 2 of the format.*use a newer one$' verify checkpoints
+expect 1 '^checkpoints/step-11: sound$' verify checkpoints
+expect 1 '^ +10 +- .*version 2' list checkpoints
+expect 0 sound verify checkpoints/step-11
+
+# A folder that is called by another step.
+mv checkpoints/step-11 checkpoints/step-12
+expect 1 'is of step 11, and its folder of step 12' verify checkpoints

@@ -33,7 +33,7 @@ class TrainingState : public ::testing::Test {
 /// A model of two variables and its optimizer, under some strategy.
 class Training {
  public:
-  explicit Training(const Strategy& strategy) : strategy_(strategy), scope_(strategy_.scope()) {
+  explicit Training(Strategy strategy) : strategy_(std::move(strategy)), scope_(strategy_.scope()) {
     const Tensor begin = Tensor::from({1.0F, 2.0F, 3.0F});
     variables_.push_back(Variable({.name = "kernel", .initial_value = begin}));
     variables_.push_back(Variable({.name = "bias", .initial_value = begin}));

@@ -139,18 +139,31 @@ none_left() { [[ -z $(processes "^[^ ]*cohort-supervise |^bash $work/task") ]]; 
 
 if [[ $launcher == counts ]]; then
   has_calls() { [[ -e $ready/calls && $(<"$ready/calls") -ge $1 ]]; }
-  case="a server's host"
-  launch --roles chief=1,worker=2,ps=2 "$probe" "$ready" >"$work/out" 2>"$work/err" &
-  job=$!
-  within 40 has_calls 100 || fail "nothing is counted"
-  ip link set n1 down
-  calls=$(<"$ready/calls")
-  within 9 has_calls $((calls + 100)) || fail "nothing is counted after call $calls"
-  says "supervisor 1 .*: worker 0 is lost with it; ps 1 goes on at host n2, where its standby has all of its variables" ||
-    fail "nobody says why"
-  go 0
-  ends 0
-  grep "calls are counted" "$work/out" || fail "the counts are unknown"
+  # count_through CASE SAID_BEFORE COMMAND...: the command has ps 1 lost, and its standby goes on.
+  count_through() {
+    case=$1
+    rm -f "$ready"/*
+    launch --roles chief=1,worker=2,ps=2 "$probe" "$ready" >"$work/out" 2>"$work/err" &
+    job=$!
+    within 40 has_calls 100 || fail "nothing is counted"
+    "${@:3}"
+    local calls
+    calls=$(<"$ready/calls")
+    within 9 has_calls $((calls + 100)) || fail "nothing is counted after call $calls"
+    says "$2ps 1 goes on at host n2, where its standby has all of its variables" || fail "nobody says why"
+    go 0
+    ends 0
+    grep "calls are counted" "$work/out" || fail "the counts are unknown"
+  }
+  kill_server() {
+    local each
+    for each in $(processes "^$probe "); do
+      if has_card_of "$each" ps 1 false; then kill -KILL "$each"; fi
+    done
+  }
+  count_through "a server's process" "" kill_server
+  says "ps 1 (host n1, .*) was ended by SIGKILL; it is not started again" || fail "its end goes unnoticed"
+  count_through "a server's host" "supervisor 1 .*: worker 0 is lost with it; " ip link set n1 down
   exit
 fi
 
@@ -191,6 +204,15 @@ go 0
 ends 0
 
 if [[ $launcher == hosts ]]; then
+  start "killed server"
+  kill -KILL "$(task ps 1)"
+  within 10 says "ps 1 goes on at host n0, where its standby has all of its variables" || fail "nobody notices"
+  within 10 is_ready ps.1.took_over || fail "its standby is not told"
+  kill -KILL "$(task ps 1 true)"
+  within 10 says "ps 1 (host n0, .*) was ended by SIGKILL; it is not started again" || fail "its end goes unnoticed"
+  go 0
+  ends 0
+
   start "killed standby"
   kill -KILL "$(task ps 1 true)"
   within 10 says "the standby of ps 1 (host n0, .*; it is not started again, .*; ps 1 goes on without it" || fail "nobody notices"

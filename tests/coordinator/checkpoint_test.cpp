@@ -8,6 +8,7 @@
 
 #include <cohort/server/parameter_server_strategy.h>
 #include <cohort/server/sharded_variable.h>
+#include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/adam.h>
 
@@ -139,6 +140,38 @@ TEST(CheckpointOfServers, HasTheSlotsThatServersKeep) {
     path = training.checkpoint().save(folder.path().string(), 6);
   }
   train_on_servers(2, 3, [&](Training& training) { EXPECT_EQ(resume(training), undisturbed); });
+}
+
+// Strategies of this process: the others restore the same from each other (tests/checkpoint).
+TEST(CheckpointOfServers, IsRestoredByOtherStrategiesAndFromThem) {
+  const TemporaryFolder folder;
+  std::string from_servers;
+  {
+    Job job(2, 4);
+    job.plain.assign(numbered({300, 7}, 1));
+    job.table.assign(numbered({11, 5}, 1000));
+    from_servers = job.checkpoint.save(folder.path().string(), 5);
+  }
+  std::string from_replicas;
+  {
+    const MirroredStrategy strategy(cpu_devices(2));
+    const auto scope = strategy.scope();
+    const Variable plain({.shape = {300, 7}, .name = "plain"});
+    const Variable table({.shape = {11, 5}, .name = "table"});
+    Checkpoint checkpoint(strategy);
+    checkpoint.add("plain", plain);
+    checkpoint.add("table", table);
+    checkpoint.restore(from_servers).assert_consumed();
+    for (const Tensor& component : table.components())
+      EXPECT_EQ(floats(component), floats(numbered({11, 5}, 1000)));
+    EXPECT_EQ(floats(plain.read()), floats(numbered({300, 7}, 1)));
+    table.assign(numbered({11, 5}, 2000));
+    from_replicas = checkpoint.save(folder.path().string(), 6);
+  }
+  Job job(1, 3);
+  job.checkpoint.restore(from_replicas).assert_consumed();
+  EXPECT_EQ(floats(job.plain.read()), floats(numbered({300, 7}, 1)));
+  EXPECT_EQ(floats(job.table.read()), floats(numbered({11, 5}, 2000)));
 }
 
 }  // namespace

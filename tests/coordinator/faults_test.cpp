@@ -149,6 +149,22 @@ TEST(Faults, AServerThatDoesNotComeBackIsNamedWithItsVariables) {
       ThrowsMessage<Unavailable>(AllOf(HasSubstr("ps 0"), HasSubstr("first"), HasSubstr("checkpoint"))));
 }
 
+TEST(Faults, AServerThatWasStoppedForLongTakesNoValueThatHasChangedMeanwhile) {
+  TaskProcesses processes(0, 1);
+  const ParameterServerStrategy strategy(processes.chief());
+  auto scope = strategy.scope();
+  const Variable variable({.shape = {1 << 16}, .name = "v"});
+  const Tensor value = Tensor::full(variable.shape(), DType::kFloat32, 1);
+  variable.assign(value);
+  processes.signal({"ps", 0}, SIGSTOP);
+  value.fill(2);
+  // The server is to read the value in the memory of this process, which does not wait for that for ever.
+  EXPECT_THROW(variable.assign(value), Unavailable);
+  value.fill(3);
+  processes.signal({"ps", 0}, SIGCONT);
+  EXPECT_THAT(variable.read().span<float>(), testing::Each(1));
+}
+
 TEST(Faults, AServerThatWasStartedAgainWhileAllAreIdleHearsThatTheJobIsOver) {
   TaskProcesses processes(1, 2);
   {

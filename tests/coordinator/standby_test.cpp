@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include <cohort/coordinator/cluster_coordinator.h>
 #include <cohort/train/adam.h>
@@ -128,6 +129,23 @@ TEST(Standby, EndsTheServerThatItHasTakenOverFrom) {
     job.close_listeners_of(0);
   });
   EXPECT_EQ(value(variable), kCalls);
+}
+
+TEST(Standby, GoesOnThoughTheServerWasNotToldAndItsSupervisorIsStopped) {
+  StandbyJob job(0, 1, Reach::kNetwork);
+  const ParameterServerStrategy strategy(job.chief());
+  auto scope = strategy.scope();
+  const Variable variable = counter("v");
+  job.wait_until_complete(0);
+  job.stop_supervisor();
+  job.stop_standby(0);
+  std::thread writer([&] { variable.assign_add(1); });
+  EXPECT_FALSE(ended_well(job.wait_for_server(0))) << "it has not lost its standby, or waits for ever";
+  job.close_listeners_of(0);
+  job.take_over(0);
+  job.continue_standby(0);
+  writer.join();
+  EXPECT_EQ(value(variable), 1);
 }
 
 TEST(Standby, HasTheSameBits) {

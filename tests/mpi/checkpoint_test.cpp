@@ -37,6 +37,9 @@ TEST_F(CheckpointsOfRanks, HaveTheFirstOnesOwnState) { check_values_of_the_first
 TEST_F(CheckpointsOfRanks, FailOnAll) { check_failure_of_one_worker(session(), folder_); }
 TEST_F(CheckpointsOfRanks, HaveTheSameValuesOnAll) { check_other_values(session(), folder_); }
 
+TEST_F(CheckpointsOfRanks, AreSavedInTheBackground) { check_saving_in_background(session(), folder_); }
+TEST_F(CheckpointsOfRanks, FailOnAllWhereAValueFails) { check_a_value_that_fails(session(), folder_); }
+
 TEST_F(CheckpointsOfRanks, NameTheOneThatHasNoRoom) {
   const int last = static_cast<int>(session().workers().size()) - 1;
   const MultiWorkerMirroredStrategy strategy(session(), {.timeout_seconds = 60});

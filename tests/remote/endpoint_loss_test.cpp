@@ -188,6 +188,7 @@ TEST_P(LossTest, ReadsTheMemoryOfANeighbour) {
   if (read) {
     EXPECT_EQ(value, before);
   }
+  EXPECT_TRUE(peer.is_open());
   EXPECT_FALSE(peer.read_memory(16, std::as_writable_bytes(std::span(&value, 1)))) << "there is no memory";
   task.send_signal(SIGKILL);
   ::waitpid(task.pid(), nullptr, 0);

@@ -69,6 +69,17 @@ TEST_F(ParameterServers, ReadNoValueThatDoesNotFitItsVariable) {
   EXPECT_EQ(peer_.reads, 1);
 }
 
+TEST_F(ParameterServers, TakeNoValueFromThoseWhoDoNotWaitForTheAnswer) {
+  const Write write{0, WriteKind::kAssign, Tensor::zeros({3, 8192}, DType::kFloat32)};
+  peer_.open = false;
+  for (const MessageKind kind : {MessageKind::kPrepare, MessageKind::kCommit}) {
+    ask(kind, to_bytes(CommitMessage{{7, 1}, 0, {write}, {}}, Carriage::kByAddress));
+    EXPECT_EQ(Decoder(peer_.sent.back().body).number<CommitAnswer>(), CommitAnswer::kSendValues);
+  }
+  EXPECT_EQ(store_.version(0), 0u);
+  EXPECT_EQ(finish(), FinishAnswer::kForgotten);
+}
+
 TEST_F(ParameterServers, KeepWhatIsPreparedLongerThanItsMessage) {
   const VariableIndex variable = store_.create("1:large", {512, 256}, DType::kFloat32);
   const Write write{variable, WriteKind::kAssign, Tensor::full({512, 256}, DType::kFloat32, 3)};

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include <cohort/train/sgd.h>
+
 #include "cluster/fd.h"
 #include "recording_peer.h"
 #include "rpc/failure.h"
@@ -29,7 +31,7 @@ class Replications : public testing::Test {
   Replications()
       : line_(remote::make_supervisor_line()),
         replication_(
-            store_, server_, SupervisorLine(line_.first.get()),
+            store_, server_, SupervisorLine(line_.first.get()), {},
             [this](remote::Peer& peer, const remote::Message& message) { server_.answer(peer, message); }),
         server_(store_, &replication_) {
     static_cast<void>(store_.create("0:v", {static_cast<std::int64_t>(kValues)}, DType::kFloat32));
@@ -95,6 +97,15 @@ TEST_F(Replications, ChangeNothingBeforeTheSupervisorLetsThem) {
   EXPECT_THAT(client_.sent, SizeIs(2)) << "it is alone";
 }
 
+TEST_F(Replications, DoNotWaitForASupervisorForEver) {
+  replication_.require_supervisor();  // which may take as long as it wants
+  Replication hasty(store_, server_, SupervisorLine(line_.first.get()), Replication::Seconds(0),
+                    [](remote::Peer&, const remote::Message&) {});
+  EXPECT_THROW(hasty.require_supervisor(), Unavailable);
+  hasty.granted();
+  hasty.require_supervisor();
+}
+
 TEST_F(Replications, HoldChangesBackWhileTheMemoryIsCopied) {
   replication_.granted();
   ask(client_, MessageKind::kCommit, 1, add_one(1));
@@ -144,6 +155,42 @@ TEST_F(Replications, DoNotForwardWhatFails) {
   EXPECT_THAT(standby_.sent, IsEmpty());
   ASSERT_THAT(client_.sent, SizeIs(1));
   EXPECT_EQ(client_.sent[0].kind, MessageKind::kNoVariable);
+}
+
+TEST_F(Replications, GiveVariablesTheNumbersThatTheyHaveAtTheStandby) {
+  Store copy;
+  ParameterServer follower(copy);
+  static_cast<void>(copy.create("0:v", {static_cast<std::int64_t>(kValues)}, DType::kFloat32));
+  pair();
+  const Sgd sgd({.learning_rate = 0.1});
+  const auto options = std::as_bytes(std::span(&sgd.options(), 1));
+  const Write step{.variable = 0,
+                   .kind = WriteKind::kOptimize,
+                   .value = Tensor::full({static_cast<std::int64_t>(kValues)}, DType::kFloat32, 1),
+                   .optimizer = {std::string(Sgd::kName), {options.begin(), options.end()}}};
+  Encoder reading;  // with a step that is not committed, nor told to the standby
+  reading.number(VariableIndex{0});
+  reading.number(std::size_t{1});
+  encode(reading, step);
+  ask(client_, MessageKind::kRead, 1, reading.take());
+  Write wrong = step;
+  wrong.variable = 17;
+  ask(client_, MessageKind::kCommit, 2, to_bytes(CommitMessage{{7, 1}, 0, {step, wrong}, {}}));
+  EXPECT_THAT(standby_.sent, IsEmpty());
+  Encoder creation;
+  creation.number(std::uint64_t{1});
+  creation.text("counter");
+  creation.number(DType::kInt64);
+  creation.shape({});
+  creation.number(true);
+  creation.tensor(Tensor::scalar(std::int64_t{0}));
+  ask(client_, MessageKind::kCreate, 3, creation.take());
+  ask(client_, MessageKind::kCommit, 4, to_bytes(CommitMessage{{7, 2}, 0, {step}, {}}));
+  for (const RecordingPeer::Sent& sent : standby_.sent)
+    follower.answer(standby_, {static_cast<std::uint16_t>(sent.kind), sent.number, sent.body});
+  ASSERT_EQ(copy.size(), store_.size());
+  for (VariableIndex variable = 0; variable < store_.size(); ++variable)
+    EXPECT_EQ(copy.name(variable), store_.name(variable));
 }
 
 TEST_F(Replications, SendValuesThatLieInTheMemoryOfTheirSender) {

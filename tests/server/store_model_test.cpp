@@ -32,7 +32,7 @@ class Model {
 
   void step() {
     const std::size_t choice = below(100);
-    if (variables_.empty() || choice < 3) return create();
+    if (variables_.empty() || choice < 3) return create(variables_);
     if (choice < 5) return require_slots();
     if (choice < 7) return forget();
     if (choice < 8) return fence();
@@ -73,15 +73,15 @@ class Model {
   }
   static Bytes raw(const Tensor& tensor) { return {tensor.raw().begin(), tensor.raw().end()}; }
 
-  void create() {
+  void create(std::vector<ModelVariable>& variables) {
     static const std::array kShapes{Shape{},   Shape{1},       Shape{0, 4},  Shape{7, 3},
                                     Shape{64}, Shape{5, 2, 9}, Shape{300, 4}};
     const Shape& shape = kShapes[below(kShapes.size())];
     const DType dtype = kAllDTypes[below(kAllDTypes.size())];
     const std::size_t slots = below(3);
-    const auto index = store_->create(fmt::format("variable {}", variables_.size()), shape, dtype, slots);
-    ASSERT_EQ(index, variables_.size());
-    variables_.push_back(
+    const auto index = store_->create(fmt::format("variable {}", variables.size()), shape, dtype, slots);
+    ASSERT_EQ(index, variables.size());
+    variables.push_back(
         {shape, dtype, std::vector<Bytes>(slots + 1, Bytes(shape.elements() * size_of(dtype)))});
   }
 
@@ -118,13 +118,14 @@ class Model {
     std::vector<ModelVariable> changed = variables_;
     store_->begin();
     for (std::size_t changes = below(6); changes > 0; --changes) {
-      const std::size_t index = below(variables_.size());
+      if (below(10) == 0) create(changed);
+      const std::size_t index = below(changed.size());
       if (below(2) == 0) {
         overwrite(index, changed[index]);
       } else {
         change_rows(index, changed[index]);
       }
-      if (changed[index].version == variables_[index].version) ++changed[index].version;
+      changed[index].version = 1 + (index < variables_.size() ? variables_[index].version : 0);
     }
     const Execution execution{below(kIncarnations), ++number_};
     if (abandons) return store_->abandon();

@@ -126,6 +126,20 @@ TEST_F(StoreRecovery, CompletesARecordedCommitAtAnyTime) {
   EXPECT_GT(states, 2);
 }
 
+TEST_F(StoreRecovery, MayEndWhileACommitWithANewVariableIsAbandoned) {
+  at_each_end(
+      [](Store& store) {
+        store.begin();
+        store.overwrite(store.create("third", {2}, DType::kInt64, 1)).fresh_value.fill(3);
+        store.abandon();
+        store.create("fourth", {2}, DType::kInt64);
+      },
+      [&](const Store& found) {
+        for (VariableIndex variable = second_ + 2; variable < found.size(); ++variable)
+          EXPECT_TRUE(bitwise_equal(found.value(variable), Tensor::zeros({2}, DType::kInt64)));
+      });
+}
+
 TEST_F(StoreRecovery, LeavesAllOfAVariableOrNothing) {
   at_each_end([](Store& store) { store.create("third", {2}, DType::kInt64, 1); },
               [](Store& found) {

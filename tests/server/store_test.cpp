@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/store_reader.h"
 #include "store_values.h"
 #include "thrown.h"
 
@@ -47,6 +48,36 @@ TEST(Store, ShowsAChangeOnlyOnceItIsCommitted) {
   store.commit();
   EXPECT_THAT(floats(store.value(weights)), ElementsAre(3, 3));
   EXPECT_EQ(store.version(weights), 1u);
+}
+
+TEST(Store, DropsVariablesOfAnAbandonedCommit) {
+  Store store;
+  commit_value(store, store.create("weights", {3}, DType::kFloat32), 1);
+  const auto make = [&] {
+    store.begin();
+    const VariableIndex made = store.create("made", {1000}, DType::kFloat32, 1);
+    store.require_slots(made, 2);
+    EXPECT_EQ(made, 1u);
+    EXPECT_THAT(floats(store.overwrite(made).old_value), Each(0));
+    store.overwrite(made).fresh_value.fill(9);
+  };
+  make();
+  store.abandon();
+  EXPECT_EQ(store.size(), 1u);
+  EXPECT_EQ(store.find("made"), std::nullopt);
+  EXPECT_EQ(StoreReader(store.descriptor()).size(), 1u);
+  const std::uint64_t bytes = std::filesystem::file_size(fmt::format("/proc/self/fd/{}", store.descriptor()));
+  for (int i = 0; i < 1000; ++i) {
+    make();
+    store.abandon();
+  }
+  EXPECT_EQ(std::filesystem::file_size(fmt::format("/proc/self/fd/{}", store.descriptor())), bytes)
+      << "its memory is used again";
+  make();
+  store.commit();
+  EXPECT_EQ(store.name(1), "made");
+  EXPECT_THAT(floats(store.value(1)), Each(9));
+  EXPECT_THAT(floats(store.value(0)), ElementsAre(1, 1, 1));
 }
 
 TEST(Store, DropsAnAbandonedChange) {

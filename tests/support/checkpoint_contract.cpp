@@ -1,7 +1,10 @@
 #include "checkpoint_contract.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <istream>
 #include <numeric>
+#include <ostream>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -36,6 +39,27 @@ std::vector<std::uintmax_t> sizes_of_values(const std::string& path) {
     if (entry.path().filename().string().starts_with("values-")) sizes.push_back(entry.file_size());
   return sizes;
 }
+
+/// A random generator whose state cannot be written or read while it is broken.
+class BreakableGenerator {
+ public:
+  using result_type = std::uint32_t;
+  static constexpr result_type min() { return 0; }
+  static constexpr result_type max() { return ~result_type{0}; }
+  result_type operator()() { return ++state; }
+
+  friend std::ostream& operator<<(std::ostream& stream, const BreakableGenerator& generator) {
+    if (generator.is_broken) throw Unavailable("a generator is broken");
+    return stream << generator.state;
+  }
+  friend std::istream& operator>>(std::istream& stream, BreakableGenerator& generator) {
+    if (generator.is_broken) throw Unavailable("a generator is broken");
+    return stream >> generator.state;
+  }
+
+  std::uint32_t state = 0;
+  bool is_broken = false;
+};
 
 }  // namespace
 
@@ -127,6 +151,53 @@ void check_failure_of_one_worker(Bootstrap& worker, const std::string& folder) {
   // The workers can go on.
   checkpoint.save(folder, 3);
   checkpoint.restore(good).assert_consumed();
+}
+
+void check_saving_in_background(Bootstrap& worker, const std::string& folder) {
+  const auto strategy = strategy_of(worker, 1);
+  const auto scope = strategy.scope();
+  const Variable variable({.initial_value = counting(100)});
+  Checkpoint checkpoint(strategy);
+  checkpoint.add("v", variable);
+  for (const int step : {1, 2, 3}) {
+    variable.assign(Tensor::full({100, 3}, DType::kFloat32, step));
+    checkpoint.save_async(folder, step);
+    variable.assign(counting(100));
+    EXPECT_EQ(variable.read().rows(0, 1).bytes(), 12);  // calls of the program go on
+    strategy.run([&] { variable.assign_add(Tensor::zeros({100, 3}, DType::kFloat32)); });
+  }
+  checkpoint.wait();
+  for (const int step : {1, 2, 3}) {
+    const std::string path = checkpoint::checkpoint_path(folder, step);
+    EXPECT_THAT(verify_checkpoint(path), IsEmpty());
+    checkpoint.restore(path).assert_consumed();
+    EXPECT_TRUE(bitwise_equal(variable.read(), Tensor::full({100, 3}, DType::kFloat32, step)));
+  }
+}
+
+void check_a_value_that_fails(Bootstrap& worker, const std::string& folder) {
+  const auto strategy = strategy_of(worker, 1);
+  const int last = static_cast<int>(worker.workers().size()) - 1;
+  BreakableGenerator generator;
+  Checkpoint checkpoint(strategy);
+  checkpoint.add("generator", generator);
+  const std::string good = checkpoint.save(folder, 1);
+  const auto fails = [&](const auto& call) {
+    generator.is_broken = worker.rank() == last;
+    const auto text = message_of(ErrorCode::kUnavailable, call);
+    EXPECT_THAT(text, HasSubstr("a generator is broken"));
+    if (last > 0) {
+      EXPECT_THAT(text, HasSubstr("worker " + std::to_string(last) + " (host"));
+    }
+    generator.is_broken = false;
+    checkpoint.restore(good).assert_consumed();  // the workers can go on
+  };
+  fails([&] { checkpoint.save(folder, 2); });
+  fails([&] { checkpoint.save_async(folder, 2); });
+  fails([&] { checkpoint.restore(good); });
+  checkpoint.save_async(folder, 2);
+  checkpoint.wait();
+  EXPECT_EQ(list_checkpoints(folder).size(), 2);
 }
 
 void check_other_values(Bootstrap& worker, const std::string& folder) {

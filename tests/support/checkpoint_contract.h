@@ -12,5 +12,7 @@ void check_saving_and_restoring(Bootstrap& worker, int devices, const std::strin
 void check_values_of_the_first_worker(Bootstrap& worker, const std::string& folder);
 void check_failure_of_one_worker(Bootstrap& worker, const std::string& folder);
 void check_other_values(Bootstrap& worker, const std::string& folder);
+void check_saving_in_background(Bootstrap& worker, const std::string& folder);
+void check_a_value_that_fails(Bootstrap& worker, const std::string& folder);
 
 }  // namespace cohort::testing

@@ -39,9 +39,10 @@ class RecordingPeer final : public remote::Peer {
     const std::array parts{head, large};
     send(kind, number, parts);
   }
+  [[nodiscard]] bool is_open() const noexcept override { return open; }
   [[nodiscard]] bool read_memory(std::uint64_t /*address*/, std::span<std::byte> /*to*/) override {
     ++reads;
-    return true;
+    return open;
   }
 
   /// What was sent since the last call.
@@ -50,6 +51,7 @@ class RecordingPeer final : public remote::Peer {
   std::vector<Sent> sent;
   std::size_t backlog_bytes = 0;
   int reads = 0;
+  bool open = true;
 
  private:
   ClusterTask task_;

@@ -102,6 +102,7 @@ void StandbyJob::listen() {
       const std::lock_guard lock(mutex_);
       if (over_) return;
       for (Server& server : servers_) {
+        if (stopped_) continue;
         hear(server);
         polled.push_back({server.primary.line.get(), POLLIN, 0});
       }
@@ -135,6 +136,11 @@ bool StandbyJob::is_complete(int server) {
 
 void StandbyJob::close_listeners_of(int server) {
   servers_[static_cast<std::size_t>(server)].primary.listeners = {};
+}
+
+void StandbyJob::stop_supervisor() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
 }
 
 bool StandbyJob::lose_host_of(int server) {

@@ -44,6 +44,9 @@ class StandbyJob {
   void take_over(int server);
   void close_listeners_of(int server);
 
+  /// From now on nobody answers servers.
+  void stop_supervisor();
+
   /// Kills a process and starts it again, as its supervisor would: a server with its memory.
   void restart_server(int server);
   void restart_standby(int server);
@@ -82,6 +85,7 @@ class StandbyJob {
   std::mutex mutex_;
   std::condition_variable heard_;
   bool over_ = false;
+  bool stopped_ = false;
   std::thread supervisor_;
 };
 

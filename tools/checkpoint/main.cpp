@@ -1,31 +1,118 @@
-// cohort-checkpoint: looks at checkpoints, and verifies them.
+// cohort-checkpoint: looks at checkpoints, verifies, compares and exports them.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
-#include <map>
-#include <string>
+#include <set>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
-#include <cohort/checkpoint/checkpoint_folder.h>
 
-#include "checkpoint/manifest.h"
+#include "command.h"
 
-namespace cohort {
+namespace cohort::tool {
 namespace {
 
-constexpr int kSound = 0;
-constexpr int kDamaged = 1;
 constexpr int kWrongUse = 2;
 
 constexpr std::string_view kUsage =
     R"(usage: cohort-checkpoint list FOLDER      the checkpoints in a folder
        cohort-checkpoint show CHECKPOINT  the values of a checkpoint, as checkpoints/step-100
        cohort-checkpoint verify PATH      reads every byte of a checkpoint, or of all in a folder
+       cohort-checkpoint diff A B         compares the values of two checkpoints
+       cohort-checkpoint export CHECKPOINT --to FILE
+                                          writes all values, whole, to one .safetensors or .npz
+       cohort-checkpoint advise (--save-seconds S | CHECKPOINT) --mtbf HOURS [--nodes N]
+                                [--restart-seconds R]
+                                          how often to save, to lose the least time
+
+advise: a save keeps the training waiting for S seconds; given a checkpoint, the tool measures how long
+this process takes to write as many bytes beside it. The job fails every HOURS on average, or each of its
+N nodes does; until it trains again, R seconds pass.
 
 Exit code: 0; 1 if a checkpoint is damaged or cannot be read, or there is none; 2 for wrong use.
+Of diff: 0 if all values are equal, 1 if not, and 2 if that cannot be told, or for wrong use.
 )";
+
+struct Command {
+  std::string_view name;
+  int (*run)(const Arguments&);
+  std::size_t least_paths;
+  std::size_t most_paths;
+  std::set<std::string_view> options = {};
+  int on_error = kDamaged;
+};
+
+const std::array kCommands{
+    Command{"list", &list, 1, 1},
+    Command{"show", &show, 1, 1},
+    Command{"verify", &verify, 1, 1},
+    Command{.name = "diff", .run = &diff, .least_paths = 2, .most_paths = 2, .on_error = 2},
+    Command{"export", &export_values, 1, 1, {"--to"}},
+    Command{"advise", &advise, 0, 1, {"--save-seconds", "--mtbf", "--nodes", "--restart-seconds"}},
+};
+
+/// @throws WrongUse for what the command does not take.
+Arguments parse(const Command& command, const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with("--")) {
+      arguments.paths.push_back(words[i]);
+      continue;
+    }
+    if (!command.options.contains(words[i]))
+      throw WrongUse(fmt::format("{} has no option '{}'", command.name, words[i]));
+    if (i + 1 == words.size()) throw WrongUse(fmt::format("'{}' needs a value", words[i]));
+    if (!arguments.options.emplace(words[i], words[i + 1]).second)
+      throw WrongUse(fmt::format("'{}' is given twice", words[i]));
+    ++i;
+  }
+  const std::size_t paths = arguments.paths.size();
+  if (paths < command.least_paths || paths > command.most_paths)
+    throw WrongUse(fmt::format("{} does not take {} paths", command.name, paths));
+  return arguments;
+}
+
+int run(const std::vector<std::string>& words) {
+  if (words.size() == 1 && (words[0] == "--help" || words[0] == "-h")) {
+    fmt::print("{}", kUsage);
+    return kSound;
+  }
+  const auto command =
+      words.empty() ? kCommands.end() : std::ranges::find(kCommands, words[0], &Command::name);
+  if (command == kCommands.end()) {
+    fmt::print(stderr, "{}", kUsage);
+    return kWrongUse;
+  }
+  try {
+    return command->run(parse(*command, {words.begin() + 1, words.end()}));
+  } catch (const WrongUse& error) {
+    fmt::print(stderr, "cohort-checkpoint: {}; see cohort-checkpoint --help\n", error.what());
+    return kWrongUse;
+  } catch (const Error& error) {
+    fmt::print(stderr, "cohort-checkpoint: {}\n", error.what());
+    return command->on_error;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "cohort-checkpoint: out of memory\n");
+    return command->on_error;
+  }
+}
+
+}  // namespace
+
+std::optional<double> Arguments::number(const std::string& option) const {
+  const auto found = options.find(option);
+  if (found == options.end()) return std::nullopt;
+  const std::string& text = found->second;
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || end != text.data() + text.size() || !(value > 0) || std::isinf(value))
+    throw WrongUse(fmt::format("{} is '{}', and must be a number above 0", option, text));
+  return value;
+}
 
 std::uint64_t bytes_of(const checkpoint::Manifest& manifest) {
   std::uint64_t bytes = 0;
@@ -33,72 +120,6 @@ std::uint64_t bytes_of(const checkpoint::Manifest& manifest) {
   return bytes;
 }
 
-int list(const std::string& folder) {
-  const std::vector<FoundCheckpoint> checkpoints = list_checkpoints(folder);
-  if (checkpoints.empty()) throw InvalidArgument("no checkpoints in '{}'", folder);
-  int status = kSound;
-  fmt::print("{:>10} {:>8} {:>8} {:>15}  {}\n", "step", "values", "workers", "bytes", "path");
-  for (const FoundCheckpoint& found : checkpoints) {
-    try {
-      const checkpoint::Manifest manifest = checkpoint::read_manifest(found.path);
-      fmt::print("{:>10} {:>8} {:>8} {:>15}  {}\n", found.step, manifest.values.size(), manifest.workers,
-                 bytes_of(manifest), found.path);
-    } catch (const Error& error) {
-      fmt::print("{:>10} {:>8} {:>8} {:>15}  {}\n", found.step, "-", "-", "-", error.what());
-      status = kDamaged;
-    }
-  }
-  return status;
-}
+}  // namespace cohort::tool
 
-int show(const std::string& path) {
-  const checkpoint::Manifest manifest = checkpoint::read_manifest(path);
-  fmt::print("{}: step {}, written by {} worker{}, {} bytes in {} files\n", path, manifest.step,
-             manifest.workers, manifest.workers == 1 ? "" : "s", bytes_of(manifest), manifest.files.size());
-  for (const auto& [name, value] : manifest.values) {
-    const std::string type = fmt::format("{}{}", to_string(value.dtype), to_string(value.shape));
-    std::string place = value.pieces.front().file;
-    if (value.pieces.size() > 1) place += fmt::format(" and {} more", value.pieces.size() - 1);
-    fmt::print("  {:<40} {:<24} {}\n", name, type, place);
-  }
-  return kSound;
-}
-
-int verify(const std::string& path) {
-  std::vector<std::string> paths;
-  for (const FoundCheckpoint& found : list_checkpoints(path)) paths.push_back(found.path);
-  if (paths.empty()) paths.push_back(path);
-  int status = kSound;
-  for (const std::string& each : paths) {
-    const std::vector<std::string> problems = verify_checkpoint(each);
-    fmt::print("{}: {}\n", each, problems.empty() ? "sound" : "damaged");
-    for (const std::string& problem : problems) fmt::print("  {}\n", problem);
-    if (!problems.empty()) status = kDamaged;
-  }
-  return status;
-}
-
-int run(const std::vector<std::string>& arguments) {
-  const std::map<std::string, int (*)(const std::string&)> commands{
-      {"list", &list}, {"show", &show}, {"verify", &verify}};
-  if (arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "-h")) {
-    fmt::print("{}", kUsage);
-    return kSound;
-  }
-  const auto command = arguments.size() == 2 ? commands.find(arguments[0]) : commands.end();
-  if (command == commands.end()) {
-    fmt::print(stderr, "{}", kUsage);
-    return kWrongUse;
-  }
-  try {
-    return command->second(arguments[1]);
-  } catch (const Error& error) {
-    fmt::print(stderr, "cohort-checkpoint: {}\n", error.what());
-    return kDamaged;
-  }
-}
-
-}  // namespace
-}  // namespace cohort
-
-int main(int argc, char** argv) { return cohort::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { return cohort::tool::run({argv + 1, argv + argc}); }

@@ -144,7 +144,8 @@ void Hosts::on_message(remote::Peer& peer, const remote::Message& message) {
   if (message.kind != kTaskEnd || message.body.size() < sizeof end) refuse(peer, message);
   std::memcpy(&end, message.body.data(), sizeof end);
   const auto job = message.body.subspan(sizeof end);
-  events_->on_task_end({std::string(reinterpret_cast<const char*>(job.data()), job.size()), end.id},
+  events_->on_task_end(peer.task().id,
+                       {std::string(reinterpret_cast<const char*>(job.data()), job.size()), end.id},
                        {.status = end.status, .signal = end.signal});
 }
 

@@ -34,7 +34,7 @@ struct ServerWord {
 class HostEvents {
  public:
   virtual ~HostEvents() = default;
-  virtual void on_task_end(const ClusterTask& task, const Ending& ending) = 0;
+  virtual void on_task_end(int host, const ClusterTask& task, const Ending& ending) = 0;
   virtual void on_phase(Phase phase) = 0;
   virtual void on_server_word(int host, const ServerWord& word) = 0;
   /// A supervisor has ended, or cannot be reached any more; `why` says so in a sentence.

@@ -27,7 +27,7 @@ the chief, or worker 0 where there is none, reads standard input unless that is 
 or srun, with one cohort-supervise per host, the tasks are spread over the hosts.
 
 The second copy is that of a standby: another process of the same program, as the same task. It goes on
-as the ps when that one's host is lost.
+as the ps when that one's host is lost, or its process is killed and not started again.
 
 The job is over when all tasks but `ps` have ended; these then have 5 s to do so, too. It fails at once
 when the chief does. The exit status is the chief's or else that of the first task that ended with

@@ -131,14 +131,25 @@ void Supervisor::on_own_end(OwnTask& task, const Ending& ending) {
         is_lost ? fmt::format("; it is not started again, for --restarts is {}", options_.restarts) : "",
         task.is_standby() ? fmt::format("; {} goes on without it", remote::name_of(task.task())) : ""));
   }
-  if (!task.is_standby()) settle(task.task(), ending);
+  if (task.is_standby()) return;
+  if (ending.signal != 0) stop_listening_for(task.task());
+  settle(team_.host, task.task(), ending);
 }
 
-void Supervisor::settle(const ClusterTask& task, const Ending& ending) {
+/// Who looks for a server that is not started again is to find its standby.
+void Supervisor::stop_listening_for(const ClusterTask& task) {
+  if (team_.standby_hosts[index_of(task)] == kNoHost) return;
+  std::erase_if(team_.listeners, [&](const remote::TaskListeners& one) { return one.address.task == task; });
+}
+
+void Supervisor::settle(int host, const ClusterTask& task, const Ending& ending) {
   if (!leads()) {
     others_->report_end(task, ending);
     return;
   }
+  const std::size_t index = index_of(task);
+  if (standbys_.host_of(index) != host) return;  // where it was before its standby took over
+  if (ending.signal != 0 && phase_ == Phase::kRunning && goes_on_elsewhere(index)) return;
   job_.end(task, ending);
   if (task == job_.chief()) notice_at_ = Clock::now() + options_.until_notice;
   if (phase_ != Phase::kRunning) return;
@@ -148,6 +159,15 @@ void Supervisor::settle(const ClusterTask& task, const Ending& ending) {
   } else if (job_.is_over()) {
     enter(Phase::kOver);
   }
+}
+
+/// Whether the standby of a task that is lost takes over.
+bool Supervisor::goes_on_elsewhere(std::size_t task) {
+  if (standbys_.state_of(task) != Standbys::State::kComplete) return false;
+  standbys_.take_over(task);
+  tell(standbys_.host_of(task),
+       {.server = options_.tasks[task].id, .word = remote::SupervisorWord::kTakeOver, .number = 0});
+  return true;
 }
 
 void Supervisor::enter(Phase phase) {
@@ -193,7 +213,12 @@ void Supervisor::name_stragglers() {
                   fmt::join(names, ", ")));
 }
 
-void Supervisor::on_task_end(const ClusterTask& task, const Ending& ending) { settle(task, ending); }
+void Supervisor::on_task_end(int host, const ClusterTask& task, const Ending& ending) {
+  const std::size_t index = index_of(task);
+  if (phase_ == Phase::kRunning && ending.signal != 0 && standbys_.state_of(index) != Standbys::State::kNone)
+    say(what_becomes_of(index));
+  settle(host, task, ending);
+}
 
 void Supervisor::on_phase(Phase phase) { enter(phase); }
 
@@ -207,16 +232,9 @@ void Supervisor::on_host_lost(int host, const std::string& why) {
   }
   standbys_.lose_host(host);
   say(fmt::format("{}: {}", why, losses_with(host)));
-  for (std::size_t i = 0; i < options_.tasks.size() && phase_ == Phase::kRunning; ++i) {
-    if (standbys_.host_of(i) != host || job_.has_ended(options_.tasks[i])) continue;
-    if (standbys_.state_of(i) != Standbys::State::kComplete) {
-      settle(options_.tasks[i], {.signal = SIGKILL});
-      continue;
-    }
-    standbys_.take_over(i);
-    tell(standbys_.host_of(i),
-         {.server = options_.tasks[i].id, .word = remote::SupervisorWord::kTakeOver, .number = 0});
-  }
+  for (std::size_t i = 0; i < options_.tasks.size() && phase_ == Phase::kRunning; ++i)
+    if (standbys_.host_of(i) == host && !job_.has_ended(options_.tasks[i]))
+      settle(host, options_.tasks[i], {.signal = SIGKILL});
 }
 
 std::string Supervisor::losses_with(int host) const {
@@ -225,30 +243,32 @@ std::string Supervisor::losses_with(int host) const {
   for (std::size_t i = 0; i < options_.tasks.size(); ++i) {
     if (job_.has_ended(options_.tasks[i])) continue;
     const std::string name = remote::name_of(options_.tasks[i]);
-    const Standbys::State state = standbys_.state_of(i);
     if (standbys_.host_of(i) != host) {
       if (standbys_.standby_host_of(i) == host)
         parts.push_back(fmt::format("the standby of {} is lost with it", name));
-      continue;
-    }
-    if (state == Standbys::State::kNone) {
+    } else if (standbys_.state_of(i) == Standbys::State::kNone) {
       lost.push_back(name);
-      continue;
+    } else {
+      parts.push_back(what_becomes_of(i));
     }
-    const std::string& other = others_->name_of(standbys_.standby_host_of(i));
-    if (state == Standbys::State::kComplete)
-      parts.push_back(
-          fmt::format("{} goes on at host {}, where its standby has all of its variables", name, other));
-    else if (state == Standbys::State::kIncomplete)
-      parts.push_back(
-          fmt::format("{} is lost, for its standby at host {} has not all of its variables", name, other));
-    else
-      parts.push_back(fmt::format("{} is lost, for host {} of its standby is lost, too", name, other));
   }
   if (!lost.empty())
     parts.insert(parts.begin(),
                  fmt::format("{} {} lost with it", fmt::join(lost, ", "), lost.size() == 1 ? "is" : "are"));
   return parts.empty() ? "no task is lost with it" : fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// Of a server that has a standby, and is lost.
+std::string Supervisor::what_becomes_of(std::size_t server) const {
+  const std::string name = remote::name_of(options_.tasks[server]);
+  const std::string& other = others_->name_of(standbys_.standby_host_of(server));
+  switch (standbys_.state_of(server)) {
+    case Standbys::State::kComplete:
+      return fmt::format("{} goes on at host {}, where its standby has all of its variables", name, other);
+    case Standbys::State::kIncomplete:
+      return fmt::format("{} is lost, for its standby at host {} has not all of its variables", name, other);
+    default: return fmt::format("{} is lost, for host {} of its standby is lost, too", name, other);
+  }
 }
 
 void Supervisor::hear_servers() {

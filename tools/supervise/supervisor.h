@@ -54,15 +54,18 @@ class Supervisor final : private HostEvents {
   void tell(int host, const ServerWord& word);
   [[nodiscard]] OwnTask& own_task(const ClusterTask& task);
   void take_over(OwnTask& task);
-  void settle(const ClusterTask& task, const Ending& ending);
+  void stop_listening_for(const ClusterTask& task);
+  void settle(int host, const ClusterTask& task, const Ending& ending);
+  [[nodiscard]] bool goes_on_elsewhere(std::size_t task);
   void enter(Phase phase);
   void pass_on(int signal);
   void signal_all(int signal);
   void act_in_time();
   void name_stragglers();
   [[nodiscard]] std::string losses_with(int host) const;
+  [[nodiscard]] std::string what_becomes_of(std::size_t server) const;
 
-  void on_task_end(const ClusterTask& task, const Ending& ending) override;
+  void on_task_end(int host, const ClusterTask& task, const Ending& ending) override;
   void on_phase(Phase phase) override;
   void on_server_word(int host, const ServerWord& word) override;
   void on_host_lost(int host, const std::string& why) override;

@@ -7,6 +7,7 @@
 //     checkpoint.add("adam", optimizer, {{kernel}});
 //     checkpoint.add("position", position);                       // of a dataset; it is changed by restore
 //     checkpoint.save("checkpoints", step);                       // makes checkpoints/step-100
+//     checkpoint.save_async("checkpoints", step);                 // the same, while the program goes on
 //     checkpoint.restore("checkpoints/step-100").assert_consumed();
 //
 // What is saved does not depend on who saves: another strategy, number of workers, or number of shards can
@@ -40,6 +41,8 @@
 namespace cohort {
 
 namespace checkpoint {
+class BackgroundSave;
+class Workers;
 class WriterLock;
 
 /// How a value is read and restored. Internal.
@@ -63,6 +66,7 @@ class Checkpoint {
  public:
   /// Of the workers of `strategy`.
   explicit Checkpoint(const Strategy& strategy = get_strategy(), const CheckpointOptions& options = {});
+  /// Waits for a save that is under way, and logs its failure.
   ~Checkpoint();
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
@@ -134,10 +138,21 @@ class Checkpoint {
   /// and cause; InvalidArgument when there is such a checkpoint already, and where workers have other values.
   std::string save(const std::string& folder, std::int64_t step);
 
+  /// Copies this worker's part of the values, and returns; a thread writes it while the program goes on and
+  /// may change the values. The copy's memory is kept for the next save. What goes wrong is thrown by the
+  /// next call of save_async, save, restore or wait, on all workers; that call does nothing else then. One
+  /// save at a time: these calls first wait for the one that is under way.
+  std::string save_async(const std::string& folder, std::int64_t step);
+
+  /// Waits until the latest save has ended. @throws what went wrong in it, as save(), once.
+  void wait();
+
   /// Gives the values what the checkpoint at `path` has. Everything is read and checked before anything is
   /// changed, which takes memory for one copy.
   /// @throws Unavailable when it cannot be read; DataLoss when it is damaged, naming file and value;
   /// InvalidArgument for values of another dtype or shape, naming all of them. Then nothing is changed.
+  /// Whatever a value throws that cannot take what was read, as one on a server that is lost: then other
+  /// values may have changed.
   RestoreStatus restore(const std::string& path);
 
   /// Whose workers save and restore together.
@@ -150,6 +165,9 @@ class Checkpoint {
   /// `metrics` are stored.
   std::string save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
                    const std::map<std::string, double>& metrics);
+  std::string save_async(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
+                         const std::map<std::string, double>& metrics);
+  checkpoint::Workers begin_save(const char* function, const std::string& folder, std::int64_t step);
   void add_value(const std::string& name, checkpoint::NamedValue value);
   void add_text(const std::string& name, std::function<std::string()> read,
                 std::function<void(const std::string&)> restore);
@@ -157,7 +175,8 @@ class Checkpoint {
   Strategy strategy_;
   CheckpointOptions options_;
   std::map<std::string, checkpoint::NamedValue> values_;
-  std::shared_ptr<checkpoint::Restored> restored_;  ///< by the latest restore; null before
+  std::shared_ptr<checkpoint::Restored> restored_;          ///< by the latest restore; null before
+  std::unique_ptr<checkpoint::BackgroundSave> background_;  ///< null before the first one
 };
 
 }  // namespace cohort

@@ -67,6 +67,7 @@ class CheckpointManager {
   /// @throws InvalidArgument for a negative `max_to_keep`; Unavailable when the folder cannot be written to,
   /// or another job writes there.
   CheckpointManager(Checkpoint& checkpoint, std::string folder, const CheckpointManagerOptions& options = {});
+  /// Waits for a save that is under way, as ~Checkpoint.
   ~CheckpointManager();
   CheckpointManager(const CheckpointManager&) = delete;
   CheckpointManager& operator=(const CheckpointManager&) = delete;
@@ -76,13 +77,22 @@ class CheckpointManager {
   /// infinite or not a number is left out, with a warning.
   std::string save(std::int64_t step, const Metrics& metrics = {});
 
-  /// Saves if the options say that it is time to, and returns the path. Time is that of the first worker's
-  /// clock; the others learn it one call later, while the step runs, so all save then.
-  std::optional<std::string> save_if_due(std::int64_t step, const Metrics& metrics = {});
+  /// Whether the options say that it is time to save; to be asked once after each step. Time is that of the
+  /// first worker's clock; the others learn it one call later, while the step runs, so all save then.
+  [[nodiscard]] bool is_due(std::int64_t step);
+
+  /// Saves if it is time to, and returns the path.
+  std::optional<std::string> save_if_due(std::int64_t step, const Metrics& metrics = {}) {
+    if (!is_due(step)) return std::nullopt;
+    return save(step, metrics);
+  }
 
   /// The checkpoint that is the best by `best_metric`; nothing if none has it.
   /// @throws WrongContext without such an option.
   [[nodiscard]] std::optional<FoundCheckpoint> best();
+
+  /// As Checkpoint::save_async. Because the new one is not complete yet, one more stays until the next save.
+  std::string save_async(std::int64_t step, const Metrics& metrics = {});
 
   /// Restores the newest checkpoint of which every byte is as it was written. Newer ones are damaged: they
   /// are logged, and renamed to `step-N.damaged`, so that their steps can be saved again and they count no
@@ -96,9 +106,9 @@ class CheckpointManager {
   [[nodiscard]] Checkpoint& checkpoint() const noexcept { return checkpoint_; }
 
  private:
-  void remove_old(std::int64_t newest);
+  void remove_old(std::int64_t newest, int max_to_keep);
+  void note_save(std::int64_t step, const Metrics& stored);
   [[nodiscard]] std::optional<std::int64_t> best_of(const std::vector<FoundCheckpoint>& found);
-  [[nodiscard]] bool is_due(std::int64_t step);
 
   Checkpoint& checkpoint_;
   std::string folder_;

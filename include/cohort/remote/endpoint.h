@@ -81,8 +81,13 @@ class Peer {
   /// Bytes that are kept because they did not fit: who sends much waits until they are few.
   [[nodiscard]] virtual std::size_t backlog() const noexcept = 0;
 
-  /// Copies from `address` in the peer's process. False where the peer is on another node or gone, the system
-  /// does not permit it, or that is not its memory: then bytes must travel in messages.
+  /// Whether the peer has not closed the connection, as far as this node knows. A peer that lends its memory
+  /// until it is answered may change it once it has given the connection up.
+  [[nodiscard]] virtual bool is_open() const noexcept = 0;
+
+  /// Copies from `address` in the peer's process. False where the peer is on another node or gone or has
+  /// closed the connection, the system does not permit it, or that is not its memory: then bytes must travel
+  /// in messages.
   [[nodiscard]] virtual bool read_memory(std::uint64_t address, std::span<std::byte> destination) = 0;
 };
 
