@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/checkpoint/preemption_checkpoint_handler.h>
 #include <cohort/cohort.h>
 #include <cohort/mpi/session.h>
 
@@ -94,6 +95,9 @@ int run(int argc, char** argv) {
     // Every worker got the same command line, so all of them leave here, in good order.
     if (session.is_chief()) fmt::print(stderr, "digits: {}\n", error.what());
     return 2;
+  } catch (const Preempted& preempted) {
+    if (session.is_chief()) fmt::print("digits: {}\n", preempted.what());
+    return preempted.exit_code();
   }
 }
 

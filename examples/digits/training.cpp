@@ -63,6 +63,7 @@ Results train(const Options& options, const Strategy& strategy, const TrainingPl
   for (; at.pass < epochs; at = {.pass = at.pass + 1}) {
     const auto start = std::chrono::steady_clock::now();
     for (auto batch = steps.begin_at(at); batch != steps.end();) {
+      checkpoints.before_step();
       add(total, strategy.reduce(ReduceOp::kSum, strategy.run(train_step, *batch)));
       ++batch;
       at = batch.position();
@@ -78,6 +79,7 @@ Results train(const Options& options, const Strategy& strategy, const TrainingPl
     progress.end_epoch(results.epochs.back());
     plan.after_epoch(model, results.epochs.back().number);
   }
+  checkpoints.finish();
   if (results.epochs.empty()) plan.after_epoch(model, options.epochs);  // there was nothing left to train
   results.test_accuracy = test_accuracy(strategy, model, test_batches);
   return results;

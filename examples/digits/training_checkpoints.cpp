@@ -11,8 +11,7 @@ using cohort::Variable;
 
 TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::Strategy& strategy,
                                          const Mlp& model, cohort::Optimizer& optimizer,
-                                         cohort::DatasetPosition& position, Score& score)
-    : every_(options.every) {
+                                         cohort::DatasetPosition& position, Score& score) {
   if (options.checkpoint.empty()) return;
   if (!options.resume && !cohort::list_checkpoints(options.checkpoint).empty())
     throw UsageError(
@@ -26,18 +25,26 @@ TrainingCheckpoints::TrainingCheckpoints(const Options& options, const cohort::S
   checkpoint_->add("position", position);
   checkpoint_->add("score", score);
   manager_.emplace(*checkpoint_, options.checkpoint,
-                   cohort::CheckpointManagerOptions{.memory_every = options.memory_every});
-  if (!options.resume) return;
-  const cohort::LatestCheckpoint latest = manager_->restore_latest();
-  if (latest.status) latest.status->assert_consumed();
-  step_ = latest.step.value_or(0);
+                   cohort::CheckpointManagerOptions{.save_every_steps = options.every,
+                                                    .memory_every = options.memory_every});
+  handler_.emplace(*manager_);
+  if (const auto& status = handler_->restored().status) status->assert_consumed();
+}
+
+void TrainingCheckpoints::before_step() {
+  if (handler_) handler_->save_checkpoint_if_preempted();
 }
 
 void TrainingCheckpoints::after_step() {
-  if (!manager_) return;
-  cohort::logging::debug("step {} has ended", ++step_);
-  manager_->snapshot_if_due(step_);
-  if (step_ % every_ == 0) manager_->save(step_);
+  if (!handler_) return;
+  const std::int64_t step = handler_->total_run_calls();
+  cohort::logging::debug("step {} has ended", step);
+  manager_->snapshot_if_due(step);
+  manager_->save_if_due(step);
+}
+
+void TrainingCheckpoints::finish() {
+  if (handler_) handler_->finish();
 }
 
 }  // namespace digits

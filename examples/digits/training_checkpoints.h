@@ -1,10 +1,10 @@
-// Checkpoints of a training, if the command line asks for them.
+// Checkpoints of a training, if the command line asks for them. A training that has them saves one more when
+// its job is about to be ended, and leaves.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 
-#include <cohort/checkpoint/checkpoint_manager.h>
+#include <cohort/checkpoint/preemption_checkpoint_handler.h>
 #include <cohort/input/pass.h>
 #include <cohort/strategy/strategy.h>
 #include <cohort/train/optimizer.h>
@@ -22,14 +22,18 @@ class TrainingCheckpoints {
   TrainingCheckpoints(const Options& options, const cohort::Strategy& strategy, const Mlp& model,
                       cohort::Optimizer& optimizer, cohort::DatasetPosition& position, Score& score);
 
-  /// Saves a checkpoint if one is due.
+  /// To be called around each step: saves a checkpoint if one is due, or the job is about to be ended.
+  /// @throws cohort::Preempted in the latter case.
+  void before_step();
   void after_step();
+
+  /// After the last step. @throws as before_step.
+  void finish();
 
  private:
   std::optional<cohort::Checkpoint> checkpoint_;  ///< of the parameters that this process has
   std::optional<cohort::CheckpointManager> manager_;
-  std::int64_t every_;
-  std::int64_t step_ = 0;
+  std::optional<cohort::PreemptionCheckpointHandler> handler_;
 };
 
 }  // namespace digits

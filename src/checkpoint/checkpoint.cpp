@@ -140,26 +140,27 @@ void Checkpoint::add_value(const std::string& name, NamedValue value) {
 }
 
 std::string Checkpoint::save(const std::string& folder, std::int64_t step) {
-  return save(folder, step, nullptr);
+  return save(folder, step, nullptr, {});
 }
 
 std::string Checkpoint::save_async(const std::string& folder, std::int64_t step) {
-  return save_async(folder, step, nullptr);
+  return save_async(folder, step, nullptr, {});
 }
 
-std::string Checkpoint::save(const std::string& folder, std::int64_t step,
-                             const checkpoint::WriterLock* lock) {
+std::string Checkpoint::save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
+                             const std::map<std::string, double>& metrics) {
   const Workers workers = begin_save("save", folder, step);
-  checkpoint::CheckpointWriter(workers, values_, folder, step, lock).write(workers);
+  checkpoint::CheckpointWriter(workers, values_, folder, step, lock, metrics).write(workers);
   return checkpoint::checkpoint_path(folder, step);
 }
 
 std::string Checkpoint::save_async(const std::string& folder, std::int64_t step,
-                                   const checkpoint::WriterLock* lock) {
+                                   const checkpoint::WriterLock* lock,
+                                   const std::map<std::string, double>& metrics) {
   const Workers workers = begin_save("save_async", folder, step);
   if (background_ == nullptr) background_ = std::make_unique<checkpoint::BackgroundSave>();
-  background_->start(workers,
-                     std::make_unique<checkpoint::CheckpointWriter>(workers, values_, folder, step, lock));
+  background_->start(
+      workers, std::make_unique<checkpoint::CheckpointWriter>(workers, values_, folder, step, lock, metrics));
   return checkpoint::checkpoint_path(folder, step);
 }
 

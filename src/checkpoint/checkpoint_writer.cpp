@@ -43,8 +43,9 @@ void require_name(const std::string& name) {
 }
 
 CheckpointWriter::CheckpointWriter(const Workers& workers, const std::map<std::string, NamedValue>& values,
-                                   std::string folder, std::int64_t step, const WriterLock* lock)
-    : values_(&values), folder_(std::move(folder)), step_(step), lock_(lock) {
+                                   std::string folder, std::int64_t step, const WriterLock* lock,
+                                   std::map<std::string, double> metrics)
+    : values_(&values), folder_(std::move(folder)), step_(step), lock_(lock), metrics_(std::move(metrics)) {
   const auto list_and_plan = [&] {
     plan(workers);
     return workers.size() == 1 ? std::string() : list_values();
@@ -181,7 +182,7 @@ std::string CheckpointWriter::report(const FileEntry& file, int rank) {
 
 Manifest CheckpointWriter::manifest_of(const std::vector<std::string>& reports) {
   const auto workers = static_cast<int>(reports.size());
-  Manifest manifest{.step = step_, .workers = workers};
+  Manifest manifest{.step = step_, .workers = workers, .metrics = metrics_};
   for (int worker = 0; worker < workers; ++worker) {
     const auto pieces = pieces_of(worker);
     if (pieces.empty()) continue;

@@ -24,10 +24,11 @@ class CheckpointWriter {
  public:
   /// Plans the save, and reads what all workers read together. Collective over the workers, as all functions.
   /// `values` outlive copy(), or write() where nothing is copied. `lock` is the first worker's on `folder`,
-  /// or null: then write() takes it.
+  /// or null: then write() takes it. The first worker's `metrics` are stored.
   /// @throws as Checkpoint::save.
   CheckpointWriter(const Workers& workers, const std::map<std::string, NamedValue>& values,
-                   std::string folder, std::int64_t step, const WriterLock* lock);
+                   std::string folder, std::int64_t step, const WriterLock* lock,
+                   std::map<std::string, double> metrics);
 
   /// Copies this worker's pieces to `memory`, which is replaced if it has another size. Afterwards write()
   /// needs the values no more. Not collective.
@@ -62,6 +63,7 @@ class CheckpointWriter {
   std::string folder_;
   std::int64_t step_;
   const WriterLock* lock_;
+  std::map<std::string, double> metrics_;
   std::vector<PlannedPiece> pieces_;          ///< of all workers; by value and first row, where all have it
   std::vector<PlannedPiece*> own_;            ///< in the order of the file
   std::string beginning_;                     ///< of the own file

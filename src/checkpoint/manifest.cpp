@@ -30,6 +30,8 @@ class Members {
     if (!object.is_object()) throw DataLoss("{} is no object", where_);
   }
 
+  [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
+
   [[nodiscard]] const Json& at(const char* key) const {
     const auto found = object_.find(key);
     if (found == object_.end()) throw DataLoss("{} has no '{}'", where_, key);
@@ -119,6 +121,17 @@ ValueEntry value_in(const Json& json, const std::string& where, const Manifest& 
   return value;
 }
 
+std::map<std::string, double> metrics_in(const Members& content) {
+  const Json& json = content.at("metrics");
+  if (!json.is_object()) throw DataLoss("{}: its metrics are no object", content.where());
+  std::map<std::string, double> metrics;
+  for (const auto& [name, value] : json.items()) {
+    if (!value.is_number()) throw DataLoss("{}: its metric '{}' is no number", content.where(), name);
+    metrics[name] = value.get<double>();
+  }
+  return metrics;
+}
+
 /// Each tensor is one piece: values are not larger than their files, and memory for them can be had.
 void require_tensors_once(const Manifest& manifest, const std::string& path) {
   std::set<std::pair<std::string_view, std::string_view>> tensors;
@@ -158,6 +171,7 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   if (workers < 1 || workers > std::numeric_limits<int>::max())
     throw DataLoss("'{}': {} workers cannot have written it", path, workers);
   manifest.workers = static_cast<int>(workers);
+  if (content.has("metrics")) manifest.metrics = metrics_in(content);
   for (const auto& [name, file] : content.at("files").items()) {
     const Members members(file, fmt::format("'{}': file '{}'", path, name));
     manifest.files[plain_name(name, members.where())] = {static_cast<std::uint64_t>(members.count("size")),

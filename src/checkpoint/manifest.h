@@ -44,7 +44,8 @@ struct FileEntry {
 
 struct Manifest {
   std::int64_t step = 0;
-  int workers = 1;  ///< that wrote it
+  int workers = 1;                             ///< that wrote it
+  std::map<std::string, double> metrics = {};  ///< by which the program judges it; finite numbers
   std::map<std::string, ValueEntry> values = {};
   std::map<std::string, FileEntry> files = {};
 };

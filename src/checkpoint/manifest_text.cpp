@@ -7,6 +7,7 @@
 #include <span>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "input/files/crc32c.h"
 
@@ -51,8 +52,8 @@ std::string pieces_of(const ValueEntry& value) {
   for (const Piece& piece : value.pieces) {
     fmt::format_to(std::back_inserter(text),
                    R"({}{{"crc32c":"{:08x}","file":{},"first_row":{},"rows":{},"tensor":{}}})",
-                   text.empty() ? "" : ",", piece.checksum, quoted(piece.file), piece.first_row, piece.rows,
-                   quoted(piece.tensor));
+                   text.empty() ? "" : ",", piece.checksum, checkpoint::quoted(piece.file), piece.first_row,
+                   piece.rows, checkpoint::quoted(piece.tensor));
   }
   return text;
 }
@@ -66,14 +67,18 @@ std::string to_json(const Manifest& manifest) {
   {
     Lines files(content);
     for (const auto& [name, file] : manifest.files)
-      files.add(R"({}:{{"crc32c":"{:08x}","size":{}}})", quoted(name), file.checksum, file.size);
+      files.add(R"({}:{{"crc32c":"{:08x}","size":{}}})", checkpoint::quoted(name), file.checksum, file.size);
+  }
+  if (!manifest.metrics.empty()) {
+    // Numbers as the library writes them that reads them, for the checksum is taken of that.
+    fmt::format_to(std::back_inserter(content), R"(,"metrics":{})", nlohmann::json(manifest.metrics).dump());
   }
   fmt::format_to(std::back_inserter(content), R"(,"step":{},"values":)", manifest.step);
   {
     Lines values(content);
     for (const auto& [name, value] : manifest.values)
-      values.add(R"({}:{{"dtype":"{}","pieces":[{}],"shape":{}}})", quoted(name), to_string(value.dtype),
-                 pieces_of(value), list_of_extents(value.shape));
+      values.add(R"({}:{{"dtype":"{}","pieces":[{}],"shape":{}}})", checkpoint::quoted(name),
+                 to_string(value.dtype), pieces_of(value), list_of_extents(value.shape));
   }
   fmt::format_to(std::back_inserter(content), R"(,"version":{},"workers":{}}})", kVersion, manifest.workers);
   return fmt::format("{{\"checkpoint\":{},\n\"crc32c\":\"{}\"}}\n", content, checksum_of_lines(content));
@@ -89,7 +94,8 @@ std::string safetensors_index(const Manifest& manifest) {
   std::string text = fmt::format(R"({{"metadata":{{"total_size":{}}},"weight_map":)", bytes);
   {
     Lines places(text);
-    for (const auto& [tensor, file] : files) places.add("{}:{}", quoted(tensor), quoted(file));
+    for (const auto& [tensor, file] : files)
+      places.add("{}:{}", checkpoint::quoted(tensor), checkpoint::quoted(file));
   }
   return text + "}\n";
 }

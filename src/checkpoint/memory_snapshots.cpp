@@ -94,7 +94,7 @@ void MemorySnapshots::save(const Workers& workers, const std::map<std::string, N
   const Workers host = on_host(workers);
   try {
     host.first_does([&] { make_room(step); });
-    CheckpointWriter(host, shared, folder_, step, lock_.get()).write(host);
+    CheckpointWriter(host, shared, folder_, step, lock_.get(), {}).write(host);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable) throw;
     if (lock_ != nullptr)

@@ -1,5 +1,7 @@
 #include "checkpoint/manifest.h"
 
+#include <limits>
+
 #include <cohort/base/error.h>
 
 #include "thrown.h"
@@ -10,6 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::message_of;
+using ::testing::Not;
 
 Manifest two_pieces() {
   Manifest manifest{.step = 7, .workers = 2, .values = {}, .files = {{"a", {10, 1}}, {"b", {20, 2}}}};
@@ -33,6 +36,15 @@ TEST(Manifest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.workers, 2);
   EXPECT_EQ(read.values.at("w").pieces.at(1).checksum, 0xffffffff);
   EXPECT_EQ(read.values.at("scalar").shape, Shape());
+}
+
+TEST(Manifest, HasTheMetricsOfItsStep) {
+  Manifest manifest = two_pieces();
+  EXPECT_THAT(to_json(manifest), Not(HasSubstr("metrics")));
+  manifest.metrics = {{"accuracy", 0.1}, {"loss", 1e300}};
+  EXPECT_EQ(parse_manifest(to_json(manifest), "m.json").metrics, manifest.metrics);
+  manifest.metrics = {{"loss", std::numeric_limits<double>::quiet_NaN()}};
+  EXPECT_THAT(refusal(manifest), HasSubstr("its metric 'loss' is no number"));
 }
 
 // A file as the first version wrote it: later versions of the library read it, too.

@@ -8,11 +8,16 @@
 
 #include <fmt/format.h>
 
+#include "layouts.h"
+
 namespace cohort::conformance {
 namespace {
 
 /// Topics whose scenarios need a cluster of processes.
 constexpr std::array kTopicsOfTasks{"w2/coordinator/", "w2/fault/", "w2/ps_v1/"};
+
+/// Those whose scenarios need two ranks.
+constexpr std::string_view kTopicOfRanks = "w2/preemption/mwms2/";
 
 /// Errors that were recorded as part of an outcome, in the form of errors that are the outcome.
 Json with_errors(const Json& outcome) {
@@ -49,6 +54,8 @@ Record parse(const std::string& line) {
   }
   if (std::ranges::any_of(kTopicsOfTasks, [&](const char* topic) { return record.id.starts_with(topic); })) {
     record.layout = json.at("strategy").get<std::string>();
+  } else if (record.id.starts_with(kTopicOfRanks)) {
+    record.layout = kWorkersLayout;
   } else if (record.arguments.is_null() && !json.at("strategy").is_null()) {
     const std::size_t slash = record.id.find('/');
     record.layout = record.id.substr(0, slash);

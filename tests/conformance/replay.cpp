@@ -132,13 +132,14 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
                                 constructor_scenarios(),
                                 name_scenarios(),
                                 partitioner_scenarios(),
+                                preemption_scenarios(),
                                 sharded_read_scenarios(),
                                 sharded_use_scenarios()}) {
     for (const Scenario& scenario : scenarios) add(scenario);
   }
   for (const auto& families : {server_families(), partitioner_families(), sharded_read_families(),
                                sharded_change_families(), sharded_use_families(), shard_placement_families(),
-                               server_scope_families(), server_creation_families()}) {
+                               server_scope_families(), server_creation_families(), preemption_families()}) {
     for (const Family& family : families) add(family);
   }
 }

@@ -162,9 +162,15 @@ constexpr Rule kRules[] = {
     {"w2/ps_v1/*/ctor_not_a_resolver", Verdict::kWithoutMeaning, "the compiler refuses it"},
     {"w2/ps_v1/*/reduce_to_*", Verdict::kWithoutMeaning, "a device is one of this process"},
     {"w2/ps_v1/*/monitored_session", Verdict::kWithoutMeaning, "what the library lacks"},
+    {"preempt/no_dir", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"w2/preemption/*/misc_no_dir", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"w2/preemption/*/misc_not_checkpoint", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"w2/preemption/*/misc_manager_and_dir", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"w2/preemption/*/misc_watcher", Verdict::kWithoutMeaning, "what the library lacks"},
+    {"w2/preemption/*/grace2", Verdict::kWithoutMeaning, "times are the machine's"},
+    {"w2/preemption/*/mw_sigkill_w1", Verdict::kWithoutMeaning, "a killed rank ends its job"},
 
     // ---- pending: what a later part of the library brings
-    {"preempt/*", Verdict::kPending, "checkpoints"},
     {"w2/fault/*/coordinator_restart", Verdict::kPending, "checkpoints"},
 };
 

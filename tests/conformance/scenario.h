@@ -76,6 +76,7 @@ struct Family {
 [[nodiscard]] std::vector<Scenario> input_worker_scenarios();
 [[nodiscard]] std::vector<Scenario> input_size_scenarios();
 [[nodiscard]] std::vector<Scenario> partitioner_scenarios();
+[[nodiscard]] std::vector<Scenario> preemption_scenarios();
 [[nodiscard]] std::vector<Scenario> sharded_read_scenarios();
 [[nodiscard]] std::vector<Scenario> sharded_use_scenarios();
 
@@ -87,5 +88,6 @@ struct Family {
 [[nodiscard]] std::vector<Family> shard_placement_families();
 [[nodiscard]] std::vector<Family> server_scope_families();
 [[nodiscard]] std::vector<Family> server_creation_families();
+[[nodiscard]] std::vector<Family> preemption_families();
 
 }  // namespace cohort::conformance

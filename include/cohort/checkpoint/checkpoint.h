@@ -155,12 +155,18 @@ class Checkpoint {
   /// values may have changed.
   RestoreStatus restore(const std::string& path);
 
+  /// Whose workers save and restore together.
+  [[nodiscard]] const Strategy& strategy() const noexcept { return strategy_; }
+
  private:
   friend class CheckpointManager;
 
-  /// `lock` is the first worker's on `folder`, or null: then it is taken for this save.
-  std::string save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock);
-  std::string save_async(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock);
+  /// `lock` is the first worker's on `folder`, or null: then it is taken for this save. The first worker's
+  /// `metrics` are stored.
+  std::string save(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
+                   const std::map<std::string, double>& metrics);
+  std::string save_async(const std::string& folder, std::int64_t step, const checkpoint::WriterLock* lock,
+                         const std::map<std::string, double>& metrics);
   checkpoint::Workers begin_save(const char* function, const std::string& folder, std::int64_t step);
   void add_value(const std::string& name, checkpoint::NamedValue value);
   void add_text(const std::string& name, std::function<std::string()> read,
