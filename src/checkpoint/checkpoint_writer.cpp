@@ -55,8 +55,8 @@ CheckpointWriter::CheckpointWriter(const Workers& workers, const std::map<std::s
   for (const auto& [name, value] : values) {
     if (!value.is_collective) continue;
     const Tensor aggregate = value.read();
-    const auto is_it = [&](const PlannedPiece* piece) { return piece->name == name; };
-    if (std::ranges::any_of(own_, is_it)) aggregates_.emplace(name, aggregate);
+    for (const PlannedPiece* piece : own_)
+      if (piece->name == name) aggregates_.insert_or_assign(name, aggregate);
   }
 }
 

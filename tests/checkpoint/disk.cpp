@@ -60,7 +60,8 @@ BrokenDisk::~BrokenDisk() {
 
 }  // namespace cohort::testing
 
-// In place of the system's in this program.
+// In place of the system's in this program, whose parameter has a reserved name.
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name)
 extern "C" int fsync(int descriptor) {
   auto& disk = cohort::testing::Disk::instance();
   {
