@@ -67,8 +67,8 @@ NamedValue of_variable(const Variable& variable) {
 
 }  // namespace
 
-Checkpoint::Checkpoint(const Strategy& strategy, const CheckpointOptions& options)
-    : strategy_(strategy), options_(options) {}
+Checkpoint::Checkpoint(Strategy strategy, const CheckpointOptions& options)
+    : strategy_(std::move(strategy)), options_(options) {}
 
 Checkpoint::~Checkpoint() = default;
 

@@ -65,7 +65,7 @@ struct CheckpointOptions {
 class Checkpoint {
  public:
   /// Of the workers of `strategy`.
-  explicit Checkpoint(const Strategy& strategy = get_strategy(), const CheckpointOptions& options = {});
+  explicit Checkpoint(Strategy strategy = get_strategy(), const CheckpointOptions& options = {});
   /// Waits for a save that is under way, and logs its failure.
   ~Checkpoint();
   Checkpoint(const Checkpoint&) = delete;
