@@ -38,6 +38,7 @@ std::vector<Part> divide(const std::vector<Divisible>& values, int workers) {
   };
   std::vector<std::uint64_t> load(static_cast<std::size_t>(workers));
   std::vector<Part*> by_size;
+  by_size.reserve(parts.size());
   for (Part& part : parts) by_size.push_back(&part);
   std::ranges::stable_sort(by_size, std::ranges::greater(),
                            [&](const Part* part) { return bytes_of_part(*part); });

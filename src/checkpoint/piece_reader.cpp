@@ -25,7 +25,7 @@ void PieceReader::open(const std::string& name, const ValueEntry& value) {
 
 Tensor PieceReader::read(const std::string& name, const ValueEntry& value) {
   open(name, value);
-  const Tensor whole = Tensor::uninitialized(value.shape, value.dtype);
+  Tensor whole = Tensor::uninitialized(value.shape, value.dtype);
   std::span<std::byte> rest = whole.raw();
   for (const Piece& piece : value.pieces) {
     const auto [file, place] = locate(name, value, piece);

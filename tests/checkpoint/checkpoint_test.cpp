@@ -153,6 +153,7 @@ TEST_F(OnReadInCheckpoint, NeedsAnAggregation) {
 TEST_F(CheckpointTest, Case125_ShardsAreRestoredAsOthers) {
   const auto shards = [](int count, std::int64_t rows) {
     std::vector<Variable> variables;
+    variables.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i)
       variables.emplace_back(VariableOptions{.initial_value = Tensor::zeros({rows}, DType::kFloat32)});
     return ShardedVariable(std::move(variables));

@@ -24,7 +24,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::message_of;
-using ::testing::SizeIs;
 using testing::TemporaryFolder;
 
 /// Publishes a checkpoint with one value.

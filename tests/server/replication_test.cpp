@@ -66,7 +66,7 @@ class Replications : public testing::Test {
   }
 
   /// What the supervisor was told since the last call.
-  std::vector<SupervisorWord> heard() {
+  std::vector<SupervisorWord> heard() const {
     std::vector<SupervisorWord> words;
     while (const auto word = SupervisorLine(line_.second.get()).receive()) words.push_back(*word);
     return words;
