@@ -104,14 +104,14 @@ options_of_try() {
   if ((${#excluded[@]})) && [[ $launcher == srun ]]; then
     local list
     list=$(IFS=,; echo "${excluded[*]}")
-    options+=(--launcher-options "--exclude=$list")
+    options+=(--launcher-options "--exclude=$list --nodes=$(other_hosts | wc -l)")
   fi
 }
 
 # How the try has ended, in words.
 cause_of() {
   local signal
-  if signal=$(kill -l $(($1 - 128)) 2>/dev/null) && [[ -n $signal ]]; then
+  if (($1 > 128)) && signal=$(kill -l $(($1 - 128)) 2>/dev/null) && [[ -n $signal ]]; then
     echo "a worker was ended by SIG$signal"
   else
     echo "$launcher ended with status $1"

@@ -109,6 +109,7 @@ rm "$scratch/lost"
 # Workers there that have ended by themselves, because the others were out of reach.
 run "${dies/205/1}" --hosts n0:2,n1:2 --restarts 2 --min-workers 2
 expect 0 2
+contains "mpirun ended with status 1; the job is started again" "$said"
 rm "$scratch/lost"
 run "$dies" --hosts n0:2,n1:2 --restarts 2
 expect 205 1
