@@ -84,7 +84,7 @@ while ((done_kills < kills)); do
   divisors=(1 2 4 5 10 20 23 46)
   every=${divisors[RANDOM % ${#divisors[@]}]}
   # Without snapshots, disk alone must do.
-  memory_every=$((RANDOM % 4))
+  memory_every=$(((number + RANDOM / 8192) % 4))
   ((last % every == 0)) || every=$steps_of_epoch
   command_of "$folder" "$every" "$memory_every" "$kills"
   "${command[@]}" >/dev/null 2>"$scratch/err" </dev/null &
