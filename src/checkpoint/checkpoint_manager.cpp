@@ -46,8 +46,8 @@ std::string to_text(const CheckpointManagerOptions& options) {
       options.save_every_steps, options.save_every_seconds, options.memory_every);
 }
 
-Metrics without_infinite(const Metrics& metrics) {
-  Metrics finite = metrics;
+CheckpointMetrics without_infinite(const CheckpointMetrics& metrics) {
+  CheckpointMetrics finite = metrics;
   std::erase_if(finite, [](const auto& metric) {
     if (std::isfinite(metric.second)) return false;
     logging::warning("the metric '{}' is {}, and is not stored with the checkpoint", metric.first,
@@ -82,23 +82,23 @@ CheckpointManager::CheckpointManager(Checkpoint& checkpoint, std::string folder,
 
 CheckpointManager::~CheckpointManager() { checkpoint_.background_.reset(); }
 
-std::string CheckpointManager::save(std::int64_t step, const Metrics& metrics) {
-  const Metrics stored = without_infinite(metrics);
+std::string CheckpointManager::save(std::int64_t step, const CheckpointMetrics& metrics) {
+  const CheckpointMetrics stored = without_infinite(metrics);
   std::string path = checkpoint_.save(folder_, step, lock_.get(), stored);
   note_save(step, stored);
   remove_old(step, options_.max_to_keep);
   return path;
 }
 
-std::string CheckpointManager::save_async(std::int64_t step, const Metrics& metrics) {
-  const Metrics stored = without_infinite(metrics);
+std::string CheckpointManager::save_async(std::int64_t step, const CheckpointMetrics& metrics) {
+  const CheckpointMetrics stored = without_infinite(metrics);
   std::string path = checkpoint_.save_async(folder_, step, lock_.get(), stored);
   note_save(step, stored);
   remove_old(step, options_.max_to_keep + 1);
   return path;
 }
 
-void CheckpointManager::note_save(std::int64_t step, const Metrics& stored) {
+void CheckpointManager::note_save(std::int64_t step, const CheckpointMetrics& stored) {
   latest_step_ = step;
   latest_save_ = std::chrono::steady_clock::now();
   const auto found = stored.find(options_.best_metric);
@@ -119,7 +119,7 @@ std::optional<std::int64_t> CheckpointManager::best_of(const std::vector<FoundCh
   std::optional<std::int64_t> best;
   for (const FoundCheckpoint& each : found) {
     if (!best_metrics_.contains(each.step)) {
-      const Metrics saved = checkpoint::read_manifest(each.path).metrics;
+      const CheckpointMetrics saved = checkpoint::read_manifest(each.path).metrics;
       const auto metric = saved.find(options_.best_metric);
       best_metrics_[each.step] = metric == saved.end() ? std::nullopt : std::optional(metric->second);
     }

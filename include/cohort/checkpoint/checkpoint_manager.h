@@ -30,7 +30,7 @@ class StepVote;
 }  // namespace checkpoint
 
 /// What a checkpoint is judged by, such as the accuracy and the loss of its step.
-using Metrics = std::map<std::string, double>;
+using CheckpointMetrics = std::map<std::string, double>;
 
 /// All workers pass the same.
 struct CheckpointManagerOptions {
@@ -80,14 +80,14 @@ class CheckpointManager {
   /// As Checkpoint::save; then removes the oldest checkpoints that no option keeps, never this one. What
   /// cannot be removed is logged. The first worker's metrics are stored with the checkpoint; a number that is
   /// infinite or not a number is left out, with a warning.
-  std::string save(std::int64_t step, const Metrics& metrics = {});
+  std::string save(std::int64_t step, const CheckpointMetrics& metrics = {});
 
   /// Whether the options say that it is time to save; to be asked once after each step. Time is that of the
   /// first worker's clock; the others learn it one call later, while the step runs, so all save then.
   [[nodiscard]] bool is_due(std::int64_t step);
 
   /// Saves if it is time to, and returns the path.
-  std::optional<std::string> save_if_due(std::int64_t step, const Metrics& metrics = {}) {
+  std::optional<std::string> save_if_due(std::int64_t step, const CheckpointMetrics& metrics = {}) {
     if (!is_due(step)) return std::nullopt;
     return save(step, metrics);
   }
@@ -97,7 +97,7 @@ class CheckpointManager {
   [[nodiscard]] std::optional<FoundCheckpoint> best();
 
   /// As Checkpoint::save_async. Because the new one is not complete yet, one more stays until the next save.
-  std::string save_async(std::int64_t step, const Metrics& metrics = {});
+  std::string save_async(std::int64_t step, const CheckpointMetrics& metrics = {});
 
   /// Writes a snapshot of the values to the shared memory of every host if `memory_every` says so, and
   /// returns whether it does. Snapshots outlive the workers, but not the job: `cohort-run --restarts` keeps
@@ -119,7 +119,7 @@ class CheckpointManager {
 
  private:
   void remove_old(std::int64_t newest, int max_to_keep);
-  void note_save(std::int64_t step, const Metrics& stored);
+  void note_save(std::int64_t step, const CheckpointMetrics& stored);
   [[nodiscard]] std::optional<std::int64_t> best_of(const std::vector<FoundCheckpoint>& found);
 
   Checkpoint& checkpoint_;
