@@ -10,10 +10,10 @@
 
 #include <cohort/base/error.h>
 
-#include "background_save.h"
-#include "checkpoint_writer.h"
-#include "folder.h"
-#include "piece_reader.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/piece_reader.h"
+#include "checkpoint/saving/background_save.h"
+#include "checkpoint/saving/checkpoint_writer.h"
 #include "restored.h"
 #include "workers.h"
 

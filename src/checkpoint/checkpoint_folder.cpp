@@ -12,10 +12,10 @@
 
 #include <cohort/base/error.h>
 
-#include "folder.h"
-#include "manifest.h"
-#include "parse_json.h"
-#include "piece_reader.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/format/parse_json.h"
+#include "checkpoint/format/piece_reader.h"
 
 namespace cohort {
 namespace {

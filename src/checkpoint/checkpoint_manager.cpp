@@ -13,10 +13,10 @@
 #include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
-#include "background_save.h"
-#include "folder.h"
-#include "manifest.h"
-#include "memory_snapshots.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/memory/memory_snapshots.h"
+#include "checkpoint/saving/background_save.h"
 #include "step_vote.h"
 #include "workers.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "manifest.h"
-#include "piece_reader.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/format/piece_reader.h"
 
 namespace cohort::checkpoint {
 

@@ -8,7 +8,7 @@
 
 #include "../strategy/fake_cluster.h"
 #include "../strategy/strategies.h"
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "temporary_folder.h"
 
 namespace cohort::testing {

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "../strategy/strategies.h"
-#include "checkpoint/file.h"
+#include "checkpoint/format/file.h"
 #include "disk.h"
 #include "largest_file.h"
 #include "temporary_folder.h"

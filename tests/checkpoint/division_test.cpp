@@ -1,4 +1,4 @@
-#include "checkpoint/division.h"
+#include "checkpoint/saving/division.h"
 
 #include <gmock/gmock.h>
 

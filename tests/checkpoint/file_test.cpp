@@ -1,4 +1,4 @@
-#include "checkpoint/file.h"
+#include "checkpoint/format/file.h"
 
 #include <array>
 #include <span>

@@ -1,4 +1,4 @@
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,8 +10,8 @@
 
 #include <cohort/base/error.h>
 
-#include "checkpoint/file.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/file.h"
+#include "checkpoint/format/safetensors.h"
 #include "input/files/crc32c.h"
 #include "temporary_folder.h"
 #include "thrown.h"

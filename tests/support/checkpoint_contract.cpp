@@ -13,7 +13,7 @@
 #include <cohort/checkpoint/checkpoint_folder.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "thrown.h"
 
 namespace cohort::testing {

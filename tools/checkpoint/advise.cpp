@@ -13,7 +13,7 @@
 
 #include "base/new_file.h"
 #include "base/uninterrupted.h"
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "command.h"
 
 namespace cohort::tool {

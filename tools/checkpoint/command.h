@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 
 namespace cohort::tool {
 

@@ -6,8 +6,8 @@
 
 #include <cohort/device/tensor.h>
 
-#include "checkpoint/folder.h"
-#include "checkpoint/piece_reader.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/piece_reader.h"
 #include "command.h"
 
 namespace cohort::tool {

@@ -11,9 +11,9 @@
 
 #include "base/new_file.h"
 #include "base/uninterrupted.h"
-#include "checkpoint/folder.h"
-#include "checkpoint/piece_reader.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/piece_reader.h"
+#include "checkpoint/format/safetensors.h"
 #include "command.h"
 #include "npz.h"
 

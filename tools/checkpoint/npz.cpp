@@ -17,7 +17,7 @@
 #include <cohort/base/error.h>
 #include <cohort/device/tensor.h>
 
-#include "checkpoint/piece_reader.h"
+#include "checkpoint/format/piece_reader.h"
 
 namespace cohort::tool {
 namespace {

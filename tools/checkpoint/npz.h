@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 
 namespace cohort::tool {
 

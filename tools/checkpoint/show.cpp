@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "command.h"
 
 namespace cohort::tool {

@@ -3,7 +3,7 @@
 #include <cohort/base/error.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "command.h"
 
 namespace cohort::tool {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 #include "input/files/crc32c.h"
 
 namespace cohort::testing {

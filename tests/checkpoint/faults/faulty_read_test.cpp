@@ -10,7 +10,7 @@
 #include <cohort/checkpoint/checkpoint.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "file_faults.h"
 #include "temporary_folder.h"
 

@@ -20,7 +20,7 @@
 
 #include "../../strategy/fake_cluster.h"
 #include "../../strategy/strategies.h"
-#include "checkpoint/folder.h"
+#include "checkpoint/format/folder.h"
 #include "file_faults.h"
 #include "temporary_folder.h"
 

@@ -14,8 +14,8 @@
 
 #include <cohort/checkpoint/checkpoint.h>
 
-#include "folder.h"
-#include "workers.h"
+#include "checkpoint/format/folder.h"
+#include "checkpoint/workers.h"
 
 namespace cohort::checkpoint {
 

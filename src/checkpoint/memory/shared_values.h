@@ -6,7 +6,7 @@
 
 #include <cohort/checkpoint/checkpoint.h>
 
-#include "workers.h"
+#include "checkpoint/workers.h"
 
 namespace cohort::checkpoint {
 

@@ -16,8 +16,8 @@
 
 #include "strategy/replica_run.h"
 
+#include "checkpoint/step_vote.h"
 #include "preemption_signals.h"
-#include "step_vote.h"
 #include "termination_watcher.h"
 
 namespace cohort {

@@ -23,9 +23,9 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/base/log.h>
 
-#include "checkpoint_writer.h"
-#include "file.h"
-#include "manifest.h"
+#include "checkpoint/format/file.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/saving/checkpoint_writer.h"
 #include "shared_values.h"
 
 namespace cohort::checkpoint {

@@ -11,8 +11,8 @@
 #include <cohort/collective/communicator.h>
 #include <cohort/device/tensor.h>
 
+#include "checkpoint/workers.h"
 #include "checkpoint_writer.h"
-#include "workers.h"
 
 namespace cohort::checkpoint {
 

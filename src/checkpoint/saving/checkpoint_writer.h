@@ -10,10 +10,10 @@
 
 #include <cohort/checkpoint/checkpoint.h>
 
+#include "checkpoint/format/folder.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/workers.h"
 #include "division.h"
-#include "folder.h"
-#include "manifest.h"
-#include "workers.h"
 
 namespace cohort::checkpoint {
 

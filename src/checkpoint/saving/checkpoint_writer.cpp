@@ -14,8 +14,8 @@
 
 #include "input/files/crc32c.h"
 
-#include "file.h"
-#include "safetensors.h"
+#include "checkpoint/format/file.h"
+#include "checkpoint/format/safetensors.h"
 
 namespace cohort::checkpoint {
 namespace {
