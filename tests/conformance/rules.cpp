@@ -163,7 +163,14 @@ constexpr Rule kRules[] = {
     {"w2/ps_v1/*/reduce_to_*", Verdict::kWithoutMeaning, "a device is one of this process"},
     {"w2/ps_v1/*/monitored_session", Verdict::kWithoutMeaning, "what the library lacks"},
 
+    {"w2/checkpoint/*/restore_none", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"w2/checkpoint/*/dtype_complex*", Verdict::kWithoutMeaning, "no complex dtype"},
+    {"w2/checkpoint/*/manager_name", Verdict::kWithoutMeaning, "a checkpoint is named by its step"},
+    {"w2/checkpoint/*/manager_interval*", Verdict::kWithoutMeaning, "the program says when it saves"},
+    {"w2/checkpoint/*/v1_saver_*", Verdict::kWithoutMeaning, "there is one kind of checkpoint"},
+
     // ---- pending: what a later part of the library brings
+    {"w2/checkpoint/*/options_async", Verdict::kPending, "checkpoints"},
     {"preempt/*", Verdict::kPending, "checkpoints"},
     {"w2/fault/*/coordinator_restart", Verdict::kPending, "checkpoints"},
 };
