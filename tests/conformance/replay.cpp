@@ -137,9 +137,12 @@ Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
                                 sharded_use_scenarios()}) {
     for (const Scenario& scenario : scenarios) add(scenario);
   }
-  for (const auto& families : {server_families(), partitioner_families(), sharded_read_families(),
-                               sharded_change_families(), sharded_use_families(), shard_placement_families(),
-                               server_scope_families(), server_creation_families(), preemption_families()}) {
+  for (const auto& families :
+       {server_families(), partitioner_families(), sharded_read_families(), sharded_change_families(),
+        sharded_use_families(), shard_placement_families(), server_scope_families(),
+        server_creation_families(), preemption_families(), checkpoint_variable_families(),
+        checkpoint_shard_families(), checkpoint_matching_families(), checkpoint_manager_families(),
+        checkpoint_model_families()}) {
     for (const Family& family : families) add(family);
   }
 }

@@ -170,6 +170,12 @@ constexpr Rule kRules[] = {
     {"w2/preemption/*/grace2", Verdict::kWithoutMeaning, "times are the machine's"},
     {"w2/preemption/*/mw_sigkill_w1", Verdict::kWithoutMeaning, "a killed rank ends its job"},
 
+    {"w2/checkpoint/*/restore_none", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"w2/checkpoint/*/dtype_complex*", Verdict::kWithoutMeaning, "no complex dtype"},
+    {"w2/checkpoint/*/manager_name", Verdict::kWithoutMeaning, "a checkpoint is named by its step"},
+    {"w2/checkpoint/*/manager_interval_no_counter", Verdict::kWithoutMeaning, "the compiler refuses it"},
+    {"w2/checkpoint/*/v1_saver_*", Verdict::kWithoutMeaning, "there is one kind of checkpoint"},
+
     // ---- pending: what a later part of the library brings
     {"w2/fault/*/coordinator_restart", Verdict::kPending, "checkpoints"},
 };

@@ -89,5 +89,10 @@ struct Family {
 [[nodiscard]] std::vector<Family> server_scope_families();
 [[nodiscard]] std::vector<Family> server_creation_families();
 [[nodiscard]] std::vector<Family> preemption_families();
+[[nodiscard]] std::vector<Family> checkpoint_variable_families();
+[[nodiscard]] std::vector<Family> checkpoint_shard_families();
+[[nodiscard]] std::vector<Family> checkpoint_matching_families();
+[[nodiscard]] std::vector<Family> checkpoint_manager_families();
+[[nodiscard]] std::vector<Family> checkpoint_model_families();
 
 }  // namespace cohort::conformance

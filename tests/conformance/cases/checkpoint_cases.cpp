@@ -1,11 +1,11 @@
-// ON_READ variables in checkpoints: the first replica has 4, the second one 3.
+// ON_READ variables that are saved, and what others restore.
 #include <unistd.h>
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include <cohort/checkpoint/checkpoint.h>
-#include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
 #include "replicas.h"
 
@@ -14,85 +14,87 @@ namespace {
 
 constexpr auto kOnRead = VariableSynchronization::kOnRead;
 
-/// The workers' common folder, which the first one removes at the end.
-class Folder {
- public:
-  explicit Folder(Bootstrap& worker)
-      : worker_(worker),
-        path_(worker.exchange(::testing::TempDir() + "cohort-cases-" + std::to_string(::getpid())).front()) {}
-  ~Folder() {
-    static_cast<void>(worker_.exchange("done"));
-    if (worker_.rank() == 0) std::filesystem::remove_all(path_);
+class CheckpointCase : public Replicas {
+ protected:
+  CheckpointCase() {
+    // The first worker's process names the folder of all.
+    const auto process = each([](int r) { return Tensor::scalar(r == 0 ? double(::getpid()) : 0.0); });
+    const auto number = static_cast<int>(strategy_.reduce(ReduceOp::kSum, process).item<double>());
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("cohort-cases-" + std::to_string(number));
   }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
+  ~CheckpointCase() override {
+    meet();
+    std::error_code ignored;
+    if (first_local() == 0) std::filesystem::remove_all(folder_, ignored);
+  }
+  CheckpointCase(const CheckpointCase&) = delete;
+  CheckpointCase& operator=(const CheckpointCase&) = delete;
+
+  [[nodiscard]] Variable on_read(VariableAggregation aggregation) const {
+    return made({.name = "v",
+                 .initial_value = Tensor::scalar(0.0),
+                 .synchronization = kOnRead,
+                 .aggregation = aggregation});
+  }
+
+  template <class Value>
+  [[nodiscard]] std::string save(const Value& value) const {
+    Checkpoint checkpoint(strategy_);
+    checkpoint.add("v", value);
+    return checkpoint.save(folder_.string(), 1);
+  }
+  template <class Value>
+  void restore(const std::string& path, const Value& value) const {
+    Checkpoint checkpoint(strategy_);
+    checkpoint.add("v", value);
+    checkpoint.restore(path).assert_consumed();
+  }
+
+  /// Saves a variable whose replica r has 4 - r, whose aggregate is `wanted`, and restores it: into itself,
+  /// whose components are then `component`, and as a plain value.
+  void check_aggregate(VariableAggregation aggregation, double wanted, double component) const {
+    const Variable variable = on_read(aggregation);
+    strategy_.run(
+        [&](ReplicaContext& replica) { variable.assign(4.0 - replica.replica_id_in_sync_group()); });
+    const std::string path = save(variable);
+    const Tensor plain = Tensor::scalar(0.0);
+    restore(path, plain);
+    EXPECT_DOUBLE_EQ(plain.item<double>(), wanted);
+    restore(path, variable);
+    expect_components(variable, component);
+    EXPECT_DOUBLE_EQ(variable.read().item<double>(), wanted);
+  }
+
+  /// Restores a plain 2, of which each component is then `component`.
+  void check_restored(VariableAggregation aggregation, double component) const {
+    const std::string path = save(Tensor::scalar(2.0));
+    const Variable variable = on_read(aggregation);
+    restore(path, variable);
+    expect_components(variable, component);
+    EXPECT_DOUBLE_EQ(variable.read().item<double>(), 2);
+  }
 
  private:
-  Bootstrap& worker_;
-  std::string path_;
+  std::filesystem::path folder_;
 };
+COHORT_INSTANTIATE_CASES(CheckpointCase);
 
-struct Kind {
-  VariableAggregation aggregation;
-  double saved;              ///< of 4 and 3
-  double part;               ///< of that, restored on each replica
-  double part_of_plain_two;  ///< of a plain 2, restored on each replica
-};
-constexpr std::array kKinds{Kind{VariableAggregation::kSum, 7, 3.5, 1},
-                            Kind{VariableAggregation::kMean, 3.5, 3.5, 2}};
-
-double local_component(const Strategy& strategy, const Variable& variable) {
-  return strategy.local_results(variable).front().item<double>();
+TEST_P(CheckpointCase, Case055_SavesAnOnReadSumWhichReplicasShareAfterwards) {
+  const double sum = total([](int r) { return 4.0 - r; });
+  check_aggregate(VariableAggregation::kSum, sum, sum / replicas());
 }
 
-TEST(CheckpointCase, Case055_OnReadIsSavedAsItsAggregate) {
-  as_workers(2, [](Bootstrap& worker) {
-    const Folder folder(worker);
-    const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 60}, cpu_devices(1));
-    const auto scope = strategy.scope();
-    std::int64_t step = 0;
-    for (const Kind& kind : kKinds) {
-      const Variable variable({.initial_value = Tensor::scalar(0.0),
-                               .synchronization = kOnRead,
-                               .aggregation = kind.aggregation});
-      strategy.run(
-          [&](ReplicaContext& replica) { variable.assign(4.0 - replica.replica_id_in_sync_group()); });
-      Checkpoint checkpoint(strategy);
-      checkpoint.add("v", variable);
-      const std::string path = checkpoint.save(folder.path(), ++step);
-      strategy.run([&](ReplicaContext&) { variable.assign(9.0); });
-      checkpoint.restore(path).assert_consumed();
-      EXPECT_EQ(local_component(strategy, variable), kind.part);
-
-      const Variable plain({.initial_value = Tensor::scalar(0.0)});
-      Checkpoint other(strategy);
-      other.add("v", plain);
-      other.restore(path).assert_consumed();
-      EXPECT_EQ(plain.read().item<double>(), kind.saved);
-    }
-  });
+TEST_P(CheckpointCase, Case055_SavesAnOnReadMeanWhichReplicasAllHaveAfterwards) {
+  const double mean = total([](int r) { return 4.0 - r; }) / replicas();
+  check_aggregate(VariableAggregation::kMean, mean, mean);
 }
 
-TEST(CheckpointCase, Case056_APlainVariableIsRestoredIntoOnRead) {
-  as_workers(2, [](Bootstrap& worker) {
-    const Folder folder(worker);
-    const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 60}, cpu_devices(1));
-    const auto scope = strategy.scope();
-    const Variable plain({.initial_value = Tensor::scalar(2.0)});
-    Checkpoint saved(strategy);
-    saved.add("v", plain);
-    const std::string path = saved.save(folder.path(), 1);
-    for (const Kind& kind : kKinds) {
-      const Variable variable({.initial_value = Tensor::scalar(0.0),
-                               .synchronization = kOnRead,
-                               .aggregation = kind.aggregation});
-      Checkpoint checkpoint(strategy);
-      checkpoint.add("v", variable);
-      checkpoint.restore(path).assert_consumed();
-      EXPECT_EQ(local_component(strategy, variable), kind.part_of_plain_two);
-    }
-  });
+TEST_P(CheckpointCase, Case056_RestoresAPlainValueIntoAnOnReadSum) {
+  check_restored(VariableAggregation::kSum, 2.0 / replicas());
+}
+
+TEST_P(CheckpointCase, Case056_RestoresAPlainValueIntoAnOnReadMean) {
+  check_restored(VariableAggregation::kMean, 2);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ class Loop {
     }
   }
 
-  Json run(const CheckpointFolder& folder) {
+  Json run(const JobFolder& folder) {
     log("start");
     Json returned = Json::array();
     try {
@@ -87,7 +87,7 @@ class Loop {
 };
 
 Json run_loop(const Record& record) {
-  const CheckpointFolder folder(own_folder());
+  const JobFolder folder(own_folder());
   const Json& at = record.arguments.at("at");
   const auto step = at.is_null() ? std::nullopt : std::optional(at.get<std::int64_t>());
   const Json first = Loop(record, folder.path(), step).run(folder);
@@ -109,7 +109,7 @@ Json with_names_by_step(Json outcome) {
 
 /// A handler of v, and what `use` of it returns.
 Json with_handler(const std::function<Json(PreemptionCheckpointHandler& handler, double& v)>& use) {
-  const CheckpointFolder folder(own_folder());
+  const JobFolder folder(own_folder());
   double v = 0;
   Checkpoint checkpoint;
   checkpoint.add("v", v);
@@ -149,7 +149,7 @@ Json show_defaults(const Record& /*record*/) {
 }
 
 Json refuse_servers(const Record& /*record*/) {
-  const CheckpointFolder folder(own_folder());
+  const JobFolder folder(own_folder());
   const remote::LocalCluster cluster({{"worker", 1}, {"ps", 1}});
   const ParameterServerStrategy strategy(cluster.place({"worker", 0}));
   Checkpoint checkpoint(strategy);
@@ -178,11 +178,9 @@ Request request_by_watcher() {
   return request;
 }
 
-CheckpointFolder::CheckpointFolder(std::string path) : path_(std::move(path)) {
-  std::filesystem::remove_all(path_);
-}
+JobFolder::JobFolder(std::string path) : path_(std::move(path)) { std::filesystem::remove_all(path_); }
 
-CheckpointFolder::~CheckpointFolder() { std::filesystem::remove_all(path_); }
+JobFolder::~JobFolder() { std::filesystem::remove_all(path_); }
 
 Json checkpoint_names(const std::string& folder) {
   Json names = Json::array();

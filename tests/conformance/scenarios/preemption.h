@@ -22,12 +22,12 @@ struct Request {
 [[nodiscard]] Request request_by_watcher();
 
 /// A folder whose path other workers know; removed when it is not needed any more.
-class CheckpointFolder {
+class JobFolder {
  public:
-  explicit CheckpointFolder(std::string path);
-  ~CheckpointFolder();
-  CheckpointFolder(const CheckpointFolder&) = delete;
-  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
+  explicit JobFolder(std::string path);
+  ~JobFolder();
+  JobFolder(const JobFolder&) = delete;
+  JobFolder& operator=(const JobFolder&) = delete;
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:

@@ -99,7 +99,7 @@ class CommonFolder {
   void meet() const { layout_.strategy().extended().workers_communicator().barrier(); }
   const Layout& layout_;
   std::string path_;
-  std::optional<CheckpointFolder> folder_;
+  std::optional<JobFolder> folder_;
 };
 
 Json expected(const Json& exit_codes, std::int64_t begin, std::int64_t end, bool finishes,
