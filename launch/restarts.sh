@@ -104,7 +104,8 @@ options_of_try() {
   if ((${#excluded[@]})) && [[ $launcher == srun ]]; then
     local list
     list=$(IFS=,; echo "${excluded[*]}")
-    options+=(--launcher-options "--exclude=$list --nodes=$(other_hosts | wc -l)")
+    # For Slurm, which waits for the lost host, the step of the try before has not ended: this one runs beside it.
+    options+=(--launcher-options "--overlap --exclude=$list --nodes=$(other_hosts | wc -l)")
   fi
 }
 
