@@ -73,7 +73,7 @@ CheckpointManager::CheckpointManager(Checkpoint& checkpoint, std::string folder,
   }
   if (options.memory_every == 0) return;
   const std::string place = config().snapshot_folder();
-  workers.agree([&] { return place; }, "COHORT_SNAPSHOT_FOLDER");
+  workers.agree([] { return config().snapshot_folder(); }, "COHORT_SNAPSHOT_FOLDER");
   if (place.empty())
     logging::info("no snapshots are taken in memory: start the job with cohort-run --restarts");
   else

@@ -35,11 +35,11 @@ std::map<std::string, NamedValue> values_of(int rank, std::int64_t step) {
   std::map<std::string, NamedValue> values;
   values["weights"] = {.dtype = weights.dtype(),
                        .shape = [weights] { return weights.shape(); },
-                       .read = [weights] { return weights; },
+                       .read = [weights] { return Tensor(weights); },
                        .is_everywhere = true};
   values["position"] = {.dtype = position.dtype(),
                         .shape = [position] { return position.shape(); },
-                        .read = [position] { return position; }};
+                        .read = [position] { return Tensor(position); }};
   return values;
 }
 

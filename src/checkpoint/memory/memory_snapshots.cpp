@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <ranges>
 #include <set>
 #include <span>
 #include <sstream>
@@ -113,8 +112,9 @@ void MemorySnapshots::make_room(std::int64_t step) const {
 
 /// The newest sound snapshot of this host; removes damaged ones, so that their steps can be saved again.
 std::string MemorySnapshots::judge() const {
-  const std::vector<FoundCheckpoint> found = list_checkpoints(folder_);
-  for (const FoundCheckpoint& each : std::views::reverse(found)) {
+  std::vector<FoundCheckpoint> found = list_checkpoints(folder_);
+  std::ranges::reverse(found);
+  for (const FoundCheckpoint& each : found) {
     const std::vector<std::string> problems = find_damage(each.path);
     if (problems.empty()) return describe(each);
     logging::warning("snapshot '{}' is skipped, and removed: {}", each.path, fmt::join(problems, "; "));
@@ -155,8 +155,8 @@ void MemorySnapshots::copy_from(const Workers& workers, int source, std::int64_t
     std::optional<InputFile> input;
     std::optional<OutputFile> output;
     const auto sizes = workers.together([&] {
-      if (gives) input.emplace(path + "/" + name);
-      if (is_wanted) output.emplace(unfinished + "/" + name);
+      if (gives) input.emplace(fmt::format("{}/{}", path, name));
+      if (is_wanted) output.emplace(fmt::format("{}/{}", unfinished, name));
       return gives ? std::to_string(input->size()) : std::string();
     });
     const std::int64_t size = step_of(sizes[static_cast<std::size_t>(source)]);

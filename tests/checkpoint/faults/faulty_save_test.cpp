@@ -62,7 +62,7 @@ struct SaveMode {
   std::size_t kept;  ///< how many of the newest stay; 0: all
   void (*save)(Training& training, const std::string& folder, std::int64_t step);
 
-  friend void PrintTo(const SaveMode& mode, std::ostream* stream) { *stream << mode.name; }
+  friend std::ostream& operator<<(std::ostream& stream, const SaveMode& mode) { return stream << mode.name; }
 };
 
 void save_alone(Training& training, const std::string& folder, std::int64_t step) {
@@ -187,7 +187,7 @@ class FaultySave : public ::testing::TestWithParam<SaveMode> {
       }
       // On a disk that fails from the name on, it can only be said that there is a checkpoint.
       const bool is_there =
-          error.empty() || (fault.is_lasting && error.find("step-2' is complete") != error.npos);
+          error.empty() || (fault.is_lasting && error.find("step-2' is complete") != std::string::npos);
       EXPECT_EQ(sound_steps(folder).contains(2), is_there) << what << ": " << error;
       check_error(fault, error, folder);
       return what.empty() ? Ending::kDone : Ending::kDoneWithFault;

@@ -101,8 +101,8 @@ Call opening(int flags) { return (flags & O_CREAT) != 0 ? kCreate : kOpen; }
 
 }  // namespace
 
-FileFaults::FileFaults(std::string folder, const FileFault& fault, int number)
-    : folder_(std::move(folder)), fault_(fault), left_(number) {
+FileFaults::FileFaults(std::string folder, FileFault fault, int number)
+    : folder_(std::move(folder)), fault_(std::move(fault)), left_(number) {
   current = this;
 }
 

@@ -27,7 +27,7 @@ struct FileFault {
 class FileFaults {
  public:
   /// `number` counts from 0 the calls that can fail so: there is no ENOSPC where nothing is written.
-  FileFaults(std::string folder, const FileFault& fault, int number);
+  FileFaults(std::string folder, FileFault fault, int number);
   ~FileFaults();
   FileFaults(const FileFaults&) = delete;
   FileFaults& operator=(const FileFaults&) = delete;
