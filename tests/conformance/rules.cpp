@@ -175,9 +175,6 @@ constexpr Rule kRules[] = {
     {"w2/checkpoint/*/manager_name", Verdict::kWithoutMeaning, "a checkpoint is named by its step"},
     {"w2/checkpoint/*/manager_interval_no_counter", Verdict::kWithoutMeaning, "the compiler refuses it"},
     {"w2/checkpoint/*/v1_saver_*", Verdict::kWithoutMeaning, "there is one kind of checkpoint"},
-
-    // ---- pending: what a later part of the library brings
-    {"w2/fault/*/coordinator_restart", Verdict::kPending, "checkpoints"},
 };
 
 }  // namespace

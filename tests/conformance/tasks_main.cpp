@@ -41,6 +41,7 @@ Tally replayed(Replay& replay, std::string_view layout) {
 void add_faults(const LostServers& lost_servers, Replay& replay) {
   add(lost_servers.families(), replay);
   add(lost_worker_families(), replay);
+  replay.add(restarted_coordinator_family());
 }
 
 /// The lines of `coordinator` and `fault` in one layout.
@@ -93,9 +94,10 @@ Tally replay_training(const std::vector<Record>& records, std::string_view layou
 }  // namespace
 }  // namespace cohort::conformance
 
-int main() {
+int main(int argc, char** argv) {
   using namespace cohort::conformance;
   if (cohort::config().task_descriptor() >= 0) return run_task();
+  if (argc == 2) return train_as_coordinator(argv[1]);
   const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
   const LostServers lost_servers;
   Tally tally = replay_first(records, lost_servers, "ps11", 1, 1);
