@@ -202,7 +202,6 @@ worker=1,|is no list as in|a job and its number of tasks are missing
 worker=99999|at most|at most
 END
 refuses 2 "--restarts needs a number" "$cohort_run" --roles worker=1 --restarts x true
-refuses 2 "--restarts is for --roles" "$cohort_run" --restarts 1 true
 refuses 2 "--copies is 1 or 2" "$cohort_run" --roles worker=1 --copies 3 true
 refuses 2 "--copies is for --roles" "$cohort_run" --copies 1 true
 refuses 2 "-n is for workers" "$cohort_run" --roles worker=1 -n 2 true
