@@ -142,11 +142,11 @@ std::vector<Family> checkpoint_shard_families() {
   };
   const auto keys = [](const Record& /*record*/) { return Json::array({Json::array({"w", {5, 2}})}); };
   const auto keys_of_model = [](const Record& /*record*/) {
-    Json keys = Json::array();
-    keys.push_back({"b", Json::array()});
-    keys.push_back({"step", Json::array()});
-    keys.push_back({"w", {7, 2}});
-    return Json{{"keys", keys}, {"files", Json::array({"step-1"})}};
+    Json entries = Json::array();
+    entries.push_back({"b", Json::array()});
+    entries.push_back({"step", Json::array()});
+    entries.push_back({"w", {7, 2}});
+    return Json{{"keys", entries}, {"files", Json::array({"step-1"})}};
   };
   Family sharded_keys = everywhere({"w2/checkpoint/sharded/sharded_keys"}, keys_of_shards);
   sharded_keys.differences.push_back({"*", "values have the names that the program gave", keys});
