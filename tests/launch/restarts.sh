@@ -120,7 +120,7 @@ echo "in an allocation, too"
 export SLURM_JOB_ID=7 SLURM_NTASKS=4 SLURM_JOB_NODELIST=n0,n1
 run "${dies/205/143}" --restarts 2 --min-workers 1
 expect 0 2
-contains " --ntasks=2 --exclude=n1 " "$(tail -n 1 "$scratch/started")"
+contains " --ntasks=2 --overlap --exclude=n1 " "$(tail -n 1 "$scratch/started")"
 unset SLURM_JOB_ID SLURM_NTASKS SLURM_JOB_NODELIST
 rm "$scratch/lost"
 
