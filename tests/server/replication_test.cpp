@@ -186,7 +186,7 @@ TEST_F(Replications, GiveVariablesTheNumbersThatTheyHaveAtTheStandby) {
   creation.tensor(Tensor::scalar(std::int64_t{0}));
   ask(client_, MessageKind::kCreate, 3, creation.take());
   ask(client_, MessageKind::kCommit, 4, to_bytes(CommitMessage{{7, 2}, 0, {step}, {}}));
-  for (const RecordingPeer::Sent& sent : standby_.sent)
+  for (const RecordingPeer::Sent& sent : standby_.take())  // answers are sent to it, too
     follower.answer(standby_, {static_cast<std::uint16_t>(sent.kind), sent.number, sent.body});
   ASSERT_EQ(copy.size(), store_.size());
   for (VariableIndex variable = 0; variable < store_.size(); ++variable)
