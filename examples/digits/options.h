@@ -17,9 +17,9 @@ struct Options {
   std::int64_t seed = 1;
   int hidden = 128;
   double learning_rate = 0.5;
-  std::int64_t staleness = 4;   ///< for parameter_server
-  std::string checkpoint = {};  ///< a folder; empty: no checkpoints
-  std::int64_t every = 100;     ///< steps from one checkpoint to the next
+  std::int64_t staleness = 4;     ///< for parameter_server
+  std::string checkpoint = {};    ///< a folder; empty: no checkpoints
+  std::int64_t every = 100;       ///< steps from one checkpoint to the next
   std::int64_t memory_every = 0;  ///< steps from one snapshot in memory to the next; 0: none
   bool resume = false;
   std::string data = {};

@@ -27,8 +27,8 @@ class LostServers {
 
 [[nodiscard]] std::vector<Family> lost_worker_families();
 
-/// The line whose coordinator is killed. It starts this program with a folder as its argument, which is to call
-/// `train_as_coordinator` then.
+/// The line whose coordinator is killed. It starts this program with a folder as its argument, which is to
+/// call `train_as_coordinator` then.
 [[nodiscard]] Family restarted_coordinator_family();
 int train_as_coordinator(const std::string& folder);
 
