@@ -15,6 +15,10 @@ namespace {
 constexpr auto kOnRead = VariableSynchronization::kOnRead;
 
 class CheckpointCase : public Replicas {
+ public:
+  CheckpointCase(const CheckpointCase&) = delete;
+  CheckpointCase& operator=(const CheckpointCase&) = delete;
+
  protected:
   CheckpointCase() {
     // The first worker's process names the folder of all.
@@ -27,9 +31,6 @@ class CheckpointCase : public Replicas {
     std::error_code ignored;
     if (first_local() == 0) std::filesystem::remove_all(folder_, ignored);
   }
-  CheckpointCase(const CheckpointCase&) = delete;
-  CheckpointCase& operator=(const CheckpointCase&) = delete;
-
   [[nodiscard]] Variable on_read(VariableAggregation aggregation) const {
     return made({.name = "v",
                  .initial_value = Tensor::scalar(0.0),

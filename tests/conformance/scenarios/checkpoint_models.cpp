@@ -1,6 +1,7 @@
 // A linear model and its optimizer, which are saved after an epoch and restored for a second one.
 #include <memory>
 #include <span>
+#include <utility>
 
 #include <cohort/train/adam.h>
 #include <cohort/train/momentum.h>
@@ -43,8 +44,8 @@ std::unique_ptr<Optimizer> optimizer_of(const Record& record) {
 
 class Model {
  public:
-  Model(const Strategy& strategy, const Record& record)
-      : strategy_(strategy),
+  Model(Strategy strategy, const Record& record)
+      : strategy_(std::move(strategy)),
         scope_(strategy_.scope()),
         variables_{Variable({.name = "kernel", .initial_value = tensor({0.5, -0.25}, {2, 1})}),
                    Variable({.name = "bias", .initial_value = vector({0.1})})},

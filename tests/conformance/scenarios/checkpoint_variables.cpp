@@ -39,7 +39,7 @@ Variable made(const Strategy& strategy, const SavedKind& kind, const Tensor& ini
 
 /// [3, 8]; replica r of an ON_READ variable has 2r more.
 Variable filled(const Strategy& strategy, const SavedKind& kind) {
-  const Variable variable = made(strategy, kind, vector({3, 8}));
+  Variable variable = made(strategy, kind, vector({3, 8}));
   if (kind.synchronization == VariableSynchronization::kOnRead) {
     strategy.run([&](ReplicaContext& replica) {
       const double more = 2.0 * replica.replica_id_in_sync_group();
@@ -61,7 +61,7 @@ std::string save(const CheckpointFolder& folder, const std::string& strategy_nam
   const Strategy strategy = strategy_named(strategy_name);
   const Variable variable = filled(strategy, kind);
   const auto scope = strategy.scope();
-  const std::string path = folder.save(variable);
+  std::string path = folder.save(variable);
   if (components != nullptr) *components = show_variable(variable, kind, strategy_name);
   return path;
 }

@@ -90,7 +90,7 @@ Json run_loop(const Record& record) {
   const JobFolder folder(own_folder());
   const Json& at = record.arguments.at("at");
   const auto step = at.is_null() ? std::nullopt : std::optional(at.get<std::int64_t>());
-  const Json first = Loop(record, folder.path(), step).run(folder);
+  Json first = Loop(record, folder.path(), step).run(folder);
   if (!record.arguments.contains("then")) return first;
   const Json second = Loop(record, folder.path(), std::nullopt).run(folder);
   return {{"first", first}, {"second", second}};
