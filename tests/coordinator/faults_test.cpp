@@ -1,13 +1,13 @@
 // Workers and servers that are killed while functions run: every effect takes place once.
 #include <cohort/coordinator/cluster_coordinator.h>
 
-#include <signal.h>
 #include <unistd.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -72,6 +72,7 @@ TEST_P(Faults, EffectsTakePlaceOnceThoughWorkersAreKilled) {
   const Variable a = counter("a");
   const Variable b = counter("b");
   std::vector<ClusterTask> victims;
+  victims.reserve(static_cast<std::size_t>(workers));
   for (int i = 0; i < workers; ++i) victims.push_back({"worker", i});
   disturb(processes, victims, [&](int part) {
     return part % 2 == 0 ? coordinator.schedule<add_one>(a) : coordinator.schedule<add_to_both>(a, b);
@@ -190,6 +191,7 @@ TEST(Faults, WhenTheCoordinatorEndsSoDoWorkersAndServers) {
     // Both workers are there.
     for (std::set<pid_t> seen; seen.size() < 2;) {
       std::vector<RemoteValue<pid_t>> calls;
+      calls.reserve(10);
       for (int i = 0; i < 10; ++i) calls.push_back(coordinator.schedule<[] { return ::getpid(); }>());
       for (const pid_t pid : coordinator.fetch(calls)) seen.insert(pid);
     }

@@ -1,11 +1,11 @@
 // A coordinator that saves checkpoints, is killed, and is started again. It is a process of its own, which
 // starts workers and a server of its own: with a coordinator ends its job.
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
