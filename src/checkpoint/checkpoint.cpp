@@ -77,8 +77,7 @@ void Checkpoint::add(const std::string& name, const Variable& variable) {
       variable.aggregation() == VariableAggregation::kNone) {
     throw InvalidArgument(
         "variable '{}' cannot be saved: it is ON_READ with aggregation none, so each replica has its own "
-        "value; "
-        "choose an aggregation",
+        "value; choose an aggregation",
         variable.name());
   }
   add_value(name, of_variable(variable));

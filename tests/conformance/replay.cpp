@@ -34,12 +34,9 @@ bool applies(const Difference& difference, const Layout& layout) {
 }
 
 void count_rule(const Record& record, Tally& tally) {
-  const Rule* rule = find_rule(record.id);
-  if (rule == nullptr) {
+  if (find_rule(record.id) == nullptr) {
     std::cout << "golden: " << record.id << " has neither a scenario nor a rule (" << record.input << ")\n";
     ++tally.failed;
-  } else if (rule->verdict == Verdict::kPending) {
-    ++tally.pending;
   } else {
     ++tally.without_meaning;
   }
@@ -60,9 +57,6 @@ Scenario scenario_of(const Record& record, const Family& family) {
 
 /// Whether a program replays the layout.
 bool is_known(std::string_view layout) { return Layout::exists(layout) || is_task_layout(layout); }
-
-/// What is pending is pending only until it has a scenario.
-bool is_replayed(const Rule* rule) { return rule == nullptr || rule->verdict == Verdict::kPending; }
 
 }  // namespace
 
@@ -86,15 +80,14 @@ Tally& Tally::operator+=(const Tally& other) {
   equal += other.equal;
   different += other.different;
   without_meaning += other.without_meaning;
-  pending += other.pending;
   failed += other.failed;
   return *this;
 }
 
 std::string describe(const Tally& tally) {
   return fmt::format(
-      "golden: {} replayed, {} equal, {} deliberately different, {} without meaning, {} pending, {} failed",
-      tally.replayed, tally.equal, tally.different, tally.without_meaning, tally.pending, tally.failed);
+      "golden: {} replayed, {} equal, {} deliberately different, {} without meaning, {} failed",
+      tally.replayed, tally.equal, tally.different, tally.without_meaning, tally.failed);
 }
 
 Replay::Replay(std::span<const Record> records, Bootstrap* bootstrap)
@@ -159,7 +152,7 @@ void Replay::add(const Scenario& scenario) { scenarios_.emplace(scenario.name, s
 
 const Scenario* Replay::scenario_for(const Record& record) const {
   const auto found = scenarios_.find(record.name);
-  return found != scenarios_.end() && is_replayed(find_rule(record.id)) ? &found->second : nullptr;
+  return found != scenarios_.end() && find_rule(record.id) == nullptr ? &found->second : nullptr;
 }
 
 Tally Replay::replay(std::string_view layout) {

@@ -18,7 +18,6 @@ struct Tally {
   int equal = 0;
   int different = 0;  ///< on purpose
   int without_meaning = 0;
-  int pending = 0;
   int failed = 0;
 
   Tally& operator+=(const Tally& other);

@@ -6,14 +6,9 @@
 
 namespace cohort::conformance {
 
-enum class Verdict {
-  kWithoutMeaning,  ///< C++ has nothing that corresponds, or the compiler refuses it
-  kPending,         ///< what it needs is not part of the library yet
-};
-
+/// A line without meaning here: C++ has nothing that corresponds, or the compiler refuses it.
 struct Rule {
   std::string_view pattern;  ///< of ids; `*` stands for anything
-  Verdict verdict;
   std::string_view reason;
 };
 

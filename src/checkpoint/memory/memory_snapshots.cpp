@@ -32,7 +32,6 @@ namespace {
 
 /// Beside the one that is written. Both together are the two that there are.
 constexpr std::size_t kKept = 1;
-constexpr std::uint64_t kManifestLimit = std::uint64_t{1} << 32;
 constexpr std::int64_t kBytesAtOnce = std::int64_t{64} << 20;
 
 /// The job's folder, which other users can neither read nor have made before.
@@ -56,8 +55,7 @@ std::vector<std::string> files_in(const std::string& path) {
 
 /// A sound snapshot, as `STEP FINGERPRINT-OF-ITS-MANIFEST`.
 std::string describe(const FoundCheckpoint& found) {
-  const std::string manifest = read_text(found.path + "/" + kManifestName, kManifestLimit);
-  return fmt::format("{} {}", found.step, fingerprint_of(manifest));
+  return fmt::format("{} {}", found.step, fingerprint_of(to_json(read_manifest(found.path))));
 }
 
 /// The step in such a text.

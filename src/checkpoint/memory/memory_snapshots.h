@@ -2,8 +2,9 @@
 // folder, and removes it when the job ends. Each host has whole ones, written by the workers there, so one
 // host that is left is enough.
 //
-//     FOLDER/HOST/0123456789abcdef/step-7     the job's folder, the host, and which folder on disk it belongs
-//     to
+//     FOLDER/HOST/0123456789abcdef/step-7     the job's folder, the host, and the folder on disk, hashed
+//
+// One thread at a time, that of the CheckpointManager.
 #pragma once
 
 #include <cstdint>
