@@ -5,7 +5,7 @@
 
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "dispatch/allocations.h"
 #include "statistics.h"

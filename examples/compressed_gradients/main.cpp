@@ -9,7 +9,7 @@
 
 #include <cohort/strategy/collective_all_reduce.h>
 #include <cohort/strategy/mirrored_strategy.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "../page.h"
 

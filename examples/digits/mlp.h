@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizers/optimizer.h>
 #include <cohort/value/variable.h>
 
 #include "digits_data.h"

@@ -7,7 +7,7 @@
 #include <cohort/checkpoint/preemption_checkpoint_handler.h>
 #include <cohort/input/pass.h>
 #include <cohort/strategy/strategy.h>
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizers/optimizer.h>
 
 #include "mlp.h"
 #include "options.h"

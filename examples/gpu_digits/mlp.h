@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizers/optimizer.h>
 #include <cohort/value/variable.h>
 
 #include "../digits/digits_data.h"

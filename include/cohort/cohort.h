@@ -34,11 +34,11 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/strategy/strategy.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/loss.h>
-#include <cohort/train/momentum.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/losses/average_loss.h>
+#include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/moving_average.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 #include <cohort/value/device_scope.h>
 #include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/train/optimizer_registry.h>
+#include <cohort/train/optimizers/optimizer_registry.h>
 
 #include "server/store.h"
 

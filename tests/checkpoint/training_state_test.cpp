@@ -8,8 +8,8 @@
 
 #include <cohort/input/dataset.h>
 #include <cohort/input/distribute.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
 
 #include "../strategy/strategies.h"
 #include "temporary_folder.h"

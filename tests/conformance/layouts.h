@@ -13,6 +13,9 @@ inline constexpr std::array<std::string_view, 6> kDeviceLayouts{"",          "de
 /// The layout of two ranks.
 inline constexpr std::string_view kWorkersLayout = "mwms2";
 
+/// Lines about training, whose strategies are the scenarios' own.
+inline constexpr std::string_view kTrainingLayout = "training";
+
 /// Layouts whose tasks are processes. Their strategies are the scenarios' own.
 inline constexpr std::array<std::string_view, 10> kTaskLayouts{
     "ps11", "ps22",          "ps_w1_p1",   "ps_w2_p1",   "ps_w2_p2",

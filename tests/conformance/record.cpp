@@ -4,7 +4,9 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -15,6 +17,15 @@ namespace {
 
 /// Topics whose scenarios need a cluster of processes.
 constexpr std::array kTopicsOfTasks{"w2/coordinator/", "w2/fault/", "w2/ps_v1/"};
+
+/// Topics that golden_training replays.
+constexpr std::array kTopicsOfTraining{"w2/batchnorm/", "w2/callback/",     "w2/estimator/", "w2/fit/",
+                                       "w2/loss/",      "w2/lr_schedule/",  "w2/metric/",    "w2/metric_v1/",
+                                       "w2/optimizer/", "w2/optimizer_v1/", "w2/summary/"};
+
+bool is_one_of(std::string_view id, std::span<const char* const> topics) {
+  return std::ranges::any_of(topics, [&](const char* topic) { return id.starts_with(topic); });
+}
 
 /// Those whose scenarios need two ranks.
 constexpr std::string_view kTopicOfRanks = "w2/preemption/mwms2/";
@@ -52,7 +63,9 @@ Record parse(const std::string& line) {
   } else {
     record.input = json.at("input").get<std::string>();
   }
-  if (std::ranges::any_of(kTopicsOfTasks, [&](const char* topic) { return record.id.starts_with(topic); })) {
+  if (is_one_of(record.id, kTopicsOfTraining)) {
+    record.layout = kTrainingLayout;
+  } else if (is_one_of(record.id, kTopicsOfTasks)) {
     record.layout = json.at("strategy").get<std::string>();
   } else if (record.id.starts_with(kTopicOfRanks)) {
     record.layout = kWorkersLayout;

@@ -56,7 +56,9 @@ Scenario scenario_of(const Record& record, const Family& family) {
 }
 
 /// Whether a program replays the layout.
-bool is_known(std::string_view layout) { return Layout::exists(layout) || is_task_layout(layout); }
+bool is_known(std::string_view layout) {
+  return Layout::exists(layout) || is_task_layout(layout) || layout == kTrainingLayout;
+}
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 #include <cohort/server/sharded_variable.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
-#include <cohort/train/adam.h>
+#include <cohort/train/optimizers/adam.h>
 
 #include "task_processes.h"
 #include "temporary_folder.h"

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include <cohort/coordinator/serve.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "task_processes.h"
 

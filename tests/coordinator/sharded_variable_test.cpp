@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <cohort/coordinator/cluster_coordinator.h>
-#include <cohort/train/momentum.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "task_processes.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include <cohort/coordinator/cluster_coordinator.h>
-#include <cohort/train/adam.h>
+#include <cohort/train/optimizers/adam.h>
 
 #include "counters.h"
 #include "server/commit_message.h"

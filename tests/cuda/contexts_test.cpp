@@ -8,7 +8,7 @@
 #include <cohort/cuda/devices.h>
 #include <cohort/device/tensor.h>
 #include <cohort/strategy/mirrored_strategy.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "calls.h"
 #include "device/device_runtime.h"

@@ -4,7 +4,7 @@
 
 #include <cohort/device/tensor.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "mpi_main.h"
 

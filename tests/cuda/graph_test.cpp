@@ -16,8 +16,8 @@
 #include <cohort/cuda/stream.h>
 #include <cohort/device/tensor.h>
 #include <cohort/strategy/one_device_strategy.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
 
 #include "calls_counted.h"
 #include "cuda/graph_part.h"

@@ -10,7 +10,7 @@
 #include <cohort/cuda/devices.h>
 #include <cohort/nccl/communicator.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
-#include <cohort/train/momentum.h>
+#include <cohort/train/optimizers/momentum.h>
 
 #include "mpi_main.h"
 #include "thrown.h"

@@ -13,7 +13,7 @@
 #include <cohort/cuda/stream.h>
 #include <cohort/device/tensor.h>
 #include <cohort/strategy/mirrored_strategy.h>
-#include <cohort/train/momentum.h>
+#include <cohort/train/optimizers/momentum.h>
 
 #include "../cuda/calls_counted.h"
 #include "cuda/graph_part.h"

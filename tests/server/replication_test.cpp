@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "cluster/fd.h"
 #include "recording_peer.h"

@@ -15,7 +15,7 @@
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/train/moving_average.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 
 namespace cohort::testing {
 namespace {

@@ -14,9 +14,9 @@
 
 #include <cohort/input/distribute.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "thrown.h"
 

@@ -35,7 +35,7 @@
 #include <cohort/input/pass.h>
 #include <cohort/server/sharded_variable.h>
 #include <cohort/strategy/strategy.h>
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizers/optimizer.h>
 #include <cohort/value/variable.h>
 
 namespace cohort {

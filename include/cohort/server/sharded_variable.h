@@ -24,7 +24,7 @@
 
 #include <cohort/server/index.h>
 #include <cohort/server/shard_layout.h>
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizers/optimizer.h>
 #include <cohort/value/indexed_slices.h>
 #include <cohort/value/variable.h>
 

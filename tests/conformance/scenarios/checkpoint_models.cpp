@@ -3,8 +3,8 @@
 #include <span>
 #include <utility>
 
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
 
 #include "checkpoints.h"
 

@@ -2,9 +2,9 @@
 #include <map>
 
 #include <cohort/server/sharded_variable.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "server_threads.h"
 #include "variables.h"

@@ -1,6 +1,6 @@
 // Variables on servers, and steps that functions make with them.
-#include <cohort/train/adam.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "../scenarios/variables.h"
 #include "coordinated.h"

@@ -3,9 +3,9 @@
 #include <map>
 #include <memory>
 
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "../scenarios/common.h"
 #include "server/server_variable.h"

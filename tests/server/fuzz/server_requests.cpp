@@ -8,8 +8,8 @@
 #include <span>
 
 #include <cohort/base/error.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "fuzz_one.h"
 #include "recording_peer.h"

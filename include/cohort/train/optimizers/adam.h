@@ -1,7 +1,7 @@
 // Adam [Kingma and Ba 2015]: steps scaled by running moments of the gradients.
 #pragma once
 
-#include <cohort/train/optimizer_registry.h>
+#include <cohort/train/optimizers/optimizer_registry.h>
 
 namespace cohort {
 

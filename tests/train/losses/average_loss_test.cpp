@@ -1,9 +1,9 @@
 // A replica's part of the mean loss.
-#include <cohort/train/loss.h>
+#include <cohort/train/losses/average_loss.h>
 
 #include <gmock/gmock.h>
 
-#include "../strategy/strategies.h"
+#include "../../strategy/strategies.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/train/momentum.h>
+#include <cohort/train/optimizers/momentum.h>
 
 #include "apply_step.h"
 #include "require_option.h"

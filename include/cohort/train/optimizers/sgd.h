@@ -1,7 +1,7 @@
 // Stochastic gradient descent.
 #pragma once
 
-#include <cohort/train/optimizer_registry.h>
+#include <cohort/train/optimizers/optimizer_registry.h>
 
 namespace cohort {
 

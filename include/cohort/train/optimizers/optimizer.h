@@ -3,7 +3,7 @@
 // component; since all see the same sums, the components stay equal.
 //
 // A gradient is therefore this replica's part of the gradient of the whole batch: scale
-// the loss by the global batch size, not by the replica's (see loss.h).
+// the loss by the global batch size, not by the replica's (see losses/average_loss.h).
 //
 // What an optimizer keeps for a variable from step to step (its slots) are variables
 // too, made at the variable's first update and colocated with it.

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizers/optimizer.h>
 
 namespace cohort {
 

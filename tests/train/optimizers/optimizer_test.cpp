@@ -1,4 +1,4 @@
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include <limits>
 
@@ -7,8 +7,8 @@
 #include <cohort/collective/gradient_buckets.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 
-#include "../strategy/fake_cluster.h"
-#include "../strategy/strategies.h"
+#include "../../strategy/fake_cluster.h"
+#include "../../strategy/strategies.h"
 
 namespace cohort::testing {
 namespace {

@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/one_device_strategy.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/sgd.h>
 
-#include "../../benchmarks/dispatch/allocations.h"
-#include "../strategy/strategies.h"
+#include "../../../benchmarks/dispatch/allocations.h"
+#include "../../strategy/strategies.h"
 
 namespace cohort::testing {
 namespace {

@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/central_storage_strategy.h>
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/sgd.h>
 
-#include "../strategy/strategies.h"
+#include "../../strategy/strategies.h"
 
 namespace cohort::testing {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <gmock/gmock.h>
 
-#include <cohort/train/adam.h>
-#include <cohort/train/momentum.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
 #include <cohort/value/variable_creator_scope.h>
 
-#include "../strategy/strategies.h"
+#include "../../strategy/strategies.h"
 
 namespace cohort::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include <cohort/train/optimizer_registry.h>
+#include <cohort/train/optimizers/optimizer_registry.h>
 
 #include <map>
 

@@ -1,7 +1,7 @@
 // Gradient descent with momentum [Polyak 1964], optionally looking ahead [Nesterov 1983].
 #pragma once
 
-#include <cohort/train/optimizer_registry.h>
+#include <cohort/train/optimizers/optimizer_registry.h>
 
 namespace cohort {
 

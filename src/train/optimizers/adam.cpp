@@ -1,4 +1,4 @@
-#include <cohort/train/adam.h>
+#include <cohort/train/optimizers/adam.h>
 
 #include <cmath>
 

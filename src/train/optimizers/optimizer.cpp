@@ -1,4 +1,4 @@
-#include <cohort/train/optimizer.h>
+#include <cohort/train/optimizers/optimizer.h>
 
 #include <optional>
 #include <unordered_map>
@@ -259,7 +259,7 @@ void Optimizer::update_shared(const ReplicaContext& replica, const CallPurpose& 
 OptimizerRecipe Optimizer::recipe() const {
   throw Unimplemented(
       "this optimizer is not known to parameter servers: derive it from RegisteredOptimizer, as "
-      "cohort/train/optimizer_registry.h says");
+      "cohort/train/optimizers/optimizer_registry.h says");
 }
 
 std::int64_t Optimizer::iterations() const {

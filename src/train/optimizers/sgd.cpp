@@ -1,4 +1,4 @@
-#include <cohort/train/sgd.h>
+#include <cohort/train/optimizers/sgd.h>
 
 #include "apply_step.h"
 #include "require_option.h"

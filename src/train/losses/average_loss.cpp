@@ -1,4 +1,4 @@
-#include <cohort/train/loss.h>
+#include <cohort/train/losses/average_loss.h>
 
 #include <algorithm>
 

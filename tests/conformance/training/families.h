@@ -1,0 +1,21 @@
+// The families of recorded lines about training.
+#pragma once
+
+#include <vector>
+
+#include "../scenario.h"
+
+namespace cohort::conformance {
+
+[[nodiscard]] std::vector<Family> batch_norm_families();
+[[nodiscard]] std::vector<Family> callback_families();
+[[nodiscard]] std::vector<Family> estimator_families();
+[[nodiscard]] std::vector<Family> fit_families();
+[[nodiscard]] std::vector<Family> loss_families();
+[[nodiscard]] std::vector<Family> schedule_families();
+[[nodiscard]] std::vector<Family> metric_families();
+[[nodiscard]] std::vector<Family> first_metric_families();
+[[nodiscard]] std::vector<Family> optimizer_families();
+[[nodiscard]] std::vector<Family> summary_families();
+
+}  // namespace cohort::conformance

@@ -1,0 +1,22 @@
+// The recorded lines about training: optimizers, losses, metrics, fit and what belongs to it.
+#include <cstdlib>
+#include <iostream>
+
+#include "layouts.h"
+#include "replay.h"
+#include "training/families.h"
+
+int main() {
+  using namespace cohort::conformance;
+  const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
+  Replay replay(records, nullptr);
+  for (const auto& families : {batch_norm_families(), callback_families(), estimator_families(),
+                               fit_families(), loss_families(), schedule_families(), metric_families(),
+                               first_metric_families(), optimizer_families(), summary_families()}) {
+    for (const Family& family : families) replay.add(family);
+  }
+  Tally tally = replay.replay(kTrainingLayout);
+  tally.failed += replay.check_tables();
+  std::cout << describe(tally) << '\n';
+  return tally.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
