@@ -38,6 +38,7 @@
 #include <cohort/train/losses/average_loss.h>
 #include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/moving_average.h>
+#include <cohort/train/normalization/sync_batch_norm.h>
 #include <cohort/train/optimizers/sgd.h>
 #include <cohort/value/device_scope.h>
 #include <cohort/value/mirrored.h>
