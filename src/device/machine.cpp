@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,11 +55,11 @@ hwloc_obj_t shared_cache_of(hwloc_topology_t topology, hwloc_obj_t core) {
   return largest;
 }
 
-int logical_index(hwloc_obj_t object) {
+int logical_index(const hwloc_obj* object) {
   return object == nullptr ? 0 : static_cast<int>(object->logical_index);
 }
 
-std::string describe_cache(hwloc_obj_t cache) {
+std::string describe_cache(const hwloc_obj* cache) {
   const auto& attributes = cache->attr->cache;
   std::string text = fmt::format("L{}", attributes.depth);
   if (attributes.size > 0) text += fmt::format(", {} MiB", attributes.size >> 20U);
@@ -80,7 +81,7 @@ struct Ancestry {
   int cache = 0;
   std::vector<int> threads;
 
-  auto operator<=>(const Ancestry&) const = default;
+  [[nodiscard]] auto in_order() const { return std::tie(socket, numa_node, cache, threads); }
 };
 
 /// Numbers what a level's cores differ in, in the order in which it comes.
@@ -112,14 +113,14 @@ Machine Machine::read(const std::string& description) {
   std::vector<Ancestry> ancestries;
   hwloc_obj_t core = nullptr;
   while ((core = hwloc_get_next_obj_by_type(topology.get(), HWLOC_OBJ_CORE, core)) != nullptr) {
-    const hwloc_obj_t cache = shared_cache_of(topology.get(), core);
+    const hwloc_obj* cache = shared_cache_of(topology.get(), core);
     if (cache != nullptr) machine.cache_ = describe_cache(cache);
     ancestries.push_back(
         {logical_index(hwloc_get_ancestor_obj_by_type(topology.get(), HWLOC_OBJ_PACKAGE, core)),
          hwloc_bitmap_first(core->nodeset), logical_index(cache), threads_of(core)});
   }
   if (ancestries.empty()) throw InvalidArgument("the topology '{}' has no cores", description);
-  std::ranges::sort(ancestries);
+  std::ranges::sort(ancestries, {}, &Ancestry::in_order);
   // A cache may span NUMA nodes, and a NUMA node sockets: the nearer level is divided, so that levels nest.
   std::array<Numbering, kLevels.size()> numberings;
   for (Ancestry& each : ancestries) {
