@@ -36,12 +36,9 @@
 #include <cohort/strategy/strategy.h>
 #include <cohort/train/losses/average_loss.h>
 #include <cohort/train/moving_average.h>
-<<<<<<< HEAD
 #include <cohort/train/normalization/sync_batch_norm.h>
-=======
 #include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/momentum.h>
->>>>>>> main
 #include <cohort/train/optimizers/sgd.h>
 #include <cohort/value/device_scope.h>
 #include <cohort/value/mirrored.h>
