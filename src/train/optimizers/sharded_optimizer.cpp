@@ -62,6 +62,16 @@ void require_mirrored(const Variable& variable) {
   }
 }
 
+/// Without the list that reshape({-1}) takes.
+Tensor in_a_row(const Tensor& tensor) {
+  return tensor.reshape(Shape{static_cast<std::int64_t>(tensor.elements())});
+}
+
+/// CPUs share their memory.
+Tensor within_reach(const Tensor& tensor, Device device) {
+  return is_cpu(device) ? tensor.on_host() : tensor.to(device);
+}
+
 /// The order of a plan: that in which the variables were made, the same on all workers.
 std::vector<Variable> in_order_of_making(std::vector<Variable> variables) {
   std::ranges::stable_sort(variables, {},
@@ -215,7 +225,7 @@ void ShardedOptimizer::step(const ReplicaContext& replica, const std::vector<Gra
     OptimizerShare& own = shares_->share_of(local_replica, slot_names().size());
     const std::vector<std::size_t>& places = shares_->places_of(local_replica, gradients);
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      own.gradients()[places[i]] = gradients[i].gradient.to(replica.device()).reshape({-1});
+      own.gradients()[places[i]] = in_a_row(within_reach(gradients[i].gradient, replica.device()));
     return own;
   });
   const std::int64_t number = begin_step();
