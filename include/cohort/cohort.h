@@ -41,6 +41,8 @@
 #include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/optimizers/sgd.h>
 #include <cohort/train/optimizers/sharded_optimizer.h>
+#include <cohort/trainer/callback.h>
+#include <cohort/trainer/trainer.h>
 #include <cohort/value/device_scope.h>
 #include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>
