@@ -34,8 +34,8 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/strategy/strategy.h>
-#include <cohort/train/optimizers/adam.h>
 #include <cohort/train/losses/average_loss.h>
+<<<<<<< HEAD
 #include <cohort/train/losses/classification_losses.h>
 #include <cohort/train/losses/loss.h>
 #include <cohort/train/losses/loss_reduction.h>
@@ -45,8 +45,15 @@
 #include <cohort/train/metrics/metric.h>
 #include <cohort/train/metrics/metric_set.h>
 #include <cohort/train/optimizers/momentum.h>
+=======
+>>>>>>> main
 #include <cohort/train/moving_average.h>
+#include <cohort/train/normalization/sync_batch_norm.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/optimizers/sgd.h>
+#include <cohort/trainer/callback.h>
+#include <cohort/trainer/trainer.h>
 #include <cohort/value/device_scope.h>
 #include <cohort/value/mirrored.h>
 #include <cohort/value/per_replica.h>
