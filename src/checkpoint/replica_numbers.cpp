@@ -28,7 +28,7 @@ void take_sum(const Tensor& saved, int replica, std::span<double> own) {
   }
 }
 
-void restore(const Strategy& strategy, const ReplicaNumbers& numbers, const Tensor& saved) {
+void restore_numbers(const Strategy& strategy, const ReplicaNumbers& numbers, const Tensor& saved) {
   const bool same_replicas = saved.shape()[0] == strategy.num_replicas_in_sync();
   for (int local = 0; local < strategy.extended().local_replicas(); ++local) {
     const std::span<double> own = numbers.of(local);
@@ -49,16 +49,14 @@ void Checkpoint::add(const std::string& name, const ReplicaNumbers& numbers) {
   const auto shape = [numbers, strategy = strategy_] {
     return Shape{strategy.num_replicas_in_sync(), static_cast<std::int64_t>(numbers.of(0).size())};
   };
-  add_value(
-      name,
-      {.dtype = DType::kFloat64,
-       .shape = shape,
-       .read = [numbers, strategy = strategy_] { return gathered(strategy, numbers); },
-       .restore = [numbers, strategy = strategy_](
-                      const Tensor& saved) { restore(strategy, numbers, saved); },
-       .has_any_length = true,
-       .is_collective = true,
-       .is_everywhere = true});
+  add_value(name, {.dtype = DType::kFloat64,
+                   .shape = shape,
+                   .read = [numbers, strategy = strategy_] { return gathered(strategy, numbers); },
+                   .restore = [numbers, strategy = strategy_](
+                                  const Tensor& saved) { restore_numbers(strategy, numbers, saved); },
+                   .has_any_length = true,
+                   .is_collective = true,
+                   .is_everywhere = true});
 }
 
 }  // namespace cohort
