@@ -3,9 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
+
+#include "base/host_name.h"
 
 #include "process_end.h"
 
@@ -32,13 +33,11 @@ void HangWatchdog::run(std::chrono::duration<double> limit) {
     const std::chrono::duration<double> step(std::min(left, 1.0));
     if (changed_.wait_for(lock, step, [this] { return all_came_; })) return;
   }
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
   write_line(
       fmt::format("cohort: host {}, pid {}: the workers have not come together within {:.4g} s "
                   "(a communicator's timeout_seconds, or COHORT_COLLECTIVE_TIMEOUT_SECONDS). One of them has "
                   "died, failed or hangs {}",
-                  host.data(), ::getpid(), limit.count(), place_));
+                  host_name(), ::getpid(), limit.count(), place_));
   ::_exit(1);
 }
 

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -19,15 +18,12 @@
 
 #include <cohort/base/error.h>
 
+#include "base/host_name.h"
+
 namespace cohort {
 namespace {
 
 constexpr std::time_t kDay = 24 * 60 * 60;
-
-std::string host_name() {
-  std::array<char, 65> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 /// `folder/` and `name` of a path; the folder is empty for one below the current folder.
 std::pair<std::string, std::string> split(const std::string& path) {

@@ -13,6 +13,7 @@
 #include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
+#include "base/host_name.h"
 #include "checkpoint/format/folder.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/memory/memory_snapshots.h"
@@ -77,7 +78,7 @@ CheckpointManager::CheckpointManager(Checkpoint& checkpoint, std::string folder,
   if (place.empty())
     logging::info("no snapshots are taken in memory: start the job with cohort-run --restarts");
   else
-    memory_ = std::make_unique<checkpoint::MemorySnapshots>(workers, place, checkpoint::this_host(), folder_);
+    memory_ = std::make_unique<checkpoint::MemorySnapshots>(workers, place, host_name(), folder_);
 }
 
 CheckpointManager::~CheckpointManager() { checkpoint_.background_.reset(); }

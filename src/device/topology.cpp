@@ -3,35 +3,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
-
-#include <hwloc.h>
 
 #include <cohort/base/error.h>
+
+#include "hwloc_topology.h"
 
 namespace cohort {
 namespace {
 
-struct TopologyDeleter {
-  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
-};
-using TopologyPtr = std::unique_ptr<hwloc_topology, TopologyDeleter>;
-
-struct BitmapDeleter {
-  void operator()(hwloc_bitmap_s* bitmap) const { hwloc_bitmap_free(bitmap); }
-};
-using BitmapPtr = std::unique_ptr<hwloc_bitmap_s, BitmapDeleter>;
-
-TopologyPtr load_topology() {
-  hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0)
-    throw Unavailable("hwloc_topology_init failed: {}", std::strerror(errno));
-  TopologyPtr topology(raw);
+HwlocTopology load_cores() {
+  HwlocTopology topology = new_hwloc_topology();
   // Caches and devices are not needed here, and leaving them out makes loading several times faster.
-  hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
-  hwloc_topology_set_type_filter(raw, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
-  if (hwloc_topology_load(raw) != 0)
-    throw Unavailable("hwloc_topology_load failed: {}", std::strerror(errno));
+  hwloc_topology_set_all_types_filter(topology.get(), HWLOC_TYPE_FILTER_KEEP_NONE);
+  hwloc_topology_set_type_filter(topology.get(), HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
+  load(topology);
   return topology;
 }
 
@@ -46,8 +31,8 @@ int numa_node_of(hwloc_topology_t topology, hwloc_obj_t unit) {
 }  // namespace
 
 std::vector<Core> allowed_cores() {
-  const TopologyPtr topology = load_topology();
-  const BitmapPtr allowed(hwloc_bitmap_alloc());
+  const HwlocTopology topology = load_cores();
+  const HwlocBitmap allowed(hwloc_bitmap_alloc());
   if (hwloc_get_cpubind(topology.get(), allowed.get(), HWLOC_CPUBIND_THREAD) != 0) {
     hwloc_bitmap_copy(allowed.get(), hwloc_topology_get_allowed_cpuset(topology.get()));
   }

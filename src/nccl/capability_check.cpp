@@ -14,6 +14,8 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/cuda/devices.h>
 
+#include "base/host_name.h"
+
 #include "calls.h"
 #include "open_library.h"
 
@@ -31,9 +33,7 @@ std::uint64_t host_identity() {
   if (const char* const chosen = std::getenv("NCCL_HOSTID")) return fingerprint_of(chosen);
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::array<char, 256> name{};
-  static_cast<void>(::gethostname(name.data(), name.size() - 1));
-  return fingerprint_of(fmt::format("{}{}", name.data(), boot));
+  return fingerprint_of(fmt::format("{}{}", host_name(), boot));
 }
 
 /// Drawn, since processes in containers may have the same number.

@@ -19,6 +19,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "base/host_name.h"
 #include "device/process_memory.h"
 
 #include "attempts.h"
@@ -45,12 +46,6 @@ constexpr int kWaitsAsleep = 128;
 
 /// How long the end of an endpoint may take so that what was sent reaches other nodes.
 constexpr std::chrono::milliseconds kLongestClose{500};
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
 
 EndpointOptions checked(EndpointOptions options) {
   if (options.secret.size() < kShortestSecret) {

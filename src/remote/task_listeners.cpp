@@ -5,13 +5,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 
 #include <cohort/base/error.h>
 
+#include "base/host_name.h"
 #include "base/memory_file.h"
 
 #include "introduction.h"
@@ -21,12 +20,6 @@ namespace cohort::remote {
 namespace {
 
 using watch::Fd;
-
-std::string own_host() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  ::gethostname(name.data(), HOST_NAME_MAX);
-  return name.data();
-}
 
 /// Out of reach for other hosts, which need not be kept out then.
 Fd listen_on_loopback() {
@@ -57,7 +50,7 @@ TaskListeners listen_for(const ClusterTask& task, Interfaces interfaces) {
     if (!listeners.memory) refuse(task, "a memory file");
   }
   listeners.address = {.task = task,
-                       .host = own_host(),
+                       .host = host_name(),
                        .network = network_addresses(listeners.network.get()),
                        .local = local_name(listeners.local.get())};
   return listeners;

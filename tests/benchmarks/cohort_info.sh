@@ -87,6 +87,18 @@ if (($(nproc) > 1)); then
   same "cores" "$("$json_value" /workers/0/cores <"$scratch/out")" "$("$json_value" /workers/1/cores <"$scratch/out")"
 fi
 
+echo "the levels of a machine"
+succeeds "$info" --topology
+grep -q '^This machine: [0-9]* core' "$scratch/out" || fail "no cores in: $(cat "$scratch/out")"
+succeeds "$info" --topology='pack:2 l3:8 core:8 pu:2'
+for words in '128 cores with 256 hardware threads' '16 caches of 8 cores, 2 sockets of 64 cores, 1 machine of 128 cores' \
+  '^machine: cores 0 to 127$' '^  socket 1: cores 64 to 127$' '^    cache 15: cores 120 to 127$'; do
+  grep -q "$words" "$scratch/out" || fail "no '$words' in: $(cat "$scratch/out")"
+done
+succeeds "$info" --topology='pack:2 l3:8 core:8 pu:2' --format json
+same "cores, levels" "128 cache 16 1" "$("$json_value" /cores /levels/0/level /levels/0/groups /cores/127/socket \
+  <"$scratch/out" | paste -sd' ')"
+
 # refuses ADVICE COMMAND...
 refuses() {
   local advice=$1
@@ -102,6 +114,8 @@ echo "mistakes: one line and status 2"
 refuses "did you mean COHORT_CPU_DEVICES" env COHORT_CPU_DEVICE=2 "$info"
 refuses "whole number" env COHORT_CPU_DEVICES=two "$info" --format json
 refuses "text or json" "$info" --format xml
+refuses "pack:2 l3:8" "$info" --topology='two sockets'
+refuses "cannot be read" "$info" --topology="$scratch/missing.xml"
 # complains ADVICE SETTING: prints everything all the same, but with status 2.
 complains() {
   capture env "$2" "$info"

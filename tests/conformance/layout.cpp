@@ -16,7 +16,8 @@ namespace cohort::conformance {
 namespace {
 
 Strategy make_strategy(std::string_view prefix, Bootstrap* bootstrap) {
-  if (prefix.empty() || prefix == "default1" || is_task_layout(prefix)) return get_strategy();
+  if (prefix.empty() || prefix == "default1" || prefix == kTrainingLayout || is_task_layout(prefix))
+    return get_strategy();
   if (prefix == "onedevice1") return OneDeviceStrategy(Device::cpu(0));
   if (prefix == "mirrored2") return MirroredStrategy(cpu_devices(2));
   if (prefix == "mirrored3") return MirroredStrategy(cpu_devices(3));

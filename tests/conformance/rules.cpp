@@ -172,8 +172,6 @@ constexpr Rule kRules[] = {
     {"w2/checkpoint/*/manager_interval_no_counter", "the compiler refuses it"},
     {"w2/checkpoint/*/v1_saver_*", "there is one kind of checkpoint"},
 
-    {"w2/batchnorm/*", "what the library lacks"},
-
     {"w2/callback/*", "what the library lacks"},
 
     {"w2/estimator/*", "what the library lacks"},

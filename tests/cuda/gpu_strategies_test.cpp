@@ -13,9 +13,9 @@
 #include <cohort/strategy/logical_device_strategy.h>
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
+#include <cohort/train/moving_average.h>
 #include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/momentum.h>
-#include <cohort/train/moving_average.h>
 #include <cohort/train/optimizers/sgd.h>
 
 #include "../strategy/strategies.h"

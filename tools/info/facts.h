@@ -9,6 +9,8 @@
 #include <cohort/base/config.h>
 #include <cohort/mpi/session.h>
 
+#include "device/machine.h"
+
 namespace cohort::info {
 
 /// Something that a build may have or lack.
@@ -103,6 +105,17 @@ struct BindingFacts {
 /// The bindings of all workers, by rank. Collective.
 [[nodiscard]] std::vector<BindingFacts> gather_bindings(int argc, char** argv);
 
+/// The levels of a machine.
+struct TopologyFacts {
+  std::string description;  ///< as Machine::read takes it; empty for this machine
+  Machine machine;
+};
+
+/// @throws as Machine::read.
+[[nodiscard]] TopologyFacts gather_topology(const std::string& description);
+
+[[nodiscard]] std::string to_text(const TopologyFacts& facts);
+[[nodiscard]] std::string to_json(const TopologyFacts& facts);
 [[nodiscard]] std::string to_text(const std::vector<BindingFacts>& bindings);
 [[nodiscard]] std::string to_json(const std::vector<BindingFacts>& bindings);
 [[nodiscard]] std::string to_text(const TuningFacts& facts);

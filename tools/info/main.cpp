@@ -43,7 +43,11 @@ Answer answer(int argc, char** argv) {
       "instead: the figures by which the workers' collectives choose their algorithms, and where each comes "
       "from; under a launcher, for all workers together")(
       "report-bindings", "instead: the node, cores, NUMA nodes, GPUs and networks of each worker")(
-      "version", "print the version")("help,h", "print this text");
+      "topology", po::value<std::string>()->implicit_value("")->value_name("MACHINE"),
+      "instead: which cores share a cache, a NUMA node, a socket; of this machine, of one that 'lstopo "
+      "FILE.xml' "
+      "wrote, or of a description, as --topology='pack:2 l3:8 core:8 pu:1'")("version", "print the version")(
+      "help,h", "print this text");
   po::variables_map values;
   try {
     po::store(po::command_line_parser(argc, argv)
@@ -71,6 +75,9 @@ Answer answer(int argc, char** argv) {
       return {.text = render(info::gather_tuning(argc, argv), format), .complaints = {}};
     if (values.count("report-bindings") > 0)
       return {.text = render(info::gather_bindings(argc, argv), format), .complaints = {}};
+    if (values.count("topology") > 0)
+      return {.text = render(info::gather_topology(values["topology"].as<std::string>()), format),
+              .complaints = {}};
     const std::vector<std::string> wrong = info::wrong_settings();
     return {.text = render(info::gather(), format),
             .complaints = wrong,

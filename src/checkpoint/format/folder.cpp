@@ -19,6 +19,7 @@
 #include <cohort/base/error.h>
 #include <cohort/base/log.h>
 
+#include "base/host_name.h"
 #include "base/uninterrupted.h"
 
 #include "file.h"
@@ -87,14 +88,9 @@ std::string owner_of(int descriptor) {
   return count > 0 ? std::string(text.data(), static_cast<std::size_t>(count)) : "unknown";
 }
 
-std::string this_process() { return fmt::format("process {} on host {}", ::getpid(), this_host()); }
+std::string this_process() { return fmt::format("process {} on host {}", ::getpid(), host_name()); }
 
 }  // namespace
-
-std::string this_host() {
-  std::array<char, 65> host{};
-  return ::gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "unknown";
-}
 
 WriterLock::WriterLock(const std::string& folder) {
   make_folders(folder);

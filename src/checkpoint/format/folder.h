@@ -16,9 +16,6 @@
 
 namespace cohort::checkpoint {
 
-/// The name of this host.
-[[nodiscard]] std::string this_host();
-
 /// Keeps other jobs from writing to the same folder, as long as it lives, also when the process is killed.
 /// Where the file system knows no locks, they are not noticed.
 class WriterLock {

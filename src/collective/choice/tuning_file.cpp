@@ -16,6 +16,7 @@
 #include <cohort/base/log.h>
 #include <cohort/base/version.h>
 
+#include "base/host_name.h"
 #include "base/new_file.h"
 #include "base/regular_file.h"
 
@@ -25,11 +26,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "cohort tuning 1";
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 /// For example `Intel(R) Xeon(R) Processor, 8 processors`: figures of another one are of no use.
 std::string processor() {

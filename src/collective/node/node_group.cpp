@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/host_name.h"
 #include "contribution.h"
 #include "device/node_heap.h"
 
@@ -78,11 +79,6 @@ std::optional<std::uint64_t> offset_of(const ControlBlock& block) {
   const NodeHeap* heap = NodeHeap::of_this_process();
   return heap == nullptr ? std::nullopt
                          : heap->offset_of(reinterpret_cast<const std::byte*>(&block), sizeof block);
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 std::vector<std::uint64_t> parse_offsets(const std::string& blob) {

@@ -1,0 +1,40 @@
+// The steps of a distributed dataset, whatever its elements are, as the loop of a training sees them.
+#pragma once
+
+#include <cohort/device/tensor.h>
+#include <cohort/input/cardinality.h>
+#include <cohort/input/pass.h>
+
+namespace cohort::detail {
+
+class EpochTotals;
+
+enum class StepKind { kTrain, kTest };
+
+class AnyBatches {
+ public:
+  AnyBatches() = default;
+  virtual ~AnyBatches() = default;
+  AnyBatches(const AnyBatches&) = delete;
+  AnyBatches& operator=(const AnyBatches&) = delete;
+
+  /// As far as it is known without reading.
+  [[nodiscard]] virtual Cardinality cardinality() const = 0;
+
+  /// Begins a pass there. Collective, as all of the following.
+  virtual void begin_at(const DatasetPosition& position) = 0;
+
+  /// Where a pass would go on with the following step.
+  [[nodiscard]] virtual DatasetPosition position() const = 0;
+
+  /// Fetches the batches of the following step; false at the end of the pass.
+  [[nodiscard]] virtual bool next() = 0;
+
+  /// Runs the replicas' step with these batches, and adds its outcomes to the totals.
+  virtual void run(StepKind kind, EpochTotals& totals) = 0;
+
+  /// The predictions for these batches, of all replicas one after the other.
+  [[nodiscard]] virtual Tensor predict() = 0;
+};
+
+}  // namespace cohort::detail

@@ -1,0 +1,77 @@
+// The loops of a Trainer, for batches of any kind: which step, callback and validation comes when.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <cohort/strategy/strategy.h>
+#include <cohort/trainer/callback.h>
+#include <cohort/trainer/detail/any_batches.h>
+#include <cohort/trainer/detail/epoch_totals.h>
+#include <cohort/trainer/evaluate_options.h>
+#include <cohort/trainer/history.h>
+
+namespace cohort::detail {
+
+/// FitOptions for batches of any kind.
+struct FitPlan {
+  int epochs = 1;
+  int initial_epoch = 0;
+  std::optional<std::int64_t> steps_per_epoch = {};
+  AnyBatches* validation = nullptr;
+  std::optional<std::int64_t> validation_steps = {};
+  int validation_freq = 1;
+  std::vector<int> validation_epochs = {};
+  CallbackList callbacks = {};
+};
+
+class TrainingLoop final : public Training {
+ public:
+  TrainingLoop(Strategy strategy, std::vector<Variable> parameters, Optimizer* optimizer);
+
+  History fit(AnyBatches& data, const FitPlan& plan);
+  Logs evaluate(AnyBatches& data, const EvaluateOptions& options);
+  Tensor predict(AnyBatches& data, const PredictOptions& options);
+
+  [[nodiscard]] const Strategy& strategy() const override { return strategy_; }
+  [[nodiscard]] std::span<const Variable> parameters() const override { return parameters_; }
+  [[nodiscard]] Optimizer* optimizer() const override { return optimizer_; }
+  [[nodiscard]] const TrainingParams& params() const override { return params_; }
+  [[nodiscard]] std::int64_t step() const override { return step_; }
+  [[nodiscard]] bool reports() const override { return strategy_.extended().should_save_summary(); }
+  void stop() override { stopped_ = true; }
+  [[nodiscard]] bool stopped() const override { return stopped_; }
+
+ private:
+  void run_epoch(AnyBatches& data, const FitPlan& plan);
+  void run_steps(AnyBatches& data, const FitPlan& plan);
+  [[nodiscard]] bool next(AnyBatches& data, const FitPlan& plan);
+  void validate(const FitPlan& plan);
+  Logs test(AnyBatches& data, std::optional<std::int64_t> steps);
+  void attach(const CallbackList& callbacks);
+
+  /// Calls the hook of each callback in turn. An error of one worker's ends what the others wait for.
+  template <class Hook>
+  void tell(Hook hook);
+
+  Strategy strategy_;
+  std::vector<Variable> parameters_;
+  Optimizer* optimizer_;
+  TrainingParams params_;
+  EpochTotals train_totals_;
+  EpochTotals test_totals_;
+  CallbackList callbacks_;         ///< of the call that runs
+  bool needs_batch_logs_ = false;  ///< one of them does
+  History history_;
+  Logs logs_;        ///< of the epoch
+  Logs batch_logs_;  ///< empty unless somebody reads them
+  int epoch_ = 0;
+  std::int64_t batch_ = 0;  ///< of the epoch: so many are done
+  std::int64_t step_ = 0;
+  bool stopped_ = false;
+  bool said_that_data_ended_ = false;
+};
+
+}  // namespace cohort::detail
