@@ -38,6 +38,7 @@ struct Options {
   std::int64_t batch = 64;
   std::uint64_t seed = 1;
   std::string checkpoint;
+  std::int64_t every = 50;
 };
 
 /// None where the command line asked for help. @throws boost::program_options::error for a wrong one.
@@ -53,6 +54,7 @@ std::optional<Options> parse(int argc, char** argv) {
   add("batch", options.batch, "images per step, shared by all ranks");
   add("seed", options.seed, "seed of the initial weights and of the order of images");
   add("checkpoint", options.checkpoint, "a folder, which all ranks share, to save in and to go on from");
+  add("every", options.every, "steps from one checkpoint to the next");
   description.add_options()("help,h", "show this text");
   po::variables_map values;
   po::store(po::parse_command_line(argc, argv, description), values);
@@ -87,10 +89,11 @@ void train(mpi::Session& session, const Options& options) {
                   {.metrics = {metrics::sparse_categorical_accuracy("accuracy")},
                    .distribute = {.auto_shard_policy = AutoShardPolicy::kData}});
   Lines lines;
-  trainer.fit(images.batch(options.batch), {.epochs = options.epochs,
-                                            .validation_data = test_images.batch(options.batch),
-                                            .callbacks = {lines},
-                                            .checkpoint = {.folder = options.checkpoint}});
+  trainer.fit(images.batch(options.batch),
+              {.epochs = options.epochs,
+               .validation_data = test_images.batch(options.batch),
+               .callbacks = {lines},
+               .checkpoint = {.folder = options.checkpoint, .manager = {.save_every_steps = options.every}}});
 }
 
 }  // namespace
