@@ -4,26 +4,21 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/DLConvertor.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <cohort/device/dlpack.h>
+#include <cohort/torch/tensor.h>
 
 namespace torch_images {
 namespace {
 
 using cohort::Tensor;
 using cohort::Variable;
+using cohort::libtorch::to_cohort;
+using cohort::libtorch::to_torch;
 
 constexpr std::int64_t kSide = 8;  ///< pixels of an image's side
 constexpr std::int64_t kFirst = 8;
 constexpr std::int64_t kSecond = 16;
-
-// Both directions share the memory.
-at::Tensor to_torch(const Tensor& tensor) { return at::fromDLPack(cohort::to_dlpack(tensor)); }
-Tensor to_cohort(const at::Tensor& tensor) {
-  return cohort::from_dlpack(at::toDLPack(tensor.detach().contiguous()));
-}
 
 /// Normal, with a variance that keeps that of the activations [He, Zhang, Ren, Sun 2015].
 Variable weights(const char* name, at::IntArrayRef shape, at::Generator& random) {
@@ -74,7 +69,7 @@ std::vector<cohort::GradientAndVariable> Network::gradients(const Batch& /*batch
   const auto gradients = torch::autograd::grad({forward.losses}, forward.parameters, {factors});
   std::vector<cohort::GradientAndVariable> result;
   for (std::size_t i = 0; i < gradients.size(); ++i)
-    result.push_back({to_cohort(gradients[i]), parameters_[i]});
+    result.push_back({to_cohort(gradients[i].contiguous()), parameters_[i]});
   return result;
 }
 
