@@ -35,18 +35,17 @@
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/strategy/strategy.h>
 #include <cohort/train/losses/average_loss.h>
-<<<<<<< HEAD
 #include <cohort/train/losses/classification_losses.h>
 #include <cohort/train/losses/loss.h>
 #include <cohort/train/losses/loss_reduction.h>
 #include <cohort/train/losses/regression_losses.h>
 #include <cohort/train/metrics/accuracies.h>
+#include <cohort/train/metrics/binary_metrics.h>
+#include <cohort/train/metrics/class_metrics.h>
+#include <cohort/train/metrics/loss_metrics.h>
 #include <cohort/train/metrics/means.h>
 #include <cohort/train/metrics/metric.h>
 #include <cohort/train/metrics/metric_set.h>
-#include <cohort/train/optimizers/momentum.h>
-=======
->>>>>>> main
 #include <cohort/train/moving_average.h>
 #include <cohort/train/normalization/sync_batch_norm.h>
 #include <cohort/train/optimizers/adam.h>
