@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,62 +14,39 @@
 namespace cohort {
 namespace {
 
-/// One slot of a variable.
-class Slot {
- public:
-  Slot(const Optimizer& optimizer, const Variable& variable, std::size_t number)
-      : variable_(variable), number_(static_cast<std::uint8_t>(number)) {
-    if (!variable.state()->is_kept_elsewhere()) local_ = optimizer.slots(variable).at(number);
-  }
-
-  [[nodiscard]] Tensor read() const {
-    if (!local_) return variable_.state()->read_slot_elsewhere(number_);
-    return local_->components().front();
-  }
-  void assign(const Tensor& value) const {
-    if (!local_) return variable_.state()->assign_slot_elsewhere(number_, value);
-    local_->assign(value);
-  }
-
- private:
-  Variable variable_;
-  std::uint8_t number_;
-  std::optional<Variable> local_;
-};
-
 bool has_owner(const Variable& variable) { return variable.state()->owner() != nullptr; }
 
-checkpoint::NamedValue slot_of(const Optimizer& optimizer, const Variable& variable, std::size_t number) {
-  const Slot slot(optimizer, variable, number);
+checkpoint::NamedValue slot_of(Optimizer& optimizer, const Variable& variable, std::size_t number) {
   return {.dtype = variable.dtype(),
           .shape = [variable] { return variable.shape(); },
-          .read = [slot] { return slot.read(); },
-          .restore = [slot](const Tensor& saved) { slot.assign(saved); },
+          .read = [&optimizer, variable, number] { return optimizer.read_slot(variable, number); },
+          .restore = [&optimizer, variable,
+                      number](const Tensor& saved) { optimizer.assign_slot(variable, number, saved); },
+          .is_collective = optimizer.shares_slots(),
           .is_everywhere = has_owner(variable)};
 }
 
 /// The slots of the shards, as one.
-checkpoint::NamedValue slot_of(const Optimizer& optimizer, const ShardedVariable& variable,
-                               std::size_t number) {
+checkpoint::NamedValue slot_of(Optimizer& optimizer, const ShardedVariable& variable, std::size_t number) {
   if (variable.variables().size() == 1) return slot_of(optimizer, variable.variables().front(), number);
-  std::vector<Slot> slots;
-  for (const Variable& shard : variable.variables()) slots.emplace_back(optimizer, shard, number);
-  const auto read = [slots] {
+  const auto read = [&optimizer, variable, number] {
     std::vector<Tensor> parts;
-    parts.reserve(slots.size());
-    for (const Slot& slot : slots) parts.push_back(slot.read());
+    parts.reserve(variable.variables().size());
+    for (const Variable& shard : variable.variables()) parts.push_back(optimizer.read_slot(shard, number));
     return concatenate(parts, 0);
   };
-  const auto restore = [slots, layout = variable.layout()](const Tensor& saved) {
-    for (int shard = 0; shard < layout.shards(); ++shard) {
-      const RowRange rows = layout.range(shard);
-      slots[static_cast<std::size_t>(shard)].assign(saved.rows(rows.begin, rows.end));
+  const auto restore = [&optimizer, variable, number](const Tensor& saved) {
+    for (int shard = 0; shard < variable.layout().shards(); ++shard) {
+      const RowRange rows = variable.layout().range(shard);
+      optimizer.assign_slot(variable.variables()[static_cast<std::size_t>(shard)], number,
+                            saved.rows(rows.begin, rows.end));
     }
   };
   return {.dtype = variable.dtype(),
           .shape = [variable] { return variable.shape(); },
           .read = read,
           .restore = restore,
+          .is_collective = optimizer.shares_slots(),
           .is_everywhere = has_owner(variable.variables().front())};
 }
 

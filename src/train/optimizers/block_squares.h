@@ -10,7 +10,7 @@
 
 namespace cohort {
 
-inline constexpr std::size_t kSquaresBlock = 4096;  ///< elements
+inline constexpr std::size_t kSquaresBlock = 1024;  ///< elements
 
 [[nodiscard]] constexpr std::size_t blocks_of(std::size_t elements) noexcept {
   return (elements + kSquaresBlock - 1) / kSquaresBlock;

@@ -262,6 +262,8 @@ OptimizerRecipe Optimizer::recipe() const {
       "cohort/train/optimizers/optimizer_registry.h says");
 }
 
+std::int64_t Optimizer::begin_step() { return ++state_of_this_replica().steps; }
+
 std::int64_t Optimizer::iterations() const {
   const std::lock_guard lock(mutex_);
   return (states_.empty() ? beginning_ : states_.begin()->second)->steps;
@@ -275,14 +277,30 @@ std::vector<Variable> Optimizer::slots(const Variable& variable) const {
 }
 
 void Optimizer::make_slots(std::span<const Variable> variables) {
+  for (const Variable& variable : variables) require_slots_here(variable);
+  add_slots(variables);
+}
+
+void Optimizer::add_slots(std::span<const Variable> variables) {
   for (const Variable& variable : variables) {
-    require_slots_here(variable);
     const std::vector<Variable> found = slots(variable);
     const std::vector<Variable> slots = found.empty() ? new_slots(variable) : found;
     const std::lock_guard lock(mutex_);
     beginning_->slots.try_emplace(variable.state(), slots);
     for (const auto& [replica, state] : states_) state->slots.try_emplace(variable.state(), slots);
   }
+}
+
+Tensor Optimizer::read_slot(const Variable& variable, std::size_t slot) const {
+  if (variable.state()->is_kept_elsewhere())
+    return variable.state()->read_slot_elsewhere(static_cast<std::uint8_t>(slot));
+  return slots(variable).at(slot).components().front();
+}
+
+void Optimizer::assign_slot(const Variable& variable, std::size_t slot, const Tensor& value) {
+  if (variable.state()->is_kept_elsewhere())
+    return variable.state()->assign_slot_elsewhere(static_cast<std::uint8_t>(slot), value);
+  slots(variable).at(slot).assign(value);
 }
 
 void Optimizer::set_iterations(std::int64_t iterations) {

@@ -6,6 +6,7 @@
 #include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/optimizers/sgd.h>
+#include <cohort/train/optimizers/sharded_optimizer.h>
 
 #include "../../../benchmarks/dispatch/allocations.h"
 #include "../../strategy/strategies.h"
@@ -70,6 +71,14 @@ TEST_P(StepAllocations, NoneForGradientsSummedInPlace) {
 TEST_P(StepAllocations, NoneForGradientsThatAreEqualAlready) {
   Adam adam;
   EXPECT_EQ(steps_with(adam, GradientAggregation::kNone), 0U);
+}
+
+TEST_P(StepAllocations, NoneForShares) {
+  for (const auto aggregation :
+       {GradientAggregation::kSum, GradientAggregation::kSumInPlace, GradientAggregation::kNone}) {
+    ShardedOptimizer sharded(std::make_unique<Adam>());
+    EXPECT_EQ(steps_with(sharded, aggregation), 0U);
+  }
 }
 
 TEST_P(StepAllocations, NoneForReadingVariables) {

@@ -90,6 +90,15 @@ class Optimizer {
   /// The next step is number `iterations + 1`. @throws InvalidArgument for a negative number.
   void set_iterations(std::int64_t iterations);
 
+  // The value of a slot, wherever it is kept, for checkpoints; in cross-replica context.
+
+  /// Whether slots are spread over the workers, which then read each of them together.
+  [[nodiscard]] virtual bool shares_slots() const noexcept { return false; }
+
+  /// Slot number `slot` of a variable that has slots: a tensor of its shape and dtype.
+  [[nodiscard]] virtual Tensor read_slot(const Variable& variable, std::size_t slot) const;
+  virtual void assign_slot(const Variable& variable, std::size_t slot, const Tensor& value);
+
  protected:
   /// `slot_names` are the names of a variable's slots, after its own; they begin at zero.
   explicit Optimizer(std::vector<std::string> slot_names = {});
@@ -104,10 +113,20 @@ class Optimizer {
 
  private:
   friend class OptimizerOnServer;  // a parameter server's, which keeps slots and steps itself
+  friend class ShardedOptimizer;   // calls another optimizer's update
 
   struct ReplicaState;
-  void step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
-            const std::vector<SparseGradientAndVariable>& elsewhere, GradientAggregation aggregation);
+
+  /// Sums the gradients, which fit their variables, and updates these; `elsewhere` are of variables on
+  /// servers.
+  virtual void step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
+                    const std::vector<SparseGradientAndVariable>& elsewhere, GradientAggregation aggregation);
+
+  /// Makes the slots of variables that may have some; what `make_slots` has checked.
+  virtual void add_slots(std::span<const Variable> variables);
+
+  /// Counts a step of this replica, and returns its number.
+  std::int64_t begin_step();
   [[nodiscard]] ReplicaState& state_of_this_replica();
   [[nodiscard]] std::vector<Variable> new_slots(const Variable& variable) const;
   [[nodiscard]] const std::vector<Variable>& slots_of(ReplicaState& state, const Variable& variable) const;

@@ -1,0 +1,300 @@
+#include <cohort/train/optimizers/sharded_optimizer.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/base/fingerprint.h>
+#include <cohort/device/tensor_ops.h>
+#include <cohort/strategy/strategy.h>
+
+#include "optimizer_share.h"
+#include "strategy/collective_scopes.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::uint64_t kAppliesInShares = fingerprint_of("apply_gradients in shares");
+constexpr std::uint64_t kReadsSlot = fingerprint_of("reads a slot in shares");
+
+std::vector<std::string> slot_names_of(const Optimizer* optimizer) {
+  if (optimizer == nullptr) throw InvalidArgument("ShardedOptimizer: give it an optimizer");
+  return {optimizer->slot_names().begin(), optimizer->slot_names().end()};
+}
+
+StrategyExtended* strategy_of(const Variable& variable) {
+  return static_cast<StrategyExtended*>(variable.state()->owner());  // only strategies own variables
+}
+
+/// A component on each replica's device is what shares are gathered into.
+void require_mirrored(const Variable& variable) {
+  const VariableOwner* owner = variable.state()->owner();
+  if (owner == nullptr) {
+    if (get_strategy().num_replicas_in_sync() == 1) return;
+    throw InvalidArgument(
+        "ShardedOptimizer: variable '{}' belongs to no strategy; make it in the scope of the strategy",
+        variable.name());
+  }
+  const bool has_one_copy = owner->variable_placement() != VariablePlacement::kMirrored;
+  if (has_one_copy && (owner->num_replicas_in_sync() > 1 || variable.state()->is_kept_elsewhere())) {
+    throw Unimplemented(
+        "ShardedOptimizer: variable '{}' is kept in one copy under {}; use the optimizer itself, or a "
+        "strategy that "
+        "mirrors variables",
+        variable.name(), owner->strategy_name());
+  }
+  if (variable.synchronization() == VariableSynchronization::kOnRead) {
+    throw InvalidArgument(
+        "ShardedOptimizer: variable '{}' is ON_READ, each replica has its own; it cannot be updated in "
+        "shares",
+        variable.name());
+  }
+  if (strategy_of(variable)->has_own_cross_device_ops()) {
+    throw Unimplemented(
+        "ShardedOptimizer: the program's cross-device operations for {} have none that scatters sums; use "
+        "the "
+        "optimizer itself",
+        owner->strategy_name());
+  }
+}
+
+/// Without the list that reshape({-1}) takes.
+Tensor in_a_row(const Tensor& tensor) {
+  return tensor.reshape(Shape{static_cast<std::int64_t>(tensor.elements())});
+}
+
+/// CPUs share their memory.
+Tensor within_reach(const Tensor& tensor, Device device) {
+  return is_cpu(device) ? tensor.on_host() : tensor.to(device);
+}
+
+/// The order of a plan: that in which the variables were made, the same on all workers.
+std::vector<Variable> in_order_of_making(std::vector<Variable> variables) {
+  std::ranges::stable_sort(variables, {},
+                           [](const Variable& variable) { return variable.state()->number(); });
+  return variables;
+}
+
+std::string names_of(const std::vector<Variable>& variables) {
+  std::string names;
+  for (const Variable& variable : variables) names += (names.empty() ? "" : ", ") + variable.name();
+  return names;
+}
+
+/// One after the other, by worker, what its replicas have of a slot of a variable.
+std::vector<std::size_t> elements_of_workers(const SharePlan& plan, std::size_t variable, int workers) {
+  std::vector<std::size_t> counts(static_cast<std::size_t>(workers));
+  const int of_each = plan.replicas() / workers;
+  for (int replica = 0; replica < plan.replicas(); ++replica)
+    for (const SharePart& part : plan.parts_of(replica))
+      if (part.variable == variable)
+        counts[static_cast<std::size_t>(replica / of_each)] +=
+            static_cast<std::size_t>(part.end - part.begin);
+  return counts;
+}
+
+/// What the workers have of a slot, one after the other.
+Tensor gathered_from_workers(StrategyExtended& strategy, const Variable& variable, std::string_view slot,
+                             const Tensor& own, std::span<const std::size_t> counts) {
+  PurposeOf purpose(
+      Fingerprint().add(kReadsSlot).add(variable.state()->number()).add(fingerprint_of(slot)).value(),
+      Caller::kWorker, [&] {
+        return PurposeWords{fmt::format("reads {} of {}", slot, variable.name()),
+                            fmt::format("variable number {}", variable.state()->number())};
+      });
+  WorkersCollective collective(strategy, purpose);
+  Communicator& communicator = strategy.workers_communicator();
+  const auto total = static_cast<std::int64_t>(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
+  const Tensor all = Tensor::uninitialized({total}, own.dtype(), communicator.device());
+  communicator.all_gather_uneven(own.to(communicator.device()), all, counts);
+  collective.end();
+  return all.on_host();
+}
+
+}  // namespace
+
+/// What the local replicas share: which variables there are, and how they are spread over the replicas.
+struct ShardedOptimizer::Shares {
+  std::mutex mutex;  ///< guards the map and the plan while replicas begin; each replica uses its own share
+  std::vector<Variable> variables;
+  std::uint64_t fingerprint = 0;  ///< of these
+  std::shared_ptr<const SharePlan> plan;
+  std::map<int, std::unique_ptr<OptimizerShare>> by_replica;  ///< by local replica, -1 outside any scope
+
+  /// Where the variables of a list are in the plan; by local replica too.
+  struct Order {
+    std::vector<std::shared_ptr<VariableState>> list;
+    std::vector<std::size_t> places;
+  };
+  std::map<int, Order> orders;
+
+  [[nodiscard]] std::size_t place_of(const Variable& variable) const {
+    const auto found = std::ranges::find(variables, variable);
+    if (found != variables.end()) return static_cast<std::size_t>(found - variables.begin());
+    throw InvalidArgument(
+        "ShardedOptimizer: variable '{}' is not one of those that the replicas share, which are {}; give "
+        "all variables in the first step, or to make_slots or the checkpoint before it",
+        variable.name(), names_of(variables));
+  }
+
+  void begin(std::vector<Variable> all) {
+    for (const Variable& variable : all) require_mirrored(variable);
+    if (plan != nullptr) {
+      for (const Variable& variable : all) static_cast<void>(place_of(variable));
+      return;
+    }
+    variables = in_order_of_making(std::move(all));
+    std::vector<TensorSpec> specs;
+    Fingerprint numbers;
+    numbers.add(kAppliesInShares);
+    for (const Variable& variable : variables) {
+      specs.push_back({variable.shape(), variable.dtype()});
+      numbers.add(variable.state()->number());
+    }
+    fingerprint = numbers.value();
+    const StrategyExtended* strategy = variables.empty() ? nullptr : strategy_of(variables.front());
+    plan =
+        std::make_shared<const SharePlan>(specs, strategy == nullptr ? 1 : strategy->num_replicas_in_sync());
+  }
+
+  OptimizerShare& share_of(int local_replica, std::size_t slots) {
+    std::unique_ptr<OptimizerShare>& share = by_replica[local_replica];
+    if (share != nullptr) return *share;
+    const auto component = static_cast<std::size_t>(std::max(local_replica, 0));
+    std::vector<Tensor> values;
+    for (const Variable& variable : variables) values.push_back(variable.components()[component]);
+    const StrategyExtended* strategy = variables.empty() ? nullptr : strategy_of(variables.front());
+    const int first = strategy == nullptr ? 0 : strategy->first_replica_id();
+    share = std::make_unique<OptimizerShare>(plan, values, first + static_cast<int>(component), slots);
+    return *share;
+  }
+
+  /// The places of the gradients' variables, each of which is there once.
+  const std::vector<std::size_t>& places_of(int local_replica,
+                                            const std::vector<GradientAndVariable>& gradients) {
+    Order& order = orders[local_replica];
+    const auto is_state_of = [](const std::shared_ptr<VariableState>& state,
+                                const GradientAndVariable& pair) { return state == pair.variable.state(); };
+    if (std::ranges::equal(order.list, gradients, is_state_of) && !order.list.empty()) return order.places;
+    order = {};
+    for (const GradientAndVariable& pair : gradients) {
+      order.places.push_back(place_of(pair.variable));
+      order.list.push_back(pair.variable.state());
+    }
+    std::vector<std::size_t> sorted = order.places;
+    std::ranges::sort(sorted);
+    const bool is_each_once = std::ranges::adjacent_find(sorted) == sorted.end();
+    if (is_each_once && sorted.size() == variables.size()) return order.places;
+    order = {};
+    throw InvalidArgument(
+        "ShardedOptimizer: a step has {} gradients, but the replicas share {} variables: {}; give one "
+        "gradient "
+        "of each in every step",
+        gradients.size(), variables.size(), names_of(variables));
+  }
+};
+
+ShardedOptimizer::ShardedOptimizer(std::unique_ptr<Optimizer> optimizer)
+    : Optimizer(slot_names_of(optimizer.get())),
+      optimizer_(std::move(optimizer)),
+      shares_(std::make_unique<Shares>()) {}
+
+ShardedOptimizer::~ShardedOptimizer() = default;
+
+void ShardedOptimizer::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
+                              std::int64_t step) const {
+  optimizer_->update(variable, slots, gradient, step);
+}
+
+void ShardedOptimizer::step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
+                            const std::vector<SparseGradientAndVariable>& elsewhere,
+                            GradientAggregation aggregation) {
+  const int local_replica = current_mode().local_replica;
+  OptimizerShare& share = replica.or_abort_replicas([&]() -> OptimizerShare& {
+    const std::lock_guard lock(shares_->mutex);
+    std::vector<Variable> variables;
+    if (shares_->plan == nullptr || !elsewhere.empty()) {
+      for (const GradientAndVariable& pair : gradients) variables.push_back(pair.variable);
+      for (const SparseGradientAndVariable& pair : elsewhere) variables.push_back(pair.variable);
+      shares_->begin(std::move(variables));
+    }
+    OptimizerShare& own = shares_->share_of(local_replica, slot_names().size());
+    const std::vector<std::size_t>& places = shares_->places_of(local_replica, gradients);
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      own.gradients()[places[i]] = in_a_row(within_reach(gradients[i].gradient, replica.device()));
+    return own;
+  });
+  const std::int64_t number = begin_step();
+  const auto update_elements = [this, number](const Tensor& variable, std::span<const Tensor> slots,
+                                              const Tensor& gradient) {
+    optimizer_->update(variable, slots, gradient, number);
+  };
+  if (replica.num_replicas_in_sync() == 1) {
+    share.take_own_gradients();
+    return share.update_and_gather(nullptr, update_elements);
+  }
+  PurposeOf purpose(shares_->fingerprint, Caller::kReplica, replica.device(), [this] {
+    return PurposeWords{"applies gradients in shares of " + names_of(shares_->variables)};
+  });
+  ReplicaCollective collective(replica.strategy().extended(), local_replica, {}, purpose);
+  if (aggregation == GradientAggregation::kNone)
+    share.take_own_gradients();
+  else
+    share.scatter(collective.communicator(), aggregation == GradientAggregation::kSumInPlace);
+  share.update_and_gather(&collective.communicator(), update_elements);
+}
+
+std::size_t ShardedOptimizer::slot_bytes(int replica) const {
+  const auto& shares = shares_->by_replica;
+  const auto found = shares.size() == 1 ? shares.begin() : shares.find(replica);
+  return found == shares.end() ? 0 : found->second->slot_bytes();
+}
+
+void ShardedOptimizer::add_slots(std::span<const Variable> variables) {
+  const std::lock_guard lock(shares_->mutex);
+  shares_->begin({variables.begin(), variables.end()});
+  const VariableOwner* owner = variables.empty() ? nullptr : variables.front().state()->owner();
+  const int first = owner == nullptr ? current_mode().local_replica : 0;
+  const int end = owner == nullptr ? first + 1 : owner->local_replicas();
+  for (int replica = first; replica < end; ++replica) shares_->share_of(replica, slot_names().size());
+}
+
+Tensor ShardedOptimizer::read_slot(const Variable& variable, std::size_t slot) const {
+  const std::size_t place = shares_->place_of(variable);
+  StrategyExtended* const strategy = strategy_of(variable);
+  const int workers = strategy == nullptr ? 1 : strategy->workers();
+  const std::vector<std::size_t> counts = elements_of_workers(*shares_->plan, place, workers);
+  // Parts of the local replicas, one after the other; then those of all workers.
+  std::vector<Tensor> own{Tensor::zeros({0}, variable.dtype())};
+  for (const auto& [replica, share] : shares_->by_replica)
+    for (const auto& part : share->slot_parts(place, slot)) own.push_back(part.elements.on_host());
+  Tensor all = concatenate(own, 0);
+  if (workers > 1) all = gathered_from_workers(*strategy, variable, slot_names()[slot], all, counts);
+
+  const Tensor whole =
+      Tensor::uninitialized({static_cast<std::int64_t>(variable.shape().elements())}, variable.dtype());
+  std::int64_t next = 0;
+  for (int replica = 0; replica < shares_->plan->replicas(); ++replica) {
+    for (const SharePart& part : shares_->plan->parts_of(replica)) {
+      if (part.variable != place) continue;
+      const std::int64_t length = part.end - part.begin;
+      whole.rows(part.begin, part.end).copy_from(all.rows(next, next + length));
+      next += length;
+    }
+  }
+  return whole.reshape(variable.shape());
+}
+
+void ShardedOptimizer::assign_slot(const Variable& variable, std::size_t slot, const Tensor& value) {
+  const std::size_t place = shares_->place_of(variable);
+  const Tensor elements = value.reshape({-1});
+  for (const auto& [replica, share] : shares_->by_replica)
+    for (const auto& part : share->slot_parts(place, slot))
+      part.elements.copy_from(elements.rows(part.begin, part.end));
+}
+
+}  // namespace cohort

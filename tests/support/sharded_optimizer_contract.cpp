@@ -1,0 +1,148 @@
+#include "sharded_optimizer_contract.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <cohort/strategy/multi_worker_mirrored_strategy.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/sgd.h>
+#include <cohort/train/optimizers/sharded_optimizer.h>
+
+#include "thrown.h"
+
+namespace cohort::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Small ones, one that is cut among some replicas, large ones with and without a remainder, and an empty one.
+const std::vector<Shape> kShapes{{3}, {1500}, {300, 71}, {0, 5}, {}, {49152}, {2, 2}};
+
+std::vector<Variable> variables_of(DType dtype) {
+  std::vector<Variable> variables;
+  for (const Shape& shape : kShapes) {
+    const Tensor value = Tensor::uninitialized(shape, DType::kFloat64);
+    for (std::size_t i = 0; i < value.elements(); ++i)
+      value.span<double>()[i] = std::sin(static_cast<double>(i));
+    variables.emplace_back(
+        VariableOptions{.name = "w" + std::to_string(variables.size()), .initial_value = value.cast(dtype)});
+  }
+  return variables;
+}
+
+Tensor gradient_of(const Shape& shape, DType dtype, int replica, int step) {
+  const Tensor gradient = Tensor::uninitialized(shape, DType::kFloat64);
+  for (std::size_t i = 0; i < gradient.elements(); ++i)
+    gradient.span<double>()[i] = std::cos(static_cast<double>(i) * (replica + 1) + step) / 3;
+  return gradient.cast(dtype);
+}
+
+void train(const Strategy& strategy, Optimizer& optimizer, const std::vector<Variable>& variables,
+           GradientAggregation aggregation) {
+  for (int step = 0; step < 3; ++step) {
+    strategy.run([&](ReplicaContext& replica) {
+      const bool are_equal = aggregation == GradientAggregation::kNone;
+      std::vector<GradientAndVariable> gradients;
+      for (const Variable& variable : variables)
+        gradients.push_back({gradient_of(variable.shape(), variable.dtype(),
+                                         are_equal ? 0 : replica.replica_id_in_sync_group(), step),
+                             variable});
+      // The order of a step's list does not matter, and may change.
+      if (step == 1) std::ranges::reverse(gradients);
+      optimizer.apply_gradients(gradients, aggregation);
+    });
+  }
+  EXPECT_EQ(optimizer.iterations(), 3);
+}
+
+template <class AnOptimizer>
+void check_bits(const Strategy& strategy, DType dtype, GradientAggregation aggregation) {
+  const auto scope = strategy.scope();
+  const std::vector<Variable> alone = variables_of(dtype);
+  const std::vector<Variable> shared = variables_of(dtype);
+  AnOptimizer optimizer;
+  ShardedOptimizer sharded(std::make_unique<AnOptimizer>());
+  train(strategy, optimizer, alone, aggregation);
+  train(strategy, sharded, shared, aggregation);
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    for (std::size_t component = 0; component < alone[i].components().size(); ++component)
+      EXPECT_TRUE(bitwise_equal(shared[i].components()[component], alone[i].components()[component]))
+          << AnOptimizer::kName << " " << to_string(dtype) << " " << alone[i].name() << " component "
+          << component << " aggregation " << static_cast<int>(aggregation);
+    for (std::size_t slot = 0; slot < optimizer.slot_names().size(); ++slot)
+      EXPECT_TRUE(bitwise_equal(sharded.read_slot(shared[i], slot), optimizer.read_slot(alone[i], slot)))
+          << AnOptimizer::kName << " " << to_string(dtype) << " " << alone[i].name() << " slot " << slot;
+  }
+}
+
+}  // namespace
+
+void check_bits_of_shares(Bootstrap& worker, int devices, bool reproducible) {
+  const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 60, .reproducible = reproducible},
+                                             cpu_devices(devices));
+  for (const auto aggregation :
+       {GradientAggregation::kSum, GradientAggregation::kSumInPlace, GradientAggregation::kNone}) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16})
+      check_bits<Adam>(strategy, dtype, aggregation);
+    check_bits<Sgd>(strategy, DType::kFloat32, aggregation);
+    check_bits<Momentum>(strategy, DType::kFloat32, aggregation);
+  }
+}
+
+void check_slots_of_shares(Bootstrap& worker, int devices) {
+  const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 60}, cpu_devices(devices));
+  const auto scope = strategy.scope();
+  const std::vector<Variable> variables{Variable({.shape = {1000, 301}, .name = "kernel"}),
+                                        Variable({.shape = {77}, .name = "bias"})};
+  ShardedOptimizer sharded(std::make_unique<Adam>());
+  EXPECT_EQ(sharded.slot_bytes(), 0U);
+  sharded.make_slots(variables);
+  const double all = 2.0 * 4 * (1000 * 301 + 77);
+  double here = 0;
+  for (int replica = 0; replica < devices; ++replica) {
+    EXPECT_LE(static_cast<double>(sharded.slot_bytes(replica)), 1.05 * all / strategy.num_replicas_in_sync());
+    here += static_cast<double>(sharded.slot_bytes(replica));
+  }
+  double everywhere = 0;
+  for (const std::string& text : worker.exchange(std::to_string(here))) everywhere += std::stod(text);
+  EXPECT_EQ(everywhere, all);
+  EXPECT_TRUE(sharded.slots(variables[0]).empty());
+}
+
+void check_odd_shares(Bootstrap& worker, int devices) {
+  if (worker.size() * devices == 1) return;
+  const bool is_odd = worker.rank() == worker.size() - 1;
+  const auto step_of_odd_one = [&](auto make) {
+    const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 20}, cpu_devices(devices));
+    const auto scope = strategy.scope();
+    const std::vector<Variable> variables = variables_of(DType::kFloat32);
+    ShardedOptimizer sharded(std::make_unique<Sgd>());
+    sharded.make_slots(variables);
+    return message_of(is_odd ? ErrorCode::kInvalidArgument : ErrorCode::kAborted, [&] {
+      strategy.run([&](ReplicaContext& replica) {
+        std::vector<GradientAndVariable> gradients;
+        for (const Variable& variable : variables)
+          gradients.push_back({Tensor::zeros(variable.shape(), variable.dtype()), variable});
+        const int odd = replica.num_replicas_in_sync() - 1;
+        if (replica.replica_id_in_sync_group() == odd) make(gradients);
+        sharded.apply_gradients(gradients);
+      });
+    });
+  };
+  const std::string odd = is_odd ? "" : fmt::format("replica {}", worker.size() * devices - 1);
+  EXPECT_THAT(
+      step_of_odd_one([](auto& gradients) { gradients[0].gradient = Tensor::zeros({4}, DType::kFloat32); }),
+      AllOf(HasSubstr("the gradient of variable 'w0' is float32[4], but the variable is float32[3]"),
+            HasSubstr(odd)));
+  EXPECT_THAT(step_of_odd_one([](auto& gradients) { gradients.pop_back(); }),
+              AllOf(HasSubstr("a step has 6 gradients, but the replicas share 7 variables: w0, w1, "),
+                    HasSubstr(odd)));
+}
+
+}  // namespace cohort::testing
