@@ -35,6 +35,14 @@
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/strategy/strategy.h>
 #include <cohort/train/losses/average_loss.h>
+#include <cohort/train/losses/classification_losses.h>
+#include <cohort/train/losses/loss.h>
+#include <cohort/train/losses/loss_reduction.h>
+#include <cohort/train/losses/regression_losses.h>
+#include <cohort/train/metrics/accuracies.h>
+#include <cohort/train/metrics/means.h>
+#include <cohort/train/metrics/metric.h>
+#include <cohort/train/metrics/metric_set.h>
 #include <cohort/train/moving_average.h>
 #include <cohort/train/normalization/sync_batch_norm.h>
 #include <cohort/train/optimizers/adam.h>

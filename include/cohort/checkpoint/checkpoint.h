@@ -30,6 +30,7 @@
 
 #include <cohort/checkpoint/detail/parts.h>
 #include <cohort/checkpoint/detail/random_generator.h>
+#include <cohort/checkpoint/replica_numbers.h>
 #include <cohort/checkpoint/restore_status.h>
 #include <cohort/device/tensor.h>
 #include <cohort/input/pass.h>
@@ -115,6 +116,9 @@ class Checkpoint {
   /// Where a pass over a dataset stands, as `NAME/pass` and `NAME/elements`. The program sets it from its
   /// iterator before it saves, and goes on with `begin_at(position)`.
   void add(const std::string& name, DatasetPosition& position);
+
+  /// As [replicas, numbers], those of each replica in a row. All workers gather them together.
+  void add(const std::string& name, const ReplicaNumbers& numbers);
 
   /// A random generator of the standard library, or one that is written to streams and read from them alike.
   template <checkpoint::RandomGenerator Generator>

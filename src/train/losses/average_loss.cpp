@@ -1,8 +1,8 @@
 #include <cohort/train/losses/average_loss.h>
 
-#include <algorithm>
-
 #include <cohort/strategy/strategy.h>
+
+#include "train/rows.h"
 
 namespace cohort {
 namespace {
@@ -22,27 +22,11 @@ std::int64_t global_batch_size(const Tensor& losses, const AverageLossOptions& o
   return static_cast<std::int64_t>(losses.elements()) * replica->num_replicas_in_sync();
 }
 
-/// How many consecutive losses share a weight.
-std::size_t losses_per_weight(const Tensor& losses, const Tensor& weights) {
-  if (weights.elements() == 1) return losses.elements();
-  const auto of_losses = losses.shape().extents();
-  auto of_weights = weights.shape().extents();
-  while (!of_weights.empty() && of_weights.back() == 1) of_weights = of_weights.first(of_weights.size() - 1);
-  const bool leads = of_weights.size() <= of_losses.size() &&
-                     std::ranges::equal(of_weights, of_losses.first(of_weights.size()));
-  if (!leads) {
-    throw InvalidArgument(
-        "compute_average_loss: {} has the weights {}; give one for each loss, one for each row of losses, or "
-        "one for all",
-        describe(losses), describe(weights));
-  }
-  return weights.elements() == 0 ? 1 : losses.elements() / weights.elements();
-}
-
 double weighted_sum(const Tensor& losses, const std::optional<Tensor>& weights) {
   const Tensor wide = losses.on_host().cast(DType::kFloat64);
   const Tensor wide_weights = weights ? weights->on_host().cast(DType::kFloat64) : Tensor::scalar(1.0);
-  const std::size_t together = losses_per_weight(losses, weights ? *weights : wide_weights);
+  const std::size_t together =
+      values_per_weight(losses, weights ? *weights : wide_weights, "compute_average_loss");
   const std::span<const double> values = wide.span<double>();
   const std::span<const double> factors = wide_weights.span<double>();
   double sum = 0;

@@ -1,0 +1,58 @@
+#include "trainer/training_checkpoints.h"
+
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <cohort/base/log.h>
+#include <cohort/checkpoint/checkpoint_folder.h>
+
+namespace cohort::detail {
+namespace {
+
+/// What is in the checkpoints, beside what callbacks add.
+void add_training(Checkpoint& checkpoint, const Training& training, FitPosition& position,
+                  const ReplicaNumbers& totals) {
+  for (const Variable& parameter : training.parameters()) checkpoint.add(parameter.name(), parameter);
+  if (Optimizer* optimizer = training.optimizer(); optimizer != nullptr && !training.parameters().empty())
+    checkpoint.add("optimizer", *optimizer, training.parameters());
+  checkpoint.add("fit/epoch", position.epoch);
+  checkpoint.add("fit/batch", position.batch);
+  checkpoint.add("fit/step", position.step);
+  checkpoint.add("fit/dataset", position.dataset);
+  checkpoint.add("fit/steps_known", position.steps_known);
+  checkpoint.add("fit/stopped", position.stopped);
+  checkpoint.add("fit/history", position.history);
+  checkpoint.add("fit/totals", totals);
+}
+
+const std::string& usable_folder(const FitCheckpoint& plan) {
+  if (!plan.resume && !list_checkpoints(plan.folder).empty())
+    throw InvalidArgument(
+        "fit: there are checkpoints in '{}'; set resume, to go on from the newest one, or name another "
+        "folder",
+        plan.folder);
+  return plan.folder;
+}
+
+}  // namespace
+
+TrainingCheckpoints::TrainingCheckpoints(const FitCheckpoint& plan, const Training& training,
+                                         const CallbackList& callbacks, FitPosition& position,
+                                         const ReplicaNumbers& totals)
+    : checkpoint_(training.strategy()),
+      manager_((add_training(checkpoint_, training, position, totals), checkpoint_), usable_folder(plan),
+               plan.manager),
+      handler_(manager_, plan.termination) {
+  static_cast<void>(callbacks);
+  if (const auto& status = handler_.restored().status) status->assert_consumed();
+}
+
+void TrainingCheckpoints::after_step() {
+  const std::int64_t step = handler_.total_run_calls();
+  logging::debug("step {} has ended", step);
+  manager_.snapshot_if_due(step);
+  manager_.save_if_due(step);
+}
+
+}  // namespace cohort::detail

@@ -1,0 +1,43 @@
+// The checkpoints of a fit: what is in them, and when they are made.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <cohort/checkpoint/checkpoint.h>
+#include <cohort/checkpoint/checkpoint_manager.h>
+#include <cohort/checkpoint/preemption_checkpoint_handler.h>
+#include <cohort/trainer/callback.h>
+#include <cohort/trainer/detail/fit_position.h>
+#include <cohort/trainer/evaluate_options.h>
+#include <cohort/trainer/fit_checkpoint.h>
+
+namespace cohort::detail {
+
+class TrainingCheckpoints {
+ public:
+  /// Restores the newest checkpoint, where there is one, to the training and `position`, which outlives it.
+  /// @throws InvalidArgument for a folder with checkpoints where `resume` is false, and what restoring throws.
+  TrainingCheckpoints(const FitCheckpoint& plan, const Training& training, const CallbackList& callbacks,
+                      FitPosition& position, const ReplicaNumbers& totals);
+
+  [[nodiscard]] bool restored() const { return handler_.restored().step.has_value(); }
+
+  /// Makes a step between saving what is due. @throws Preempted where the job is about to be ended.
+  template <class Step>
+  void around(Step step) {
+    handler_.run(step);
+  }
+  void after_step();
+
+  /// After the last step. @throws Preempted.
+  void finish() { handler_.finish(); }
+
+ private:
+  Checkpoint checkpoint_;
+  CheckpointManager manager_;
+  PreemptionCheckpointHandler handler_;
+};
+
+}  // namespace cohort::detail
