@@ -43,6 +43,13 @@ merges, reads of variables, reductions of a number, a step over 161 variables. I
   cohort-bench dispatch [options]
 )";
 
+constexpr std::string_view kAboutTrainer =
+    R"(trainer: what a Trainer adds to a step of the same training loop by hand, without metrics and with one.
+In one process.
+
+  cohort-bench trainer [options]
+)";
+
 constexpr std::string_view kAboutInput =
     R"(input: how many elements and batches numbers in memory and files of several formats deliver to one and
 two replicas, and how long a program that computes waits for them. In one process.
@@ -185,6 +192,12 @@ po::options_description checkpoint_options() {
   return options;
 }
 
+po::options_description trainer_options() {
+  po::options_description options("Options of trainer", kHelpColumns);
+  add_text(options, "loops", "N", "pairs of loops per figure, of which the median counts; default 15");
+  return options;
+}
+
 po::options_description report_options() {
   po::options_description options("Options of the report", kHelpColumns);
   add_text(options, "format", "NAME", "table (default), csv or json");
@@ -196,8 +209,8 @@ po::options_description report_options() {
 std::string names_of(std::span<const Collective* const> collectives) {
   std::string names;
   for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
-  return fmt::format("{}{}, {}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator,
-                     kParameters, kCheckpoint);
+  return fmt::format("{}{}, {}, {}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator,
+                     kParameters, kCheckpoint, kTrainer);
 }
 
 std::string general_help(std::span<const Collective* const> collectives) {
@@ -217,9 +230,11 @@ std::string general_help(std::span<const Collective* const> collectives) {
   add_command(kParameters, "reads and writes of variables, next to memcpy");
   about += "\nCheckpoints:\n";
   add_command(kCheckpoint, "saving, restoring and verifying, next to cp");
+  about += "\nThe Trainer:\n";
+  add_command(kTrainer, "fit, next to a loop by hand");
   return with_options(about, {sweep_options(), profile_options(), common_options(), dispatch_options(),
                               input_options(), coordinator_options(), parameters_options(),
-                              checkpoint_options(), report_options()}) +
+                              checkpoint_options(), trainer_options(), report_options()}) +
          std::string(kClosing);
 }
 
@@ -251,6 +266,8 @@ std::string help_on_parameters() {
 std::string help_on_checkpoint() {
   return with_options(kAboutCheckpoint, {checkpoint_options(), report_options()});
 }
+
+std::string help_on_trainer() { return with_options(kAboutTrainer, {trainer_options(), report_options()}); }
 
 std::string help_on_input() { return with_options(kAboutInput, {input_options(), report_options()}); }
 

@@ -62,7 +62,9 @@ class Trainer {
         loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
 
   Trainer(const Strategy& strategy, StepFunctions<Batch> steps, const TrainerOptions& options = {})
-      : options_(options), steps_(std::move(steps)), loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
+      : options_(options),
+        steps_(std::move(steps)),
+        loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
 
   /// Trains, epoch by epoch, and returns the loss and the metrics of each. Callbacks are called in the order
   /// of Keras. Where the dataset has a shuffle, epochs have different orders.
