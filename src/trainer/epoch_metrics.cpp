@@ -63,6 +63,7 @@ std::vector<MetricHandle> all_of(const Strategy& strategy, const MetricHandle& l
   std::vector<MetricHandle> handles{loss};
   handles.insert(handles.end(), plan.metrics.begin(), plan.metrics.end());
   handles.insert(handles.end(), plan.weighted_metrics.begin(), plan.weighted_metrics.end());
+  handles.insert(handles.end(), plan.step_metrics.begin(), plan.step_metrics.end());
   for (const MetricHandle& metric : handles) {
     if (metric.state()->rule().result_shape().elements() != 1)
       throw InvalidArgument(

@@ -44,6 +44,8 @@ struct TrainerOptions {
   std::vector<Metric> metrics = {};
   /// The same with the weights of the examples.
   std::vector<Metric> weighted_metrics = {};
+  /// Any that step functions update themselves.
+  std::vector<MetricHandle> step_metrics = {};
   /// What the losses of a batch amount to. In the history, the loss of an epoch is the mean over its
   /// examples, or weights, and of a sum the mean over its steps.
   LossReduction reduction = LossReduction::kSumOverBatchSize;
@@ -62,7 +64,9 @@ class Trainer {
         loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
 
   Trainer(const Strategy& strategy, StepFunctions<Batch> steps, const TrainerOptions& options = {})
-      : options_(options), steps_(std::move(steps)), loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
+      : options_(options),
+        steps_(std::move(steps)),
+        loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
 
   /// Trains, epoch by epoch, and returns the loss and the metrics of each. Callbacks are called in the order
   /// of Keras. Where the dataset has a shuffle, epochs have different orders.
@@ -113,7 +117,7 @@ class Trainer {
   }
 
   [[nodiscard]] detail::MetricPlan metric_plan() const {
-    return {options_.metrics, options_.weighted_metrics, options_.reduction};
+    return {options_.metrics, options_.weighted_metrics, options_.step_metrics, options_.reduction};
   }
   void set_class_weight(const std::map<std::int64_t, double>& class_weight) {
     if (settings_ != nullptr)

@@ -18,6 +18,7 @@ namespace cohort::detail {
 struct MetricPlan {
   std::vector<Metric> metrics = {};
   std::vector<Metric> weighted_metrics = {};
+  std::vector<MetricHandle> step_metrics = {};
   LossReduction reduction = LossReduction::kSumOverBatchSize;
 };
 

@@ -21,9 +21,8 @@ struct ModelSettings {
 
 /// Applies gradients of the sum of losses: divided by the examples of the whole batch, unless the reduction
 /// says otherwise; no examples, no update.
-void apply_sum(ReplicaContext& replica, Optimizer& optimizer,
-               const std::vector<GradientAndVariable>& gradients, const StepOutcome& outcome,
-               LossReduction reduction);
+void apply_sum(Optimizer& optimizer, const std::vector<GradientAndVariable>& gradients,
+               const StepOutcome& outcome, LossReduction reduction);
 
 /// The weights of examples of these classes. @throws InvalidArgument for labels that are not one class for
 /// each example, and where the examples have weights already.
@@ -64,7 +63,7 @@ template <class Batch, class M>
         if (!settings.class_weight.empty())
           outcome.weights = weights_by_class(settings.class_weight, outcome);
         const auto& gradients = gradients_of(model, mine, forward, outcome.weights);
-        apply_sum(replica, optimizer, gradients, outcome, settings.reduction);
+        apply_sum(optimizer, gradients, outcome, settings.reduction);
         return outcome;
       },
       .test = [&model](const Batch& mine) { return outcome_of(model, mine, model.forward(mine)); },
