@@ -33,7 +33,9 @@ TrainingLoop::TrainingLoop(Strategy strategy, std::vector<Variable> parameters, 
     : strategy_(std::move(strategy)),
       parameters_(std::move(parameters)),
       optimizer_(optimizer),
-      metrics_(strategy_, metrics) {}
+      metrics_(strategy_, metrics) {
+  require_own(strategy_, parameters_);
+}
 
 template <class Hook>
 void TrainingLoop::tell(Hook hook) {
