@@ -56,4 +56,8 @@ void TrainingCheckpoints::after_step() {
   manager_.save_if_due(step);
 }
 
+void TrainingCheckpoints::save_last() {
+  if (manager_.latest_step() != handler_.total_run_calls()) manager_.save(handler_.total_run_calls());
+}
+
 }  // namespace cohort::detail

@@ -1,5 +1,6 @@
 #include <cohort/trainer/callbacks/early_stopping.h>
 
+#include <cmath>
 #include <utility>
 
 #include <cohort/base/log.h>
@@ -29,15 +30,18 @@ void EarlyStopping::on_train_begin(const Logs& /*logs*/) {
 void EarlyStopping::on_epoch_end(int epoch, Logs& logs) {
   if (epoch < options_.start_from_epoch) return;
   const std::optional<double> value = monitor_.read(logs, training());
-  if (!value) return;
+  if (value) look(epoch, *value);
+  if (stopped_epoch_ || epoch + 1 == training().params().epochs) restore_best();
+}
+
+void EarlyStopping::look(int epoch, double value) {
   ++wait_;
-  const bool is_first = !has_best_ && *value == *value;  // NaN is never the best
-  if (is_first || (has_best_ && monitor_.is_better(*value, best_, options_.min_delta)))
-    return note_better(epoch, *value);
+  const bool is_first = !has_best_ && !std::isnan(value);
+  if (is_first || (has_best_ && monitor_.is_better(value, best_, options_.min_delta)))
+    return note_better(epoch, value);
   if (wait_ < options_.patience || epoch == 0) return;
   stopped_epoch_ = epoch;
   training().stop();
-  restore_best();
   if (training().reports())
     logging::info("EarlyStopping: {} was best in epoch {}; the training ends after epoch {}", monitor_.name(),
                   best_epoch_, epoch);
@@ -55,10 +59,6 @@ void EarlyStopping::note_better(int epoch, double value) {
 void EarlyStopping::restore_best() {
   if (!has_best_) return;
   for (std::size_t i = 0; i < best_weights_.size(); ++i) training().parameters()[i].assign(best_weights_[i]);
-}
-
-void EarlyStopping::on_train_end(const Logs& /*logs*/) {
-  if (!stopped_epoch_) restore_best();
 }
 
 void EarlyStopping::add_state(Checkpoint& checkpoint, const std::string& prefix) {

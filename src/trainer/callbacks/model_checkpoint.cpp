@@ -1,9 +1,9 @@
 #include <cohort/trainer/callbacks/model_checkpoint.h>
 
-#include <filesystem>
+#include <cmath>
 #include <utility>
 
-#include <cohort/checkpoint/checkpoint_folder.h>
+#include "trainer/save_parameters.h"
 
 namespace cohort {
 
@@ -20,51 +20,33 @@ ModelCheckpoint::ModelCheckpoint(std::string folder, ModelCheckpointOptions opti
 ModelCheckpoint::~ModelCheckpoint() = default;
 
 void ModelCheckpoint::on_train_begin(const Logs& /*logs*/) {
-  if (training().parameters().empty())
-    throw InvalidArgument(
-        "ModelCheckpoint: this training names no parameters; set StepFunctions::parameters");
   if (options_.save_best_only) monitor_.begin(training(), "ModelCheckpoint");
   has_best_ = false;
   best_ = 0;
-  manager_.reset();
-  checkpoint_ = std::make_unique<Checkpoint>(training().strategy());
-  for (const Variable& parameter : training().parameters()) checkpoint_->add(parameter.name(), parameter);
-  manager_ = std::make_unique<CheckpointManager>(
-      *checkpoint_, folder_,
+  saved_.reset();
+  saved_ = std::make_unique<detail::SavedParameters>(
+      training(), folder_,
       CheckpointManagerOptions{.max_to_keep = options_.max_to_keep,
                                .best_metric = options_.monitor,
                                .lower_is_better = !monitor_.more_is_better()});
 }
 
 void ModelCheckpoint::on_train_batch_end(std::int64_t /*batch*/, const Logs& logs) {
-  if (options_.save_every_steps > 0 && training().step() % options_.save_every_steps == 0) save(logs);
+  if (options_.save_every_steps > 0 && training().step() % options_.save_every_steps == 0)
+    saved_->save(training().step(), logs);
 }
 
 void ModelCheckpoint::on_epoch_end(int /*epoch*/, Logs& logs) {
   if (options_.save_every_steps > 0) return;
-  if (!options_.save_best_only) return save(logs);
+  if (!options_.save_best_only) return saved_->save(training().step(), logs);
   const std::optional<double> value = monitor_.read(logs, training());
-  if (!value || *value != *value || (has_best_ && !monitor_.is_better(*value, best_))) return;
+  if (!value || std::isnan(*value) || (has_best_ && !monitor_.is_better(*value, best_))) return;
   has_best_ = true;
   best_ = *value;
-  save(logs);
+  saved_->save(training().step(), logs);
 }
 
-/// A restart may come to a step again that was saved before; then it is saved anew.
-void ModelCheckpoint::save(const Logs& logs) {
-  const std::int64_t step = training().step();
-  if (training().strategy().extended().should_checkpoint())
-    for (const FoundCheckpoint& found : list_checkpoints(folder_))
-      if (found.step == step) std::filesystem::remove_all(found.path);
-  CheckpointMetrics metrics;
-  for (const auto& [name, value] : logs) metrics[name] = value;
-  manager_->save(step, metrics);
-}
-
-void ModelCheckpoint::on_train_end(const Logs& /*logs*/) {
-  manager_.reset();
-  checkpoint_.reset();
-}
+void ModelCheckpoint::on_train_end(const Logs& /*logs*/) { saved_.reset(); }
 
 void ModelCheckpoint::add_state(Checkpoint& checkpoint, const std::string& prefix) {
   const std::string name = prefix + "/model_checkpoint/" + monitor_.name();

@@ -1,6 +1,7 @@
 #include <cohort/trainer/callbacks/reduce_on_plateau.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <cohort/base/log.h>
@@ -43,7 +44,7 @@ void ReduceOnPlateau::on_epoch_end(int /*epoch*/, Logs& logs) {
     --cooldown_;
     wait_ = 0;
   }
-  const bool is_first = !has_best_ && *value == *value;  // NaN is never the best
+  const bool is_first = !has_best_ && !std::isnan(*value);
   if (is_first || (has_best_ && monitor_.is_better(*value, best_, options_.min_delta))) {
     has_best_ = true;
     best_ = *value;

@@ -12,7 +12,7 @@ namespace cohort::testing {
 
 class ScriptedTraining final : public Training {
  public:
-  explicit ScriptedTraining(TrainingParams params = {}) : params_(params) {}
+  explicit ScriptedTraining(TrainingParams params = {.epochs = 100}) : params_(params) {}
 
   [[nodiscard]] const Strategy& strategy() const override { return strategy_; }
   [[nodiscard]] std::span<const Variable> parameters() const override { return parameters_; }

@@ -23,7 +23,8 @@ struct EarlyStoppingOptions {
   /// Epochs count as without a better one until one is better than this.
   std::optional<double> baseline = {};
   int start_from_epoch = 0;  ///< epochs before are not looked at
-  /// Gives the parameters the values of the best epoch when the training ends. Takes memory for one copy.
+  /// Gives the parameters the values of the best epoch when the training ends, after the last of its epochs
+  /// too. Takes memory for one copy.
   bool restore_best_weights = false;
 };
 
@@ -34,7 +35,6 @@ class EarlyStopping final : public Callback {
 
   void on_train_begin(const Logs& logs) override;
   void on_epoch_end(int epoch, Logs& logs) override;
-  void on_train_end(const Logs& logs) override;
   void add_state(Checkpoint& checkpoint, const std::string& prefix) override;
 
   /// Epochs since the latest better one.
@@ -47,6 +47,7 @@ class EarlyStopping final : public Callback {
   [[nodiscard]] std::optional<int> stopped_epoch() const noexcept { return stopped_epoch_; }
 
  private:
+  void look(int epoch, double value);
   void note_better(int epoch, double value);
   void restore_best();
 

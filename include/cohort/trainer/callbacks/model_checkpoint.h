@@ -13,10 +13,13 @@
 #include <optional>
 #include <string>
 
-#include <cohort/checkpoint/checkpoint_manager.h>
 #include <cohort/trainer/callbacks/monitor.h>
 
 namespace cohort {
+
+namespace detail {
+class SavedParameters;
+}
 
 struct ModelCheckpointOptions {
   std::string monitor = "val_loss";
@@ -46,15 +49,12 @@ class ModelCheckpoint final : public Callback {
   }
 
  private:
-  void save(const Logs& logs);
-
   std::string folder_;
   ModelCheckpointOptions options_;
   Monitor monitor_;
   bool has_best_ = false;
   double best_ = 0;
-  std::unique_ptr<Checkpoint> checkpoint_;      ///< during a training
-  std::unique_ptr<CheckpointManager> manager_;  ///< the same
+  std::unique_ptr<detail::SavedParameters> saved_;  ///< during a training
 };
 
 }  // namespace cohort

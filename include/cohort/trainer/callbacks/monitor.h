@@ -12,8 +12,8 @@ namespace cohort {
 enum class MonitorMode {
   kAuto,  ///< by the name: more is better for accuracies, AUC, precision, recall, IoU, F and R2 scores,
           ///< cosine similarities, and counts of true results; less is better for everything else
-  kMin,  ///< less is better
-  kMax,  ///< more is better
+  kMin,   ///< less is better
+  kMax,   ///< more is better
 };
 
 class Monitor {
