@@ -133,8 +133,7 @@ void measure_model(const Strategy& strategy, const std::string& on, Overhead& ov
     for (const float loss : losses.span<float>()) own.sum += static_cast<double>(loss);
     own.examples += static_cast<double>(losses.elements());
     optimizer.apply_gradients(model.gradients(mine, predictions),
-                              {.aggregation = GradientAggregation::kSumInPlace,
-                               .examples = static_cast<double>(losses.elements())});
+                              {.aggregation = GradientAggregation::kSumInPlace});
   };
   const auto by_hand = [&] { loop_by_hand(strategy, batches, step); };
   Trainer<Batch> trainer(strategy, model, optimizer);
