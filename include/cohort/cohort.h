@@ -49,6 +49,7 @@
 #include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/optimizers/sgd.h>
 #include <cohort/train/optimizers/sharded_optimizer.h>
+#include <cohort/train/schedules/decays.h>
 #include <cohort/trainer/callback.h>
 #include <cohort/trainer/trainer.h>
 #include <cohort/value/device_scope.h>

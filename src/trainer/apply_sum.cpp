@@ -8,7 +8,7 @@ void apply_sum(ReplicaContext& replica, Optimizer& optimizer,
   const double all = replica.all_reduce(ReduceOp::kSum, examples);
   for (const GradientAndVariable& pair : gradients)
     for (float& value : pair.gradient.span<float>()) value = all == 0 ? 0 : value / static_cast<float>(all);
-  if (all > 0) optimizer.apply_gradients(gradients, GradientAggregation::kSumInPlace);
+  if (all > 0) optimizer.apply_gradients(gradients, {.aggregation = GradientAggregation::kSumInPlace});
 }
 
 }  // namespace cohort::detail
