@@ -45,8 +45,17 @@
 #include <cohort/train/metrics/metric_set.h>
 #include <cohort/train/moving_average.h>
 #include <cohort/train/normalization/sync_batch_norm.h>
+#include <cohort/train/optimizers/adadelta.h>
+#include <cohort/train/optimizers/adagrad.h>
 #include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/adam_w.h>
+#include <cohort/train/optimizers/adamax.h>
+#include <cohort/train/optimizers/ftrl.h>
+#include <cohort/train/optimizers/lamb.h>
+#include <cohort/train/optimizers/lion.h>
 #include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/nadam.h>
+#include <cohort/train/optimizers/rms_prop.h>
 #include <cohort/train/optimizers/sgd.h>
 #include <cohort/train/optimizers/sharded_optimizer.h>
 #include <cohort/train/schedules/decays.h>
