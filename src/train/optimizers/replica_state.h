@@ -37,7 +37,9 @@ struct Optimizer::ReplicaState {
   void add_examples(double number, Device device) {
     const bool is_wide = !gradients.empty() && gradients.front().dtype() == DType::kFloat64;
     const DType dtype = is_wide ? DType::kFloat64 : DType::kFloat32;
-    if (!examples || examples->dtype() != dtype) examples = Tensor::zeros({}, dtype, device);
+    if (!gradients.empty()) device = gradients.front().device();
+    if (!examples || examples->dtype() != dtype || examples->device() != device)
+      examples = Tensor::zeros({}, dtype, device);
     examples->fill(number);
     gradients.push_back(*examples);
   }
