@@ -15,10 +15,9 @@ Momentum::Momentum(MomentumOptions options) : RegisteredOptimizer(options, {"vel
 void Momentum::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                       const StepArguments& arguments) const {
   apply_step(
-      {MomentumStep{
-           .rate = arguments.learning_rate, .momentum = options().momentum, .nesterov = options().nesterov},
-       arguments.gradient_factor},
-      variable, slots, gradient);
+      MomentumStep{
+          .rate = arguments.learning_rate, .momentum = options().momentum, .nesterov = options().nesterov},
+      arguments, variable, slots, gradient);
 }
 
 }  // namespace cohort

@@ -13,8 +13,7 @@ Sgd::Sgd(SgdOptions options) : RegisteredOptimizer(options) {
 
 void Sgd::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
                  const StepArguments& arguments) const {
-  apply_step({SgdStep{.rate = arguments.learning_rate}, arguments.gradient_factor}, variable, slots,
-             gradient);
+  apply_step(SgdStep{.rate = arguments.learning_rate}, arguments, variable, slots, gradient);
 }
 
 }  // namespace cohort

@@ -23,6 +23,9 @@ constexpr std::uint64_t kReadsSlot = fingerprint_of("reads a slot in shares");
 
 double learning_rate_of(const Optimizer* optimizer) {
   if (optimizer == nullptr) throw InvalidArgument("ShardedOptimizer: give it an optimizer");
+  if (!optimizer->is_elementwise())
+    throw InvalidArgument(
+        "ShardedOptimizer: the optimizer needs whole variables (as LAMB does), not parts of them");
   return optimizer->learning_rate();
 }
 

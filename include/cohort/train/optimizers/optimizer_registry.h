@@ -7,7 +7,7 @@
 //       static constexpr std::string_view kName = "Rms";
 //       explicit Rms(RmsOptions options = {}) : RegisteredOptimizer(options, {"mean_square"}) {}
 //      private:
-//       void update(...) const override;
+//       void update(...) const override;                          // by all that its arguments say
 //     };
 //     COHORT_REGISTER_OPTIMIZER(Rms)                                    // once, in a source file
 #pragma once
@@ -50,21 +50,30 @@ class RegisteredOptimizer : public Optimizer {
   /// What COHORT_REGISTER_OPTIMIZER registers.
   static std::unique_ptr<Optimizer> make(std::span<const std::byte> bytes) {
     Options options;
-    if (bytes.size() != sizeof options)
-      detail::throw_wrong_options(Derived::kName, bytes.size(), sizeof options);
+    double weight_decay = 0;
+    if (bytes.size() != sizeof options + sizeof weight_decay)
+      detail::throw_wrong_options(Derived::kName, bytes.size(), sizeof options + sizeof weight_decay);
     std::memcpy(&options, bytes.data(), sizeof options);
-    return std::make_unique<Derived>(options);
+    std::memcpy(&weight_decay, bytes.data() + sizeof options, sizeof weight_decay);
+    auto optimizer = std::make_unique<Derived>(options);
+    if (weight_decay > 0) optimizer->set_update_options({.weight_decay = weight_decay});
+    return optimizer;
   }
 
  protected:
-  explicit RegisteredOptimizer(const Options& options, std::vector<std::string> slot_names = {})
-      : Optimizer(options.learning_rate, std::move(slot_names)), options_(options) {}
+  explicit RegisteredOptimizer(const Options& options, std::vector<std::string> slot_names = {},
+                               std::vector<double> beginnings = {})
+      : Optimizer(options.learning_rate, std::move(slot_names), std::move(beginnings)), options_(options) {}
 
   [[nodiscard]] OptimizerRecipe recipe(double learning_rate) const final {
     Options options = options_;
     options.learning_rate = learning_rate;
-    const auto bytes = std::as_bytes(std::span(&options, 1));
-    return {std::string(Derived::kName), {bytes.begin(), bytes.end()}};
+    const double weight_decay = update_options().weight_decay;
+    OptimizerRecipe recipe{std::string(Derived::kName),
+                           std::vector<std::byte>(sizeof options + sizeof weight_decay)};
+    std::memcpy(recipe.options.data(), &options, sizeof options);
+    std::memcpy(recipe.options.data() + sizeof options, &weight_decay, sizeof weight_decay);
+    return recipe;
   }
 
  private:
