@@ -23,6 +23,12 @@ constexpr std::uint64_t kReadsSlot = fingerprint_of("reads a slot in shares");
 
 std::vector<std::string> slot_names_of(const Optimizer* optimizer) {
   if (optimizer == nullptr) throw InvalidArgument("ShardedOptimizer: give it an optimizer");
+  if (!optimizer->is_elementwise()) {
+    throw Unimplemented(
+        "ShardedOptimizer: this optimizer needs whole variables in a step, of which each replica updates a "
+        "part; use "
+        "it by itself");
+  }
   return {optimizer->slot_names().begin(), optimizer->slot_names().end()};
 }
 

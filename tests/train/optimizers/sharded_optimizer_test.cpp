@@ -80,6 +80,20 @@ TEST(ShardedOptimizer, WrapsAnOptimizer) {
   EXPECT_THAT(sharded.slot_names(), ElementsAre("first_moment", "second_moment"));
 }
 
+class ByNorms final : public Optimizer {
+ public:
+  [[nodiscard]] bool is_elementwise() const noexcept override { return false; }
+
+ private:
+  void update(const Tensor& /*variable*/, std::span<const Tensor> /*slots*/, const Tensor& /*gradient*/,
+              std::int64_t /*step*/) const override {}
+};
+
+TEST(ShardedOptimizer, RefusesAnOptimizerThatNeedsWholeVariables) {
+  EXPECT_THAT(message_of(ErrorCode::kUnimplemented, [] { ShardedOptimizer(std::make_unique<ByNorms>()); }),
+              HasSubstr("needs whole variables"));
+}
+
 TEST(ShardedOptimizer, HasTheVariablesOfItsFirstStep) {
   const MirroredStrategy strategy = mirrored(2);
   const Variable first = variable_in(strategy, {.shape = {2}, .name = "first"});

@@ -79,6 +79,10 @@ class Optimizer {
   /// What the slots of a variable are called after its own name.
   [[nodiscard]] std::span<const std::string> slot_names() const noexcept { return slot_names_; }
 
+  /// Whether a step updates each element by itself, as a ShardedOptimizer needs it; not so where a step needs
+  /// a norm of the whole variable.
+  [[nodiscard]] virtual bool is_elementwise() const noexcept { return true; }
+
   // For what begins with a state of its own, as a training that goes on from a checkpoint; all workers call
   // these alike, and not while replicas run.
 

@@ -26,8 +26,8 @@ namespace cohort {
 
 class ShardedOptimizer final : public Optimizer {
  public:
-  /// `optimizer` updates each element by itself, and has not been used yet.
-  /// @throws InvalidArgument for null.
+  /// `optimizer` has not been used yet.
+  /// @throws InvalidArgument for null; Unimplemented for one that is not elementwise, as Lamb.
   explicit ShardedOptimizer(std::unique_ptr<Optimizer> optimizer);
   ~ShardedOptimizer() override;
 
