@@ -44,6 +44,13 @@ merges, reads of variables, reductions of a number, a step over 161 variables. I
   cohort-bench dispatch [options]
 )";
 
+constexpr std::string_view kAboutTrainer =
+    R"(trainer: what a Trainer adds to a step of the same training loop by hand, without metrics and with one.
+In one process.
+
+  cohort-bench trainer [options]
+)";
+
 constexpr std::string_view kAboutInput =
     R"(input: how many elements and batches numbers in memory and files of several formats deliver to one and
 two replicas, and how long a program that computes waits for them. In one process.
@@ -202,6 +209,12 @@ po::options_description sharded_optimizer_options() {
   return options;
 }
 
+po::options_description trainer_options() {
+  po::options_description options("Options of trainer", kHelpColumns);
+  add_text(options, "loops", "N", "pairs of loops per figure, of which the median counts; default 15");
+  return options;
+}
+
 po::options_description report_options() {
   po::options_description options("Options of the report", kHelpColumns);
   add_text(options, "format", "NAME", "table (default), csv or json");
@@ -213,8 +226,8 @@ po::options_description report_options() {
 std::string names_of(std::span<const Collective* const> collectives) {
   std::string names;
   for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
-  return fmt::format("{}{}, {}, {}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator,
-                     kParameters, kCheckpoint, kShardedOptimizer);
+  return fmt::format("{}{}, {}, {}, {}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator,
+                     kParameters, kCheckpoint, kTrainer, kShardedOptimizer);
 }
 
 std::string general_help(std::span<const Collective* const> collectives) {
@@ -235,10 +248,12 @@ std::string general_help(std::span<const Collective* const> collectives) {
   about += "\nCheckpoints:\n";
   add_command(kCheckpoint, "saving, restoring and verifying, next to cp");
   about += "\nTraining:\n";
+  add_command(kTrainer, "fit, next to a loop by hand");
   add_command(kShardedOptimizer, "slots spread over the ranks, next to slots on each");
-  return with_options(about, {sweep_options(), profile_options(), common_options(), dispatch_options(),
-                              input_options(), coordinator_options(), parameters_options(),
-                              checkpoint_options(), sharded_optimizer_options(), report_options()}) +
+  return with_options(about,
+                      {sweep_options(), profile_options(), common_options(), dispatch_options(),
+                       input_options(), coordinator_options(), parameters_options(), checkpoint_options(),
+                       trainer_options(), sharded_optimizer_options(), report_options()}) +
          std::string(kClosing);
 }
 
@@ -274,6 +289,7 @@ std::string help_on_checkpoint() {
 std::string help_on_sharded_optimizer() {
   return with_options(kAboutShardedOptimizer, {sharded_optimizer_options(), report_options()});
 }
+std::string help_on_trainer() { return with_options(kAboutTrainer, {trainer_options(), report_options()}); }
 
 std::string help_on_input() { return with_options(kAboutInput, {input_options(), report_options()}); }
 

@@ -286,6 +286,12 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     const int loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
     return {.run = parse_report(given), .task = DispatchOptions{.loops = loops}};
   }
+  if (arguments.front() == kTrainer) {
+    const Given given(arguments, trainer_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_trainer()}};
+    const int loops = parse_count("--loops", given.text("loops", "15"), kMostLoops);
+    return {.run = parse_report(given), .task = TrainerBenchOptions{.loops = loops}};
+  }
   if (arguments.front() == kInput) {
     const Given given(arguments, input_options().add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_input()}};

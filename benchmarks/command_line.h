@@ -20,6 +20,7 @@
 #include "run_options.h"
 #include "sweep/sweep.h"
 #include "training/sharded_optimizer.h"
+#include "training/trainer.h"
 
 namespace cohort::bench {
 
@@ -31,7 +32,7 @@ struct HelpText {
 struct CommandLine {
   RunOptions run = {};
   std::variant<HelpText, SweepOptions, ProfileOptions, DispatchOptions, InputBenchOptions, CoordinatorOptions,
-               CheckpointBenchOptions, ParametersOptions, ShardedOptimizerOptions>
+               CheckpointBenchOptions, ParametersOptions, TrainerBenchOptions, ShardedOptimizerOptions>
       task = {};
 };
 

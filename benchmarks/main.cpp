@@ -30,6 +30,7 @@
 #include "sweep/sweep.h"
 #include "thread_team.h"
 #include "training/sharded_optimizer.h"
+#include "training/trainer.h"
 
 namespace cohort::bench {
 namespace {
@@ -159,7 +160,8 @@ bool measures_one_process(const CommandLine& line) {
          std::holds_alternative<InputBenchOptions>(line.task) ||
          std::holds_alternative<CoordinatorOptions>(line.task) ||
          std::holds_alternative<ParametersOptions>(line.task) ||
-         std::holds_alternative<CheckpointBenchOptions>(line.task);
+         std::holds_alternative<CheckpointBenchOptions>(line.task) ||
+         std::holds_alternative<TrainerBenchOptions>(line.task);
 }
 
 Plan make_plan(const mpi::Session& session, const std::vector<std::string>& arguments) {
@@ -198,6 +200,8 @@ ExitStatus run_one_process(const Run& run, Output& output) {
     output.write(run.environment, measure_parameters(*parameters, run.clock));
   else if (const auto* checkpoint = std::get_if<CheckpointBenchOptions>(&run.line.task))
     output.write(run.environment, measure_checkpoint(*checkpoint, run.clock));
+  else if (const auto* trainer = std::get_if<TrainerBenchOptions>(&run.line.task))
+    output.write(run.environment, measure_trainer(*trainer, run.clock));
   else
     output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
   if (output.end()) return kSuccess;

@@ -107,6 +107,12 @@ void Output::write(const Environment& environment, const ShardedOptimizerResult&
   });
 }
 
+void Output::write(const Environment& environment, const TrainerResult& result) {
+  write_whole(environment, [&](Format format, std::ostream& stream) {
+    write_trainer(format, stream, environment, result);
+  });
+}
+
 bool Output::end() {
   for (auto& report : reports_) report->end();
   reports_.clear();

@@ -17,6 +17,7 @@
 #include "run_options.h"
 #include "sweep/sweep.h"
 #include "training/sharded_optimizer.h"
+#include "training/trainer.h"
 
 namespace cohort::bench {
 
@@ -40,6 +41,7 @@ class Output {
   void write(const Environment& environment, const ParametersResult& result);
   void write(const Environment& environment, const CheckpointResult& result);
   void write(const Environment& environment, const ShardedOptimizerResult& result);
+  void write(const Environment& environment, const TrainerResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
   /// be written, unless its reader wants no more, as `head` after some lines.

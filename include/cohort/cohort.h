@@ -40,6 +40,9 @@
 #include <cohort/train/losses/loss_reduction.h>
 #include <cohort/train/losses/regression_losses.h>
 #include <cohort/train/metrics/accuracies.h>
+#include <cohort/train/metrics/binary_metrics.h>
+#include <cohort/train/metrics/class_metrics.h>
+#include <cohort/train/metrics/loss_metrics.h>
 #include <cohort/train/metrics/means.h>
 #include <cohort/train/metrics/metric.h>
 #include <cohort/train/metrics/metric_set.h>

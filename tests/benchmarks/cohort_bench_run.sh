@@ -127,6 +127,14 @@ else
   grep -q 'dispatch measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
 fi
 
+echo "trainer: what fit adds to a step, in one process"
+if ((ranks == 1)); then
+  succeeds "${program[@]}" trainer --loops 1 --format csv
+  same "heading and cases" "case,overhead_us 4" "$(head -1 "$scratch/out") $(tail -n +2 "$scratch/out" | grep -c .)"
+else
+  ! "${program[@]}" trainer >"$scratch/out" 2>&1 || fail "trainer measures several processes"
+fi
+
 echo "input: what the pipeline delivers, in one process"
 if ((ranks == 1)); then
   mkdir "$scratch/files"

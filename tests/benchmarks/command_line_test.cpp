@@ -130,6 +130,7 @@ TEST(CommandLine, EveryOptionOfAProfileIsTaken) {
 
 TEST(CommandLine, DispatchTakesLoopsAndAReport) {
   EXPECT_EQ(std::get<DispatchOptions>(parse("dispatch").task).loops, 5);
+  EXPECT_EQ(std::get<TrainerBenchOptions>(parse("trainer").task).loops, 15);
   const CommandLine line = parse("dispatch --loops 2 --format csv --output x.csv");
   EXPECT_EQ(std::get<DispatchOptions>(line.task).loops, 2);
   EXPECT_EQ(line.run.format, Format::kCsv);

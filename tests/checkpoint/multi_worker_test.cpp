@@ -34,6 +34,7 @@ TEST_P(MultiWorkerCheckpoint, HasTheFirstWorkersOwnState) {
 TEST_P(MultiWorkerCheckpoint, FailsOnAllWorkers) { on_every_worker(check_failure_of_one_worker); }
 TEST_P(MultiWorkerCheckpoint, HasTheSameValuesOnAllWorkers) { on_every_worker(check_other_values); }
 TEST_P(MultiWorkerCheckpoint, IsSavedInTheBackground) { on_every_worker(check_saving_in_background); }
+TEST_P(MultiWorkerCheckpoint, HasWhatMetricsHaveSeen) { on_every_worker(check_metrics_in_checkpoints); }
 TEST_P(MultiWorkerCheckpoint, HasSharedSlotsAsWholeOnes) {
   on_every_worker([](Bootstrap& worker, const std::string& folder) {
     for (const int devices : {1, 2})

@@ -39,6 +39,7 @@ TEST_F(CheckpointsOfRanks, FailOnAll) { check_failure_of_one_worker(session(), f
 TEST_F(CheckpointsOfRanks, HaveTheSameValuesOnAll) { check_other_values(session(), folder_); }
 
 TEST_F(CheckpointsOfRanks, AreSavedInTheBackground) { check_saving_in_background(session(), folder_); }
+TEST_F(CheckpointsOfRanks, HaveWhatMetricsHaveSeen) { check_metrics_in_checkpoints(session(), folder_); }
 TEST_F(CheckpointsOfRanks, FailOnAllWhereAValueFails) { check_a_value_that_fails(session(), folder_); }
 
 TEST_F(CheckpointsOfRanks, HaveSharedSlotsAsWholeOnes) { check_checkpoints_of_shares(session(), 1, folder_); }
