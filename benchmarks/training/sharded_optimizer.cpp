@@ -39,7 +39,7 @@ class Trained {
       }
       team.barrier();
       const std::uint64_t begin = clock.now();
-      optimizer_->apply_gradients(own_, GradientAggregation::kSumInPlace);
+      optimizer_->apply_gradients(own_, {.aggregation = GradientAggregation::kSumInPlace});
       ticks = clock.now() - begin;
     });
     return ticks;

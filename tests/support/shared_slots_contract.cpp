@@ -45,7 +45,7 @@ class Model {
             gradient.span<float>()[i] = std::sin(static_cast<float>(i) + static_cast<float>(steps_));
           gradients.push_back({gradient, variable});
         }
-        optimizer_->apply_gradients(gradients, GradientAggregation::kNone);
+        optimizer_->apply_gradients(gradients, {.aggregation = GradientAggregation::kNone});
       });
     }
     return *this;
