@@ -102,7 +102,8 @@ class Optimizer {
   /// What losses are to be multiplied with, in a replica or outside; 1 without the option.
   [[nodiscard]] double loss_scale() const;
 
-  /// Whether each element is updated by itself, so that parts of a variable may be.
+  /// Whether a step updates each element by itself, as a ShardedOptimizer needs it; not so where a step needs
+  /// a norm of the whole variable.
   [[nodiscard]] virtual bool is_elementwise() const noexcept { return true; }
 
   /// How often gradients were applied. Not to be called while replicas run.
