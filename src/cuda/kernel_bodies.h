@@ -231,6 +231,7 @@ struct Update {
   void* tensors[Rule::kSlots + 2];  ///< the variable, its slots, the gradient
   std::size_t elements;
   DType dtype;
+  double gradient_factor;
   Rule rule;
 
   [[nodiscard]] constexpr std::size_t items() const { return elements; }
@@ -244,9 +245,11 @@ struct Update {
   template <class T, std::size_t... kSlot>
   constexpr void update(std::size_t first, std::size_t step, std::index_sequence<kSlot...>) const {
     const typename Rule::template Element<T> element(rule);
+    const auto factor = static_cast<Wide<T>>(gradient_factor);
     for (std::size_t i = first; i < elements; i += step) {
+      const T slope = static_cast<const T*>(tensors[1 + Rule::kSlots])[i];
       element.update(static_cast<T*>(tensors[0])[i], static_cast<T*>(tensors[1 + kSlot])[i]...,
-                     static_cast<const T*>(tensors[1 + Rule::kSlots])[i]);
+                     factor * static_cast<Wide<T>>(slope));
     }
   }
 };

@@ -227,8 +227,11 @@ void Runtime::update(const OptimizerStep& step, const Tensor& variable, std::spa
         COHORT_CHECK(slots.size() == Rule::kSlots);
         if constexpr (Rule::kNotRepeated != nullptr)
           require_not_captured(variable.device(), Rule::kNotRepeated);
-        Update<Rule> body{
-            .tensors = {}, .elements = variable.elements(), .dtype = variable.dtype(), .rule = rule};
+        Update<Rule> body{.tensors = {},
+                          .elements = variable.elements(),
+                          .dtype = variable.dtype(),
+                          .gradient_factor = step.gradient_factor,
+                          .rule = rule};
         body.tensors[0] = variable.data();
         for (std::size_t i = 0; i < Rule::kSlots; ++i) body.tensors[1 + i] = slots[i].data();
         body.tensors[1 + Rule::kSlots] = gradient.data();

@@ -63,6 +63,7 @@ struct AdamStep {
 
 struct OptimizerStep {
   std::variant<SgdStep, MomentumStep, AdamStep> rule;
+  double gradient_factor = 1;  ///< what each element of the gradient is multiplied with first
 };
 
 template <class T>
@@ -70,8 +71,8 @@ class SgdStep::Element {
  public:
   explicit constexpr Element(const SgdStep& step) : rate_(static_cast<Wide<T>>(step.rate)) {}
 
-  constexpr void update(T& value, T slope) const {
-    value = T(static_cast<Wide<T>>(value) - rate_ * static_cast<Wide<T>>(slope));
+  constexpr void update(T& value, Wide<T> slope) const {
+    value = T(static_cast<Wide<T>>(value) - rate_ * slope);
   }
 
  private:
@@ -86,8 +87,8 @@ class MomentumStep::Element {
         momentum_(static_cast<Wide<T>>(step.momentum)),
         nesterov_(step.nesterov) {}
 
-  constexpr void update(T& value, T& velocity, T slope) const {
-    const Wide<T> descent = rate_ * static_cast<Wide<T>>(slope);
+  constexpr void update(T& value, T& velocity, Wide<T> slope) const {
+    const Wide<T> descent = rate_ * slope;
     const Wide<T> moved = momentum_ * static_cast<Wide<T>>(velocity) - descent;
     velocity = T(moved);
     const Wide<T> change = nesterov_ ? momentum_ * moved - descent : moved;
@@ -111,8 +112,7 @@ class AdamStep::Element {
         rest_2_(static_cast<Wide<T>>(1 - step.beta_2)),
         epsilon_(static_cast<Wide<T>>(step.epsilon)) {}
 
-  constexpr void update(T& value, T& first_moment, T& second_moment, T gradient) const {
-    const auto slope = static_cast<Wide<T>>(gradient);
+  constexpr void update(T& value, T& first_moment, T& second_moment, Wide<T> slope) const {
     const Wide<T> first = beta_1_ * static_cast<Wide<T>>(first_moment) + rest_1_ * slope;
     const Wide<T> second = beta_2_ * static_cast<Wide<T>>(second_moment) + rest_2_ * slope * slope;
     first_moment = T(first);

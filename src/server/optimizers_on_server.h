@@ -25,7 +25,8 @@ class OptimizerOnServer {
   [[nodiscard]] std::size_t slots() const noexcept { return optimizer_->slot_names_.size(); }
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
               std::int64_t step) const {
-    optimizer_->update(variable, slots, gradient, step);
+    optimizer_->update(variable, slots, gradient,
+                       {.step = step, .learning_rate = optimizer_->learning_rate()});
   }
 
  private:

@@ -39,6 +39,16 @@ void require_usable(const FitPlan& plan, const Cardinality& data) {
   require_elements("fit: validation_data", plan.validation->cardinality());
 }
 
+void require_own(const Strategy& strategy, std::span<const Variable> parameters) {
+  for (const Variable& parameter : parameters) {
+    if (!strategy.extended().variable_created_in_scope(parameter))
+      throw WrongContext(
+          "the Trainer of {} was given the variable '{}', which it has not made; make the model in "
+          "strategy.scope()",
+          strategy.extended().strategy_name(), parameter.name());
+  }
+}
+
 std::optional<std::int64_t> steps_of(const FitPlan& plan, const Cardinality& data) {
   if (plan.steps_per_epoch) return plan.steps_per_epoch;
   return data.is_known() ? std::optional(data.count()) : std::nullopt;

@@ -55,7 +55,7 @@ void train(const Strategy& strategy, Optimizer& optimizer, const std::vector<Var
                              variable});
       // The order of a step's list does not matter, and may change.
       if (step == 1) std::ranges::reverse(gradients);
-      optimizer.apply_gradients(gradients, aggregation);
+      optimizer.apply_gradients(gradients, {.aggregation = aggregation});
     });
   }
   EXPECT_EQ(optimizer.iterations(), 3);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -10,6 +11,7 @@
 #include <cohort/input/dataset.h>
 #include <cohort/input/distributed_dataset.h>
 #include <cohort/trainer/evaluate_options.h>
+#include <cohort/trainer/fit_checkpoint.h>
 
 namespace cohort {
 
@@ -49,6 +51,12 @@ struct FitOptions {
   std::vector<int> validation_epochs = {};
 
   CallbackList callbacks = {};
+
+  /// The weights of the examples of these classes, which labels name; others have 1. Not for examples that
+  /// have weights already.
+  std::map<std::int64_t, double> class_weight = {};
+
+  FitCheckpoint checkpoint = {};
 };
 
 }  // namespace cohort

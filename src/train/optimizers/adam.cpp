@@ -17,15 +17,16 @@ Adam::Adam(AdamOptions options) : RegisteredOptimizer(options, {"first_moment", 
 }
 
 void Adam::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-                  std::int64_t step) const {
+                  const StepArguments& arguments) const {
   // The moments begin at zero, and so are too small at first.
-  const auto steps = static_cast<double>(step);
+  const auto steps = static_cast<double>(arguments.step);
   const double first_bias = 1 - std::pow(options().beta_1, steps);
   const double second_bias = 1 - std::pow(options().beta_2, steps);
-  apply_step({AdamStep{.rate = options().learning_rate * std::sqrt(second_bias) / first_bias,
+  apply_step({AdamStep{.rate = arguments.learning_rate * std::sqrt(second_bias) / first_bias,
                        .beta_1 = options().beta_1,
                        .beta_2 = options().beta_2,
-                       .epsilon = options().epsilon}},
+                       .epsilon = options().epsilon},
+              arguments.gradient_factor},
              variable, slots, gradient);
 }
 

@@ -20,14 +20,17 @@ void visit_floating(const Tensor& variable, Function function) {
 }
 
 template <class T, class Rule, std::size_t... kSlot>
-void update_elements(const Rule& rule, const Tensor& variable, [[maybe_unused]] std::span<const Tensor> slots,
-                     const Tensor& gradient, std::index_sequence<kSlot...>) {
+void update_elements(const Rule& rule, double gradient_factor, const Tensor& variable,
+                     [[maybe_unused]] std::span<const Tensor> slots, const Tensor& gradient,
+                     std::index_sequence<kSlot...>) {
   const typename Rule::template Element<T> element(rule);
   T* const values = variable.span<T>().data();
   [[maybe_unused]] const std::array<T*, sizeof...(kSlot)> of_slots{slots[kSlot].template span<T>().data()...};
   const T* const slopes = gradient.span<T>().data();
   const std::size_t elements = variable.elements();
-  for (std::size_t i = 0; i < elements; ++i) element.update(values[i], of_slots[kSlot][i]..., slopes[i]);
+  const auto factor = static_cast<Wide<T>>(gradient_factor);
+  for (std::size_t i = 0; i < elements; ++i)
+    element.update(values[i], of_slots[kSlot][i]..., factor * static_cast<Wide<T>>(slopes[i]));
 }
 
 }  // namespace
@@ -43,7 +46,8 @@ void apply_step(const OptimizerStep& step, const Tensor& variable, std::span<con
       [&]<class Rule>(const Rule& rule) {
         COHORT_CHECK(slots.size() == Rule::kSlots);
         visit_floating(variable, [&]<class T>(std::type_identity<T>) {
-          update_elements<T>(rule, variable, slots, there, std::make_index_sequence<Rule::kSlots>{});
+          update_elements<T>(rule, step.gradient_factor, variable, slots, there,
+                             std::make_index_sequence<Rule::kSlots>{});
         });
       },
       step.rule);

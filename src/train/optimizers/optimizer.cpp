@@ -1,6 +1,8 @@
 #include <cohort/train/optimizers/optimizer.h>
 
+#include <cmath>
 #include <optional>
+#include <type_traits>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -8,6 +10,8 @@
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/communication_scope.h>
 #include <cohort/strategy/strategy.h>
+
+#include "device/optimizer_step.h"
 
 namespace cohort {
 namespace {
@@ -121,6 +125,32 @@ void require_slots_here(const Variable& variable) {
                        variable.name());
 }
 
+double checked(double learning_rate) {
+  if (std::isfinite(learning_rate) && learning_rate >= 0) return learning_rate;
+  throw InvalidArgument("the learning rate is {}; it must be a finite number, and not negative",
+                        learning_rate);
+}
+
+void require_examples(const ApplyOptions& options) {
+  if (!options.examples || (std::isfinite(*options.examples) && *options.examples >= 0)) return;
+  throw InvalidArgument("apply_gradients: a replica cannot have the gradients of {} examples",
+                        *options.examples);
+}
+
+/// A new tensor, for a gradient that travels.
+TensorOrSlices multiplied(const TensorOrSlices& gradient, double factor) {
+  if (factor == 1) return gradient;
+  const Tensor product = values_of(gradient).on_host().clone();
+  visit_dtype(product.dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (HalfElement<T> || std::is_floating_point_v<T>)
+      for (T& element : product.span<T>())
+        element = T(static_cast<Wide<T>>(element) * static_cast<Wide<T>>(factor));
+  });
+  const auto* slices = std::get_if<IndexedSlices>(&gradient);
+  if (slices == nullptr) return product;
+  return IndexedSlices{product, slices->indices, slices->dense_shape};
+}
+
 /// Where gradients are summed, the other replicas wait for this one.
 template <class Check>
 void or_abort_replicas(const ReplicaContext& replica, GradientAggregation aggregation, Check&& check) {
@@ -141,10 +171,29 @@ struct Optimizer::ReplicaState {
   std::vector<Tensor> gradients;
   std::vector<std::size_t> shared;
   std::vector<Tensor> slot_components;
+  std::optional<Tensor> examples;
+
+  /// The number of examples becomes the last of the gradients, to be summed with them.
+  void add_examples(double number, Device device) {
+    const bool is_wide = !gradients.empty() && gradients.front().dtype() == DType::kFloat64;
+    const DType dtype = is_wide ? DType::kFloat64 : DType::kFloat32;
+    if (!gradients.empty()) device = gradients.front().device();
+    if (!examples || examples->dtype() != dtype || examples->device() != device)
+      examples = Tensor::zeros({}, dtype, device);
+    examples->fill(number);
+    gradients.push_back(*examples);
+  }
+  double take_examples() {
+    const double sum = gradients.back().on_host().item<double>();
+    gradients.pop_back();
+    return sum;
+  }
 };
 
-Optimizer::Optimizer(std::vector<std::string> slot_names)
-    : slot_names_(std::move(slot_names)), beginning_(std::make_unique<ReplicaState>()) {}
+Optimizer::Optimizer(double learning_rate, std::vector<std::string> slot_names)
+    : rate_(learning_rate),
+      slot_names_(std::move(slot_names)),
+      beginning_(std::make_unique<ReplicaState>()) {}
 
 Optimizer::~Optimizer() = default;
 
@@ -174,30 +223,32 @@ const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Vari
   return state.slots.emplace(variable.state(), new_slots(variable)).first->second;
 }
 
-void Optimizer::update_component(ReplicaState& state, const Variable& variable,
-                                 const Tensor& gradient) const {
+void Optimizer::update_component(ReplicaState& state, const Variable& variable, const Tensor& gradient,
+                                 const StepArguments& arguments) const {
   state.slot_components.clear();
   for (const Variable& slot : slots_of(state, variable))
     state.slot_components.push_back(slot.replica_component());
-  update(variable.replica_component(), state.slot_components, gradient, state.steps);
+  update(variable.replica_component(), state.slot_components, gradient, arguments);
 }
 
 void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                                GradientAggregation aggregation) {
+                                const ApplyOptions& options) {
   const ReplicaContext& replica = require_replica();
-  or_abort_replicas(replica, aggregation, [&] {
+  or_abort_replicas(replica, options.aggregation, [&] {
+    require_examples(options);
     for (const GradientAndVariable& pair : gradients) require_fitting(pair.gradient, pair.variable);
   });
-  step(replica, gradients, {}, aggregation);
+  step(replica, gradients, {}, options);
 }
 
-void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                                const std::vector<SparseGradientAndVariable>& sparse,
-                                GradientAggregation aggregation) {
+void Optimizer::apply_sparse_gradients(const std::vector<SparseGradientAndVariable>& sparse,
+                                       const std::vector<GradientAndVariable>& gradients,
+                                       const ApplyOptions& options) {
   const ReplicaContext& replica = require_replica();
   std::vector<GradientAndVariable> dense = gradients;
   std::vector<SparseGradientAndVariable> elsewhere;
-  or_abort_replicas(replica, aggregation, [&] {
+  or_abort_replicas(replica, options.aggregation, [&] {
+    require_examples(options);
     for (const GradientAndVariable& pair : gradients) require_fitting(pair.gradient, pair.variable);
     for (const SparseGradientAndVariable& pair : sparse) {
       require_fitting(pair.gradient, pair.variable);
@@ -207,27 +258,32 @@ void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradient
         dense.push_back({densify(pair.gradient), pair.variable});
     }
   });
-  step(replica, dense, elsewhere, aggregation);
+  step(replica, dense, elsewhere, options);
 }
 
 void Optimizer::step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
-                     const std::vector<SparseGradientAndVariable>& elsewhere,
-                     GradientAggregation aggregation) {
+                     const std::vector<SparseGradientAndVariable>& elsewhere, const ApplyOptions& options) {
   ReplicaState& state = state_of_this_replica();
   state.gradients.clear();
   for (const GradientAndVariable& pair : gradients) state.gradients.push_back(pair.gradient);
   StepPurpose purpose(gradients, elsewhere, replica.device());
-  if (aggregation != GradientAggregation::kNone) aggregate(replica, state.gradients, purpose, aggregation);
-  const std::vector<IndexedSlices> rows = summed_rows(replica, elsewhere, purpose, aggregation);
+  std::optional<double> examples = options.examples;
+  if (options.aggregation != GradientAggregation::kNone) {
+    if (examples) state.add_examples(*examples, replica.device());
+    aggregate(replica, state.gradients, purpose, options.aggregation);
+    if (examples) examples = state.take_examples();
+  }
+  const std::vector<IndexedSlices> rows = summed_rows(replica, elsewhere, purpose, options.aggregation);
+  if (examples == 0.0) return state.gradients.clear();
 
-  ++state.steps;
+  const StepArguments arguments = begin_step(examples);
   state.shared.clear();
   std::optional<OptimizerRecipe> as_sent;
   // The gradients are summed, so one of the replicas speaks for all of them.
   const auto apply_elsewhere = [&](const Variable& variable, const TensorOrSlices& gradient) {
     if (current_mode().local_replica > 0) return;
-    if (!as_sent) as_sent = recipe();
-    variable.state()->apply_elsewhere(*as_sent, gradient);
+    if (!as_sent) as_sent = recipe(arguments.learning_rate);
+    variable.state()->apply_elsewhere(*as_sent, multiplied(gradient, arguments.gradient_factor));
   };
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Variable& variable = gradients[i].variable;
@@ -237,32 +293,44 @@ void Optimizer::step(const ReplicaContext& replica, const std::vector<GradientAn
       static_cast<void>(slots_of(state, variable));  // made while all replicas are here
       state.shared.push_back(i);
     } else {
-      update_component(state, variable, state.gradients[i]);
+      update_component(state, variable, state.gradients[i], arguments);
     }
   }
   for (std::size_t i = 0; i < rows.size(); ++i) apply_elsewhere(elsewhere[i].variable, rows[i]);
-  if (!state.shared.empty()) update_shared(replica, purpose, state, gradients);
+  if (!state.shared.empty()) update_shared(replica, purpose, state, gradients, arguments);
   state.gradients.clear();  // they are the caller's
 }
 
 void Optimizer::update_shared(const ReplicaContext& replica, const CallPurpose& purpose, ReplicaState& state,
-                              const std::vector<GradientAndVariable>& gradients) const {
+                              const std::vector<GradientAndVariable>& gradients,
+                              const StepArguments& arguments) const {
   replica.merge_call_for(purpose, [&](const Strategy& strategy) {
     for (const std::size_t i : state.shared) {
       strategy.extended().update(gradients[i].variable, [&](const Variable& variable) {
-        update_component(state, variable, state.gradients[i]);
+        update_component(state, variable, state.gradients[i], arguments);
       });
     }
   });
 }
 
-OptimizerRecipe Optimizer::recipe() const {
+OptimizerRecipe Optimizer::recipe(double /*learning_rate*/) const {
   throw Unimplemented(
       "this optimizer is not known to parameter servers: derive it from RegisteredOptimizer, as "
       "cohort/train/optimizers/optimizer_registry.h says");
 }
 
-std::int64_t Optimizer::begin_step() { return ++state_of_this_replica().steps; }
+StepArguments Optimizer::begin_step(std::optional<double> examples) {
+  std::int64_t& steps = state_of_this_replica().steps;
+  const double rate = checked(rate_(steps));
+  return {.step = ++steps, .learning_rate = rate, .gradient_factor = examples ? 1 / *examples : 1};
+}
+
+double Optimizer::learning_rate() const { return rate_(iterations()); }
+
+void Optimizer::set_learning_rate(LearningRateSchedule rate) {
+  if (const auto number = rate.constant()) static_cast<void>(checked(*number));
+  rate_ = std::move(rate);
+}
 
 std::int64_t Optimizer::iterations() const {
   const std::lock_guard lock(mutex_);

@@ -21,8 +21,12 @@ namespace {
 constexpr std::uint64_t kAppliesInShares = fingerprint_of("apply_gradients in shares");
 constexpr std::uint64_t kReadsSlot = fingerprint_of("reads a slot in shares");
 
-std::vector<std::string> slot_names_of(const Optimizer* optimizer) {
+double learning_rate_of(const Optimizer* optimizer) {
   if (optimizer == nullptr) throw InvalidArgument("ShardedOptimizer: give it an optimizer");
+  return optimizer->learning_rate();
+}
+
+std::vector<std::string> slot_names_of(const Optimizer* optimizer) {
   return {optimizer->slot_names().begin(), optimizer->slot_names().end()};
 }
 
@@ -199,20 +203,20 @@ struct ShardedOptimizer::Shares {
 };
 
 ShardedOptimizer::ShardedOptimizer(std::unique_ptr<Optimizer> optimizer)
-    : Optimizer(slot_names_of(optimizer.get())),
+    : Optimizer(learning_rate_of(optimizer.get()), slot_names_of(optimizer.get())),
       optimizer_(std::move(optimizer)),
       shares_(std::make_unique<Shares>()) {}
 
 ShardedOptimizer::~ShardedOptimizer() = default;
 
 void ShardedOptimizer::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-                              std::int64_t step) const {
-  optimizer_->update(variable, slots, gradient, step);
+                              const StepArguments& arguments) const {
+  optimizer_->update(variable, slots, gradient, arguments);
 }
 
 void ShardedOptimizer::step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
                             const std::vector<SparseGradientAndVariable>& elsewhere,
-                            GradientAggregation aggregation) {
+                            const ApplyOptions& options) {
   const int local_replica = current_mode().local_replica;
   OptimizerShare& share = replica.or_abort_replicas([&]() -> OptimizerShare& {
     const std::lock_guard lock(shares_->mutex);
@@ -228,10 +232,14 @@ void ShardedOptimizer::step(const ReplicaContext& replica, const std::vector<Gra
       own.gradients()[places[i]] = in_a_row(within_reach(gradients[i].gradient, replica.device()));
     return own;
   });
-  const std::int64_t number = begin_step();
-  const auto update_elements = [this, number](const Tensor& variable, std::span<const Tensor> slots,
-                                              const Tensor& gradient) {
-    optimizer_->update(variable, slots, gradient, number);
+  std::optional<double> examples = options.examples;
+  if (examples && options.aggregation != GradientAggregation::kNone)
+    examples = replica.all_reduce(ReduceOp::kSum, *examples);
+  if (examples == 0.0) return;
+  const StepArguments arguments = begin_step(examples);
+  const auto update_elements = [this, &arguments](const Tensor& variable, std::span<const Tensor> slots,
+                                                  const Tensor& gradient) {
+    optimizer_->update(variable, slots, gradient, arguments);
   };
   if (replica.num_replicas_in_sync() == 1) {
     share.take_own_gradients();
@@ -241,10 +249,10 @@ void ShardedOptimizer::step(const ReplicaContext& replica, const std::vector<Gra
     return PurposeWords{"applies gradients in shares of " + names_of(shares_->variables)};
   });
   ReplicaCollective collective(replica.strategy().extended(), local_replica, {}, purpose);
-  if (aggregation == GradientAggregation::kNone)
+  if (options.aggregation == GradientAggregation::kNone)
     share.take_own_gradients();
   else
-    share.scatter(collective.communicator(), aggregation == GradientAggregation::kSumInPlace);
+    share.scatter(collective.communicator(), options.aggregation == GradientAggregation::kSumInPlace);
   share.update_and_gather(&collective.communicator(), update_elements);
 }
 
@@ -255,9 +263,10 @@ std::size_t ShardedOptimizer::slot_bytes(int replica) const {
 }
 
 void ShardedOptimizer::add_slots(std::span<const Variable> variables) {
+  if (variables.empty()) return;
   const std::lock_guard lock(shares_->mutex);
   shares_->begin({variables.begin(), variables.end()});
-  const VariableOwner* owner = variables.empty() ? nullptr : variables.front().state()->owner();
+  const VariableOwner* owner = variables.front().state()->owner();
   const int first = owner == nullptr ? current_mode().local_replica : 0;
   const int end = owner == nullptr ? first + 1 : owner->local_replicas();
   for (int replica = first; replica < end; ++replica) shares_->share_of(replica, slot_names().size());

@@ -24,7 +24,7 @@ class Adam final : public RegisteredOptimizer<Adam, AdamOptions> {
 
  private:
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-              std::int64_t step) const override;
+              const StepArguments& arguments) const override;
 };
 
 }  // namespace cohort

@@ -16,10 +16,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <cohort/train/schedules/learning_rate_schedule.h>
 #include <cohort/value/tensor_or_slices.h>
 #include <cohort/value/variable.h>
 
@@ -45,6 +47,24 @@ enum class GradientAggregation {
   kNone,        ///< nothing: they are equal on all replicas already, as GradientBuckets leaves them
 };
 
+struct ApplyOptions {
+  GradientAggregation aggregation = GradientAggregation::kSum;
+
+  /// Unset, what the gradients are of is the program's matter, and they are applied as they are summed. Set,
+  /// they are those of the sum of the losses of so many examples, of this replica (a sum of weights where
+  /// examples have some; 0 for a replica without examples), and their mean over the examples of all replicas
+  /// is applied, so that uneven batches weigh rightly. The numbers are summed along with the gradients. If
+  /// no replica has examples, there is no step. With `kNone`, it is the number of all replicas' examples.
+  std::optional<double> examples = {};
+};
+
+/// What is the same for all variables of a step.
+struct StepArguments {
+  std::int64_t step = 1;  ///< its number, from 1
+  double learning_rate = 0;
+  double gradient_factor = 1;  ///< what the gradients are to be multiplied with
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer();
@@ -54,20 +74,28 @@ class Optimizer {
 
   /// Called inside `run` (or outside any scope), with the same variables on every replica.
   /// @throws WrongContext in cross-replica context; InvalidArgument when a gradient does not have its
-  /// variable's shape and dtype, or the variable is not floating, naming it, and where gradients are summed,
+  /// variable's shape and dtype, or the variable is not floating, naming it, for a negative number of
+  /// examples, for a schedule's rate that is negative or not finite, and where gradients are summed,
   /// when replicas pass other variables or another order (variables of no strategy are not told apart); what
   /// all_reduce throws.
-  void apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                       GradientAggregation aggregation = GradientAggregation::kSum);
+  void apply_gradients(const std::vector<GradientAndVariable>& gradients, const ApplyOptions& options = {});
 
-  /// The same with sparse gradients of further variables, as part of the same step. Of a variable that a
-  /// parameter server keeps, only the rows that are named travel and change, and so do their slots. For any
-  /// other variable this is a step with the dense gradient, which is zero elsewhere. A row that is named
-  /// several times has the sum of its gradients.
+  /// The same with sparse gradients, and dense ones of further variables as part of the same step. Of a
+  /// variable that a parameter server keeps, only the rows that are named travel and change, and so do their
+  /// slots. For any other variable this is a step with the dense gradient, which is zero elsewhere. A row
+  /// that is named several times has the sum of its gradients.
   /// @throws also InvalidArgument for rows that the variable does not have, naming it.
-  void apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                       const std::vector<SparseGradientAndVariable>& sparse,
-                       GradientAggregation aggregation = GradientAggregation::kSum);
+  void apply_sparse_gradients(const std::vector<SparseGradientAndVariable>& sparse,
+                              const std::vector<GradientAndVariable>& gradients = {},
+                              const ApplyOptions& options = {});
+
+  /// The learning rate of the next step. Not to be called while replicas run.
+  [[nodiscard]] double learning_rate() const;
+
+  /// The rate of the following steps, a number or a function of the steps made: a LearningRateSchedule. All
+  /// workers set it alike, and not while replicas run. A parameter server is told the rate with each step.
+  /// @throws InvalidArgument for a number that is negative or not finite.
+  void set_learning_rate(LearningRateSchedule rate);
 
   /// How often gradients were applied. Not to be called while replicas run.
   [[nodiscard]] std::int64_t iterations() const;
@@ -101,15 +129,15 @@ class Optimizer {
 
  protected:
   /// `slot_names` are the names of a variable's slots, after its own; they begin at zero.
-  explicit Optimizer(std::vector<std::string> slot_names = {});
+  explicit Optimizer(double learning_rate, std::vector<std::string> slot_names = {});
 
-  /// How a parameter server makes the same optimizer; the default is that it cannot.
+  /// How a parameter server makes the same optimizer, for a step at this rate; the default is that it cannot.
   /// @throws Unimplemented saying how to register an optimizer.
-  [[nodiscard]] virtual OptimizerRecipe recipe() const;
+  [[nodiscard]] virtual OptimizerRecipe recipe(double learning_rate) const;
 
-  /// One step, from 1, of one component of a variable, in place. All have the same shape and floating dtype.
+  /// A step of one component of a variable, in place. All have the same shape and floating dtype.
   virtual void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-                      std::int64_t step) const = 0;
+                      const StepArguments& arguments) const = 0;
 
  private:
   friend class OptimizerOnServer;  // a parameter server's, which keeps slots and steps itself
@@ -120,20 +148,22 @@ class Optimizer {
   /// Sums the gradients, which fit their variables, and updates these; `elsewhere` are of variables on
   /// servers.
   virtual void step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
-                    const std::vector<SparseGradientAndVariable>& elsewhere, GradientAggregation aggregation);
+                    const std::vector<SparseGradientAndVariable>& elsewhere, const ApplyOptions& options);
 
   /// Makes the slots of variables that may have some; what `make_slots` has checked.
   virtual void add_slots(std::span<const Variable> variables);
 
-  /// Counts a step of this replica, and returns its number.
-  std::int64_t begin_step();
+  /// Counts a step of this replica. `examples` are those of all replicas.
+  StepArguments begin_step(std::optional<double> examples);
   [[nodiscard]] ReplicaState& state_of_this_replica();
   [[nodiscard]] std::vector<Variable> new_slots(const Variable& variable) const;
   [[nodiscard]] const std::vector<Variable>& slots_of(ReplicaState& state, const Variable& variable) const;
-  void update_component(ReplicaState& state, const Variable& variable, const Tensor& gradient) const;
+  void update_component(ReplicaState& state, const Variable& variable, const Tensor& gradient,
+                        const StepArguments& arguments) const;
   void update_shared(const ReplicaContext& replica, const CallPurpose& purpose, ReplicaState& state,
-                     const std::vector<GradientAndVariable>& gradients) const;
+                     const std::vector<GradientAndVariable>& gradients, const StepArguments& arguments) const;
 
+  LearningRateSchedule rate_;
   std::vector<std::string> slot_names_;
   mutable std::mutex mutex_;                             ///< guards the map; each replica uses its own state
   std::map<int, std::unique_ptr<ReplicaState>> states_;  ///< by local replica, -1 outside any scope

@@ -38,7 +38,8 @@ namespace detail {
 [[noreturn]] void throw_wrong_options(std::string_view type, std::size_t bytes, std::size_t expected);
 }
 
-/// An optimizer of class `Derived`, whose constructor takes `Options`.
+/// An optimizer of class `Derived`, whose constructor takes `Options`, among them the `learning_rate` with
+/// which it begins.
 template <class Derived, class Options>
 class RegisteredOptimizer : public Optimizer {
   static_assert(std::is_trivially_copyable_v<Options>, "options of an optimizer travel to servers as bytes");
@@ -57,10 +58,12 @@ class RegisteredOptimizer : public Optimizer {
 
  protected:
   explicit RegisteredOptimizer(const Options& options, std::vector<std::string> slot_names = {})
-      : Optimizer(std::move(slot_names)), options_(options) {}
+      : Optimizer(options.learning_rate, std::move(slot_names)), options_(options) {}
 
-  [[nodiscard]] OptimizerRecipe recipe() const final {
-    const auto bytes = std::as_bytes(std::span(&options_, 1));
+  [[nodiscard]] OptimizerRecipe recipe(double learning_rate) const final {
+    Options options = options_;
+    options.learning_rate = learning_rate;
+    const auto bytes = std::as_bytes(std::span(&options, 1));
     return {std::string(Derived::kName), {bytes.begin(), bytes.end()}};
   }
 

@@ -43,12 +43,11 @@ class ShardedOptimizer final : public Optimizer {
   struct Shares;
 
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-              std::int64_t step) const override;
+              const StepArguments& arguments) const override;
 
   /// The variables of the first step, or of `make_slots`, are those of all others.
   void step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
-            const std::vector<SparseGradientAndVariable>& elsewhere,
-            GradientAggregation aggregation) override;
+            const std::vector<SparseGradientAndVariable>& elsewhere, const ApplyOptions& options) override;
   void add_slots(std::span<const Variable> variables) override;
 
   std::unique_ptr<Optimizer> optimizer_;

@@ -7,7 +7,7 @@
 
 namespace cohort::detail {
 
-class EpochTotals;
+class EpochMetrics;
 
 enum class StepKind { kTrain, kTest };
 
@@ -30,8 +30,8 @@ class AnyBatches {
   /// Fetches the batches of the following step; false at the end of the pass.
   [[nodiscard]] virtual bool next() = 0;
 
-  /// Runs the replicas' step with these batches, and adds its outcomes to the totals.
-  virtual void run(StepKind kind, EpochTotals& totals) = 0;
+  /// Runs the replicas' step with these batches, and adds its outcomes to the metrics.
+  virtual void run(StepKind kind, EpochMetrics& metrics) = 0;
 
   /// The predictions for these batches, of all replicas one after the other.
   [[nodiscard]] virtual Tensor predict() = 0;

@@ -6,7 +6,7 @@
 
 #include <cohort/input/distributed_dataset.h>
 #include <cohort/trainer/detail/any_batches.h>
-#include <cohort/trainer/detail/epoch_totals.h>
+#include <cohort/trainer/detail/epoch_metrics.h>
 #include <cohort/trainer/step_functions.h>
 
 namespace cohort::detail {
@@ -30,12 +30,11 @@ class DistributedBatches final : public AnyBatches {
     return batches_.has_value();
   }
 
-  void run(StepKind kind, EpochTotals& totals) override {
+  void run(StepKind kind, EpochMetrics& metrics) override {
     const auto& step = kind == StepKind::kTrain ? steps_.train : steps_.test;
     require(static_cast<bool>(step), kind == StepKind::kTrain ? "train" : "test");
-    strategy_.run(
-        [&](ReplicaContext& replica, const Batch& mine) { totals.add(replica, step(replica, mine)); },
-        *batches_);
+    strategy_.run([&](ReplicaContext& replica, const Batch& mine) { metrics.add(step(replica, mine)); },
+                  *batches_);
   }
 
   [[nodiscard]] Tensor predict() override {
