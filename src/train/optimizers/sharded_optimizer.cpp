@@ -263,9 +263,10 @@ std::size_t ShardedOptimizer::slot_bytes(int replica) const {
 }
 
 void ShardedOptimizer::add_slots(std::span<const Variable> variables) {
+  if (variables.empty()) return;
   const std::lock_guard lock(shares_->mutex);
   shares_->begin({variables.begin(), variables.end()});
-  const VariableOwner* owner = variables.empty() ? nullptr : variables.front().state()->owner();
+  const VariableOwner* owner = variables.front().state()->owner();
   const int first = owner == nullptr ? current_mode().local_replica : 0;
   const int end = owner == nullptr ? first + 1 : owner->local_replicas();
   for (int replica = first; replica < end; ++replica) shares_->share_of(replica, slot_names().size());
