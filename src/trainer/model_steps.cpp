@@ -7,7 +7,7 @@ namespace cohort::detail {
 void apply_sum(Optimizer& optimizer, const std::vector<GradientAndVariable>& gradients,
                const StepOutcome& outcome, LossReduction reduction) {
   ApplyOptions options{.aggregation = GradientAggregation::kSumInPlace};
-  if (reduction != LossReduction::kSum) options.examples = sum_of(outcome, reduction).examples;
+  if (reduction != LossReduction::kSum) options.examples = examples_of(outcome, reduction);
   optimizer.apply_gradients(gradients, options);
 }
 

@@ -189,7 +189,7 @@ Tensor TrainingLoop::predict(AnyBatches& data, const PredictOptions& options) {
   data.begin_at({});
   for (std::int64_t batch = 0; batch != options.steps && data.next(); ++batch) {
     tell([&](Callback& callback) { callback.on_predict_batch_begin(batch, {}); });
-    predictions.push_back(data.predict());
+    data.predict(predictions);
     tell([&](Callback& callback) { callback.on_predict_batch_end(batch, {}); });
   }
   tell([](Callback& callback) { callback.on_predict_end({}); });

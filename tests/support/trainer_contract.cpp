@@ -19,6 +19,7 @@ namespace cohort::testing {
 namespace {
 
 using Batch = LinearModel::Batch;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 MultiWorkerMirroredStrategy strategy_of(Bootstrap& worker, int devices) {
@@ -38,6 +39,7 @@ bool is_last(const Strategy& strategy) {
 /// `train` throws Boom on the last worker, and what names that worker elsewhere.
 void expect_named(const Strategy& strategy, const std::function<void()>& train) {
   const int last = strategy.extended().workers() - 1;
+  const int replicas = strategy.num_replicas_in_sync();
   try {
     train();
     ADD_FAILURE() << "nothing was thrown";
@@ -45,7 +47,9 @@ void expect_named(const Strategy& strategy, const std::function<void()>& train) 
     EXPECT_TRUE(is_last(strategy));
   } catch (const Aborted& aborted) {
     EXPECT_FALSE(is_last(strategy)) << aborted.what();
-    EXPECT_THAT(aborted.what(), HasSubstr(fmt::format("worker {}", last)));
+    // Of several devices, the replica is named as well.
+    EXPECT_THAT(aborted.what(), AnyOf(HasSubstr(fmt::format("worker {}", last)),
+                                      HasSubstr(fmt::format("replica {}", replicas - 1))));
     EXPECT_THAT(aborted.what(), HasSubstr("boom"));
   }
 }
