@@ -286,6 +286,12 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     const int loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
     return {.run = parse_report(given), .task = DispatchOptions{.loops = loops}};
   }
+  if (arguments.front() == kTrainer) {
+    const Given given(arguments, trainer_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_trainer()}};
+    const int loops = parse_count("--loops", given.text("loops", "15"), kMostLoops);
+    return {.run = parse_report(given), .task = TrainerBenchOptions{.loops = loops}};
+  }
   if (arguments.front() == kInput) {
     const Given given(arguments, input_options().add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_input()}};
@@ -306,6 +312,14 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     const Given given(arguments, checkpoint_options().add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_checkpoint()}};
     return {.run = parse_report(given), .task = parse_checkpoint(given)};
+  }
+  if (arguments.front() == kShardedOptimizer) {
+    const Given given(arguments, sharded_optimizer_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_sharded_optimizer()}};
+    return {.run = parse_report(given),
+            .task = ShardedOptimizerOptions{
+                .model = given.text("model", "benchmarks/models/resnet50.csv"),
+                .loops = parse_count("--loops", given.text("loops", "11"), kMostLoops)}};
   }
   if (arguments.front() == kProfile) {
     const Given given(arguments, profile_options().add(common_options()).add(report_options()));

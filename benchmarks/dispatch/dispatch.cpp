@@ -3,8 +3,16 @@
 #include <algorithm>
 #include <functional>
 
+#include <fmt/format.h>
+
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
+#include <cohort/train/losses/regression_losses.h>
+#include <cohort/train/metrics/accuracies.h>
+#include <cohort/train/metrics/binary_metrics.h>
+#include <cohort/train/metrics/class_metrics.h>
+#include <cohort/train/metrics/loss_metrics.h>
+#include <cohort/train/metrics/means.h>
 #include <cohort/train/optimizers/sgd.h>
 
 #include "dispatch/allocations.h"
@@ -30,6 +38,19 @@ constexpr Original kRun{49, 789};
 constexpr Original kRunWithMerge{55, 1098};
 constexpr Original kReduce{6.8, 136};
 constexpr Original kAllReduce{177, 1982};
+
+/// The same of metrics: of an update in a compiled function, and of a result.
+struct MetricCase {
+  const char* name;
+  Original update;
+  Original result;
+};
+constexpr MetricCase kMean{"Mean", {217, 502}, {139, 1540}};
+constexpr MetricCase kAccuracy{"sparse_categorical_accuracy", {235, 310}, {190, 2502}};
+constexpr MetricCase kSquaredError{"mean_squared_error", {323, 330}, {157, 2045}};
+constexpr MetricCase kPrecision{"precision", {237, 324}, {1725, 7331}};
+constexpr MetricCase kAuc{"auc, 200 thresholds", {386, 1699}, {5452, 57'400}};
+constexpr MetricCase kIou{"mean_iou, 10 classes", {202, 274}, {11'800, 9825}};
 
 /// Keeps the compiler from leaving out what makes `value`.
 template <class T>
@@ -63,6 +84,12 @@ class Dispatch {
   void measure_reads(const Strategy& strategy);
   void measure_reductions(const Strategy& strategy);
   void measure_step(const Strategy& strategy);
+  void measure_metrics(const Strategy& strategy);
+
+  /// Of batches of 64 examples.
+  template <class Update>
+  void measure_metric(const Strategy& strategy, const MetricCase& figures, const MetricHandle& metric,
+                      Update update);
 
   const DispatchOptions& options_;
   const TickClock& clock_;
@@ -175,11 +202,48 @@ void Dispatch::measure_step(const Strategy& strategy) {
   Sgd optimizer;
   const auto step = [&](const ReplicaContext& replica) {
     const auto own = static_cast<std::size_t>(replica.replica_id_in_sync_group());
-    optimizer.apply_gradients(gradients[own], GradientAggregation::kSumInPlace);
+    optimizer.apply_gradients(gradients[own], {.aggregation = GradientAggregation::kSumInPlace});
   };
   add("SGD step of 161 variables", strategy, {}, [&](int n) {
     for (int i = 0; i < n; ++i) strategy.run(step);
   });
+}
+
+template <class Update>
+void Dispatch::measure_metric(const Strategy& strategy, const MetricCase& figures, const MetricHandle& metric,
+                              Update update) {
+  add(fmt::format("run with an update of {}", figures.name), strategy, figures.update, [&](int n) {
+    for (int i = 0; i < n; ++i) strategy.run(update);
+  });
+  add(fmt::format("result of {}", figures.name), strategy, figures.result, [&](int n) {
+    for (int i = 0; i < n; ++i) keep(metric.result());
+  });
+}
+
+void Dispatch::measure_metrics(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  constexpr std::int64_t kExamples = 64;
+  const auto numbers = [](const Shape& shape, int modulus) {
+    std::vector<float> values(shape.elements());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(7 * i % static_cast<std::size_t>(modulus)) / static_cast<float>(modulus);
+    return Tensor::from(values, shape);
+  };
+  const Tensor scores = numbers({kExamples}, 11);
+  const Tensor logits = numbers({kExamples, 10}, 13);
+  const Tensor truths = Tensor::from(std::vector<int>(kExamples, 1));
+  const Tensor classes = Tensor::from(std::vector<int>(kExamples, 3));
+  const Mean mean;
+  measure_metric(strategy, kMean, mean, [&] { mean.update_state(scores); });
+  const auto measure_labelled = [&](const MetricCase& figures, const Metric& metric, const Tensor& labels,
+                                    const Tensor& predictions) {
+    measure_metric(strategy, figures, metric, [&] { metric.update_state(labels, predictions); });
+  };
+  measure_labelled(kAccuracy, metrics::sparse_categorical_accuracy(), classes, logits);
+  measure_labelled(kSquaredError, metrics::mean_of(losses::mean_squared_error()), scores, scores);
+  measure_labelled(kPrecision, metrics::precision(), truths, scores);
+  measure_labelled(kAuc, metrics::auc(), truths, scores);
+  measure_labelled(kIou, metrics::mean_iou(10), classes, classes);
 }
 
 DispatchResult Dispatch::measure() {
@@ -191,6 +255,7 @@ DispatchResult Dispatch::measure() {
     measure_reads(*strategy);
     measure_reductions(*strategy);
     measure_step(*strategy);
+    measure_metrics(*strategy);
   }
   return std::move(result_);
 }

@@ -35,7 +35,7 @@ void write_table(std::ostream& stream, const Environment& environment, const Dis
   fmt::print(stream, "{}# what the strategy layer costs, median of {} loops; allocations: of all threads\n",
              summarize(environment), result.loops);
   stream << "# original: TensorFlow 2.21.0 on 2 cores, eager; ratio: its time over this one's\n\n";
-  constexpr auto kRow = "{:<36} {:>7} {:>10} {:>12} {:>10} {:>8}\n";
+  constexpr auto kRow = "{:<50} {:>7} {:>10} {:>12} {:>10} {:>8}\n";
   fmt::print(stream, kRow, "operation", "devices", "us", "allocations", "original", "ratio");
   for (const DispatchRow& row : result.rows) {
     const auto original = [&](const auto& of) {

@@ -44,12 +44,11 @@ Strategy make_strategy(const Options& options, mpi::Session& session, const Role
 /// Takes the parameters from the replicas that train, after each epoch.
 void evaluate(const Options& options, const Roles& roles) {
   const Digits digits = load_digits(options.data);
-  const auto test_batches = Dataset<Batch>::from_tensor_slices(digits.test).batch(options.batch);
   const Mlp model(options.hidden, static_cast<std::uint64_t>(options.seed));
   for (int epoch = 0; epoch < options.epochs;) {
     epoch = roles.hand_over(model.parameters(), epoch);
     fmt::print("evaluator: epoch {}, test accuracy {:.4f}\n", epoch,
-               test_accuracy(get_strategy(), model, test_batches));
+               test_accuracy(options, get_strategy(), model, digits));
   }
 }
 

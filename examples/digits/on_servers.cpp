@@ -76,9 +76,12 @@ Results coordinate(const Options& options, const ParameterServerStrategy& strate
       scores.push_back(
           coordinator.schedule<train_step>(parameters, options.learning_rate, options.batch, batches));
     Score total;
+    std::int64_t done = 0;
     for (const Score& score : coordinator.fetch(scores)) {
-      add(total, score);
-      progress.step();
+      total.loss += score.loss;
+      total.correct += score.correct;
+      total.rows += score.rows;
+      progress.step(epoch + 1, ++done);
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     const auto count = static_cast<double>(total.rows);
@@ -87,8 +90,7 @@ Results coordinate(const Options& options, const ParameterServerStrategy& strate
     progress.end_epoch(results.epochs.back());
   }
   coordinator.join();
-  results.test_accuracy =
-      test_accuracy(strategy, model, Dataset<Batch>::from_tensor_slices(digits.test).batch(options.batch));
+  results.test_accuracy = test_accuracy(options, strategy, model, digits);
   return results;
 }
 

@@ -35,34 +35,26 @@ void print(const Results& results) {
              results.replicas == 1 ? "" : "s", results.test_accuracy);
 }
 
-Progress::Progress(bool enabled, int epochs, std::int64_t steps, const cohort::DatasetPosition& at)
-    : enabled_(enabled),
-      terminal_(shows_on_terminal()),
-      epochs_(epochs),
-      steps_(steps),
-      epoch_(static_cast<int>(at.pass) + 1),
-      step_(at.elements) {}
+Progress::Progress(bool enabled, int epochs, std::int64_t steps)
+    : enabled_(enabled), terminal_(shows_on_terminal()), epochs_(epochs), steps_(steps) {}
 
-void Progress::step() {
-  ++step_;
-  if (epoch_ == 1 && step_ == 1) cohort::logging::debug("the first step is done");
+void Progress::step(int epoch, std::int64_t step) {
+  if (epoch == 1 && step == 1) cohort::logging::debug("the first step is done");
   if (!enabled_ || !terminal_) return;
   constexpr std::int64_t kWidth = 30;
-  const std::int64_t filled = kWidth * step_ / steps_;
-  fmt::print("\repoch {:>3}/{} [{:=<{}}{: <{}}] {}/{}", epoch_, epochs_, "", filled, "", kWidth - filled,
-             step_, steps_);
+  const std::int64_t filled = kWidth * step / steps_;
+  fmt::print("\repoch {:>3}/{} [{:=<{}}{: <{}}] {}/{}", epoch, epochs_, "", filled, "", kWidth - filled, step,
+             steps_);
   std::fflush(stdout);
 }
 
 void Progress::end_epoch(const Epoch& epoch) {
   if (enabled_) {
     // On a terminal the line overwrites the whole bar, even a longer one.
-    fmt::print("{}epoch {:>3}/{}  loss {:.6f}  accuracy {:.4f}  {:.3f} s{}\n", terminal_ ? "\r" : "", epoch_,
-               epochs_, epoch.loss, epoch.accuracy, epoch.seconds, terminal_ ? "\033[K" : "");
+    fmt::print("{}epoch {:>3}/{}  loss {:.6f}  accuracy {:.4f}  {:.3f} s{}\n", terminal_ ? "\r" : "",
+               epoch.number, epochs_, epoch.loss, epoch.accuracy, epoch.seconds, terminal_ ? "\033[K" : "");
     std::fflush(stdout);
   }
-  ++epoch_;
-  step_ = 0;
 }
 
 ResultsFile::ResultsFile(std::string path) : path_(std::move(path)), stream_(path_) { require_good(); }

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <cohort/input/pass.h>
-
 namespace digits {
 
 struct Epoch {
@@ -30,9 +28,9 @@ void print(const Results& results);
 /// A progress bar on a terminal, one line per epoch elsewhere. Silent unless `enabled`.
 class Progress {
  public:
-  /// `at` is where the training begins.
-  Progress(bool enabled, int epochs, std::int64_t steps, const cohort::DatasetPosition& at = {});
-  void step();
+  Progress(bool enabled, int epochs, std::int64_t steps);
+  /// So many steps of the epoch are done.
+  void step(int epoch, std::int64_t step);
   void end_epoch(const Epoch& epoch);
 
  private:
@@ -40,8 +38,6 @@ class Progress {
   bool terminal_;
   int epochs_;
   std::int64_t steps_;
-  int epoch_;
-  std::int64_t step_;
 };
 
 /// A file for the results. It is opened before the training, so that a wrong path does not cost hours of it.

@@ -1,9 +1,8 @@
-// The training loop, the same for one replica and for many, under any strategy.
+// The training, the same for one replica and for many, under any strategy.
 #pragma once
 
 #include <functional>
 
-#include <cohort/input/dataset.h>
 #include <cohort/input/input_context.h>
 #include <cohort/strategy/strategy.h>
 
@@ -22,12 +21,12 @@ struct TrainingPlan {
   std::function<void(const Mlp&, int)> after_epoch = [](const Mlp&, int) {};
 };
 
+/// @throws UsageError when there are checkpoints, but no --resume; cohort::Preempted.
 [[nodiscard]] Results train(const Options& options, const cohort::Strategy& strategy,
                             const TrainingPlan& plan);
 
-[[nodiscard]] double test_accuracy(const cohort::Strategy& strategy, const Mlp& model,
-                                   const cohort::Dataset<Batch>& test_batches);
-
-void add(Score& total, const Score& part);
+/// On the test images.
+[[nodiscard]] double test_accuracy(const Options& options, const cohort::Strategy& strategy, const Mlp& model,
+                                   const Digits& digits);
 
 }  // namespace digits

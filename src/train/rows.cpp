@@ -44,6 +44,12 @@ RowLayout row_layout(const Tensor& predictions, std::string_view what) {
   return {rows, columns};
 }
 
+void require_floating(const Tensor& predictions, std::string_view what) {
+  if (is_floating(predictions.dtype())) return;
+  throw InvalidArgument("{}: the predictions are {}; give floating-point numbers", what,
+                        describe(predictions));
+}
+
 void require_same_rows(const Tensor& labels, const Tensor& predictions, std::string_view what) {
   if (std::ranges::equal(without_last_one(labels.shape()), without_last_one(predictions.shape()))) return;
   throw InvalidArgument("{}: the labels are {} and the predictions {}; give both the same shape", what,

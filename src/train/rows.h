@@ -76,6 +76,9 @@ struct RowLayout {
 /// caller.
 [[nodiscard]] RowLayout row_layout(const Tensor& predictions, std::string_view what);
 
+/// @throws InvalidArgument for predictions that are not floating.
+void require_floating(const Tensor& predictions, std::string_view what);
+
 /// @throws InvalidArgument unless both have one shape, but for a last extent of 1.
 void require_same_rows(const Tensor& labels, const Tensor& predictions, std::string_view what);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include <cohort/trainer/detail/training_loop.h>
 
@@ -10,6 +11,9 @@ namespace cohort::detail {
 
 /// @throws InvalidArgument for options that cannot be, and for a dataset without an end or without elements.
 void require_usable(const FitPlan& plan, const Cardinality& data);
+
+/// @throws WrongContext for a variable that the strategy has not made, naming it.
+void require_own(const Strategy& strategy, std::span<const Variable> parameters);
 
 /// The steps of an epoch, where they are known.
 [[nodiscard]] std::optional<std::int64_t> steps_of(const FitPlan& plan, const Cardinality& data);

@@ -1,18 +1,16 @@
 #include "trainer/training_checkpoints.h"
 
-#include <memory>
-
-#include <fmt/format.h>
-
 #include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
+
+#include "train/metrics/metric_state.h"
 
 namespace cohort::detail {
 namespace {
 
-/// What is in the checkpoints, beside what callbacks add.
-void add_training(Checkpoint& checkpoint, const Training& training, FitPosition& position,
-                  const ReplicaNumbers& totals) {
+/// What is in the checkpoints.
+void add_training(Checkpoint& checkpoint, const Training& training, const CallbackList& callbacks,
+                  FitPosition& position, std::span<const MetricHandle> metrics) {
   for (const Variable& parameter : training.parameters()) checkpoint.add(parameter.name(), parameter);
   if (Optimizer* optimizer = training.optimizer(); optimizer != nullptr && !training.parameters().empty())
     checkpoint.add("optimizer", *optimizer, training.parameters());
@@ -20,10 +18,14 @@ void add_training(Checkpoint& checkpoint, const Training& training, FitPosition&
   checkpoint.add("fit/batch", position.batch);
   checkpoint.add("fit/step", position.step);
   checkpoint.add("fit/dataset", position.dataset);
-  checkpoint.add("fit/steps_known", position.steps_known);
+  checkpoint.add("fit/epoch_steps", position.epoch_steps);
   checkpoint.add("fit/stopped", position.stopped);
   checkpoint.add("fit/history", position.history);
-  checkpoint.add("fit/totals", totals);
+  for (const MetricHandle& metric : metrics)
+    checkpoint.add("fit/metrics/" + metric.name(), ReplicaNumbers{[state = metric.state()](int local) {
+                     return state->replica(static_cast<std::size_t>(local));
+                   }});
+  for (Callback& callback : callbacks) callback.add_state(checkpoint, "fit/callbacks");
 }
 
 const std::string& usable_folder(const FitCheckpoint& plan) {
@@ -39,12 +41,11 @@ const std::string& usable_folder(const FitCheckpoint& plan) {
 
 TrainingCheckpoints::TrainingCheckpoints(const FitCheckpoint& plan, const Training& training,
                                          const CallbackList& callbacks, FitPosition& position,
-                                         const ReplicaNumbers& totals)
+                                         std::span<const MetricHandle> metrics)
     : checkpoint_(training.strategy()),
-      manager_((add_training(checkpoint_, training, position, totals), checkpoint_), usable_folder(plan),
-               plan.manager),
+      manager_((add_training(checkpoint_, training, callbacks, position, metrics), checkpoint_),
+               usable_folder(plan), plan.manager),
       handler_(manager_, plan.termination) {
-  static_cast<void>(callbacks);
   if (const auto& status = handler_.restored().status) status->assert_consumed();
 }
 
@@ -53,6 +54,10 @@ void TrainingCheckpoints::after_step() {
   logging::debug("step {} has ended", step);
   manager_.snapshot_if_due(step);
   manager_.save_if_due(step);
+}
+
+void TrainingCheckpoints::save_last() {
+  if (manager_.latest_step() != handler_.total_run_calls()) manager_.save(handler_.total_run_calls());
 }
 
 }  // namespace cohort::detail

@@ -8,6 +8,7 @@
 #include <cohort/checkpoint/checkpoint.h>
 #include <cohort/checkpoint/checkpoint_manager.h>
 #include <cohort/checkpoint/preemption_checkpoint_handler.h>
+#include <cohort/train/metrics/metric.h>
 #include <cohort/trainer/callback.h>
 #include <cohort/trainer/detail/fit_position.h>
 #include <cohort/trainer/evaluate_options.h>
@@ -18,9 +19,10 @@ namespace cohort::detail {
 class TrainingCheckpoints {
  public:
   /// Restores the newest checkpoint, where there is one, to the training and `position`, which outlives it.
-  /// @throws InvalidArgument for a folder with checkpoints where `resume` is false, and what restoring throws.
+  /// @throws InvalidArgument for a folder with checkpoints where `resume` is false, and what restoring
+  /// throws.
   TrainingCheckpoints(const FitCheckpoint& plan, const Training& training, const CallbackList& callbacks,
-                      FitPosition& position, const ReplicaNumbers& totals);
+                      FitPosition& position, std::span<const MetricHandle> metrics);
 
   [[nodiscard]] bool restored() const { return handler_.restored().step.has_value(); }
 
@@ -30,6 +32,9 @@ class TrainingCheckpoints {
     handler_.run(step);
   }
   void after_step();
+
+  /// Saves the step that was made last, unless it is saved already.
+  void save_last();
 
   /// After the last step. @throws Preempted.
   void finish() { handler_.finish(); }

@@ -6,6 +6,7 @@
 #include <cohort/base/log.h>
 
 #include "trainer/fit_checks.h"
+#include "trainer/training_checkpoints.h"
 
 namespace cohort::detail {
 namespace {
@@ -27,12 +28,14 @@ Tensor concatenated(const std::vector<Tensor>& parts) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(Strategy strategy, std::vector<Variable> parameters, Optimizer* optimizer)
+TrainingLoop::TrainingLoop(Strategy strategy, std::vector<Variable> parameters, Optimizer* optimizer,
+                           const MetricPlan& metrics)
     : strategy_(std::move(strategy)),
       parameters_(std::move(parameters)),
       optimizer_(optimizer),
-      train_totals_(strategy_),
-      test_totals_(strategy_) {}
+      metrics_(strategy_, metrics) {
+  require_own(strategy_, parameters_);
+}
 
 template <class Hook>
 void TrainingLoop::tell(Hook hook) {
@@ -52,79 +55,118 @@ void TrainingLoop::attach(const CallbackList& callbacks) {
 History TrainingLoop::fit(AnyBatches& data, const FitPlan& plan) {
   require_usable(plan, data.cardinality());
   const auto scope = strategy_.scope();
-  params_ = {.epochs = plan.epochs, .steps = steps_of(plan, data.cardinality())};
-  history_ = {};
-  logs_ = {};
-  stopped_ = false;
-  said_that_data_ended_ = false;
+  begin_fit(plan, data.cardinality());
   attach(plan.callbacks);
   tell([](Callback& callback) { callback.on_train_begin({}); });
-  if (plan.steps_per_epoch) data.begin_at({});
-  for (epoch_ = plan.initial_epoch; epoch_ < plan.epochs && !stopped_; ++epoch_) run_epoch(data, plan);
+  // What callbacks have begun with is replaced by what they had.
+  std::optional<TrainingCheckpoints> checkpoints;
+  if (!plan.checkpoint.folder.empty())
+    checkpoints.emplace(plan.checkpoint, *this, callbacks_, at_, metrics_.handles());
+  if (checkpoints && checkpoints->restored()) {
+    history_ = History::from_text(at_.history);
+    if (!params_.steps && at_.epoch_steps > 0) params_.steps = at_.epoch_steps;
+  }
+  run_epochs(data, plan, checkpoints ? &*checkpoints : nullptr);
+  if (checkpoints && plan.max_steps) checkpoints->save_last();
+  if (checkpoints) checkpoints->finish();
   tell([&](Callback& callback) { callback.on_train_end(logs_); });
   return history_;
 }
 
-void TrainingLoop::run_epoch(AnyBatches& data, const FitPlan& plan) {
-  batch_ = 0;
-  train_totals_.reset();
-  if (!plan.steps_per_epoch) data.begin_at({.pass = static_cast<std::uint64_t>(epoch_)});
-  tell([&](Callback& callback) { callback.on_epoch_begin(epoch_, {}); });
-  run_steps(data, plan);
-  if (!params_.steps) params_.steps = batch_;
+/// As for a training that begins.
+void TrainingLoop::begin_fit(const FitPlan& plan, const Cardinality& data) {
+  params_ = {.epochs = plan.epochs, .steps = steps_of(plan, data)};
+  const auto first_pass = plan.steps_per_epoch ? 0 : static_cast<std::uint64_t>(plan.initial_epoch);
+  at_ = {.epoch = plan.initial_epoch, .step = at_.step, .dataset = {.pass = first_pass}};
+  history_ = {};
   logs_ = {};
-  train_totals_.set_logs(logs_);
-  if (validates_after(epoch_, plan)) validate(plan);
-  tell([&](Callback& callback) { callback.on_epoch_end(epoch_, logs_); });
-  history_.add(epoch_, logs_);
+  metrics_.reset();
+  said_that_data_ended_ = false;
 }
 
-void TrainingLoop::run_steps(AnyBatches& data, const FitPlan& plan) {
-  while (next(data, plan)) {
-    tell([&](Callback& callback) { callback.on_train_batch_begin(batch_, {}); });
-    data.run(StepKind::kTrain, train_totals_);
-    if (needs_batch_logs_) train_totals_.set_logs(batch_logs_);
-    ++step_;
-    tell([&](Callback& callback) { callback.on_train_batch_end(batch_, batch_logs_); });
-    ++batch_;
-    if (stopped_) return;
+void TrainingLoop::run_epochs(AnyBatches& data, const FitPlan& plan, TrainingCheckpoints* checkpoints) {
+  if (at_.epoch >= plan.epochs || (at_.stopped && at_.batch == 0) || has_all_steps(plan)) return;
+  data.begin_at(at_.dataset);
+  while (true) {
+    tell([&](Callback& callback) { callback.on_epoch_begin(static_cast<int>(at_.epoch), {}); });
+    if (!at_.stopped) run_steps(data, plan, checkpoints);
+    if (!at_.stopped && has_all_steps(plan) && at_.batch != params_.steps) return;  // in mid-epoch
+    end_epoch(plan);
+    if (at_.epoch == plan.epochs || at_.stopped) return;
+    if (!plan.steps_per_epoch) at_.dataset = {.pass = static_cast<std::uint64_t>(at_.epoch)};
+    if (has_all_steps(plan)) return;
+    if (!plan.steps_per_epoch) data.begin_at(at_.dataset);
+  }
+}
+
+void TrainingLoop::run_steps(AnyBatches& data, const FitPlan& plan, TrainingCheckpoints* checkpoints) {
+  while (!at_.stopped && next(data, plan)) {
+    tell([&](Callback& callback) { callback.on_train_batch_begin(at_.batch, {}); });
+    if (checkpoints != nullptr)
+      checkpoints->around([&] { data.run(StepKind::kTrain, metrics_); });
+    else
+      data.run(StepKind::kTrain, metrics_);
+    if (needs_batch_logs_) metrics_.set_logs(batch_logs_);
+    at_.dataset = data.position();
+    ++at_.step;
+    tell(
+        [batch = at_.batch++, this](Callback& callback) { callback.on_train_batch_end(batch, batch_logs_); });
+    if (checkpoints != nullptr) checkpoints->after_step();
   }
 }
 
 /// Fetches the next batch of the epoch; false where the epoch ends.
 bool TrainingLoop::next(AnyBatches& data, const FitPlan& plan) {
-  if (plan.steps_per_epoch && batch_ == *plan.steps_per_epoch) return false;
+  if (has_all_steps(plan) || (plan.steps_per_epoch && at_.batch == *plan.steps_per_epoch)) return false;
   if (data.next()) return true;
-  if (batch_ == 0 && plan.steps_per_epoch) {  // the pass ended with the epoch before
+  if (at_.batch == 0 && plan.steps_per_epoch) {  // the pass ended with the epoch before
     data.begin_at({.pass = data.position().pass + 1});
     if (data.next()) return true;
   }
-  if (batch_ == 0) throw InvalidArgument("fit: the dataset has not one batch for epoch {}", epoch_);
-  if (plan.steps_per_epoch && !std::exchange(said_that_data_ended_, true) && reports())
-    logging::warning(
-        "fit: the dataset ended after {} of the {} steps of epoch {}; the next epoch begins a new pass. "
-        "repeat() makes a dataset without an end",
-        batch_, *plan.steps_per_epoch, epoch_);
+  if (at_.batch == 0) throw InvalidArgument("fit: the dataset has not one batch for epoch {}", at_.epoch);
+  if (plan.steps_per_epoch) say_that_data_ended(plan);
   return false;
 }
 
-void TrainingLoop::validate(const FitPlan& plan) {
-  for (const auto& [name, value] : test(*plan.validation, plan.validation_steps))
-    logs_.set("val_" + name, value);
+void TrainingLoop::say_that_data_ended(const FitPlan& plan) {
+  if (std::exchange(said_that_data_ended_, true) || !reports()) return;
+  logging::warning(
+      "fit: the dataset ended after {} of the {} steps of epoch {}; the next epoch begins a new pass. "
+      "repeat() "
+      "makes a dataset without an end",
+      at_.batch, *plan.steps_per_epoch, at_.epoch);
+}
+
+/// And makes everything ready for the next one.
+void TrainingLoop::end_epoch(const FitPlan& plan) {
+  const int epoch = static_cast<int>(at_.epoch);
+  at_.epoch_steps = at_.batch;
+  if (!params_.steps) params_.steps = at_.batch;
+  logs_ = {};
+  metrics_.set_logs(logs_);
+  if (validates_after(epoch, plan))
+    for (const auto& [name, value] : test(*plan.validation, plan.validation_steps))
+      logs_.set("val_" + name, value);
+  tell([&](Callback& callback) { callback.on_epoch_end(epoch, logs_); });
+  history_.add(epoch, logs_);
+  at_.history = history_.to_text();
+  ++at_.epoch;
+  at_.batch = 0;
+  metrics_.reset();
 }
 
 Logs TrainingLoop::test(AnyBatches& data, std::optional<std::int64_t> steps) {
   Logs logs;
-  test_totals_.reset();
+  metrics_.reset();
   tell([](Callback& callback) { callback.on_test_begin({}); });
   data.begin_at({});
   for (std::int64_t batch = 0; batch != steps && data.next(); ++batch) {
     tell([&](Callback& callback) { callback.on_test_batch_begin(batch, {}); });
-    data.run(StepKind::kTest, test_totals_);
-    if (needs_batch_logs_) test_totals_.set_logs(logs);
+    data.run(StepKind::kTest, metrics_);
+    if (needs_batch_logs_) metrics_.set_logs(logs);
     tell([&](Callback& callback) { callback.on_test_batch_end(batch, logs); });
   }
-  test_totals_.set_logs(logs);
+  metrics_.set_logs(logs);
   tell([&](Callback& callback) { callback.on_test_end(logs); });
   return logs;
 }
@@ -147,7 +189,7 @@ Tensor TrainingLoop::predict(AnyBatches& data, const PredictOptions& options) {
   data.begin_at({});
   for (std::int64_t batch = 0; batch != options.steps && data.next(); ++batch) {
     tell([&](Callback& callback) { callback.on_predict_batch_begin(batch, {}); });
-    predictions.push_back(data.predict());
+    data.predict(predictions);
     tell([&](Callback& callback) { callback.on_predict_batch_end(batch, {}); });
   }
   tell([](Callback& callback) { callback.on_predict_end({}); });

@@ -127,6 +127,14 @@ else
   grep -q 'dispatch measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
 fi
 
+echo "trainer: what fit adds to a step, in one process"
+if ((ranks == 1)); then
+  succeeds "${program[@]}" trainer --loops 1 --format csv
+  same "heading and cases" "case,overhead_us 4" "$(head -1 "$scratch/out") $(tail -n +2 "$scratch/out" | grep -c .)"
+else
+  ! "${program[@]}" trainer >"$scratch/out" 2>&1 || fail "trainer measures several processes"
+fi
+
 echo "input: what the pipeline delivers, in one process"
 if ((ranks == 1)); then
   mkdir "$scratch/files"
@@ -167,6 +175,12 @@ else
   ! "${program[@]}" checkpoint >"$scratch/out" 2>&1 || fail "checkpoint measures several processes"
   grep -q 'checkpoint measures one process' "$scratch/out" || fail "no reason given: $(cat "$scratch/out")"
 fi
+
+echo "sharded-optimizer: beside the replicated one"
+printf 'name,elements\nweight,30000\nbias,10\nlarge,70001\n' >"$scratch/small.csv"
+succeeds "${program[@]}" sharded-optimizer --model "$scratch/small.csv" --loops 2 --format csv
+same "optimizers" "momentum,$ranks adam,$ranks" "$(tail -n +2 "$scratch/out" | cut -d, -f1,2 | paste -sd' ')"
+same "rows that are not complete" 0 "$(awk -F, 'NR > 1 && !(NF == 7 && $3 > 0 && $4 > 0 && $7 <= 1.05 * $6 / $2)' "$scratch/out" | wc -l)"
 
 echo "profile: the gradients of a model"
 printf 'name,elements\nweight,3000\nbias,10\nlarge,70001\nlast,1\n' >"$scratch/tiny.csv"

@@ -12,6 +12,7 @@
 #include <cohort/checkpoint/checkpoint.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
+#include <cohort/train/metrics/means.h>
 
 #include "checkpoint/format/folder.h"
 #include "thrown.h"
@@ -210,6 +211,31 @@ void check_other_values(Bootstrap& worker, const std::string& folder) {
   const auto text = message_of(ErrorCode::kInvalidArgument, [&] { checkpoint.save(folder, 1); });
   EXPECT_THAT(text, ::testing::AllOf(HasSubstr("worker 0 (host"), HasSubstr("has 'even'"),
                                      HasSubstr("worker 1 (host"), HasSubstr("has 'odd'")));
+}
+
+// The sums of the replicas, which do not add up exactly, decide about the last bits of what follows.
+void check_metrics_in_checkpoints(Bootstrap& worker, const std::string& folder) {
+  const auto strategy = strategy_of(worker, 2);
+  const auto scope = strategy.scope();
+  const auto add = [&](const Mean& mean, double factor) {
+    strategy.run([&](ReplicaContext& replica) {
+      mean.update_state(Tensor::scalar(factor * 0.1 * (replica.replica_id_in_sync_group() + 1)));
+    });
+  };
+  const Mean mean;
+  add(mean, 1);
+  Checkpoint checkpoint(strategy);
+  checkpoint.add("mean", mean);
+  const std::string saved = checkpoint.save(folder, 1);
+  add(mean, 3);
+  const double expected = mean.result().item<double>();
+
+  const Mean other;
+  Checkpoint restoring(strategy);
+  restoring.add("mean", other);
+  restoring.restore(saved).assert_consumed();
+  add(other, 3);
+  EXPECT_EQ(other.result().item<double>(), expected);
 }
 
 }  // namespace cohort::testing

@@ -14,5 +14,6 @@ void check_failure_of_one_worker(Bootstrap& worker, const std::string& folder);
 void check_other_values(Bootstrap& worker, const std::string& folder);
 void check_saving_in_background(Bootstrap& worker, const std::string& folder);
 void check_a_value_that_fails(Bootstrap& worker, const std::string& folder);
+void check_metrics_in_checkpoints(Bootstrap& worker, const std::string& folder);
 
 }  // namespace cohort::testing

@@ -36,6 +36,7 @@
 #include <cohort/input/pass.h>
 #include <cohort/server/sharded_variable.h>
 #include <cohort/strategy/strategy.h>
+#include <cohort/train/metrics/metric.h>
 #include <cohort/train/optimizers/optimizer.h>
 #include <cohort/value/variable.h>
 
@@ -119,6 +120,11 @@ class Checkpoint {
 
   /// As [replicas, numbers], those of each replica in a row. All workers gather them together.
   void add(const std::string& name, const ReplicaNumbers& numbers);
+
+  /// What a metric has seen, as the numbers of its replicas.
+  void add(const std::string& name, const MetricHandle& metric) {
+    add(name, ReplicaNumbers{[metric](int local_replica) { return metric.sums(local_replica); }});
+  }
 
   /// A random generator of the standard library, or one that is written to streams and read from them alike.
   template <checkpoint::RandomGenerator Generator>

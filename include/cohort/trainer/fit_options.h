@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -10,6 +11,7 @@
 #include <cohort/input/dataset.h>
 #include <cohort/input/distributed_dataset.h>
 #include <cohort/trainer/evaluate_options.h>
+#include <cohort/trainer/fit_checkpoint.h>
 
 namespace cohort {
 
@@ -41,6 +43,10 @@ struct FitOptions {
   /// or in a new one if that has ended. Unset: an epoch is a pass, and its number is the pass's.
   std::optional<std::int64_t> steps_per_epoch = {};
 
+  /// Ends, in mid-epoch if need be, when the training has had so many steps since its beginning. Where there
+  /// are checkpoints, the next fit goes on from there.
+  std::optional<std::int64_t> max_steps = {};
+
   /// Evaluated after each epoch, or each `validation_freq`-th, or those of `validation_epochs` (from 1); in
   /// the logs as `val_loss` and so on.
   std::optional<TrainingData<Batch>> validation_data = {};
@@ -49,6 +55,12 @@ struct FitOptions {
   std::vector<int> validation_epochs = {};
 
   CallbackList callbacks = {};
+
+  /// The weights of the examples of these classes, which labels name; others have 1. Not for examples that
+  /// have weights already.
+  std::map<std::int64_t, double> class_weight = {};
+
+  FitCheckpoint checkpoint = {};
 };
 
 }  // namespace cohort

@@ -21,6 +21,8 @@
 // Trainer. One thread at a time.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -38,6 +40,15 @@
 namespace cohort {
 
 struct TrainerOptions {
+  /// Of labels and predictions, each of one number: what a model predicts, and what steps return of both.
+  std::vector<Metric> metrics = {};
+  /// The same with the weights of the examples.
+  std::vector<Metric> weighted_metrics = {};
+  /// Any that step functions update themselves.
+  std::vector<MetricHandle> step_metrics = {};
+  /// What the losses of a batch amount to. In the history, the loss of an epoch is the mean over its
+  /// examples, or weights, and of a sum the mean over its steps.
+  LossReduction reduction = LossReduction::kSumOverBatchSize;
   /// How datasets are divided among the workers.
   DistributeOptions distribute = {};
 };
@@ -47,10 +58,15 @@ class Trainer {
  public:
   template <ModelOf<Batch> M>
   Trainer(const Strategy& strategy, M& model, Optimizer& optimizer, const TrainerOptions& options = {})
-      : Trainer(strategy, detail::model_steps<Batch>(model, optimizer), options) {}
+      : options_(options),
+        settings_(std::make_unique<detail::ModelSettings>(detail::ModelSettings{options.reduction})),
+        steps_(detail::model_steps<Batch>(model, optimizer, *settings_)),
+        loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
 
   Trainer(const Strategy& strategy, StepFunctions<Batch> steps, const TrainerOptions& options = {})
-      : options_(options), steps_(std::move(steps)), loop_(strategy, steps_.parameters, steps_.optimizer) {}
+      : options_(options),
+        steps_(std::move(steps)),
+        loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
 
   /// Trains, epoch by epoch, and returns the loss and the metrics of each. Callbacks are called in the order
   /// of Keras. Where the dataset has a shuffle, epochs have different orders.
@@ -63,14 +79,17 @@ class Trainer {
     if (options.validation_data)
       validation.emplace(options.validation_data->distributed(loop_.strategy(), options_.distribute),
                          loop_.strategy(), steps_);
+    set_class_weight(options.class_weight);
     return loop_.fit(batches, {.epochs = options.epochs,
                                .initial_epoch = options.initial_epoch,
                                .steps_per_epoch = options.steps_per_epoch,
+                               .max_steps = options.max_steps,
                                .validation = validation ? &*validation : nullptr,
                                .validation_steps = options.validation_steps,
                                .validation_freq = options.validation_freq,
                                .validation_epochs = options.validation_epochs,
-                               .callbacks = options.callbacks});
+                               .callbacks = options.callbacks,
+                               .checkpoint = options.checkpoint});
   }
 
   /// The loss and the metrics over the dataset. @throws as fit.
@@ -98,7 +117,19 @@ class Trainer {
     return {data.distributed(loop_.strategy(), options), loop_.strategy(), steps_};
   }
 
+  [[nodiscard]] detail::MetricPlan metric_plan() const {
+    return {options_.metrics, options_.weighted_metrics, options_.step_metrics, options_.reduction};
+  }
+  void set_class_weight(const std::map<std::int64_t, double>& class_weight) {
+    if (settings_ != nullptr)
+      settings_->class_weight = class_weight;
+    else if (!class_weight.empty())
+      throw InvalidArgument(
+          "fit: class_weight needs a model; step functions weigh their examples themselves");
+  }
+
   TrainerOptions options_;
+  std::unique_ptr<detail::ModelSettings> settings_;  ///< null without a model
   StepFunctions<Batch> steps_;
   detail::TrainingLoop loop_;
 };

@@ -22,6 +22,11 @@ std::int64_t global_batch_size(const Tensor& losses, const AverageLossOptions& o
   return static_cast<std::int64_t>(losses.elements()) * replica->num_replicas_in_sync();
 }
 
+void require_losses(const Tensor& losses, const char* function) {
+  if (is_floating(losses.dtype())) return;
+  throw InvalidArgument("{}: losses must be floating-point, got {}", function, describe(losses));
+}
+
 double weighted_sum(const Tensor& losses, const std::optional<Tensor>& weights) {
   const Tensor wide = losses.on_host().cast(DType::kFloat64);
   const Tensor wide_weights = weights ? weights->on_host().cast(DType::kFloat64) : Tensor::scalar(1.0);
@@ -37,14 +42,17 @@ double weighted_sum(const Tensor& losses, const std::optional<Tensor>& weights) 
 }  // namespace
 
 Tensor compute_average_loss(const Tensor& per_example_loss, const AverageLossOptions& options) {
-  if (!is_floating(per_example_loss.dtype())) {
-    throw InvalidArgument("compute_average_loss: losses must be floating-point, got {}",
-                          describe(per_example_loss));
-  }
+  require_losses(per_example_loss, "compute_average_loss");
   const auto size = static_cast<double>(global_batch_size(per_example_loss, options));
   const double sum = weighted_sum(per_example_loss, options.sample_weight);
   // At the end of the data a replica may have no examples; its part of the loss is 0.
   return Tensor::scalar(size == 0 ? 0 : sum / size).cast(per_example_loss.dtype());
+}
+
+Tensor scale_regularization_loss(const Tensor& losses) {
+  require_losses(losses, "scale_regularization_loss");
+  return Tensor::scalar(weighted_sum(losses, {}) / get_strategy().num_replicas_in_sync())
+      .cast(losses.dtype());
 }
 
 }  // namespace cohort

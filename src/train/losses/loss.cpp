@@ -16,12 +16,6 @@ Shape shape_of_losses(const Tensor& predictions) {
   return shape.rank() < 2 ? shape : shape.without(-1);
 }
 
-void require_floating(const std::string& name, const Tensor& predictions) {
-  if (is_floating(predictions.dtype())) return;
-  throw InvalidArgument("{}: the predictions are {}; give floating-point numbers", name,
-                        describe(predictions));
-}
-
 void require_output(const std::string& name, const Tensor& output, const Shape& shape, DType dtype) {
   if (output.shape() == shape && output.dtype() == dtype) return;
   throw InvalidArgument("{}: the result is {}{}, but the output {}", name, to_string(dtype), to_string(shape),
@@ -31,14 +25,14 @@ void require_output(const std::string& name, const Tensor& output, const Shape& 
 }  // namespace
 
 Tensor Loss::operator()(const Tensor& labels, const Tensor& predictions) const {
-  require_floating(name_, predictions);
+  require_floating(predictions, name_);
   Tensor losses = Tensor::uninitialized(shape_of_losses(predictions), dtype_of_losses(predictions));
   rule_->values(labels, predictions, losses);
   return losses;
 }
 
 void Loss::values(const Tensor& labels, const Tensor& predictions, const Tensor& output) const {
-  require_floating(name_, predictions);
+  require_floating(predictions, name_);
   require_output(name_, output, shape_of_losses(predictions), dtype_of_losses(predictions));
   if (is_cpu(output)) return rule_->values(labels, predictions, output);
   output.copy_from((*this)(labels, predictions).to(output.device()));
@@ -53,7 +47,7 @@ Tensor Loss::gradients(const Tensor& labels, const Tensor& predictions,
 
 void Loss::write_gradients(const Tensor& labels, const Tensor& predictions,
                            const std::optional<Tensor>& sample_weight, const Tensor& output) const {
-  require_floating(name_, predictions);
+  require_floating(predictions, name_);
   require_output(name_, output, predictions.shape(), predictions.dtype());
   rule_->gradients(labels, predictions, sample_weight ? &*sample_weight : nullptr, output);
 }

@@ -110,6 +110,9 @@ MetricHandle::MetricHandle(std::string name, std::shared_ptr<const MetricRule> r
 const std::string& MetricHandle::name() const noexcept { return state_->name(); }
 void MetricHandle::reset_state() const { state_->reset(); }
 Tensor MetricHandle::result() const { return state_->result(); }
+std::span<double> MetricHandle::sums(int local_replica) const noexcept {
+  return state_->replica(static_cast<std::size_t>(local_replica));
+}
 void MetricHandle::bind(const Strategy& strategy) const { state_->bind(strategy); }
 void MetricHandle::update(const MetricBatch& batch) const { state_->update(batch); }
 

@@ -83,5 +83,11 @@ TEST_P(AverageLossOfReplicas, IsComputedByReplicasUnlessTheBatchIsKnown) {
   EXPECT_EQ(compute_average_loss(Tensor::from({1.0F}), {.global_batch_size = 4}).item<float>(), 0.25F);
 }
 
+TEST_P(AverageLossOfReplicas, SharesOutWhatDoesNotDependOnExamples) {
+  const auto parts = strategy_.run([] { return scale_regularization_loss(Tensor::from({3.0, 5.0})); });
+  EXPECT_DOUBLE_EQ(strategy_.reduce(ReduceOp::kSum, parts).item<double>(), 8);
+  EXPECT_THROW(static_cast<void>(scale_regularization_loss(Tensor::from({1}))), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace cohort::testing

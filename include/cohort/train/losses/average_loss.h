@@ -23,4 +23,9 @@ struct AverageLossOptions {
 [[nodiscard]] Tensor compute_average_loss(const Tensor& per_example_loss,
                                           const AverageLossOptions& options = {});
 
+/// The sum of losses that do not depend on examples, such as the squares of weights, divided by the number of
+/// replicas: each of them has this loss, and the parts add up to it. A scalar of the losses' dtype.
+/// @throws InvalidArgument for losses that are not floating.
+[[nodiscard]] Tensor scale_regularization_loss(const Tensor& losses);
+
 }  // namespace cohort

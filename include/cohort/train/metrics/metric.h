@@ -74,6 +74,9 @@ class MetricHandle {
   /// Makes it a metric of `strategy`, with nothing seen. @throws WrongContext inside a replica.
   void bind(const Strategy& strategy) const;
 
+  /// What a replica of this worker has summed up: what a checkpoint keeps.
+  [[nodiscard]] std::span<double> sums(int local_replica) const noexcept;
+
   /// What all handles of this metric share. Internal.
   [[nodiscard]] const std::shared_ptr<MetricState>& state() const noexcept { return state_; }
 

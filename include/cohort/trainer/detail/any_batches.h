@@ -1,13 +1,15 @@
 // The steps of a distributed dataset, whatever its elements are, as the loop of a training sees them.
 #pragma once
 
+#include <vector>
+
 #include <cohort/device/tensor.h>
 #include <cohort/input/cardinality.h>
 #include <cohort/input/pass.h>
 
 namespace cohort::detail {
 
-class EpochTotals;
+class EpochMetrics;
 
 enum class StepKind { kTrain, kTest };
 
@@ -30,11 +32,11 @@ class AnyBatches {
   /// Fetches the batches of the following step; false at the end of the pass.
   [[nodiscard]] virtual bool next() = 0;
 
-  /// Runs the replicas' step with these batches, and adds its outcomes to the totals.
-  virtual void run(StepKind kind, EpochTotals& totals) = 0;
+  /// Runs the replicas' step with these batches, and adds its outcomes to the metrics.
+  virtual void run(StepKind kind, EpochMetrics& metrics) = 0;
 
-  /// The predictions for these batches, of all replicas one after the other.
-  [[nodiscard]] virtual Tensor predict() = 0;
+  /// Appends the predictions for these batches, in the order of the step's rows.
+  virtual void predict(std::vector<Tensor>& predictions) = 0;
 };
 
 }  // namespace cohort::detail

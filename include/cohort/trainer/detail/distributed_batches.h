@@ -3,10 +3,11 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <cohort/input/distributed_dataset.h>
 #include <cohort/trainer/detail/any_batches.h>
-#include <cohort/trainer/detail/epoch_totals.h>
+#include <cohort/trainer/detail/epoch_metrics.h>
 #include <cohort/trainer/step_functions.h>
 
 namespace cohort::detail {
@@ -30,19 +31,19 @@ class DistributedBatches final : public AnyBatches {
     return batches_.has_value();
   }
 
-  void run(StepKind kind, EpochTotals& totals) override {
+  void run(StepKind kind, EpochMetrics& metrics) override {
     const auto& step = kind == StepKind::kTrain ? steps_.train : steps_.test;
     require(static_cast<bool>(step), kind == StepKind::kTrain ? "train" : "test");
-    strategy_.run(
-        [&](ReplicaContext& replica, const Batch& mine) { totals.add(replica, step(replica, mine)); },
-        *batches_);
+    strategy_.run([&](ReplicaContext& replica, const Batch& mine) { metrics.add(step(replica, mine)); },
+                  *batches_);
   }
 
-  [[nodiscard]] Tensor predict() override {
+  void predict(std::vector<Tensor>& predictions) override {
     require(static_cast<bool>(steps_.predict), "predict");
-    const auto predictions = strategy_.run(
+    const auto own = strategy_.run(
         [&](ReplicaContext& replica, const Batch& mine) { return steps_.predict(replica, mine); }, *batches_);
-    return strategy_.gather(predictions, 0);
+    // The parts of a batch go to the workers in turn, one round for each of their replicas.
+    for (const Tensor& part : own.components()) predictions.push_back(strategy_.gather(part, 0));
   }
 
  private:

@@ -1,18 +1,33 @@
 // The step functions of a Model.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include <cohort/train/losses/loss_reduction.h>
 #include <cohort/trainer/model.h>
 #include <cohort/trainer/step_functions.h>
 
 namespace cohort::detail {
 
-/// Divides by the examples of the whole batch, and updates the parameters; no examples, no update.
-void apply_sum(ReplicaContext& replica, Optimizer& optimizer,
-               const std::vector<GradientAndVariable>& gradients, double examples);
+/// What a model's steps depend on beside the model.
+struct ModelSettings {
+  LossReduction reduction = LossReduction::kSumOverBatchSize;
+  std::map<std::int64_t, double> class_weight = {};  ///< of the fit that runs
+};
+
+/// Applies gradients of the sum of losses: divided by the examples of the whole batch, unless the reduction
+/// says otherwise; no examples, no update.
+void apply_sum(Optimizer& optimizer, const std::vector<GradientAndVariable>& gradients,
+               const StepOutcome& outcome, LossReduction reduction);
+
+/// The weights of examples of these classes. @throws InvalidArgument for labels that are not one class for
+/// each example, and where the examples have weights already.
+[[nodiscard]] Tensor weights_by_class(const std::map<std::int64_t, double>& class_weight,
+                                      const StepOutcome& outcome);
 
 template <class Batch, class M, class Forward>
 [[nodiscard]] decltype(auto) gradients_of(M& model, const Batch& batch, const Forward& forward,
@@ -36,14 +51,18 @@ template <class Batch, class M, class Forward>
   return outcome;
 }
 
+/// The model, the optimizer and the settings outlive the functions.
 template <class Batch, class M>
-[[nodiscard]] StepFunctions<Batch> model_steps(M& model, Optimizer& optimizer) {
+[[nodiscard]] StepFunctions<Batch> model_steps(M& model, Optimizer& optimizer,
+                                               const ModelSettings& settings) {
   const auto& parameters = model.parameters();
-  return {.train = [&model, &optimizer](ReplicaContext& replica, const Batch& mine) -> StepOutcome {
+  return {.train = [&model, &optimizer, &settings](const Batch& mine) -> StepOutcome {
             const auto& forward = model.forward(mine);
             StepOutcome outcome = outcome_of(model, mine, forward);
+            if (!settings.class_weight.empty())
+              outcome.weights = weights_by_class(settings.class_weight, outcome);
             const auto& gradients = gradients_of(model, mine, forward, outcome.weights);
-            apply_sum(replica, optimizer, gradients, static_cast<double>(outcome.losses->elements()));
+            apply_sum(optimizer, gradients, outcome, settings.reduction);
             return outcome;
           },
           .test = [&model](const Batch& mine) { return outcome_of(model, mine, model.forward(mine)); },

@@ -1,4 +1,5 @@
-// The loops of a Trainer, for batches of any kind: which step, callback and validation comes when.
+// The loops of a Trainer, for batches of any kind: which step, callback, validation and checkpoint comes
+// when.
 #pragma once
 
 #include <cstdint>
@@ -9,27 +10,34 @@
 #include <cohort/strategy/strategy.h>
 #include <cohort/trainer/callback.h>
 #include <cohort/trainer/detail/any_batches.h>
-#include <cohort/trainer/detail/epoch_totals.h>
+#include <cohort/trainer/detail/epoch_metrics.h>
+#include <cohort/trainer/detail/fit_position.h>
 #include <cohort/trainer/evaluate_options.h>
+#include <cohort/trainer/fit_checkpoint.h>
 #include <cohort/trainer/history.h>
 
 namespace cohort::detail {
+
+class TrainingCheckpoints;
 
 /// FitOptions for batches of any kind.
 struct FitPlan {
   int epochs = 1;
   int initial_epoch = 0;
   std::optional<std::int64_t> steps_per_epoch = {};
+  std::optional<std::int64_t> max_steps = {};
   AnyBatches* validation = nullptr;
   std::optional<std::int64_t> validation_steps = {};
   int validation_freq = 1;
   std::vector<int> validation_epochs = {};
   CallbackList callbacks = {};
+  FitCheckpoint checkpoint = {};
 };
 
 class TrainingLoop final : public Training {
  public:
-  TrainingLoop(Strategy strategy, std::vector<Variable> parameters, Optimizer* optimizer);
+  TrainingLoop(Strategy strategy, std::vector<Variable> parameters, Optimizer* optimizer,
+               const MetricPlan& metrics);
 
   History fit(AnyBatches& data, const FitPlan& plan);
   Logs evaluate(AnyBatches& data, const EvaluateOptions& options);
@@ -39,16 +47,21 @@ class TrainingLoop final : public Training {
   [[nodiscard]] std::span<const Variable> parameters() const override { return parameters_; }
   [[nodiscard]] Optimizer* optimizer() const override { return optimizer_; }
   [[nodiscard]] const TrainingParams& params() const override { return params_; }
-  [[nodiscard]] std::int64_t step() const override { return step_; }
+  [[nodiscard]] std::int64_t step() const override { return at_.step; }
   [[nodiscard]] bool reports() const override { return strategy_.extended().should_save_summary(); }
-  void stop() override { stopped_ = true; }
-  [[nodiscard]] bool stopped() const override { return stopped_; }
+  void stop() override { at_.stopped = true; }
+  [[nodiscard]] bool stopped() const override { return at_.stopped; }
 
  private:
-  void run_epoch(AnyBatches& data, const FitPlan& plan);
-  void run_steps(AnyBatches& data, const FitPlan& plan);
+  void begin_fit(const FitPlan& plan, const Cardinality& data);
+  void run_epochs(AnyBatches& data, const FitPlan& plan, TrainingCheckpoints* checkpoints);
+  void run_steps(AnyBatches& data, const FitPlan& plan, TrainingCheckpoints* checkpoints);
+  void end_epoch(const FitPlan& plan);
+  [[nodiscard]] bool has_all_steps(const FitPlan& plan) const {
+    return plan.max_steps && at_.step >= *plan.max_steps;
+  }
   [[nodiscard]] bool next(AnyBatches& data, const FitPlan& plan);
-  void validate(const FitPlan& plan);
+  void say_that_data_ended(const FitPlan& plan);
   Logs test(AnyBatches& data, std::optional<std::int64_t> steps);
   void attach(const CallbackList& callbacks);
 
@@ -60,17 +73,13 @@ class TrainingLoop final : public Training {
   std::vector<Variable> parameters_;
   Optimizer* optimizer_;
   TrainingParams params_;
-  EpochTotals train_totals_;
-  EpochTotals test_totals_;
+  EpochMetrics metrics_;
   CallbackList callbacks_;         ///< of the call that runs
   bool needs_batch_logs_ = false;  ///< one of them does
+  FitPosition at_;
   History history_;
   Logs logs_;        ///< of the epoch
   Logs batch_logs_;  ///< empty unless somebody reads them
-  int epoch_ = 0;
-  std::int64_t batch_ = 0;  ///< of the epoch: so many are done
-  std::int64_t step_ = 0;
-  bool stopped_ = false;
   bool said_that_data_ended_ = false;
 };
 

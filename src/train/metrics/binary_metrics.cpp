@@ -1,0 +1,225 @@
+#include <cohort/train/metrics/binary_metrics.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include <cohort/base/error.h>
+
+#include "train/metrics/threshold_counts.h"
+
+namespace cohort::metrics {
+namespace {
+
+/// 0 where there is nothing.
+double share(double part, double rest) { return part == 0 ? 0 : part / (part + rest); }
+
+double precision_of(const Answers& a) { return share(a.true_positives, a.false_positives); }
+double recall_of(const Answers& a) { return share(a.true_positives, a.false_negatives); }
+double specificity_of(const Answers& a) { return share(a.true_negatives, a.false_positives); }
+double fall_out_of(const Answers& a) { return share(a.false_positives, a.true_negatives); }
+
+using Rate = double (*)(const Answers&);
+
+/// Thresholds as they were given, which may be in any order.
+class RateAtThresholds final : public MetricRule {
+ public:
+  RateAtThresholds(ThresholdCounts counts, std::vector<std::size_t> places, Rate rate)
+      : counts_(std::move(counts)), places_(std::move(places)), rate_(rate) {}
+
+  [[nodiscard]] std::size_t sums() const override { return counts_.sums(); }
+  [[nodiscard]] Shape result_shape() const override {
+    return places_.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(places_.size())};
+  }
+  void update(const MetricBatch& batch, std::span<double> sums) const override {
+    counts_.update(batch, sums);
+  }
+  void compute(std::span<const double> sums, std::span<double> result) const override {
+    counts_.for_each(sums, 0, [&](std::size_t threshold, const Answers& answers) {
+      result[places_[threshold]] = rate_(answers);
+    });
+  }
+
+ private:
+  ThresholdCounts counts_;
+  std::vector<std::size_t> places_;  // of each threshold in the result
+  Rate rate_;
+};
+
+/// The largest `rate` where `condition` is at least `least`.
+class RateAtRate final : public MetricRule {
+ public:
+  RateAtRate(ThresholdCounts counts, Rate rate, Rate condition, double least)
+      : counts_(std::move(counts)), rate_(rate), condition_(condition), least_(least) {}
+
+  [[nodiscard]] std::size_t sums() const override { return counts_.sums(); }
+  void update(const MetricBatch& batch, std::span<double> sums) const override {
+    counts_.update(batch, sums);
+  }
+  void compute(std::span<const double> sums, std::span<double> result) const override {
+    result[0] = 0;
+    counts_.for_each(sums, 0, [&](std::size_t, const Answers& answers) {
+      if (condition_(answers) >= least_) result[0] = std::max(result[0], rate_(answers));
+    });
+  }
+
+ private:
+  ThresholdCounts counts_;
+  Rate rate_;
+  Rate condition_;
+  double least_;
+};
+
+class AreaUnderCurve final : public MetricRule {
+ public:
+  AreaUnderCurve(ThresholdCounts counts, Curve curve, Summation summation)
+      : counts_(std::move(counts)), curve_(curve), summation_(summation) {}
+
+  [[nodiscard]] std::size_t sums() const override { return counts_.sums(); }
+  void update(const MetricBatch& batch, std::span<double> sums) const override {
+    counts_.update(batch, sums);
+  }
+  void compute(std::span<const double> sums, std::span<double> result) const override {
+    result[0] = 0;
+    for (std::size_t label = 0; label < counts_.labels(); ++label)
+      result[0] += area(sums, label) / static_cast<double>(counts_.labels());
+  }
+
+ private:
+  /// Between neighbouring thresholds, of which `high` says yes less often.
+  [[nodiscard]] double area(std::span<const double> sums, std::size_t label) const {
+    double area = 0;
+    std::optional<Answers> high;
+    counts_.for_each(sums, label, [&](std::size_t, const Answers& low) {
+      if (high) area += is_interpolated_pr() ? interpolated_pr(low, *high) : strip(low, *high);
+      high = low;
+    });
+    return area;
+  }
+
+  [[nodiscard]] bool is_interpolated_pr() const {
+    return curve_ == Curve::kPr && summation_ == Summation::kInterpolation;
+  }
+
+  [[nodiscard]] double strip(const Answers& low, const Answers& high) const {
+    const bool roc = curve_ == Curve::kRoc;
+    const Rate x = roc ? fall_out_of : recall_of;
+    const Rate y = roc ? recall_of : precision_of;
+    const double width = x(low) - x(high);
+    if (summation_ == Summation::kMinoring) return width * std::min(y(low), y(high));
+    if (summation_ == Summation::kMajoring) return width * std::max(y(low), y(high));
+    return width * (y(low) + y(high)) / 2;
+  }
+
+  // Between two thresholds true positives grow in proportion to all positives, so that the precision is
+  // (slope * positives + intercept) / positives: its integral over the recall has a logarithm.
+  static double interpolated_pr(const Answers& low, const Answers& high) {
+    const double positives_low = low.true_positives + low.false_positives;
+    const double positives_high = high.true_positives + high.false_positives;
+    const double growth = low.true_positives - high.true_positives;
+    if (positives_low <= positives_high) return 0;
+    const double slope = growth / (positives_low - positives_high);
+    const double intercept = high.true_positives - slope * positives_high;
+    const double ratio = positives_high > 0 ? positives_low / positives_high : 1;
+    const double all = high.true_positives + high.false_negatives;
+    return all == 0 ? 0 : slope * (growth + intercept * std::log(ratio)) / all;
+  }
+
+  ThresholdCounts counts_;
+  Curve curve_;
+  Summation summation_;
+};
+
+Metric rate_at_thresholds(const ThresholdOptions& options, const std::string& name, Rate rate) {
+  std::vector<double> thresholds = options.thresholds;
+  if (thresholds.empty())
+    thresholds.push_back(options.top_k ? -std::numeric_limits<double>::infinity() : 0.5);
+  if (std::ranges::any_of(thresholds, [](double each) { return std::isnan(each); }))
+    throw InvalidArgument("{}: a threshold is not a number", name);
+  std::vector<std::size_t> places(thresholds.size());
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
+  std::ranges::stable_sort(places, {}, [&](std::size_t place) { return thresholds[place]; });
+  std::ranges::sort(thresholds);
+  ThresholdCounts counts({.thresholds = thresholds, .top_k = options.top_k, .class_id = options.class_id},
+                         name);
+  return {name, std::make_shared<RateAtThresholds>(std::move(counts), std::move(places), rate)};
+}
+
+// Beyond 0 and 1, so that a prediction of 0 is above the first and one of 1 below the last.
+constexpr double kBeyond = 1e-7;
+
+std::vector<double> even_thresholds(int count, const std::string& name) {
+  if (count < 2) throw InvalidArgument("{}: {} thresholds; give at least 2", name, count);
+  std::vector<double> thresholds{-kBeyond};
+  for (int i = 1; i < count - 1; ++i) thresholds.push_back(static_cast<double>(i) / (count - 1));
+  thresholds.push_back(1 + kBeyond);
+  return thresholds;
+}
+
+Metric rate_at_rate(const std::string& name, double least, int thresholds, Rate rate, Rate condition) {
+  if (!(least >= 0 && least <= 1))
+    throw InvalidArgument("{}: the least rate is {}; give 0 to 1", name, least);
+  ThresholdCounts counts({.thresholds = even_thresholds(thresholds, name), .evenly = true}, name);
+  return {name, std::make_shared<RateAtRate>(std::move(counts), rate, condition, least)};
+}
+
+std::vector<double> thresholds_between(const std::vector<double>& given, const std::string& name) {
+  const auto is_outside = [](double each) { return !(each > 0 && each < 1); };
+  if (std::ranges::any_of(given, is_outside))
+    throw InvalidArgument("{}: thresholds lie between 0 and 1; those beyond are added", name);
+  std::vector<double> thresholds{-kBeyond};
+  thresholds.insert(thresholds.end(), given.begin(), given.end());
+  thresholds.push_back(1 + kBeyond);
+  std::ranges::sort(thresholds);
+  return thresholds;
+}
+
+}  // namespace
+
+Metric precision(const ThresholdOptions& options, const std::string& name) {
+  return rate_at_thresholds(options, name, precision_of);
+}
+Metric recall(const ThresholdOptions& options, const std::string& name) {
+  return rate_at_thresholds(options, name, recall_of);
+}
+Metric true_positives(const ThresholdOptions& options, const std::string& name) {
+  return rate_at_thresholds(options, name, [](const Answers& answers) { return answers.true_positives; });
+}
+Metric false_positives(const ThresholdOptions& options, const std::string& name) {
+  return rate_at_thresholds(options, name, [](const Answers& answers) { return answers.false_positives; });
+}
+Metric true_negatives(const ThresholdOptions& options, const std::string& name) {
+  return rate_at_thresholds(options, name, [](const Answers& answers) { return answers.true_negatives; });
+}
+Metric false_negatives(const ThresholdOptions& options, const std::string& name) {
+  return rate_at_thresholds(options, name, [](const Answers& answers) { return answers.false_negatives; });
+}
+
+Metric sensitivity_at_specificity(double least, int thresholds, const std::string& name) {
+  return rate_at_rate(name, least, thresholds, recall_of, specificity_of);
+}
+Metric specificity_at_sensitivity(double least, int thresholds, const std::string& name) {
+  return rate_at_rate(name, least, thresholds, specificity_of, recall_of);
+}
+Metric precision_at_recall(double least, int thresholds, const std::string& name) {
+  return rate_at_rate(name, least, thresholds, precision_of, recall_of);
+}
+Metric recall_at_precision(double least, int thresholds, const std::string& name) {
+  return rate_at_rate(name, least, thresholds, recall_of, precision_of);
+}
+
+Metric auc(const AucOptions& options, const std::string& name) {
+  if (options.labels < 1) throw InvalidArgument("{}: {} labels; give at least 1", name, options.labels);
+  const bool evenly = options.thresholds.empty();
+  ThresholdCounts counts({.thresholds = evenly ? even_thresholds(options.num_thresholds, name)
+                                               : thresholds_between(options.thresholds, name),
+                          .evenly = evenly,
+                          .from_logits = options.from_logits,
+                          .labels = static_cast<std::size_t>(options.labels)},
+                         name);
+  return {name, std::make_shared<AreaUnderCurve>(std::move(counts), options.curve, options.summation)};
+}
+
+}  // namespace cohort::metrics

@@ -1,0 +1,143 @@
+// A fit that ends at any batch goes on from its checkpoint as if nothing had happened: the same bits, the
+// same examples, the same history.
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <cohort/strategy/multi_worker_mirrored_strategy.h>
+#include <cohort/train/metrics/accuracies.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/trainer/trainer.h>
+
+#include "../strategy/fake_cluster.h"
+#include "../strategy/strategies.h"
+#include "linear_model.h"
+#include "temporary_folder.h"
+
+namespace cohort::testing {
+namespace {
+
+using Numbers = std::vector<double>;
+
+/// What a training leaves behind.
+struct Trace {
+  Numbers parameters;
+  Numbers slots;
+  std::map<std::int64_t, Numbers> examples;  ///< by step: the first input of each
+  std::string history;
+  friend bool operator==(const Trace&, const Trace&) = default;
+};
+
+struct Killed {};
+
+/// Ends the training after so many of its own steps, on all workers, as a kill does.
+class Kill : public Callback {
+ public:
+  explicit Kill(std::optional<int> after) : after_(after) {}
+  void on_train_batch_end(std::int64_t /*batch*/, const Logs& /*logs*/) override {
+    if (++steps_ == after_) throw Killed();
+  }
+
+ private:
+  std::optional<int> after_;
+  int steps_ = 0;
+};
+
+struct Run {
+  std::string folder = {};  ///< empty: without checkpoints
+  std::optional<int> kill_after = {};
+  std::optional<std::int64_t> steps_per_epoch = {};
+  std::int64_t every = 1;
+};
+
+/// Trains as a program does that is started anew, and adds to the trace.
+void train(const Strategy& strategy, const Run& run, Trace& trace) {
+  const auto scope = strategy.scope();
+  const LinearModel model;
+  Adam optimizer({.learning_rate = 0.05});
+  std::vector<Numbers> seen(static_cast<std::size_t>(strategy.extended().local_replicas()));
+  using Batch = LinearModel::Batch;
+  Trainer<Batch> trainer(
+      strategy,
+      {.train =
+           [&](ReplicaContext& replica, const Batch& mine) {
+             const int local = replica.replica_id_in_sync_group() - strategy.extended().first_replica_id();
+             seen[static_cast<std::size_t>(local)] = numbers(mine.first);
+             const Tensor outputs = model.forward(mine);
+             optimizer.apply_gradients(model.gradients(mine, outputs, {}));
+             return model.loss(mine, outputs);
+           },
+       .test = [&](const Batch& mine) { return StepOutcome(model.loss(mine, model.forward(mine))); },
+       .parameters = {model.parameters()[0], model.parameters()[1]},
+       .optimizer = &optimizer});
+  class Record : public Callback {
+   public:
+    Record(Trace& record, const std::vector<Numbers>& batches) : trace_(record), seen_(batches) {}
+    void on_train_batch_end(std::int64_t /*batch*/, const Logs& /*logs*/) override {
+      Numbers& step = trace_.examples[training().step()];
+      step.clear();
+      for (const Numbers& part : seen_) step.insert(step.end(), part.begin(), part.end());
+    }
+
+   private:
+    Trace& trace_;
+    const std::vector<Numbers>& seen_;
+  };
+  Record record(trace, seen);
+  Kill kill(run.kill_after);
+  const auto data = Dataset<Batch>::from_tensor_slices(linear_examples(13)).shuffle({.seed = 3}).batch(4);
+  const History history =
+      trainer.fit(data, {.epochs = 3,
+                         .steps_per_epoch = run.steps_per_epoch,
+                         .validation_data = linear_batches(5, 2),
+                         .callbacks = {record, kill},
+                         .checkpoint = {.folder = run.folder, .manager = {.save_every_steps = run.every}}});
+  trace.parameters = numbers(model.parameters()[0].read());
+  trace.slots = numbers(optimizer.slots(model.parameters()[0])[1].read());
+  trace.history = history.to_text();
+}
+
+/// Kills it once at each of its steps in turn, of many replicas at some, and lets it go on.
+void check_resume(const Strategy& strategy, const std::string& folder, std::optional<std::int64_t> per_epoch,
+                  std::int64_t every) {
+  Trace whole;
+  train(strategy, {.steps_per_epoch = per_epoch}, whole);
+  const int steps = static_cast<int>(whole.examples.size());
+  const int stride = strategy.num_replicas_in_sync() > 3 ? 5 : 1;
+  for (int killed = 1; killed <= steps; killed += stride) {
+    Run run{.folder = fmt::format("{}/{}-{}", folder, every, killed),
+            .kill_after = killed,
+            .steps_per_epoch = per_epoch,
+            .every = every};
+    Trace trace;
+    EXPECT_THROW(train(strategy, run, trace), Killed);
+    run.kill_after = {};
+    train(strategy, run, trace);
+    EXPECT_EQ(trace.parameters, whole.parameters) << "killed after " << killed;
+    EXPECT_EQ(trace.slots, whole.slots) << "killed after " << killed;
+    EXPECT_EQ(trace.examples, whole.examples) << "killed after " << killed;
+    EXPECT_EQ(trace.history, whole.history) << "killed after " << killed;
+  }
+}
+
+class Resume : public ::testing::TestWithParam<int> {
+ protected:
+  const TemporaryFolder folder_;
+};
+INSTANTIATE_TEST_SUITE_P(Replicas, Resume, ::testing::Values(1, 2, 3, 4, 7),
+                         ::testing::PrintToStringParamName());
+
+TEST_P(Resume, GoesOnAtAnyBatch) { check_resume(mirrored(GetParam()), folder_.path().string(), {}, 1); }
+TEST_P(Resume, RepeatsTheStepsSinceTheCheckpoint) {
+  check_resume(mirrored(GetParam()), folder_.path().string(), {}, 5);
+}
+TEST_P(Resume, GoesOnInThePassOfEarlierEpochs) {
+  check_resume(mirrored(GetParam()), folder_.path().string(), 3, 1);
+}
+
+}  // namespace
+}  // namespace cohort::testing
