@@ -54,9 +54,10 @@ class DistributedModel::Impl {
         named_parameters_(parameters_of(module)),
         named_buffers_(buffers_of(module)),
         exceptions_(std::uncaught_exceptions()) {
+    or_abort([&] { collect_parameters(); });
+    // All throw the same, so none needs to tell the others.
+    require_equal_lists(communicator_, named_parameters_, named_buffers_);
     or_abort([&] {
-      collect_parameters();
-      require_equal_lists(communicator_, named_parameters_, named_buffers_);
       broadcast_state(0);
       // Backward passes reach the last parameters first.
       std::vector<std::size_t> order(parameters_.size());
@@ -85,7 +86,7 @@ class DistributedModel::Impl {
       const Members active = begin(true);
       loss.backward();
       for (Parameter& parameter : parameters_) {
-        if (!parameter.ready) announce(parameter, false);
+        if (!parameter.ready) announce(parameter);
       }
       finish(active, true);
     });
@@ -159,11 +160,11 @@ class DistributedModel::Impl {
           "call backward(loss) of the DistributedModel, inside no_sync() for this worker's gradients alone",
           parameter.name);
     observed_.push_back(&parameter);
-    announce(parameter, true);
+    announce(parameter);
   }
 
   /// Moves the gradient into its bucket, unless it was added up there.
-  void announce(Parameter& parameter, bool reached) {
+  void announce(Parameter& parameter) {
     const torch::NoGradGuard no_gradients;
     const at::Tensor gradient = parameter.tensor.grad();
     if (!gradient.defined()) {
@@ -174,8 +175,8 @@ class DistributedModel::Impl {
     } else if (!gradient.is_alias_of(parameter.place)) {
       parameter.place.copy_(gradient);
     }
-    if (reached) parameter.tensor.mutable_grad() = parameter.place;
-    reached_[static_cast<std::int64_t>(&parameter - parameters_.data())].fill_(reached ? 1 : 0);
+    if (gradient.defined()) parameter.tensor.mutable_grad() = parameter.place;
+    reached_[static_cast<std::int64_t>(&parameter - parameters_.data())].fill_(gradient.defined() ? 1 : 0);
     parameter.ready = true;
     buckets_->ready(parameter.number);
   }

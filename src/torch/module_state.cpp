@@ -27,7 +27,8 @@ std::string listed(std::span<const NamedTensor> parameters, std::span<const Name
   std::string text;
   const auto add = [&](const char* kind, std::span<const NamedTensor> tensors) {
     for (const auto& [name, tensor] : tensors)
-      text += fmt::format("{} '{}' {}\n", kind, name, describe(spec_of(tensor)));
+      text += fmt::format("{} '{}' {}{}\n", kind, name, describe(spec_of(tensor)),
+                          tensor.requires_grad() ? " with a gradient" : "");
   };
   add("parameter", parameters);
   add("buffer", buffers);

@@ -73,7 +73,7 @@ const std::shared_ptr<torch::nn::Module>& ModuleVariables::of_replica() const {
 std::vector<GradientAndVariable> ModuleVariables::gradients(const at::Tensor& loss) const {
   const std::vector<at::Tensor>& trained = replicas_[replica_number()].trained;
   std::vector<at::Tensor> gradients(trained.size());
-  if (loss.requires_grad()) gradients = torch::autograd::grad({loss}, trained, {}, std::nullopt, false, true);
+  if (loss.requires_grad()) gradients = torch::autograd::grad({loss}, trained, {}, {}, false, true);
   std::vector<GradientAndVariable> pairs;
   pairs.reserve(trained.size());
   for (std::size_t i = 0; i < trained.size(); ++i) {
