@@ -24,6 +24,7 @@ constexpr std::string_view kAbout =
   cohort-bench coordinator [options]
   cohort-bench parameters [options]
   cohort-bench checkpoint [options]
+  mpirun -n N cohort-bench sharded-optimizer [options]
 
 Collectives:
 )";
@@ -79,6 +80,13 @@ constexpr std::string_view kAboutCheckpoint =
 bytes, and what saving in the background takes from a training's steps. In one process.
 
   cohort-bench checkpoint [options]
+)";
+
+constexpr std::string_view kAboutShardedOptimizer =
+    R"(sharded-optimizer: a step of an optimizer whose slots are spread over the ranks (ShardedOptimizer), in turns
+with one whose slots every rank has.
+
+  mpirun -n N cohort-bench sharded-optimizer [options]
 )";
 
 constexpr std::string_view kClosing = R"(
@@ -192,6 +200,15 @@ po::options_description checkpoint_options() {
   return options;
 }
 
+po::options_description sharded_optimizer_options() {
+  po::options_description options("Options of sharded-optimizer", kHelpColumns);
+  add_text(
+      options, "model", "FILE",
+      "CSV with the columns name,elements: the model's variables; default benchmarks/models/resnet50.csv");
+  add_text(options, "loops", "N", "steps of each kind, of which the median counts; default 11");
+  return options;
+}
+
 po::options_description trainer_options() {
   po::options_description options("Options of trainer", kHelpColumns);
   add_text(options, "loops", "N", "pairs of loops per figure, of which the median counts; default 15");
@@ -209,8 +226,8 @@ po::options_description report_options() {
 std::string names_of(std::span<const Collective* const> collectives) {
   std::string names;
   for (const Collective* collective : collectives) names += fmt::format("{}, ", collective->command);
-  return fmt::format("{}{}, {}, {}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator,
-                     kParameters, kCheckpoint, kTrainer);
+  return fmt::format("{}{}, {}, {}, {}, {}, {}, {}, {}", names, kProfile, kDispatch, kInput, kCoordinator,
+                     kParameters, kCheckpoint, kTrainer, kShardedOptimizer);
 }
 
 std::string general_help(std::span<const Collective* const> collectives) {
@@ -230,11 +247,13 @@ std::string general_help(std::span<const Collective* const> collectives) {
   add_command(kParameters, "reads and writes of variables, next to memcpy");
   about += "\nCheckpoints:\n";
   add_command(kCheckpoint, "saving, restoring and verifying, next to cp");
-  about += "\nThe Trainer:\n";
+  about += "\nTraining:\n";
   add_command(kTrainer, "fit, next to a loop by hand");
-  return with_options(about, {sweep_options(), profile_options(), common_options(), dispatch_options(),
-                              input_options(), coordinator_options(), parameters_options(),
-                              checkpoint_options(), trainer_options(), report_options()}) +
+  add_command(kShardedOptimizer, "slots spread over the ranks, next to slots on each");
+  return with_options(about,
+                      {sweep_options(), profile_options(), common_options(), dispatch_options(),
+                       input_options(), coordinator_options(), parameters_options(), checkpoint_options(),
+                       trainer_options(), sharded_optimizer_options(), report_options()}) +
          std::string(kClosing);
 }
 
@@ -267,6 +286,9 @@ std::string help_on_checkpoint() {
   return with_options(kAboutCheckpoint, {checkpoint_options(), report_options()});
 }
 
+std::string help_on_sharded_optimizer() {
+  return with_options(kAboutShardedOptimizer, {sharded_optimizer_options(), report_options()});
+}
 std::string help_on_trainer() { return with_options(kAboutTrainer, {trainer_options(), report_options()}); }
 
 std::string help_on_input() { return with_options(kAboutInput, {input_options(), report_options()}); }

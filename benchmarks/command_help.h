@@ -18,6 +18,7 @@ inline constexpr std::string_view kInput = "input";
 inline constexpr std::string_view kCoordinator = "coordinator";
 inline constexpr std::string_view kParameters = "parameters";
 inline constexpr std::string_view kCheckpoint = "checkpoint";
+inline constexpr std::string_view kShardedOptimizer = "sharded-optimizer";
 inline constexpr std::string_view kTrainer = "trainer";
 
 [[nodiscard]] boost::program_options::options_description sweep_options();
@@ -27,6 +28,7 @@ inline constexpr std::string_view kTrainer = "trainer";
 [[nodiscard]] boost::program_options::options_description coordinator_options();
 [[nodiscard]] boost::program_options::options_description parameters_options();
 [[nodiscard]] boost::program_options::options_description checkpoint_options();
+[[nodiscard]] boost::program_options::options_description sharded_optimizer_options();
 [[nodiscard]] boost::program_options::options_description trainer_options();
 /// Of sweeps and profiles.
 [[nodiscard]] boost::program_options::options_description common_options();
@@ -44,6 +46,7 @@ inline constexpr std::string_view kTrainer = "trainer";
 [[nodiscard]] std::string help_on_coordinator();
 [[nodiscard]] std::string help_on_parameters();
 [[nodiscard]] std::string help_on_checkpoint();
+[[nodiscard]] std::string help_on_sharded_optimizer();
 [[nodiscard]] std::string help_on_trainer();
 
 }  // namespace cohort::bench

@@ -313,6 +313,14 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
     if (given.has("help")) return {.task = HelpText{help_on_checkpoint()}};
     return {.run = parse_report(given), .task = parse_checkpoint(given)};
   }
+  if (arguments.front() == kShardedOptimizer) {
+    const Given given(arguments, sharded_optimizer_options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on_sharded_optimizer()}};
+    return {.run = parse_report(given),
+            .task = ShardedOptimizerOptions{
+                .model = given.text("model", "benchmarks/models/resnet50.csv"),
+                .loops = parse_count("--loops", given.text("loops", "11"), kMostLoops)}};
+  }
   if (arguments.front() == kProfile) {
     const Given given(arguments, profile_options().add(common_options()).add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_profile()}};

@@ -29,6 +29,7 @@
 #include "profile/profile.h"
 #include "sweep/sweep.h"
 #include "thread_team.h"
+#include "training/sharded_optimizer.h"
 #include "training/trainer.h"
 
 namespace cohort::bench {
@@ -180,6 +181,8 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
       static_cast<void>(gpus_of_threads(plan.line.run.threads.value_or(1)));
     if (const auto* profile = std::get_if<ProfileOptions>(&plan.line.task))
       plan.model = read_model(profile->model);
+    if (const auto* sharded = std::get_if<ShardedOptimizerOptions>(&plan.line.task))
+      plan.model = read_model(sharded->model);
     const bool prints = session.rank() == 0 && !std::holds_alternative<HelpText>(plan.line.task);
     if (prints) plan.output.emplace(plan.line.run);
   } catch (const UsageError& error) {
@@ -203,6 +206,21 @@ ExitStatus run_one_process(const Run& run, Output& output) {
     output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
   if (output.end()) return kSuccess;
   complain(kNotWritten);
+  return kFailure;
+}
+
+/// What ranks measure with a strategy of theirs.
+ExitStatus run_strategy(const Run& run, const ShardedOptimizerOptions& options, mpi::Session& session,
+                        Output* output) {
+  try {
+    const ShardedOptimizerResult result = measure_sharded_optimizer(options, *run.model, session, run.clock);
+    if (output == nullptr) return kSuccess;
+    output->write(run.environment, result);
+    if (output->end()) return kSuccess;
+    complain(kNotWritten);
+  } catch (const AgreedError& error) {
+    if (output != nullptr) complain(error.what());
+  }
   return kFailure;
 }
 
@@ -233,6 +251,8 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
   const Run run{plan.line, plan.model, environment, clock};
   Output* output = plan.output ? &*plan.output : nullptr;
   if (measures_one_process(plan.line)) return run_one_process(run, *plan.output);
+  if (const auto* sharded = std::get_if<ShardedOptimizerOptions>(&plan.line.task))
+    return run_strategy(run, *sharded, session, output);
   if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
   return run_ranks(run, session, device, output);
 }

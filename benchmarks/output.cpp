@@ -101,6 +101,12 @@ void Output::write(const Environment& environment, const CheckpointResult& resul
   });
 }
 
+void Output::write(const Environment& environment, const ShardedOptimizerResult& result) {
+  write_whole(environment, [&](Format format, std::ostream& stream) {
+    write_sharded_optimizer(format, stream, environment, result);
+  });
+}
+
 void Output::write(const Environment& environment, const TrainerResult& result) {
   write_whole(environment, [&](Format format, std::ostream& stream) {
     write_trainer(format, stream, environment, result);

@@ -16,6 +16,7 @@
 #include "profile/profile.h"
 #include "run_options.h"
 #include "sweep/sweep.h"
+#include "training/sharded_optimizer.h"
 #include "training/trainer.h"
 
 namespace cohort::bench {
@@ -39,6 +40,7 @@ class Output {
   void write(const Environment& environment, const CoordinatorResult& result);
   void write(const Environment& environment, const ParametersResult& result);
   void write(const Environment& environment, const CheckpointResult& result);
+  void write(const Environment& environment, const ShardedOptimizerResult& result);
   void write(const Environment& environment, const TrainerResult& result);
 
   /// Completes the reports; there is nothing to do the second time. False when something could not

@@ -7,7 +7,7 @@
 # which kind. Its public headers are <cohort/device/...>; those for other layers and for the tests alone are
 # "device/..." in src/.
 function(cohort_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "EXPORT" "SOURCES;LINKS;PUBLIC;PRIVATE" ${ARGN})
   set(target cohort_${name})
   add_library(${target} ${ARG_SOURCES})
   add_library(cohort::${name} ALIAS ${target})
@@ -23,7 +23,10 @@ function(cohort_layer name)
   list(TRANSFORM ARG_LINKS PREPEND cohort_)
   target_link_libraries(${target} PUBLIC ${ARG_LINKS} ${ARG_PUBLIC}
     PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:cohort_warnings>)
-  install(TARGETS ${target} EXPORT cohortTargets)
+  if(NOT ARG_EXPORT)
+    set(ARG_EXPORT cohortTargets)
+  endif()
+  install(TARGETS ${target} EXPORT ${ARG_EXPORT})
   # Lists them all, for the tests.
   set_property(GLOBAL APPEND PROPERTY COHORT_LAYERS ${target})
 endfunction()

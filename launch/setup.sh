@@ -15,8 +15,9 @@ case ${1:-build} in
       libgtest-dev libgmock-dev
       iproute2 procps  # virtual hosts
       slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
-      libtorch-dev  # one example
-      python3 python3-pip  # one test, which takes safetensors from PyPI
+      libtorch-dev  # two examples
+      python3 python3-pip  # tests that take safetensors and NumPy from PyPI
+      python3-torch  # one test
     ) ;&
   build)
     packages+=(
@@ -24,7 +25,7 @@ case ${1:-build} in
       openmpi-bin libopenmpi-dev
       libboost-program-options-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
       libhwloc-dev libhwy-dev libdlpack-dev libisal-dev libzip-dev libssl-dev
-      libeigen3-dev  # examples only
+      libeigen3-dev  # examples and tests
     ) ;;
   -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit ;;
   *) echo "setup: unknown set '$1': build, test or lint" >&2; exit 2 ;;

@@ -202,7 +202,7 @@ void Dispatch::measure_step(const Strategy& strategy) {
   Sgd optimizer;
   const auto step = [&](const ReplicaContext& replica) {
     const auto own = static_cast<std::size_t>(replica.replica_id_in_sync_group());
-    optimizer.apply_gradients(gradients[own], GradientAggregation::kSumInPlace);
+    optimizer.apply_gradients(gradients[own], {.aggregation = GradientAggregation::kSumInPlace});
   };
   add("SGD step of 161 variables", strategy, {}, [&](int n) {
     for (int i = 0; i < n; ++i) strategy.run(step);

@@ -132,7 +132,9 @@ void measure_model(const Strategy& strategy, const std::string& on, Overhead& ov
     LossSum& own = sums[static_cast<std::size_t>(replica.replica_id_in_sync_group())];
     for (const float loss : losses.span<float>()) own.sum += static_cast<double>(loss);
     own.examples += static_cast<double>(losses.elements());
-    optimizer.apply_gradients(model.gradients(mine, predictions), GradientAggregation::kSumInPlace);
+    optimizer.apply_gradients(model.gradients(mine, predictions),
+                              {.aggregation = GradientAggregation::kSumInPlace,
+                               .examples = static_cast<double>(losses.elements())});
   };
   const auto by_hand = [&] { loop_by_hand(strategy, batches, step); };
   Trainer<Batch> trainer(strategy, model, optimizer);

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <random>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
+
+#include <cohort/eigen/map.h>
 
 #include "initial_weights.h"
 
@@ -13,16 +15,9 @@ namespace {
 using cohort::DType;
 using cohort::Tensor;
 using cohort::Variable;
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Row = Eigen::Matrix<float, 1, Eigen::Dynamic>;
-
-Eigen::Map<Matrix> as_matrix(const Tensor& tensor) {
-  return {tensor.span<float>().data(), tensor.shape()[0], tensor.shape()[1]};
-}
-
-Eigen::Map<Row> as_row(const Tensor& tensor) {
-  return {tensor.span<float>().data(), static_cast<Eigen::Index>(tensor.elements())};
-}
+using cohort::eigen::as_matrix;
+using cohort::eigen::as_vector;
+using Matrix = cohort::eigen::RowMajorMatrix<float>;
 
 struct Forward {
   Matrix activations;    ///< [rows, hidden]
@@ -33,10 +28,13 @@ struct Forward {
 Forward forward(const Batch& batch, const Tensor& hidden_weights, const Tensor& hidden_bias,
                 const Tensor& output_weights, const Tensor& output_bias) {
   Forward result;
-  result.activations =
-      ((as_matrix(batch.images) * as_matrix(hidden_weights)).rowwise() + as_row(hidden_bias)).array().tanh();
+  result.activations = ((as_matrix<float>(batch.images) * as_matrix<float>(hidden_weights)).rowwise() +
+                        as_vector<float>(hidden_bias).transpose())
+                           .array()
+                           .tanh();
   Matrix& logits = result.probabilities;
-  logits = (result.activations * as_matrix(output_weights)).rowwise() + as_row(output_bias);
+  logits = (result.activations * as_matrix<float>(output_weights)).rowwise() +
+           as_vector<float>(output_bias).transpose();
 
   const auto labels = batch.labels.span<std::int32_t>();
   result.score.rows = logits.rows();
@@ -82,7 +80,7 @@ Step Mlp::step(const Batch& batch, std::int64_t global_batch) const {
     logits_gradient(row, labels[static_cast<std::size_t>(row)]) -= 1;
   }
   logits_gradient /= static_cast<float>(global_batch);
-  const Matrix hidden_gradient = (logits_gradient * as_matrix(output_weights).transpose()).array() *
+  const Matrix hidden_gradient = (logits_gradient * as_matrix<float>(output_weights).transpose()).array() *
                                  (1 - pass.activations.array().square());
 
   const auto gradient_of = [](const Variable& variable) {
@@ -91,10 +89,10 @@ Step Mlp::step(const Batch& batch, std::int64_t global_batch) const {
   Step step{pass.score,
             {gradient_of(hidden_weights_), gradient_of(hidden_bias_), gradient_of(output_weights_),
              gradient_of(output_bias_)}};
-  as_matrix(step.gradients[0].gradient) = as_matrix(batch.images).transpose() * hidden_gradient;
-  as_row(step.gradients[1].gradient) = hidden_gradient.colwise().sum();
-  as_matrix(step.gradients[2].gradient) = pass.activations.transpose() * logits_gradient;
-  as_row(step.gradients[3].gradient) = logits_gradient.colwise().sum();
+  as_matrix<float>(step.gradients[0].gradient) = as_matrix<float>(batch.images).transpose() * hidden_gradient;
+  as_vector<float>(step.gradients[1].gradient) = hidden_gradient.colwise().sum().transpose();
+  as_matrix<float>(step.gradients[2].gradient) = pass.activations.transpose() * logits_gradient;
+  as_vector<float>(step.gradients[3].gradient) = logits_gradient.colwise().sum().transpose();
   return step;
 }
 

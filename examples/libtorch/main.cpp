@@ -13,9 +13,9 @@
 
 #include <cohort/mpi/session.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
+#include <cohort/torch/collectives.h>
 
 #include "../page.h"
-#include "collectives.h"
 
 namespace {
 
@@ -37,7 +37,7 @@ Pairs make_pairs() {
 /// The embeddings, centred over the points of all replicas.
 torch::Tensor embedded(const torch::Tensor& points, const torch::Tensor& weights) {
   const torch::Tensor embedding = points.mm(weights);
-  return embedding - libtorch::all_reduce(cohort::ReduceOp::kSum, embedding.sum(0)) / kPoints;
+  return embedding - cohort::libtorch::all_reduce(cohort::ReduceOp::kSum, embedding.sum(0)) / kPoints;
 }
 
 struct Trained {
@@ -55,7 +55,7 @@ Trained train(const Pairs& pairs, const cohort::ReplicaContext& replica) {
 
   Trained trained{.weights = torch::linspace(-1, 1, 24, torch::kFloat64).reshape({6, 4}).requires_grad_()};
   for (int step = 0; step < kSteps; ++step) {
-    const torch::Tensor all_partners = libtorch::all_gather(embedded(partners, trained.weights), 0);
+    const torch::Tensor all_partners = cohort::libtorch::all_gather(embedded(partners, trained.weights), 0);
     const torch::Tensor similarity = embedded(points, trained.weights).mm(all_partners.t());
     const torch::Tensor loss =
         at::cross_entropy_loss(similarity, numbers, {}, at::Reduction::Sum) / static_cast<double>(kPoints);
@@ -63,7 +63,7 @@ Trained train(const Pairs& pairs, const cohort::ReplicaContext& replica) {
 
     const torch::NoGradGuard no_gradients;
     trained.loss = replica.all_reduce(cohort::ReduceOp::kSum, loss.item<double>());
-    trained.weights -= kLearningRate * libtorch::all_reduce(cohort::ReduceOp::kSum, trained.weights.grad());
+    trained.weights -= kLearningRate * cohort::libtorch::all_reduce(cohort::ReduceOp::kSum, trained.weights.grad());
     trained.weights.mutable_grad().reset();
   }
   return trained;

@@ -87,8 +87,10 @@ void Checkpoint::add(const std::string& name, Optimizer& optimizer, std::span<co
   for (const Variable& variable : variables) all.push_back({variable});
   for (const ShardedVariable& variable : sharded) all.push_back(variable.variables());
   if (all.empty()) throw InvalidArgument("the state of optimizer '{}' is that of no variables", name);
+  std::vector<Variable> here;
   for (const auto& shards : all)
-    if (!shards.front().state()->is_kept_elsewhere()) optimizer.make_slots(shards);
+    if (!shards.front().state()->is_kept_elsewhere()) here.insert(here.end(), shards.begin(), shards.end());
+  optimizer.make_slots(here);
 
   add_value(name + "/iterations", iterations_of(optimizer, all));
   const auto add_slots = [&](const auto& variable) {

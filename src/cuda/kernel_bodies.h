@@ -228,33 +228,62 @@ struct Reduce {
 /// A step of the optimizer whose rule it is.
 template <class Rule>
 struct Update {
-  void* tensors[Rule::kSlots + 2];  ///< the variable, its slots, the gradient
+  void* variable;
+  const void* gradient;
+  void* slots[Rule::kSlots + 1];  ///< one more, since there are no empty arrays
+  void* master;                   ///< null if there is none
+  void* average;                  ///< likewise
   std::size_t elements;
   DType dtype;
+  CommonStep common;
   Rule rule;
 
   [[nodiscard]] constexpr std::size_t items() const { return elements; }
   constexpr void run(std::size_t first, std::size_t step) const {
     visit_floating_type(dtype, [&]<class T>(std::type_identity<T>) {
-      update<T>(first, step, std::make_index_sequence<Rule::kSlots>{});
+      if constexpr (HalfElement<T>)
+        if (master != nullptr) return update<T, float>(first, step, std::make_index_sequence<Rule::kSlots>{});
+      update<T, T>(first, step, std::make_index_sequence<Rule::kSlots>{});
     });
   }
 
  private:
-  template <class T, std::size_t... kSlot>
+  /// S is the type of the slots.
+  template <class T, class S, std::size_t... kSlot>
   constexpr void update(std::size_t first, std::size_t step, std::index_sequence<kSlot...>) const {
-    const typename Rule::template Element<T> element(rule);
+    const ElementStep<Rule, T, S> element(rule, common);
     for (std::size_t i = first; i < elements; i += step) {
-      element.update(static_cast<T*>(tensors[0])[i], static_cast<T*>(tensors[1 + kSlot])[i]...,
-                     static_cast<const T*>(tensors[1 + Rule::kSlots])[i]);
+      T& value = static_cast<T*>(variable)[i];
+      const T slope = static_cast<const T*>(gradient)[i];
+      if (common.is_plain())
+        element.update(value, slope, static_cast<S*>(slots[kSlot])[i]...);
+      else
+        element.update_all(value, slope, place<S>(master, i), place<S>(average, i),
+                           static_cast<S*>(slots[kSlot])[i]...);
     }
+  }
+  template <class S>
+  [[nodiscard]] static constexpr S* place(void* slot, std::size_t i) {
+    return slot == nullptr ? nullptr : static_cast<S*>(slot) + i;
   }
 };
 
 using UpdateBySgd = Update<SgdStep>;
 using UpdateByMomentum = Update<MomentumStep>;
 using UpdateByAdam = Update<AdamStep>;
-
+using UpdateByAmsGrad = Update<AmsGradStep>;
+using UpdateByAdamax = Update<AdamaxStep>;
+using UpdateByNadam = Update<NadamStep>;
+using UpdateByAdagrad = Update<AdagradStep>;
+using UpdateByAdadelta = Update<AdadeltaStep>;
+using UpdateByRmsProp = Update<RmsPropStep>;
+using UpdateByRmsPropMomentum = Update<RmsPropMomentumStep>;
+using UpdateByCenteredRmsProp = Update<CenteredRmsPropStep>;
+using UpdateByCenteredRmsPropMomentum = Update<CenteredRmsPropMomentumStep>;
+using UpdateByFtrl = Update<FtrlStep>;
+using UpdateByLion = Update<LionStep>;
+using UpdateByMoments = Update<MomentsStep>;
+using UpdateByLamb = Update<LambStep>;
 /// Packs or unpacks many tensors of one dtype in one launch.
 struct CopyEach {
   static constexpr std::size_t kMostPieces = 64;
@@ -284,6 +313,10 @@ struct CopyEach {
 }  // namespace cohort::cuda
 
 /// Calls `macro(Body)` for every body.
-#define COHORT_CUDA_BODIES(macro)                                                            \
-  macro(Fill) macro(Cast) macro(Combine) macro(CombineRows) macro(Reduce) macro(UpdateBySgd) \
-      macro(UpdateByMomentum) macro(UpdateByAdam) macro(CopyEach)
+#define COHORT_CUDA_BODIES(macro)                                                                            \
+  macro(Fill) macro(Cast) macro(Combine) macro(CombineRows) macro(Reduce) macro(CopyEach) macro(UpdateBySgd) \
+      macro(UpdateByMomentum) macro(UpdateByAdam) macro(UpdateByAmsGrad) macro(UpdateByAdamax)               \
+          macro(UpdateByNadam) macro(UpdateByAdagrad) macro(UpdateByAdadelta) macro(UpdateByRmsProp)         \
+              macro(UpdateByRmsPropMomentum) macro(UpdateByCenteredRmsProp)                                  \
+                  macro(UpdateByCenteredRmsPropMomentum) macro(UpdateByFtrl) macro(UpdateByLion)             \
+                      macro(UpdateByMoments) macro(UpdateByLamb)

@@ -224,14 +224,19 @@ void Runtime::update(const OptimizerStep& step, const Tensor& variable, std::spa
                      const Tensor& gradient) {
   std::visit(
       [&]<class Rule>(const Rule& rule) {
-        COHORT_CHECK(slots.size() == Rule::kSlots);
+        COHORT_CHECK(slots.size() == Rule::kSlots + step.common.slots());
         if constexpr (Rule::kNotRepeated != nullptr)
           require_not_captured(variable.device(), Rule::kNotRepeated);
-        Update<Rule> body{
-            .tensors = {}, .elements = variable.elements(), .dtype = variable.dtype(), .rule = rule};
-        body.tensors[0] = variable.data();
-        for (std::size_t i = 0; i < Rule::kSlots; ++i) body.tensors[1 + i] = slots[i].data();
-        body.tensors[1 + Rule::kSlots] = gradient.data();
+        Update<Rule> body{.variable = variable.data(),
+                          .gradient = gradient.data(),
+                          .slots = {},
+                          .master = step.common.has_master ? slots[Rule::kSlots].data() : nullptr,
+                          .average = step.common.has_average ? slots.back().data() : nullptr,
+                          .elements = variable.elements(),
+                          .dtype = variable.dtype(),
+                          .common = step.common,
+                          .rule = rule};
+        for (std::size_t i = 0; i < Rule::kSlots; ++i) body.slots[i] = slots[i].data();
         launch(variable.device(), body);
       },
       step.rule);

@@ -36,7 +36,11 @@ DLDataType dlpack_type(DType dtype) {
   }
 }
 
+/// kDLBool of DLPack 0.8 and later, which NumPy gives.
+constexpr std::uint8_t kBoolCode = 6;
+
 DType cohort_type(const DLDataType& type) {
+  if (type.code == kBoolCode && type.bits == 8 && type.lanes == 1) return DType::kBool;
   for (const DType dtype : kAllDTypes) {
     const DLDataType candidate = dlpack_type(dtype);
     // bool shares its DLPack type with uint8, which comes first in the list.

@@ -1,132 +1,94 @@
-// One step of each optimizer, element by element, on CPUs and GPUs alike. 16-bit elements are
-// computed in float32 and rounded once.
+// One step of each optimizer, element by element, on CPUs and GPUs alike.
 //
 // A rule is a struct with the constants of a step, how many slots a variable has, and a class
-// `Element<T>`: the constants as elements of type T need them, and what becomes of one element.
-// A new optimizer adds its rule to `OptimizerStep` here, and a kernel in src/cuda/kernel_bodies.h.
+// `Element<T>`: the constants as slots of type T need them, and what becomes of one element:
+// `updated` changes its slots, and returns its new value. What is common to all rules is in
+// `ElementStep`. A new optimizer adds its rule to `OptimizerRule` here, and a kernel in
+// src/cuda/kernel_bodies.h.
 #pragma once
 
-#include <cmath>
-#include <cstddef>
-#include <type_traits>
+#include <limits>
 #include <variant>
 
-#include <cohort/device/dtype.h>
+#include "device/gradient_rules.h"
+#include "device/moment_rules.h"
 
 namespace cohort {
 
-/// The type in which elements of type T are computed.
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+/// What a step does beside its rule, in this order.
+struct CommonStep {
+  double gradient_factor = 1;  ///< what each element of the gradient is multiplied with first
+  double largest_gradient = std::numeric_limits<double>::infinity();  ///< then it is clipped to this
+  double weight_decay = 0;     ///< part of a value that is taken away before the rule
+  double average_kept = 0;     ///< what the average of a variable's values keeps of itself
+  bool takes_average = false;  ///< whether the variable becomes the average
+  bool has_master = false;   ///< a slot after those of the rule: the value in float32, as all slots are then
+  bool has_average = false;  ///< the last slot
 
-/// variable -= rate * gradient
-struct SgdStep {
-  double rate = 0;
-
-  static constexpr std::size_t kSlots = 0;
-
-  /// Why a graph of a GPU, which repeats a step as it was, cannot have one; null where it can.
-  static constexpr const char* kNotRepeated = nullptr;
-
-  template <class T>
-  class Element;
+  /// Whether the factor is all there is.
+  [[nodiscard]] constexpr bool is_plain() const {
+    return largest_gradient == std::numeric_limits<double>::infinity() && weight_decay == 0 && !has_master &&
+           !has_average;
+  }
+  [[nodiscard]] constexpr std::size_t slots() const {
+    return static_cast<std::size_t>(has_master) + static_cast<std::size_t>(has_average);
+  }
 };
 
-/// velocity = momentum * velocity - rate * gradient; variable += velocity, or, with
-/// `nesterov`, momentum * velocity - rate * gradient.
-struct MomentumStep {
-  double rate = 0;
-  double momentum = 0;
-  bool nesterov = false;
-
-  static constexpr std::size_t kSlots = 1;
-  static constexpr const char* kNotRepeated = nullptr;
-
-  template <class T>
-  class Element;
-};
-
-/// m = beta_1 m + (1 - beta_1) gradient; v = beta_2 v + (1 - beta_2) gradient^2;
-/// variable -= rate * m / (sqrt(v) + epsilon)
-struct AdamStep {
-  double rate = 0;  ///< corrected for the bias of both moments
-  double beta_1 = 0;
-  double beta_2 = 0;
-  double epsilon = 0;
-
-  static constexpr std::size_t kSlots = 2;
-  static constexpr const char* kNotRepeated = "an update by Adam, which depends on the number of the step,";
-
-  template <class T>
-  class Element;
-};
+using OptimizerRule =
+    std::variant<SgdStep, MomentumStep, AdamStep, AmsGradStep, AdamaxStep, NadamStep, AdagradStep,
+                 AdadeltaStep, RmsPropStep, RmsPropMomentumStep, CenteredRmsPropStep,
+                 CenteredRmsPropMomentumStep, FtrlStep, LionStep, MomentsStep, LambStep>;
 
 struct OptimizerStep {
-  std::variant<SgdStep, MomentumStep, AdamStep> rule;
+  OptimizerRule rule;
+  CommonStep common = {};
 };
 
-template <class T>
-class SgdStep::Element {
+/// A rule with what is common to all. T is the type of a variable's elements; S that of its slots, which
+/// is float if the variable has a master.
+template <class Rule, class T, class S = T>
+class ElementStep {
  public:
-  explicit constexpr Element(const SgdStep& step) : rate_(static_cast<Wide<T>>(step.rate)) {}
+  constexpr ElementStep(const Rule& rule, const CommonStep& common)
+      : rule_(rule),
+        factor_(static_cast<Wide<T>>(common.gradient_factor)),
+        largest_(static_cast<Wide<T>>(common.largest_gradient)),
+        decay_(static_cast<Wide<T>>(common.weight_decay)),
+        kept_(static_cast<Wide<T>>(common.average_kept)),
+        added_(static_cast<Wide<T>>(1 - common.average_kept)),
+        takes_average_(common.takes_average) {}
 
-  constexpr void update(T& value, T slope) const {
-    value = T(static_cast<Wide<T>>(value) - rate_ * static_cast<Wide<T>>(slope));
+  template <class... Slots>
+  constexpr void update(T& value, T gradient, Slots&... slots) const {
+    value = T(rule_.updated(static_cast<Wide<T>>(value), slots..., factor_ * static_cast<Wide<T>>(gradient)));
+  }
+
+  /// The same with all that a step may have; `master` and `average` are null where the variable has none.
+  template <class... Slots>
+  constexpr void update_all(T& value, T gradient, S* master, S* average, Slots&... slots) const {
+    const Wide<T> slope = factor_ * static_cast<Wide<T>>(gradient);
+    const Wide<T> bounded = slope > largest_ ? largest_ : slope < -largest_ ? -largest_ : slope;
+    Wide<T> wide = master != nullptr ? static_cast<Wide<T>>(*master) : static_cast<Wide<T>>(value);
+    if (decay_ != 0) wide -= decay_ * wide;
+    wide = rule_.updated(wide, slots..., bounded);
+    if (average != nullptr) {
+      const Wide<T> mean = kept_ == 0 ? wide : kept_ * static_cast<Wide<T>>(*average) + added_ * wide;
+      *average = S(mean);
+      if (takes_average_) wide = mean;
+    }
+    if (master != nullptr) *master = S(wide);
+    value = T(wide);
   }
 
  private:
-  Wide<T> rate_;
-};
-
-template <class T>
-class MomentumStep::Element {
- public:
-  explicit constexpr Element(const MomentumStep& step)
-      : rate_(static_cast<Wide<T>>(step.rate)),
-        momentum_(static_cast<Wide<T>>(step.momentum)),
-        nesterov_(step.nesterov) {}
-
-  constexpr void update(T& value, T& velocity, T slope) const {
-    const Wide<T> descent = rate_ * static_cast<Wide<T>>(slope);
-    const Wide<T> moved = momentum_ * static_cast<Wide<T>>(velocity) - descent;
-    velocity = T(moved);
-    const Wide<T> change = nesterov_ ? momentum_ * moved - descent : moved;
-    value = T(static_cast<Wide<T>>(value) + change);
-  }
-
- private:
-  Wide<T> rate_;
-  Wide<T> momentum_;
-  bool nesterov_;
-};
-
-template <class T>
-class AdamStep::Element {
- public:
-  explicit constexpr Element(const AdamStep& step)
-      : rate_(static_cast<Wide<T>>(step.rate)),
-        beta_1_(static_cast<Wide<T>>(step.beta_1)),
-        beta_2_(static_cast<Wide<T>>(step.beta_2)),
-        rest_1_(static_cast<Wide<T>>(1 - step.beta_1)),
-        rest_2_(static_cast<Wide<T>>(1 - step.beta_2)),
-        epsilon_(static_cast<Wide<T>>(step.epsilon)) {}
-
-  constexpr void update(T& value, T& first_moment, T& second_moment, T gradient) const {
-    const auto slope = static_cast<Wide<T>>(gradient);
-    const Wide<T> first = beta_1_ * static_cast<Wide<T>>(first_moment) + rest_1_ * slope;
-    const Wide<T> second = beta_2_ * static_cast<Wide<T>>(second_moment) + rest_2_ * slope * slope;
-    first_moment = T(first);
-    second_moment = T(second);
-    value = T(static_cast<Wide<T>>(value) - rate_ * first / (std::sqrt(second) + epsilon_));
-  }
-
- private:
-  Wide<T> rate_;
-  Wide<T> beta_1_;
-  Wide<T> beta_2_;
-  Wide<T> rest_1_;
-  Wide<T> rest_2_;
-  Wide<T> epsilon_;
+  typename Rule::template Element<S> rule_;
+  Wide<T> factor_;
+  Wide<T> largest_;
+  Wide<T> decay_;
+  Wide<T> kept_;
+  Wide<T> added_;
+  bool takes_average_;
 };
 
 }  // namespace cohort

@@ -34,6 +34,21 @@ void copy_if_apart(const Tensor& from, const Tensor& to) {
   if (from.data() != to.data()) to.copy_from(from);
 }
 
+/// All of it, with what was there.
+Store::Change overwritten(Store& store, VariableIndex variable) {
+  Store::Change change = store.overwrite(variable);
+  copy_if_apart(change.old_value, change.fresh_value);
+  for (std::size_t i = 0; i < change.fresh_slots.size(); ++i)
+    copy_if_apart(change.old_slots[i], change.fresh_slots[i]);
+  return change;
+}
+
+/// Slots of a variable that no step has changed yet.
+void begin_slots(const OptimizerOnServer& optimizer, const Store::Change& change) {
+  for (std::size_t i = 0; i < optimizer.slots(); ++i)
+    if (optimizer.slot_beginning(i) != 0) change.fresh_slots[i].fill(optimizer.slot_beginning(i));
+}
+
 /// The gradient of each row that is named, once: those of a row that is named twice are added.
 IndexedSlices merged(const Tensor& gradient, std::span<const std::int64_t> rows, const Shape& dense) {
   std::map<std::int64_t, std::int64_t> place_of_row;
@@ -76,10 +91,8 @@ void OptimizersOnServer::step(const OptimizerRecipe& recipe, Store& store, Varia
   const OptimizerOnServer& optimizer = made_from(recipe);
   store.require_slots(variable, optimizer.slots());
   const std::int64_t step = count_step(store, variable);
-  const Store::Change change = store.overwrite(variable);
-  copy_if_apart(change.old_value, change.fresh_value);
-  for (std::size_t i = 0; i < change.fresh_slots.size(); ++i)
-    copy_if_apart(change.old_slots[i], change.fresh_slots[i]);
+  const Store::Change change = overwritten(store, variable);
+  if (step == 1) begin_slots(optimizer, change);
   optimizer.update(change.fresh_value, std::span(change.fresh_slots).first(optimizer.slots()), gradient,
                    step);
 }
@@ -91,7 +104,9 @@ void OptimizersOnServer::step_rows(const OptimizerRecipe& recipe, Store& store, 
   const std::int64_t step = count_step(store, variable);
   const IndexedSlices once = merged(gradient, rows, store.value(variable).shape());
   const std::span<const std::int64_t> changed = once.indices.span<std::int64_t>();
-  const Store::Change change = store.change_rows(variable, changed);
+  const Store::Change change = step == 1 && optimizer.has_beginnings() ? overwritten(store, variable)
+                                                                       : store.change_rows(variable, changed);
+  if (step == 1) begin_slots(optimizer, change);
   const Tensor value = gather_rows(change.fresh_value, changed);
   std::vector<Tensor> slots;
   for (std::size_t i = 0; i < optimizer.slots(); ++i)

@@ -23,9 +23,16 @@ class OptimizerOnServer {
   explicit OptimizerOnServer(const OptimizerRecipe& recipe) : optimizer_(make_optimizer(recipe)) {}
 
   [[nodiscard]] std::size_t slots() const noexcept { return optimizer_->slot_names_.size(); }
+  [[nodiscard]] double slot_beginning(std::size_t slot) const { return optimizer_->slot_beginning(slot); }
+  [[nodiscard]] bool has_beginnings() const {
+    for (std::size_t i = 0; i < slots(); ++i)
+      if (slot_beginning(i) != 0) return true;
+    return false;
+  }
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
               std::int64_t step) const {
-    optimizer_->update(variable, slots, gradient, step);
+    optimizer_->update(variable, slots, gradient,
+                       optimizer_->arguments_of(step, optimizer_->learning_rate()));
   }
 
  private:

@@ -28,8 +28,6 @@ double sum_on_host(const Tensor& losses, const std::optional<Tensor>& weights) {
                               weights);
 }
 
-double sum_of_numbers(const Tensor& tensor) { return sum_on_host(tensor, std::nullopt); }
-
 void require_losses_of_examples(const Tensor& losses, const std::optional<Tensor>& weights) {
   if (losses.shape().rank() != 1 || !is_floating(losses.dtype()))
     throw InvalidArgument(
@@ -78,17 +76,12 @@ std::vector<MetricHandle> all_of(const Strategy& strategy, const MetricHandle& l
 
 }  // namespace
 
-LossSum sum_of(const StepOutcome& outcome, LossReduction reduction) {
-  LossSum part = outcome.sum;
-  if (outcome.losses) {
-    require_losses_of_examples(*outcome.losses, outcome.weights);
-    part.sum = sum_on_host(outcome.losses->on_host(), outcome.weights);
-    part.examples = static_cast<double>(outcome.losses->elements());
-    if (reduction == LossReduction::kMeanWithSampleWeight && outcome.weights)
-      part.examples = sum_of_numbers(outcome.weights->on_host());
-  }
-  if (reduction == LossReduction::kSum) part.examples = 1.0 / get_replica_context()->num_replicas_in_sync();
-  return part;
+double examples_of(const StepOutcome& outcome, LossReduction reduction) {
+  if (reduction == LossReduction::kSum) return 1.0 / get_replica_context()->num_replicas_in_sync();
+  if (!outcome.losses) return outcome.sum.examples;
+  if (reduction == LossReduction::kMeanWithSampleWeight && outcome.weights)
+    return sum_on_host(outcome.weights->on_host(), std::nullopt);
+  return static_cast<double>(outcome.losses->elements());
 }
 
 EpochMetrics::EpochMetrics(const Strategy& strategy, const MetricPlan& plan)
@@ -98,10 +91,13 @@ EpochMetrics::EpochMetrics(const Strategy& strategy, const MetricPlan& plan)
 }
 
 void EpochMetrics::add(const StepOutcome& outcome) {
-  const LossSum part = sum_of(outcome, plan_.reduction);
+  if (outcome.losses) require_losses_of_examples(*outcome.losses, outcome.weights);
+  const double loss =
+      outcome.losses ? sum_on_host(outcome.losses->on_host(), outcome.weights) : outcome.sum.sum;
+  const double examples = examples_of(outcome, plan_.reduction);
   loss_.state()->change([&](std::span<double> sums) {
-    sums[0] += part.sum;
-    sums[1] += part.examples;
+    sums[0] += loss;
+    sums[1] += examples;
   });
   if (!outcome.labels || !outcome.predictions) return;
   for (const Metric& metric : plan_.metrics) metric.update_state(*outcome.labels, *outcome.predictions);

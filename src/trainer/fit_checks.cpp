@@ -31,7 +31,9 @@ void require_usable(const FitPlan& plan, const Cardinality& data) {
   require_positive("validation_steps", plan.validation_steps);
   require_positive("validation_freq", plan.validation_freq);
   for (const int epoch : plan.validation_epochs) require_positive("a number of validation_epochs", epoch);
-  require_end("fit", plan.steps_per_epoch.has_value(), "steps_per_epoch", data);
+  if (plan.max_steps && *plan.max_steps < 0)
+    throw InvalidArgument("fit: max_steps is {}; it must be at least 0, or unset", *plan.max_steps);
+  require_end("fit", plan.steps_per_epoch || plan.max_steps, "steps_per_epoch", data);
   require_elements("fit", data);
   if (plan.validation == nullptr) return;
   require_end("fit: validation_data", plan.validation_steps.has_value(), "validation_steps",

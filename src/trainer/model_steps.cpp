@@ -1,20 +1,14 @@
 #include <cohort/trainer/detail/model_steps.h>
 
-#include <cohort/strategy/strategy.h>
 #include <cohort/trainer/detail/epoch_metrics.h>
 
 namespace cohort::detail {
 
-void apply_sum(ReplicaContext& replica, Optimizer& optimizer,
-               const std::vector<GradientAndVariable>& gradients, const StepOutcome& outcome,
-               LossReduction reduction) {
-  if (reduction == LossReduction::kSum)
-    return optimizer.apply_gradients(gradients, GradientAggregation::kSumInPlace);
-  const double examples = sum_of(outcome, reduction).examples;
-  const double all = replica.all_reduce(ReduceOp::kSum, examples);
-  for (const GradientAndVariable& pair : gradients)
-    for (float& value : pair.gradient.span<float>()) value = all == 0 ? 0 : value / static_cast<float>(all);
-  if (all > 0) optimizer.apply_gradients(gradients, GradientAggregation::kSumInPlace);
+void apply_sum(Optimizer& optimizer, const std::vector<GradientAndVariable>& gradients,
+               const StepOutcome& outcome, LossReduction reduction) {
+  ApplyOptions options{.aggregation = GradientAggregation::kSumInPlace};
+  if (reduction != LossReduction::kSum) options.examples = examples_of(outcome, reduction);
+  optimizer.apply_gradients(gradients, options);
 }
 
 Tensor weights_by_class(const std::map<std::int64_t, double>& class_weight, const StepOutcome& outcome) {

@@ -8,9 +8,9 @@
 namespace cohort::detail {
 namespace {
 
-/// What is in the checkpoints, beside what callbacks add.
-void add_training(Checkpoint& checkpoint, const Training& training, FitPosition& position,
-                  std::span<const MetricHandle> metrics) {
+/// What is in the checkpoints.
+void add_training(Checkpoint& checkpoint, const Training& training, const CallbackList& callbacks,
+                  FitPosition& position, std::span<const MetricHandle> metrics) {
   for (const Variable& parameter : training.parameters()) checkpoint.add(parameter.name(), parameter);
   if (Optimizer* optimizer = training.optimizer(); optimizer != nullptr && !training.parameters().empty())
     checkpoint.add("optimizer", *optimizer, training.parameters());
@@ -25,6 +25,7 @@ void add_training(Checkpoint& checkpoint, const Training& training, FitPosition&
     checkpoint.add("fit/metrics/" + metric.name(), ReplicaNumbers{[state = metric.state()](int local) {
                      return state->replica(static_cast<std::size_t>(local));
                    }});
+  for (Callback& callback : callbacks) callback.add_state(checkpoint, "fit/callbacks");
 }
 
 const std::string& usable_folder(const FitCheckpoint& plan) {
@@ -42,10 +43,9 @@ TrainingCheckpoints::TrainingCheckpoints(const FitCheckpoint& plan, const Traini
                                          const CallbackList& callbacks, FitPosition& position,
                                          std::span<const MetricHandle> metrics)
     : checkpoint_(training.strategy()),
-      manager_((add_training(checkpoint_, training, position, metrics), checkpoint_), usable_folder(plan),
-               plan.manager),
+      manager_((add_training(checkpoint_, training, callbacks, position, metrics), checkpoint_),
+               usable_folder(plan), plan.manager),
       handler_(manager_, plan.termination) {
-  static_cast<void>(callbacks);
   if (const auto& status = handler_.restored().status) status->assert_consumed();
 }
 
@@ -54,6 +54,10 @@ void TrainingCheckpoints::after_step() {
   logging::debug("step {} has ended", step);
   manager_.snapshot_if_due(step);
   manager_.save_if_due(step);
+}
+
+void TrainingCheckpoints::save_last() {
+  if (manager_.latest_step() != handler_.total_run_calls()) manager_.save(handler_.total_run_calls());
 }
 
 }  // namespace cohort::detail

@@ -33,6 +33,9 @@ class TrainingCheckpoints {
   }
   void after_step();
 
+  /// Saves the step that was made last, unless it is saved already.
+  void save_last();
+
   /// After the last step. @throws Preempted.
   void finish() { handler_.finish(); }
 

@@ -67,6 +67,7 @@ History TrainingLoop::fit(AnyBatches& data, const FitPlan& plan) {
     if (!params_.steps && at_.epoch_steps > 0) params_.steps = at_.epoch_steps;
   }
   run_epochs(data, plan, checkpoints ? &*checkpoints : nullptr);
+  if (checkpoints && plan.max_steps) checkpoints->save_last();
   if (checkpoints) checkpoints->finish();
   tell([&](Callback& callback) { callback.on_train_end(logs_); });
   return history_;
@@ -84,14 +85,16 @@ void TrainingLoop::begin_fit(const FitPlan& plan, const Cardinality& data) {
 }
 
 void TrainingLoop::run_epochs(AnyBatches& data, const FitPlan& plan, TrainingCheckpoints* checkpoints) {
-  if (at_.epoch >= plan.epochs || (at_.stopped && at_.batch == 0)) return;
+  if (at_.epoch >= plan.epochs || (at_.stopped && at_.batch == 0) || has_all_steps(plan)) return;
   data.begin_at(at_.dataset);
   while (true) {
     tell([&](Callback& callback) { callback.on_epoch_begin(static_cast<int>(at_.epoch), {}); });
     if (!at_.stopped) run_steps(data, plan, checkpoints);
+    if (!at_.stopped && has_all_steps(plan) && at_.batch != params_.steps) return;  // in mid-epoch
     end_epoch(plan);
     if (at_.epoch == plan.epochs || at_.stopped) return;
     if (!plan.steps_per_epoch) at_.dataset = {.pass = static_cast<std::uint64_t>(at_.epoch)};
+    if (has_all_steps(plan)) return;
     if (!plan.steps_per_epoch) data.begin_at(at_.dataset);
   }
 }
@@ -114,7 +117,7 @@ void TrainingLoop::run_steps(AnyBatches& data, const FitPlan& plan, TrainingChec
 
 /// Fetches the next batch of the epoch; false where the epoch ends.
 bool TrainingLoop::next(AnyBatches& data, const FitPlan& plan) {
-  if (plan.steps_per_epoch && at_.batch == *plan.steps_per_epoch) return false;
+  if (has_all_steps(plan) || (plan.steps_per_epoch && at_.batch == *plan.steps_per_epoch)) return false;
   if (data.next()) return true;
   if (at_.batch == 0 && plan.steps_per_epoch) {  // the pass ended with the epoch before
     data.begin_at({.pass = data.position().pass + 1});
@@ -186,7 +189,7 @@ Tensor TrainingLoop::predict(AnyBatches& data, const PredictOptions& options) {
   data.begin_at({});
   for (std::int64_t batch = 0; batch != options.steps && data.next(); ++batch) {
     tell([&](Callback& callback) { callback.on_predict_batch_begin(batch, {}); });
-    predictions.push_back(data.predict());
+    data.predict(predictions);
     tell([&](Callback& callback) { callback.on_predict_batch_end(batch, {}); });
   }
   tell([](Callback& callback) { callback.on_predict_end({}); });

@@ -169,6 +169,17 @@ TEST(CommandLine, CheckpointTakesSizesAFolderAndAReport) {
   EXPECT_EQ(line.run.format, Format::kJson);
 }
 
+TEST(CommandLine, ShardedOptimizerTakesAModelAndAReport) {
+  const auto defaults = std::get<ShardedOptimizerOptions>(parse("sharded-optimizer").task);
+  EXPECT_EQ(defaults.model, "benchmarks/models/resnet50.csv");
+  EXPECT_EQ(defaults.loops, 11);
+  const CommandLine line = parse("sharded-optimizer --model m.csv --loops 2 --format csv");
+  EXPECT_EQ(std::get<ShardedOptimizerOptions>(line.task).model, "m.csv");
+  EXPECT_EQ(std::get<ShardedOptimizerOptions>(line.task).loops, 2);
+  EXPECT_EQ(line.run.format, Format::kCsv);
+  EXPECT_THAT(help("sharded-optimizer --help"), AllOf(HasSubstr("--model"), Not(HasSubstr("--dtype"))));
+}
+
 TEST(CommandLine, InputTakesSizesComputingAndAReport) {
   const auto defaults = std::get<InputBenchOptions>(parse("input").task);
   EXPECT_EQ(defaults.batch, 64);
@@ -208,7 +219,7 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
       {"all_reduce",
        "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, input, coordinator, "
-       "parameters, checkpoint"},
+       "parameters, checkpoint, sharded-optimizer"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},

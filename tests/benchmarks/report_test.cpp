@@ -14,6 +14,7 @@
 #include "parameters/parameters.h"
 #include "profile/profile.h"
 #include "sweep/sweep.h"
+#include "training/sharded_optimizer.h"
 
 namespace cohort::bench {
 namespace {
@@ -268,6 +269,31 @@ TEST(CheckpointReport, HasTheSameRowsInEveryFormat) {
   EXPECT_TRUE(json.at("results")[1].at("original_seconds").is_null());
   EXPECT_THAT(report(Format::kTable),
               testing::AllOf(HasSubstr("save_async"), HasSubstr("0.75"), HasSubstr("5.25")));
+}
+
+TEST(ShardedOptimizerReport, HasTheSameRowsInEveryFormat) {
+  const ShardedOptimizerResult result{.model = "tiny",
+                                      .elements = 1000,
+                                      .ranks = 2,
+                                      .loops = 3,
+                                      .rows = {{.optimizer = "adam",
+                                                .replicated_ms = 10,
+                                                .sharded_ms = 8,
+                                                .replicated_bytes = 8000,
+                                                .sharded_bytes = 4000}}};
+  const auto report = [&](Format format) {
+    std::ostringstream stream;
+    write_sharded_optimizer(format, stream, two_workers_on({{0}, {1}}), result);
+    return stream.str();
+  };
+  EXPECT_THAT(
+      lines_of(report(Format::kCsv)),
+      testing::ElementsAre("optimizer,ranks,replicated_ms,sharded_ms,ratio,replicated_bytes,sharded_bytes",
+                           "adam,2,10,8,0.8,8000,4000"));
+  const auto json = nlohmann::json::parse(report(Format::kJson)).at("sharded_optimizer");
+  EXPECT_EQ(json.at("results")[0].at("ratio"), 0.8);
+  EXPECT_THAT(report(Format::kTable),
+              testing::AllOf(HasSubstr("adam"), HasSubstr("0.800"), HasSubstr("4000")));
 }
 
 TEST(InputReport, HasTheSameRowsInEveryFormat) {

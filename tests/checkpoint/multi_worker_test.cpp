@@ -5,6 +5,7 @@
 #include "../strategy/fake_cluster.h"
 #include "../strategy/strategies.h"
 #include "checkpoint_contract.h"
+#include "shared_slots_contract.h"
 #include "temporary_folder.h"
 
 namespace cohort::testing {
@@ -34,6 +35,12 @@ TEST_P(MultiWorkerCheckpoint, FailsOnAllWorkers) { on_every_worker(check_failure
 TEST_P(MultiWorkerCheckpoint, HasTheSameValuesOnAllWorkers) { on_every_worker(check_other_values); }
 TEST_P(MultiWorkerCheckpoint, IsSavedInTheBackground) { on_every_worker(check_saving_in_background); }
 TEST_P(MultiWorkerCheckpoint, HasWhatMetricsHaveSeen) { on_every_worker(check_metrics_in_checkpoints); }
+TEST_P(MultiWorkerCheckpoint, HasSharedSlotsAsWholeOnes) {
+  on_every_worker([](Bootstrap& worker, const std::string& folder) {
+    for (const int devices : {1, 2})
+      check_checkpoints_of_shares(worker, devices, folder + "/" + std::to_string(devices));
+  });
+}
 TEST_P(MultiWorkerCheckpoint, FailsOnAllWorkersWhereAValueFails) {
   on_every_worker(check_a_value_that_fails);
 }

@@ -23,15 +23,19 @@ BEGIN {
   allowed["rpc"] = allowed["value"] "remote rpc "
   # Beside the core.
   allowed["cuda"] = allowed["device"] "cuda "
+  allowed["eigen"] = allowed["device"] "eigen "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["mpi"] = allowed["collective"] "mpi "
   allowed["resolvers"] = allowed["remote"] "mpi resolvers "
+  allowed["torch"] = below "torch "
   # The header that programs include: the whole core, but nothing that needs MPI or a GPU.
   allowed["cohort.h"] = below "resolvers "
 
   # Folders that may include headers of a foreign library.
   home["MPI"] = "mpi/ benchmarks/ tests/mpi/"
   home["CUDA"] = "src/cuda/ src/nccl/ benchmarks/ examples/ tests/benchmarks/ tests/cuda/ tests/nccl/ tests/stand_in/"
+  home["Eigen"] = "include/cohort/eigen/ examples/ tests/eigen/"
+  home["libtorch"] = "include/cohort/torch/ src/torch/ benchmarks/ examples/ tests/torch/"
   home["NCCL"] = "src/nccl/ benchmarks/ tests/nccl/ tests/stand_in/"
 }
 
@@ -50,6 +54,8 @@ function library_of(path) {
   if (path ~ /^mpi(-ext)?\.h$/) return "MPI"
   if (path ~ /^nccl[^\/]*\.h$/) return "NCCL"
   if (path ~ /^cuda[^\/]*\.h$/) return "CUDA"
+  if (path ~ /^(unsupported\/)?Eigen\//) return "Eigen"
+  if (path ~ /^(torch|ATen|c10)\//) return "libtorch"
   return ""
 }
 

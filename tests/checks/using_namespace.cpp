@@ -27,7 +27,6 @@ struct Example {};
 struct Layer {};
 struct Level {};
 struct Logger {};
-struct Loss {};
 struct Matrix {};
 struct Metrics {};
 struct Model {};
@@ -53,7 +52,6 @@ struct Program {
   Layer layer;
   Level level;
   Logger logger;
-  Loss loss;
   Matrix matrix;
   Metrics metrics;
   Model model;

@@ -82,7 +82,8 @@ class Training {
         const auto number = static_cast<float>(step);
         const std::vector<std::int64_t> rows{step % 11, (3 * step) % 11};
         const IndexedSlices gradient{numbered({2, 5}, number), Tensor::from(rows), table_.shape()};
-        optimizer_.apply_gradients({{numbered({4}, -number), dense_}}, table_.split_gradient(gradient));
+        optimizer_.apply_sparse_gradients(table_.split_gradient(gradient),
+                                          {{numbered({4}, -number), dense_}});
       });
     }
   }

@@ -173,7 +173,7 @@ TEST(ShardedVariable, LearnsFromSparseGradients) {
         if constexpr (std::is_same_v<std::remove_cvref_t<decltype(gradient)>, Tensor>)
           optimizer.apply_gradients(table.split_gradient(gradient));
         else
-          optimizer.apply_gradients({}, table.split_gradient(gradient));
+          optimizer.apply_sparse_gradients(table.split_gradient(gradient));
       });
     };
     const auto sgd = [] { return Sgd({.learning_rate = 0.5}); };
@@ -195,8 +195,8 @@ TEST(ShardedVariable, RowsThatAreNotNamedKeepTheirSlots) {
   static_cast<void>(strategy.run([] {
     const ShardedVariable table({.name = "table", .initial_value = counted()});
     Momentum optimizer({.learning_rate = 1, .momentum = 0.5});
-    optimizer.apply_gradients({}, table.split_gradient(some_rows({0, 9})));
-    optimizer.apply_gradients({}, table.split_gradient(some_rows({9})));
+    optimizer.apply_sparse_gradients(table.split_gradient(some_rows({0, 9})));
+    optimizer.apply_sparse_gradients(table.split_gradient(some_rows({9})));
     // Row 0 made one step of 0.5; row 9 another one, which goes on with half of it.
     EXPECT_FLOAT_EQ(table.at({0, 0}).item<float>(), -0.5F);
     EXPECT_FLOAT_EQ(table.at({9, 0}).item<float>(), 27 - 0.5F - 0.75F);
@@ -214,7 +214,7 @@ TEST(ShardedVariable, WrongGradientsAreRefused) {
     Sgd optimizer({.learning_rate = 1});
     EXPECT_THAT(
         [&] {
-          optimizer.apply_gradients({}, {{some_rows({1}), table.variables().front()}});
+          optimizer.apply_sparse_gradients({{some_rows({1}), table.variables().front()}});
         },
         ThrowsMessage<InvalidArgument>(HasSubstr("'table/part_0'")));
     return 0;
@@ -225,7 +225,7 @@ Tensor look_up_and_train(const ShardedVariable& table, const Tensor& rows) {
   const Tensor before = embedding_lookup(table, rows);
   Sgd optimizer({.learning_rate = 1});
   const IndexedSlices gradient{Tensor::full({rows.shape()[0], 3}, DType::kFloat32, 1), rows, table.shape()};
-  optimizer.apply_gradients({}, table.split_gradient(gradient));
+  optimizer.apply_sparse_gradients(table.split_gradient(gradient));
   // After what this function wrote, and others meanwhile.
   const Tensor after = embedding_lookup(table, rows);
   if (after.span<float>()[0] > before.span<float>()[0] - 1)

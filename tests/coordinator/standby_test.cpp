@@ -167,7 +167,7 @@ TEST(Standby, HasTheSameBits) {
       const Tensor rows = Tensor::from(std::vector<std::int64_t>{3, 700, 3, 41});
       const IndexedSlices sparse{drawn({4, 16}), rows, table.shape()};
       const Tensor gradient = drawn({300, 1000});
-      strategy.run([&] { adam.apply_gradients({{gradient, dense}}, {{sparse, table}}); });
+      strategy.run([&] { adam.apply_sparse_gradients({{sparse, table}}, {{gradient, dense}}); });
     };
     step();
     job.wait_until_complete(0);

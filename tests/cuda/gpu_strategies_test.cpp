@@ -14,9 +14,11 @@
 #include <cohort/strategy/mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/moving_average.h>
+#include <cohort/train/normalization/sync_batch_norm.h>
 #include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/optimizers/sgd.h>
+#include <cohort/train/optimizers/sharded_optimizer.h>
 
 #include "../strategy/strategies.h"
 #include "calls_counted.h"
@@ -69,6 +71,8 @@ std::vector<Tensor> trained(const Strategy& strategy, Optimizer& optimizer) {
   std::vector<Variable> variables;
   for (const DType dtype : kTrained)
     variables.emplace_back(VariableOptions{.initial_value = noise({3, 5}, dtype, 7, Device())});
+  // Large enough that replicas which share an optimizer do not copy it.
+  variables.emplace_back(VariableOptions{.initial_value = noise({300, 71}, DType::kFloat32, 7, Device())});
   for (int step = 0; step < 5; ++step) {
     strategy.run([&](ReplicaContext& replica) {
       std::vector<GradientAndVariable> gradients;
@@ -107,17 +111,48 @@ Scenario training_with_adam() {
   };
 }
 
+Scenario training_in_shares() {
+  return [](const Strategy& strategy) {
+    ShardedOptimizer optimizer(std::make_unique<Adam>());
+    return trained(strategy, optimizer);
+  };
+}
+
 TEST(GpuOneDevice, Trains) {
   const OneDeviceStrategy gpu(gpu_devices().back());
   const OneDeviceStrategy cpu(Device::cpu(0));
   for (const Scenario& scenario : {training_with_sgd(), training_with_momentum(), training_with_adam()})
     expect_same(gpu, cpu, scenario);
+  expect_same(gpu, cpu, training_in_shares());
 }
 
 TEST(GpuMirrored, Trains) {
   for (const Scenario& scenario : {training_with_sgd(), training_with_momentum(), training_with_adam()})
     expect_same(on_gpus(), on_cpus(), scenario);
+  expect_same(on_gpus(), on_cpus(), training_in_shares());
 }
+
+/// A step of a batch normalization, forward and backward.
+std::vector<Tensor> normalized(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const SyncBatchNorm norm(3);
+  const auto outcomes = strategy.run([&](ReplicaContext& replica) {
+    const int id = replica.replica_id_in_sync_group();
+    const Tensor input = noise({4 + id, 3}, DType::kFloat32, id, replica.device());
+    const NormalizedBatch batch = norm.forward(input);
+    const BatchNormGradients by = norm.backward(batch.output, input, batch.moments);
+    EXPECT_EQ(batch.output.device(), replica.device());
+    EXPECT_EQ(by.input.device(), replica.device());
+    return on_host(std::vector<Tensor>{batch.output, by.input, by.gamma, by.beta, norm.infer(input),
+                                       norm.moving_mean().read(), norm.moving_variance().read()});
+  });
+  std::vector<Tensor> all;
+  for (const std::vector<Tensor>& of_replica : strategy.local_results(outcomes))
+    all.insert(all.end(), of_replica.begin(), of_replica.end());
+  return all;
+}
+
+TEST(GpuMirrored, NormalizesBatches) { expect_same(on_gpus(), on_cpus(), normalized); }
 
 TEST(GpuMirrored, TakesAllGpusByDefault) {
   EXPECT_THAT(MirroredStrategy().extended().worker_devices(), ElementsAreArray(gpu_devices()));

@@ -142,6 +142,12 @@ TEST(FromDlpack, RefusesElementTypesThatCohortLacks) {
   }
 }
 
+TEST(FromDlpack, TakesBoolsOfNewerVersions) {
+  Foreign foreign;
+  foreign.give()->dl_tensor.dtype = {6, 8, 1};  // kDLBool
+  EXPECT_EQ(from_dlpack(&foreign.managed).dtype(), DType::kBool);
+}
+
 TEST(FromDlpack, RefusesMemoryOfADevice) {
   Foreign foreign;
   foreign.give()->dl_tensor.device = {static_cast<DLDeviceType>(2), 0};  // a GPU

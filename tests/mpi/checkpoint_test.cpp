@@ -13,6 +13,7 @@
 #include "checkpoint_contract.h"
 #include "largest_file.h"
 #include "mpi_main.h"
+#include "shared_slots_contract.h"
 #include "thrown.h"
 
 namespace cohort::testing {
@@ -40,6 +41,8 @@ TEST_F(CheckpointsOfRanks, HaveTheSameValuesOnAll) { check_other_values(session(
 TEST_F(CheckpointsOfRanks, AreSavedInTheBackground) { check_saving_in_background(session(), folder_); }
 TEST_F(CheckpointsOfRanks, HaveWhatMetricsHaveSeen) { check_metrics_in_checkpoints(session(), folder_); }
 TEST_F(CheckpointsOfRanks, FailOnAllWhereAValueFails) { check_a_value_that_fails(session(), folder_); }
+
+TEST_F(CheckpointsOfRanks, HaveSharedSlotsAsWholeOnes) { check_checkpoints_of_shares(session(), 1, folder_); }
 
 TEST_F(CheckpointsOfRanks, NameTheOneThatHasNoRoom) {
   const int last = static_cast<int>(session().workers().size()) - 1;

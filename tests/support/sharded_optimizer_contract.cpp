@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -53,9 +54,11 @@ void train(const Strategy& strategy, Optimizer& optimizer, const std::vector<Var
         gradients.push_back({gradient_of(variable.shape(), variable.dtype(),
                                          are_equal ? 0 : replica.replica_id_in_sync_group(), step),
                              variable});
-      // The order of a step's list does not matter, and may change.
+      // The order of a step's list does not matter, and may change. The last step is a mean.
       if (step == 1) std::ranges::reverse(gradients);
-      optimizer.apply_gradients(gradients, aggregation);
+      const int id = replica.replica_id_in_sync_group();
+      const auto examples = step == 2 ? std::optional(are_equal ? 1.75 : 0.3 * id + 0.1) : std::nullopt;
+      optimizer.apply_gradients(gradients, {.aggregation = aggregation, .examples = examples});
     });
   }
   EXPECT_EQ(optimizer.iterations(), 3);

@@ -1,7 +1,8 @@
 // Exchange of tensors with other libraries without a copy, through DLPack. Both
 // directions share the memory: the tensor that comes out keeps the one that went in
 // alive. DLPack knows no bool in the version that Debian ships, so bool tensors travel
-// as one-byte unsigned integers and come back as uint8.
+// as one-byte unsigned integers and come back as uint8; bools of libraries with a newer
+// version are taken as bool.
 #pragma once
 
 #include <functional>

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
+#include <cohort/checkpoint/checkpoint.h>
 #include <cohort/strategy/strategy.h>
 #include <cohort/train/optimizers/optimizer.h>
 #include <cohort/trainer/logs.h>
@@ -66,6 +68,11 @@ class Callback {
   virtual void on_predict_end(const Logs& /*logs*/) {}
   virtual void on_predict_batch_begin(std::int64_t /*batch*/, const Logs& /*logs*/) {}
   virtual void on_predict_batch_end(std::int64_t /*batch*/, const Logs& /*logs*/) {}
+
+  /// Adds what it has to know after a restart to the checkpoints of `fit`, as `PREFIX/NAME/...` with a name
+  /// of its own, whatever other callbacks there are. Called after on_train_begin; then a checkpoint may be
+  /// restored, before the first epoch.
+  virtual void add_state(Checkpoint& /*checkpoint*/, const std::string& /*prefix*/) {}
 
   /// Called before any hook; the training outlives the calls that follow.
   void set_training(Training& training) { training_ = &training; }

@@ -83,6 +83,7 @@ class Trainer {
     return loop_.fit(batches, {.epochs = options.epochs,
                                .initial_epoch = options.initial_epoch,
                                .steps_per_epoch = options.steps_per_epoch,
+                               .max_steps = options.max_steps,
                                .validation = validation ? &*validation : nullptr,
                                .validation_steps = options.validation_steps,
                                .validation_freq = options.validation_freq,

@@ -56,7 +56,7 @@ CheckpointWriter::CheckpointWriter(const Workers& workers, const std::map<std::s
     if (!value.is_collective) continue;
     const Tensor aggregate = value.read();
     for (const PlannedPiece* piece : own_)
-      if (piece->name == name) aggregates_.insert_or_assign(name, aggregate);
+      if (piece->name == name) aggregates_.insert_or_assign(piece->tensor, rows_of_piece(*piece, aggregate));
   }
 }
 
@@ -107,9 +107,16 @@ std::vector<CheckpointWriter::PlannedPiece*> CheckpointWriter::pieces_of(int wor
   return pieces;
 }
 
+/// The rest of the value is not kept.
+Tensor CheckpointWriter::rows_of_piece(const PlannedPiece& piece, const Tensor& whole) {
+  if (piece.part.rows == rows_of(piece.entry.shape)) return whole;
+  return whole.rows(piece.part.first_row, piece.part.first_row + piece.part.rows).clone();
+}
+
 Tensor CheckpointWriter::read(const PlannedPiece& piece) const {
-  const auto aggregate = aggregates_.find(piece.name);
-  const Tensor whole = aggregate != aggregates_.end() ? aggregate->second : values_->at(piece.name).read();
+  const auto aggregate = aggregates_.find(piece.tensor);
+  if (aggregate != aggregates_.end()) return aggregate->second.on_host();
+  const Tensor whole = values_->at(piece.name).read();
   if (piece.part.rows == rows_of(piece.entry.shape)) return whole.on_host();
   return whole.rows(piece.part.first_row, piece.part.first_row + piece.part.rows).on_host();
 }

@@ -54,6 +54,7 @@ class CheckpointWriter {
   [[nodiscard]] std::string list_values() const;
   void plan(const Workers& workers);
   [[nodiscard]] std::vector<PlannedPiece*> pieces_of(int worker);
+  [[nodiscard]] static Tensor rows_of_piece(const PlannedPiece& piece, const Tensor& whole);
   [[nodiscard]] Tensor read(const PlannedPiece& piece) const;
   [[nodiscard]] FileEntry write_file(const std::string& path);
   [[nodiscard]] std::string report(const FileEntry& file, int rank);
@@ -67,7 +68,7 @@ class CheckpointWriter {
   std::vector<PlannedPiece> pieces_;          ///< of all workers; by value and first row, where all have it
   std::vector<PlannedPiece*> own_;            ///< in the order of the file
   std::string beginning_;                     ///< of the own file
-  std::map<std::string, Tensor> aggregates_;  ///< of the own pieces, until they are copied
+  std::map<std::string, Tensor> aggregates_;  ///< own pieces of values that all workers read together
   std::optional<WriterLock> own_lock_;
   std::optional<UnfinishedFolder> unfinished_;  ///< the first worker's
 };

@@ -75,35 +75,40 @@ std::size_t ThresholdCounts::place_of(T prediction) const {
   const std::span<const T> thresholds = thresholds_as<T>();
   if (!options_.evenly)
     return static_cast<std::size_t>(std::ranges::lower_bound(thresholds, prediction) - thresholds.begin());
-  // A guess that rounding may have put one beside the place.
+  // The place, or the one below: a number of at most i / (thresholds - 1) gives at most i.
   auto place = static_cast<std::size_t>(prediction * static_cast<T>(thresholds.size() - 1));
   while (place < thresholds.size() && prediction > thresholds[place]) ++place;
-  while (place > 0 && !(prediction > thresholds[place - 1])) --place;
   return place;
+}
+
+void ThresholdCounts::require_columns(const Tensor& predictions, std::size_t columns) const {
+  if (options_.class_id) static_cast<void>(class_of(*options_.class_id, columns, name_));
+  if (options_.labels == 1 || options_.labels == columns) return;
+  throw InvalidArgument("{}: it was made for {} labels, and the predictions are {}", name_, options_.labels,
+                        describe(predictions));
+}
+
+template <class T>
+void ThresholdCounts::require_in_range(std::span<const T> predictions) const {
+  if (!options_.evenly || options_.from_logits) return;
+  const auto wrong = std::ranges::find_if(predictions, [](T each) { return !(each >= 0 && each <= 1); });
+  if (wrong == predictions.end()) return;
+  throw InvalidArgument("{}: a prediction is {}; give 0 to 1, or logits with from_logits", name_,
+                        static_cast<double>(*wrong));
 }
 
 template <class T>
 void ThresholdCounts::update_as(const MetricBatch& batch, std::span<double> sums) const {
   const RowLayout layout = row_layout(batch.predictions, name_);
-  if (options_.labels > 1 && options_.labels != layout.columns) {
-    throw InvalidArgument("{}: it was made for {} labels, and the predictions are {}", name_, options_.labels,
-                          describe(batch.predictions));
-  }
-  if (options_.class_id) static_cast<void>(class_of(*options_.class_id, layout.columns, name_));
+  require_columns(batch.predictions, layout.columns);
   const auto labels = elements_as<T>(*batch.labels, Part::kLabels);
   const auto predictions = elements_as<T>(batch.predictions, Part::kPredictions);
   require_labels(labels, name_);
-  if (options_.evenly && !options_.from_logits) {
-    const auto wrong = std::ranges::find_if(predictions, [](T each) { return !(each >= 0 && each <= 1); });
-    if (wrong != predictions.end())
-      throw InvalidArgument("{}: a prediction is {}; give 0 to 1, or logits with from_logits", name_,
-                            static_cast<double>(*wrong));
-  }
+  require_in_range(predictions);
   const std::size_t together = batch.weights == nullptr ? 1 : elements_per_weight(batch, layout, name_);
   const auto weights =
       batch.weights == nullptr ? std::span<const T>() : elements_as<T>(*batch.weights, Part::kWeights);
-  std::size_t i = 0;
-  for (std::size_t row = 0; row < layout.rows; ++row) {
+  for (std::size_t row = 0, i = 0; row < layout.rows; ++row) {
     std::span<const char> marks;
     if (options_.top_k) marks = mark_largest(predictions.data() + i, layout.columns, *options_.top_k);
     for (std::size_t column = 0; column < layout.columns; ++column, ++i) {

@@ -64,6 +64,9 @@ class ThresholdCounts {
   /// Below all thresholds, between them, and above them.
   [[nodiscard]] std::size_t places() const noexcept { return thresholds() + 1; }
 
+  void require_columns(const Tensor& predictions, std::size_t columns) const;
+  template <class T>
+  void require_in_range(std::span<const T> predictions) const;
   template <class T>
   void update_as(const MetricBatch& batch, std::span<double> sums) const;
   template <class T>

@@ -20,7 +20,7 @@ constexpr int kLowestOfDoubles = -1074;
 constexpr int kHighestOfDoubles = 1024 + 62;
 
 constexpr std::size_t digits_between(int lowest, int highest) {
-  return static_cast<std::size_t>((highest - lowest) / kDigitBits + 2);
+  return static_cast<std::size_t>(highest - lowest) / kDigitBits + 2;
 }
 
 constexpr std::size_t kMostDigits = digits_between(kLowestOfDoubles, kHighestOfDoubles);

@@ -62,6 +62,45 @@ Tensor value_of(const std::optional<Variable>& variable, std::int64_t channels, 
   return variable ? host_numbers(*variable) : Tensor::full({channels}, DType::kFloat64, otherwise);
 }
 
+/// With x' = (x - mean) / deviation: dx = gamma / deviation (dy - mean of dy - x' * mean of dy x').
+struct SlopeTerms {
+  explicit SlopeTerms(const Tensor& gamma)
+      : factors(gamma),
+        means(Tensor::zeros(gamma.shape(), DType::kFloat64)),
+        projections(Tensor::zeros(gamma.shape(), DType::kFloat64)) {}
+
+  /// `mean_of_products` is that of dy (x - mean).
+  void set(std::size_t channel, double variance, double mean_slope, double mean_of_products) const {
+    factors.span<double>()[channel] /= std::sqrt(variance);
+    means.span<double>()[channel] = mean_slope;
+    projections.span<double>()[channel] = mean_of_products / variance;
+  }
+
+  Tensor factors;
+  Tensor means;        ///< of dy
+  Tensor projections;  ///< of dy on x - mean
+};
+
+Tensor slopes_by_input(const Tensor& slopes, const Tensor& rows, const Tensor& mean, const SlopeTerms& terms,
+                       const Channels& channels) {
+  Tensor result = Tensor::uninitialized(rows.shape(), rows.dtype());
+  visit_floating_elements(rows, [&]<class T>(std::type_identity<T>) {
+    const T* const values = rows.span<T>().data();
+    const T* const slope = slopes.span<T>().data();
+    T* const to = result.span<T>().data();
+    const double* const means = mean.span<double>().data();
+    const double* const factor = terms.factors.span<double>().data();
+    const double* const mean_slope = terms.means.span<double>().data();
+    const double* const projection = terms.projections.span<double>().data();
+    channels.for_each([&](std::size_t c, std::size_t i) {
+      const double deviation = convert_element<double>(values[i]) - means[c];
+      const double rest = convert_element<double>(slope[i]) - mean_slope[c] - deviation * projection[c];
+      to[i] = convert_element<T>(factor[c] * rest);
+    });
+  });
+  return result;
+}
+
 }  // namespace
 
 SyncBatchNorm::SyncBatchNorm(std::int64_t channels, SyncBatchNormOptions options)
@@ -169,39 +208,20 @@ BatchNormGradients SyncBatchNorm::backward(const Tensor& output_gradient, const 
   const BatchOfReplicas batch(replica, moving_mean_, options_.statistics);
   const auto sums = batch.gradient_sums(slopes, rows, moments.mean, channels);
 
-  // With x' = (x - mean) / deviation: dx = gamma / deviation * (dy - mean of dy - x' * mean of (dy x')).
-  const Tensor factors = value_of(gamma_, channels_, 1).clone();
-  const Tensor projections = Tensor::zeros({channels_}, DType::kFloat64);  // of dy on x - mean
-  const Tensor mean_slopes = Tensor::zeros({channels_}, DType::kFloat64);
+  SlopeTerms terms(value_of(gamma_, channels_, 1).clone());
   const Tensor by_gamma = Tensor::zeros({channels_}, DType::kFloat64);
-  const auto count = static_cast<double>(moments.rows);
   for (std::size_t c = 0; moments.rows > 0 && c < channels.count; ++c) {
     const double variance = moments.variance.span<double>()[c] + options_.epsilon;
-    factors.span<double>()[c] /= std::sqrt(variance);
-    mean_slopes.span<double>()[c] = sums.of_batch.span<double>()[c] / count;
-    projections.span<double>()[c] = sums.of_batch.span<double>()[channels.count + c] / count / variance;
-    by_gamma.span<double>()[c] =
-        sums.of_this_replica.span<double>()[channels.count + c] / std::sqrt(variance);
+    const std::size_t product = channels.count + c;
+    terms.set(c, variance, sums.of_batch.span<double>()[c] / static_cast<double>(moments.rows),
+              sums.of_batch.span<double>()[product] / static_cast<double>(moments.rows));
+    by_gamma.span<double>()[c] = sums.of_this_replica.span<double>()[product] / std::sqrt(variance);
   }
-  const Tensor result = Tensor::uninitialized(input.shape(), input.dtype());
-  visit_floating_elements(rows, [&]<class T>(std::type_identity<T>) {
-    const T* const values = rows.span<T>().data();
-    const T* const slope = slopes.span<T>().data();
-    T* const to = result.span<T>().data();
-    const double* const means = moments.mean.span<double>().data();
-    const double* const factor = factors.span<double>().data();
-    const double* const mean_slope = mean_slopes.span<double>().data();
-    const double* const projection = projections.span<double>().data();
-    channels.for_each([&](std::size_t c, std::size_t i) {
-      const double deviation = convert_element<double>(values[i]) - means[c];
-      to[i] = convert_element<T>(
-          factor[c] * (convert_element<double>(slope[i]) - mean_slope[c] - deviation * projection[c]));
-    });
-  });
   const auto as_variable = [&](const Tensor& gradient) {
     return gradient.cast(options_.dtype).to(input.device());
   };
-  return {result.to(input.device()), as_variable(by_gamma), as_variable(sums.of_this_replica.row(0))};
+  return {slopes_by_input(slopes, rows, moments.mean, terms, channels).to(input.device()),
+          as_variable(by_gamma), as_variable(sums.of_this_replica.row(0))};
 }
 
 }  // namespace cohort

@@ -1,15 +1,22 @@
 #include <cohort/train/optimizers/adam.h>
 
-#include <cmath>
-
+#include "adam_step.h"
 #include "apply_step.h"
 #include "require_option.h"
 
 namespace cohort {
 
 COHORT_REGISTER_OPTIMIZER(Adam)
+namespace {
 
-Adam::Adam(AdamOptions options) : RegisteredOptimizer(options, {"first_moment", "second_moment"}) {
+std::vector<std::string> slot_names_of(const AdamOptions& options) {
+  if (options.amsgrad) return {"first_moment", "second_moment", "largest_second_moment"};
+  return {"first_moment", "second_moment"};
+}
+
+}  // namespace
+
+Adam::Adam(AdamOptions options) : RegisteredOptimizer(options, slot_names_of(options)) {
   require_positive("Adam", "learning_rate", options.learning_rate);
   require_decay("Adam", "beta_1", options.beta_1);
   require_decay("Adam", "beta_2", options.beta_2);
@@ -17,16 +24,12 @@ Adam::Adam(AdamOptions options) : RegisteredOptimizer(options, {"first_moment", 
 }
 
 void Adam::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-                  std::int64_t step) const {
-  // The moments begin at zero, and so are too small at first.
-  const auto steps = static_cast<double>(step);
-  const double first_bias = 1 - std::pow(options().beta_1, steps);
-  const double second_bias = 1 - std::pow(options().beta_2, steps);
-  apply_step({AdamStep{.rate = options().learning_rate * std::sqrt(second_bias) / first_bias,
-                       .beta_1 = options().beta_1,
-                       .beta_2 = options().beta_2,
-                       .epsilon = options().epsilon}},
-             variable, slots, gradient);
+                  const StepArguments& arguments) const {
+  const AdamStep rule = adam_step(options(), arguments);
+  if (options().amsgrad)
+    apply_step(amsgrad_step(rule), arguments, variable, slots, gradient);
+  else
+    apply_step(rule, arguments, variable, slots, gradient);
 }
 
 }  // namespace cohort

@@ -19,34 +19,59 @@ void visit_floating(const Tensor& variable, Function function) {
   });
 }
 
-template <class T, class Rule, std::size_t... kSlot>
-void update_elements(const Rule& rule, const Tensor& variable, [[maybe_unused]] std::span<const Tensor> slots,
-                     const Tensor& gradient, std::index_sequence<kSlot...>) {
-  const typename Rule::template Element<T> element(rule);
+CommonStep common_of(const StepArguments& arguments) {
+  return {.gradient_factor = arguments.gradient_factor,
+          .largest_gradient = arguments.largest_gradient,
+          .weight_decay = arguments.weight_decay,
+          .average_kept = arguments.average_kept,
+          .takes_average = arguments.takes_average,
+          .has_master = arguments.has_master,
+          .has_average = arguments.has_average};
+}
+
+/// S is the type of the slots.
+template <class T, class S, class Rule, std::size_t... kSlot>
+void update_elements(const Rule& rule, const CommonStep& common, const Tensor& variable,
+                     std::span<const Tensor> slots, const Tensor& gradient, std::index_sequence<kSlot...>) {
+  const ElementStep<Rule, T, S> element(rule, common);
   T* const values = variable.span<T>().data();
-  [[maybe_unused]] const std::array<T*, sizeof...(kSlot)> of_slots{slots[kSlot].template span<T>().data()...};
+  [[maybe_unused]] const std::array<S*, sizeof...(kSlot)> of_slots{slots[kSlot].template span<S>().data()...};
   const T* const slopes = gradient.span<T>().data();
   const std::size_t elements = variable.elements();
-  for (std::size_t i = 0; i < elements; ++i) element.update(values[i], of_slots[kSlot][i]..., slopes[i]);
+  if (common.is_plain()) {
+    if constexpr (std::is_same_v<T, S>)
+      for (std::size_t i = 0; i < elements; ++i) element.update(values[i], slopes[i], of_slots[kSlot][i]...);
+    return;
+  }
+  S* const master = common.has_master ? slots[Rule::kSlots].template span<S>().data() : nullptr;
+  S* const average = common.has_average ? slots.back().template span<S>().data() : nullptr;
+  for (std::size_t i = 0; i < elements; ++i)
+    element.update_all(values[i], slopes[i], master == nullptr ? nullptr : master + i,
+                       average == nullptr ? nullptr : average + i, of_slots[kSlot][i]...);
 }
 
 }  // namespace
 
-void apply_step(const OptimizerStep& step, const Tensor& variable, std::span<const Tensor> slots,
-                const Tensor& gradient) {
+void apply_step(const OptimizerRule& rule, const StepArguments& arguments, const Tensor& variable,
+                std::span<const Tensor> slots, const Tensor& gradient) {
+  const CommonStep common = common_of(arguments);
   if (!is_cpu(variable)) {
     const Device device = variable.device();
-    return runtime_of(device).update(step, variable, slots, gradient.to(device));
+    return runtime_of(device).update({rule, common}, variable, slots, gradient.to(device));
   }
   const Tensor there = gradient.on_host();
   std::visit(
-      [&]<class Rule>(const Rule& rule) {
-        COHORT_CHECK(slots.size() == Rule::kSlots);
+      [&]<class Rule>(const Rule& own) {
+        COHORT_CHECK(slots.size() == Rule::kSlots + common.slots());
+        constexpr auto kSlots = std::make_index_sequence<Rule::kSlots>{};
         visit_floating(variable, [&]<class T>(std::type_identity<T>) {
-          update_elements<T>(rule, variable, slots, there, std::make_index_sequence<Rule::kSlots>{});
+          if constexpr (HalfElement<T>)
+            if (common.has_master)
+              return update_elements<T, float>(own, common, variable, slots, there, kSlots);
+          update_elements<T, T>(own, common, variable, slots, there, kSlots);
         });
       },
-      step.rule);
+      rule);
 }
 
 }  // namespace cohort

@@ -13,11 +13,11 @@ Momentum::Momentum(MomentumOptions options) : RegisteredOptimizer(options, {"vel
 }
 
 void Momentum::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-                      std::int64_t /*step*/) const {
+                      const StepArguments& arguments) const {
   apply_step(
-      {MomentumStep{
-          .rate = options().learning_rate, .momentum = options().momentum, .nesterov = options().nesterov}},
-      variable, slots, gradient);
+      MomentumStep{
+          .rate = arguments.learning_rate, .momentum = options().momentum, .nesterov = options().nesterov},
+      arguments, variable, slots, gradient);
 }
 
 }  // namespace cohort

@@ -1,13 +1,19 @@
 #include <cohort/train/optimizers/optimizer.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
-#include <unordered_map>
+#include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <cohort/base/fingerprint.h>
 #include <cohort/collective/communication_scope.h>
 #include <cohort/strategy/strategy.h>
+
+#include "device/wide_element.h"
+#include "replica_state.h"
 
 namespace cohort {
 namespace {
@@ -108,17 +114,49 @@ const ReplicaContext& require_replica() {
       "apply_gradients was called in cross-replica context; call it inside the function given to run()");
 }
 
-/// Slots belong to the strategy of their variable, and replicas make theirs at the first update.
-void require_slots_here(const Variable& variable) {
-  const ContextMode& mode = current_mode();
-  if (mode.kind == ContextKind::kReplica)
-    throw WrongContext("make_slots was called inside run(); call it in cross-replica context");
-  if (variable.state()->is_kept_elsewhere())
-    throw InvalidArgument("make_slots: variable '{}' is on a parameter server, which keeps its slots",
-                          variable.name());
-  if (variable.state()->owner() != mode.strategy)
-    throw WrongContext("make_slots: variable '{}' was not made in this scope; open the scope of its strategy",
-                       variable.name());
+void require_examples(const ApplyOptions& options) {
+  if (!options.examples || (std::isfinite(*options.examples) && *options.examples >= 0)) return;
+  throw InvalidArgument("apply_gradients: a replica cannot have the gradients of {} examples",
+                        *options.examples);
+}
+
+/// A new tensor, for a gradient that travels.
+TensorOrSlices scaled(const TensorOrSlices& gradient, const StepArguments& arguments) {
+  if (arguments.gradient_factor == 1 && std::isinf(arguments.largest_gradient)) return gradient;
+  const Tensor product = values_of(gradient).on_host().clone();
+  visit_dtype(product.dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (HalfElement<T> || std::is_floating_point_v<T>) {
+      const auto factor = static_cast<Wide<T>>(arguments.gradient_factor);
+      const auto largest = static_cast<Wide<T>>(arguments.largest_gradient);
+      for (T& element : product.span<T>())
+        element = T(std::clamp(static_cast<Wide<T>>(element) * factor, -largest, largest));
+    }
+  });
+  const auto* slices = std::get_if<IndexedSlices>(&gradient);
+  if (slices == nullptr) return product;
+  return IndexedSlices{product, slices->indices, slices->dense_shape};
+}
+
+/// A server makes the step, and knows no more than the optimizer's rule and its weight decay.
+void require_travels(const Variable& variable, const UpdateOptions& options) {
+  if (!variable.state()->is_kept_elsewhere() || (!options.average && !options.float32_masters)) return;
+  throw Unimplemented(
+      "apply_gradients: variable '{}' is on a parameter server, which keeps no averages and no float32 "
+      "masters; "
+      "leave these options out, or make the variable without a server",
+      variable.name());
+}
+
+/// Rows that are named twice are added by the server, so that nobody here knows the norm of their sum.
+void require_rows_travel(const std::vector<SparseGradientAndVariable>& rows, const UpdateOptions& options) {
+  const bool is_whole = !options.clip.norm && !options.clip.global_norm && !options.clip.each_replica &&
+                        options.accumulation_steps == 1 && !options.loss_scale;
+  if (rows.empty() || is_whole) return;
+  throw Unimplemented(
+      "apply_gradients: the sparse gradient of variable '{}' goes to a parameter server by rows; it cannot "
+      "be "
+      "clipped by its norm, accumulated or checked for overflow; clip by value, or give a dense gradient",
+      rows.front().variable.name());
 }
 
 /// Where gradients are summed, the other replicas wait for this one.
@@ -132,102 +170,94 @@ void or_abort_replicas(const ReplicaContext& replica, GradientAggregation aggreg
 
 }  // namespace
 
-struct Optimizer::ReplicaState {
-  std::int64_t steps = 0;
-  /// By variable, which is kept alive: a later one at the same address would be taken for it.
-  std::unordered_map<std::shared_ptr<VariableState>, std::vector<Variable>> slots;
-
-  // Lists of a step, kept with their memory: a step like the one before allocates nothing.
-  std::vector<Tensor> gradients;
-  std::vector<std::size_t> shared;
-  std::vector<Tensor> slot_components;
-};
-
-Optimizer::Optimizer(std::vector<std::string> slot_names)
-    : slot_names_(std::move(slot_names)), beginning_(std::make_unique<ReplicaState>()) {}
-
-Optimizer::~Optimizer() = default;
-
-Optimizer::ReplicaState& Optimizer::state_of_this_replica() {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<ReplicaState>& state = states_[current_mode().local_replica];
-  if (state == nullptr) state = std::make_unique<ReplicaState>(*beginning_);
-  return *state;
-}
-
-std::vector<Variable> Optimizer::new_slots(const Variable& variable) const {
-  std::vector<Variable> slots;
-  slots.reserve(slot_names_.size());
-  for (const std::string& name : slot_names_)
-    slots.emplace_back(VariableOptions{.shape = variable.shape(),
-                                       .dtype = variable.dtype(),
-                                       .name = fmt::format("{}/{}", variable.name(), name),
-                                       .name_may_differ = variable.state()->options().name_may_differ,
-                                       .trainable = false,
-                                       .colocate_with = &variable});
-  return slots;
-}
-
-const std::vector<Variable>& Optimizer::slots_of(ReplicaState& state, const Variable& variable) const {
-  const auto found = state.slots.find(variable.state());
-  if (found != state.slots.end()) return found->second;
-  return state.slots.emplace(variable.state(), new_slots(variable)).first->second;
-}
-
-void Optimizer::update_component(ReplicaState& state, const Variable& variable,
-                                 const Tensor& gradient) const {
+void Optimizer::update_component(ReplicaState& state, const Variable& variable, const Tensor& gradient,
+                                 const StepArguments& arguments) const {
   state.slot_components.clear();
   for (const Variable& slot : slots_of(state, variable))
     state.slot_components.push_back(slot.replica_component());
-  update(variable.replica_component(), state.slot_components, gradient, state.steps);
+  StepArguments own = clipped(state, gradient, arguments);
+  own.has_master = slot_dtype(variable.dtype()) != variable.dtype();
+  update(variable.replica_component(), state.slot_components, gradient, own);
 }
 
 void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                                GradientAggregation aggregation) {
+                                const ApplyOptions& options) {
   const ReplicaContext& replica = require_replica();
-  or_abort_replicas(replica, aggregation, [&] {
-    for (const GradientAndVariable& pair : gradients) require_fitting(pair.gradient, pair.variable);
+  or_abort_replicas(replica, options.aggregation, [&] {
+    require_examples(options);
+    for (const GradientAndVariable& pair : gradients) {
+      require_fitting(pair.gradient, pair.variable);
+      require_travels(pair.variable, update_options_);
+    }
   });
-  step(replica, gradients, {}, aggregation);
+  apply(replica, gradients, {}, options);
 }
 
-void Optimizer::apply_gradients(const std::vector<GradientAndVariable>& gradients,
-                                const std::vector<SparseGradientAndVariable>& sparse,
-                                GradientAggregation aggregation) {
+void Optimizer::apply_sparse_gradients(const std::vector<SparseGradientAndVariable>& sparse,
+                                       const std::vector<GradientAndVariable>& gradients,
+                                       const ApplyOptions& options) {
   const ReplicaContext& replica = require_replica();
   std::vector<GradientAndVariable> dense = gradients;
   std::vector<SparseGradientAndVariable> elsewhere;
-  or_abort_replicas(replica, aggregation, [&] {
-    for (const GradientAndVariable& pair : gradients) require_fitting(pair.gradient, pair.variable);
+  or_abort_replicas(replica, options.aggregation, [&] {
+    require_examples(options);
+    for (const GradientAndVariable& pair : gradients) {
+      require_fitting(pair.gradient, pair.variable);
+      require_travels(pair.variable, update_options_);
+    }
     for (const SparseGradientAndVariable& pair : sparse) {
       require_fitting(pair.gradient, pair.variable);
+      require_travels(pair.variable, update_options_);
       if (pair.variable.state()->is_kept_elsewhere())
         elsewhere.push_back(pair);
       else
         dense.push_back({densify(pair.gradient), pair.variable});
     }
+    require_rows_travel(elsewhere, update_options_);
   });
-  step(replica, dense, elsewhere, aggregation);
+  apply(replica, dense, elsewhere, options);
+}
+
+void Optimizer::apply(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
+                      const std::vector<SparseGradientAndVariable>& elsewhere, const ApplyOptions& options) {
+  const bool clips_own = update_options_.clip.each_replica;
+  if (update_options_.accumulation_steps == 1 && !clips_own)
+    return step(replica, gradients, elsewhere, options);
+  ReplicaState& state = state_of_this_replica();
+  ApplyOptions now = options;
+  const bool is_time = replica.or_abort_replicas([&] { return accumulate(state, gradients, options); });
+  if (!is_time) return;
+  if (options.examples) now.examples = std::exchange(state.accumulated_examples, 0);
+  if (clips_own) clip_own(state, now.examples);
+  if (now.aggregation == GradientAggregation::kSum) now.aggregation = GradientAggregation::kSumInPlace;
+  step(replica, state.accumulated, elsewhere, now);
 }
 
 void Optimizer::step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
-                     const std::vector<SparseGradientAndVariable>& elsewhere,
-                     GradientAggregation aggregation) {
+                     const std::vector<SparseGradientAndVariable>& elsewhere, const ApplyOptions& options) {
   ReplicaState& state = state_of_this_replica();
   state.gradients.clear();
   for (const GradientAndVariable& pair : gradients) state.gradients.push_back(pair.gradient);
   StepPurpose purpose(gradients, elsewhere, replica.device());
-  if (aggregation != GradientAggregation::kNone) aggregate(replica, state.gradients, purpose, aggregation);
-  const std::vector<IndexedSlices> rows = summed_rows(replica, elsewhere, purpose, aggregation);
+  std::optional<double> examples = options.examples;
+  if (options.aggregation != GradientAggregation::kNone) {
+    if (examples) state.add_examples(*examples, replica.device());
+    aggregate(replica, state.gradients, purpose, options.aggregation);
+    if (examples) examples = state.take_examples();
+  }
+  const std::vector<IndexedSlices> rows = summed_rows(replica, elsewhere, purpose, options.aggregation);
+  if (examples == 0.0) return state.gradients.clear();
+  const std::optional<StepArguments> arguments = begin_checked_step(state, examples);
+  if (!arguments) return state.gradients.clear();
 
-  ++state.steps;
   state.shared.clear();
   std::optional<OptimizerRecipe> as_sent;
   // The gradients are summed, so one of the replicas speaks for all of them.
   const auto apply_elsewhere = [&](const Variable& variable, const TensorOrSlices& gradient) {
     if (current_mode().local_replica > 0) return;
-    if (!as_sent) as_sent = recipe();
-    variable.state()->apply_elsewhere(*as_sent, gradient);
+    if (!as_sent) as_sent = recipe(arguments->learning_rate);
+    variable.state()->apply_elsewhere(*as_sent,
+                                      scaled(gradient, clipped(state, values_of(gradient), *arguments)));
   };
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Variable& variable = gradients[i].variable;
@@ -237,77 +267,30 @@ void Optimizer::step(const ReplicaContext& replica, const std::vector<GradientAn
       static_cast<void>(slots_of(state, variable));  // made while all replicas are here
       state.shared.push_back(i);
     } else {
-      update_component(state, variable, state.gradients[i]);
+      update_component(state, variable, state.gradients[i], *arguments);
     }
   }
   for (std::size_t i = 0; i < rows.size(); ++i) apply_elsewhere(elsewhere[i].variable, rows[i]);
-  if (!state.shared.empty()) update_shared(replica, purpose, state, gradients);
+  if (!state.shared.empty()) update_shared(replica, purpose, state, gradients, *arguments);
   state.gradients.clear();  // they are the caller's
 }
 
 void Optimizer::update_shared(const ReplicaContext& replica, const CallPurpose& purpose, ReplicaState& state,
-                              const std::vector<GradientAndVariable>& gradients) const {
+                              const std::vector<GradientAndVariable>& gradients,
+                              const StepArguments& arguments) const {
   replica.merge_call_for(purpose, [&](const Strategy& strategy) {
     for (const std::size_t i : state.shared) {
       strategy.extended().update(gradients[i].variable, [&](const Variable& variable) {
-        update_component(state, variable, state.gradients[i]);
+        update_component(state, variable, state.gradients[i], arguments);
       });
     }
   });
 }
 
-OptimizerRecipe Optimizer::recipe() const {
+OptimizerRecipe Optimizer::recipe(double /*learning_rate*/) const {
   throw Unimplemented(
       "this optimizer is not known to parameter servers: derive it from RegisteredOptimizer, as "
       "cohort/train/optimizers/optimizer_registry.h says");
-}
-
-std::int64_t Optimizer::begin_step() { return ++state_of_this_replica().steps; }
-
-std::int64_t Optimizer::iterations() const {
-  const std::lock_guard lock(mutex_);
-  return (states_.empty() ? beginning_ : states_.begin()->second)->steps;
-}
-
-std::vector<Variable> Optimizer::slots(const Variable& variable) const {
-  const std::lock_guard lock(mutex_);
-  const auto& slots = (states_.empty() ? beginning_ : states_.begin()->second)->slots;
-  const auto found = slots.find(variable.state());
-  return found == slots.end() ? std::vector<Variable>() : found->second;
-}
-
-void Optimizer::make_slots(std::span<const Variable> variables) {
-  for (const Variable& variable : variables) require_slots_here(variable);
-  add_slots(variables);
-}
-
-void Optimizer::add_slots(std::span<const Variable> variables) {
-  for (const Variable& variable : variables) {
-    const std::vector<Variable> found = slots(variable);
-    const std::vector<Variable> slots = found.empty() ? new_slots(variable) : found;
-    const std::lock_guard lock(mutex_);
-    beginning_->slots.try_emplace(variable.state(), slots);
-    for (const auto& [replica, state] : states_) state->slots.try_emplace(variable.state(), slots);
-  }
-}
-
-Tensor Optimizer::read_slot(const Variable& variable, std::size_t slot) const {
-  if (variable.state()->is_kept_elsewhere())
-    return variable.state()->read_slot_elsewhere(static_cast<std::uint8_t>(slot));
-  return slots(variable).at(slot).components().front();
-}
-
-void Optimizer::assign_slot(const Variable& variable, std::size_t slot, const Tensor& value) {
-  if (variable.state()->is_kept_elsewhere())
-    return variable.state()->assign_slot_elsewhere(static_cast<std::uint8_t>(slot), value);
-  slots(variable).at(slot).assign(value);
-}
-
-void Optimizer::set_iterations(std::int64_t iterations) {
-  if (iterations < 0) throw InvalidArgument("an optimizer cannot have applied {} steps", iterations);
-  const std::lock_guard lock(mutex_);
-  beginning_->steps = iterations;
-  for (const auto& [replica, state] : states_) state->steps = iterations;
 }
 
 }  // namespace cohort

@@ -65,6 +65,16 @@ Tensor OptimizerShare::own_block(const Tensor& blocks) const {
   return elements(blocks, replica_ * block, (replica_ + 1) * block);
 }
 
+void OptimizerShare::forget_gradients() { std::ranges::fill(gradients_, Tensor()); }
+
+double OptimizerShare::sum_examples(Communicator* communicator, double own, DType dtype) {
+  const Device device = communicator == nullptr ? Device() : communicator->device();
+  if (!examples_ || examples_->dtype() != dtype) examples_ = Tensor::zeros({}, dtype, device);
+  examples_->fill(own);
+  if (communicator != nullptr) communicator->all_reduce(*examples_, ReduceOp::kSum);
+  return examples_->on_host().item<double>();
+}
+
 void OptimizerShare::scatter(Communicator& communicator, bool in_place) {
   if (!in_place) make_sums();
   for (std::size_t run = 0; run < plan_->runs().size(); ++run) {
@@ -111,7 +121,7 @@ void OptimizerShare::update_and_gather(Communicator* communicator, const UpdateE
       update_part(parts_[part]);
     if (communicator != nullptr) gather_pack(*communicator, pack);
   }
-  std::ranges::fill(gradients_, Tensor());
+  forget_gradients();
 }
 
 void OptimizerShare::gather_pack(Communicator& communicator, std::size_t pack) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,12 @@ class OptimizerShare {
 
   /// The gradients of the plan's variables, in its order.
   [[nodiscard]] std::span<Tensor> gradients() noexcept { return gradients_; }
+
+  /// There is no step with these.
+  void forget_gradients();
+
+  /// The sum of the numbers of examples that the replicas have, as they are in this dtype.
+  [[nodiscard]] double sum_examples(Communicator* communicator, double own, DType dtype);
 
   /// Sums the gradients of all replicas, of which this one keeps its share.
   void scatter(Communicator& communicator, bool in_place);
@@ -72,6 +79,7 @@ class OptimizerShare {
   std::vector<Tensor> gradients_;  ///< those of the step; with one axis
   std::vector<Part> parts_;        ///< first those of the runs, then those in packs
   std::vector<Pack> packs_;
+  std::optional<Tensor> examples_;
   std::size_t slot_bytes_ = 0;
   bool has_sums_ = false;
 };

@@ -13,6 +13,18 @@ inline void require_positive(std::string_view optimizer, std::string_view option
   throw InvalidArgument("{}: {} is {}; it must be a positive number", optimizer, option, value);
 }
 
+inline void require_not_negative(std::string_view optimizer, std::string_view option, double value) {
+  if (std::isfinite(value) && value >= 0) return;
+  throw InvalidArgument("{}: {} is {}; it must be a finite number, and not negative", optimizer, option,
+                        value);
+}
+
+[[nodiscard]] inline double checked_rate(double learning_rate) {
+  if (std::isfinite(learning_rate) && learning_rate >= 0) return learning_rate;
+  throw InvalidArgument("the learning rate is {}; it must be a finite number, and not negative",
+                        learning_rate);
+}
+
 /// A factor that is applied in every step.
 inline void require_decay(std::string_view optimizer, std::string_view option, double value) {
   if (value >= 0 && value < 1) return;

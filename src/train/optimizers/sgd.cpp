@@ -12,8 +12,8 @@ Sgd::Sgd(SgdOptions options) : RegisteredOptimizer(options) {
 }
 
 void Sgd::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-                 std::int64_t /*step*/) const {
-  apply_step({SgdStep{.rate = options().learning_rate}}, variable, slots, gradient);
+                 const StepArguments& arguments) const {
+  apply_step(SgdStep{.rate = arguments.learning_rate}, arguments, variable, slots, gradient);
 }
 
 }  // namespace cohort

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,9 +22,16 @@ namespace {
 constexpr std::uint64_t kAppliesInShares = fingerprint_of("apply_gradients in shares");
 constexpr std::uint64_t kReadsSlot = fingerprint_of("reads a slot in shares");
 
-std::vector<std::string> slot_names_of(const Optimizer* optimizer) {
+const Optimizer& usable(const Optimizer* optimizer) {
   if (optimizer == nullptr) throw InvalidArgument("ShardedOptimizer: give it an optimizer");
-  return {optimizer->slot_names().begin(), optimizer->slot_names().end()};
+  if (optimizer->is_elementwise()) return *optimizer;
+  throw Unimplemented(
+      "ShardedOptimizer: this optimizer needs whole variables in a step, but here each replica updates a part "
+      "of each; use the optimizer by itself");
+}
+
+std::vector<std::string> slot_names_of(const Optimizer& optimizer) {
+  return {optimizer.slot_names().begin(), optimizer.slot_names().end()};
 }
 
 StrategyExtended* strategy_of(const Variable& variable) {
@@ -192,27 +200,28 @@ struct ShardedOptimizer::Shares {
     order = {};
     throw InvalidArgument(
         "ShardedOptimizer: a step has {} gradients, but the replicas share {} variables: {}; give one "
-        "gradient "
-        "of each in every step",
+        "gradient of each in every step",
         gradients.size(), variables.size(), names_of(variables));
   }
 };
 
 ShardedOptimizer::ShardedOptimizer(std::unique_ptr<Optimizer> optimizer)
-    : Optimizer(slot_names_of(optimizer.get())),
+    : Optimizer(usable(optimizer.get()).learning_rate(), slot_names_of(usable(optimizer.get()))),
       optimizer_(std::move(optimizer)),
-      shares_(std::make_unique<Shares>()) {}
+      shares_(std::make_unique<Shares>()) {
+  set_learning_rate(optimizer_->rate_);  // also where that is a schedule
+}
 
 ShardedOptimizer::~ShardedOptimizer() = default;
 
 void ShardedOptimizer::update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-                              std::int64_t step) const {
-  optimizer_->update(variable, slots, gradient, step);
+                              const StepArguments& arguments) const {
+  optimizer_->update(variable, slots, gradient, arguments);
 }
 
 void ShardedOptimizer::step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
                             const std::vector<SparseGradientAndVariable>& elsewhere,
-                            GradientAggregation aggregation) {
+                            const ApplyOptions& options) {
   const int local_replica = current_mode().local_replica;
   OptimizerShare& share = replica.or_abort_replicas([&]() -> OptimizerShare& {
     const std::lock_guard lock(shares_->mutex);
@@ -228,24 +237,35 @@ void ShardedOptimizer::step(const ReplicaContext& replica, const std::vector<Gra
       own.gradients()[places[i]] = in_a_row(within_reach(gradients[i].gradient, replica.device()));
     return own;
   });
-  const std::int64_t number = begin_step();
-  const auto update_elements = [this, number](const Tensor& variable, std::span<const Tensor> slots,
-                                              const Tensor& gradient) {
-    optimizer_->update(variable, slots, gradient, number);
-  };
-  if (replica.num_replicas_in_sync() == 1) {
-    share.take_own_gradients();
-    return share.update_and_gather(nullptr, update_elements);
-  }
+  if (replica.num_replicas_in_sync() == 1) return step_in_share(share, nullptr, gradients, options);
   PurposeOf purpose(shares_->fingerprint, Caller::kReplica, replica.device(), [this] {
     return PurposeWords{"applies gradients in shares of " + names_of(shares_->variables)};
   });
   ReplicaCollective collective(replica.strategy().extended(), local_replica, {}, purpose);
-  if (aggregation == GradientAggregation::kNone)
+  step_in_share(share, &collective.communicator(), gradients, options);
+}
+
+void ShardedOptimizer::step_in_share(OptimizerShare& share, Communicator* communicator,
+                                     const std::vector<GradientAndVariable>& gradients,
+                                     const ApplyOptions& options) {
+  const bool is_summed = options.aggregation == GradientAggregation::kNone;
+  std::optional<double> examples = options.examples;
+  if (examples && !is_summed) {
+    // In the dtype in which the optimizer itself sums them.
+    const bool is_wide = !gradients.empty() && gradients.front().variable.dtype() == DType::kFloat64;
+    examples = share.sum_examples(communicator, *examples, is_wide ? DType::kFloat64 : DType::kFloat32);
+  }
+  if (examples == 0.0) return share.forget_gradients();
+  const StepArguments arguments = begin_step(examples);
+  if (is_summed || communicator == nullptr)
     share.take_own_gradients();
   else
-    share.scatter(collective.communicator(), aggregation == GradientAggregation::kSumInPlace);
-  share.update_and_gather(&collective.communicator(), update_elements);
+    share.scatter(*communicator, options.aggregation == GradientAggregation::kSumInPlace);
+  share.update_and_gather(
+      communicator,
+      [this, &arguments](const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient) {
+        optimizer_->update(variable, slots, gradient, arguments);
+      });
 }
 
 std::size_t ShardedOptimizer::slot_bytes(int replica) const {
@@ -255,9 +275,10 @@ std::size_t ShardedOptimizer::slot_bytes(int replica) const {
 }
 
 void ShardedOptimizer::add_slots(std::span<const Variable> variables) {
+  if (variables.empty()) return;
   const std::lock_guard lock(shares_->mutex);
   shares_->begin({variables.begin(), variables.end()});
-  const VariableOwner* owner = variables.empty() ? nullptr : variables.front().state()->owner();
+  const VariableOwner* owner = variables.front().state()->owner();
   const int first = owner == nullptr ? current_mode().local_replica : 0;
   const int end = owner == nullptr ? first + 1 : owner->local_replicas();
   for (int replica = first; replica < end; ++replica) shares_->share_of(replica, slot_names().size());

@@ -286,6 +286,50 @@ TEST(BatchNormPrecision, OfHalfElementsIsThatOfTheirValues) {
   }
 }
 
+// Computed by PyTorch 1.13, whose SyncBatchNorm needs GPUs: BatchNorm2d(2, eps=1e-5, momentum=0.1) in
+// float64, weight [1.5, -0.5], bias [0.25, 1], loss sum(output^3 / 3). Its running variance is that of a
+// sample, times 12 / 11.
+TEST_P(BatchNorm, HasThePyTorchValuesOfTheWholeBatch) {
+  const Tensor input =
+      Tensor::from(std::vector<double>{0.5, -1,  2,    0.25, 3,  -2, 1.5, 0, 1, 1.25, -0.75, 0.5,
+                                       -1,  2.5, 0.75, 4,    -2, 0,  0.5, 3, 1, 1,    -3,    0.5},
+                   {3, 2, 2, 2});
+  const std::vector<double> output{
+      0.323279571451, -1.43543014337, 2.08198928628,  0.0301612856469, 0.400517303867, 1.69669610632,
+      0.789370944602, 1.17822458534,  0.909516143059, 1.20263442886,   -1.14231185757, 0.323279571451,
+      1.43746034583,  0.530135184112, 0.983797764969, 0.141281543377,  -2.60790328659, -0.262957000157,
+      0.323279571451, 3.25446242949,  0.918988824847, 0.918988824847,  1.95593186681,  1.04860670509};
+  const std::vector<double> by_input{-2.64272133284,   0.944851968051,    1.02276460109,   -2.54847711844,
+                                     -0.0458839309257, -0.040649337712,   0.0471491506227, 0.0617856290989,
+                                     -2.22678815873,   -1.71661077023,    -0.156761584514, -2.64272133284,
+                                     0.0279896130428,  -0.00616217006817, 0.0642669652448, -0.151459653665,
+                                     7.36604485465,    -2.25275903641,    -2.64272133284,  7.49589924304,
+                                     0.0607387104561,  0.0607387104561,   -0.144131223166, 0.0656175366148};
+  const SyncBatchNorm norm =
+      norm_in(strategy_, {.axis = 1, .momentum = 0.9, .epsilon = 1e-5, .dtype = DType::kFloat64});
+  norm.gamma()->assign(Tensor::from({1.5, -0.5}));
+  norm.beta()->assign(Tensor::from({0.25, 1.0}));
+  strategy_.run([&](ReplicaContext& replica) {
+    const std::int64_t id = replica.replica_id_in_sync_group();
+    const Tensor own = input.rows(3 * id / replicas(), 3 * (id + 1) / replicas());
+    const NormalizedBatch batch = norm.forward(own);
+    const Tensor slope = batch.output.clone();
+    for (double& y : slope.span<double>()) y *= y;
+    const BatchNormGradients by = norm.backward(slope, own, batch.moments);
+    EXPECT_THAT(numbers(replica.all_gather(batch.output, 0)), Pointwise(DoubleNear(1e-10), output));
+    EXPECT_THAT(numbers(replica.all_gather(by.input, 0)), Pointwise(DoubleNear(1e-10), by_input));
+    EXPECT_THAT(numbers(replica.all_reduce(ReduceOp::kSum, by.gamma)),
+                ElementsAre(DoubleNear(11.298006315, 1e-9), DoubleNear(-12.6767509174, 1e-9)));
+    EXPECT_THAT(numbers(replica.all_reduce(ReduceOp::kSum, by.beta)),
+                ElementsAre(DoubleNear(27.7498350368, 1e-9), DoubleNear(14.9999919356, 1e-9)));
+  });
+  EXPECT_THAT(component(norm.moving_mean(), 0),
+              ElementsAre(DoubleNear(0.04375, 1e-11), DoubleNear(0.06875, 1e-11)));
+  EXPECT_THAT(component(norm.moving_variance(), 0),
+              ElementsAre(DoubleNear(0.9 + 0.17855113636 * 11 / 12, 1e-10),
+                          DoubleNear(0.9 + 0.40582386364 * 11 / 12, 1e-10)));
+}
+
 struct Layout {
   int workers;
   int devices;

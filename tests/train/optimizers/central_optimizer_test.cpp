@@ -36,7 +36,7 @@ class CentralOptimizer : public ::testing::TestWithParam<int> {
         const Tensor own = gradient(step);
         const bool is_equal_already = aggregation == GradientAggregation::kNone;
         for (double& value : own.span<double>()) value *= is_equal_already ? 1 : share;
-        optimizer.apply_gradients({{own, variable}}, aggregation);
+        optimizer.apply_gradients({{own, variable}}, {.aggregation = aggregation});
       });
     }
     return variable;

@@ -142,7 +142,7 @@ TEST_P(OptimizerOfReplicas, RefusesOtherVariablesThanThoseOfTheOthers) {
                     const bool swapped = replica.replica_id_in_sync_group() == last();
                     Sgd().apply_gradients({{Tensor::scalar(1.0), swapped ? bias : weights},
                                            {Tensor::scalar(2.0), swapped ? weights : bias}},
-                                          aggregation);
+                                          {.aggregation = aggregation});
                   });
                 }),
                 ThrowsMessage<InvalidArgument>(AllOf(HasSubstr("applies gradients of weights, bias"),
@@ -157,13 +157,77 @@ TEST_P(OptimizerOfReplicas, SumsInTheGradientsThemselvesIfAskedTo) {
   const Variable weights = variable_of(Tensor::from({10.0f, 20.0f}));
   const auto gradients = strategy_.run([&](ReplicaContext& replica) {
     Tensor gradient = Tensor::full({2}, DType::kFloat32, replica.replica_id_in_sync_group() + 1);
-    Sgd({.learning_rate = 0.5}).apply_gradients({{gradient, weights}}, GradientAggregation::kSumInPlace);
+    Sgd({.learning_rate = 0.5})
+        .apply_gradients({{gradient, weights}}, {.aggregation = GradientAggregation::kSumInPlace});
     return gradient;
   });
   const double sum = sum_to(replicas());
   for (const Tensor& gradient : gradients.components()) EXPECT_THAT(numbers(gradient), Each(sum));
   for (const Tensor& component : weights.components())
     EXPECT_THAT(numbers(component), ElementsAre(10 - sum / 2, 20 - sum / 2));
+}
+
+// Replica r has r examples of slope 1, 2, ..., so that the first has none.
+TEST_P(OptimizerOfReplicas, AppliesTheMeanOverTheExamplesOfAllReplicas) {
+  for (const auto aggregation : {GradientAggregation::kSum, GradientAggregation::kSumInPlace}) {
+    for (const DType dtype : {DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+      const auto scope = strategy_.scope();
+      const Variable weights = variable_of(Tensor::full({2}, dtype, 1));
+      Sgd optimizer({.learning_rate = 0.5});
+      strategy_.run([&](ReplicaContext& replica) {
+        const int examples = replica.replica_id_in_sync_group() + (replicas() == 1 ? 1 : 0);
+        const Tensor slope = Tensor::full({2}, dtype, 2 * examples);  // of each example: 2
+        optimizer.apply_gradients({{slope, weights}},
+                                  {.aggregation = aggregation, .examples = static_cast<double>(examples)});
+      });
+      for (const Tensor& component : weights.components()) EXPECT_THAT(numbers(component), ElementsAre(0, 0));
+      EXPECT_EQ(optimizer.iterations(), 1);
+    }
+  }
+}
+
+TEST_P(OptimizerOfReplicas, MakesNoStepWhereNobodyHasExamples) {
+  const auto scope = strategy_.scope();
+  const Variable weights = variable_of(Tensor::scalar(1.0f));
+  Sgd optimizer;
+  strategy_.run([&] { optimizer.apply_gradients({{Tensor::scalar(0.0f), weights}}, {.examples = 0.0}); });
+  EXPECT_EQ(weights.read().item<float>(), 1);
+  EXPECT_EQ(optimizer.iterations(), 0);
+}
+
+TEST_P(OptimizerOfReplicas, FollowsASchedule) {
+  const auto scope = strategy_.scope();
+  const Variable weights = variable_of(Tensor::scalar(0.0));
+  Sgd optimizer({.learning_rate = 1});
+  optimizer.set_learning_rate([](std::int64_t step) { return step < 2 ? 0.5 : 0.25; });
+  std::vector<double> rates;
+  for (int step = 0; step < 4; ++step) {
+    rates.push_back(optimizer.learning_rate());
+    strategy_.run([&](ReplicaContext& replica) {
+      optimizer.apply_gradients({{Tensor::scalar(1.0 / replica.num_replicas_in_sync()), weights}});
+    });
+  }
+  EXPECT_THAT(rates, ElementsAre(0.5, 0.5, 0.25, 0.25));
+  for (const Tensor& component : weights.components()) EXPECT_NEAR(component.item<double>(), -1.5, 1e-12);
+}
+
+TEST(Optimizer, RefusesRatesAndNumbersOfExamplesThatCannotBe) {
+  const Variable weights = variable_of(Tensor::scalar(1.0));
+  Sgd optimizer;
+  EXPECT_THAT([&] { optimizer.set_learning_rate(-1); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("the learning rate is -1")));
+  EXPECT_THAT(
+      [&] {
+        optimizer.apply_gradients({{Tensor::scalar(1.0), weights}}, {.examples = -2.0});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("-2 examples")));
+  optimizer.set_learning_rate([](std::int64_t /*step*/) { return std::numeric_limits<double>::infinity(); });
+  EXPECT_THAT(
+      [&] {
+        optimizer.apply_gradients({{Tensor::scalar(1.0), weights}});
+      },
+      ThrowsMessage<InvalidArgument>(HasSubstr("the learning rate is inf")));
+  EXPECT_EQ(weights.read().item<double>(), 1);
 }
 
 TEST_P(OptimizerOfReplicas, TakesTheResultsOfGradientBuckets) {
@@ -183,7 +247,7 @@ TEST_P(OptimizerOfReplicas, TakesTheResultsOfGradientBuckets) {
       }
       mine->wait();
       optimizer.apply_gradients({{mine->result(1), weights}, {mine->result(0), bias}},
-                                GradientAggregation::kNone);
+                                {.aggregation = GradientAggregation::kNone});
     };
     strategy_.run(train_step, buckets);
   }

@@ -18,6 +18,7 @@
 namespace cohort::testing {
 namespace {
 
+using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -78,6 +79,52 @@ TEST(ShardedOptimizer, WrapsAnOptimizer) {
               HasSubstr("give it an optimizer"));
   const ShardedOptimizer sharded(std::make_unique<Adam>());
   EXPECT_THAT(sharded.slot_names(), ElementsAre("first_moment", "second_moment"));
+}
+
+class ByNorms final : public Optimizer {
+ public:
+  ByNorms() : Optimizer(0.1) {}
+  [[nodiscard]] bool is_elementwise() const noexcept override { return false; }
+
+ private:
+  void update(const Tensor& /*variable*/, std::span<const Tensor> /*slots*/, const Tensor& /*gradient*/,
+              const StepArguments& /*arguments*/) const override {}
+};
+
+TEST(ShardedOptimizer, RefusesAnOptimizerThatNeedsWholeVariables) {
+  EXPECT_THAT(message_of(ErrorCode::kUnimplemented, [] { ShardedOptimizer(std::make_unique<ByNorms>()); }),
+              HasSubstr("needs whole variables"));
+}
+
+TEST(ShardedOptimizer, TakesTheRateThatItsOptimizerHas) {
+  auto sgd = std::make_unique<Sgd>(SgdOptions{.learning_rate = 0.5});
+  sgd->set_learning_rate([](std::int64_t step) { return 1.0 / static_cast<double>(1 + step); });
+  const Variable variable({.initial_value = Tensor::from({0.0F})});
+  ShardedOptimizer sharded(std::move(sgd));
+  EXPECT_EQ(sharded.learning_rate(), 1);
+  for (int step = 0; step < 2; ++step) sharded.apply_gradients({{Tensor::from({-1.0F}), variable}});
+  EXPECT_THAT(numbers(variable.read()), ElementsAre(1.5));
+  sharded.set_learning_rate(0.25);
+  sharded.apply_gradients({{Tensor::from({-1.0F}), variable}});
+  EXPECT_THAT(numbers(variable.read()), ElementsAre(1.75));
+}
+
+TEST(ShardedOptimizer, MakesNoStepWithoutExamples) {
+  const MirroredStrategy strategy = mirrored(2);
+  const Variable variable = variable_in(strategy, {.shape = {2}});
+  ShardedOptimizer sharded(std::make_unique<Sgd>());
+  const auto step = [&](std::vector<double> examples) {
+    strategy.run([&](ReplicaContext& replica) {
+      const auto own = static_cast<std::size_t>(replica.replica_id_in_sync_group());
+      sharded.apply_gradients({{Tensor::from({-100.0F, -200.0F}), variable}}, {.examples = examples[own]});
+    });
+  };
+  step({0, 0});
+  EXPECT_EQ(sharded.iterations(), 0);
+  EXPECT_THAT(component(variable, 1), ElementsAre(0, 0));
+  step({4, 0});
+  EXPECT_EQ(sharded.iterations(), 1);
+  EXPECT_THAT(component(variable, 1), ElementsAre(DoubleNear(0.5, 1e-6), DoubleNear(1, 1e-6)));
 }
 
 TEST(ShardedOptimizer, HasTheVariablesOfItsFirstStep) {

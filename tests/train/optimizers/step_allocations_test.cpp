@@ -47,7 +47,7 @@ class StepAllocations : public WithReplicas {
     return after_first_step([&] {
       strategy_.run([&](ReplicaContext& replica) {
         const auto own = static_cast<std::size_t>(replica.replica_id_in_sync_group());
-        optimizer.apply_gradients(gradients_[own], aggregation);
+        optimizer.apply_gradients(gradients_[own], {.aggregation = aggregation});
       });
     });
   }

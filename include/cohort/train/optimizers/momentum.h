@@ -22,7 +22,7 @@ class Momentum final : public RegisteredOptimizer<Momentum, MomentumOptions> {
 
  private:
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-              std::int64_t step) const override;
+              const StepArguments& arguments) const override;
 };
 
 }  // namespace cohort

@@ -7,7 +7,7 @@
 //       static constexpr std::string_view kName = "Rms";
 //       explicit Rms(RmsOptions options = {}) : RegisteredOptimizer(options, {"mean_square"}) {}
 //      private:
-//       void update(...) const override;
+//       void update(...) const override;                          // by all that its arguments say
 //     };
 //     COHORT_REGISTER_OPTIMIZER(Rms)                                    // once, in a source file
 #pragma once
@@ -38,7 +38,8 @@ namespace detail {
 [[noreturn]] void throw_wrong_options(std::string_view type, std::size_t bytes, std::size_t expected);
 }
 
-/// An optimizer of class `Derived`, whose constructor takes `Options`.
+/// An optimizer of class `Derived`, whose constructor takes `Options`, among them the `learning_rate` with
+/// which it begins.
 template <class Derived, class Options>
 class RegisteredOptimizer : public Optimizer {
   static_assert(std::is_trivially_copyable_v<Options>, "options of an optimizer travel to servers as bytes");
@@ -49,19 +50,30 @@ class RegisteredOptimizer : public Optimizer {
   /// What COHORT_REGISTER_OPTIMIZER registers.
   static std::unique_ptr<Optimizer> make(std::span<const std::byte> bytes) {
     Options options;
-    if (bytes.size() != sizeof options)
-      detail::throw_wrong_options(Derived::kName, bytes.size(), sizeof options);
+    double weight_decay = 0;
+    if (bytes.size() != sizeof options + sizeof weight_decay)
+      detail::throw_wrong_options(Derived::kName, bytes.size(), sizeof options + sizeof weight_decay);
     std::memcpy(&options, bytes.data(), sizeof options);
-    return std::make_unique<Derived>(options);
+    std::memcpy(&weight_decay, bytes.data() + sizeof options, sizeof weight_decay);
+    auto optimizer = std::make_unique<Derived>(options);
+    if (weight_decay > 0) optimizer->set_update_options({.weight_decay = weight_decay});
+    return optimizer;
   }
 
  protected:
-  explicit RegisteredOptimizer(const Options& options, std::vector<std::string> slot_names = {})
-      : Optimizer(std::move(slot_names)), options_(options) {}
+  explicit RegisteredOptimizer(const Options& options, std::vector<std::string> slot_names = {},
+                               std::vector<double> beginnings = {})
+      : Optimizer(options.learning_rate, std::move(slot_names), std::move(beginnings)), options_(options) {}
 
-  [[nodiscard]] OptimizerRecipe recipe() const final {
-    const auto bytes = std::as_bytes(std::span(&options_, 1));
-    return {std::string(Derived::kName), {bytes.begin(), bytes.end()}};
+  [[nodiscard]] OptimizerRecipe recipe(double learning_rate) const final {
+    Options options = options_;
+    options.learning_rate = learning_rate;
+    const double weight_decay = update_options().weight_decay;
+    OptimizerRecipe recipe{std::string(Derived::kName),
+                           std::vector<std::byte>(sizeof options + sizeof weight_decay)};
+    std::memcpy(recipe.options.data(), &options, sizeof options);
+    std::memcpy(recipe.options.data() + sizeof options, &weight_decay, sizeof weight_decay);
+    return recipe;
   }
 
  private:

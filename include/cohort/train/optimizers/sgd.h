@@ -19,7 +19,7 @@ class Sgd final : public RegisteredOptimizer<Sgd, SgdOptions> {
 
  private:
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-              std::int64_t step) const override;
+              const StepArguments& arguments) const override;
 };
 
 }  // namespace cohort

@@ -24,10 +24,13 @@
 
 namespace cohort {
 
+class Communicator;
+class OptimizerShare;
+
 class ShardedOptimizer final : public Optimizer {
  public:
-  /// `optimizer` updates each element by itself, and has not been used yet.
-  /// @throws InvalidArgument for null.
+  /// `optimizer` has not been used yet.
+  /// @throws InvalidArgument for null; Unimplemented for one that is not elementwise, as Lamb.
   explicit ShardedOptimizer(std::unique_ptr<Optimizer> optimizer);
   ~ShardedOptimizer() override;
 
@@ -43,12 +46,13 @@ class ShardedOptimizer final : public Optimizer {
   struct Shares;
 
   void update(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient,
-              std::int64_t step) const override;
+              const StepArguments& arguments) const override;
 
   /// The variables of the first step, or of `make_slots`, are those of all others.
   void step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
-            const std::vector<SparseGradientAndVariable>& elsewhere,
-            GradientAggregation aggregation) override;
+            const std::vector<SparseGradientAndVariable>& elsewhere, const ApplyOptions& options) override;
+  void step_in_share(OptimizerShare& share, Communicator* communicator,
+                     const std::vector<GradientAndVariable>& gradients, const ApplyOptions& options);
   void add_slots(std::span<const Variable> variables) override;
 
   std::unique_ptr<Optimizer> optimizer_;

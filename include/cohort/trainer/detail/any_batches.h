@@ -1,6 +1,8 @@
 // The steps of a distributed dataset, whatever its elements are, as the loop of a training sees them.
 #pragma once
 
+#include <vector>
+
 #include <cohort/device/tensor.h>
 #include <cohort/input/cardinality.h>
 #include <cohort/input/pass.h>
@@ -33,8 +35,8 @@ class AnyBatches {
   /// Runs the replicas' step with these batches, and adds its outcomes to the metrics.
   virtual void run(StepKind kind, EpochMetrics& metrics) = 0;
 
-  /// The predictions for these batches, of all replicas one after the other.
-  [[nodiscard]] virtual Tensor predict() = 0;
+  /// Appends the predictions for these batches, in the order of the step's rows.
+  virtual void predict(std::vector<Tensor>& predictions) = 0;
 };
 
 }  // namespace cohort::detail

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <cohort/input/distributed_dataset.h>
 #include <cohort/trainer/detail/any_batches.h>
@@ -37,11 +38,12 @@ class DistributedBatches final : public AnyBatches {
                   *batches_);
   }
 
-  [[nodiscard]] Tensor predict() override {
+  void predict(std::vector<Tensor>& predictions) override {
     require(static_cast<bool>(steps_.predict), "predict");
-    const auto predictions = strategy_.run(
+    const auto own = strategy_.run(
         [&](ReplicaContext& replica, const Batch& mine) { return steps_.predict(replica, mine); }, *batches_);
-    return strategy_.gather(predictions, 0);
+    // The parts of a batch go to the workers in turn, one round for each of their replicas.
+    for (const Tensor& part : own.components()) predictions.push_back(strategy_.gather(part, 0));
   }
 
  private:

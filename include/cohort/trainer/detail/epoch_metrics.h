@@ -43,8 +43,8 @@ class EpochMetrics {
   MetricSet set_;
 };
 
-/// What the losses of this replica add up to, and how many examples they count for in the mean of the batch.
-/// Of a sum there is no mean: each step counts once, over all replicas.
-[[nodiscard]] LossSum sum_of(const StepOutcome& outcome, LossReduction reduction);
+/// How many examples the losses count for in the mean of the batch: their number, or the sum of their
+/// weights. Of a sum there is no mean: each step counts once, over all replicas.
+[[nodiscard]] double examples_of(const StepOutcome& outcome, LossReduction reduction);
 
 }  // namespace cohort::detail

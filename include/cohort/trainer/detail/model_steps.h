@@ -21,9 +21,8 @@ struct ModelSettings {
 
 /// Applies gradients of the sum of losses: divided by the examples of the whole batch, unless the reduction
 /// says otherwise; no examples, no update.
-void apply_sum(ReplicaContext& replica, Optimizer& optimizer,
-               const std::vector<GradientAndVariable>& gradients, const StepOutcome& outcome,
-               LossReduction reduction);
+void apply_sum(Optimizer& optimizer, const std::vector<GradientAndVariable>& gradients,
+               const StepOutcome& outcome, LossReduction reduction);
 
 /// The weights of examples of these classes. @throws InvalidArgument for labels that are not one class for
 /// each example, and where the examples have weights already.
@@ -57,20 +56,19 @@ template <class Batch, class M>
 [[nodiscard]] StepFunctions<Batch> model_steps(M& model, Optimizer& optimizer,
                                                const ModelSettings& settings) {
   const auto& parameters = model.parameters();
-  return {
-      .train = [&model, &optimizer, &settings](ReplicaContext& replica, const Batch& mine) -> StepOutcome {
-        const auto& forward = model.forward(mine);
-        StepOutcome outcome = outcome_of(model, mine, forward);
-        if (!settings.class_weight.empty())
-          outcome.weights = weights_by_class(settings.class_weight, outcome);
-        const auto& gradients = gradients_of(model, mine, forward, outcome.weights);
-        apply_sum(replica, optimizer, gradients, outcome, settings.reduction);
-        return outcome;
-      },
-      .test = [&model](const Batch& mine) { return outcome_of(model, mine, model.forward(mine)); },
-      .predict = [&model](const Batch& mine) -> Tensor { return predictions_of(model.forward(mine)); },
-      .parameters = std::vector<Variable>(std::ranges::begin(parameters), std::ranges::end(parameters)),
-      .optimizer = &optimizer};
+  return {.train = [&model, &optimizer, &settings](const Batch& mine) -> StepOutcome {
+            const auto& forward = model.forward(mine);
+            StepOutcome outcome = outcome_of(model, mine, forward);
+            if (!settings.class_weight.empty())
+              outcome.weights = weights_by_class(settings.class_weight, outcome);
+            const auto& gradients = gradients_of(model, mine, forward, outcome.weights);
+            apply_sum(optimizer, gradients, outcome, settings.reduction);
+            return outcome;
+          },
+          .test = [&model](const Batch& mine) { return outcome_of(model, mine, model.forward(mine)); },
+          .predict = [&model](const Batch& mine) -> Tensor { return predictions_of(model.forward(mine)); },
+          .parameters = std::vector<Variable>(std::ranges::begin(parameters), std::ranges::end(parameters)),
+          .optimizer = &optimizer};
 }
 
 }  // namespace cohort::detail

@@ -25,6 +25,7 @@ struct FitPlan {
   int epochs = 1;
   int initial_epoch = 0;
   std::optional<std::int64_t> steps_per_epoch = {};
+  std::optional<std::int64_t> max_steps = {};
   AnyBatches* validation = nullptr;
   std::optional<std::int64_t> validation_steps = {};
   int validation_freq = 1;
@@ -56,6 +57,9 @@ class TrainingLoop final : public Training {
   void run_epochs(AnyBatches& data, const FitPlan& plan, TrainingCheckpoints* checkpoints);
   void run_steps(AnyBatches& data, const FitPlan& plan, TrainingCheckpoints* checkpoints);
   void end_epoch(const FitPlan& plan);
+  [[nodiscard]] bool has_all_steps(const FitPlan& plan) const {
+    return plan.max_steps && at_.step >= *plan.max_steps;
+  }
   [[nodiscard]] bool next(AnyBatches& data, const FitPlan& plan);
   void say_that_data_ended(const FitPlan& plan);
   Logs test(AnyBatches& data, std::optional<std::int64_t> steps);

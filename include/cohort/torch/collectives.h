@@ -3,17 +3,17 @@
 // them, and `backward`, in the same order. Outside any scope the caller is the only replica.
 #pragma once
 
-#include <torch/types.h>
+#include <ATen/Tensor.h>
 
 #include <cohort/collective/reduce_op.h>
 
-namespace libtorch {
+namespace cohort::libtorch {
 
 /// The SUM or MEAN of all replicas' values. Its gradient is that all-reduce of their gradients.
-[[nodiscard]] torch::Tensor all_reduce(cohort::ReduceOp op, const torch::Tensor& value);
+[[nodiscard]] at::Tensor all_reduce(ReduceOp op, const at::Tensor& value);
 
 /// The replicas' values concatenated along `axis`, where their lengths may differ. Its gradient is this
 /// replica's part of the sum of their gradients.
-[[nodiscard]] torch::Tensor all_gather(const torch::Tensor& value, int axis);
+[[nodiscard]] at::Tensor all_gather(const at::Tensor& value, int axis);
 
-}  // namespace libtorch
+}  // namespace cohort::libtorch

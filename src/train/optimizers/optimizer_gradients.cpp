@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <cohort/strategy/strategy.h>
+
+#include "collective/kernels/reduce_tensors.h"
+#include "device/wide_element.h"
+#include "replica_state.h"
+#include "require_option.h"
+
+// What becomes of gradients between `apply_gradients` and the updates of variables.
+
+namespace cohort {
+namespace {
+
+/// Not NaN for a norm that is: a gradient that is not finite stays as it is.
+double factor_to(const std::optional<double>& limit, double norm) {
+  return limit && norm > *limit ? *limit / norm : 1;
+}
+
+void scale_elements(const Tensor& tensor, double factor, double largest) {
+  const Tensor there = tensor.on_host();
+  visit_dtype(there.dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (HalfElement<T> || std::is_floating_point_v<T>)
+      for (T& element : there.span<T>())
+        element = T(std::clamp(static_cast<Wide<T>>(element) * static_cast<Wide<T>>(factor),
+                               -static_cast<Wide<T>>(largest), static_cast<Wide<T>>(largest)));
+  });
+  if (!is_cpu(tensor)) tensor.copy_from(there);
+}
+
+}  // namespace
+
+bool Optimizer::accumulate(ReplicaState& state, const std::vector<GradientAndVariable>& gradients,
+                           const ApplyOptions& options) const {
+  const bool is_first = state.calls == 0;
+  const auto fits = [](const GradientAndVariable& a, const GradientAndVariable& b) {
+    return a.variable == b.variable;
+  };
+  if (!std::ranges::equal(state.accumulated, gradients, fits)) {
+    if (!is_first)
+      throw InvalidArgument(
+          "apply_gradients: the calls that are accumulated must have the same variables in the same order");
+    state.accumulated.clear();
+    for (const GradientAndVariable& pair : gradients)
+      state.accumulated.push_back({pair.gradient.clone(), pair.variable});
+  } else {
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const Tensor& sum = state.accumulated[i].gradient;
+      if (is_first)
+        sum.copy_from(gradients[i].gradient);
+      else
+        reduce_into(ReduceOp::kSum, std::array{sum, gradients[i].gradient.to(sum.device())}, sum);
+    }
+  }
+  state.accumulated_examples += options.examples.value_or(0);
+  state.calls = (state.calls + 1) % update_options_.accumulation_steps;
+  return state.calls == 0;
+}
+
+void Optimizer::clip_own(ReplicaState& state, const std::optional<double>& examples) const {
+  const ClipOptions& clip = update_options_.clip;
+  // The limits are those of what is applied, so they grow with what the sum is divided by.
+  const double divisor = state.scale * (examples ? std::max(*examples, 1.0)
+                                                 : static_cast<double>(update_options_.accumulation_steps));
+  double all = 0;
+  for (const GradientAndVariable& pair : state.accumulated)
+    if (clip.global_norm) all = state.add_squares(all, pair.gradient);
+  const double factor = factor_to(clip.global_norm, std::sqrt(all) / divisor);
+  for (const GradientAndVariable& pair : state.accumulated) {
+    const double own = clip.norm ? std::sqrt(state.add_squares(0, pair.gradient)) / divisor : 0;
+    const double largest = clip.value ? *clip.value * divisor : std::numeric_limits<double>::infinity();
+    scale_elements(pair.gradient, factor * factor_to(clip.norm, own), largest);
+  }
+}
+
+std::optional<StepArguments> Optimizer::begin_checked_step(ReplicaState& state,
+                                                           const std::optional<double>& examples) {
+  const ClipOptions& clip = update_options_.clip;
+  const bool clips_all = clip.global_norm && !clip.each_replica;
+  double squares = 0;
+  if (update_options_.loss_scale || clips_all)
+    for (const Tensor& gradient : state.gradients) squares = state.add_squares(squares, gradient);
+  if (update_options_.loss_scale && !std::isfinite(squares)) {
+    state.scale = std::max(state.scale / 2, 1.0);
+    state.steady_steps = 0;
+    return std::nullopt;
+  }
+  StepArguments arguments = begin_step(examples);
+  if (clips_all)
+    arguments.gradient_factor *= factor_to(clip.global_norm, arguments.gradient_factor * std::sqrt(squares));
+  if (update_options_.loss_scale && ++state.steady_steps == update_options_.loss_scale->steps_to_double) {
+    state.scale *= 2;
+    state.steady_steps = 0;
+  }
+  return arguments;
+}
+
+StepArguments Optimizer::begin_step(std::optional<double> examples) {
+  ReplicaState& state = state_of_this_replica();
+  StepArguments arguments = arguments_of(state.steps + 1, checked_rate(rate_(state.steps)));
+  ++state.steps;
+  const auto calls = static_cast<double>(update_options_.accumulation_steps);
+  arguments.gradient_factor = 1 / (examples.value_or(calls) * state.scale);
+  return arguments;
+}
+
+StepArguments Optimizer::arguments_of(std::int64_t step, double learning_rate) const {
+  StepArguments arguments{.step = step, .learning_rate = learning_rate};
+  const ClipOptions& clip = update_options_.clip;
+  if (clip.value && !clip.each_replica) arguments.largest_gradient = *clip.value;
+  arguments.weight_decay = learning_rate * update_options_.weight_decay;
+  if (const auto& average = update_options_.average) {
+    arguments.has_average = true;
+    arguments.average_kept = step == 1 ? 0 : average->momentum;
+    arguments.takes_average = average->overwrite_every > 0 && step % average->overwrite_every == 0;
+  }
+  return arguments;
+}
+
+StepArguments Optimizer::clipped(ReplicaState& state, const Tensor& gradient, StepArguments arguments) const {
+  const ClipOptions& clip = update_options_.clip;
+  if (!clip.norm || clip.each_replica) return arguments;
+  const double norm = arguments.gradient_factor * std::sqrt(state.add_squares(0, gradient));
+  arguments.gradient_factor *= factor_to(clip.norm, norm);
+  return arguments;
+}
+
+}  // namespace cohort

@@ -1,0 +1,203 @@
+#include <cohort/trainer/train_and_evaluate.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <cohort/base/deadline.h>
+#include <cohort/base/log.h>
+#include <cohort/checkpoint/checkpoint_folder.h>
+#include <cohort/cluster/cluster_roles.h>
+
+#include "trainer/exports.h"
+#include "trainer/training_end.h"
+
+namespace cohort {
+
+TrainingTask training_task(const ClusterSpec& spec, std::string_view task_type) {
+  static_cast<void>(worker_count(spec, task_type));  // refuses what cannot train
+  if (task_type == "evaluator") return TrainingTask::kEvaluate;
+  return spec.has_job("evaluator") ? TrainingTask::kTrain : TrainingTask::kTrainAndEvaluate;
+}
+
+namespace detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+/// Between two looks at the folder.
+constexpr std::chrono::milliseconds kPoll{100};
+
+void require_usable(const TrainAndEvaluatePlan& plan) {
+  if (plan.options.folder.empty()) throw InvalidArgument("train_and_evaluate: options.folder is empty");
+  if (plan.max_steps < 1)
+    throw InvalidArgument("train_and_evaluate: max_steps is {}; it must be at least 1", plan.max_steps);
+  if (plan.options.save_every_steps < 1)
+    throw InvalidArgument("train_and_evaluate: save_every_steps is {}; it must be at least 1",
+                          plan.options.save_every_steps);
+  if (!(plan.start_delay_seconds >= 0) || !(plan.throttle_seconds >= 0) ||
+      !(plan.options.timeout_seconds >= 0))
+    throw InvalidArgument(
+        "train_and_evaluate: start_delay_seconds {}, throttle_seconds {} and timeout_seconds {} must not be "
+        "negative",
+        plan.start_delay_seconds, plan.throttle_seconds, plan.options.timeout_seconds);
+}
+
+/// Whether it is time to evaluate by the first worker's clock, on all workers alike.
+bool is_time(const Strategy& strategy, const std::optional<Clock::time_point>& latest, double throttle) {
+  const Tensor verdict = Tensor::scalar(std::int64_t{!latest || Clock::now() - *latest >= Seconds(throttle)});
+  if (strategy.extended().workers() > 1) strategy.extended().workers_communicator().broadcast(verdict, 0);
+  return verdict.item<std::int64_t>() != 0;
+}
+
+/// Evaluates what the training has now, exports it, and tells of it.
+class Evaluations {
+ public:
+  Evaluations(const TrainAndEvaluateProgram& program, const TrainAndEvaluatePlan& plan)
+      : program_(program), exports_(program.training, plan.options.folder, plan.exporters) {}
+
+  void evaluate(std::int64_t step) {
+    all_.push_back({step, program_.evaluate()});
+    if (program_.training.reports()) report(all_.back());
+    exports_.evaluated(all_.back());
+  }
+
+  /// All of them, after the last one.
+  std::vector<Evaluation> finish() {
+    if (!all_.empty()) exports_.finish(all_.back());
+    return std::move(all_);
+  }
+
+ private:
+  static void report(const Evaluation& evaluation) {
+    std::string text;
+    for (const auto& [name, value] : evaluation.logs) text += fmt::format(", {} {:.6g}", name, value);
+    logging::info("train_and_evaluate: after step {}{}", evaluation.step, text);
+  }
+
+  const TrainAndEvaluateProgram& program_;
+  Exports exports_;
+  std::vector<Evaluation> all_;
+};
+
+std::int64_t next_stop(const TrainAndEvaluatePlan& plan, std::int64_t step) {
+  if (plan.options.task == TrainingTask::kTrain) return plan.max_steps;
+  const std::int64_t every = plan.options.save_every_steps;
+  return std::min((step / every + 1) * every, plan.max_steps);
+}
+
+/// Trains from checkpoint to checkpoint, and evaluates in between where that is this task's part.
+std::vector<Evaluation> train(const TrainAndEvaluateProgram& program, const TrainAndEvaluatePlan& plan) {
+  const Training& training = program.training;
+  program.fit(0);  // restores the newest checkpoint, or saves the first one
+  if (training.step() >= plan.max_steps || training.stopped()) return {};
+  std::optional<Evaluations> evaluations;
+  if (plan.options.task == TrainingTask::kTrainAndEvaluate) evaluations.emplace(program, plan);
+  std::optional<Clock::time_point> latest;
+  for (bool has_ended = false; !has_ended;) {
+    const std::int64_t stop = next_stop(plan, training.step());
+    program.fit(stop);
+    has_ended = training.step() < stop || stop == plan.max_steps || training.stopped();
+    if (!evaluations || (!has_ended && !is_time(training.strategy(), latest, plan.throttle_seconds)))
+      continue;
+    latest = Clock::now();
+    evaluations->evaluate(training.step());
+  }
+  if (training.strategy().extended().should_checkpoint())
+    mark_training_end(plan.options.folder, training.step(), plan.max_steps);
+  return evaluations ? evaluations->finish() : std::vector<Evaluation>();
+}
+
+/// Follows the checkpoints of a training.
+class Evaluator {
+ public:
+  Evaluator(const TrainAndEvaluateProgram& program, const TrainAndEvaluatePlan& plan)
+      : plan_(plan), evaluations_(program, plan), checkpoint_(program.training.strategy()) {
+    if (program.training.strategy().extended().workers() > 1)
+      throw InvalidArgument("train_and_evaluate: an evaluator is one task; its strategy has {} workers",
+                            program.training.strategy().extended().workers());
+    for (const Variable& parameter : program.training.parameters())
+      checkpoint_.add(parameter.name(), parameter);
+  }
+
+  std::vector<Evaluation> run() {
+    wait_or_end(plan_.start_delay_seconds);
+    while (const auto found = next()) {
+      const Clock::time_point begin = Clock::now();
+      if (!restore(*found)) continue;
+      evaluations_.evaluate(found->step);
+      if (found->step >= plan_.max_steps) break;
+      wait_or_end(plan_.throttle_seconds - Seconds(Clock::now() - begin).count());
+    }
+    return evaluations_.finish();
+  }
+
+ private:
+  [[nodiscard]] bool has_ended() const { return has_training_ended(plan_.options.folder, plan_.max_steps); }
+
+  /// For so long, or until the training has ended.
+  void wait_or_end(double seconds) const {
+    const Clock::time_point end =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+    while (Clock::now() < end && !has_ended()) std::this_thread::sleep_for(kPoll);
+  }
+
+  /// The newest checkpoint that was not evaluated yet; nothing where the training has ended without one.
+  [[nodiscard]] std::optional<FoundCheckpoint> next() const {
+    const Deadline deadline = Deadline::after(Seconds(plan_.options.timeout_seconds));
+    while (true) {
+      const bool is_end = has_ended();  // asked first: no checkpoint appears after it
+      const std::vector<FoundCheckpoint> found = list_checkpoints(plan_.options.folder);
+      if (!found.empty() && found.back().step > seen_) return found.back();
+      if (is_end) return std::nullopt;
+      if (deadline.expired()) fail();
+      std::this_thread::sleep_for(kPoll);
+    }
+  }
+
+  [[noreturn]] void fail() const {
+    throw DeadlineExceeded(
+        "train_and_evaluate: for {} s the evaluator has seen no checkpoint in '{}' after step {}, and the "
+        "training has not ended: look at the log of the chief, which saves there; if its steps take so long, "
+        "set a larger timeout_seconds or a smaller save_every_steps",
+        plan_.options.timeout_seconds, plan_.options.folder, seen_ < 0 ? "none" : std::to_string(seen_));
+  }
+
+  /// False for one that has been removed since, or is damaged; a later one is taken then.
+  [[nodiscard]] bool restore(const FoundCheckpoint& found) {
+    seen_ = found.step;
+    try {
+      checkpoint_.restore(found.path).assert_existing_restored();
+      return true;
+    } catch (const Unavailable& error) {
+      logging::warning("train_and_evaluate: the checkpoint of step {} is left out: {}", found.step,
+                       error.what());
+    } catch (const DataLoss& error) {
+      logging::warning("train_and_evaluate: the checkpoint of step {} is left out: {}", found.step,
+                       error.what());
+    }
+    return false;
+  }
+
+  const TrainAndEvaluatePlan& plan_;
+  Evaluations evaluations_;
+  Checkpoint checkpoint_;
+  std::int64_t seen_ = -1;
+};
+
+}  // namespace
+
+std::vector<Evaluation> train_and_evaluate(const TrainAndEvaluateProgram& program,
+                                           const TrainAndEvaluatePlan& plan) {
+  require_usable(plan);
+  const auto scope = program.training.strategy().scope();
+  if (plan.options.task == TrainingTask::kEvaluate) return Evaluator(program, plan).run();
+  return train(program, plan);
+}
+
+}  // namespace detail
+}  // namespace cohort
