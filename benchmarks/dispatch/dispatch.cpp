@@ -49,8 +49,8 @@ constexpr MetricCase kMean{"Mean", {217, 502}, {139, 1540}};
 constexpr MetricCase kAccuracy{"sparse_categorical_accuracy", {235, 310}, {190, 2502}};
 constexpr MetricCase kSquaredError{"mean_squared_error", {323, 330}, {157, 2045}};
 constexpr MetricCase kPrecision{"precision", {237, 324}, {1725, 7331}};
-constexpr MetricCase kAuc{"auc, 200 thresholds", {386, 1699}, {5452, 57'400}};
-constexpr MetricCase kIou{"mean_iou, 10 classes", {202, 274}, {11'800, 9825}};
+constexpr MetricCase kAuc{"auc of 200 thresholds", {386, 1699}, {5452, 57'400}};
+constexpr MetricCase kIou{"mean_iou of 10 classes", {202, 274}, {11'800, 9825}};
 
 /// Keeps the compiler from leaving out what makes `value`.
 template <class T>

@@ -18,8 +18,8 @@
 namespace cohort {
 
 TrainingTask training_task(const ClusterSpec& spec, std::string_view task_type) {
-  static_cast<void>(worker_count(spec, task_type));  // refuses what cannot train
-  if (task_type == "evaluator") return TrainingTask::kEvaluate;
+  if (task_type == "evaluator") return TrainingTask::kEvaluate;  // in the cluster's description or not
+  static_cast<void>(worker_count(spec, task_type));              // refuses what cannot train
   return spec.has_job("evaluator") ? TrainingTask::kTrain : TrainingTask::kTrainAndEvaluate;
 }
 

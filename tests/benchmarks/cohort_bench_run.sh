@@ -118,7 +118,7 @@ fi
 echo "dispatch: what the strategy layer costs, in one process"
 if ((ranks == 1)); then
   succeeds "${program[@]}" dispatch --loops 1 --format csv
-  same "rows of one device and of two" "8 9" \
+  same "rows of one device and of two" "20 21" \
     "$(awk -F, '$2 == 1 && $3 > 0' "$scratch/out" | wc -l) $(awk -F, '$2 == 2 && $3 > 0' "$scratch/out" | wc -l)"
   same "allocations of empty runs, reads and steps" "0.00" \
     "$(awk -F, '/empty function|Variable|step/ { print $4 }' "$scratch/out" | sort -u)"

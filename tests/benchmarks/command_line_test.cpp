@@ -219,7 +219,7 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
       {"all_reduce",
        "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, input, coordinator, "
-       "parameters, checkpoint, sharded-optimizer"},
+       "parameters, checkpoint, trainer, sharded-optimizer"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},

@@ -32,7 +32,11 @@ std::vector<const void*> places(const Reduce& body) {
 }
 template <class Rule>
 std::vector<const void*> places(const Update<Rule>& body) {
-  return std::vector<const void*>(std::begin(body.tensors), std::end(body.tensors));  // not a list of two
+  std::vector<const void*> all{body.variable, body.gradient};
+  all.insert(all.end(), std::begin(body.slots), std::begin(body.slots) + Rule::kSlots);
+  if (body.master != nullptr) all.push_back(body.master);
+  if (body.average != nullptr) all.push_back(body.average);
+  return all;
 }
 std::vector<const void*> places(const CopyEach& body) {
   std::vector<const void*> all;

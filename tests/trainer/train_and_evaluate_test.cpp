@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include <cohort/checkpoint/checkpoint_folder.h>
+#include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/optimizers/sgd.h>
 #include <cohort/trainer/callbacks/function_callback.h>
 
@@ -31,7 +32,7 @@ std::vector<std::int64_t> steps_in(const std::string& folder) {
   return steps;
 }
 
-struct Run {
+struct Program {
   std::int64_t max_steps = 10;
   std::optional<int> epochs = {};
   double throttle = 0;
@@ -48,7 +49,7 @@ struct Outcome {
 };
 
 /// As a program does that is started anew.
-Outcome train(const Strategy& strategy, const Run& run) {
+Outcome train(const Strategy& strategy, const Program& run) {
   const auto scope = strategy.scope();
   LinearModel model;
   Sgd optimizer({.learning_rate = 0.1});
@@ -74,7 +75,7 @@ Outcome train(const Strategy& strategy, const Run& run) {
 class TrainAndEvaluate : public WithReplicas {
  protected:
   TemporaryFolder folder_;
-  Run run_{.options = {.folder = folder_.path().string(), .save_every_steps = 4}};
+  Program run_{.options = {.folder = folder_.path().string(), .save_every_steps = 4}};
 };
 COHORT_INSTANTIATE_REPLICAS(TrainAndEvaluate);
 
@@ -120,7 +121,7 @@ TEST_P(TrainAndEvaluate, ExportsTheFinalTheLatestAndTheBest) {
 }
 
 /// Trains in this thread, while the evaluator runs in another one.
-Outcome with_evaluator(const Strategy& strategy, Run run) {
+Outcome with_evaluator(const Strategy& strategy, Program run) {
   Outcome outcome;
   run.options.task = TrainingTask::kEvaluate;
   std::thread evaluator([&outcome, run] { outcome = train(OneDeviceStrategy(Device::cpu(0)), run); });
@@ -154,7 +155,7 @@ TEST_P(TrainAndEvaluate, AnEvaluatorDoesNotWaitForEver) {
 }
 
 TEST_P(TrainAndEvaluate, RefusesOptionsThatCannotBe) {
-  EXPECT_THROW(train(strategy_, Run{}), InvalidArgument);
+  EXPECT_THROW(train(strategy_, Program{}), InvalidArgument);
   run_.throttle = -1;
   EXPECT_THROW(train(strategy_, run_), InvalidArgument);
   run_.throttle = 0;
