@@ -30,8 +30,14 @@ class EventFileSink final : public SummarySink {
   }
 
   void write(const SummaryValue& value) override { append(value_event(value)); }
-  void restart(std::int64_t step, double time) override { append(restart_event(step, time)); }
+  /// Twice: TensorBoard takes the first one that it finds in a folder for the beginning of all, and leaves
+  /// out nothing.
+  void restart(std::int64_t step, double time) override {
+    append(restart_event(step, time));
+    append(restart_event(step, time));
+  }
   void flush() override { file_.flush(); }
+  void close() override { file_.close(); }
 
  private:
   void append(const std::string& event) {

@@ -77,6 +77,8 @@ ProtoMessage event(double wall_time, std::int64_t step) {
 /// A google.protobuf.Value.
 ProtoMessage hyperparameter(const Hyperparameter& value) {
   if (const auto* number = std::get_if<double>(&value)) return ProtoMessage().real(2, *number);
+  if (const auto* count = std::get_if<std::int64_t>(&value))
+    return ProtoMessage().real(2, static_cast<double>(*count));
   if (const auto* text = std::get_if<std::string>(&value)) return ProtoMessage().bytes(3, *text);
   return ProtoMessage().number(4, static_cast<std::int64_t>(std::get<bool>(value)));
 }
@@ -136,9 +138,9 @@ std::string session_start(const Hyperparameters& values, double wall_time) {
   return ProtoMessage().message(3, start).encoded();
 }
 
-std::string session_end(double wall_time) {
-  constexpr int kSuccess = 1;
-  return ProtoMessage().message(4, ProtoMessage().number(1, kSuccess).real(2, wall_time)).encoded();
+std::string session_end(bool is_success, double wall_time) {
+  const int status = is_success ? 1 : 2;
+  return ProtoMessage().message(4, ProtoMessage().number(1, status).real(2, wall_time)).encoded();
 }
 
 }  // namespace cohort

@@ -39,6 +39,6 @@ class ProtoMessage {
 
 /// Content for the plugin "hparams": with what a run begins, and how it ended.
 [[nodiscard]] std::string session_start(const Hyperparameters& values, double wall_time);
-[[nodiscard]] std::string session_end(double wall_time);
+[[nodiscard]] std::string session_end(bool is_success, double wall_time);
 
 }  // namespace cohort

@@ -72,6 +72,11 @@ void LogFile::flush() {
   if (!is_whole) fail("cannot write");
 }
 
+void LogFile::close() {
+  // Linux has let the descriptor go whatever it returns.
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail("cannot write");
+}
+
 std::string LogFile::read() const {
   std::string text(static_cast<std::size_t>(size_), '\0');
   std::size_t done = 0;

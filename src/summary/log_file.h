@@ -30,6 +30,9 @@ class LogFile {
   /// Writes what was appended; where that fails it is lost. @throws Unavailable.
   void flush();
 
+  /// Ends its use. @throws Unavailable where the system says only now that it could not write.
+  void close();
+
   /// Leaves out the lines, each without its end, that `keep` refuses. @throws Unavailable.
   void keep_lines(const std::function<bool(std::string_view)>& keep);
 

@@ -1,6 +1,7 @@
 #include "summary/summary_queue.h"
 
-#include <chrono>
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include <cohort/base/log.h>
@@ -8,13 +9,16 @@
 namespace cohort {
 namespace {
 
-constexpr std::size_t kUsualTag = 64;  // bytes
+constexpr std::size_t kUsualTag = 64;     // bytes
+constexpr double kLongestPatience = 1e8;  // seconds, which a clock can add to its time
 
 }  // namespace
 
 SummaryWriter::Queue::Queue(std::vector<std::unique_ptr<SummarySink>> sinks,
                             const SummaryWriterOptions& options)
-    : sinks_(std::move(sinks)), due_(options.max_queue), flush_seconds_(options.flush_seconds) {
+    : sinks_(std::move(sinks)),
+      due_(options.max_queue),
+      patience_(std::min(options.flush_seconds, kLongestPatience)) {
   // Callers go on while the thread wakes up.
   for (std::vector<Entry>* entries : {&filling_, &writing_}) {
     entries->resize(2 * due_);
@@ -47,16 +51,6 @@ void SummaryWriter::Queue::throw_failure() {
                     failure_);
 }
 
-void SummaryWriter::Queue::add_restart(std::int64_t step, double wall_time) {
-  std::unique_lock lock(mutex_);
-  wait_for_space(lock);
-  ++added_;
-  Entry& entry = filling_[count_++];
-  entry.is_restart = true;
-  entry.value.step = step;
-  entry.value.wall_time = wall_time;
-}
-
 void SummaryWriter::Queue::flush() {
   std::unique_lock lock(mutex_);
   const std::uint64_t own = added_;
@@ -74,15 +68,14 @@ void SummaryWriter::Queue::close() {
   }
   work_.notify_one();
   thread_.join();
-  sinks_.clear();
+  close_sinks();
   if (!is_told_) throw_failure();
 }
 
 void SummaryWriter::Queue::serve() {
   std::unique_lock lock(mutex_);
-  const std::chrono::duration<double> patience(flush_seconds_);
   while (!ends_ || count_ > 0) {
-    work_.wait_for(lock, patience, [this] { return count_ >= due_ || is_asked_ || ends_; });
+    work_.wait_for(lock, patience_, [this] { return count_ >= due_ || is_asked_ || ends_; });
     is_asked_ = false;
     filling_.swap(writing_);
     const std::size_t count = std::exchange(count_, 0);
@@ -102,10 +95,27 @@ void SummaryWriter::Queue::write(std::size_t count) {
     try {
       write(*sink, count);
     } catch (const std::exception& error) {
-      const std::lock_guard lock(mutex_);
-      if (failure_.empty()) failure_ = error.what();
+      note_failure(error);
     }
   }
+  for (Entry& entry : std::span(writing_).first(count))
+    if (entry.value.scalar() == nullptr) entry.value.value = 0.0;  // it may be large
+}
+
+void SummaryWriter::Queue::close_sinks() {
+  for (const auto& sink : sinks_) {
+    try {
+      sink->close();
+    } catch (const std::exception& error) {
+      note_failure(error);
+    }
+  }
+  sinks_.clear();
+}
+
+void SummaryWriter::Queue::note_failure(const std::exception& error) {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) failure_ = error.what();
 }
 
 void SummaryWriter::Queue::write(SummarySink& sink, std::size_t count) {

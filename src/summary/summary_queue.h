@@ -2,9 +2,11 @@
 // while the thread writes another one, and then the two change places. Entries keep their memory.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,42 +25,41 @@ class SummaryWriter::Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  /// `fill` writes to the next free entry. Waits only where both lists are full.
-  template <class Fill>
-  void add(Fill fill) {
-    std::unique_lock lock(mutex_);
-    wait_for_space(lock);
-    Entry& entry = filling_[count_];
-    entry.is_restart = false;
-    fill(entry.value);
-    ++added_;
-    if (++count_ == due_) work_.notify_one();
-  }
-
-  void add_restart(std::int64_t step, double wall_time);
-
-  /// Waits until all is written. @throws Unavailable.
-  void flush();
-
-  /// As flush; nothing may be added afterwards.
-  void close();
-  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
-
- private:
   struct Entry {
     SummaryValue value = {};
     bool is_restart = false;
   };
 
+  /// `fill` writes to the next free entry, as whatever was in it before has left it. Waits only where both
+  /// lists are full.
+  template <class Fill>
+  void add(Fill fill) {
+    std::unique_lock lock(mutex_);
+    wait_for_space(lock);
+    fill(filling_[count_]);
+    ++added_;
+    if (++count_ == due_) work_.notify_one();
+  }
+
+  /// Waits until all is written. @throws Unavailable.
+  void flush();
+
+  /// As flush, and closes the files; nothing may be added afterwards.
+  void close();
+  [[nodiscard]] bool is_closed() const noexcept { return is_closed_; }
+
+ private:
   void wait_for_space(std::unique_lock<std::mutex>& lock);
   void throw_failure();
   void serve();
   void write(std::size_t count);
   void write(SummarySink& sink, std::size_t count);
+  void close_sinks();
+  void note_failure(const std::exception& error);
 
   std::vector<std::unique_ptr<SummarySink>> sinks_;
   const std::size_t due_;  ///< entries after which the thread begins
-  const double flush_seconds_;
+  const std::chrono::duration<double> patience_;
   bool is_closed_ = false;
 
   std::mutex mutex_;

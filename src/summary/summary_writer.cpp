@@ -1,5 +1,6 @@
 #include <cohort/summary/summary_writer.h>
 
+#include <exception>
 #include <utility>
 
 #include <cohort/base/log.h>
@@ -90,27 +91,29 @@ std::int64_t SummaryWriter::step_or_default(std::optional<std::int64_t> step) co
   throw InvalidArgument("a summary without a step: pass one, or call set_step before");
 }
 
+/// `fill` sets metadata and value, and is short: other threads wait for it.
 template <class Fill>
-bool SummaryWriter::record(std::string_view tag, std::optional<std::int64_t> step, Fill fill) {
-  if (!writes() || (condition_ && !condition_())) return false;
+void SummaryWriter::add(std::string_view tag, std::optional<std::int64_t> step, Fill fill) {
   const std::int64_t own_step = step_or_default(step);
   const double now = wall_time();
-  queue_->add([&](SummaryValue& entry) {
-    entry.tag.assign(tag);
-    entry.step = own_step;
-    entry.wall_time = now;
-    entry.is_single = false;
-    fill(entry);
+  queue_->add([&](Queue::Entry& entry) {
+    entry.is_restart = false;
+    entry.value.tag.assign(tag);
+    entry.value.step = own_step;
+    entry.value.wall_time = now;
+    entry.value.is_single = false;
+    fill(entry.value);
   });
-  return true;
 }
 
 bool SummaryWriter::scalar(std::string_view tag, double value, std::optional<std::int64_t> step,
                            std::string_view description) {
-  return record(tag, step, [&](SummaryValue& entry) {
+  if (!records()) return false;
+  add(tag, step, [&](SummaryValue& entry) {
     set_metadata(entry.metadata, "scalars", {}, description);
     entry.value = value;
   });
+  return true;
 }
 
 bool SummaryWriter::scalar(std::string_view tag, const Tensor& value, std::optional<std::int64_t> step) {
@@ -122,51 +125,70 @@ bool SummaryWriter::scalar(std::string_view tag, const Tensor& value, std::optio
 
 bool SummaryWriter::histogram(std::string_view tag, const Tensor& values, std::optional<std::int64_t> step,
                               int buckets) {
-  if (!writes()) return false;
-  return tensor(tag, histogram_of(values, buckets), step, {.plugin = "histograms"});
+  if (!records()) return false;
+  Tensor rows = histogram_of(values, buckets);
+  add(tag, step, [&](SummaryValue& entry) {
+    set_metadata(entry.metadata, "histograms", {}, {});
+    entry.value = std::move(rows);
+  });
+  return true;
 }
 
 bool SummaryWriter::text(std::string_view tag, std::string_view text, std::optional<std::int64_t> step) {
-  return record(tag, step, [&](SummaryValue& entry) {
+  if (!records()) return false;
+  std::vector texts{std::string(text)};
+  add(tag, step, [&](SummaryValue& entry) {
     set_metadata(entry.metadata, "text", {}, {});
-    entry.value = std::vector{std::string(text)};
+    entry.value = std::move(texts);
     entry.is_single = true;
   });
+  return true;
 }
 
 bool SummaryWriter::text(std::string_view tag, std::span<const std::string> texts,
                          std::optional<std::int64_t> step) {
-  return record(tag, step, [&](SummaryValue& entry) {
+  if (!records()) return false;
+  std::vector copies(texts.begin(), texts.end());
+  add(tag, step, [&](SummaryValue& entry) {
     set_metadata(entry.metadata, "text", {}, {});
-    entry.value = std::vector(texts.begin(), texts.end());
+    entry.value = std::move(copies);
   });
+  return true;
 }
 
 bool SummaryWriter::tensor(std::string_view tag, const Tensor& value, std::optional<std::int64_t> step,
                            const SummaryMetadata& metadata) {
-  return record(tag, step, [&](SummaryValue& entry) {
+  if (!records()) return false;
+  Tensor copy = value.on_host().clone();
+  add(tag, step, [&](SummaryValue& entry) {
     entry.metadata = metadata;
-    entry.value = value.on_host().clone();
+    entry.value = std::move(copy);
   });
+  return true;
 }
 
 bool SummaryWriter::hyperparameters(const Hyperparameters& values) {
+  if (!records()) return false;
   const std::string content = session_start(values, wall_time());
-  const bool is_recorded =
-      record("_hparams_/session_start_info", 0, [&](SummaryValue& entry) { fill_session(entry, content); });
-  has_session_ = has_session_ || is_recorded;
-  return is_recorded;
+  add("_hparams_/session_start_info", 0, [&](SummaryValue& entry) { fill_session(entry, content); });
+  has_session_ = true;
+  return true;
 }
 
 void SummaryWriter::end_session() {
   has_session_ = false;
-  condition_ = {};
-  const std::string content = session_end(wall_time());
-  record("_hparams_/session_end_info", 0, [&](SummaryValue& entry) { fill_session(entry, content); });
+  const std::string content = session_end(std::uncaught_exceptions() == 0, wall_time());
+  add("_hparams_/session_end_info", 0, [&](SummaryValue& entry) { fill_session(entry, content); });
 }
 
 void SummaryWriter::restart(std::int64_t step) {
-  if (writes()) queue_->add_restart(step, wall_time());
+  if (!writes()) return;
+  const double now = wall_time();
+  queue_->add([&](Queue::Entry& entry) {
+    entry.is_restart = true;
+    entry.value.step = step;
+    entry.value.wall_time = now;
+  });
 }
 
 void SummaryWriter::set_step(std::int64_t step) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cohort/base/error.h>
 #include <cohort/summary/summary_sink.h>
 
 #include "summary/csv_text.h"
@@ -40,6 +41,7 @@ class TextSink : public SummarySink {
   }
 
   void flush() override { file_.flush(); }
+  void close() override { file_.close(); }
 
  protected:
   virtual void append_line(const SummaryValue& value) = 0;
@@ -71,6 +73,9 @@ class CsvSink final : public TextSink {
   explicit CsvSink(std::string path) : TextSink(std::move(path), "") {
     if (file_.is_empty()) file_.append(kHeader);
     file_.flush();
+    if (!file_.read().starts_with(kHeader))
+      throw Unavailable("cannot add to the log '{}': it is a table of other columns; name another file",
+                        file_.path());
   }
 
  private:

@@ -153,6 +153,43 @@ TEST(SummaryFiles, TwoWritersHaveFilesOfTheirOwn) {
   EXPECT_EQ(files_of(folder.path("logs")).size(), 2U);
 }
 
+TEST(SummaryFiles, ATableIsContinuedBelowItsHeader) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("log.csv");
+  for (int run = 0; run < 3; ++run) writer_of(csv_sink, path).scalar("loss", run, run);
+  const std::string text = text_of(path);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 4) << text;
+  EXPECT_EQ(text.rfind("step"), 0U) << text;
+}
+
+TEST(SummaryFiles, RefusesATableOfOtherColumns) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("log.csv");
+  std::ofstream(path) << "epoch,loss\n0,1\n";
+  try {
+    writer_of(csv_sink, path);
+    FAIL() << "added";
+  } catch (const Unavailable& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path));
+  }
+  EXPECT_EQ(text_of(path), "epoch,loss\n0,1\n");
+}
+
+TEST(SummaryFiles, NothingIsOpenAfterClose) {
+  const TemporaryFolder folder;
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = descriptors();
+  SummaryWriter events(folder.path("logs"));
+  SummaryWriter lines = writer_of(json_lines_sink, folder.path("log.jsonl"));
+  EXPECT_GT(descriptors(), before);
+  events.close();
+  lines.close();
+  EXPECT_EQ(descriptors(), before);
+}
+
 TEST(SummaryFiles, RefusesWhatIsNoFile) {
   const TemporaryFolder folder;
   EXPECT_THROW(writer_of(csv_sink, folder.path("")), Unavailable);
@@ -162,7 +199,7 @@ TEST(SummaryFiles, RefusesWhatIsNoFile) {
 TEST(SummaryFiles, HyperparametersHaveASession) {
   const TemporaryFolder folder;
   SummaryWriter writer(folder.path("logs"));
-  writer.hyperparameters({{"rate", 0.5}, {"nesterov", true}, {"name", std::string("sgd")}});
+  writer.hyperparameters({{"rate", 0.5}, {"layers", 3}, {"nesterov", true}, {"name", "sgd"}});
   writer.close();
   const Json events = events_of(files_of(folder.path("logs")).at(0));
   ASSERT_EQ(events.size(), 3U);

@@ -1,6 +1,7 @@
 // SummaryWriter: what it records, in which replica, and what it says when it cannot.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <thread>
 
 #include <cohort/strategy/mirrored_strategy.h>
@@ -24,6 +25,8 @@ class MemorySink final : public SummarySink {
     std::vector<std::string> written = {};
     int flushes = 0;
     bool fails = false;
+    bool fails_to_close = false;
+    int closes = 0;
   };
   explicit MemorySink(Seen& seen) : seen_(seen) {}
 
@@ -36,6 +39,10 @@ class MemorySink final : public SummarySink {
     if (seen_.fails) throw Unavailable("no space in memory");
     seen_.written.insert(seen_.written.end(), waiting_.begin(), waiting_.end());
     waiting_.clear();
+  }
+  void close() override {
+    ++seen_.closes;
+    if (seen_.fails_to_close) throw Unavailable("the quota is used up");
   }
 
  private:
@@ -104,6 +111,26 @@ TEST(SummaryWriter, AFailureOfTheLastValuesIsAnErrorOfClose) {
   EXPECT_THROW(writer.close(), Unavailable);
 }
 
+TEST(SummaryWriter, AFailureOfClosingAFileIsAnErrorOfClose) {
+  MemorySink::Seen first{.fails_to_close = true};
+  MemorySink::Seen second;
+  SummaryWriter writer(sinks(first, second));
+  writer.scalar("loss", 1, 0);
+  EXPECT_THROW(writer.close(), Unavailable);
+  EXPECT_EQ(first.closes, 1);
+  EXPECT_EQ(second.closes, 1);
+}
+
+TEST(SummaryWriter, ARestartInTheMidstOfAFullQueueStopsNothing) {
+  MemorySink::Seen seen;
+  SummaryWriter writer(sinks(seen), {.max_queue = 2, .flush_seconds = 1e6});
+  writer.scalar("before", 1, 0);
+  writer.restart(1);  // the queue is due with it
+  for (int step = 1; step < 50; ++step) writer.scalar("after", 1, step);
+  writer.close();
+  EXPECT_EQ(seen.written.size(), 51U);
+}
+
 TEST(SummaryWriter, IsOfNoUseAfterClose) {
   MemorySink::Seen seen;
   SummaryWriter writer(sinks(seen));
@@ -140,9 +167,11 @@ TEST(SummaryWriter, StepsAndConditions) {
 
 TEST(SummaryWriter, RefusesWhatCannotBe) {
   MemorySink::Seen seen;
-  EXPECT_THROW(SummaryWriter(sinks()), InvalidArgument);
+  EXPECT_THROW(SummaryWriter{sinks()}, InvalidArgument);
   EXPECT_THROW(SummaryWriter(sinks(seen), {.max_queue = 0}), InvalidArgument);
   EXPECT_THROW(SummaryWriter(sinks(seen), {.flush_seconds = 0}), InvalidArgument);
+  EXPECT_THROW(SummaryWriter(sinks(seen), {.flush_seconds = NAN}), InvalidArgument);
+  EXPECT_NO_THROW(SummaryWriter(sinks(seen), {.flush_seconds = HUGE_VAL}));
   EXPECT_THROW(SummaryWriter("/proc/nope"), Unavailable);
   SummaryWriter writer(sinks(seen));
   EXPECT_THROW(writer.scalar("loss", Tensor::from({1.0F}), 0), InvalidArgument);

@@ -25,6 +25,10 @@ class SummarySink {
   /// Gives everything to the operating system: it outlives the process, though not the machine.
   /// @throws Unavailable naming the file; it then has what the flushes before have written.
   virtual void flush() = 0;
+
+  /// Called once, after the last flush. @throws Unavailable naming the file, where the system says only now
+  /// that it is not written, as network file systems do.
+  virtual void close() {}
 };
 
 struct EventFileOptions {

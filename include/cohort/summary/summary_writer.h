@@ -5,10 +5,11 @@
 //     writer.scalar("loss", loss, step);
 //     writer.close();
 //
-// Every replica and every worker may call it; only the first replica of the chief writes, and outside
-// replicas only the chief. There it has a thread, so that callers wait for the disk only where they are
-// faster than it by a whole queue. Nothing is lost in silence: what could not be written is an error of the
-// next call. Any number of threads may call at the same time, except close and the destructor.
+// Make it in the scope of the strategy. Then every replica and every worker may call it; only the first
+// replica of the chief writes, and outside replicas only the chief. There it has a thread, so that callers
+// wait for the disk only where they are faster than it by a whole queue. Nothing is lost in silence: what
+// could not be written is an error of the next call. Any number of threads may call at the same time, except
+// close and the destructor.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ struct SummaryWriterOptions {
   double flush_seconds = 10;    ///< and what is there when so much time has gone by
 };
 
-using Hyperparameter = std::variant<double, bool, std::string>;
+using Hyperparameter = std::variant<double, std::int64_t, bool, std::string>;
 using Hyperparameters = std::vector<std::pair<std::string, Hyperparameter>>;
 
 class SummaryWriter {
@@ -81,7 +82,8 @@ class SummaryWriter {
   bool tensor(std::string_view tag, const Tensor& value, std::optional<std::int64_t> step = {},
               const SummaryMetadata& metadata = {});
 
-  /// What this run was started with, for TensorBoard's table of runs. Its end is recorded by close.
+  /// What this run was started with, for TensorBoard's table of runs. close records that it has ended, well
+  /// or, while an exception is on its way, badly.
   bool hyperparameters(const Hyperparameters& values);
 
   /// A training goes on from `step`: what files have of it and of later steps does not count any more.
@@ -104,8 +106,9 @@ class SummaryWriter {
   class Queue;
 
   template <class Fill>
-  bool record(std::string_view tag, std::optional<std::int64_t> step, Fill fill);
+  void add(std::string_view tag, std::optional<std::int64_t> step, Fill fill);
   [[nodiscard]] bool writes() const;
+  [[nodiscard]] bool records() const { return writes() && (!condition_ || condition_()); }
   [[nodiscard]] std::int64_t step_or_default(std::optional<std::int64_t> step) const;
   void end_session();
 
