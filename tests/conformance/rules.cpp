@@ -174,8 +174,12 @@ constexpr Rule kRules[] = {
 
     {"w2/callback/*", "what the library lacks"},
 
-    {"w2/estimator/*", "what the library lacks"},
-
+    {"w2/estimator/*/spec_train_spec_fn", "the compiler refuses it"},
+    {"w2/estimator/*/spec_eval_spec_hooks", "the compiler refuses it"},
+    {"w2/estimator/*/spec_not_estimator", "the compiler refuses it"},
+    {"w2/estimator/*/roles_chief_worker_*", "asynchronous training is a coordinator's"},
+    {"w2/estimator/*/roles_chief_two_ps", "asynchronous training is a coordinator's"},
+    {"w2/estimator/*/roles_pss_*", "asynchronous training is a coordinator's"},
 
     {"w2/fit/*/error_uncompiled", "the compiler refuses it"},
     {"w2/fit/*/error_bad_metric", "the compiler refuses it"},
