@@ -5,21 +5,17 @@
 #include <optional>
 #include <utility>
 
-#include <boost/program_options.hpp>
-
 #include <cohort/base/error.h>
 #include <cohort/base/version.h>
 
 #include "command_help.h"
 #include "errors.h"
+#include "given_options.h"
 #include "option_values.h"
 
 namespace cohort::bench {
 namespace {
 
-namespace po = boost::program_options;
-
-constexpr int kMostLoops = 1000;
 constexpr int kMostThreads = 1024;
 
 /// `allreduce` for `all-reduce`, `All_Reduce` and `allreduce`.
@@ -52,76 +48,14 @@ const Collective& find_collective(const std::string& command,
   return **found;
 }
 
-/// The options that were given, by name.
-class Given {
- public:
-  Given(const std::vector<std::string>& arguments, const po::options_description& options)
-      : command_(arguments.front()) {
-    // An abbreviation that is unambiguous today may not be tomorrow.
-    constexpr int kStyle = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    try {
-      // An empty positional description refuses stray words instead of ignoring them.
-      po::store(po::command_line_parser({arguments.begin() + 1, arguments.end()})
-                    .options(options)
-                    .style(kStyle)
-                    .positional(po::positional_options_description())
-                    .run(),
-                values_);
-    } catch (const po::error& error) {
-      throw UsageError("{}; see cohort-bench {} --help", error.what(), command_);
-    }
-  }
-
-  [[nodiscard]] bool has(const char* option) const { return values_.count(option) > 0; }
-  [[nodiscard]] std::string text(const char* option, const char* otherwise = "") const {
-    return has(option) ? values_[option].as<std::string>() : otherwise;
-  }
-
-  /// For options that would do nothing.
-  void refuse(std::initializer_list<const char*> options, std::string_view why) const {
-    for (const char* option : options) {
-      if (has(option)) throw UsageError("--{}: {}; leave it out", option, why);
-    }
-  }
-
- private:
-  std::string command_;
-  po::variables_map values_;
-};
-
-/// What the library's own parsers throw, with the option's name in front.
-template <class Parse>
-auto parse_value(std::string_view option, Parse&& parse) {
-  try {
-    return std::forward<Parse>(parse)();
-  } catch (const InvalidArgument& error) {
-    throw UsageError("{}: {}", option, error.what());
-  }
-}
-
-Format parse_format(const std::string& text) {
-  for (const Format format : {Format::kTable, Format::kCsv, Format::kJson}) {
-    if (text == to_string(format)) return format;
-  }
-  throw UsageError("--format {}: choose table, csv or json", text);
-}
-
-bool parse_check(const Given& given) {
+bool parse_check(const GivenOptions& given) {
   if (given.has("check") && given.has("no-check")) {
     throw UsageError("--check and --no-check contradict each other: give one of them");
   }
   return !given.has("no-check");
 }
 
-/// Where the report goes, and in which form.
-RunOptions parse_report(const Given& given) {
-  RunOptions run;
-  run.format = parse_format(given.text("format", "table"));
-  if (given.has("output")) run.output = given.text("output");
-  return run;
-}
-
-Peer parse_peer(const Given& given, const RunOptions& run) {
+Peer parse_peer(const GivenOptions& given, const RunOptions& run) {
   const bool on_gpus = run.device == DeviceKind::kCuda;
   const Peer usual = on_gpus ? Peer::kNccl : run.threads ? Peer::kNone : Peer::kMpi;
   if (!given.has("peer")) return usual;
@@ -139,7 +73,7 @@ Peer parse_peer(const Given& given, const RunOptions& run) {
   return Peer::kMpi;
 }
 
-RunOptions parse_run(const Given& given) {
+RunOptions parse_run(const GivenOptions& given) {
   RunOptions run = parse_report(given);
   run.dtype = parse_value("--dtype", [&] { return parse_dtype(given.text("dtype", "float32")); });
   if (parse_choice("--members", given.text("members", "ranks"), "threads", "ranks")) {
@@ -163,7 +97,7 @@ RunOptions parse_run(const Given& given) {
   return run;
 }
 
-bool parse_in_place(const Given& given, const Collective& collective) {
+bool parse_in_place(const GivenOptions& given, const Collective& collective) {
   if (!given.has("in-place")) return collective.in_place_by_default;
   const bool in_place = parse_choice("--in-place", given.text("in-place"), "yes", "no");
   if (in_place && collective.placement == Placement::kOutOfPlaceOnly) {
@@ -175,7 +109,7 @@ bool parse_in_place(const Given& given, const Collective& collective) {
   return in_place;
 }
 
-SweepOptions parse_sweep(const Given& given, const Collective& collective, const RunOptions& run) {
+SweepOptions parse_sweep(const GivenOptions& given, const Collective& collective, const RunOptions& run) {
   constexpr int kMostIterations = 1000000;
   SweepOptions sweep;
   sweep.collective = &collective;
@@ -198,14 +132,14 @@ SweepOptions parse_sweep(const Given& given, const Collective& collective, const
                                       to_string(Inputs::kRewritten), to_string(Inputs::kKept));
   sweep.harness.inputs = rewritten ? Inputs::kRewritten : Inputs::kKept;
   sweep.harness.check = parse_check(given);
-  sweep.harness.loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
+  sweep.harness.loops = given.loops();
   if (given.has("iterations")) {
     sweep.harness.iterations = parse_count("--iterations", given.text("iterations"), kMostIterations);
   }
   return sweep;
 }
 
-ProfileOptions parse_profile(const Given& given, const RunOptions& run) {
+ProfileOptions parse_profile(const GivenOptions& given, const RunOptions& run) {
   constexpr int kMostSteps = 100000;
   if (!given.has("model"))
     throw UsageError("profile: no model given; write --model FILE, a CSV with the columns name,elements");
@@ -222,53 +156,6 @@ ProfileOptions parse_profile(const Given& given, const RunOptions& run) {
   return profile;
 }
 
-InputBenchOptions parse_input(const Given& given) {
-  constexpr int kMostBatch = 1 << 20;
-  constexpr int kMostRecordBytes = 1 << 24;
-  constexpr int kMostFileMib = 1 << 20;
-  constexpr int kMostComputeUs = 10'000'000;
-  constexpr int kCsvFieldBytes = 8;
-  constexpr int kMostReadAhead = 1000;
-  InputBenchOptions input;
-  input.batch = parse_count("--batch", given.text("batch", "64"), kMostBatch);
-  input.record_bytes = parse_count("--record-bytes", given.text("record-bytes", "4096"), kMostRecordBytes);
-  if (input.record_bytes % kCsvFieldBytes != 0)
-    throw UsageError("--record-bytes {}: write a multiple of {}", input.record_bytes, kCsvFieldBytes);
-  input.file_mib = parse_count("--file-mib", given.text("file-mib", "64"), kMostFileMib);
-  if (given.has("compute-us"))
-    input.compute_us = parse_count("--compute-us", given.text("compute-us"), kMostComputeUs);
-  if (given.text("read-ahead") == "0")
-    input.read_ahead = 0;
-  else
-    input.read_ahead = parse_count("--read-ahead", given.text("read-ahead", "1"), kMostReadAhead);
-  input.loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
-  input.folder = given.text("folder");
-  return input;
-}
-
-ParametersOptions parse_parameters(const Given& given) {
-  constexpr int kMostTableMib = 1 << 16;
-  ParametersOptions parameters;
-  parameters.sizes = parse_size_range(given.text("sizes", "4:256M"));
-  if (parameters.sizes.first % sizeof(float) != 0)
-    throw UsageError("--sizes {}: variables are of float32; write multiples of 4", given.text("sizes"));
-  parameters.table_mib = parse_count("--table-mib", given.text("table-mib", "256"), kMostTableMib);
-  parameters.loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
-  return parameters;
-}
-
-CheckpointBenchOptions parse_checkpoint(const Given& given) {
-  constexpr int kMostMib = 1 << 20;
-  constexpr int kMostSmallValues = 1 << 20;
-  CheckpointBenchOptions checkpoint;
-  checkpoint.mib = parse_count("--mib", given.text("mib", "1024"), kMostMib);
-  checkpoint.small_values =
-      parse_count("--small-values", given.text("small-values", "10000"), kMostSmallValues);
-  checkpoint.loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
-  checkpoint.folder = given.text("folder");
-  return checkpoint;
-}
-
 }  // namespace
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments,
@@ -280,55 +167,19 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   if (arguments.front() == "--help" || arguments.front() == "-h")
     return {.task = HelpText{general_help(collectives)}};
   if (arguments.front() == "--version") return {.task = HelpText{"cohort-bench " COHORT_VERSION "\n"}};
-  if (arguments.front() == kDispatch) {
-    const Given given(arguments, dispatch_options().add(report_options()));
-    if (given.has("help")) return {.task = HelpText{help_on_dispatch()}};
-    const int loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
-    return {.run = parse_report(given), .task = DispatchOptions{.loops = loops}};
-  }
-  if (arguments.front() == kTrainer) {
-    const Given given(arguments, trainer_options().add(report_options()));
-    if (given.has("help")) return {.task = HelpText{help_on_trainer()}};
-    const int loops = parse_count("--loops", given.text("loops", "15"), kMostLoops);
-    return {.run = parse_report(given), .task = TrainerBenchOptions{.loops = loops}};
-  }
-  if (arguments.front() == kInput) {
-    const Given given(arguments, input_options().add(report_options()));
-    if (given.has("help")) return {.task = HelpText{help_on_input()}};
-    return {.run = parse_report(given), .task = parse_input(given)};
-  }
-  if (arguments.front() == kCoordinator) {
-    const Given given(arguments, coordinator_options().add(report_options()));
-    if (given.has("help")) return {.task = HelpText{help_on_coordinator()}};
-    const int loops = parse_count("--loops", given.text("loops", "5"), kMostLoops);
-    return {.run = parse_report(given), .task = CoordinatorOptions{.loops = loops}};
-  }
-  if (arguments.front() == kParameters) {
-    const Given given(arguments, parameters_options().add(report_options()));
-    if (given.has("help")) return {.task = HelpText{help_on_parameters()}};
-    return {.run = parse_report(given), .task = parse_parameters(given)};
-  }
-  if (arguments.front() == kCheckpoint) {
-    const Given given(arguments, checkpoint_options().add(report_options()));
-    if (given.has("help")) return {.task = HelpText{help_on_checkpoint()}};
-    return {.run = parse_report(given), .task = parse_checkpoint(given)};
-  }
-  if (arguments.front() == kShardedOptimizer) {
-    const Given given(arguments, sharded_optimizer_options().add(report_options()));
-    if (given.has("help")) return {.task = HelpText{help_on_sharded_optimizer()}};
-    return {.run = parse_report(given),
-            .task = ShardedOptimizerOptions{
-                .model = given.text("model", "benchmarks/models/resnet50.csv"),
-                .loops = parse_count("--loops", given.text("loops", "11"), kMostLoops)}};
+  if (const Command* command = find_command(arguments.front())) {
+    const GivenOptions given(arguments, command->options().add(report_options()));
+    if (given.has("help")) return {.task = HelpText{help_on(*command)}};
+    return {.run = parse_report(given), .task = CommandTask{command, command->parse(given)}};
   }
   if (arguments.front() == kProfile) {
-    const Given given(arguments, profile_options().add(common_options()).add(report_options()));
+    const GivenOptions given(arguments, profile_options().add(common_options()).add(report_options()));
     if (given.has("help")) return {.task = HelpText{help_on_profile()}};
     const RunOptions run = parse_run(given);
     return {.run = run, .task = parse_profile(given, run)};
   }
   const Collective& collective = find_collective(arguments.front(), collectives);
-  const Given given(arguments, sweep_options().add(common_options()).add(report_options()));
+  const GivenOptions given(arguments, sweep_options().add(common_options()).add(report_options()));
   if (given.has("help")) return {.task = HelpText{help_on(collective)}};
   const RunOptions run = parse_run(given);
   return {.run = run, .task = parse_sweep(given, collective, run)};

@@ -10,27 +10,20 @@
 #include <cohort/collective/thread_communicator.h>
 #include <cohort/mpi/session.h>
 
-#include "checkpoint/checkpoint.h"
 #include "cluster/launcher_place.h"
 #include "command_line.h"
-#include "coordinator/coordinator.h"
-#include "dispatch/dispatch.h"
 #include "environment.h"
 #include "errors.h"
 #include "gpu/gpu_members.h"
 #include "gpu/gpu_side.h"
 #include "gpu/nccl_peer.h"
-#include "input/input.h"
 #include "member_context.h"
 #include "mpi_peer.h"
 #include "output.h"
-#include "parameters/parameters.h"
 #include "parameters/server_job.h"
 #include "profile/profile.h"
 #include "sweep/sweep.h"
 #include "thread_team.h"
-#include "training/sharded_optimizer.h"
-#include "training/trainer.h"
 
 namespace cohort::bench {
 namespace {
@@ -155,13 +148,20 @@ struct Plan {
   std::string mistake;
 };
 
-bool measures_one_process(const CommandLine& line) {
-  return std::holds_alternative<DispatchOptions>(line.task) ||
-         std::holds_alternative<InputBenchOptions>(line.task) ||
-         std::holds_alternative<CoordinatorOptions>(line.task) ||
-         std::holds_alternative<ParametersOptions>(line.task) ||
-         std::holds_alternative<CheckpointBenchOptions>(line.task) ||
-         std::holds_alternative<TrainerBenchOptions>(line.task);
+/// Null for sweeps and profiles.
+const CommandTask* command_of(const CommandLine& line) { return std::get_if<CommandTask>(&line.task); }
+
+/// Of what has one. @throws UsageError when it cannot be read.
+std::optional<Model> model_of(const CommandLine& line) {
+  if (const auto* profile = std::get_if<ProfileOptions>(&line.task)) return read_model(profile->model);
+  const CommandTask* task = command_of(line);
+  if (task == nullptr) return std::nullopt;
+  return std::visit(
+      [](const auto& options) -> std::optional<Model> {
+        if constexpr (requires { options.model; }) return read_model(options.model);
+        return std::nullopt;
+      },
+      task->options);
 }
 
 Plan make_plan(const mpi::Session& session, const std::vector<std::string>& arguments) {
@@ -172,17 +172,15 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
       throw UsageError(
           "--members threads: the members are threads of one process; start it without a launcher");
     }
-    if (measures_one_process(plan.line) && session.size() > 1) {
+    const CommandTask* task = command_of(plan.line);
+    if (task != nullptr && task->command->ranks == CommandRanks::kOne && session.size() > 1) {
       throw UsageError(
           "{} measures one process; start it without a launcher, or with mpirun -n 1 --bind-to none",
-          arguments[1]);
+          task->command->name);
     }
     if (plan.line.run.device == DeviceKind::kCuda)
       static_cast<void>(gpus_of_threads(plan.line.run.threads.value_or(1)));
-    if (const auto* profile = std::get_if<ProfileOptions>(&plan.line.task))
-      plan.model = read_model(profile->model);
-    if (const auto* sharded = std::get_if<ShardedOptimizerOptions>(&plan.line.task))
-      plan.model = read_model(sharded->model);
+    plan.model = model_of(plan.line);
     const bool prints = session.rank() == 0 && !std::holds_alternative<HelpText>(plan.line.task);
     if (prints) plan.output.emplace(plan.line.run);
   } catch (const UsageError& error) {
@@ -191,32 +189,17 @@ Plan make_plan(const mpi::Session& session, const std::vector<std::string>& argu
   return plan;
 }
 
-ExitStatus run_one_process(const Run& run, Output& output) {
-  if (const auto* input = std::get_if<InputBenchOptions>(&run.line.task))
-    output.write(run.environment, measure_input(*input, run.clock));
-  else if (const auto* coordinator = std::get_if<CoordinatorOptions>(&run.line.task))
-    output.write(run.environment, measure_coordinator(*coordinator, run.clock));
-  else if (const auto* parameters = std::get_if<ParametersOptions>(&run.line.task))
-    output.write(run.environment, measure_parameters(*parameters, run.clock));
-  else if (const auto* checkpoint = std::get_if<CheckpointBenchOptions>(&run.line.task))
-    output.write(run.environment, measure_checkpoint(*checkpoint, run.clock));
-  else if (const auto* trainer = std::get_if<TrainerBenchOptions>(&run.line.task))
-    output.write(run.environment, measure_trainer(*trainer, run.clock));
-  else
-    output.write(run.environment, measure_dispatch(std::get<DispatchOptions>(run.line.task), run.clock));
-  if (output.end()) return kSuccess;
-  complain(kNotWritten);
-  return kFailure;
-}
-
-/// What ranks measure with a strategy of theirs.
-ExitStatus run_strategy(const Run& run, const ShardedOptimizerOptions& options, mpi::Session& session,
-                        Output* output) {
+/// `output` is null but on rank 0.
+ExitStatus run_command(const Run& run, const CommandTask& task, mpi::Session& session, Output* output) {
+  const CommandContext context{session, run.clock, run.model ? &*run.model : nullptr};
   try {
-    const ShardedOptimizerResult result = measure_sharded_optimizer(options, *run.model, session, run.clock);
-    if (output == nullptr) return kSuccess;
-    output->write(run.environment, result);
-    if (output->end()) return kSuccess;
+    std::visit(
+        [&](const auto& options) {
+          const auto result = measure(options, context);
+          if (output != nullptr) output->write(run.environment, result);
+        },
+        task.options);
+    if (output == nullptr || output->end()) return kSuccess;
     complain(kNotWritten);
   } catch (const AgreedError& error) {
     if (output != nullptr) complain(error.what());
@@ -250,9 +233,7 @@ ExitStatus run(mpi::Session& session, const std::vector<std::string>& arguments)
   }
   const Run run{plan.line, plan.model, environment, clock};
   Output* output = plan.output ? &*plan.output : nullptr;
-  if (measures_one_process(plan.line)) return run_one_process(run, *plan.output);
-  if (const auto* sharded = std::get_if<ShardedOptimizerOptions>(&plan.line.task))
-    return run_strategy(run, *sharded, session, output);
+  if (const CommandTask* task = command_of(plan.line)) return run_command(run, *task, session, output);
   if (plan.line.run.threads) return run_threads(run, *plan.line.run.threads, output);
   return run_ranks(run, session, device, output);
 }

@@ -56,61 +56,13 @@ void Output::note(const std::string& text) {
   for (auto& report : reports_) report->note(text);
 }
 
-template <class WriteTo>
-void Output::write_whole(const Environment& environment, WriteTo write_to) {
+void Output::write_whole(const Environment& environment, const WriteWhole& write_to) {
   reports_.clear();
   const std::string warning = oversubscription_warning(environment);
   if (!warning.empty()) complain(warning);
   if (environment_to_stderr_) std::cerr << summarize(environment) << std::flush;
   if (file_.is_open()) write_to(format_, file_);
   write_to(file_.is_open() ? Format::kTable : format_, std::cout);
-}
-
-void Output::write(const Environment& environment, const ProfileResult& result) {
-  write_whole(environment, [&](Format format, std::ostream& stream) {
-    write_profile(format, stream, environment, result);
-  });
-}
-
-void Output::write(const Environment& environment, const DispatchResult& result) {
-  write_whole(environment, [&](Format format, std::ostream& stream) {
-    write_dispatch(format, stream, environment, result);
-  });
-}
-
-void Output::write(const Environment& environment, const InputResult& result) {
-  write_whole(environment,
-              [&](Format format, std::ostream& stream) { write_input(format, stream, environment, result); });
-}
-
-void Output::write(const Environment& environment, const CoordinatorResult& result) {
-  write_whole(environment, [&](Format format, std::ostream& stream) {
-    write_coordinator(format, stream, environment, result);
-  });
-}
-
-void Output::write(const Environment& environment, const ParametersResult& result) {
-  write_whole(environment, [&](Format format, std::ostream& stream) {
-    write_parameters(format, stream, environment, result);
-  });
-}
-
-void Output::write(const Environment& environment, const CheckpointResult& result) {
-  write_whole(environment, [&](Format format, std::ostream& stream) {
-    write_checkpoint(format, stream, environment, result);
-  });
-}
-
-void Output::write(const Environment& environment, const ShardedOptimizerResult& result) {
-  write_whole(environment, [&](Format format, std::ostream& stream) {
-    write_sharded_optimizer(format, stream, environment, result);
-  });
-}
-
-void Output::write(const Environment& environment, const TrainerResult& result) {
-  write_whole(environment, [&](Format format, std::ostream& stream) {
-    write_trainer(format, stream, environment, result);
-  });
 }
 
 bool Output::end() {

@@ -2,22 +2,15 @@
 #pragma once
 
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
-#include "coordinator/coordinator.h"
-#include "dispatch/dispatch.h"
 #include "environment.h"
-#include "input/input.h"
-#include "parameters/parameters.h"
-#include "profile/profile.h"
 #include "run_options.h"
 #include "sweep/sweep.h"
-#include "training/sharded_optimizer.h"
-#include "training/trainer.h"
 
 namespace cohort::bench {
 
@@ -33,24 +26,22 @@ class Output {
   void add(std::span<const SweepRow> rows);
   void note(const std::string& text);
 
-  /// The whole report of one of the other modes, instead of the above.
-  void write(const Environment& environment, const ProfileResult& result);
-  void write(const Environment& environment, const DispatchResult& result);
-  void write(const Environment& environment, const InputResult& result);
-  void write(const Environment& environment, const CoordinatorResult& result);
-  void write(const Environment& environment, const ParametersResult& result);
-  void write(const Environment& environment, const CheckpointResult& result);
-  void write(const Environment& environment, const ShardedOptimizerResult& result);
-  void write(const Environment& environment, const TrainerResult& result);
+  /// The whole report of a command that is no sweep, instead of the above.
+  template <class Result>
+  void write(const Environment& environment, const Result& result) {
+    write_whole(environment, [&](Format format, std::ostream& stream) {
+      write_report(format, stream, environment, result);
+    });
+  }
 
   /// Completes the reports; there is nothing to do the second time. False when something could not
   /// be written, unless its reader wants no more, as `head` after some lines.
   [[nodiscard]] bool end();
 
  private:
-  /// `write_to(format, stream)` to all that the report goes to.
-  template <class WriteTo>
-  void write_whole(const Environment& environment, WriteTo write_to);
+  using WriteWhole = std::function<void(Format, std::ostream&)>;
+  /// To all that the report goes to.
+  void write_whole(const Environment& environment, const WriteWhole& write_to);
 
   Format format_;
   std::ofstream file_;

@@ -231,8 +231,8 @@ CheckpointResult Measurement::measure() {
 
 }  // namespace
 
-CheckpointResult measure_checkpoint(const CheckpointBenchOptions& options, const TickClock& clock) {
-  return Measurement(options, clock).measure();
+CheckpointResult measure(const CheckpointBenchOptions& options, const CommandContext& context) {
+  return Measurement(options, context.clock).measure();
 }
 
 }  // namespace cohort::bench

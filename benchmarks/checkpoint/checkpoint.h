@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "command_context.h"
 #include "environment.h"
 #include "run_options.h"
-#include "tick_clock.h"
 
 namespace cohort::bench {
 
@@ -46,10 +46,9 @@ struct CheckpointResult {
 };
 
 /// @throws Error when files cannot be written, or what was read is not what was written.
-[[nodiscard]] CheckpointResult measure_checkpoint(const CheckpointBenchOptions& options,
-                                                  const TickClock& clock);
+[[nodiscard]] CheckpointResult measure(const CheckpointBenchOptions& options, const CommandContext& context);
 
-void write_checkpoint(Format format, std::ostream& stream, const Environment& environment,
-                      const CheckpointResult& result);
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const CheckpointResult& result);
 
 }  // namespace cohort::bench

@@ -59,8 +59,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Che
 
 }  // namespace
 
-void write_checkpoint(Format format, std::ostream& stream, const Environment& environment,
-                      const CheckpointResult& result) {
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const CheckpointResult& result) {
   write_whole(
       format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
       [&] { write_json(stream, environment, result); });

@@ -184,8 +184,8 @@ CoordinatorResult Measurement::measure() {
 
 }  // namespace
 
-CoordinatorResult measure_coordinator(const CoordinatorOptions& options, const TickClock& clock) {
-  return Measurement(options, clock).measure();
+CoordinatorResult measure(const CoordinatorOptions& options, const CommandContext& context) {
+  return Measurement(options, context.clock).measure();
 }
 
 }  // namespace cohort::bench

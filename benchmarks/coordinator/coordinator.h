@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "command_context.h"
 #include "environment.h"
 #include "run_options.h"
-#include "tick_clock.h"
 
 namespace cohort::bench {
 
@@ -37,10 +37,9 @@ struct CoordinatorResult {
 };
 
 /// @throws Error when tasks fail, or a function has not had its effect exactly once.
-[[nodiscard]] CoordinatorResult measure_coordinator(const CoordinatorOptions& options,
-                                                    const TickClock& clock);
+[[nodiscard]] CoordinatorResult measure(const CoordinatorOptions& options, const CommandContext& context);
 
-void write_coordinator(Format format, std::ostream& stream, const Environment& environment,
-                       const CoordinatorResult& result);
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const CoordinatorResult& result);
 
 }  // namespace cohort::bench

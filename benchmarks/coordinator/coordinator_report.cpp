@@ -58,8 +58,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Coo
 
 }  // namespace
 
-void write_coordinator(Format format, std::ostream& stream, const Environment& environment,
-                       const CoordinatorResult& result) {
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const CoordinatorResult& result) {
   write_whole(
       format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
       [&] { write_json(stream, environment, result); });

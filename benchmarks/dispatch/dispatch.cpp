@@ -262,8 +262,8 @@ DispatchResult Dispatch::measure() {
 
 }  // namespace
 
-DispatchResult measure_dispatch(const DispatchOptions& options, const TickClock& clock) {
-  return Dispatch(options, clock).measure();
+DispatchResult measure(const DispatchOptions& options, const CommandContext& context) {
+  return Dispatch(options, context.clock).measure();
 }
 
 }  // namespace cohort::bench

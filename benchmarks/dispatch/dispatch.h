@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "command_context.h"
 #include "environment.h"
 #include "run_options.h"
-#include "tick_clock.h"
 
 namespace cohort::bench {
 
@@ -31,9 +31,9 @@ struct DispatchResult {
   std::vector<DispatchRow> rows;
 };
 
-[[nodiscard]] DispatchResult measure_dispatch(const DispatchOptions& options, const TickClock& clock);
+[[nodiscard]] DispatchResult measure(const DispatchOptions& options, const CommandContext& context);
 
-void write_dispatch(Format format, std::ostream& stream, const Environment& environment,
-                    const DispatchResult& result);
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const DispatchResult& result);
 
 }  // namespace cohort::bench

@@ -49,8 +49,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Dis
 
 }  // namespace
 
-void write_dispatch(Format format, std::ostream& stream, const Environment& environment,
-                    const DispatchResult& result) {
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const DispatchResult& result) {
   write_whole(
       format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
       [&] { write_json(stream, environment, result); });

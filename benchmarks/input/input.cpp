@@ -197,8 +197,8 @@ InputResult InputBench::measure() {
 
 }  // namespace
 
-InputResult measure_input(const InputBenchOptions& options, const TickClock& clock) {
-  return InputBench(options, clock).measure();
+InputResult measure(const InputBenchOptions& options, const CommandContext& context) {
+  return InputBench(options, context.clock).measure();
 }
 
 }  // namespace cohort::bench

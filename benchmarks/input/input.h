@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "command_context.h"
 #include "environment.h"
 #include "run_options.h"
-#include "tick_clock.h"
 
 namespace cohort::bench {
 
@@ -47,9 +47,9 @@ struct InputResult {
 };
 
 /// @throws Error when the files cannot be written.
-[[nodiscard]] InputResult measure_input(const InputBenchOptions& options, const TickClock& clock);
+[[nodiscard]] InputResult measure(const InputBenchOptions& options, const CommandContext& context);
 
-void write_input(Format format, std::ostream& stream, const Environment& environment,
-                 const InputResult& result);
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const InputResult& result);
 
 }  // namespace cohort::bench

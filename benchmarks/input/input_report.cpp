@@ -67,8 +67,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Inp
 
 }  // namespace
 
-void write_input(Format format, std::ostream& stream, const Environment& environment,
-                 const InputResult& result) {
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const InputResult& result) {
   write_whole(
       format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
       [&] { write_json(stream, environment, result); });

@@ -217,8 +217,8 @@ ParametersResult Measurement::measure() {
 
 }  // namespace
 
-ParametersResult measure_parameters(const ParametersOptions& options, const TickClock& clock) {
-  return Measurement(options, clock).measure();
+ParametersResult measure(const ParametersOptions& options, const CommandContext& context) {
+  return Measurement(options, context.clock).measure();
 }
 
 }  // namespace cohort::bench

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "command_context.h"
 #include "environment.h"
 #include "option_values.h"
 #include "run_options.h"
-#include "tick_clock.h"
 
 namespace cohort::bench {
 
@@ -40,9 +40,9 @@ struct ParametersResult {
 };
 
 /// @throws Error when tasks fail, or what was read is not what was written.
-[[nodiscard]] ParametersResult measure_parameters(const ParametersOptions& options, const TickClock& clock);
+[[nodiscard]] ParametersResult measure(const ParametersOptions& options, const CommandContext& context);
 
-void write_parameters(Format format, std::ostream& stream, const Environment& environment,
-                      const ParametersResult& result);
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const ParametersResult& result);
 
 }  // namespace cohort::bench

@@ -53,8 +53,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Par
 
 }  // namespace
 
-void write_parameters(Format format, std::ostream& stream, const Environment& environment,
-                      const ParametersResult& result) {
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const ParametersResult& result) {
   write_whole(
       format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
       [&] { write_json(stream, environment, result); });

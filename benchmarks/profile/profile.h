@@ -66,7 +66,7 @@ struct ProfileResult {
 [[nodiscard]] ProfileResult measure_profile(const Model& model, const ProfileOptions& options,
                                             const RunOptions& run, const MemberContext& context);
 
-void write_profile(Format format, std::ostream& stream, const Environment& environment,
-                   const ProfileResult& result);
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const ProfileResult& result);
 
 }  // namespace cohort::bench

@@ -82,8 +82,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Pro
 
 }  // namespace
 
-void write_profile(Format format, std::ostream& stream, const Environment& environment,
-                   const ProfileResult& result) {
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const ProfileResult& result) {
   write_whole(
       format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
       [&] { write_json(stream, environment, result); });

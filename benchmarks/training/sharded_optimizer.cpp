@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include <cohort/mpi/session.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/momentum.h>
@@ -12,6 +13,7 @@
 
 #include "errors.h"
 #include "mpi_team.h"
+#include "profile/model.h"
 #include "statistics.h"
 
 namespace cohort::bench {
@@ -81,14 +83,15 @@ bool have_same_bits(const Trained& a, const Trained& b) {
 }
 
 template <class AnOptimizer>
-ShardedOptimizerRow measure(std::string name, const ShardedOptimizerOptions& options, const Model& model,
-                            const Strategy& strategy, const TickClock& clock, int rank) {
+ShardedOptimizerRow measure_both(std::string name, const ShardedOptimizerOptions& options,
+                                 const CommandContext& context, const Strategy& strategy) {
+  const TickClock& clock = context.clock;
   const MpiTeam team;
-  Trained replicated(strategy, model, std::make_unique<AnOptimizer>());
+  Trained replicated(strategy, *context.model, std::make_unique<AnOptimizer>());
   auto optimizer = std::make_unique<ShardedOptimizer>(std::make_unique<AnOptimizer>());
   const ShardedOptimizer& shares = *optimizer;
-  Trained sharded(strategy, model, std::move(optimizer));
-  const std::vector<Tensor> gradients = gradients_of(model, rank);
+  Trained sharded(strategy, *context.model, std::move(optimizer));
+  const std::vector<Tensor> gradients = gradients_of(*context.model, context.session.rank());
   std::vector<double> replicated_ms;
   std::vector<double> sharded_ms;
   for (int loop = 0; loop <= options.loops; ++loop) {
@@ -113,16 +116,15 @@ ShardedOptimizerRow measure(std::string name, const ShardedOptimizerOptions& opt
 
 }  // namespace
 
-ShardedOptimizerResult measure_sharded_optimizer(const ShardedOptimizerOptions& options, const Model& model,
-                                                 mpi::Session& session, const TickClock& clock) {
-  const MultiWorkerMirroredStrategy strategy(session);
-  ShardedOptimizerResult result{.model = model.name,
-                                .elements = model.elements(),
-                                .ranks = session.size(),
+ShardedOptimizerResult measure(const ShardedOptimizerOptions& options, const CommandContext& context) {
+  const MultiWorkerMirroredStrategy strategy(context.session);
+  ShardedOptimizerResult result{.model = context.model->name,
+                                .elements = context.model->elements(),
+                                .ranks = context.session.size(),
                                 .loops = options.loops,
                                 .rows = {}};
-  result.rows.push_back(measure<Momentum>("momentum", options, model, strategy, clock, session.rank()));
-  result.rows.push_back(measure<Adam>("adam", options, model, strategy, clock, session.rank()));
+  result.rows.push_back(measure_both<Momentum>("momentum", options, context, strategy));
+  result.rows.push_back(measure_both<Adam>("adam", options, context, strategy));
   return result;
 }
 

@@ -9,12 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <cohort/mpi/session.h>
-
+#include "command_context.h"
 #include "environment.h"
-#include "profile/model.h"
 #include "run_options.h"
-#include "tick_clock.h"
 
 namespace cohort::bench {
 
@@ -43,11 +40,10 @@ struct ShardedOptimizerResult {
 };
 
 /// Called by all ranks; the same on all. @throws AgreedError when the variables differ.
-[[nodiscard]] ShardedOptimizerResult measure_sharded_optimizer(const ShardedOptimizerOptions& options,
-                                                               const Model& model, mpi::Session& session,
-                                                               const TickClock& clock);
+[[nodiscard]] ShardedOptimizerResult measure(const ShardedOptimizerOptions& options,
+                                             const CommandContext& context);
 
-void write_sharded_optimizer(Format format, std::ostream& stream, const Environment& environment,
-                             const ShardedOptimizerResult& result);
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const ShardedOptimizerResult& result);
 
 }  // namespace cohort::bench

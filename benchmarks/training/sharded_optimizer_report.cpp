@@ -52,8 +52,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Sha
 
 }  // namespace
 
-void write_sharded_optimizer(Format format, std::ostream& stream, const Environment& environment,
-                             const ShardedOptimizerResult& result) {
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const ShardedOptimizerResult& result) {
   write_whole(
       format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
       [&] { write_json(stream, environment, result); });

@@ -148,8 +148,8 @@ void measure_model(const Strategy& strategy, const std::string& on, Overhead& ov
 
 }  // namespace
 
-TrainerResult measure_trainer(const TrainerBenchOptions& options, const TickClock& clock) {
-  Overhead overhead(options, clock);
+TrainerResult measure(const TrainerBenchOptions& options, const CommandContext& context) {
+  Overhead overhead(options, context.clock);
   measure_step_function(OneDeviceStrategy(), "", overhead);
   measure_model(OneDeviceStrategy(), "", overhead);
   measure_step_function(MirroredStrategy(cpu_devices(2)), ", two replicas", overhead);

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "command_context.h"
 #include "environment.h"
 #include "run_options.h"
-#include "tick_clock.h"
 
 namespace cohort::bench {
 
@@ -27,9 +27,9 @@ struct TrainerResult {
   std::vector<TrainerRow> rows;
 };
 
-[[nodiscard]] TrainerResult measure_trainer(const TrainerBenchOptions& options, const TickClock& clock);
+[[nodiscard]] TrainerResult measure(const TrainerBenchOptions& options, const CommandContext& context);
 
-void write_trainer(Format format, std::ostream& stream, const Environment& environment,
-                   const TrainerResult& result);
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const TrainerResult& result);
 
 }  // namespace cohort::bench

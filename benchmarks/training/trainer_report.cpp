@@ -34,8 +34,8 @@ void write_table(std::ostream& stream, const Environment& environment, const Tra
 
 }  // namespace
 
-void write_trainer(Format format, std::ostream& stream, const Environment& environment,
-                   const TrainerResult& result) {
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const TrainerResult& result) {
   write_whole(
       format, stream, [&] { write_table(stream, environment, result); }, [&] { write_csv(stream, result); },
       [&] { write_json(stream, environment, result); });

@@ -34,6 +34,7 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/strategy/strategy.h>
+#include <cohort/summary/summary_writer.h>
 #include <cohort/train/losses/average_loss.h>
 #include <cohort/train/losses/classification_losses.h>
 #include <cohort/train/losses/loss.h>

@@ -40,6 +40,11 @@ CommandLine parse(const std::string& line) {
 
 SweepOptions parse_sweep(const std::string& line) { return std::get<SweepOptions>(parse(line).task); }
 
+template <class Options>
+Options command_options(const CommandLine& line) {
+  return std::get<Options>(std::get<CommandTask>(line.task).options);
+}
+
 std::string help(const std::string& line) { return std::get<HelpText>(parse(line).task).text; }
 
 std::string complaint_about(const std::string& line) {
@@ -129,39 +134,39 @@ TEST(CommandLine, EveryOptionOfAProfileIsTaken) {
 }
 
 TEST(CommandLine, DispatchTakesLoopsAndAReport) {
-  EXPECT_EQ(std::get<DispatchOptions>(parse("dispatch").task).loops, 5);
-  EXPECT_EQ(std::get<TrainerBenchOptions>(parse("trainer").task).loops, 15);
+  EXPECT_EQ(command_options<DispatchOptions>(parse("dispatch")).loops, 5);
+  EXPECT_EQ(command_options<TrainerBenchOptions>(parse("trainer")).loops, 15);
   const CommandLine line = parse("dispatch --loops 2 --format csv --output x.csv");
-  EXPECT_EQ(std::get<DispatchOptions>(line.task).loops, 2);
+  EXPECT_EQ(command_options<DispatchOptions>(line).loops, 2);
   EXPECT_EQ(line.run.format, Format::kCsv);
   EXPECT_EQ(line.run.output, "x.csv");
 }
 
 TEST(CommandLine, CoordinatorTakesLoopsAndAReport) {
-  EXPECT_EQ(std::get<CoordinatorOptions>(parse("coordinator").task).loops, 5);
+  EXPECT_EQ(command_options<CoordinatorOptions>(parse("coordinator")).loops, 5);
   const CommandLine line = parse("coordinator --loops 2 --format json");
-  EXPECT_EQ(std::get<CoordinatorOptions>(line.task).loops, 2);
+  EXPECT_EQ(command_options<CoordinatorOptions>(line).loops, 2);
   EXPECT_EQ(line.run.format, Format::kJson);
 }
 
 TEST(CommandLine, ParametersTakesSizesATableAndAReport) {
-  const auto defaults = std::get<ParametersOptions>(parse("parameters").task);
+  const auto defaults = command_options<ParametersOptions>(parse("parameters"));
   EXPECT_EQ(sizes_in(defaults.sizes).back(), std::size_t{256} << 20);
   EXPECT_EQ(defaults.table_mib, 256);
   const auto parameters =
-      std::get<ParametersOptions>(parse("parameters --sizes 1K:64K --table-mib 8 --loops 2").task);
+      command_options<ParametersOptions>(parse("parameters --sizes 1K:64K --table-mib 8 --loops 2"));
   EXPECT_EQ(sizes_in(parameters.sizes).front(), 1024U);
   EXPECT_EQ(parameters.table_mib, 8);
   EXPECT_EQ(parameters.loops, 2);
 }
 
 TEST(CommandLine, CheckpointTakesSizesAFolderAndAReport) {
-  const auto defaults = std::get<CheckpointBenchOptions>(parse("checkpoint").task);
+  const auto defaults = command_options<CheckpointBenchOptions>(parse("checkpoint"));
   EXPECT_EQ(defaults.mib, 1024);
   EXPECT_EQ(defaults.small_values, 10000);
   EXPECT_EQ(defaults.loops, 5);
   const CommandLine line = parse("checkpoint --mib 8 --small-values 10 --loops 2 --folder /x --format json");
-  const auto checkpoint = std::get<CheckpointBenchOptions>(line.task);
+  const auto checkpoint = command_options<CheckpointBenchOptions>(line);
   EXPECT_EQ(checkpoint.mib, 8);
   EXPECT_EQ(checkpoint.small_values, 10);
   EXPECT_EQ(checkpoint.loops, 2);
@@ -170,18 +175,18 @@ TEST(CommandLine, CheckpointTakesSizesAFolderAndAReport) {
 }
 
 TEST(CommandLine, ShardedOptimizerTakesAModelAndAReport) {
-  const auto defaults = std::get<ShardedOptimizerOptions>(parse("sharded-optimizer").task);
+  const auto defaults = command_options<ShardedOptimizerOptions>(parse("sharded-optimizer"));
   EXPECT_EQ(defaults.model, "benchmarks/models/resnet50.csv");
   EXPECT_EQ(defaults.loops, 11);
   const CommandLine line = parse("sharded-optimizer --model m.csv --loops 2 --format csv");
-  EXPECT_EQ(std::get<ShardedOptimizerOptions>(line.task).model, "m.csv");
-  EXPECT_EQ(std::get<ShardedOptimizerOptions>(line.task).loops, 2);
+  EXPECT_EQ(command_options<ShardedOptimizerOptions>(line).model, "m.csv");
+  EXPECT_EQ(command_options<ShardedOptimizerOptions>(line).loops, 2);
   EXPECT_EQ(line.run.format, Format::kCsv);
   EXPECT_THAT(help("sharded-optimizer --help"), AllOf(HasSubstr("--model"), Not(HasSubstr("--dtype"))));
 }
 
 TEST(CommandLine, InputTakesSizesComputingAndAReport) {
-  const auto defaults = std::get<InputBenchOptions>(parse("input").task);
+  const auto defaults = command_options<InputBenchOptions>(parse("input"));
   EXPECT_EQ(defaults.batch, 64);
   EXPECT_EQ(defaults.record_bytes, 4096);
   EXPECT_EQ(defaults.file_mib, 64);
@@ -190,7 +195,7 @@ TEST(CommandLine, InputTakesSizesComputingAndAReport) {
   const CommandLine line = parse(
       "input --batch 8 --record-bytes 64 --file-mib 1 --compute-us 100 --read-ahead 0 --loops 2 --folder /x "
       "--format json");
-  const auto input = std::get<InputBenchOptions>(line.task);
+  const auto input = command_options<InputBenchOptions>(line);
   EXPECT_EQ(input.batch, 8);
   EXPECT_EQ(input.record_bytes, 64);
   EXPECT_EQ(input.file_mib, 1);

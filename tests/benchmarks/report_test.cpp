@@ -148,7 +148,7 @@ ProfileResult small_profile() {
 
 std::string report(Format format, const ProfileResult& result) {
   std::ostringstream stream;
-  write_profile(format, stream, two_workers_on({{0}, {1}}), result);
+  write_report(format, stream, two_workers_on({{0}, {1}}), result);
   return stream.str();
 }
 
@@ -180,7 +180,7 @@ TEST(DispatchReport, HasTheSameRowsInEveryFormat) {
                {.operation = "merge_call in a replica", .devices = 2, .ns = 1500, .allocations = 1}}};
   const auto report = [&](Format format) {
     std::ostringstream stream;
-    write_dispatch(format, stream, two_workers_on({{0}, {1}}), result);
+    write_report(format, stream, two_workers_on({{0}, {1}}), result);
     return stream.str();
   };
   EXPECT_THAT(lines_of(report(Format::kCsv)),
@@ -208,7 +208,7 @@ TEST(CoordinatorReport, HasTheSameRowsInEveryFormat) {
                                           {.name = "commit", .closures_per_s = 1e7}}};
   const auto report = [&](Format format) {
     std::ostringstream stream;
-    write_coordinator(format, stream, two_workers_on({{0}, {1}}), result);
+    write_report(format, stream, two_workers_on({{0}, {1}}), result);
     return stream.str();
   };
   EXPECT_THAT(lines_of(report(Format::kCsv)),
@@ -233,7 +233,7 @@ TEST(ParametersReport, HasTheSameRowsInEveryFormat) {
                                           .limit_gib_per_s = 25}}};
   const auto report = [&](Format format) {
     std::ostringstream stream;
-    write_parameters(format, stream, two_workers_on({{0}, {1}}), result);
+    write_report(format, stream, two_workers_on({{0}, {1}}), result);
     return stream.str();
   };
   EXPECT_THAT(lines_of(report(Format::kCsv)),
@@ -257,7 +257,7 @@ TEST(CheckpointReport, HasTheSameRowsInEveryFormat) {
            .step_loss = 0.03}}};
   const auto report = [&](Format format) {
     std::ostringstream stream;
-    write_checkpoint(format, stream, two_workers_on({{0}, {1}}), result);
+    write_report(format, stream, two_workers_on({{0}, {1}}), result);
     return stream.str();
   };
   EXPECT_THAT(lines_of(report(Format::kCsv)),
@@ -283,7 +283,7 @@ TEST(ShardedOptimizerReport, HasTheSameRowsInEveryFormat) {
                                                 .sharded_bytes = 4000}}};
   const auto report = [&](Format format) {
     std::ostringstream stream;
-    write_sharded_optimizer(format, stream, two_workers_on({{0}, {1}}), result);
+    write_report(format, stream, two_workers_on({{0}, {1}}), result);
     return stream.str();
   };
   EXPECT_THAT(
@@ -312,7 +312,7 @@ TEST(InputReport, HasTheSameRowsInEveryFormat) {
                                      .peak_rss_bytes = 2000000}}};
   const auto report = [&](Format format) {
     std::ostringstream stream;
-    write_input(format, stream, two_workers_on({{0}, {1}}), result);
+    write_report(format, stream, two_workers_on({{0}, {1}}), result);
     return stream.str();
   };
   EXPECT_THAT(

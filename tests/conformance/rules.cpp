@@ -154,10 +154,9 @@ constexpr Rule kRules[] = {
     {"w2/coordinator/*/coordinator_bad_*", "the compiler refuses it"},
     {"w2/coordinator/*/var_deepcopy", "a variable is a handle"},
     {"w2/coordinator/*/keras_train_RMSprop", "what the library lacks"},
-    {"w2/coordinator/*/keras_fit", "what the library lacks"},
     {"w2/ps_v1/*/ctor_not_a_resolver", "the compiler refuses it"},
     {"w2/ps_v1/*/reduce_to_*", "a device is one of this process"},
-    {"w2/ps_v1/*/monitored_session", "what the library lacks"},
+    {"w2/ps_v1/*/monitored_session", "asynchronous training is a coordinator's"},
     {"preempt/no_dir", "the compiler refuses it"},
     {"w2/preemption/*/misc_no_dir", "the compiler refuses it"},
     {"w2/preemption/*/misc_not_checkpoint", "the compiler refuses it"},
@@ -174,8 +173,12 @@ constexpr Rule kRules[] = {
 
     {"w2/callback/*", "what the library lacks"},
 
-    {"w2/estimator/*", "what the library lacks"},
-
+    {"w2/estimator/*/spec_train_spec_fn", "the compiler refuses it"},
+    {"w2/estimator/*/spec_eval_spec_hooks", "the compiler refuses it"},
+    {"w2/estimator/*/spec_not_estimator", "the compiler refuses it"},
+    {"w2/estimator/*/roles_chief_worker_*", "asynchronous training is a coordinator's"},
+    {"w2/estimator/*/roles_chief_two_ps", "asynchronous training is a coordinator's"},
+    {"w2/estimator/*/roles_pss_*", "asynchronous training is a coordinator's"},
 
     {"w2/fit/*/error_uncompiled", "the compiler refuses it"},
     {"w2/fit/*/error_bad_metric", "the compiler refuses it"},

@@ -1,0 +1,45 @@
+#include "commands.h"
+#include "option_values.h"
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::string_view kAbout =
+    R"(parameters: how fast variables of parameter servers are read and assigned, and rows of them looked up,
+next to copies within one process. Starts its tasks itself, or takes those of cohort-run.
+
+  cohort-bench parameters [options]
+  cohort-run --roles chief=1,worker=1,ps=P cohort-bench parameters [options]
+)";
+
+OptionsDescription options() {
+  OptionsDescription all = make_options("Options of parameters");
+  add_option(all, "sizes", "MIN:MAX", "bytes of a variable, in steps of 4; or one size; default 4:256M");
+  add_option(all, "table-mib", "N", "size of each table whose rows are looked up, in MiB; default 256");
+  add_loops(all, "loops per figure, of which the median counts; default 5");
+  return all;
+}
+
+CommandOptions parse(const GivenOptions& given) {
+  constexpr int kMostTableMib = 1 << 16;
+  ParametersOptions parameters;
+  parameters.sizes = parse_size_range(given.text("sizes", "4:256M"));
+  if (parameters.sizes.first % sizeof(float) != 0)
+    throw UsageError("--sizes {}: variables are of float32; write multiples of 4", given.text("sizes"));
+  parameters.table_mib = given.count("table-mib", 256, kMostTableMib);
+  parameters.loops = given.loops();
+  return parameters;
+}
+
+}  // namespace
+
+Command parameters_command() {
+  return {.name = "parameters",
+          .group = "Parameter servers",
+          .text = "reads and writes of variables, next to memcpy",
+          .about = kAbout,
+          .options = options,
+          .parse = parse};
+}
+
+}  // namespace cohort::bench

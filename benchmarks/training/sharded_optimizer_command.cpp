@@ -1,0 +1,39 @@
+#include "commands.h"
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::string_view kAbout =
+    R"(sharded-optimizer: a step of an optimizer whose slots are spread over the ranks (ShardedOptimizer), in turns
+with one whose slots every rank has.
+
+  mpirun -n N cohort-bench sharded-optimizer [options]
+)";
+
+OptionsDescription options() {
+  OptionsDescription all = make_options("Options of sharded-optimizer");
+  add_option(
+      all, "model", "FILE",
+      "CSV with the columns name,elements: the model's variables; default benchmarks/models/resnet50.csv");
+  add_loops(all, "steps of each kind, of which the median counts; default 11");
+  return all;
+}
+
+CommandOptions parse(const GivenOptions& given) {
+  return ShardedOptimizerOptions{.model = given.text("model", "benchmarks/models/resnet50.csv"),
+                                 .loops = given.loops(11)};
+}
+
+}  // namespace
+
+Command sharded_optimizer_command() {
+  return {.name = "sharded-optimizer",
+          .group = "Training",
+          .text = "slots spread over the ranks, next to slots on each",
+          .about = kAbout,
+          .ranks = CommandRanks::kAny,
+          .options = options,
+          .parse = parse};
+}
+
+}  // namespace cohort::bench
