@@ -110,10 +110,14 @@ void LogFile::keep_lines(const std::function<bool(std::string_view)>& keep) {
     const std::string_view line(text.data() + begin, end - begin);
     if (keep(line.substr(0, line.size() - (line.ends_with('\n') ? 1 : 0)))) kept += line;
   }
-  if (kept.size() == text.size()) return;
-  NewFile shorter(path_);
-  if (!write_all(shorter.descriptor(), kept)) fail("cannot write");
-  shorter.publish();
+  if (kept.size() < text.size()) replace(kept);
+}
+
+void LogFile::replace(std::string_view text) {
+  pending_.clear();
+  NewFile other(path_);
+  if (!write_all(other.descriptor(), text)) fail("cannot write");
+  other.publish();
   open(Begin::kAtEnd);
 }
 

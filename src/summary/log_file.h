@@ -33,6 +33,10 @@ class LogFile {
   /// Ends its use. @throws Unavailable where the system says only now that it could not write.
   void close();
 
+  /// Puts this in place of all that the file has and what was appended, as a whole or not at all.
+  /// @throws Unavailable.
+  void replace(std::string_view text);
+
   /// Leaves out the lines, each without its end, that `keep` refuses. @throws Unavailable.
   void keep_lines(const std::function<bool(std::string_view)>& keep);
 

@@ -159,7 +159,7 @@ Json events_of(const std::string& path) {
 std::vector<std::string> files_of(const std::string& folder) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
-  std::ranges::sort(files);
+  std::ranges::sort(files, {}, [](const std::string& file) { return std::pair(file.size(), file); });
   return files;
 }
 

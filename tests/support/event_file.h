@@ -13,7 +13,7 @@ namespace cohort::testing {
 /// "dtype", "plugin", "plugin_content_hex", "display_name", "description", "data_class"}]}.
 [[nodiscard]] nlohmann::json events_of(const std::string& path);
 
-/// The files of a folder, by their names.
+/// The files of a folder, in the order in which one process has made them.
 [[nodiscard]] std::vector<std::string> files_of(const std::string& folder);
 
 /// [tag, step, value] of each scalar in the event files of a folder.

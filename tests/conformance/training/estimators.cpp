@@ -143,7 +143,8 @@ Json exported(const Record& record) {
           {"exported_dirs", {{name, list_checkpoints(folder.path() + "/export/" + name).size()}}}};
 }
 
-/// The line without what the original's hooks and files tell, and its metric of w, which its last value gives.
+/// The line without what the original's hooks and files tell, and its metric of w, which its last value
+/// gives.
 Json without_hooks(const Record& record) {
   Json outcome = record.outcome;
   outcome.erase("hook_log");

@@ -1,0 +1,106 @@
+#include "module_state.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include <cohort/base/fingerprint.h>
+#include <cohort/torch/tensor.h>
+
+namespace cohort::libtorch {
+namespace {
+
+template <class Dictionary>
+std::vector<NamedTensor> named(const Dictionary& dictionary) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& item : dictionary) {
+    if (item.value().defined()) tensors.push_back({item.key(), item.value()});
+  }
+  return tensors;
+}
+
+/// A line for each tensor.
+std::string listed(std::span<const NamedTensor> parameters, std::span<const NamedTensor> buffers) {
+  std::string text;
+  const auto add = [&](const char* kind, std::span<const NamedTensor> tensors) {
+    for (const auto& [name, tensor] : tensors)
+      text += fmt::format("{} '{}' {}{}\n", kind, name, describe(spec_of(tensor)),
+                          tensor.requires_grad() ? " with a gradient" : "");
+  };
+  add("parameter", parameters);
+  add("buffer", buffers);
+  return text;
+}
+
+/// By member. All are as long as the longest, filled with zeros, on the way.
+std::vector<std::string> gathered(Communicator& communicator, const std::string& own) {
+  const Tensor longest = Tensor::scalar(static_cast<std::int64_t>(own.size())).reshape({1});
+  communicator.all_reduce(longest, ReduceOp::kMax);
+  const auto length = longest.item<std::int64_t>();
+  const Tensor mine = Tensor::zeros({length}, DType::kUInt8);
+  std::ranges::copy(own, reinterpret_cast<char*>(mine.data()));
+  const Tensor all = Tensor::uninitialized({communicator.size() * length}, DType::kUInt8);
+  communicator.all_gather(mine, all);
+  std::vector<std::string> texts;
+  for (int member = 0; member < communicator.size(); ++member) {
+    const auto* begin = reinterpret_cast<const char*>(all.data()) + member * length;
+    texts.emplace_back(begin, std::find(begin, begin + length, '\0'));
+  }
+  return texts;
+}
+
+/// The first line of `text` that `other` does not have at the same place.
+std::string first_difference(const std::string& text, const std::string& other) {
+  std::istringstream lines(text);
+  std::istringstream other_lines(other);
+  std::string line;
+  std::string other_line;
+  while (true) {
+    const bool more = static_cast<bool>(std::getline(lines, line));
+    const bool other_more = static_cast<bool>(std::getline(other_lines, other_line));
+    if (more && other_more && line == other_line) continue;
+    return fmt::format("has {}, where the others have {}", more ? line : "no more",
+                       other_more ? other_line : "no more");
+  }
+}
+
+const std::string& most_frequent(const std::vector<std::string>& texts) {
+  return *std::ranges::max_element(texts, {},
+                                   [&](const std::string& text) { return std::ranges::count(texts, text); });
+}
+
+}  // namespace
+
+std::vector<NamedTensor> parameters_of(const torch::nn::Module& module) {
+  return named(module.named_parameters());
+}
+
+std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) { return named(module.named_buffers()); }
+
+void require_equal_lists(Communicator& communicator, std::span<const NamedTensor> parameters,
+                         std::span<const NamedTensor> buffers) {
+  const std::vector<std::string> lists = gathered(communicator, listed(parameters, buffers));
+  const std::string& common = most_frequent(lists);
+  std::string odd;
+  for (std::size_t member = 0; member < lists.size(); ++member) {
+    if (lists[member] == common) continue;
+    odd += fmt::format("; {} {}", describe(static_cast<int>(member), communicator.members()[member]),
+                       first_difference(lists[member], common));
+  }
+  if (odd.empty()) return;
+  throw InvalidArgument(
+      "DistributedModel: the workers' modules differ{}; make the same module on all workers", odd);
+}
+
+void broadcast(Communicator& communicator, std::span<const NamedTensor> tensors, int root) {
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor contiguous = tensor.detach().contiguous();
+    communicator.broadcast(to_cohort(contiguous), root);
+    if (!contiguous.is_alias_of(tensor)) tensor.detach().copy_(contiguous);
+  }
+}
+
+}  // namespace cohort::libtorch
