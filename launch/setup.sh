@@ -16,7 +16,7 @@ case ${1:-build} in
       iproute2 procps  # virtual hosts
       slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge
       libtorch-dev  # two examples
-      python3 python3-pip  # tests that take safetensors and NumPy from PyPI
+      python3 python3-pip  # tests that take safetensors, NumPy and tensorboard from PyPI
       python3-torch  # one test
     ) ;&
   build)

@@ -1,7 +1,9 @@
 // The state of an optimizer in a Checkpoint: as tensors, wherever slots and numbers of steps are kept.
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +19,7 @@ namespace {
 bool has_owner(const Variable& variable) { return variable.state()->owner() != nullptr; }
 
 checkpoint::NamedValue slot_of(Optimizer& optimizer, const Variable& variable, std::size_t number) {
-  return {.dtype = variable.dtype(),
+  return {.dtype = optimizer.slot_dtype(variable.dtype()),
           .shape = [variable] { return variable.shape(); },
           .read = [&optimizer, variable, number] { return optimizer.read_slot(variable, number); },
           .restore = [&optimizer, variable,
@@ -42,7 +44,7 @@ checkpoint::NamedValue slot_of(Optimizer& optimizer, const ShardedVariable& vari
                             saved.rows(rows.begin, rows.end));
     }
   };
-  return {.dtype = variable.dtype(),
+  return {.dtype = optimizer.slot_dtype(variable.dtype()),
           .shape = [variable] { return variable.shape(); },
           .read = read,
           .restore = restore,
@@ -79,6 +81,31 @@ checkpoint::NamedValue iterations_of(Optimizer& optimizer,
       .dtype = DType::kInt64, .shape = [count] { return Shape{count}; }, .read = read, .restore = restore};
 }
 
+/// A rate that was set by hand; NaN where it is that of the options, or a schedule.
+checkpoint::NamedValue rate_of(Optimizer& optimizer) {
+  const auto read = [&optimizer] {
+    return Tensor::scalar(optimizer.rate_by_hand().value_or(std::numeric_limits<double>::quiet_NaN()));
+  };
+  const auto restore = [&optimizer](const Tensor& saved) {
+    const auto rate = saved.item<double>();
+    if (!std::isnan(rate)) optimizer.set_learning_rate(rate);
+  };
+  return {.dtype = DType::kFloat64, .shape = [] { return Shape(); }, .read = read, .restore = restore};
+}
+
+/// The scale, and the steps since it changed.
+checkpoint::NamedValue loss_scale_of(Optimizer& optimizer) {
+  const auto read = [&optimizer] {
+    const auto [scale, steps] = optimizer.loss_scale_state();
+    return Tensor::from({scale, static_cast<double>(steps)});
+  };
+  const auto restore = [&optimizer](const Tensor& saved) {
+    const auto state = saved.span<double>();
+    optimizer.set_loss_scale_state(state[0], static_cast<std::int64_t>(state[1]));
+  };
+  return {.dtype = DType::kFloat64, .shape = [] { return Shape{2}; }, .read = read, .restore = restore};
+}
+
 }  // namespace
 
 void Checkpoint::add(const std::string& name, Optimizer& optimizer, std::span<const Variable> variables,
@@ -93,9 +120,12 @@ void Checkpoint::add(const std::string& name, Optimizer& optimizer, std::span<co
   optimizer.make_slots(here);
 
   add_value(name + "/iterations", iterations_of(optimizer, all));
+  add_value(name + "/learning_rate", rate_of(optimizer));
+  if (optimizer.update_options().loss_scale) add_value(name + "/loss_scale", loss_scale_of(optimizer));
   const auto add_slots = [&](const auto& variable) {
-    for (std::size_t slot = 0; slot < optimizer.slot_names().size(); ++slot)
-      add_value(fmt::format("{}/{}/{}", name, variable.name(), optimizer.slot_names()[slot]),
+    const std::vector<std::string> names = optimizer.all_slot_names(variable.dtype());
+    for (std::size_t slot = 0; slot < names.size(); ++slot)
+      add_value(fmt::format("{}/{}/{}", name, variable.name(), names[slot]),
                 slot_of(optimizer, variable, slot));
   };
   for (const Variable& variable : variables) add_slots(variable);

@@ -51,6 +51,11 @@ void require_own(const Strategy& strategy, std::span<const Variable> parameters)
   }
 }
 
+std::optional<std::int64_t> steps_of(std::optional<std::int64_t> most, const Cardinality& data) {
+  if (!data.is_known()) return most;
+  return std::min(most.value_or(data.count()), data.count());
+}
+
 std::optional<std::int64_t> steps_of(const FitPlan& plan, const Cardinality& data) {
   if (plan.steps_per_epoch) return plan.steps_per_epoch;
   return data.is_known() ? std::optional(data.count()) : std::nullopt;

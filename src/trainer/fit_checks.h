@@ -18,6 +18,9 @@ void require_own(const Strategy& strategy, std::span<const Variable> parameters)
 /// The steps of an epoch, where they are known.
 [[nodiscard]] std::optional<std::int64_t> steps_of(const FitPlan& plan, const Cardinality& data);
 
+/// The steps over a dataset of which at most so many are taken, where they are known.
+[[nodiscard]] std::optional<std::int64_t> steps_of(std::optional<std::int64_t> most, const Cardinality& data);
+
 /// Whether the epoch, from 0, is followed by a validation.
 [[nodiscard]] bool validates_after(int epoch, const FitPlan& plan);
 

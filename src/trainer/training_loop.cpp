@@ -174,7 +174,7 @@ Logs TrainingLoop::test(AnyBatches& data, std::optional<std::int64_t> steps) {
 Logs TrainingLoop::evaluate(AnyBatches& data, const EvaluateOptions& options) {
   require_steps("evaluate", options.steps, data.cardinality());
   const auto scope = strategy_.scope();
-  params_ = {.epochs = 1, .steps = options.steps};
+  params_ = {.epochs = 1, .steps = steps_of(options.steps, data.cardinality())};
   attach(options.callbacks);
   return test(data, options.steps);
 }
@@ -182,7 +182,7 @@ Logs TrainingLoop::evaluate(AnyBatches& data, const EvaluateOptions& options) {
 Tensor TrainingLoop::predict(AnyBatches& data, const PredictOptions& options) {
   require_steps("predict", options.steps, data.cardinality());
   const auto scope = strategy_.scope();
-  params_ = {.epochs = 1, .steps = options.steps};
+  params_ = {.epochs = 1, .steps = steps_of(options.steps, data.cardinality())};
   attach(options.callbacks);
   tell([](Callback& callback) { callback.on_predict_begin({}); });
   std::vector<Tensor> predictions;

@@ -13,9 +13,9 @@ mapfile -t files < <(sources include src mpi tools benchmarks examples tests)
 awk '
 BEGIN {
   # What each unit may include. The chain comes first: each layer sees itself and those below.
-  layers = split("base cluster device collective value strategy input train server checkpoint coordinator trainer", chain)
+  layers = split("base cluster device collective value strategy input train summary server checkpoint coordinator trainer", chain)
   for (i = 1; i <= layers; i++) {
-    # Beside the chain: tasks that talk without MPI, for the layers above `train` that are made of them.
+    # Beside the chain: tasks that talk without MPI, for the layers above `summary` that are made of them.
     if (chain[i] == "server") below = below "remote rpc "
     allowed[chain[i]] = below = below chain[i] " "
   }

@@ -10,9 +10,11 @@ int main() {
   using namespace cohort::conformance;
   const std::vector<Record> records = read_records(COHORT_GOLDEN_FOLDER);
   Replay replay(records, nullptr);
-  for (const auto& families : {batch_norm_families(), callback_families(), estimator_families(),
-                               fit_families(), loss_families(), schedule_families(), metric_families(),
-                               first_metric_families(), optimizer_families(), summary_families()}) {
+  for (const auto& families :
+       {batch_norm_families(), callback_families(), callback_order_families(), estimator_families(),
+        fit_checkpoint_families(), fit_families(), logger_families(), loss_families(), schedule_families(),
+        metric_families(), first_metric_families(), optimizer_families(), scripted_callback_families(),
+        summary_families()}) {
     for (const Family& family : families) replay.add(family);
   }
   Tally tally = replay.replay(kTrainingLayout);

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
+#include <cohort/train/optimizers/adagrad.h>
 #include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/momentum.h>
 #include <cohort/train/optimizers/sgd.h>
@@ -35,6 +38,11 @@ std::vector<Variable> variables_of(DType dtype) {
         VariableOptions{.name = "w" + std::to_string(variables.size()), .initial_value = value.cast(dtype)});
   }
   return variables;
+}
+
+bool all_finite(const Tensor& tensor) {
+  const Tensor wide = tensor.cast(DType::kFloat64);
+  return std::ranges::all_of(wide.span<double>(), [](double element) { return std::isfinite(element); });
 }
 
 Tensor gradient_of(const Shape& shape, DType dtype, int replica, int step) {
@@ -64,6 +72,19 @@ void train(const Strategy& strategy, Optimizer& optimizer, const std::vector<Var
   EXPECT_EQ(optimizer.iterations(), 3);
 }
 
+void expect_equal_bits(const Optimizer& optimizer, const std::vector<Variable>& alone,
+                       const Optimizer& sharded, const std::vector<Variable>& shared,
+                       const std::string& what) {
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    for (std::size_t component = 0; component < alone[i].components().size(); ++component)
+      EXPECT_TRUE(bitwise_equal(shared[i].components()[component], alone[i].components()[component]))
+          << what << " " << alone[i].name() << " component " << component;
+    for (std::size_t slot = 0; slot < optimizer.all_slot_names(alone[i].dtype()).size(); ++slot)
+      EXPECT_TRUE(bitwise_equal(sharded.read_slot(shared[i], slot), optimizer.read_slot(alone[i], slot)))
+          << what << " " << alone[i].name() << " slot " << slot;
+  }
+}
+
 template <class AnOptimizer>
 void check_bits(const Strategy& strategy, DType dtype, GradientAggregation aggregation) {
   const auto scope = strategy.scope();
@@ -73,15 +94,55 @@ void check_bits(const Strategy& strategy, DType dtype, GradientAggregation aggre
   ShardedOptimizer sharded(std::make_unique<AnOptimizer>());
   train(strategy, optimizer, alone, aggregation);
   train(strategy, sharded, shared, aggregation);
-  for (std::size_t i = 0; i < alone.size(); ++i) {
-    for (std::size_t component = 0; component < alone[i].components().size(); ++component)
-      EXPECT_TRUE(bitwise_equal(shared[i].components()[component], alone[i].components()[component]))
-          << AnOptimizer::kName << " " << to_string(dtype) << " " << alone[i].name() << " component "
-          << component << " aggregation " << static_cast<int>(aggregation);
-    for (std::size_t slot = 0; slot < optimizer.slot_names().size(); ++slot)
-      EXPECT_TRUE(bitwise_equal(sharded.read_slot(shared[i], slot), optimizer.read_slot(alone[i], slot)))
-          << AnOptimizer::kName << " " << to_string(dtype) << " " << alone[i].name() << " slot " << slot;
+  expect_equal_bits(optimizer, alone, sharded, shared,
+                    fmt::format("{} {} aggregation {}", AnOptimizer::kName, to_string(dtype),
+                                static_cast<int>(aggregation)));
+}
+
+constexpr int kSteps = 6;
+constexpr int kStepOfOverflow = 2;
+
+/// In one step a gradient of the last replica is infinite.
+void train_with_overflow(const Strategy& strategy, Optimizer& optimizer,
+                         const std::vector<Variable>& variables) {
+  for (int step = 0; step < kSteps; ++step) {
+    strategy.run([&](ReplicaContext& replica) {
+      const int id = replica.replica_id_in_sync_group();
+      const bool overflows = step == kStepOfOverflow && id == replica.num_replicas_in_sync() - 1;
+      std::vector<GradientAndVariable> gradients;
+      for (const Variable& variable : variables)
+        gradients.push_back({gradient_of(variable.shape(), variable.dtype(), id, step), variable});
+      if (overflows) gradients[2].gradient.rows(7, 8).fill(std::numeric_limits<double>::infinity());
+      if (step / 2 == 1) std::ranges::reverse(gradients);
+      optimizer.apply_gradients(gradients);
+    });
   }
+}
+
+template <class AnOptimizer>
+void check_options(const Strategy& strategy, DType dtype, const UpdateOptions& options,
+                   const std::string& what) {
+  const auto scope = strategy.scope();
+  const std::vector<Variable> alone = variables_of(dtype);
+  const std::vector<Variable> shared = variables_of(dtype);
+  AnOptimizer optimizer;
+  optimizer.set_update_options(options);
+  auto wrapped = std::make_unique<AnOptimizer>();
+  wrapped->set_update_options(options);
+  ShardedOptimizer sharded(std::move(wrapped));
+  train_with_overflow(strategy, optimizer, alone);
+  train_with_overflow(strategy, sharded, shared);
+  EXPECT_EQ(sharded.iterations(), optimizer.iterations()) << what;
+  EXPECT_EQ(sharded.loss_scale_state(), optimizer.loss_scale_state()) << what;
+  expect_equal_bits(optimizer, alone, sharded, shared, what);
+  if (options.loss_scale) {
+    for (const Variable& variable : shared)
+      EXPECT_TRUE(all_finite(variable.components().back())) << what << " " << variable.name();
+  }
+  if (!options.average) return;
+  optimizer.swap_averages(alone);
+  sharded.swap_averages(shared);
+  expect_equal_bits(optimizer, alone, sharded, shared, what + ", swapped");
 }
 
 }  // namespace
@@ -96,6 +157,32 @@ void check_bits_of_shares(Bootstrap& worker, int devices, bool reproducible) {
     check_bits<Sgd>(strategy, DType::kFloat32, aggregation);
     check_bits<Momentum>(strategy, DType::kFloat32, aggregation);
   }
+}
+
+void check_options_of_shares(Bootstrap& worker, int devices) {
+  const MultiWorkerMirroredStrategy strategy(worker, {.timeout_seconds = 60, .reproducible = true},
+                                             cpu_devices(devices));
+  const LossScaleOptions scale{.first = 8, .steps_to_double = 2};
+  const std::pair<const char*, UpdateOptions> cases[] = {
+      {"decay", {.weight_decay = 0.1}},
+      {"value", {.clip = {.value = 0.1}}},
+      {"norm", {.clip = {.norm = 0.5}}},
+      {"global norm", {.clip = {.global_norm = 0.5}}},
+      {"global norm of each", {.clip = {.global_norm = 0.5, .each_replica = true}}},
+      {"accumulation", {.accumulation_steps = 2}},
+      {"scale", {.loss_scale = scale}},
+      {"average", {.average = AverageOptions{.momentum = 0.5, .overwrite_every = 4}}},
+      {"masters", {.float32_masters = true}},
+      {"all",
+       {.weight_decay = 0.1,
+        .clip = {.global_norm = 0.5},
+        .accumulation_steps = 2,
+        .loss_scale = scale,
+        .average = AverageOptions{},
+        .float32_masters = true}}};
+  for (const auto& [what, options] : cases) check_options<Adam>(strategy, DType::kBFloat16, options, what);
+  check_options<Adagrad>(strategy, DType::kFloat32, {.clip = {.norm = 0.5}},
+                         "slots that begin with a number");
 }
 
 void check_slots_of_shares(Bootstrap& worker, int devices) {

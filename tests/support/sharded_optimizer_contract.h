@@ -10,6 +10,9 @@ namespace cohort::testing {
 /// them. Between nodes that needs reproducible communication.
 void check_bits_of_shares(Bootstrap& worker, int devices, bool reproducible);
 
+/// The same with each of the update options.
+void check_options_of_shares(Bootstrap& worker, int devices);
+
 /// Each replica has its share of the slots.
 void check_slots_of_shares(Bootstrap& worker, int devices);
 

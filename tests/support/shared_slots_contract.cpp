@@ -24,11 +24,14 @@ class Model {
  public:
   Model(Strategy strategy, Slots slots) : strategy_(std::move(strategy)), scope_(strategy_.scope()) {
     for (const Shape& shape : {Shape{3}, Shape{1024, 37}, Shape{}, Shape{65000}})
-      variables_.emplace_back(VariableOptions{.shape = shape, .name = fmt::format("w{}", variables_.size())});
-    if (slots == Slots::kShared)
-      optimizer_ = std::make_unique<ShardedOptimizer>(std::make_unique<Adam>());
-    else
-      optimizer_ = std::make_unique<Adam>();
+      variables_.emplace_back(VariableOptions{.shape = shape,
+                                              .dtype = shape.rank() == 2 ? DType::kBFloat16 : DType::kFloat32,
+                                              .name = fmt::format("w{}", variables_.size())});
+    optimizer_ = std::make_unique<Adam>();
+    optimizer_->set_update_options({.loss_scale = LossScaleOptions{.first = 16, .steps_to_double = 3},
+                                    .average = AverageOptions{.momentum = 0.5},
+                                    .float32_masters = true});
+    if (slots == Slots::kShared) optimizer_ = std::make_unique<ShardedOptimizer>(std::move(optimizer_));
     checkpoint_ = std::make_unique<Checkpoint>(strategy_);
     for (const Variable& variable : variables_) checkpoint_->add(variable.name(), variable);
     checkpoint_->add("adam", *optimizer_, variables_);
@@ -43,7 +46,7 @@ class Model {
           const Tensor gradient = Tensor::uninitialized(variable.shape(), DType::kFloat32);
           for (std::size_t i = 0; i < gradient.elements(); ++i)
             gradient.span<float>()[i] = std::sin(static_cast<float>(i) + static_cast<float>(steps_));
-          gradients.push_back({gradient, variable});
+          gradients.push_back({gradient.cast(variable.dtype()), variable});
         }
         optimizer_->apply_gradients(gradients, {.aggregation = GradientAggregation::kNone});
       });
@@ -68,9 +71,11 @@ class Model {
     std::vector<Tensor> state;
     for (const Variable& variable : variables_) {
       state.push_back(variable.components().front().clone());
-      for (std::size_t slot = 0; slot < 2; ++slot)
+      for (std::size_t slot = 0; slot < optimizer_->all_slot_names(variable.dtype()).size(); ++slot)
         state.push_back(optimizer_->read_slot(variable, slot).clone());
     }
+    const auto [scale, steps] = optimizer_->loss_scale_state();
+    state.push_back(Tensor::from({scale, static_cast<double>(steps), optimizer_->learning_rate()}));
     return state;
   }
 

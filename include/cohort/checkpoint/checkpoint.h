@@ -108,8 +108,10 @@ class Checkpoint {
                      .has_any_length = true});
   }
 
-  /// What an optimizer keeps for these variables: their slots, as in `NAME/kernel/first_moment`, and
-  /// `NAME/iterations`, a number for each of them. Slots that no update has made yet are made.
+  /// What an optimizer keeps for these variables: their slots, as in `NAME/kernel/first_moment`,
+  /// `NAME/iterations`, a number for each of them, `NAME/learning_rate`, if the program set a number, and
+  /// `NAME/loss_scale`, if it has one. Slots that no update has made yet are made. A rate that the restored
+  /// training is to have instead is set after the restore; update options are set before this call.
   /// @throws also as Optimizer::make_slots; InvalidArgument for no variables, and for two of one name.
   void add(const std::string& name, Optimizer& optimizer, std::span<const Variable> variables,
            std::span<const ShardedVariable> sharded = {});

@@ -3,7 +3,6 @@
 // in little-endian order.
 #include <cohort/input/files/tf_record.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +14,7 @@
 #include "compression.h"
 #include "crc32c.h"
 #include "mapped_file.h"
+#include "tf_record_frame.h"
 
 namespace cohort {
 namespace {
@@ -113,15 +113,19 @@ TfRecordWriter::TfRecordWriter(std::string path) : path_(std::move(path)) {
   require_good();
 }
 
+detail::TfRecordFrame detail::frame_of(std::span<const std::byte> record) {
+  TfRecordFrame frame;
+  const std::span length = std::span(frame.header).first(kLengthBytes);
+  store<std::uint64_t>(record.size(), length, std::endian::little);
+  store(masked_crc32c(length), std::span(frame.header).subspan(kLengthBytes), std::endian::little);
+  store(masked_crc32c(record), frame.footer, std::endian::little);
+  return frame;
+}
+
 void TfRecordWriter::write(std::span<const std::byte> record) {
-  std::array<std::byte, kHeaderBytes> header{};
-  const std::span length = std::span(header).first(kLengthBytes);
-  detail::store<std::uint64_t>(record.size(), length, std::endian::little);
-  detail::store(detail::masked_crc32c(length), std::span(header).subspan(kLengthBytes), std::endian::little);
-  std::array<std::byte, kFooterBytes> footer{};
-  detail::store(detail::masked_crc32c(record), footer, std::endian::little);
+  const detail::TfRecordFrame frame = detail::frame_of(record);
   for (const std::span<const std::byte> part :
-       {std::span<const std::byte>(header), record, std::span<const std::byte>(footer)})
+       {std::span<const std::byte>(frame.header), record, std::span<const std::byte>(frame.footer)})
     stream_.write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
   require_good();
 }

@@ -40,10 +40,4 @@ void block_squares(const Tensor& gradient, std::span<double> sums) {
   });
 }
 
-double in_order(std::span<const double> sums) noexcept {
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  return total;
-}
-
 }  // namespace cohort

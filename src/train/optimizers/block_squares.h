@@ -20,7 +20,4 @@ inline constexpr std::size_t kSquaresBlock = 1024;  ///< elements
 /// says.
 void block_squares(const Tensor& gradient, std::span<double> sums);
 
-/// The sums one after the other.
-[[nodiscard]] double in_order(std::span<const double> sums) noexcept;
-
 }  // namespace cohort

@@ -175,7 +175,7 @@ void Optimizer::update_component(ReplicaState& state, const Variable& variable, 
   state.slot_components.clear();
   for (const Variable& slot : slots_of(state, variable))
     state.slot_components.push_back(slot.replica_component());
-  StepArguments own = clipped(state, gradient, arguments);
+  StepArguments own = arguments_for(state, gradient, arguments);
   own.has_master = slot_dtype(variable.dtype()) != variable.dtype();
   update(variable.replica_component(), state.slot_components, gradient, own);
 }
@@ -247,7 +247,10 @@ void Optimizer::step(const ReplicaContext& replica, const std::vector<GradientAn
   }
   const std::vector<IndexedSlices> rows = summed_rows(replica, elsewhere, purpose, options.aggregation);
   if (examples == 0.0) return state.gradients.clear();
-  const std::optional<StepArguments> arguments = begin_checked_step(state, examples);
+  double squares = 0;
+  if (needs_all_squares())
+    for (const Tensor& gradient : state.gradients) squares = state.add_squares(squares, gradient);
+  const std::optional<StepArguments> arguments = begin_checked_step(state, examples, squares);
   if (!arguments) return state.gradients.clear();
 
   state.shared.clear();
@@ -256,8 +259,8 @@ void Optimizer::step(const ReplicaContext& replica, const std::vector<GradientAn
   const auto apply_elsewhere = [&](const Variable& variable, const TensorOrSlices& gradient) {
     if (current_mode().local_replica > 0) return;
     if (!as_sent) as_sent = recipe(arguments->learning_rate);
-    variable.state()->apply_elsewhere(*as_sent,
-                                      scaled(gradient, clipped(state, values_of(gradient), *arguments)));
+    variable.state()->apply_elsewhere(
+        *as_sent, scaled(gradient, arguments_for(state, values_of(gradient), *arguments)));
   };
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Variable& variable = gradients[i].variable;

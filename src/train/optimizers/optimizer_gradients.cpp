@@ -77,20 +77,26 @@ void Optimizer::clip_own(ReplicaState& state, const std::optional<double>& examp
   }
 }
 
-std::optional<StepArguments> Optimizer::begin_checked_step(ReplicaState& state,
-                                                           const std::optional<double>& examples) {
+bool Optimizer::needs_all_squares() const noexcept {
   const ClipOptions& clip = update_options_.clip;
-  const bool clips_all = clip.global_norm && !clip.each_replica;
-  double squares = 0;
-  if (update_options_.loss_scale || clips_all)
-    for (const Tensor& gradient : state.gradients) squares = state.add_squares(squares, gradient);
+  return update_options_.loss_scale.has_value() || (clip.global_norm && !clip.each_replica);
+}
+
+bool Optimizer::needs_own_squares() const noexcept {
+  return update_options_.clip.norm && !update_options_.clip.each_replica;
+}
+
+std::optional<StepArguments> Optimizer::begin_checked_step(ReplicaState& state,
+                                                           const std::optional<double>& examples,
+                                                           double squares) {
   if (update_options_.loss_scale && !std::isfinite(squares)) {
     state.scale = std::max(state.scale / 2, 1.0);
     state.steady_steps = 0;
     return std::nullopt;
   }
   StepArguments arguments = begin_step(examples);
-  if (clips_all)
+  const ClipOptions& clip = update_options_.clip;
+  if (clip.global_norm && !clip.each_replica)
     arguments.gradient_factor *= factor_to(clip.global_norm, arguments.gradient_factor * std::sqrt(squares));
   if (update_options_.loss_scale && ++state.steady_steps == update_options_.loss_scale->steps_to_double) {
     state.scale *= 2;
@@ -121,12 +127,15 @@ StepArguments Optimizer::arguments_of(std::int64_t step, double learning_rate) c
   return arguments;
 }
 
-StepArguments Optimizer::clipped(ReplicaState& state, const Tensor& gradient, StepArguments arguments) const {
-  const ClipOptions& clip = update_options_.clip;
-  if (!clip.norm || clip.each_replica) return arguments;
-  const double norm = arguments.gradient_factor * std::sqrt(state.add_squares(0, gradient));
-  arguments.gradient_factor *= factor_to(clip.norm, norm);
+StepArguments Optimizer::clipped(double squares, StepArguments arguments) const {
+  const double norm = arguments.gradient_factor * std::sqrt(squares);
+  arguments.gradient_factor *= factor_to(update_options_.clip.norm, norm);
   return arguments;
+}
+
+StepArguments Optimizer::arguments_for(ReplicaState& state, const Tensor& gradient,
+                                       const StepArguments& arguments) const {
+  return needs_own_squares() ? clipped(state.add_squares(0, gradient), arguments) : arguments;
 }
 
 }  // namespace cohort

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "block_squares.h"
+
 namespace cohort {
 namespace {
 
@@ -14,7 +16,7 @@ std::int64_t length(const SharePart& part) { return part.end - part.begin; }
 }  // namespace
 
 OptimizerShare::OptimizerShare(std::shared_ptr<const SharePlan> plan, std::span<const Tensor> values,
-                               int replica, std::size_t slots)
+                               int replica, const SlotKindsOf& slots)
     : plan_(std::move(plan)), replica_(replica), gradients_(values.size()) {
   for (const Tensor& value : values) values_.push_back(value.reshape({-1}));
   for (const SharePart& place : plan_->parts_of(replica))
@@ -30,23 +32,26 @@ OptimizerShare::OptimizerShare(std::shared_ptr<const SharePlan> plan, std::span<
   make_slots(slots);
 }
 
-/// One allocation for each slot and dtype; of all its parts.
-void OptimizerShare::make_slots(std::size_t slots) {
+void OptimizerShare::make_slots(const SlotKindsOf& slots_of) {
   std::map<DType, std::int64_t> totals;
   for (const Part& part : parts_) totals[part.value.dtype()] += length(part.place);
-  for (std::size_t slot = 0; slot < slots; ++slot) {
-    std::map<DType, std::pair<Tensor, std::int64_t>> rest;
-    for (const auto& [dtype, total] : totals) {
-      const auto first =
-          std::ranges::find(parts_, dtype, [](const Part& part) { return part.value.dtype(); });
-      rest.insert({dtype, {Tensor::zeros({total}, dtype, first->value.device()), 0}});
-      slot_bytes_ += static_cast<std::size_t>(total) * size_of(dtype);
-    }
-    for (Part& part : parts_) {
-      auto& [memory, begin] = rest.at(part.value.dtype());
-      part.slots.push_back(elements(memory, begin, begin + length(part.place)));
-      begin += length(part.place);
-    }
+  for (const auto& [dtype, total] : totals) {
+    const SlotKinds kinds = slots_of(dtype);
+    for (std::size_t slot = 0; slot < kinds.beginnings.size(); ++slot) make_slot(dtype, total, kinds, slot);
+  }
+}
+
+/// One allocation for all parts of variables of this dtype.
+void OptimizerShare::make_slot(DType dtype, std::int64_t total, const SlotKinds& kinds, std::size_t slot) {
+  const auto first = std::ranges::find(parts_, dtype, [](const Part& part) { return part.value.dtype(); });
+  const Tensor memory = Tensor::full({total}, kinds.dtype, kinds.beginnings[slot], first->value.device());
+  slot_bytes_ += memory.bytes();
+  std::int64_t begin = 0;
+  for (Part& part : parts_) {
+    if (part.value.dtype() != dtype) continue;
+    part.slots.push_back(elements(memory, begin, begin + length(part.place)));
+    if (slot == kinds.master) part.slots.back().copy_from(part.value.on_host().cast(kinds.dtype));
+    begin += length(part.place);
   }
 }
 
@@ -65,7 +70,10 @@ Tensor OptimizerShare::own_block(const Tensor& blocks) const {
   return elements(blocks, replica_ * block, (replica_ + 1) * block);
 }
 
-void OptimizerShare::forget_gradients() { std::ranges::fill(gradients_, Tensor()); }
+void OptimizerShare::forget_gradients() {
+  std::ranges::fill(gradients_, Tensor());
+  for (Part& part : parts_) part.gradient = Tensor();
+}
 
 double OptimizerShare::sum_examples(Communicator* communicator, double own, DType dtype) {
   const Device device = communicator == nullptr ? Device() : communicator->device();
@@ -104,9 +112,43 @@ void OptimizerShare::take_own_gradients() {
     part.gradient = elements(gradients_[part.place.variable], part.place.begin, part.place.end);
 }
 
+void OptimizerShare::sum_squares(Communicator* communicator) {
+  if (!squares_) {
+    std::size_t blocks = 0;
+    for (const Tensor& value : values_) {
+      first_block_.push_back(blocks);
+      blocks += blocks_of(value.elements());
+    }
+    first_block_.push_back(blocks);
+    const bool is_host = communicator == nullptr || !is_cpu(communicator->device());
+    squares_ = Tensor::zeros({static_cast<std::int64_t>(blocks)}, DType::kFloat64,
+                             is_host ? Device() : communicator->device());
+  }
+  const std::span<double> sums = squares_->span<double>();
+  std::ranges::fill(sums, 0.0);
+  for (const Part& part : parts_) {
+    const auto first =
+        first_block_[part.place.variable] + static_cast<std::size_t>(part.place.begin) / kSquaresBlock;
+    const Tensor there = part.gradient.on_host();
+    block_squares(there, sums.subspan(first, blocks_of(there.elements())));
+  }
+  if (communicator == nullptr) return;
+  // Of each block there are one number and zeros.
+  const Tensor within_reach = squares_->to(communicator->device());
+  communicator->all_reduce(within_reach, ReduceOp::kSum);
+  if (!is_cpu(within_reach)) squares_->copy_from(within_reach);
+}
+
+double OptimizerShare::add_squares(double sum, std::size_t variable) const {
+  const auto sums = squares_->span<double>();
+  for (std::size_t block = first_block_[variable]; block < first_block_[variable + 1]; ++block)
+    sum += sums[block];
+  return sum;
+}
+
 void OptimizerShare::update_and_gather(Communicator* communicator, const UpdateElements& update) {
   const auto update_part = [&](Part& part) {
-    update(part.value, part.slots, part.gradient);
+    update(part.place.variable, part.value, part.slots, part.gradient);
     part.gradient = Tensor();  // it is the caller's
   };
   for (std::size_t run = 0; run < plan_->runs().size(); ++run) {

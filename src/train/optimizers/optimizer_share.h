@@ -16,15 +16,23 @@
 
 namespace cohort {
 
-/// One step of an optimizer on elements of a variable.
-using UpdateElements =
-    std::function<void(const Tensor& variable, std::span<const Tensor> slots, const Tensor& gradient)>;
+/// One step of an optimizer on elements of the plan's variable number `variable`.
+using UpdateElements = std::function<void(std::size_t variable, const Tensor& value,
+                                          std::span<const Tensor> slots, const Tensor& gradient)>;
+
+/// The slots of variables of one dtype: theirs, and what each slot begins with.
+struct SlotKinds {
+  DType dtype = DType::kFloat32;
+  std::vector<double> beginnings = {};
+  std::optional<std::size_t> master = {};  ///< the one that begins with the value
+};
+using SlotKindsOf = std::function<SlotKinds(DType variable)>;
 
 class OptimizerShare {
  public:
   /// `values` are the replica's components of the plan's variables, on its device.
   OptimizerShare(std::shared_ptr<const SharePlan> plan, std::span<const Tensor> values, int replica,
-                 std::size_t slots);
+                 const SlotKindsOf& slots);
 
   /// The gradients of the plan's variables, in its order.
   [[nodiscard]] std::span<Tensor> gradients() noexcept { return gradients_; }
@@ -40,6 +48,13 @@ class OptimizerShare {
 
   /// The gradients are equal on all replicas already.
   void take_own_gradients();
+
+  /// Sums the squares of all gradients, each replica those of its share; blocks have the bits that they have
+  /// where one replica sums all of them.
+  void sum_squares(Communicator* communicator);
+
+  /// Those of a variable's gradient, block after block, added to `sum`.
+  [[nodiscard]] double add_squares(double sum, std::size_t variable) const;
 
   /// Updates its share, and gathers those of all replicas; without a communicator there are no others.
   void update_and_gather(Communicator* communicator, const UpdateElements& update);
@@ -67,7 +82,8 @@ class OptimizerShare {
     std::size_t first_part;  ///< of this replica's in it
     std::size_t end_part;
   };
-  void make_slots(std::size_t slots);
+  void make_slots(const SlotKindsOf& slots_of);
+  void make_slot(DType dtype, std::int64_t total, const SlotKinds& kinds, std::size_t slot);
   void make_sums();
   void scatter_pack(Communicator& communicator, std::size_t pack);
   void gather_pack(Communicator& communicator, std::size_t pack);
@@ -80,6 +96,8 @@ class OptimizerShare {
   std::vector<Part> parts_;        ///< first those of the runs, then those in packs
   std::vector<Pack> packs_;
   std::optional<Tensor> examples_;
+  std::optional<Tensor> squares_;         ///< of the blocks of all gradients
+  std::vector<std::size_t> first_block_;  ///< of each variable's gradient in these, and their number
   std::size_t slot_bytes_ = 0;
   bool has_sums_ = false;
 };

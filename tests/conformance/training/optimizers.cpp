@@ -1,26 +1,18 @@
 // Recorded lines of optimizers.
 #include <limits>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include <cohort/train/optimizers/adadelta.h>
 #include <cohort/train/optimizers/adagrad.h>
-#include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/adam_w.h>
-#include <cohort/train/optimizers/adamax.h>
-#include <cohort/train/optimizers/ftrl.h>
 #include <cohort/train/optimizers/lamb.h>
-#include <cohort/train/optimizers/lion.h>
 #include <cohort/train/optimizers/momentum.h>
-#include <cohort/train/optimizers/nadam.h>
-#include <cohort/train/optimizers/rms_prop.h>
 #include <cohort/train/optimizers/sgd.h>
 
 #include "../scenarios/checkpoints.h"
 #include "families.h"
+#include "recorded_optimizers.h"
 
 namespace cohort::conformance {
 namespace {
@@ -30,99 +22,9 @@ constexpr std::string_view kInReplicas = "conditional steps work in replicas";
 constexpr std::string_view kLimits = "limits and counts of steps are checked";
 constexpr std::string_view kOneCall = "one call is no accumulation";
 constexpr std::string_view kDtypes = "a gradient has the dtype of its variable";
-
-/// A number of the line, or its default.
-class Arguments {
- public:
-  explicit Arguments(const Json& arguments) : arguments_(arguments) {}
-
-  double operator()(const char* name, double fallback) const { return arguments_.value(name, fallback); }
-  [[nodiscard]] bool flag(const char* name) const { return arguments_.value(name, false); }
-  [[nodiscard]] double rate(double fallback = 0.001) const { return (*this)("learning_rate", fallback); }
-
- private:
-  const Json& arguments_;
-};
-
-template <class Options>
-Options moments_of(const Arguments& arguments) {
-  Options options;
-  options.learning_rate = arguments.rate();
-  options.beta_1 = arguments("beta_1", options.beta_1);
-  options.beta_2 = arguments("beta_2", options.beta_2);
-  if constexpr (requires { options.epsilon; }) options.epsilon = arguments("epsilon", options.epsilon);
-  return options;
-}
-
-std::unique_ptr<Optimizer> adaptive(const std::string& name, const Arguments& arguments) {
-  if (name == "Adagrad")
-    return std::make_unique<Adagrad>(
-        AdagradOptions{.learning_rate = arguments.rate(),
-                       .initial_accumulator = arguments("initial_accumulator_value", 0.1),
-                       .epsilon = arguments("epsilon", 1e-7)});
-  if (name == "Adadelta")
-    return std::make_unique<Adadelta>(AdadeltaOptions{.learning_rate = arguments.rate(),
-                                                      .rho = arguments("rho", 0.95),
-                                                      .epsilon = arguments("epsilon", 1e-7)});
-  if (name == "RMSprop")
-    return std::make_unique<RmsProp>(RmsPropOptions{.learning_rate = arguments.rate(),
-                                                    .rho = arguments("rho", 0.9),
-                                                    .momentum = arguments("momentum", 0),
-                                                    .centered = arguments.flag("centered")});
-  return std::make_unique<Ftrl>(FtrlOptions{.learning_rate = arguments.rate(),
-                                            .l1 = arguments("l1_regularization_strength", 0),
-                                            .l2 = arguments("l2_regularization_strength", 0)});
-}
-
-/// Weight decay is an option of all of them, and 0.004 where AdamW is not told another.
-std::unique_ptr<Optimizer> optimizer_of(const std::string& name, const Arguments& arguments) {
-  if (name == "SGD" && arguments("momentum", 0) == 0)
-    return std::make_unique<Sgd>(SgdOptions{.learning_rate = arguments.rate(0.01)});
-  if (name == "SGD")
-    return std::make_unique<Momentum>(MomentumOptions{.learning_rate = arguments.rate(0.01),
-                                                      .momentum = arguments("momentum", 0),
-                                                      .nesterov = arguments.flag("nesterov")});
-  if (name == "Adam") {
-    auto options = moments_of<AdamOptions>(arguments);
-    options.amsgrad = arguments.flag("amsgrad");
-    return std::make_unique<Adam>(options);
-  }
-  if (name == "AdamW") {
-    auto options = moments_of<AdamWOptions>(arguments);
-    options.weight_decay = arguments("weight_decay", 0.004);
-    return std::make_unique<AdamW>(options);
-  }
-  if (name == "Adamax") return std::make_unique<Adamax>(moments_of<AdamaxOptions>(arguments));
-  if (name == "Nadam") return std::make_unique<Nadam>(moments_of<NadamOptions>(arguments));
-  if (name == "Lion") return std::make_unique<Lion>(moments_of<LionOptions>(arguments));
-  if (name == "Lamb") return std::make_unique<Lamb>(moments_of<LambOptions>(arguments));
-  return adaptive(name, arguments);
-}
-
-std::optional<double> limit_of(const Json& arguments, const char* name) {
-  return arguments.contains(name) ? std::optional<double>(arguments.at(name)) : std::nullopt;
-}
-
-UpdateOptions update_options_of(const std::string& name, const Json& arguments) {
-  UpdateOptions options;
-  if (name != "AdamW") options.weight_decay = arguments.value("weight_decay", 0.0);
-  options.clip = {.value = limit_of(arguments, "clipvalue"),
-                  .norm = limit_of(arguments, "clipnorm"),
-                  .global_norm = limit_of(arguments, "global_clipnorm")};
-  options.clip.each_replica = options.clip.value || options.clip.norm || options.clip.global_norm;
-  options.accumulation_steps = arguments.value("gradient_accumulation_steps", 1);
-  if (arguments.value("use_ema", false))
-    options.average = AverageOptions{.momentum = arguments.value("ema_momentum", 0.99),
-                                     .overwrite_every = arguments.value("ema_overwrite_frequency", 0)};
-  return options;
-}
-
-std::unique_ptr<Optimizer> configured(const Json& input) {
-  const std::string name = input.at("optimizer");
-  auto optimizer = optimizer_of(name, Arguments(input.at("args")));
-  optimizer->set_update_options(update_options_of(name, input.at("args")));
-  return optimizer;
-}
+constexpr std::string_view kAsGiven = "an optimizer takes variables as they come";
+constexpr std::string_view kOptions = "options are those of the class";
+constexpr std::string_view kAdamInDoubles = "Adam corrects its rate in float64";
 
 Tensor numbers(const Json& list) {
   std::vector<double> all;
@@ -137,32 +39,12 @@ void multiply(const Tensor& tensor, double factor) {
   for (float& element : tensor.span<float>()) element *= static_cast<float>(factor);
 }
 
-/// Slots by what Keras calls them.
-Json slots_of(const Optimizer& optimizer, const Variable& variable, const Json& recorded) {
-  static const std::vector<std::pair<std::string_view, std::string_view>> kNames{
-      {"w_momentum", "first_moment"}, {"w_velocity", "second_moment"}, {"w_m", "first_moment"}};
-  Json slots = Json::object();
-  for (const auto& [key, value] : recorded.items()) slots[key] = value;
-  for (const auto& [theirs, ours] : kNames) {
-    const auto& names = optimizer.slot_names();
-    for (std::size_t i = 0; i < names.size(); ++i)
-      if (names[i] == ours && recorded.contains(theirs))
-        slots[std::string(theirs)] = show(optimizer.read_slot(variable, i));
-  }
-  if (optimizer.update_options().average && recorded.contains("w_average"))
-    slots["w_average"] = show(optimizer.slots(variable).back().read());
-  return slots;
-}
-
 Json steps(const Record& record) {
   const Json& input = record.arguments;
   const Strategy strategy = strategy_named(strategy_of(record));
   const auto scope = strategy.scope();
   const Variable variable({.name = "w", .initial_value = numbers(input.at("w0"))});
-  const auto optimizer = configured(input);
-  if (input.at("args").contains("loss_scale_factor"))
-    optimizer->set_update_options(
-        {.loss_scale = LossScaleOptions{.first = input.at("args").at("loss_scale_factor")}});
+  const auto optimizer = optimizer_of(input);
   Json weights = Json::array();
   for (const Json& step : input.at("gradients")) {
     strategy.run([&](ReplicaContext& replica) {
@@ -170,12 +52,17 @@ Json steps(const Record& record) {
       multiply(gradient, replica.replica_id_in_sync_group() + 1);
       optimizer->apply_gradients({{gradient, variable}});
     });
-    weights.push_back(show(variable.components()[0]));
+    weights.push_back(show(variable.components().back()));
   }
-  const Json recorded = record.outcome.is_object() ? record.outcome.value("slots", Json::object()) : Json();
-  return {{"w_after_each_step", weights},
-          {"iterations", optimizer->iterations()},
-          {"slots", slots_of(*optimizer, variable, recorded)}};
+  const Json recorded = record.outcome.value("slots", Json::object());
+  Json outcome{{"w_after_each_step", weights},
+               {"iterations", optimizer->iterations()},
+               {"slots", slots_by_recorded_names(*optimizer, variable, recorded)}};
+  if (record.outcome.contains("w_after_finalize_variable_values")) {
+    optimizer->swap_averages({{variable}});
+    outcome["w_after_finalize_variable_values"] = show(variable.components().back());
+  }
+  return outcome;
 }
 
 /// Losses are scaled by what the optimizer says.
@@ -194,7 +81,7 @@ Json scaled_steps(const Record& record) {
       optimizer.apply_gradients({{gradient, variable}});
     });
     const auto [scale, steady] = optimizer.loss_scale_state();
-    list.push_back({{"w", show(variable.components()[0])},
+    list.push_back({{"w", show(variable.components().back())},
                     {"scale", scale},
                     {"step_counter", steady},
                     {"inner_iterations", optimizer.iterations()}});
@@ -214,7 +101,7 @@ Json two_variables(const Record& record) {
   const Json& input = record.arguments;
   const Variable bias({.name = "bias", .initial_value = numbers(input.at("bias0"))});
   const Variable kernel({.name = "kernel", .initial_value = matrix(input.at("kernel0"))});
-  const auto optimizer = configured(input);
+  const auto optimizer = optimizer_of(input);
   Json list = Json::array();
   for (std::size_t step = 0; step < input.at("kernel_gradients").size(); ++step) {
     std::vector<GradientAndVariable> gradients{{matrix(input.at("kernel_gradients")[step]), kernel}};
@@ -226,12 +113,154 @@ Json two_variables(const Record& record) {
   return list;
 }
 
+/// Rows of a table of 4 x 2.
+Json rows(const Record& record, bool densify_first) {
+  const Shape shape{4, 2};
+  const Variable table({.name = "w", .initial_value = matrix({{0, 1}, {2, 3}, {4, 5}, {6, 7}})});
+  const auto optimizer = optimizer_of(record.arguments);
+  Json list = Json::array();
+  for (const Json& step : record.arguments.at("sparse_gradients")) {
+    const IndexedSlices gradient{matrix(step.at("values")),
+                                 Tensor::from(step.at("rows").get<std::vector<std::int64_t>>()), shape};
+    if (densify_first)
+      optimizer->apply_gradients({{densify(gradient), table}});
+    else
+      optimizer->apply_sparse_gradients({{gradient, table}});
+    list.push_back(show(table.read()));
+  }
+  return list;
+}
+
+Json rows_of_line(const Record& record) { return rows(record, record.arguments.at("densified")); }
+Json merged_rows(const Record& record) { return rows(record, true); }
+
+Json first_steps(const Record& record) {
+  const Variable variable({.name = "w", .initial_value = numbers(record.arguments.at("w0"))});
+  const auto optimizer = first_optimizer_of(record.arguments.at("optimizer"));
+  Json list = Json::array();
+  for (const Json& step : record.arguments.at("gradients")) {
+    optimizer->apply_gradients({{numbers(step), variable}});
+    list.push_back(show(variable.read()));
+  }
+  return list;
+}
+
+Json with_options(const UpdateOptions& options) {
+  Sgd optimizer;
+  optimizer.set_update_options(options);
+  return "made";
+}
+
+/// A step of an optimizer that has seen another variable before.
+Json step_of_another() {
+  const Variable first({.name = "first", .initial_value = numbers({1, 2})});
+  const Variable other({.name = "other", .initial_value = numbers({1, 2})});
+  Sgd optimizer({.learning_rate = 0.1});
+  optimizer.make_slots({{first}});
+  optimizer.apply_gradients({{numbers({1, 1}), other}});
+  return show(other.read());
+}
+
+Json miscellaneous(const Record& record) {
+  const std::string what = record.arguments.at("op");
+  if (what == "clip_neg") return with_options({.clip = {.norm = -1}});
+  if (what == "accum_0") return with_options({.accumulation_steps = 0});
+  if (what == "accum_1") return with_options({.accumulation_steps = 1});
+  if (what == "momentum_range") return Momentum({.momentum = 2}).options().momentum;
+  if (what == "wrong_var") return step_of_another();
+  Sgd sgd({.learning_rate = 0.1});
+  if (what == "loss_scale") {
+    sgd.set_update_options({.loss_scale = LossScaleOptions{.first = 8}});
+    return 2 * sgd.loss_scale();
+  }
+  if (what == "all_none") {
+    sgd.apply_gradients({});
+    return sgd.iterations();
+  }
+  const Variable variable({.name = "w", .initial_value = numbers({1, 2})});
+  sgd.apply_gradients({{Tensor::from({1.0, 1.0}), variable}});  // grad_dtype
+  return show(variable.read());
+}
+
+/// Defaults of the classes.
+Json defaults(const Record& record) {
+  const std::string what = record.arguments.at("op");
+  if (what == "get_config_sgd") return {{"learning_rate", SgdOptions{}.learning_rate}};
+  if (what == "get_config_adamw") {
+    const AdamWOptions options;
+    return {{"learning_rate", options.learning_rate},
+            {"weight_decay", options.weight_decay},
+            {"beta_1", options.beta_1},
+            {"beta_2", options.beta_2},
+            {"epsilon", options.epsilon}};
+  }
+  if (what == "get_config_lamb") {
+    const LambOptions options;
+    return {{"learning_rate", options.learning_rate},
+            {"beta_1", options.beta_1},
+            {"beta_2", options.beta_2},
+            {"epsilon", options.epsilon}};
+  }
+  const AdagradOptions options;
+  return {{"learning_rate", options.learning_rate},
+          {"initial_accumulator_value", options.initial_accumulator},
+          {"epsilon", options.epsilon}};
+}
+
+/// Of what the original lists, the arguments that the class has for itself; but the rate of SGD and a weight
+/// decay of AdamW have no other default.
+Json own_defaults(const Record& record) {
+  Json outcome = record.outcome;
+  for (const char* const other : {"name", "clipnorm", "global_clipnorm", "clipvalue", "use_ema",
+                                  "ema_momentum", "ema_overwrite_frequency", "loss_scale_factor",
+                                  "gradient_accumulation_steps", "momentum", "nesterov", "amsgrad"})
+    outcome.erase(other);
+  if (outcome.at("weight_decay").is_null()) outcome.erase("weight_decay");
+  return outcome;
+}
+
+std::vector<FamilyDifference> of_steps() {
+  std::vector<FamilyDifference> differences;
+  for (const char* const pattern : {"w2/optimizer/mirrored*_gradient_accumulation_steps=*",
+                                    "w2/optimizer/mirrored*_ema_overwrite_frequency=*"})
+    differences.push_back({pattern, kInReplicas, by_hand});
+  for (const char* const pattern : {"*/Adam_learning_rate=0.1", "*/Adam_*amsgrad=*", "*/Adam_*clip*",
+                                    "*/Adam_*use_ema=*", "*/Adam_*weight_decay=*", "*/AdamW_*"})
+    differences.push_back({pattern, kAdamInDoubles, by_hand});
+  return differences;
+}
+
+std::vector<FamilyDifference> of_rows() {
+  std::vector<FamilyDifference> differences;
+  for (const char* const pattern :
+       {"*/sparse_Adam_*", "*/sparse_AdamW_*", "*/sparse_RMSprop_*", "*/sparse_Ftrl_*", "*/sparse_Adadelta_*",
+        "*/sparse_Nadam_*", "*/sparse_SGD_*clip*"})
+    differences.push_back({pattern, kRowsAreMerged, merged_rows});
+  return differences;
+}
+
+FamilyDifference refused(std::string_view pattern, std::string_view why) {
+  return {pattern, why, [](const Record&) { return an_error(); }};
+}
+
+FamilyDifference comes_out(std::string_view pattern, std::string_view why, Json outcome) {
+  return {pattern, why, [outcome](const Record&) { return outcome; }};
+}
+
 }  // namespace
 
 std::vector<Family> optimizer_families() {
   return {{{"w2/optimizer/*/lossscale_*"}, scaled_steps},
           {{"w2/optimizer/default/two_*"}, two_variables},
-          {{"w2/optimizer/*"}, steps}};
+          {{"w2/optimizer/default/sparse_*", "w2/optimizer/default/dense_*"}, rows_of_line, of_rows()},
+          {{"w2/optimizer/default/misc_get_config_*"}, defaults, {{"*", kOptions, own_defaults}}},
+          {{"w2/optimizer/default/misc_*"},
+           miscellaneous,
+           {refused("*/misc_clip_neg", kLimits), refused("*/misc_accum_0", kLimits),
+            refused("*/misc_grad_dtype", kDtypes), comes_out("*/misc_accum_1", kOneCall, "made"),
+            comes_out("*/misc_wrong_var", kAsGiven, {0.9, 1.9}), comes_out("*/misc_all_none", kAsGiven, 1)}},
+          {{"w2/optimizer/*"}, steps, of_steps()},
+          {{"w2/optimizer_v1/*"}, first_steps}};
 }
 
 }  // namespace cohort::conformance

@@ -49,6 +49,7 @@ TEST_P(ShardedOptimizers, GiveTheBitsOfTheOptimizerAlone) {
 TEST_P(ShardedOptimizers, GiveThemReproduciblyToo) {
   on_every_worker([](Bootstrap& worker, int devices) { check_bits_of_shares(worker, devices, true); });
 }
+TEST_P(ShardedOptimizers, HaveAllUpdateOptions) { on_every_worker(check_options_of_shares); }
 TEST_P(ShardedOptimizers, DivideTheSlots) { on_every_worker(check_slots_of_shares); }
 TEST_P(ShardedOptimizers, NameTheOddReplica) { on_every_worker(check_odd_shares); }
 

@@ -93,6 +93,10 @@ class Optimizer {
   /// @throws InvalidArgument for a number that is negative or not finite.
   void set_learning_rate(LearningRateSchedule rate);
 
+  /// The number that `set_learning_rate` was last given, which a checkpoint keeps; none where the rate is
+  /// that of the options, or a schedule.
+  [[nodiscard]] std::optional<double> rate_by_hand() const noexcept { return rate_by_hand_; }
+
   /// What is done beside the optimizer's own rule. All workers set it alike, before the first step and before
   /// slots are made.
   /// @throws InvalidArgument for an option out of its range, and once there are steps or slots.
@@ -130,7 +134,8 @@ class Optimizer {
   void make_slots(std::span<const Variable> variables);
 
   /// Exchanges the variables with their averages, to evaluate these, and again to go on.
-  /// @throws WrongContext inside `run`; InvalidArgument for a variable without an average, naming it.
+  /// @throws WrongContext inside `run`; InvalidArgument for a variable without an average, naming it, before
+  /// any is exchanged.
   void swap_averages(std::span<const Variable> variables);
 
   /// The next step is number `iterations + 1`. @throws InvalidArgument for a negative number.
@@ -181,15 +186,26 @@ class Optimizer {
   /// Makes the slots of variables that may have some; what `make_slots` has checked.
   virtual void add_slots(std::span<const Variable> variables);
 
+  [[nodiscard]] virtual bool has_slots(const Variable& variable) const;
+  virtual void swap_average(const Variable& variable);
+
   /// Adds the gradients to those of the calls before, which `state` keeps; whether it is time for a step.
   bool accumulate(ReplicaState& state, const std::vector<GradientAndVariable>& gradients,
                   const ApplyOptions& options) const;
   void clip_own(ReplicaState& state, const std::optional<double>& examples) const;
 
-  /// None where the sum overflowed.
-  std::optional<StepArguments> begin_checked_step(ReplicaState& state, const std::optional<double>& examples);
-  [[nodiscard]] StepArguments clipped(ReplicaState& state, const Tensor& gradient,
-                                      StepArguments arguments) const;
+  /// Whether a step depends on the squares of all its gradients' elements, and on those of each gradient.
+  [[nodiscard]] bool needs_all_squares() const noexcept;
+  [[nodiscard]] bool needs_own_squares() const noexcept;
+
+  /// `squares` is the sum of all gradients', if that is needed. None where it overflowed.
+  std::optional<StepArguments> begin_checked_step(ReplicaState& state, const std::optional<double>& examples,
+                                                  double squares);
+
+  /// Of a gradient with this sum of squares.
+  [[nodiscard]] StepArguments clipped(double squares, StepArguments arguments) const;
+  [[nodiscard]] StepArguments arguments_for(ReplicaState& state, const Tensor& gradient,
+                                            const StepArguments& arguments) const;
   [[nodiscard]] const ReplicaState& any_state() const;
 
   /// Of one step, without what the gradients are of.
@@ -206,6 +222,7 @@ class Optimizer {
                      const std::vector<GradientAndVariable>& gradients, const StepArguments& arguments) const;
 
   LearningRateSchedule rate_;
+  std::optional<double> rate_by_hand_;
   std::vector<std::string> slot_names_;
   std::vector<double> slot_beginnings_;
   UpdateOptions update_options_;

@@ -29,7 +29,7 @@ class OptimizerShare;
 
 class ShardedOptimizer final : public Optimizer {
  public:
-  /// `optimizer` has not been used yet.
+  /// `optimizer` has not been used yet. Its rate, or schedule, and its update options are taken over.
   /// @throws InvalidArgument for null; Unimplemented for one that is not elementwise, as Lamb.
   explicit ShardedOptimizer(std::unique_ptr<Optimizer> optimizer);
   ~ShardedOptimizer() override;
@@ -51,9 +51,13 @@ class ShardedOptimizer final : public Optimizer {
   /// The variables of the first step, or of `make_slots`, are those of all others.
   void step(const ReplicaContext& replica, const std::vector<GradientAndVariable>& gradients,
             const std::vector<SparseGradientAndVariable>& elsewhere, const ApplyOptions& options) override;
+  /// `places` are those of the step's gradients in the plan.
   void step_in_share(OptimizerShare& share, Communicator* communicator,
-                     const std::vector<GradientAndVariable>& gradients, const ApplyOptions& options);
+                     const std::vector<std::size_t>& places, const ApplyOptions& options);
   void add_slots(std::span<const Variable> variables) override;
+  [[nodiscard]] bool has_slots(const Variable& variable) const override;
+  void swap_average(const Variable& variable) override;
+  OptimizerShare& share_of(int local_replica);
 
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Shares> shares_;

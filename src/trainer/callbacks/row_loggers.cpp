@@ -1,0 +1,172 @@
+#include <cohort/trainer/callbacks/row_loggers.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "summary/csv_text.h"
+#include "summary/json_text.h"
+#include "summary/log_file.h"
+
+namespace cohort {
+namespace {
+
+constexpr std::string_view kEpoch = "epoch";
+constexpr std::string_view kLearningRate = "learning_rate";
+constexpr std::string_view kMissing = "NA";
+
+}  // namespace
+
+RowLogger::RowLogger(std::string path, std::int64_t every_steps, bool append)
+    : path_(std::move(path)), every_steps_(every_steps), append_(append) {
+  if (every_steps < 0)
+    throw InvalidArgument("the log '{}': every_steps is {}, and must not be negative", path_, every_steps);
+}
+
+RowLogger::~RowLogger() = default;
+
+void RowLogger::on_train_begin(const Logs& /*logs*/) {
+  file_.reset();
+  rows_ = -1;
+  batch_row_ = {};
+}
+
+/// A checkpoint has been restored by then, if there is one.
+void RowLogger::on_epoch_begin(int epoch, const Logs& /*logs*/) {
+  epoch_ = epoch;
+  if (file_ == nullptr && training().reports()) open();
+}
+
+void RowLogger::open() {
+  const bool goes_on = append_ || rows_ >= 0;
+  file_ = std::make_unique<LogFile>(path_, goes_on ? LogFile::Begin::kAtEnd : LogFile::Begin::kEmpty);
+  const std::int64_t others = begin_file();
+  if (rows_ >= 0)
+    file_->keep_lines([left = others + rows_](std::string_view /*line*/) mutable { return left-- > 0; });
+  const std::string text = file_->read();
+  rows_ = std::ranges::count(text, '\n') - others;
+}
+
+void RowLogger::on_train_batch_end(std::int64_t batch, const Logs& logs) {
+  if (file_ == nullptr || every_steps_ == 0 || training().step() % every_steps_ != 0) return;
+  batch_row_.set(kEpoch, epoch_);
+  batch_row_.set("batch", static_cast<double>(batch));
+  write(batch_row_, logs);
+}
+
+void RowLogger::on_epoch_end(int epoch, Logs& logs) {
+  if (file_ == nullptr) return;
+  Logs row;
+  row.set(kEpoch, epoch);
+  write(row, logs);
+}
+
+void RowLogger::write(Logs& row, const Logs& logs) {
+  row.set("step", static_cast<double>(training().step()));
+  if (const Optimizer* optimizer = training().optimizer(); optimizer != nullptr)
+    row.set(kLearningRate, optimizer->learning_rate());
+  for (const auto& [name, value] : logs) row.set(name, value);
+  append(row);
+  file_->flush();
+  ++rows_;
+}
+
+void RowLogger::on_train_end(const Logs& /*logs*/) {
+  if (file_ != nullptr) file_->close();
+  file_.reset();
+}
+
+void RowLogger::add_state(Checkpoint& checkpoint, const std::string& prefix) {
+  checkpoint.add(fmt::format("{}/rows_of/{}", prefix, std::filesystem::path(path_).filename().string()),
+                 rows_);
+}
+
+CsvLogger::CsvLogger(std::string path, const CsvLoggerOptions& options)
+    : RowLogger(std::move(path), options.every_steps, options.append), separator_(options.separator) {
+  if (std::string_view("0123456789+-.\"\r\n").find(separator_) != std::string_view::npos)
+    throw InvalidArgument("CsvLogger: columns cannot be separated by '{}'; ',', ';' or a tab can",
+                          separator_);
+}
+
+std::int64_t CsvLogger::begin_file() {
+  columns_.clear();
+  const std::string text = file().read();
+  if (text.empty()) return 0;
+  columns_ = csv_fields(std::string_view(text).substr(0, text.find('\n')), separator_);
+  if (columns_.front() != kEpoch)
+    throw Unavailable(
+        "cannot add to the log '{}': its first column is '{}', not '{}', so it is another table, or has "
+        "another separator than '{}'; name another file",
+        file().path(), columns_.front(), kEpoch, separator_);
+  return 1;
+}
+
+void CsvLogger::append(const Logs& row) {
+  const std::size_t before = columns_.size();
+  if (add_columns(row)) widen(before);
+  line_.clear();
+  for (const std::string& column : columns_) {
+    if (!line_.empty()) line_ += separator_;
+    if (const double* value = row.find(column); value != nullptr)
+      fmt::format_to(std::back_inserter(line_), "{}", *value);
+    else
+      line_ += kMissing;
+  }
+  line_ += '\n';
+  file().append(line_);
+}
+
+bool CsvLogger::add_columns(const Logs& row) {
+  const std::size_t before = columns_.size();
+  for (const auto& [name, value] : row)
+    if (std::ranges::find(columns_, name) == columns_.end()) columns_.push_back(name);
+  return columns_.size() > before;
+}
+
+/// Gives the rows that there are the columns from `before` on.
+void CsvLogger::widen(std::size_t before) {
+  const std::string rows = file().read();
+  std::string wider = header();
+  std::string missing;
+  for (std::size_t column = before; column < columns_.size(); ++column) {
+    missing += separator_;
+    missing += kMissing;
+  }
+  for (std::size_t begin = rows.find('\n') + 1; begin < rows.size();) {
+    const std::size_t end = rows.find('\n', begin);
+    wider.append(rows, begin, end - begin).append(missing) += '\n';
+    begin = end + 1;
+  }
+  file().replace(wider);
+}
+
+std::string CsvLogger::header() const {
+  std::string line;
+  for (const std::string& column : columns_) {
+    if (!line.empty()) line += separator_;
+    append_csv(line, column, separator_);
+  }
+  return line + '\n';
+}
+
+JsonLinesLogger::JsonLinesLogger(std::string path, const JsonLinesLoggerOptions& options)
+    : RowLogger(std::move(path), options.every_steps, options.append) {}
+
+std::int64_t JsonLinesLogger::begin_file() { return 0; }
+
+void JsonLinesLogger::append(const Logs& row) {
+  line_ = "{";
+  for (const auto& [name, value] : row) {
+    if (line_.size() > 1) line_ += ',';
+    append_json(line_, std::string_view(name));
+    line_ += ':';
+    append_json(line_, value);
+  }
+  line_ += "}\n";
+  file().append(line_);
+}
+
+}  // namespace cohort

@@ -1,0 +1,179 @@
+#include "recorded_optimizers.h"
+
+#include <string_view>
+#include <utility>
+
+#include <cohort/train/optimizers/adadelta.h>
+#include <cohort/train/optimizers/adagrad.h>
+#include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/adam_w.h>
+#include <cohort/train/optimizers/adamax.h>
+#include <cohort/train/optimizers/ftrl.h>
+#include <cohort/train/optimizers/lamb.h>
+#include <cohort/train/optimizers/lion.h>
+#include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/nadam.h>
+#include <cohort/train/optimizers/rms_prop.h>
+#include <cohort/train/optimizers/sgd.h>
+#include <cohort/train/schedules/decays.h>
+
+#include "../show.h"
+
+namespace cohort::conformance {
+namespace {
+
+/// A number of the line, or its default.
+class Arguments {
+ public:
+  explicit Arguments(const Json& arguments) : arguments_(arguments) {}
+
+  double operator()(const char* name, double fallback) const { return arguments_.value(name, fallback); }
+  [[nodiscard]] bool flag(const char* name) const { return arguments_.value(name, false); }
+  [[nodiscard]] double rate(double fallback = 0.001) const { return (*this)("learning_rate", fallback); }
+  [[nodiscard]] std::optional<double> limit(const char* name) const {
+    return arguments_.contains(name) ? std::optional<double>(arguments_.at(name)) : std::nullopt;
+  }
+
+ private:
+  const Json& arguments_;
+};
+
+template <class AnOptimizer, class Options>
+std::unique_ptr<Optimizer> with_moments(const Arguments& arguments, Options options) {
+  options.learning_rate = arguments.rate();
+  options.beta_1 = arguments("beta_1", options.beta_1);
+  options.beta_2 = arguments("beta_2", options.beta_2);
+  if constexpr (requires { options.epsilon; }) options.epsilon = arguments("epsilon", options.epsilon);
+  return std::make_unique<AnOptimizer>(options);
+}
+
+std::unique_ptr<Optimizer> with_squares(const std::string& name, const Arguments& arguments) {
+  if (name == "Adagrad")
+    return std::make_unique<Adagrad>(
+        AdagradOptions{.learning_rate = arguments.rate(),
+                       .initial_accumulator = arguments("initial_accumulator_value", 0.1),
+                       .epsilon = arguments("epsilon", 1e-7)});
+  if (name == "Adadelta")
+    return std::make_unique<Adadelta>(AdadeltaOptions{.learning_rate = arguments.rate(),
+                                                      .rho = arguments("rho", 0.95),
+                                                      .epsilon = arguments("epsilon", 1e-7)});
+  if (name == "RMSprop")
+    return std::make_unique<RmsProp>(RmsPropOptions{.learning_rate = arguments.rate(),
+                                                    .rho = arguments("rho", 0.9),
+                                                    .momentum = arguments("momentum", 0),
+                                                    .centered = arguments.flag("centered")});
+  if (name == "Ftrl")
+    return std::make_unique<Ftrl>(FtrlOptions{.learning_rate = arguments.rate(),
+                                              .l1 = arguments("l1_regularization_strength", 0),
+                                              .l2 = arguments("l2_regularization_strength", 0)});
+  throw std::runtime_error("no optimizer is called " + name);
+}
+
+std::unique_ptr<Optimizer> rule_of(const std::string& name, const Arguments& arguments) {
+  if (name == "SGD" && arguments("momentum", 0) == 0)
+    return std::make_unique<Sgd>(SgdOptions{.learning_rate = arguments.rate(0.01)});
+  if (name == "SGD")
+    return std::make_unique<Momentum>(MomentumOptions{.learning_rate = arguments.rate(0.01),
+                                                      .momentum = arguments("momentum", 0),
+                                                      .nesterov = arguments.flag("nesterov")});
+  if (name == "Adam") return with_moments<Adam>(arguments, AdamOptions{.amsgrad = arguments.flag("amsgrad")});
+  if (name == "AdamW")
+    return with_moments<AdamW>(arguments, AdamWOptions{.weight_decay = arguments("weight_decay", 0.004)});
+  if (name == "Adamax") return with_moments<Adamax>(arguments, AdamaxOptions{});
+  if (name == "Nadam") return with_moments<Nadam>(arguments, NadamOptions{});
+  if (name == "Lion") return with_moments<Lion>(arguments, LionOptions{});
+  if (name == "Lamb") return with_moments<Lamb>(arguments, LambOptions{});
+  return with_squares(name, arguments);
+}
+
+/// Weight decay is an option of all of them. Limits are those of each replica, as in the original.
+UpdateOptions update_options_of(const std::string& name, const Json& arguments) {
+  const Arguments numbers(arguments);
+  UpdateOptions options;
+  if (name != "AdamW") options.weight_decay = numbers("weight_decay", 0);
+  options.clip = {.value = numbers.limit("clipvalue"),
+                  .norm = numbers.limit("clipnorm"),
+                  .global_norm = numbers.limit("global_clipnorm")};
+  options.clip.each_replica = options.clip.value || options.clip.norm || options.clip.global_norm;
+  options.accumulation_steps = arguments.value("gradient_accumulation_steps", 1);
+  if (const auto scale = numbers.limit("loss_scale_factor"))
+    options.loss_scale = LossScaleOptions{.first = *scale};
+  if (numbers.flag("use_ema"))
+    options.average = AverageOptions{.momentum = numbers("ema_momentum", 0.99),
+                                     .overwrite_every = arguments.value("ema_overwrite_frequency", 0)};
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> optimizer_of(const Json& input) {
+  const std::string name = input.at("optimizer");
+  auto optimizer = rule_of(name, Arguments(input.at("args")));
+  optimizer->set_update_options(update_options_of(name, input.at("args")));
+  return optimizer;
+}
+
+std::unique_ptr<Optimizer> first_optimizer_of(const std::string& name) {
+  const auto is = [&](std::string_view end) { return name.ends_with(end); };
+  if (is("Momentum(0.1,0.9)"))
+    return std::make_unique<Momentum>(MomentumOptions{.learning_rate = 0.1, .momentum = 0.9});
+  if (is("Momentum(0.1,0.9,nesterov)"))
+    return std::make_unique<Momentum>(
+        MomentumOptions{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
+  if (is("Adam(0.1)")) return std::make_unique<Adam>(AdamOptions{.learning_rate = 0.1, .epsilon = 1e-8});
+  if (is("Adagrad(0.1)")) return std::make_unique<Adagrad>(AdagradOptions{.learning_rate = 0.1});
+  if (is("RMSProp(0.1,momentum=.9,centered)"))
+    return std::make_unique<RmsProp>(RmsPropOptions{
+        .learning_rate = 0.1, .momentum = 0.9, .epsilon = 1e-10, .centered = true, .initial_square = 1});
+  if (is("Ftrl(0.1)")) return std::make_unique<Ftrl>(FtrlOptions{.learning_rate = 0.1});
+  return std::make_unique<Sgd>(SgdOptions{.learning_rate = 0.1});
+}
+
+std::unique_ptr<Optimizer> optimizer_in_words(const std::string& text) {
+  const auto has = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  if (has("AdamW(0.05)"))
+    return std::make_unique<AdamW>(AdamWOptions{.learning_rate = 0.05, .weight_decay = 0.004});
+  if (has("RMSprop(0.05)")) return std::make_unique<RmsProp>(RmsPropOptions{.learning_rate = 0.05});
+  if (has(", momentum .9"))
+    return std::make_unique<Momentum>(MomentumOptions{.learning_rate = 0.1, .momentum = 0.9});
+  auto sgd = std::make_unique<Sgd>(SgdOptions{.learning_rate = has("SGD(0.01)") ? 0.01 : 0.1});
+  if (has("ExponentialDecay(0.1, 2, .5)"))
+    sgd->set_learning_rate(exponential_decay({.learning_rate = 0.1, .steps = 2, .rate = 0.5}));
+  UpdateOptions options;
+  if (has("global_clipnorm .3"))
+    options.clip.global_norm = 0.3;
+  else if (has("clipnorm .3"))
+    options.clip.norm = 0.3;
+  if (has("gradient_accumulation_steps 2")) options.accumulation_steps = 2;
+  if (has("use_ema"))
+    options.average = AverageOptions{.momentum = 0.5, .overwrite_every = has("overwrite every 3") ? 3 : 0};
+  sgd->set_update_options(options);
+  return sgd;
+}
+
+Json slots_by_recorded_names(const Optimizer& optimizer, const Variable& variable, const Json& recorded) {
+  static const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> kNames{
+      {"w_momentum", {"velocity", "first_moment", "moment"}},
+      {"w_velocity", {"second_moment", "mean_square"}},
+      {"w_velocity_hat", {"largest_second_moment"}},
+      {"w_norm", {"largest_gradient"}},
+      {"w_accumulator", {"squares"}},
+      {"w_accumulated_grad", {"squares"}},
+      {"w_accumulated_delta_var", {"changes"}},
+      {"w_average_gradient", {"mean"}},
+      {"w_linear", {"linear"}},
+      {"w_average", {"average"}}};
+  const std::vector<std::string> names = optimizer.all_slot_names(variable.dtype());
+  Json slots = Json::object();
+  for (const auto& [theirs, ours] : kNames) {
+    if (!recorded.contains(theirs)) continue;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (std::ranges::find(ours, names[i]) != ours.end())
+        slots[std::string(theirs)] = show(optimizer.read_slot(variable, i));
+  }
+  for (const char* const none_here : {"w_gradient_accumulator", "variable"})
+    if (recorded.contains(none_here)) slots[none_here] = recorded.at(none_here);
+  return slots;
+}
+
+}  // namespace cohort::conformance
