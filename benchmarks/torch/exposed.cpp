@@ -1,5 +1,5 @@
 // What communication adds to a training step of a DistributedModel: steps in turns with it and without it
-// (no_sync), in nets that ddp.py has alike. Prints for the slowest rank, as ddp.py does:
+// (no_sync), in nets that exposed.py has alike. Prints for the slowest rank, as that does:
 //
 //     net,ranks,step_ms,alone_ms,exposed_ms
 //
