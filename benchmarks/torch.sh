@@ -43,14 +43,19 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 
-# PyTorch's configuration asks for a CUDA toolkit. Its CUDA libraries find NCCL when they are loaded.
 say "building with the libtorch of $torch"
 "$root/launch/setup.sh" >&2
-cmake -G Ninja -S "$root" -B "$root/build/torch" -DCMAKE_BUILD_TYPE=Release -DCOHORT_TORCH=ON -DCOHORT_CUDA=OFF \
-  -DCOHORT_BUILD_TESTS=OFF -DCOHORT_BUILD_EXAMPLES=OFF -DCOHORT_BUILD_TOOLS=OFF -DCMAKE_PREFIX_PATH="$torch" \
-  -DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined >"$scratch/log" 2>&1 &&
-  ninja -C "$root/build/torch" torch_exposed >"$scratch/log" 2>&1 ||
-  { cat "$scratch/log" >&2; say "the build failed; without a CUDA toolkit PyPI's libtorch cannot be built with"; exit 1; }
+build() {
+  # PyTorch's CUDA libraries find NCCL when they are loaded.
+  cmake -G Ninja -S "$root" -B "$root/build/torch" -DCMAKE_BUILD_TYPE=Release -DCOHORT_TORCH=ON -DCOHORT_CUDA=OFF \
+    -DCOHORT_BUILD_TESTS=OFF -DCOHORT_BUILD_EXAMPLES=OFF -DCOHORT_BUILD_TOOLS=OFF -DCMAKE_PREFIX_PATH="$torch" \
+    -DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined && ninja -C "$root/build/torch" torch_exposed
+}
+if ! build >"$scratch/log" 2>&1; then
+  cat "$scratch/log" >&2
+  say "the build failed; PyPI's libtorch asks for a CUDA toolkit"
+  exit 1
+fi
 
 # shellcheck source=launch/mpirun-env.sh
 source "$root/launch/mpirun-env.sh"
@@ -75,7 +80,8 @@ for ((round = 1; round <= rounds; ++round)); do
       # The small network's steps are short, and vary.
       count=$steps
       [[ $net == profile ]] || count=$((4 * steps))
-      "run_$library" "$net" "$count" "$here/models/resnet50.csv" 2>>"$scratch/log" | sed "s/^/$library,/" >>"$scratch/rows" ||
+      "run_$library" "$net" "$count" "$here/models/resnet50.csv" 2>>"$scratch/log" |
+        sed "s/^/$library,/" >>"$scratch/rows" ||
         { cat "$scratch/log" >&2; say "$library failed in round $round"; exit 1; }
     done
   done
@@ -84,7 +90,11 @@ done
 awk -F, -v OFS=, '
   function median(values, count,   i, j, kept) {
     for (i = 2; i <= count; ++i)
-      for (j = i; j > 1 && values[j] < values[j - 1]; --j) { kept = values[j]; values[j] = values[j - 1]; values[j - 1] = kept }
+      for (j = i; j > 1 && values[j] < values[j - 1]; --j) {
+        kept = values[j]
+        values[j] = values[j - 1]
+        values[j - 1] = kept
+      }
     return (values[int((count + 1) / 2)] + values[int(count / 2) + 1]) / 2
   }
   function of(net, library, column,   i, values) {
@@ -105,7 +115,8 @@ awk -F, -v OFS=, '
         exposed = of(nets[n], libraries[l], 6)
         sum[l] += exposed
         ratio = l == 1 ? sprintf("%.3f", exposed / of(nets[n], "ddp", 6)) : ""
-        printf "%s,%s,%d,%.2f,%.2f,%.2f,%s\n", nets[n], libraries[l], ranks, of(nets[n], libraries[l], 4), of(nets[n], libraries[l], 5), exposed, ratio
+        printf "%s,%s,%d,%.2f,%.2f,%.2f,%s\n", nets[n], libraries[l], ranks, of(nets[n], libraries[l], 4),
+          of(nets[n], libraries[l], 5), exposed, ratio
       }
     printf "exposed: cohort %.2f ms, torch DDP %.2f ms, ratio %.3f\n", sum[1], sum[2], sum[1] / sum[2]
   }' "$scratch/rows"

@@ -29,14 +29,13 @@ class Profile(nn.Module):
         with open(file, newline="") as lines:
             sizes = [int(row["elements"]) for row in csv.DictReader(lines)]
         self.layers = nn.ParameterList(
-            0.01 * torch.randn(n // COLUMNS, COLUMNS) if n % COLUMNS == 0 and n > 4096 else 0.01 * torch.randn(n)
-            for n in sizes
+            0.01 * torch.randn((n // COLUMNS, COLUMNS) if n % COLUMNS == 0 and n > 4096 else (n,)) for n in sizes
         )
 
     def forward(self, inputs):
         total = torch.zeros(())
         for layer in self.layers:
-            total = torch.mm(layer, inputs + total).mean() if layer.dim() == 2 else total + layer.mean()
+            total = layer.matmul(inputs + total).mean() if layer.dim() == 2 else total + layer.mean()
         return total
 
 
@@ -97,7 +96,8 @@ def main():
         measure(name, Profile(sys.argv[6]), lambda model: model(inputs), int(steps))
     else:
         images, labels = torch.randn(IMAGES, 3, 32, 32), torch.randint(10, (IMAGES,))
-        measure(name, convolutional(), lambda model: nn.functional.cross_entropy(model(images), labels), int(steps))
+        loss = nn.functional.cross_entropy
+        measure(name, convolutional(), lambda model: loss(model(images), labels), int(steps))
     dist.barrier()
     sys.stdout.flush()
     os._exit(0)  # a thread of gloo that is still there at a regular end aborts the process now and then
