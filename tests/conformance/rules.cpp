@@ -153,7 +153,6 @@ constexpr Rule kRules[] = {
     {"w2/coordinator/*/per_worker_values_public", "the compiler refuses it"},
     {"w2/coordinator/*/coordinator_bad_*", "the compiler refuses it"},
     {"w2/coordinator/*/var_deepcopy", "a variable is a handle"},
-    {"w2/coordinator/*/keras_train_RMSprop", "what the library lacks"},
     {"w2/ps_v1/*/ctor_not_a_resolver", "the compiler refuses it"},
     {"w2/ps_v1/*/reduce_to_*", "a device is one of this process"},
     {"w2/ps_v1/*/monitored_session", "asynchronous training is a coordinator's"},
@@ -191,12 +190,6 @@ constexpr Rule kRules[] = {
     {"w2/fit/*/error_y_with_ds", "the compiler refuses it"},
     {"w2/fit/*/error_both_val", "the compiler refuses it"},
     {"w2/fit/*/error_val_split_1", "the compiler refuses it"},
-    {"w2/fit/*/opt_adamw", "what the library lacks"},
-    {"w2/fit/*/opt_rmsprop", "what the library lacks"},
-    {"w2/fit/*/opt_ema*", "what the library lacks"},
-    {"w2/fit/*/opt_schedule", "what the library lacks"},
-    {"w2/fit/*/opt_*clipnorm", "what the library lacks"},
-    {"w2/fit/*/opt_accum2", "what the library lacks"},
 
     {"w2/lr_schedule/*/edge_float_step", "the compiler refuses it"},
 

@@ -1,5 +1,6 @@
 // Variables on servers, and steps that functions make with them.
 #include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/rms_prop.h>
 #include <cohort/train/optimizers/sgd.h>
 #include <cohort/trainer/trainer.h>
 
@@ -196,6 +197,8 @@ std::vector<Family> server_variable_families(Coordinated& cluster) {
       plays("*/train_sequential", trained),
       line(cluster, "*/keras_train_SGD", trained_by<Sgd>,
            {{"*/keras_train_SGD", kOwnState, without_devices}}),
+      line(cluster, "*/keras_train_RMSprop", trained_by<RmsProp>,
+           {{"*/keras_train_RMSprop", kOwnState, without_devices}}),
       line(cluster, "*/keras_train_Adam", trained_by<Adam>,
            {{"*/keras_train_Adam", kAdamInDoubles, adam_in_doubles}}),
       line(cluster, "*/keras_fit", fitted,

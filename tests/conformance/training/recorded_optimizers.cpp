@@ -15,6 +15,7 @@
 #include <cohort/train/optimizers/nadam.h>
 #include <cohort/train/optimizers/rms_prop.h>
 #include <cohort/train/optimizers/sgd.h>
+#include <cohort/train/schedules/decays.h>
 
 #include "../show.h"
 
@@ -126,6 +127,28 @@ std::unique_ptr<Optimizer> first_optimizer_of(const std::string& name) {
         .learning_rate = 0.1, .momentum = 0.9, .epsilon = 1e-10, .centered = true, .initial_square = 1});
   if (is("Ftrl(0.1)")) return std::make_unique<Ftrl>(FtrlOptions{.learning_rate = 0.1});
   return std::make_unique<Sgd>(SgdOptions{.learning_rate = 0.1});
+}
+
+std::unique_ptr<Optimizer> optimizer_in_words(const std::string& text) {
+  const auto has = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+  if (has("AdamW(0.05)"))
+    return std::make_unique<AdamW>(AdamWOptions{.learning_rate = 0.05, .weight_decay = 0.004});
+  if (has("RMSprop(0.05)")) return std::make_unique<RmsProp>(RmsPropOptions{.learning_rate = 0.05});
+  if (has(", momentum .9"))
+    return std::make_unique<Momentum>(MomentumOptions{.learning_rate = 0.1, .momentum = 0.9});
+  auto sgd = std::make_unique<Sgd>(SgdOptions{.learning_rate = has("SGD(0.01)") ? 0.01 : 0.1});
+  if (has("ExponentialDecay(0.1, 2, .5)"))
+    sgd->set_learning_rate(exponential_decay({.learning_rate = 0.1, .steps = 2, .rate = 0.5}));
+  UpdateOptions options;
+  if (has("global_clipnorm .3"))
+    options.clip.global_norm = 0.3;
+  else if (has("clipnorm .3"))
+    options.clip.norm = 0.3;
+  if (has("gradient_accumulation_steps 2")) options.accumulation_steps = 2;
+  if (has("use_ema"))
+    options.average = AverageOptions{.momentum = 0.5, .overwrite_every = has("overwrite every 3") ? 3 : 0};
+  sgd->set_update_options(options);
+  return sgd;
 }
 
 Json slots_by_recorded_names(const Optimizer& optimizer, const Variable& variable, const Json& recorded) {

@@ -18,6 +18,9 @@ namespace cohort::conformance {
 /// A name of the original's compat.v1.train, with its arguments: `Momentum(0.1,0.9)`.
 [[nodiscard]] std::unique_ptr<Optimizer> first_optimizer_of(const std::string& name);
 
+/// What a line of fit says in words: `SGD(0.1, clipnorm .3)`.
+[[nodiscard]] std::unique_ptr<Optimizer> optimizer_in_words(const std::string& text);
+
 /// Steps of SGD or Adam with their options, computed from the formulas in float64: what a line of `steps`
 /// has.
 [[nodiscard]] Json by_hand(const Record& record);
