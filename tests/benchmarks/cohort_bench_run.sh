@@ -135,6 +135,16 @@ else
   ! "${program[@]}" trainer >"$scratch/out" 2>&1 || fail "trainer measures several processes"
 fi
 
+echo "summary: what logs cost, in one process"
+if ((ranks == 1)); then
+  mkdir "$scratch/logs"
+  succeeds "${program[@]}" summary --loops 1 --folder "$scratch/logs" --format csv
+  same "heading and cases" "case,us 4" "$(head -1 "$scratch/out") $(awk -F, 'NR > 1 && $2 > 0' "$scratch/out" | wc -l)"
+  same "files left behind" "" "$(ls "$scratch/logs")"
+else
+  ! "${program[@]}" summary >"$scratch/out" 2>&1 || fail "summary measures several processes"
+fi
+
 echo "input: what the pipeline delivers, in one process"
 if ((ranks == 1)); then
   mkdir "$scratch/files"
