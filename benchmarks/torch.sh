@@ -46,8 +46,8 @@ trap 'exit 130' INT TERM
 say "building with the libtorch of $torch"
 "$root/launch/setup.sh" >&2
 build() {
-  # PyTorch's CUDA libraries find NCCL when they are loaded.
-  cmake -G Ninja -S "$root" -B "$root/build/torch" -DCMAKE_BUILD_TYPE=Release -DCOHORT_TORCH=ON -DCOHORT_CUDA=OFF \
+  # Afresh, for another PyTorch may have been found before. Its CUDA libraries find NCCL when they are loaded.
+  cmake --fresh -G Ninja -S "$root" -B "$root/build/torch" -DCMAKE_BUILD_TYPE=Release -DCOHORT_TORCH=ON -DCOHORT_CUDA=OFF \
     -DCOHORT_BUILD_TESTS=OFF -DCOHORT_BUILD_EXAMPLES=OFF -DCOHORT_BUILD_TOOLS=OFF -DCMAKE_PREFIX_PATH="$torch" \
     -DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined && ninja -C "$root/build/torch" torch_exposed
 }
