@@ -10,8 +10,11 @@
 #include <thread>
 
 #include <cohort/coordinator/serve.h>
+#include <cohort/train/optimizers/adagrad.h>
 #include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/lamb.h>
 #include <cohort/train/optimizers/momentum.h>
+#include <cohort/train/optimizers/rms_prop.h>
 #include <cohort/train/optimizers/sgd.h>
 
 #include "task_processes.h"
@@ -102,10 +105,12 @@ TEST(ParameterServerStrategy, NobodyWaitsForEverForTheTaskThatGivesTheValues) {
 }
 
 template <class OptimizerType>
-void expect_as_local() {
+void expect_as_local(const UpdateOptions& options = {}, const LearningRateSchedule& rate = 0.1) {
   const std::vector<std::vector<float>> gradients{{1, -2}, {0.5, 3}, {-1, 0}};
   const Variable local({.initial_value = Tensor::from({1.0F, 2.0F})});
   OptimizerType optimizer;
+  optimizer.set_learning_rate(rate);
+  optimizer.set_update_options(options);
   for (const auto& gradient : gradients) optimizer.apply_gradients({{Tensor::from(gradient), local}});
 
   const TaskProcesses tasks(0, 2);
@@ -113,19 +118,55 @@ void expect_as_local() {
   auto scope = strategy.scope();
   const Variable kept({.initial_value = Tensor::from({1.0F, 2.0F})});
   OptimizerType remote;
+  remote.set_learning_rate(rate);
+  remote.set_update_options(options);
   for (const auto& gradient : gradients) {
     static_cast<void>(kept.read());
     strategy.run([&] { remote.apply_gradients({{Tensor::from(gradient), kept}}); });
   }
   EXPECT_EQ(floats(kept.read()), floats(local.read()));
-  EXPECT_EQ(strategy.gradient_staleness().gradients, 3u);
-  EXPECT_EQ(strategy.gradient_staleness().largest, 0u);
+  EXPECT_EQ(strategy.gradient_staleness().gradients, options.accumulation_steps == 1 ? 3U : 1U);
+  EXPECT_EQ(strategy.gradient_staleness().largest, 0U);
 }
 
 TEST(ParameterServerStrategy, ServersMakeTheStepsOfOptimizers) {
   expect_as_local<Sgd>();
   expect_as_local<Momentum>();
   expect_as_local<Adam>();
+  expect_as_local<Adagrad>();
+  expect_as_local<Lamb>();
+  expect_as_local<RmsProp>();
+}
+
+TEST(ParameterServerStrategy, ServersMakeStepsAtAnyRate) {
+  const auto from_nothing = [](std::int64_t step) { return 0.1 * static_cast<double>(step); };
+  expect_as_local<Momentum>({}, from_nothing);
+}
+
+TEST(ParameterServerStrategy, ServersMakeStepsWithUpdateOptions) {
+  expect_as_local<Momentum>({.weight_decay = 0.1});
+  expect_as_local<Momentum>({.clip = {.value = 0.5}});
+  expect_as_local<Momentum>({.clip = {.norm = 0.5}});
+  expect_as_local<Momentum>({.clip = {.global_norm = 0.5, .each_replica = true}});
+  expect_as_local<Momentum>({.weight_decay = 0.1, .accumulation_steps = 3});
+  expect_as_local<Momentum>({.clip = {.global_norm = 0.5}, .loss_scale = LossScaleOptions{.first = 4}});
+}
+
+TEST(ParameterServerStrategy, ServersKeepNeitherAveragesNorMasters) {
+  const TaskProcesses tasks(0, 1);
+  const ParameterServerStrategy strategy(tasks.chief());
+  auto scope = strategy.scope();
+  const Variable weights({.shape = {2}, .name = "weights"});
+  for (const UpdateOptions& options :
+       {UpdateOptions{.average = AverageOptions{}}, UpdateOptions{.float32_masters = true}}) {
+    Sgd sgd;
+    sgd.set_update_options(options);
+    EXPECT_THAT(
+        [&] { strategy.run([&] {
+                sgd.apply_gradients({{Tensor::from({1.0F, 1.0F}), weights}});
+              }); },
+        ThrowsMessage<Unimplemented>(HasSubstr("'weights' is on a parameter server, which keeps no")));
+  }
 }
 
 TEST(ParameterServerStrategy, ReplicasOfATaskAggregateFirst) {

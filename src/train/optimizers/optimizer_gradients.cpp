@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include <cohort/collective/reduction.h>
 #include <cohort/strategy/strategy.h>
 
 #include "collective/kernels/reduce_tensors.h"
@@ -32,6 +33,14 @@ void scale_elements(const Tensor& tensor, double factor, double largest) {
   if (!is_cpu(tensor)) tensor.copy_from(there);
 }
 
+/// Without the lists that `reduce_into` makes.
+void add_to(const Tensor& sum, const Tensor& other) {
+  if (!is_cpu(sum)) return reduce_into(ReduceOp::kSum, std::array{sum, other}, sum);
+  const Tensor there = other.on_host();
+  const std::array<const std::byte*, 2> both{sum.data(), there.data()};
+  reduce_elements(sum.dtype(), ReduceOp::kSum, both, sum.data(), sum.elements());
+}
+
 }  // namespace
 
 bool Optimizer::accumulate(ReplicaState& state, const std::vector<GradientAndVariable>& gradients,
@@ -53,7 +62,7 @@ bool Optimizer::accumulate(ReplicaState& state, const std::vector<GradientAndVar
       if (is_first)
         sum.copy_from(gradients[i].gradient);
       else
-        reduce_into(ReduceOp::kSum, std::array{sum, gradients[i].gradient.to(sum.device())}, sum);
+        add_to(sum, gradients[i].gradient);
     }
   }
   state.accumulated_examples += options.examples.value_or(0);

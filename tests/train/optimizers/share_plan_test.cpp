@@ -3,8 +3,8 @@
 
 #include <fstream>
 #include <map>
-#include <string>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>

@@ -81,6 +81,37 @@ TEST_P(StepAllocations, NoneForShares) {
   }
 }
 
+TEST_P(StepAllocations, NoneForUpdateOptions) {
+  const LossScaleOptions scale{.first = 2, .steps_to_double = 2};
+  for (const UpdateOptions& options :
+       {UpdateOptions{.weight_decay = 0.1}, UpdateOptions{.clip = {.value = 1}},
+        UpdateOptions{.clip = {.norm = 1}}, UpdateOptions{.clip = {.global_norm = 1}},
+        UpdateOptions{.clip = {.norm = 1, .each_replica = true}}, UpdateOptions{.loss_scale = scale},
+        UpdateOptions{.average = AverageOptions{.overwrite_every = 2}},
+        UpdateOptions{.float32_masters = true}}) {
+    Adam adam;
+    adam.set_update_options(options);
+    EXPECT_EQ(steps_with(adam, GradientAggregation::kSumInPlace), 0U);
+    ShardedOptimizer sharded(std::make_unique<Adam>());
+    sharded.set_update_options(options);
+    EXPECT_EQ(steps_with(sharded, GradientAggregation::kSumInPlace), 0U);
+  }
+}
+
+TEST_P(StepAllocations, NoneForAccumulation) {
+  Adam adam;
+  adam.set_update_options({.accumulation_steps = 2});
+  const auto two_calls = [&] {
+    for (int call = 0; call < 2; ++call) {
+      strategy_.run([&](ReplicaContext& replica) {
+        adam.apply_gradients(gradients_[static_cast<std::size_t>(replica.replica_id_in_sync_group())],
+                             {.aggregation = GradientAggregation::kSumInPlace});
+      });
+    }
+  };
+  EXPECT_EQ(after_first_step(two_calls), 0U);
+}
+
 TEST_P(StepAllocations, NoneForReadingVariables) {
   EXPECT_EQ(after_first_step([&] {
               strategy_.run([&] {

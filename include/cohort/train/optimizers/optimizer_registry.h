@@ -50,13 +50,14 @@ class RegisteredOptimizer : public Optimizer {
   /// What COHORT_REGISTER_OPTIMIZER registers.
   static std::unique_ptr<Optimizer> make(std::span<const std::byte> bytes) {
     Options options;
-    double weight_decay = 0;
-    if (bytes.size() != sizeof options + sizeof weight_decay)
-      detail::throw_wrong_options(Derived::kName, bytes.size(), sizeof options + sizeof weight_decay);
+    OfStep of_step;
+    if (bytes.size() != sizeof options + sizeof of_step)
+      detail::throw_wrong_options(Derived::kName, bytes.size(), sizeof options + sizeof of_step);
     std::memcpy(&options, bytes.data(), sizeof options);
-    std::memcpy(&weight_decay, bytes.data() + sizeof options, sizeof weight_decay);
+    std::memcpy(&of_step, bytes.data() + sizeof options, sizeof of_step);
     auto optimizer = std::make_unique<Derived>(options);
-    if (weight_decay > 0) optimizer->set_update_options({.weight_decay = weight_decay});
+    optimizer->set_learning_rate(of_step.learning_rate);
+    optimizer->set_update_options({.weight_decay = of_step.weight_decay});
     return optimizer;
   }
 
@@ -66,17 +67,21 @@ class RegisteredOptimizer : public Optimizer {
       : Optimizer(options.learning_rate, std::move(slot_names), std::move(beginnings)), options_(options) {}
 
   [[nodiscard]] OptimizerRecipe recipe(double learning_rate) const final {
-    Options options = options_;
-    options.learning_rate = learning_rate;
-    const double weight_decay = update_options().weight_decay;
+    const OfStep of_step{.learning_rate = learning_rate, .weight_decay = update_options().weight_decay};
     OptimizerRecipe recipe{std::string(Derived::kName),
-                           std::vector<std::byte>(sizeof options + sizeof weight_decay)};
-    std::memcpy(recipe.options.data(), &options, sizeof options);
-    std::memcpy(recipe.options.data() + sizeof options, &weight_decay, sizeof weight_decay);
+                           std::vector<std::byte>(sizeof options_ + sizeof of_step)};
+    std::memcpy(recipe.options.data(), &options_, sizeof options_);
+    std::memcpy(recipe.options.data() + sizeof options_, &of_step, sizeof of_step);
     return recipe;
   }
 
  private:
+  /// What goes to a server beside the options. A rate may be 0 in a step, where the options' is positive.
+  struct OfStep {
+    double learning_rate = 0;
+    double weight_decay = 0;
+  };
+
   Options options_;
 };
 
