@@ -134,16 +134,17 @@ std::function<std::unique_ptr<Optimizer>()> with(const UpdateOptions& options) {
   };
 }
 
+/// What update options add to a step of Adam is what their rows differ by from its own.
 std::vector<Case> cases() {
   return {{"momentum", with<Momentum>({})},
           {"adam", with<Adam>({})},
-          {"adam, weight decay", with<Adam>({.weight_decay = 0.01})},
-          {"adam, clipped by value", with<Adam>({.clip = {.value = 0.05}})},
-          {"adam, clipped by norms", with<Adam>({.clip = {.norm = 1}})},
-          {"adam, clipped by global norm", with<Adam>({.clip = {.global_norm = 1}})},
-          {"adam, averages", with<Adam>({.average = AverageOptions{}})},
-          {"adam, bfloat16", with<Adam>({}), DType::kBFloat16},
-          {"adam, bfloat16, masters", with<Adam>({.float32_masters = true}), DType::kBFloat16}};
+          {"adam+decay", with<Adam>({.weight_decay = 0.01})},
+          {"adam+value", with<Adam>({.clip = {.value = 0.05}})},
+          {"adam+norms", with<Adam>({.clip = {.norm = 1}})},
+          {"adam+global_norm", with<Adam>({.clip = {.global_norm = 1}})},
+          {"adam+average", with<Adam>({.average = AverageOptions{}})},
+          {"adam_bf16", with<Adam>({}), DType::kBFloat16},
+          {"adam_bf16+masters", with<Adam>({.float32_masters = true}), DType::kBFloat16}};
 }
 
 }  // namespace

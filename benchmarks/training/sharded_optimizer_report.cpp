@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 void write_csv(std::ostream& stream, const ShardedOptimizerResult& result) {
   stream << "optimizer,ranks,replicated_ms,sharded_ms,ratio,replicated_bytes,sharded_bytes\n";
   for (const ShardedOptimizerRow& row : result.rows)
-    fmt::print(stream, "\"{}\",{},{:.6g},{:.6g},{:.4g},{:.0f},{:.0f}\n", row.optimizer, result.ranks,
+    fmt::print(stream, "{},{},{:.6g},{:.6g},{:.4g},{:.0f},{:.0f}\n", row.optimizer, result.ranks,
                row.replicated_ms, row.sharded_ms, row.ratio(), row.replicated_bytes, row.sharded_bytes);
 }
 
@@ -41,7 +41,7 @@ void write_table(std::ostream& stream, const Environment& environment, const Sha
       "{}# sharded-optimizer: {}, {} elements, {} ranks; a step, gradients summed in place, median of {}\n"
       "# bytes: of slots on a rank; ratio: sharded over replicated\n\n",
       summarize(environment), result.model, result.elements, result.ranks, result.loops);
-  constexpr auto kRow = "{:<28} {:>13} {:>11} {:>6} {:>17} {:>14}\n";
+  constexpr auto kRow = "{:<18} {:>13} {:>11} {:>6} {:>17} {:>14}\n";
   fmt::print(stream, kRow, "optimizer", "replicated ms", "sharded ms", "ratio", "replicated bytes",
              "sharded bytes");
   for (const ShardedOptimizerRow& row : result.rows)
