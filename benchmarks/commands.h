@@ -14,13 +14,15 @@
 #include "parameters/parameters.h"
 #include "profile/profile.h"
 #include "training/sharded_optimizer.h"
+#include "training/summary.h"
 #include "training/trainer.h"
 
 namespace cohort::bench {
 
 /// For each type there are `measure(options, context)` and, for its result, `write_report`.
-using CommandOptions = std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
-                                    CheckpointBenchOptions, TrainerBenchOptions, ShardedOptimizerOptions>;
+using CommandOptions =
+    std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
+                 CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions, ShardedOptimizerOptions>;
 
 enum class CommandRanks { kOne, kAny };
 
@@ -41,6 +43,7 @@ Command coordinator_command();
 Command parameters_command();
 Command checkpoint_command();
 Command trainer_command();
+Command summary_command();
 Command sharded_optimizer_command();
 
 /// All, in the order of the help.

@@ -12,23 +12,25 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
+#include <torch/torch.h>
 
 #include <cohort/mpi/session.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
+#include <cohort/torch/model.h>
 #include <cohort/train/metrics/accuracies.h>
 #include <cohort/train/optimizers/adam.h>
 #include <cohort/trainer/trainer.h>
 
-#include "network.h"
+#include "../digits/digits_data.h"
 
 namespace {
 
 using namespace cohort;
-using torch_images::Network;
 
 struct Options {
   // The build puts the data beside the programs.
@@ -75,23 +77,48 @@ class Lines : public Callback {
   }
 };
 
-void train(mpi::Session& session, const Options& options) {
-  using Batch = Network::Batch;
-  const digits::Digits digits = digits::load_digits(options.data);
-  const auto images = Dataset<Batch>::from_tensor_slices(digits.train).shuffle({.seed = options.seed});
-  const auto test_images = Dataset<Batch>::from_tensor_slices(digits.test);
+constexpr std::int64_t kSide = 8;  ///< pixels of an image's side
 
+/// Half as wide and high. All of it is smooth: where a ReLU or a maximum has a kink, a rounding decides on
+/// which side an activation lies, and so changes the gradient by more than roundings.
+void add_convolution(torch::nn::Sequential& net, std::int64_t inputs, std::int64_t outputs) {
+  net->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(inputs, outputs, 3).padding(1)));
+  net->push_back(torch::nn::SiLU());
+  net->push_back(torch::nn::AvgPool2d(2));
+}
+
+/// Two convolutions, each with a pooling, and a linear layer.
+torch::nn::Sequential network(std::uint64_t seed) {
+  torch::manual_seed(seed);
+  torch::nn::Sequential net(torch::nn::Unflatten(torch::nn::UnflattenOptions(1, {1, kSide, kSide})));
+  add_convolution(net, 1, 8);
+  add_convolution(net, 8, 16);
+  net->push_back(torch::nn::Flatten());
+  net->push_back(torch::nn::Linear(16 * kSide / 4 * kSide / 4, digits::kClasses));
+  return net;
+}
+
+at::Tensor cross_entropies(const at::Tensor& logits, const at::Tensor& labels) {
+  return at::cross_entropy_loss(logits, labels.to(at::kLong), {}, at::Reduction::None);
+}
+
+auto dataset(const digits::Batch& digits) {
+  return Dataset<std::pair<Tensor, Tensor>>::from_tensor_slices({digits.images, digits.labels});
+}
+
+void train(mpi::Session& session, const Options& options) {
+  const digits::Digits digits = digits::load_digits(options.data);
   const MultiWorkerMirroredStrategy strategy(session);
   auto scope = strategy.scope();
-  Network network(options.seed);
+  libtorch::Model model(network(options.seed), cross_entropies);
   Adam optimizer({.learning_rate = 0.01});
-  Trainer trainer(strategy, network, optimizer,
+  Trainer trainer(strategy, model, optimizer,
                   {.metrics = {metrics::sparse_categorical_accuracy("accuracy")},
                    .distribute = {.auto_shard_policy = AutoShardPolicy::kData}});
   Lines lines;
-  trainer.fit(images.batch(options.batch),
+  trainer.fit(dataset(digits.train).shuffle({.seed = options.seed}).batch(options.batch),
               {.epochs = options.epochs,
-               .validation_data = test_images.batch(options.batch),
+               .validation_data = dataset(digits.test).batch(options.batch),
                .callbacks = {lines},
                .checkpoint = {.folder = options.checkpoint, .manager = {.save_every_steps = options.every}}});
 }

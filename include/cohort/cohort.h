@@ -64,6 +64,17 @@
 #include <cohort/train/optimizers/sharded_optimizer.h>
 #include <cohort/train/schedules/decays.h>
 #include <cohort/trainer/callback.h>
+#include <cohort/trainer/callbacks/early_stopping.h>
+#include <cohort/trainer/callbacks/function_callback.h>
+#include <cohort/trainer/callbacks/learning_rate_scheduler.h>
+#include <cohort/trainer/callbacks/model_checkpoint.h>
+#include <cohort/trainer/callbacks/progress.h>
+#include <cohort/trainer/callbacks/reduce_on_plateau.h>
+#include <cohort/trainer/callbacks/row_loggers.h>
+#include <cohort/trainer/callbacks/swap_averages.h>
+#include <cohort/trainer/callbacks/tensor_board_logger.h>
+#include <cohort/trainer/callbacks/terminate_on_nan.h>
+#include <cohort/trainer/train_and_evaluate.h>
 #include <cohort/trainer/trainer.h>
 #include <cohort/value/device_scope.h>
 #include <cohort/value/mirrored.h>

@@ -4,6 +4,7 @@
 #include <exception>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,16 +22,18 @@
 namespace cohort::libtorch {
 namespace {
 
-using torch::autograd::Node;
 using torch::autograd::variable_list;
 using torch::autograd::utils::LambdaPostHook;
+
+/// What owns a node of the graph differs between versions of libtorch.
+using Accumulator = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
 
 struct Parameter {
   std::string name;
   at::Tensor tensor;
   at::Tensor place = {};   ///< of its gradient, in the bucket
   std::size_t number = 0;  ///< among the gradients of the buckets
-  std::shared_ptr<Node> accumulator = {};
+  Accumulator accumulator = {};
   std::uintptr_t hook = 0;
   bool ready = false;
 };

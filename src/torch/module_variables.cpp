@@ -39,6 +39,17 @@ std::vector<NamedTensor> tensors_of(const torch::nn::Module& module) {
   return tensors;
 }
 
+std::shared_ptr<torch::nn::Module> clone_of(const torch::nn::Module& module) {
+  try {
+    return module.clone();
+  } catch (const c10::Error& error) {
+    throw InvalidArgument(
+        "each replica of this process needs a module of its own, and this one cannot be cloned; derive it from "
+        "torch::nn::Cloneable: {}",
+        error.what_without_backtrace());
+  }
+}
+
 }  // namespace
 
 ModuleVariables::ModuleVariables(std::shared_ptr<torch::nn::Module> module) {
@@ -48,13 +59,14 @@ ModuleVariables::ModuleVariables(std::shared_ptr<torch::nn::Module> module) {
   for (const NamedTensor& buffer : buffers_of(*module)) variables_.push_back(buffer_variable_of(buffer));
   std::ranges::copy_if(variables_, std::back_inserter(trained_), &Variable::trainable);
 
-  replicas_.resize(variables_.front().components().size());
+  replicas_.resize(static_cast<std::size_t>(get_strategy().extended().local_replicas()));
   for (std::size_t number = 0; number < replicas_.size(); ++number) {
     Replica& replica = replicas_[number];
-    replica.module = number == 0 ? module : module->clone();
+    replica.module = number == 0 ? module : clone_of(*module);
     const std::vector<NamedTensor> tensors = tensors_of(*replica.module);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      tensors[i].tensor.set_data(to_torch(variables_[i].components()[number]));
+      const auto components = variables_[i].components();
+      tensors[i].tensor.set_data(to_torch(components[std::min(number, components.size() - 1)]));
       if (variables_[i].trainable()) replica.trained.push_back(tensors[i].tensor);
     }
   }

@@ -130,9 +130,19 @@ fi
 echo "trainer: what fit adds to a step, in one process"
 if ((ranks == 1)); then
   succeeds "${program[@]}" trainer --loops 1 --format csv
-  same "heading and cases" "case,overhead_us 4" "$(head -1 "$scratch/out") $(tail -n +2 "$scratch/out" | grep -c .)"
+  same "heading and cases" "case,overhead_us 5" "$(head -1 "$scratch/out") $(tail -n +2 "$scratch/out" | grep -c .)"
 else
   ! "${program[@]}" trainer >"$scratch/out" 2>&1 || fail "trainer measures several processes"
+fi
+
+echo "summary: what logs cost, in one process"
+if ((ranks == 1)); then
+  mkdir "$scratch/logs"
+  succeeds "${program[@]}" summary --loops 1 --folder "$scratch/logs" --format csv
+  same "heading and cases" "case,us 4" "$(head -1 "$scratch/out") $(awk -F, 'NR > 1 && $2 > 0' "$scratch/out" | wc -l)"
+  same "files left behind" "" "$(ls "$scratch/logs")"
+else
+  ! "${program[@]}" summary >"$scratch/out" 2>&1 || fail "summary measures several processes"
 fi
 
 echo "input: what the pipeline delivers, in one process"

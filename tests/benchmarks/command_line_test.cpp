@@ -136,6 +136,7 @@ TEST(CommandLine, EveryOptionOfAProfileIsTaken) {
 TEST(CommandLine, DispatchTakesLoopsAndAReport) {
   EXPECT_EQ(command_options<DispatchOptions>(parse("dispatch")).loops, 5);
   EXPECT_EQ(command_options<TrainerBenchOptions>(parse("trainer")).loops, 15);
+  EXPECT_EQ(command_options<SummaryBenchOptions>(parse("summary --folder logs")).folder, "logs");
   const CommandLine line = parse("dispatch --loops 2 --format csv --output x.csv");
   EXPECT_EQ(command_options<DispatchOptions>(line).loops, 2);
   EXPECT_EQ(line.run.format, Format::kCsv);
@@ -224,7 +225,7 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
       {"all_reduce",
        "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, input, coordinator, "
-       "parameters, checkpoint, trainer, sharded-optimizer"},
+       "parameters, checkpoint, trainer, summary, sharded-optimizer"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},

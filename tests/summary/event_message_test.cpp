@@ -1,6 +1,8 @@
 // Events byte by byte, and histograms by hand.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <cohort/base/error.h>
@@ -52,6 +54,32 @@ TEST(Histogram, TakesTheWholeRangeOfFloat64) {
   const auto counts = rows(histogram_of(Tensor::from({-largest, largest, 0.0}), 2));
   EXPECT_EQ(counts[2], 1);
   EXPECT_EQ(counts[5], 2);
+}
+
+/// As the formula says, value by value.
+std::vector<double> counted_one_by_one(const Tensor& values, double begin, double end, int buckets) {
+  std::vector<double> counts(static_cast<std::size_t>(buckets));
+  const double width = (end - begin) / buckets;
+  for (const double value : values.cast(DType::kFloat64).span<double>())
+    if (std::isfinite(value))
+      ++counts[std::min(static_cast<std::size_t>((value - begin) / width), counts.size() - 1)];
+  return counts;
+}
+
+TEST(Histogram, CountsManyValuesAsOneByOne) {
+  for (const std::int64_t count : {7, 8, 9, 1023, 1024, 1025, 5003}) {
+    const Tensor values = Tensor::uninitialized({count}, DType::kFloat32);
+    for (std::size_t i = 0; i < values.elements(); ++i)
+      values.span<float>()[i] = i % 11 == 3   ? std::numeric_limits<float>::quiet_NaN()
+                                : i % 13 == 4 ? std::numeric_limits<float>::infinity()
+                                              : static_cast<float>((i * 7919) % 1009) / 16;
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      const auto all = rows(histogram_of(values.cast(dtype), 30));
+      std::vector<double> counts;
+      for (std::size_t row = 0; row < 30; ++row) counts.push_back(all[3 * row + 2]);
+      EXPECT_EQ(counts, counted_one_by_one(values, all.front(), all[3 * 29 + 1], 30)) << count;
+    }
+  }
 }
 
 TEST(Histogram, RefusesNoBuckets) {

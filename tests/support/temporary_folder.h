@@ -17,7 +17,9 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    std::string name = std::string("cohort-") + test->test_suite_name() + "-" + test->name() + "-XXXXXX";
+    std::string name = "cohort-XXXXXX";  // of a program that is no test of GoogleTest
+    if (test != nullptr)
+      name = std::string("cohort-") + test->test_suite_name() + "-" + test->name() + "-XXXXXX";
     for (char& character : name) character = character == '/' ? '_' : character;
     path_ = std::filesystem::path(::testing::TempDir()) / name;
     std::string text = path_.string();

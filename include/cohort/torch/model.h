@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,7 @@ class Model {
   [[nodiscard]] std::span<const Variable> parameters() const noexcept { return variables_.all(); }
 
   /// The calling replica's module; elsewhere the first.
-  [[nodiscard]] Module& module() const { return static_cast<Module&>(*variables_.of_replica()); }
+  [[nodiscard]] Module& module() const { return dynamic_cast<Module&>(*variables_.of_replica()); }
 
   // What a Trainer calls, inside replicas; see trainer/model.h.
 
@@ -80,7 +81,7 @@ class Model {
   [[nodiscard]] std::vector<GradientAndVariable> gradients(const Batch& batch, const Forward& forward,
                                                            const std::optional<Tensor>& weights) const {
     const at::Tensor each = losses(batch, forward);
-    return variables_.gradients(weights ? (each * to_torch(*weights)).sum() : each.sum());
+    return variables_.gradients(weights ? each.mul(to_torch(*weights)).sum() : each.sum());
   }
 
  private:
@@ -107,7 +108,8 @@ class Model {
 
 template <class Holder, class Loss>
 requires requires(const Holder& holder) { holder.ptr(); }
-Model(const Holder&, Loss)->Model<typename decltype(std::declval<const Holder&>().ptr())::element_type>;
+Model(const Holder&, Loss)
+    ->Model<typename std::remove_cvref_t<decltype(std::declval<const Holder&>().ptr())>::element_type>;
 template <class Module, class Loss>
 Model(std::shared_ptr<Module>, Loss) -> Model<Module>;
 

@@ -13,6 +13,7 @@ namespace cohort::conformance {
 [[nodiscard]] std::vector<Family> estimator_families();
 [[nodiscard]] std::vector<Family> fit_checkpoint_families();
 [[nodiscard]] std::vector<Family> fit_families();
+[[nodiscard]] std::vector<Family> logger_families();
 [[nodiscard]] std::vector<Family> loss_families();
 [[nodiscard]] std::vector<Family> schedule_families();
 [[nodiscard]] std::vector<Family> scripted_callback_families();

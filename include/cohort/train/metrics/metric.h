@@ -2,9 +2,9 @@
 // keeps sums over the batches that it has seen, and `result()` says what they amount to so far.
 //
 //     const Metric accuracy = metrics::sparse_categorical_accuracy();   // in the strategy's scope
-//     strategy.run([&](const Tensor& labels, const Tensor& logits) { accuracy.update_state(labels, logits);
-//     },
-//                  labels, logits);
+//     strategy.run([&](const Tensor& labels, const Tensor& logits) {
+//       accuracy.update_state(labels, logits);
+//     }, labels, logits);
 //     const double so_far = accuracy.result().item<double>();           // over all replicas of all workers
 //     accuracy.reset_state();
 //

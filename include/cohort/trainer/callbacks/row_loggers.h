@@ -1,8 +1,9 @@
 // CsvLogger and JsonLinesLogger write how a training goes to one file, which the chief has: a row for each
 // epoch and, if asked, for some of its steps.
 //
-//     CsvLogger table("training.csv");                                 //
-//     epoch,step,learning_rate,loss,val_loss JsonLinesLogger lines("training.jsonl", {.every_steps = 100});
+//     CsvLogger table("training.csv");
+//     // epoch,step,learning_rate,loss,val_loss
+//     JsonLinesLogger lines("training.jsonl", {.every_steps = 100});
 //     // {"epoch":0,"batch":99,"step":100,...}
 //
 // A row has the number of the epoch, from 0; the batch of the epoch, if it is one of a step; the steps of the

@@ -43,6 +43,14 @@ template <class Batch, class M, class Forward>
   }
 }
 
+template <class Batch, class M>
+[[nodiscard]] decltype(auto) inferred(M& model, const Batch& batch) {
+  if constexpr (requires { model.infer(batch); })
+    return model.infer(batch);
+  else
+    return model.forward(batch);
+}
+
 template <class Batch, class M, class Forward>
 [[nodiscard]] StepOutcome outcome_of(M& model, const Batch& batch, const Forward& forward) {
   StepOutcome outcome(model.loss(batch, forward), weights_of(batch));
@@ -65,8 +73,8 @@ template <class Batch, class M>
             apply_sum(optimizer, gradients, outcome, settings.reduction);
             return outcome;
           },
-          .test = [&model](const Batch& mine) { return outcome_of(model, mine, model.forward(mine)); },
-          .predict = [&model](const Batch& mine) -> Tensor { return predictions_of(model.forward(mine)); },
+          .test = [&model](const Batch& mine) { return outcome_of(model, mine, inferred(model, mine)); },
+          .predict = [&model](const Batch& mine) -> Tensor { return predictions_of(inferred(model, mine)); },
           .parameters = std::vector<Variable>(std::ranges::begin(parameters), std::ranges::end(parameters)),
           .optimizer = &optimizer};
 }

@@ -63,7 +63,8 @@ Trained train(const Pairs& pairs, const cohort::ReplicaContext& replica) {
 
     const torch::NoGradGuard no_gradients;
     trained.loss = replica.all_reduce(cohort::ReduceOp::kSum, loss.item<double>());
-    trained.weights -= kLearningRate * cohort::libtorch::all_reduce(cohort::ReduceOp::kSum, trained.weights.grad());
+    trained.weights -=
+        kLearningRate * cohort::libtorch::all_reduce(cohort::ReduceOp::kSum, trained.weights.grad());
     trained.weights.mutable_grad().reset();
   }
   return trained;

@@ -1,0 +1,168 @@
+// A module of libtorch under a Trainer comes to the numbers of the recorded lines, as a model by hand does.
+#include <cohort/torch/model.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cohort/strategy/central_storage_strategy.h>
+#include <cohort/train/optimizers/sgd.h>
+#include <cohort/trainer/trainer.h>
+
+#include "../strategy/strategies.h"
+#include "../trainer/linear_model.h"
+
+namespace cohort::libtorch {
+namespace {
+
+using cohort::testing::linear_batches;
+using cohort::testing::linear_examples;
+using cohort::testing::message_of;
+using cohort::testing::mirrored;
+using cohort::testing::numbers;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+using Numbers = std::vector<double>;
+
+torch::nn::Linear linear() {
+  torch::nn::Linear net(2, 1);
+  const torch::NoGradGuard no_gradients;
+  net->weight.copy_(torch::tensor({{0.5F, -0.25F}}));
+  net->bias.fill_(0.1F);
+  return net;
+}
+
+at::Tensor squared_errors(const at::Tensor& outputs, const at::Tensor& labels) {
+  return (outputs - labels).square().flatten();
+}
+
+/// With what differs between training and inference.
+torch::nn::Sequential normalizing() {
+  torch::manual_seed(4);
+  return torch::nn::Sequential(torch::nn::Unflatten(torch::nn::UnflattenOptions(1, {1, 2})),
+                               torch::nn::BatchNorm1d(1), torch::nn::Flatten(), torch::nn::Linear(2, 1),
+                               torch::nn::Dropout(0.5));
+}
+
+class ModelTest : public cohort::testing::WithReplicas {};
+COHORT_INSTANTIATE_REPLICAS(ModelTest);
+
+void expect_recorded_numbers(const Strategy& strategy) {
+  const auto scope = strategy.scope();
+  const torch::nn::Linear net = linear();
+  Model model(net, squared_errors);
+  Sgd optimizer({.learning_rate = 0.1});
+  Trainer trainer(strategy, model, optimizer);
+  EXPECT_THAT(trainer.fit(linear_batches(13, 4), {.epochs = 2}).of("loss"),
+              Pointwise(DoubleNear(1e-5), Numbers{0.800285339, 0.405724674}));
+  EXPECT_THAT(numbers(model.parameters()[0].read()),
+              Pointwise(DoubleNear(1e-5), Numbers{1.04083443, -0.24844721}));
+  EXPECT_THAT(numbers(to_cohort(net->bias)), Pointwise(DoubleNear(1e-5), Numbers{0.475314349}));
+}
+
+TEST_P(ModelTest, FitsToTheRecordedNumbers) { expect_recorded_numbers(strategy_); }
+
+TEST(ModelTest, FitsToTheRecordedNumbersWithOneCopyOfTheParameters) {
+  expect_recorded_numbers(CentralStorageStrategy(cpu_devices(3), Device()));
+}
+
+TEST_P(ModelTest, WeighsExamplesByTheirClass) {
+  const auto scope = strategy_.scope();
+  const auto train = [&](double learning_rate, const std::map<std::int64_t, double>& class_weight) {
+    const torch::nn::Linear net = linear();
+    Model model(net, [](const at::Tensor& outputs, const at::Tensor& labels) {
+      return (outputs.flatten() - labels).square();
+    });
+    Sgd optimizer({.learning_rate = learning_rate});
+    const Tensor classes = Tensor::from({0, 1, 1, 0, 1});
+    const auto batches =
+        Dataset<std::pair<Tensor, Tensor>>::from_tensor_slices({linear_examples(5).first, classes});
+    Trainer(strategy_, model, optimizer).fit(batches.batch(5), {.class_weight = class_weight});
+    return numbers(to_cohort(net->weight));
+  };
+  // Twice the weight is twice the step.
+  EXPECT_THAT(train(0.1, {{0, 2}, {1, 2}}), Pointwise(DoubleNear(1e-6), train(0.2, {})));
+}
+
+TEST_P(ModelTest, BuffersAreOfEachReplicaAndTheMeanOutside) {
+  const auto scope = strategy_.scope();
+  torch::nn::Sequential net = normalizing();
+  Model model(net, squared_errors);
+  Sgd optimizer({.learning_rate = 0.1});
+  Trainer trainer(strategy_, model, optimizer);
+  trainer.fit(linear_batches(2 * replicas(), 2 * replicas()), {.epochs = 1});
+  // Momentum 0.1 of the statistics of two examples on each replica.
+  const auto inputs = to_torch(linear_examples(2 * replicas()).first);
+  const Variable running_mean = model.parameters()[4];
+  EXPECT_EQ(running_mean.name(), "1.running_mean");
+  EXPECT_FALSE(running_mean.trainable());
+  EXPECT_THAT(numbers(running_mean.read()),
+              Pointwise(DoubleNear(1e-6), numbers(to_cohort((0.1 * inputs.mean()).reshape({1})))));
+  EXPECT_THAT(numbers(model.parameters()[6].read()), ::testing::ElementsAre(1.0));
+}
+
+TEST_P(ModelTest, EvaluatesInEvaluationMode) {
+  const auto scope = strategy_.scope();
+  torch::nn::Sequential net = normalizing();
+  Model model(net, squared_errors);
+  Sgd optimizer({.learning_rate = 0.1});
+  Trainer trainer(strategy_, model, optimizer);
+  const auto inputs = to_torch(linear_examples(9).first);
+  net->eval();
+  const auto expected = numbers(to_cohort(net->forward(inputs).detach()));
+  EXPECT_THAT(numbers(trainer.predict(linear_batches(9, 4))), Pointwise(DoubleNear(1e-6), expected));
+  EXPECT_EQ(numbers(model.parameters()[6].read()), Numbers{0});  // no batch was counted
+}
+
+TEST_P(ModelTest, ReplicasWithoutExamplesNeitherNormalizeNorFail) {
+  const auto scope = strategy_.scope();
+  Model model(normalizing(), squared_errors);
+  Sgd optimizer({.learning_rate = 0.1});
+  Trainer(strategy_, model, optimizer).fit(linear_batches(2, 2), {});
+  for (const Variable& variable : model.parameters())
+    for (const double value : numbers(variable.read())) EXPECT_TRUE(std::isfinite(value)) << variable.name();
+}
+
+TEST(ModelTest, RefusesALossThatIsNotOfEachExample) {
+  const MirroredStrategy strategy = mirrored(1);
+  const auto scope = strategy.scope();
+  Model model(linear(), [](const at::Tensor& outputs, const at::Tensor& labels) {
+    return squared_errors(outputs, labels).mean();
+  });
+  Sgd optimizer({.learning_rate = 0.1});
+  Trainer trainer(strategy, model, optimizer);
+  const std::string message =
+      message_of(ErrorCode::kInvalidArgument, [&] { trainer.fit(linear_batches(4, 4), {}); });
+  EXPECT_THAT(message, HasSubstr("returned float32[] for 4 examples"));
+}
+
+struct Uncloneable : torch::nn::Module {
+  Uncloneable() : weight(register_parameter("weight", torch::ones({2}))) {}
+  torch::Tensor forward(const torch::Tensor& inputs) { return inputs.mv(weight); }
+  torch::Tensor weight;
+};
+
+TEST(ModelTest, SeveralReplicasNeedAModuleThatCanBeCloned) {
+  const MirroredStrategy strategy = mirrored(2);
+  const auto scope = strategy.scope();
+  const std::string message = message_of(ErrorCode::kInvalidArgument, [] {
+    const Model model(std::make_shared<Uncloneable>(), squared_errors);
+  });
+  EXPECT_THAT(message, HasSubstr("derive it from torch::nn::Cloneable"));
+}
+
+TEST(ModelTest, RefusesAModuleWithoutParameters) {
+  const std::string message = message_of(ErrorCode::kInvalidArgument, [] {
+    const Model model(torch::nn::Sequential(torch::nn::ReLU()), squared_errors);
+  });
+  EXPECT_THAT(message, HasSubstr("has no parameters"));
+}
+
+}  // namespace
+}  // namespace cohort::libtorch
