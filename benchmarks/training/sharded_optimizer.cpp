@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <cohort/mpi/session.h>
@@ -22,11 +24,12 @@ namespace {
 /// The variables of a model and an optimizer of theirs.
 class Trained {
  public:
-  Trained(const Strategy& strategy, const Model& model, std::unique_ptr<Optimizer> optimizer)
+  Trained(const Strategy& strategy, const Model& model, DType dtype, std::unique_ptr<Optimizer> optimizer)
       : strategy_(strategy), optimizer_(std::move(optimizer)) {
     const auto scope = strategy_.scope();
     for (const std::size_t elements : model.gradients)
-      variables_.emplace_back(VariableOptions{.shape = {static_cast<std::int64_t>(elements)}});
+      variables_.emplace_back(
+          VariableOptions{.shape = {static_cast<std::int64_t>(elements)}, .dtype = dtype});
   }
 
   /// The ticks of a step with new gradients.
@@ -65,13 +68,14 @@ class Trained {
   std::vector<GradientAndVariable> own_;
 };
 
-std::vector<Tensor> gradients_of(const Model& model, int rank) {
+std::vector<Tensor> gradients_of(const Model& model, DType dtype, int rank) {
   std::vector<Tensor> gradients;
   for (const std::size_t elements : model.gradients) {
     gradients.push_back(Tensor::uninitialized({static_cast<std::int64_t>(elements)}, DType::kFloat32));
     for (std::size_t i = 0; i < elements; ++i)
       gradients.back().span<float>()[i] =
           static_cast<float>((i * 31 + static_cast<std::size_t>(rank)) % 101) / 500 - 0.1F;
+    gradients.back() = gradients.back().cast(dtype);
   }
   return gradients;
 }
@@ -82,16 +86,22 @@ bool have_same_bits(const Trained& a, const Trained& b) {
   });
 }
 
-template <class AnOptimizer>
-ShardedOptimizerRow measure_both(std::string name, const ShardedOptimizerOptions& options,
+/// What a row measures.
+struct Case {
+  std::string name;
+  std::function<std::unique_ptr<Optimizer>()> make;
+  DType dtype = DType::kFloat32;
+};
+
+ShardedOptimizerRow measure_both(const Case& what, const ShardedOptimizerOptions& options,
                                  const CommandContext& context, const Strategy& strategy) {
   const TickClock& clock = context.clock;
   const MpiTeam team;
-  Trained replicated(strategy, *context.model, std::make_unique<AnOptimizer>());
-  auto optimizer = std::make_unique<ShardedOptimizer>(std::make_unique<AnOptimizer>());
+  Trained replicated(strategy, *context.model, what.dtype, what.make());
+  auto optimizer = std::make_unique<ShardedOptimizer>(what.make());
   const ShardedOptimizer& shares = *optimizer;
-  Trained sharded(strategy, *context.model, std::move(optimizer));
-  const std::vector<Tensor> gradients = gradients_of(*context.model, context.session.rank());
+  Trained sharded(strategy, *context.model, what.dtype, std::move(optimizer));
+  const std::vector<Tensor> gradients = gradients_of(*context.model, what.dtype, context.session.rank());
   std::vector<double> replicated_ms;
   std::vector<double> sharded_ms;
   for (int loop = 0; loop <= options.loops; ++loop) {
@@ -108,10 +118,33 @@ ShardedOptimizerRow measure_both(std::string name, const ShardedOptimizerOptions
     sharded_ms.push_back(us[1] / 1e3);
   }
   if (team.sum(have_same_bits(replicated, sharded) ? 0 : 1) > 0)
-    throw AgreedError("{}: the variables of the sharded optimizer are not those of the replicated one", name);
+    throw AgreedError("{}: the variables of the sharded optimizer are not those of the replicated one",
+                      what.name);
   std::array<double, 2> bytes{replicated.slot_bytes(), static_cast<double>(shares.slot_bytes())};
   team.take_maximum(bytes);
-  return {std::move(name), median(replicated_ms), median(sharded_ms), bytes[0], bytes[1]};
+  return {what.name, median(replicated_ms), median(sharded_ms), bytes[0], bytes[1]};
+}
+
+template <class AnOptimizer>
+std::function<std::unique_ptr<Optimizer>()> with(const UpdateOptions& options) {
+  return [options] {
+    auto optimizer = std::make_unique<AnOptimizer>();
+    optimizer->set_update_options(options);
+    return optimizer;
+  };
+}
+
+/// What update options add to a step of Adam is what their rows differ by from its own.
+std::vector<Case> cases() {
+  return {{"momentum", with<Momentum>({})},
+          {"adam", with<Adam>({})},
+          {"adam+decay", with<Adam>({.weight_decay = 0.01})},
+          {"adam+value", with<Adam>({.clip = {.value = 0.05}})},
+          {"adam+norms", with<Adam>({.clip = {.norm = 1}})},
+          {"adam+global_norm", with<Adam>({.clip = {.global_norm = 1}})},
+          {"adam+average", with<Adam>({.average = AverageOptions{}})},
+          {"adam_bf16", with<Adam>({}), DType::kBFloat16},
+          {"adam_bf16+masters", with<Adam>({.float32_masters = true}), DType::kBFloat16}};
 }
 
 }  // namespace
@@ -123,8 +156,7 @@ ShardedOptimizerResult measure(const ShardedOptimizerOptions& options, const Com
                                 .ranks = context.session.size(),
                                 .loops = options.loops,
                                 .rows = {}};
-  result.rows.push_back(measure_both<Momentum>("momentum", options, context, strategy));
-  result.rows.push_back(measure_both<Adam>("adam", options, context, strategy));
+  for (const Case& what : cases()) result.rows.push_back(measure_both(what, options, context, strategy));
   return result;
 }
 

@@ -5,7 +5,8 @@ namespace {
 
 constexpr std::string_view kAbout =
     R"(sharded-optimizer: a step of an optimizer whose slots are spread over the ranks (ShardedOptimizer), in turns
-with one whose slots every rank has.
+with one whose slots every rank has; and both with update options: weight decay, clipping by value, by the norm of
+each variable and by the global norm, averages, and float32 masters of bfloat16 variables.
 
   mpirun -n N cohort-bench sharded-optimizer [options]
 )";

@@ -41,7 +41,7 @@ void write_table(std::ostream& stream, const Environment& environment, const Sha
       "{}# sharded-optimizer: {}, {} elements, {} ranks; a step, gradients summed in place, median of {}\n"
       "# bytes: of slots on a rank; ratio: sharded over replicated\n\n",
       summarize(environment), result.model, result.elements, result.ranks, result.loops);
-  constexpr auto kRow = "{:<10} {:>13} {:>11} {:>6} {:>17} {:>14}\n";
+  constexpr auto kRow = "{:<18} {:>13} {:>11} {:>6} {:>17} {:>14}\n";
   fmt::print(stream, kRow, "optimizer", "replicated ms", "sharded ms", "ratio", "replicated bytes",
              "sharded bytes");
   for (const ShardedOptimizerRow& row : result.rows)

@@ -67,17 +67,30 @@ class ElementStep {
   /// The same with all that a step may have; `master` and `average` are null where the variable has none.
   template <class... Slots>
   constexpr void update_all(T& value, T gradient, S* master, S* average, Slots&... slots) const {
+    if (master != nullptr && average != nullptr)
+      update_with<true, true>(value, gradient, master, average, slots...);
+    else if (master != nullptr)
+      update_with<true, false>(value, gradient, master, average, slots...);
+    else if (average != nullptr)
+      update_with<false, true>(value, gradient, master, average, slots...);
+    else
+      update_with<false, false>(value, gradient, master, average, slots...);
+  }
+
+  /// The same where the compiler knows what there is: loops over elements are vectorized then.
+  template <bool kHasMaster, bool kHasAverage, class... Slots>
+  constexpr void update_with(T& value, T gradient, S* master, S* average, Slots&... slots) const {
     const Wide<T> slope = factor_ * static_cast<Wide<T>>(gradient);
     const Wide<T> bounded = slope > largest_ ? largest_ : slope < -largest_ ? -largest_ : slope;
-    Wide<T> wide = master != nullptr ? static_cast<Wide<T>>(*master) : static_cast<Wide<T>>(value);
-    if (decay_ != 0) wide -= decay_ * wide;
-    wide = rule_.updated(wide, slots..., bounded);
-    if (average != nullptr) {
-      const Wide<T> mean = kept_ == 0 ? wide : kept_ * static_cast<Wide<T>>(*average) + added_ * wide;
+    Wide<T> wide = static_cast<Wide<T>>(value);
+    if constexpr (kHasMaster) wide = static_cast<Wide<T>>(*master);
+    wide = rule_.updated(wide - decay_ * wide, slots..., bounded);
+    if constexpr (kHasAverage) {
+      const Wide<T> mean = kept_ * static_cast<Wide<T>>(*average) + added_ * wide;
       *average = S(mean);
-      if (takes_average_) wide = mean;
+      wide = takes_average_ ? mean : wide;
     }
-    if (master != nullptr) *master = S(wide);
+    if constexpr (kHasMaster) *master = S(wide);
     value = T(wide);
   }
 

@@ -29,7 +29,7 @@ CommonStep common_of(const StepArguments& arguments) {
           .has_average = arguments.has_average};
 }
 
-/// S is the type of the slots.
+/// S is the type of the slots: float beside a master, else that of the variable.
 template <class T, class S, class Rule, std::size_t... kSlot>
 void update_elements(const Rule& rule, const CommonStep& common, const Tensor& variable,
                      std::span<const Tensor> slots, const Tensor& gradient, std::index_sequence<kSlot...>) {
@@ -43,11 +43,18 @@ void update_elements(const Rule& rule, const CommonStep& common, const Tensor& v
       for (std::size_t i = 0; i < elements; ++i) element.update(values[i], slopes[i], of_slots[kSlot][i]...);
     return;
   }
-  S* const master = common.has_master ? slots[Rule::kSlots].template span<S>().data() : nullptr;
+  constexpr bool kHasMaster = !std::is_same_v<T, S>;
+  S* const master = kHasMaster ? slots[Rule::kSlots].template span<S>().data() : nullptr;
   S* const average = common.has_average ? slots.back().template span<S>().data() : nullptr;
-  for (std::size_t i = 0; i < elements; ++i)
-    element.update_all(values[i], slopes[i], master == nullptr ? nullptr : master + i,
-                       average == nullptr ? nullptr : average + i, of_slots[kSlot][i]...);
+  if (common.has_average) {
+    for (std::size_t i = 0; i < elements; ++i)
+      element.template update_with<kHasMaster, true>(values[i], slopes[i], kHasMaster ? &master[i] : nullptr,
+                                                     &average[i], of_slots[kSlot][i]...);
+  } else {
+    for (std::size_t i = 0; i < elements; ++i)
+      element.template update_with<kHasMaster, false>(values[i], slopes[i], kHasMaster ? &master[i] : nullptr,
+                                                      nullptr, of_slots[kSlot][i]...);
+  }
 }
 
 }  // namespace

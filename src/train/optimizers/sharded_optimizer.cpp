@@ -14,14 +14,13 @@
 #include <cohort/device/tensor_ops.h>
 #include <cohort/strategy/strategy.h>
 
-#include "optimizer_share.h"
+#include "optimizer_shares.h"
 #include "replica_state.h"
 #include "strategy/collective_scopes.h"
 
 namespace cohort {
 namespace {
 
-constexpr std::uint64_t kAppliesInShares = fingerprint_of("apply_gradients in shares");
 constexpr std::uint64_t kReadsSlot = fingerprint_of("reads a slot in shares");
 
 const Optimizer& usable(const Optimizer* optimizer) {
@@ -37,42 +36,6 @@ std::vector<std::string> slot_names_of(const Optimizer& optimizer) {
   return {optimizer.slot_names().begin(), optimizer.slot_names().end()};
 }
 
-StrategyExtended* strategy_of(const Variable& variable) {
-  return static_cast<StrategyExtended*>(variable.state()->owner());  // only strategies own variables
-}
-
-/// A component on each replica's device is what shares are gathered into.
-void require_mirrored(const Variable& variable) {
-  const VariableOwner* owner = variable.state()->owner();
-  if (owner == nullptr) {
-    if (get_strategy().num_replicas_in_sync() == 1) return;
-    throw InvalidArgument(
-        "ShardedOptimizer: variable '{}' belongs to no strategy; make it in the scope of the strategy",
-        variable.name());
-  }
-  const bool has_one_copy = owner->variable_placement() != VariablePlacement::kMirrored;
-  if (has_one_copy && (owner->num_replicas_in_sync() > 1 || variable.state()->is_kept_elsewhere())) {
-    throw Unimplemented(
-        "ShardedOptimizer: variable '{}' is kept in one copy under {}; use the optimizer itself, or a "
-        "strategy that "
-        "mirrors variables",
-        variable.name(), owner->strategy_name());
-  }
-  if (variable.synchronization() == VariableSynchronization::kOnRead) {
-    throw InvalidArgument(
-        "ShardedOptimizer: variable '{}' is ON_READ, each replica has its own; it cannot be updated in "
-        "shares",
-        variable.name());
-  }
-  if (strategy_of(variable)->has_own_cross_device_ops()) {
-    throw Unimplemented(
-        "ShardedOptimizer: the program's cross-device operations for {} have none that scatters sums; use "
-        "the "
-        "optimizer itself",
-        owner->strategy_name());
-  }
-}
-
 /// Without the list that reshape({-1}) takes.
 Tensor in_a_row(const Tensor& tensor) {
   return tensor.reshape(Shape{static_cast<std::int64_t>(tensor.elements())});
@@ -81,19 +44,6 @@ Tensor in_a_row(const Tensor& tensor) {
 /// CPUs share their memory.
 Tensor within_reach(const Tensor& tensor, Device device) {
   return is_cpu(device) ? tensor.on_host() : tensor.to(device);
-}
-
-/// The order of a plan: that in which the variables were made, the same on all workers.
-std::vector<Variable> in_order_of_making(std::vector<Variable> variables) {
-  std::ranges::stable_sort(variables, {},
-                           [](const Variable& variable) { return variable.state()->number(); });
-  return variables;
-}
-
-std::string names_of(const std::vector<Variable>& variables) {
-  std::string names;
-  for (const Variable& variable : variables) names += (names.empty() ? "" : ", ") + variable.name();
-  return names;
 }
 
 /// One after the other, by worker, what its replicas have of a slot of a variable.
@@ -127,86 +77,6 @@ Tensor gathered_from_workers(StrategyExtended& strategy, const Variable& variabl
 }
 
 }  // namespace
-
-/// What the local replicas share: which variables there are, and how they are spread over the replicas.
-struct ShardedOptimizer::Shares {
-  std::mutex mutex;  ///< guards the map and the plan while replicas begin; each replica uses its own share
-  std::vector<Variable> variables;
-  std::uint64_t fingerprint = 0;  ///< of these
-  std::shared_ptr<const SharePlan> plan;
-  std::map<int, std::unique_ptr<OptimizerShare>> by_replica;  ///< by local replica, -1 outside any scope
-
-  /// Where the variables of a list are in the plan; by local replica too.
-  struct Order {
-    std::vector<std::shared_ptr<VariableState>> list;
-    std::vector<std::size_t> places;
-  };
-  std::map<int, Order> orders;
-
-  [[nodiscard]] std::size_t place_of(const Variable& variable) const {
-    const auto found = std::ranges::find(variables, variable);
-    if (found != variables.end()) return static_cast<std::size_t>(found - variables.begin());
-    throw InvalidArgument(
-        "ShardedOptimizer: variable '{}' is not one of those that the replicas share, which are {}; give "
-        "all variables in the first step, or to make_slots or the checkpoint before it",
-        variable.name(), names_of(variables));
-  }
-
-  void begin(std::vector<Variable> all) {
-    for (const Variable& variable : all) require_mirrored(variable);
-    if (plan != nullptr) {
-      for (const Variable& variable : all) static_cast<void>(place_of(variable));
-      return;
-    }
-    variables = in_order_of_making(std::move(all));
-    std::vector<TensorSpec> specs;
-    Fingerprint numbers;
-    numbers.add(kAppliesInShares);
-    for (const Variable& variable : variables) {
-      specs.push_back({variable.shape(), variable.dtype()});
-      numbers.add(variable.state()->number());
-    }
-    fingerprint = numbers.value();
-    const StrategyExtended* strategy = variables.empty() ? nullptr : strategy_of(variables.front());
-    plan =
-        std::make_shared<const SharePlan>(specs, strategy == nullptr ? 1 : strategy->num_replicas_in_sync());
-  }
-
-  OptimizerShare& share_of(int local_replica, const SlotKindsOf& slots) {
-    std::unique_ptr<OptimizerShare>& share = by_replica[local_replica];
-    if (share != nullptr) return *share;
-    const auto component = static_cast<std::size_t>(std::max(local_replica, 0));
-    std::vector<Tensor> values;
-    for (const Variable& variable : variables) values.push_back(variable.components()[component]);
-    const StrategyExtended* strategy = variables.empty() ? nullptr : strategy_of(variables.front());
-    const int first = strategy == nullptr ? 0 : strategy->first_replica_id();
-    share = std::make_unique<OptimizerShare>(plan, values, first + static_cast<int>(component), slots);
-    return *share;
-  }
-
-  /// The places of the gradients' variables, each of which is there once.
-  const std::vector<std::size_t>& places_of(int local_replica,
-                                            const std::vector<GradientAndVariable>& gradients) {
-    Order& order = orders[local_replica];
-    const auto is_state_of = [](const std::shared_ptr<VariableState>& state,
-                                const GradientAndVariable& pair) { return state == pair.variable.state(); };
-    if (std::ranges::equal(order.list, gradients, is_state_of) && !order.list.empty()) return order.places;
-    order = {};
-    for (const GradientAndVariable& pair : gradients) {
-      order.places.push_back(place_of(pair.variable));
-      order.list.push_back(pair.variable.state());
-    }
-    std::vector<std::size_t> sorted = order.places;
-    std::ranges::sort(sorted);
-    const bool is_each_once = std::ranges::adjacent_find(sorted) == sorted.end();
-    if (is_each_once && sorted.size() == variables.size()) return order.places;
-    order = {};
-    throw InvalidArgument(
-        "ShardedOptimizer: a step has {} gradients, but the replicas share {} variables: {}; give one "
-        "gradient of each in every step",
-        gradients.size(), variables.size(), names_of(variables));
-  }
-};
 
 ShardedOptimizer::ShardedOptimizer(std::unique_ptr<Optimizer> optimizer)
     : Optimizer(usable(optimizer.get()).learning_rate(), slot_names_of(usable(optimizer.get())),
