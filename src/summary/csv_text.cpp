@@ -3,7 +3,8 @@
 namespace cohort {
 
 void append_csv(std::string& out, std::string_view field, char separator) {
-  const bool quoted = field.find_first_of("\"\r\n") != field.npos || field.find(separator) != field.npos;
+  const bool quoted = field.find_first_of("\"\r\n") != std::string_view::npos ||
+                      field.find(separator) != std::string_view::npos;
   if (quoted) out += '"';
   for (const char letter : field) {
     if (letter == '"') out += '"';

@@ -1,7 +1,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <span>
 #include <string>
+
+#include <fmt/format.h>
 
 #include <cohort/summary/summary_sink.h>
 

@@ -1,6 +1,7 @@
 #include "summary/event_message.h"
 
 #include <bit>
+#include <span>
 
 namespace cohort {
 namespace {

@@ -88,7 +88,7 @@ template <class T>
 Tensor histogram(std::span<const T> values, int buckets) {
   const Interval range = around(values);
   const std::vector<std::int64_t> counts = count(values, Buckets(range, buckets));
-  const Tensor result = Tensor::zeros({buckets, 3}, DType::kFloat64);
+  Tensor result = Tensor::zeros({buckets, 3}, DType::kFloat64);
   const std::span<double> rows = result.span<double>();
   const double width = (range.end / 2 - range.begin / 2) / buckets * 2;
   for (int bucket = 0; bucket < buckets; ++bucket) {

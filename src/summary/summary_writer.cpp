@@ -145,10 +145,10 @@ bool SummaryWriter::text(std::string_view tag, std::string_view text, std::optio
   return true;
 }
 
-bool SummaryWriter::text(std::string_view tag, std::span<const std::string> texts,
+bool SummaryWriter::text(std::string_view tag, const std::vector<std::string>& texts,
                          std::optional<std::int64_t> step) {
   if (!records()) return false;
-  std::vector copies(texts.begin(), texts.end());
+  std::vector<std::string> copies = texts;
   add(tag, step, [&](SummaryValue& entry) {
     set_metadata(entry.metadata, "text", {}, {});
     entry.value = std::move(copies);

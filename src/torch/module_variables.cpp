@@ -44,8 +44,8 @@ std::shared_ptr<torch::nn::Module> clone_of(const torch::nn::Module& module) {
     return module.clone();
   } catch (const c10::Error& error) {
     throw InvalidArgument(
-        "each replica of this process needs a module of its own, and this one cannot be cloned; derive it from "
-        "torch::nn::Cloneable: {}",
+        "each replica of this process needs a module of its own, and this one cannot be cloned; derive it "
+        "from torch::nn::Cloneable: {}",
         error.what_without_backtrace());
   }
 }

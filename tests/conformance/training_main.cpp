@@ -12,9 +12,9 @@ int main() {
   Replay replay(records, nullptr);
   for (const auto& families :
        {batch_norm_families(), callback_families(), callback_order_families(), estimator_families(),
-        fit_checkpoint_families(), fit_families(), logger_families(), loss_families(), schedule_families(),
-        metric_families(), first_metric_families(), optimizer_families(), scripted_callback_families(),
-        summary_families()}) {
+        event_format_families(), fit_checkpoint_families(), fit_families(), logger_families(),
+        loss_families(), schedule_families(), metric_families(), first_metric_families(),
+        optimizer_families(), scripted_callback_families(), summary_families()}) {
     for (const Family& family : families) replay.add(family);
   }
   Tally tally = replay.replay(kTrainingLayout);

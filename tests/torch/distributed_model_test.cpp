@@ -163,6 +163,7 @@ TEST_F(DistributedModelTest, CountsAParameterThatOnlyAnEarlierPartOfABatchReache
 TEST_F(DistributedModelTest, WorkersMayHaveOtherNumbersOfBatches) {
   Net net;
   DistributedModel model(net, strategy_);
+  torch::Tensor own_bias;
   model.join([&] {
     for (int step = 0; step <= rank(); ++step) {
       clear(net);
@@ -177,7 +178,10 @@ TEST_F(DistributedModelTest, WorkersMayHaveOtherNumbersOfBatches) {
       for (auto& parameter : net->parameters())
         if (parameter.grad().defined()) parameter -= 0.1 * parameter.grad();
     }
+    own_bias = net->first->bias.detach().clone();
   });
+  // The last worker made the most passes.
+  EXPECT_EQ(torch::equal(net->first->bias, own_bias), rank() == size() - 1);
   for (const auto& parameter : net->parameters()) expect_same_bits(parameter);
   clear(net);
   const auto expected = alone(net);

@@ -1,8 +1,10 @@
 // A fit that ends at any batch goes on from its checkpoint as if nothing had happened: the same bits, the
-// same examples, the same history.
+// same examples, the same history, the same log.
+#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/train/metrics/accuracies.h>
 #include <cohort/train/optimizers/adam.h>
+#include <cohort/trainer/callbacks/row_loggers.h>
 #include <cohort/trainer/trainer.h>
 
 #include "../strategy/fake_cluster.h"
@@ -29,6 +32,7 @@ struct Trace {
   Numbers slots;
   std::map<std::int64_t, Numbers> examples;  ///< by step: the first input of each
   std::string history;
+  std::string table;  ///< of a CsvLogger
   friend bool operator==(const Trace&, const Trace&) = default;
 };
 
@@ -48,6 +52,7 @@ class Kill : public Callback {
 };
 
 struct Run {
+  std::string log;          ///< of a CsvLogger
   std::string folder = {};  ///< empty: without checkpoints
   std::optional<int> kill_after = {};
   std::optional<std::int64_t> steps_per_epoch = {};
@@ -89,27 +94,32 @@ void train(const Strategy& strategy, const Run& run, Trace& trace) {
   };
   Record record(trace, seen);
   Kill kill(run.kill_after);
+  CsvLogger table(run.log, {.every_steps = 2});
   const auto data = Dataset<Batch>::from_tensor_slices(linear_examples(13)).shuffle({.seed = 3}).batch(4);
   const History history =
       trainer.fit(data, {.epochs = 3,
                          .steps_per_epoch = run.steps_per_epoch,
                          .validation_data = linear_batches(5, 2),
-                         .callbacks = {record, kill},
+                         .callbacks = {record, table, kill},
                          .checkpoint = {.folder = run.folder, .manager = {.save_every_steps = run.every}}});
   trace.parameters = numbers(model.parameters()[0].read());
   trace.slots = numbers(optimizer.slots(model.parameters()[0])[1].read());
   trace.history = history.to_text();
+  std::ostringstream text;
+  text << std::ifstream(run.log).rdbuf();
+  trace.table = text.str();
 }
 
 /// Kills it once at each of its steps in turn, of many replicas at some, and lets it go on.
 void check_resume(const Strategy& strategy, const std::string& folder, std::optional<std::int64_t> per_epoch,
                   std::int64_t every) {
   Trace whole;
-  train(strategy, {.steps_per_epoch = per_epoch}, whole);
+  train(strategy, {.log = folder + "/whole.csv", .steps_per_epoch = per_epoch}, whole);
   const int steps = static_cast<int>(whole.examples.size());
   const int stride = strategy.num_replicas_in_sync() > 3 ? 5 : 1;
   for (int killed = 1; killed <= steps; killed += stride) {
-    Run run{.folder = fmt::format("{}/{}-{}", folder, every, killed),
+    Run run{.log = folder + "/killed.csv",
+            .folder = fmt::format("{}/{}-{}", folder, every, killed),
             .kill_after = killed,
             .steps_per_epoch = per_epoch,
             .every = every};
@@ -121,6 +131,7 @@ void check_resume(const Strategy& strategy, const std::string& folder, std::opti
     EXPECT_EQ(trace.slots, whole.slots) << "killed after " << killed;
     EXPECT_EQ(trace.examples, whole.examples) << "killed after " << killed;
     EXPECT_EQ(trace.history, whole.history) << "killed after " << killed;
+    EXPECT_EQ(trace.table, whole.table) << "killed after " << killed;
   }
 }
 

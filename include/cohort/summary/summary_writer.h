@@ -17,7 +17,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -76,7 +75,8 @@ class SummaryWriter {
 
   /// Markdown.
   bool text(std::string_view tag, std::string_view text, std::optional<std::int64_t> step = {});
-  bool text(std::string_view tag, std::span<const std::string> texts, std::optional<std::int64_t> step = {});
+  bool text(std::string_view tag, const std::vector<std::string>& texts,
+            std::optional<std::int64_t> step = {});
 
   /// Any tensor, copied.
   bool tensor(std::string_view tag, const Tensor& value, std::optional<std::int64_t> step = {},

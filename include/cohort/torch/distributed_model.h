@@ -48,7 +48,9 @@ enum class BufferExchange : std::uint8_t {
 };
 
 struct DistributedModelOptions {
-  SumOrMean op = ReduceOp::kMean;    ///< of the workers' gradients
+  /// Of the workers' gradients. Before a pass whose gradients are to be summed, clear those of the last one:
+  /// all workers have them, so that they would be added as often.
+  SumOrMean op = ReduceOp::kMean;
   std::size_t bytes_per_bucket = 0;  ///< 0 chooses by cost
   BufferExchange buffers = BufferExchange::kBroadcast;
 };

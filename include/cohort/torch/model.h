@@ -97,8 +97,7 @@ class Model {
     if (each.dim() == 1 && each.size(0) == batch.first.shape()[0]) return each;
     throw InvalidArgument(
         "the loss function of libtorch::Model returned {} for {} examples; it returns a loss for each "
-        "example, "
-        "as with at::Reduction::None",
+        "example, as with at::Reduction::None",
         describe(spec_of(each)), batch.first.shape()[0]);
   }
 

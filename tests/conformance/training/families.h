@@ -12,6 +12,7 @@ namespace cohort::conformance {
 [[nodiscard]] std::vector<Family> callback_order_families();
 [[nodiscard]] std::vector<Family> estimator_families();
 [[nodiscard]] std::vector<Family> fit_checkpoint_families();
+[[nodiscard]] std::vector<Family> event_format_families();
 [[nodiscard]] std::vector<Family> fit_families();
 [[nodiscard]] std::vector<Family> logger_families();
 [[nodiscard]] std::vector<Family> loss_families();

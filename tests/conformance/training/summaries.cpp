@@ -1,19 +1,11 @@
-// Recorded lines of summary writers, of the format of their files, and of Keras' callback for TensorBoard.
-#include <openssl/sha.h>
-
-#include <algorithm>
-#include <array>
+// Recorded lines of summary writers, and of Keras' callback for TensorBoard.
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
-#include <optional>
 #include <regex>
 #include <string>
 #include <vector>
 
-#include <cohort/input/files/tf_record.h>
 #include <cohort/summary/summary_writer.h>
 #include <cohort/train/losses/regression_losses.h>
 #include <cohort/train/metrics/loss_metrics.h>
@@ -25,7 +17,6 @@
 #include "event_file.h"
 #include "families.h"
 #include "recorded_fits.h"
-#include "summary/event_message.h"
 #include "temporary_folder.h"
 
 namespace cohort::conformance {
@@ -33,9 +24,6 @@ namespace {
 
 using testing::TemporaryFolder;
 
-constexpr std::string_view kWriter = "a file says who wrote it";
-constexpr std::string_view kOneForm = "a scalar has one form";
-constexpr std::string_view kCutRecord = "a record that is cut is data loss";
 constexpr std::string_view kEveryEpoch = "logs have every epoch";
 
 /// Who wrote a file is not compared.
@@ -237,93 +225,6 @@ Json nested(const Record& /*record*/) {
   return {{"A", tags_in("A")}, {"B", tags_in("B")}};
 }
 
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string from_hex(const std::string& hex) {
-  if (hex == "#") return std::string(20, '\0');
-  std::string bytes;
-  for (std::size_t i = 0; i < hex.size(); i += 2)
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
-}
-
-std::span<const std::byte> as_record(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-/// A file of these records.
-std::string record_file(const TemporaryFolder& folder, const std::vector<std::string>& records) {
-  TfRecordWriter writer(folder.path("records"));
-  for (const std::string& record : records) writer.write(as_record(record));
-  writer.close();
-  return folder.path("records");
-}
-
-Json framed(const Record& record) {
-  const TemporaryFolder folder;
-  std::vector<std::string> records;
-  for (const std::string hex : record.arguments.at("payload_hex")) records.push_back(from_hex(hex));
-  const std::string bytes = bytes_of(record_file(folder, records));
-  if (record.outcome.is_string()) return testing::hex_of(bytes);
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
-  return {{"sha256", testing::hex_of({reinterpret_cast<const char*>(digest.data()), digest.size()})},
-          {"last8_hex", testing::hex_of(bytes).substr(2 * bytes.size() - 8)},
-          {"first24_hex", testing::hex_of(bytes).substr(0, 24)}};
-}
-
-Json cut(const Record& record) {
-  const TemporaryFolder folder;
-  const std::string path = record_file(folder, {"hello"});
-  std::filesystem::resize_file(path, record.id.ends_with("header") ? 5 : 14);
-  Json read = Json::array();
-  for (const Tensor& each : tf_record_dataset({path}))
-    read.push_back(testing::hex_of({reinterpret_cast<const char*>(each.data()), each.bytes()}));
-  return read;
-}
-
-SummaryValue recorded_scalar() {
-  return {.tag = "loss", .step = 3, .wall_time = 1.5, .metadata = {.plugin = "scalars"}, .value = 0.5};
-}
-
-Json event_bytes(const Record& record) {
-  return testing::hex_of(record.id.ends_with("version") ? version_event(1.5)
-                                                        : value_event(recorded_scalar()));
-}
-
-/// The records of a file, their time replaced.
-Json records_in_file(const Record& /*record*/) {
-  const TemporaryFolder folder;
-  SummaryWriter writer(folder.path().string());
-  writer.scalar("loss", 0.5, 3);
-  writer.close();
-  Json records = Json::array();
-  for (const Tensor& each : tf_record_dataset({testing::files_of(folder.path().string()).at(0)})) {
-    std::string hex = testing::hex_of({reinterpret_cast<const char*>(each.data()), each.bytes()});
-    records.push_back(hex.replace(2, 16, "<wall_time f64 LE>"));
-  }
-  return Json::array({records});
-}
-
-const std::string kOwnMetadata = testing::hex_of(
-    "\x52\x08\x0a\x06"
-    "cohort");
-
-Json own_version(const Record& record) { return record.outcome.get<std::string>() + kOwnMetadata; }
-
-Json own_records(const Record& record) {
-  Json records = record.outcome;
-  const auto& version = records[0][0].get_ref<const std::string&>();
-  records[0][0] = version.substr(0, version.find("5224")) + kOwnMetadata;
-  return records;
-}
-
-/// The bytes of a scalar in a file, with this time.
-Json own_scalar(const Record& /*record*/) {
-  return "09000000000000f83f10032a210a1f0a046c6f7373420a0801120022040000003f4a0b0a090a077363616c617273";
-}
-
 Json logged_by_fit(const Record& record) {
   const TemporaryFolder folder;
   const RecordedModel model = model_of(record.arguments);
@@ -364,18 +265,6 @@ std::vector<Family> summary_families() {
           {{"w2/summary/none/write_after_close"}, after_close, {}},
           {{"w2/summary/none/max_queue100"}, queued, {}},
           {{"w2/summary/none/nested_writers"}, nested, {}},
-          {{"w2/summary/none/tfrecord_read_*"},
-           cut,
-           {{"w2/summary/none/tfrecord_read_truncated_header", kCutRecord,
-             [](const Record& /*record*/) { return an_error(); }}}},
-          {{"w2/summary/none/tfrecord_*"}, framed, {}},
-          {{"w2/summary/none/event_bytes_*"},
-           event_bytes,
-           {{"w2/summary/none/event_bytes_version", kWriter, own_version},
-            {"w2/summary/none/event_bytes_scalar_*", kOneForm, own_scalar}}},
-          {{"w2/summary/none/file_records_hex"},
-           records_in_file,
-           {{"w2/summary/none/file_records_hex", kWriter, own_records}}},
           {{"w2/summary/none/keras_tensorboard_*"},
            logged_by_fit,
            {{"w2/summary/none/keras_tensorboard_2", kEveryEpoch, with_first_epoch}}},
