@@ -24,8 +24,8 @@ namespace {
 /// The variables of a model and an optimizer of theirs.
 class Trained {
  public:
-  Trained(const Strategy& strategy, const Model& model, DType dtype, std::unique_ptr<Optimizer> optimizer)
-      : strategy_(strategy), optimizer_(std::move(optimizer)) {
+  Trained(Strategy strategy, const Model& model, DType dtype, std::unique_ptr<Optimizer> optimizer)
+      : strategy_(std::move(strategy)), optimizer_(std::move(optimizer)) {
     const auto scope = strategy_.scope();
     for (const std::size_t elements : model.gradients)
       variables_.emplace_back(

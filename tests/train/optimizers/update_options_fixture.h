@@ -35,7 +35,7 @@ class WithOptions : public WithReplicas {
 
   /// Of all components, which must be equal.
   static std::vector<double> values(const Variable& variable) {
-    const std::vector<double> first = numbers(variable.components().front());
+    std::vector<double> first = numbers(variable.components().front());
     for (const Tensor& component : variable.components()) EXPECT_EQ(numbers(component), first);
     return first;
   }
