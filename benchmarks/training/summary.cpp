@@ -117,12 +117,12 @@ SummaryResult measure(const SummaryBenchOptions& options, const CommandContext& 
 
   SummaryWriter slow = slow_writer({.max_queue = kScalars / 4});
   bench.add(
-      "scalar, while a flush takes 20 ms", kScalars / 4, [&](int values) { record_scalars(slow, values); },
+      "scalar during a flush of 20 ms", kScalars / 4, [&](int values) { record_scalars(slow, values); },
       [&] { std::this_thread::sleep_for(kSlowFlush); });
 
   SummaryWriter usual(folder.path());
   bench.add(
-      "scalar, until it is in the file", kWritten,
+      "scalar with its writing", kWritten,
       [&](int values) {
         record_scalars(usual, values);
         usual.flush();

@@ -160,7 +160,7 @@ TrainerResult measure(const TrainerBenchOptions& options, const CommandContext& 
   Overhead overhead(options, context.clock);
   measure_step_function(OneDeviceStrategy(), "", overhead);
   measure_model(OneDeviceStrategy(), "", overhead);
-  measure_step_function(MirroredStrategy(cpu_devices(2)), ", two replicas", overhead);
+  measure_step_function(MirroredStrategy(cpu_devices(2)), " on two replicas", overhead);
   return std::move(overhead).result();
 }
 

@@ -18,8 +18,11 @@ capture() {
   "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || status=$?
 }
 
-# succeeds COMMAND...: as capture, and shows everything when the command fails.
+# succeeds COMMAND...: as capture, and shows everything when the command fails. CSV has rows of one length.
 succeeds() {
   capture "$@"
   ((status == 0)) || fail "'$*' ends with $status: $(cat "$scratch/out" "$scratch/err")"
+  [[ "$* " != *"--format csv "* || $* == *--output* ]] ||
+    same "rows of '$*' that are not as long as the heading" "" \
+      "$(awk -F, 'NR == 1 { columns = NF } NF != columns' "$scratch/out")"
 }
