@@ -67,5 +67,5 @@ int main(int argc, char** argv) {
   trainer.fit(train, {.epochs = 50, .validation_data = test, .callbacks = {progress, early}});
   const Logs score = trainer.evaluate(test);
   if (session.is_chief())
-    std::printf("best epoch %d, test accuracy %.3f\n", early.best_epoch() + 1, *score.find("accuracy"));
+    std::printf("best epoch %d, test accuracy %.3f\n", early.best_epoch() + 1, score.at("accuracy"));
 }

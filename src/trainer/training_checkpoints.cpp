@@ -25,7 +25,8 @@ void add_training(Checkpoint& checkpoint, const Training& training, const Callba
     checkpoint.add("fit/metrics/" + metric.name(), ReplicaNumbers{[state = metric.state()](int local) {
                      return state->replica(static_cast<std::size_t>(local));
                    }});
-  for (Callback& callback : callbacks) callback.add_state(checkpoint, "fit/callbacks");
+  for (Callback& callback : callbacks)
+    training.strategy().extended().or_abort_workers([&] { callback.add_state(checkpoint, "fit/callbacks"); });
 }
 
 const std::string& usable_folder(const FitCheckpoint& plan) {

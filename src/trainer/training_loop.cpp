@@ -37,6 +37,25 @@ TrainingLoop::TrainingLoop(Strategy strategy, std::vector<Variable> parameters, 
   require_own(strategy_, parameters_);
 }
 
+class TrainingLoop::Call {
+ public:
+  Call(TrainingLoop& loop, const char* function) : loop_(loop) {
+    if (loop.running_ != nullptr)
+      throw WrongContext(
+          "{} was called within {} of the same Trainer, whose callbacks and metrics are in use; make a "
+          "second "
+          "Trainer of the model for it",
+          function, loop.running_);
+    loop.running_ = function;
+  }
+  ~Call() { loop_.running_ = nullptr; }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  TrainingLoop& loop_;
+};
+
 template <class Hook>
 void TrainingLoop::tell(Hook hook) {
   for (Callback& callback : callbacks_) strategy_.extended().or_abort_workers([&] { hook(callback); });
@@ -53,6 +72,7 @@ void TrainingLoop::attach(const CallbackList& callbacks) {
 }
 
 History TrainingLoop::fit(AnyBatches& data, const FitPlan& plan) {
+  const Call call(*this, "fit");
   require_usable(plan, data.cardinality());
   const auto scope = strategy_.scope();
   begin_fit(plan, data.cardinality());
@@ -172,6 +192,7 @@ Logs TrainingLoop::test(AnyBatches& data, std::optional<std::int64_t> steps) {
 }
 
 Logs TrainingLoop::evaluate(AnyBatches& data, const EvaluateOptions& options) {
+  const Call call(*this, "evaluate");
   require_steps("evaluate", options.steps, data.cardinality());
   const auto scope = strategy_.scope();
   params_ = {.epochs = 1, .steps = steps_of(options.steps, data.cardinality())};
@@ -180,6 +201,7 @@ Logs TrainingLoop::evaluate(AnyBatches& data, const EvaluateOptions& options) {
 }
 
 Tensor TrainingLoop::predict(AnyBatches& data, const PredictOptions& options) {
+  const Call call(*this, "predict");
   require_steps("predict", options.steps, data.cardinality());
   const auto scope = strategy_.scope();
   params_ = {.epochs = 1, .steps = steps_of(options.steps, data.cardinality())};

@@ -11,6 +11,7 @@
 
 #include <cohort/strategy/one_device_strategy.h>
 #include <cohort/train/optimizers/sgd.h>
+#include <cohort/trainer/callbacks/function_callback.h>
 #include <cohort/trainer/trainer.h>
 
 #include "../strategy/strategies.h"
@@ -205,6 +206,29 @@ TEST_P(Fit, RefusesWhatCannotBe) {
   EXPECT_THAT([&] { trainer_.fit(data.filter([](const auto&) { return false; })); },
               refuses("not one batch"));
   EXPECT_THAT([&] { static_cast<void>(trainer_.evaluate(data, {.steps = 0})); }, refuses("steps is 0"));
+}
+
+TEST_P(Fit, RefusesCallsWithinItself) {
+  const auto data = linear_batches(8, 4);
+  Trainer other(strategy_, model_, optimizer_);
+  Logs seen;
+  FunctionCallback evaluates({.on_train_begin = [&](const Logs&) { seen = other.evaluate(data); }});
+  trainer_.fit(data, {.callbacks = {evaluates}});
+  EXPECT_GT(seen.at("loss"), 0);
+  FunctionCallback evaluates_itself({.on_train_begin = [&](const Logs&) { seen = trainer_.evaluate(data); }});
+  EXPECT_THAT(
+      message_of(ErrorCode::kWrongContext, [&] { trainer_.fit(data, {.callbacks = {evaluates_itself}}); }),
+      ::testing::HasSubstr("evaluate was called within fit of the same Trainer"));
+  EXPECT_NO_THROW(trainer_.fit(data));
+}
+
+TEST(Logs, NameWhatTheyHave) {
+  Logs logs;
+  logs.set("loss", 1);
+  logs.set("accuracy", 0.5);
+  EXPECT_EQ(logs.at("accuracy"), 0.5);
+  EXPECT_THAT([&] { static_cast<void>(logs.at("acuracy")); },
+              refuses("no 'acuracy'; they have [loss, accuracy]"));
 }
 
 TEST(FitByHand, RunsStepFunctions) {

@@ -15,11 +15,12 @@ class MultiWorkerTrainer : public ::testing::TestWithParam<std::pair<int, int>> 
 };
 INSTANTIATE_TEST_SUITE_P(WorkersAndDevices, MultiWorkerTrainer,
                          ::testing::Values(std::pair{1, 1}, std::pair{2, 1}, std::pair{3, 1}, std::pair{2, 2},
-                                           std::pair{5, 1}));
+                                           std::pair{4, 1}, std::pair{5, 1}));
 
 TEST_P(MultiWorkerTrainer, TrainsAsOneReplica) { on_every_worker(check_fit); }
 TEST_P(MultiWorkerTrainer, NamesTheWorkerWhoseStepThrows) { on_every_worker(check_step_that_throws); }
 TEST_P(MultiWorkerTrainer, NamesTheWorkerWhoseCallbackThrows) { on_every_worker(check_callback_that_throws); }
+TEST_P(MultiWorkerTrainer, NamesTheWorkerWhoseMetricThrows) { on_every_worker(check_metric_that_throws); }
 TEST_P(MultiWorkerTrainer, NamesTheWorkerWhoseDatasetThrows) { on_every_worker(check_dataset_that_throws); }
 
 }  // namespace

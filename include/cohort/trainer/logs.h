@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/base/error.h>
+
 namespace cohort {
 
 class Logs {
@@ -28,6 +30,14 @@ class Logs {
   [[nodiscard]] const double* find(std::string_view name) const {
     const auto found = std::ranges::find(entries_, name, &Entry::first);
     return found == entries_.end() ? nullptr : &found->second;
+  }
+
+  /// @throws InvalidArgument where there is no number of this name, naming those that are there.
+  [[nodiscard]] double at(std::string_view name) const {
+    if (const double* value = find(name)) return *value;
+    std::string names;
+    for (const auto& [each, value] : entries_) names += (names.empty() ? "" : ", ") + each;
+    throw InvalidArgument("the logs have no '{}'; they have [{}]", name, names);
   }
 
   [[nodiscard]] auto begin() const noexcept { return entries_.begin(); }

@@ -14,8 +14,8 @@
 // `forward` returns goes to the others: the predictions, or a structure that has them in `predictions`,
 // beside what the gradients need. Gradients are those of the SUM of the losses, each times its weight; the
 // optimizer divides by the number of examples of the whole batch. They are summed in place. A model that
-// computes otherwise where it is not trained, has a function `infer` beside `forward`, which returns the same:
-// `evaluate` and `predict` call it.
+// computes otherwise where it is not trained, has a function `infer` beside `forward`, which returns the
+// same: `evaluate` and `predict` call it.
 //
 // Labels are the batch's `labels`, or the second part of a pair or tuple; weights its `weights`, or the third
 // part. A model whose `gradients` takes no weights is trained without them.

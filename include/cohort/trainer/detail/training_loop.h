@@ -65,6 +65,9 @@ class TrainingLoop final : public Training {
   Logs test(AnyBatches& data, std::optional<std::int64_t> steps);
   void attach(const CallbackList& callbacks);
 
+  /// One call of `fit`, `evaluate` or `predict`, within which there is no other.
+  class Call;
+
   /// Calls the hook of each callback in turn. An error of one worker's ends what the others wait for.
   template <class Hook>
   void tell(Hook hook);
@@ -81,6 +84,7 @@ class TrainingLoop final : public Training {
   Logs logs_;        ///< of the epoch
   Logs batch_logs_;  ///< empty unless somebody reads them
   bool said_that_data_ended_ = false;
+  const char* running_ = nullptr;  ///< the function that runs
 };
 
 }  // namespace cohort::detail
