@@ -12,9 +12,24 @@
 #include <cohort/collective/communicator.h>
 
 #include "cluster/descriptor_exchange.h"
+#include "device/machine.h"
 #include "device/node_memory.h"
 
 namespace cohort {
+
+namespace node {
+class LineCounter;
+}
+
+/// How the announcements of a node's members reach each other.
+struct LevelOptions {
+  /// So many members look at each other's lines; more of them meet by the levels of the machine.
+  int most_members_without_tree = 8;
+  /// Where the members are, by local rank, if all are of this process; empty: as COHORT_TOPOLOGY and the cores
+  /// of their processes say.
+  std::vector<LevelGroups> groups = {};
+  std::shared_ptr<node::LineCounter> counter = {};  ///< of all members; null: nobody counts
+};
 
 struct NodeGroupOptions {
   std::shared_ptr<const NodeMemory> memory = NodeMemory::of_this_process_alone();
@@ -26,6 +41,7 @@ struct NodeGroupOptions {
   std::function<void()> on_failure =
       {};  ///< called when the communicator has failed, on any thread; may be null
   CommunicationOptions communication = {};
+  LevelOptions levels = {};
 };
 
 /// Collective over the workers, all of which share this node. One communicator per member of this process;

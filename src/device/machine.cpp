@@ -107,6 +107,12 @@ const char* to_string(Level level) {
   return "?";
 }
 
+Level nearest_shared_level(const LevelGroups& one, const LevelGroups& other) {
+  const auto* const shared = std::ranges::find_if(
+      kLevels, [&](Level level) { return one[index_of(level)] == other[index_of(level)]; });
+  return shared == kLevels.end() ? Level::kMachine : *shared;
+}
+
 Machine Machine::read(const std::string& description) {
   const HwlocTopology topology = load_machine(description);
   Machine machine;
@@ -139,13 +145,6 @@ std::size_t Machine::threads() const {
 }
 
 int Machine::groups(Level level) const { return cores_.back().group[index_of(level)] + 1; }
-
-Level Machine::shared_level(std::size_t core, std::size_t other) const {
-  const auto* const shared = std::ranges::find_if(kLevels, [&](Level level) {
-    return cores_.at(core).group[index_of(level)] == cores_.at(other).group[index_of(level)];
-  });
-  return *shared;  // the machine at the latest
-}
 
 std::vector<Level> Machine::levels_that_count() const {
   std::vector<Level> counting{Level::kMachine};

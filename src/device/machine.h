@@ -16,11 +16,17 @@ inline constexpr std::array kLevels{Level::kCache, Level::kNumaNode, Level::kSoc
 /// `cache`, `NUMA node`, `socket`, `machine`.
 [[nodiscard]] const char* to_string(Level level);
 
+/// The group that something belongs to, by level; each level counts its groups from 0.
+using LevelGroups = std::array<int, kLevels.size()>;
+
+/// The nearest level that both share.
+[[nodiscard]] Level nearest_shared_level(const LevelGroups& one, const LevelGroups& other);
+
 class Machine {
  public:
   struct Core {
-    std::vector<int> threads;                 ///< its hardware threads, as the operating system numbers them
-    std::array<int, kLevels.size()> group{};  ///< what it belongs to, by level; each level counts from 0
+    std::vector<int> threads;  ///< its hardware threads, as the operating system numbers them
+    LevelGroups group{};
   };
 
   /// `description` is empty for this machine; a path that ends in `.xml`, for what `lstopo FILE.xml` wrote on
@@ -34,9 +40,6 @@ class Machine {
   [[nodiscard]] std::size_t threads() const;
 
   [[nodiscard]] int groups(Level level) const;
-
-  /// The nearest level that two cores share.
-  [[nodiscard]] Level shared_level(std::size_t core, std::size_t other) const;
 
   /// The levels whose groups have several cores and are smaller than those of the next one that counts; the
   /// machine is always the last.

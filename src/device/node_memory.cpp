@@ -110,6 +110,9 @@ std::shared_ptr<const NodeMemory> NodeMemory::connect(int rank, std::span<const 
     neighbour.pid = peer.pid;
     neighbour.heap_bytes = peer.heap_bytes;
     CPU_OR(&cores, &cores, &peer.cores);
+    if (!CPU_EQUAL(&own.cores, &peer.cores)) continue;
+    ++memory->core_sharers_.count;
+    if (worker.rank < rank) ++memory->core_sharers_.own_index;
   }
   memory->cores_ = CPU_COUNT(&cores);
   if (heap != nullptr) memory->neighbours_[static_cast<std::size_t>(rank)].heap = heap->base();

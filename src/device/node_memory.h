@@ -19,6 +19,12 @@
 
 namespace cohort {
 
+/// The workers of a node that may run on the same cores as this one, itself among them.
+struct CoreSharers {
+  int count = 1;
+  int own_index = 0;
+};
+
 class NodeMemory {
  public:
   /// Collective over all workers. Workers are neighbours when their WorkerInfos name the same node and they
@@ -58,6 +64,8 @@ class NodeMemory {
   /// Cores of this node that at least one of its workers may run on.
   [[nodiscard]] int cores() const noexcept { return cores_; }
 
+  [[nodiscard]] const CoreSharers& core_sharers() const noexcept { return core_sharers_; }
+
  private:
   struct Neighbour {
     std::byte* heap = nullptr;
@@ -72,6 +80,7 @@ class NodeMemory {
   bool shared_ = false;
   bool single_copy_ = false;
   int cores_ = 1;
+  CoreSharers core_sharers_;
 };
 
 }  // namespace cohort

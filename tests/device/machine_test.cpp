@@ -22,6 +22,10 @@ using ::testing::ThrowsMessage;
 
 constexpr const char* kEpyc = "pack:2 l3:8 core:8 pu:1";
 
+Level shared_level(const Machine& machine, std::size_t core, std::size_t other) {
+  return nearest_shared_level(machine.cores()[core].group, machine.cores()[other].group);
+}
+
 TEST(Machine, HasTheLevelsOfADescription) {
   const Machine machine = Machine::read(kEpyc);
   EXPECT_THAT(machine.cores(), SizeIs(128));
@@ -29,9 +33,9 @@ TEST(Machine, HasTheLevelsOfADescription) {
   EXPECT_EQ(machine.groups(Level::kSocket), 2);
   EXPECT_EQ(machine.groups(Level::kMachine), 1);
   EXPECT_THAT(machine.levels_that_count(), ElementsAre(Level::kCache, Level::kSocket, Level::kMachine));
-  EXPECT_EQ(machine.shared_level(0, 7), Level::kCache);
-  EXPECT_EQ(machine.shared_level(7, 8), Level::kNumaNode);  // of one socket, since hwloc's node spans both
-  EXPECT_EQ(machine.shared_level(63, 64), Level::kMachine);
+  EXPECT_EQ(shared_level(machine, 0, 7), Level::kCache);
+  EXPECT_EQ(shared_level(machine, 7, 8), Level::kNumaNode);  // of one socket, since hwloc's node spans both
+  EXPECT_EQ(shared_level(machine, 63, 64), Level::kMachine);
 }
 
 TEST(Machine, CountsCoresApartFromHardwareThreads) {

@@ -16,7 +16,7 @@ const char* plural(std::size_t count) { return count == 1 ? "" : "s"; }
 /// The number of the first core, from `first` on, that is not in its group of this level.
 std::size_t end_of_group(const Machine& machine, Level level, std::size_t first) {
   std::size_t end = first;
-  while (end < machine.cores().size() && machine.shared_level(first, end) <= level) ++end;
+  while (end < machine.cores().size() && nearest_shared_level(machine.cores()[first].group, machine.cores()[end].group) <= level) ++end;
   return end;
 }
 

@@ -300,8 +300,9 @@ void HierarchicalCollectives::contribute(const CollectiveCall& call, bool line_i
   if (!in_line_) slot_ = endpoint_.next_slot();
   if (piggyback_bytes_ == 0) return;
   const node::Position position{topology_.rank(), topology_.members()};
-  std::byte* const to = in_line_ ? endpoint_.payload_of(endpoint_.position().rank)
-                                 : endpoint_.slot(endpoint_.position().rank, slot_);
+  if (in_line_) endpoint_.set_contents({.payload_bytes = piggyback_bytes_});
+  std::byte* const to =
+      in_line_ ? endpoint_.own_payload() : endpoint_.slot(endpoint_.position().rank, slot_);
   node::contribute(call, position, {0, node::block_elements(call)}, to);
 }
 

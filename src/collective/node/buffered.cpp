@@ -1,9 +1,11 @@
 #include "buffered.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include <cohort/base/error.h>
 
+#include "shares.h"
 #include "tuning.h"
 
 namespace cohort::node {
@@ -16,26 +18,72 @@ constexpr std::size_t kPiecesBetweenYields = kBytesBetweenYields / kPieceBytes;
 SmallCall::SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallPlan& plan)
     : endpoint_(endpoint), call_(call), plan_(plan), in_line_(plan.in_line) {
   endpoint.open(plan);
-  endpoint.set_algorithm(in_line_ ? "line" : "slot");
   endpoint.set_reason(ChoiceReason::kSize);
   if (!in_line_) slot_ = endpoint.next_slot();
-  if (plan.bytes > 0)
-    contribute(call, endpoint.position(), {0, plan.elements}, buffer_of(endpoint.position().rank));
+  if (endpoint.has_levels()) choose_way();
+  endpoint.set_algorithm(in_line_ ? "line" : in_shares_ ? "shares" : "slot");
+  if (plan.bytes > 0) contribute(call, endpoint.position(), {0, plan.elements}, own_buffer());
   endpoint.announce();
 }
 
-std::byte* SmallCall::buffer_of(int member) const noexcept {
+/// Among many members.
+void SmallCall::choose_way() noexcept {
+  if (in_line_) {
+    reduced_on_the_way_ = plan_.bytes > 0 && (call_.kind == CollectiveKind::kAllReduce ||
+                                              call_.kind == CollectiveKind::kReduce);
+    endpoint_.set_contents({.payload_bytes = plan_.bytes,
+                            .kernel = reduced_on_the_way_ ? plan_.kernel : nullptr,
+                            .elements = plan_.elements});
+  } else {
+    in_shares_ = goes_in_shares(endpoint_, call_.kind, plan_.bytes);
+  }
+}
+
+std::byte* SmallCall::own_buffer() const noexcept {
+  return in_line_ ? endpoint_.own_payload() : endpoint_.slot(endpoint_.position().rank, slot_);
+}
+
+const std::byte* SmallCall::buffer_of(int member) const noexcept {
   return in_line_ ? endpoint_.payload_of(member) : endpoint_.slot(member, slot_);
 }
 
+std::span<const std::byte*> SmallCall::find_buffers() const noexcept {
+  const std::span<const std::byte*> cells = endpoint_.pointers();
+  for (int member = 0; member < endpoint_.position().size; ++member)
+    cells[static_cast<std::size_t>(member)] = buffer_of(member);
+  return cells;
+}
+
+void SmallCall::reduce_own_share() {
+  reduce_share(endpoint_, plan_.kernel, size_of(call_.dtype), plan_.bytes, find_buffers(), own_buffer());
+  endpoint_.raise_done();
+}
+
 void SmallCall::finish() {
+  if (in_shares_ || reduced_on_the_way_) {
+    if (call_.kind == CollectiveKind::kReduce && call_.root != endpoint_.position().rank) return;
+    if (in_shares_)
+      collect_shares(endpoint_, plan_.bytes, find_buffers(), call_.output);
+    else
+      std::memcpy(call_.output, endpoint_.result(), plan_.bytes);
+    return;
+  }
   if (plan_.bytes > 0) {
-    const std::span<const std::byte*> cells = endpoint_.pointers();
-    for (int member = 0; member < endpoint_.position().size; ++member)
-      cells[static_cast<std::size_t>(member)] = buffer_of(member);
-    collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, cells, !in_line_);
+    note_collected(endpoint_, call_, {0, plan_.elements});
+    collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, find_buffers(), !in_line_);
   }
   endpoint_.prepare_next_line();
+}
+
+void note_collected(const Endpoint& endpoint, const CollectiveCall& call, const Range& range) {
+  if (!endpoint.is_counted()) return;
+  const Position& position = endpoint.position();
+  const CollectiveTraits& traits = traits_of(call.kind);
+  if (traits.pattern == CollectiveTraits::Pattern::kToRoot && position.rank != call.root) return;
+  for (int member = 0; member < position.size; ++member) {
+    if (traits.pattern == CollectiveTraits::Pattern::kFromRoot && member != call.root) continue;
+    endpoint.note_moved(member, range.elements * size_of(call.dtype));
+  }
 }
 
 Task<> exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel) {
@@ -62,6 +110,7 @@ Task<> exchange_in_pieces(Endpoint& endpoint, const CollectiveCall& call, Reduct
     const std::span<const std::byte*> cells = endpoint.pointers();
     for (std::size_t member = 0; member < cells.size(); ++member)
       cells[member] = endpoint.cell(static_cast<int>(member), reading);
+    note_collected(endpoint, call, range(step - 1));
     collect(call, kernel, position, range(step - 1), cells, true);
     if (step % kPiecesBetweenYields == 0) co_await yield();
   }

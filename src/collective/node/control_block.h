@@ -27,6 +27,11 @@ inline constexpr std::size_t kPayloadBytes = 56;
 inline constexpr std::size_t kSlotBytes = 8 * 1024;
 inline constexpr std::size_t kPieceBytes = 32 * 1024;
 inline constexpr std::size_t kCells = 4;
+inline constexpr std::size_t kStepBytes = 2 * kPieceBytes;
+
+/// Room for the payloads of all members, where announcements go along a tree.
+inline constexpr std::size_t kAllPayloadsBytes = 32 * 1024;
+inline constexpr std::size_t kMostMembersInTree = kAllPayloadsBytes / kPayloadBytes;
 
 /// Members of one node: a piece has room for an element of 8 bytes for each.
 inline constexpr std::size_t kMostMembers = kPieceBytes / 8;
@@ -130,6 +135,11 @@ struct PriorityBlock {
 
   alignas(4096) std::array<std::array<std::byte, kSlotBytes>, 2> slots;
   alignas(4096) std::array<std::array<std::byte, kPieceBytes>, kCells> cells;
+
+  /// Where announcements go along a tree (see level_announcements.h): of a member with children.
+  std::array<Line, 2> gathered;  ///< all below this member have announced the call
+  std::array<Line, 2> released;  ///< all members have; the payload is the result, if the call has one
+  alignas(4096) std::array<std::array<std::byte, kAllPayloadsBytes>, 2> all_payloads;
 };
 
 struct ControlBlock {

@@ -8,6 +8,7 @@
 #include <cohort/collective/reduction.h>
 
 #include "device/node_heap.h"
+#include "share.h"
 #include "tuning.h"
 
 namespace cohort::node {
@@ -71,23 +72,6 @@ class RemoteBuffer {
 
 /// Larger than any buffer, and still far from overflowing.
 constexpr std::size_t kEverything = std::size_t{1} << 62;
-
-/// A part of the work, in bytes of the whole.
-struct Share {
-  std::size_t begin = 0;
-  std::size_t bytes = 0;
-};
-
-/// Nearly equal shares that begin at cache lines of an aligned buffer, so that no cache line has two writers.
-Share share_of(int member, int members, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  const std::size_t lines = (bytes + kLine - 1) / kLine;
-  const auto edge = [&](int index) {
-    return std::min(bytes,
-                    lines * static_cast<std::size_t>(index) / static_cast<std::size_t>(members) * kLine);
-  };
-  return {edge(member), edge(member + 1) - edge(member)};
-}
 
 /// Members that a result goes to, one after the other from `first` on.
 struct Targets {

@@ -9,17 +9,25 @@ Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority pr
       position_{local_rank, group_->size()},
       priority_blocks_(group_->priority_blocks(priority).data()),
       own_(*priority_blocks_[local_rank]),
+      counter_(group_->counter()),
       planner_(position_.size, priority),
       failure_watch_(*group_, local_rank, priority, open_),
       pointers_(static_cast<std::size_t>(group_->size())),
-      output_pointers_(static_cast<std::size_t>(group_->size())) {}
+      output_pointers_(static_cast<std::size_t>(group_->size())) {
+  if (!group_->tree().empty()) levels_.emplace(group_->tree(), priority_blocks_, local_rank, counter_);
+}
 
 bool Endpoint::details_differ() const noexcept {
   // Equal words that are not exact, or too long for the line: so all of the payloads begin with details.
   for (int member = 0; member < position_.size; ++member) {
-    if (std::memcmp(payload_of(member), payload_of(position_.rank), sizeof(CallDetails)) != 0) return true;
+    if (std::memcmp(payload_of(member), own_payload(), sizeof(CallDetails)) != 0) return true;
   }
   return false;
+}
+
+void Endpoint::count_reads_of_lines() const {
+  for (int member = 0; member < position_.size; ++member)
+    counter_->read(position_.rank, &priority_block(member).lines[line_of(open_.sequence)]);
 }
 
 bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
@@ -30,7 +38,20 @@ bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   return true;
 }
 
+void Endpoint::raise_done() noexcept {
+  if (counter_ != nullptr) counter_->published(position_.rank, &own_.calls_done);
+  own_.calls_done.store(++calls_done_, std::memory_order_release);
+  if (!levels_) return own_.bell.ring();
+  // Along the tree one more announcement says it.
+  ++open_.sequence;
+  open_.word += std::uint64_t{1} << 32;
+  open_.payload_has_details = false;
+  open_.contents = {};
+  announce();
+}
+
 bool Endpoint::all_are_done() noexcept {
+  if (levels_) return all_announced();
   await(Awaited::kDone, calls_done_);
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
     if (priority_block(open_.next_to_check).calls_done.load(std::memory_order_acquire) < calls_done_)

@@ -28,6 +28,8 @@
 #include "collective/kernels/prefetch.h"
 #include "contribution.h"
 #include "failure_watch.h"
+#include "level_announcements.h"
+#include "line_counter.h"
 #include "node_group.h"
 #include "open_call.h"
 #include "waiting.h"
@@ -78,27 +80,44 @@ class Endpoint {
     open_.word = open_.sequence << 32 | plan.fingerprint;
     open_.disagreement = false;
     open_.payload_has_details = plan.payload_has_details;
+    open_.contents = {.payload_bytes = plan.payload_has_details ? sizeof(CallDetails) : 0};
     if (plan.payload_has_details) write_details(plan.details);
   }
+
+  /// Of the open collective, before `announce`: what its payload has, if that is more than the call's details.
+  void set_contents(const Contents& contents) noexcept { open_.contents = contents; }
 
   /// How many collectives of this member, of all priorities, were called before the open one.
   [[nodiscard]] std::uint64_t number() const noexcept { return open_.number; }
 
-  /// A member's payload of the open collective; this member's own is written before `announce`. It
-  /// begins with the call's details where the data is elsewhere.
-  [[nodiscard]] std::byte* payload_of(int member) const noexcept {
-    return priority_block(member).lines[line_of(open_.sequence)].payload.data();
+  /// This member's payload of the open collective, to be written before `announce`. It begins with the call's
+  /// details where the data is elsewhere.
+  [[nodiscard]] std::byte* own_payload() const noexcept {
+    return own_.lines[line_of(open_.sequence)].payload.data();
+  }
+  /// After `all_announced`: any member's, unless the contents have a kernel and there are levels.
+  [[nodiscard]] const std::byte* payload_of(int member) const noexcept {
+    return levels_ ? levels_->payload_of(member, open_)
+                   : priority_block(member).lines[line_of(open_.sequence)].payload.data();
   }
 
   /// Announces the open collective to the others; this member's payload is complete.
   void announce() noexcept {
-    own_.lines[line_of(open_.sequence)].word.store(open_.word, std::memory_order_release);
+    Line& line = own_.lines[line_of(open_.sequence)];
+    if (counter_ != nullptr) counter_->published(position_.rank, &line);
+    line.word.store(open_.word, std::memory_order_release);
     own_.bell.ring();
   }
+
+  /// Whether announcements go along a tree: where the node has many members.
+  [[nodiscard]] bool has_levels() const noexcept { return levels_.has_value(); }
+  /// After `all_announced`, where the contents have a kernel and there are levels: the payloads, reduced.
+  [[nodiscard]] const std::byte* result() const noexcept { return levels_->result(open_); }
 
   /// True when all members have announced the same call, or when one differs.
   [[nodiscard]] bool all_announced() noexcept {
     await(Awaited::kAnnouncements, open_.sequence);
+    if (levels_) return levels_->advance(open_);
     const std::size_t line = line_of(open_.sequence);
     for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
       const std::uint64_t word =
@@ -108,12 +127,13 @@ class Endpoint {
       open_.disagreement = true;
       return true;
     }
+    if (counter_ != nullptr) count_reads_of_lines();
     return true;
   }
 
   /// After `all_announced`: whether some member has called something else.
   [[nodiscard]] bool disagreement() const noexcept {
-    return open_.disagreement || (open_.payload_has_details && details_differ());
+    return open_.disagreement || (open_.payload_has_details && !levels_ && details_differ());
   }
 
   /// Fetches the line of the next call for writing, while the caller does something else.
@@ -126,10 +146,8 @@ class Endpoint {
     own_.bell.ring();
   }
   [[nodiscard]] bool all_have_pieces(std::uint64_t pieces) noexcept;
-  void raise_done() noexcept {
-    own_.calls_done.store(++calls_done_, std::memory_order_release);
-    own_.bell.ring();
-  }
+  /// This member has done its part of the open collective, or come to a point in it where all meet.
+  void raise_done() noexcept;
   [[nodiscard]] bool all_are_done() noexcept;
   /// From here on a check counts every member as missing, this one too, that is not done.
   void await_next_done() noexcept { await(Awaited::kDone, calls_done_ + 1); }
@@ -140,9 +158,19 @@ class Endpoint {
     return priority_block(location.owner).slots[location.index].data();
   }
   [[nodiscard]] std::byte* cell(int member, std::uint64_t piece) const noexcept;
+  /// Of a step of a long call that goes along the tree: two cells in one, in turns.
+  [[nodiscard]] std::byte* step_cell(int member, std::size_t step) const noexcept {
+    return priority_block(member).cells[step % 2 * 2].data();
+  }
   [[nodiscard]] std::uint64_t next_slot() noexcept { return slots_++; }
   [[nodiscard]] std::uint64_t next_pieces(std::uint64_t count) noexcept {
     return std::exchange(pieces_, pieces_ + count);
+  }
+
+  [[nodiscard]] bool is_counted() const noexcept { return counter_ != nullptr; }
+  /// Of data that this member takes from another's memory, or brings there: for the counter of lines.
+  void note_moved(int member, std::size_t bytes) const noexcept {
+    if (counter_ != nullptr) counter_->moved(position_.rank, member, bytes);
   }
 
   /// Space for a pointer per member.
@@ -169,7 +197,7 @@ class Endpoint {
       }
       // Sleep at the bell of the first member that lags. If `condition` waits for something else, nobody
       // rings, and the sleep just times out.
-      const Bell::Sleeper sleeper(priority_block(std::min(open_.next_to_check, position_.size - 1)).bell);
+      const Bell::Sleeper sleeper(priority_block(awaited_member()).bell);
       if (condition()) return;
       sleeper.sleep(waiting.nap());
     } while (!condition());
@@ -204,15 +232,22 @@ class Endpoint {
   }
   void write_details(CallDetails details) const noexcept {
     details.number = open_.number;
-    std::memcpy(payload_of(position_.rank), &details, sizeof details);
+    std::memcpy(own_payload(), &details, sizeof details);
   }
   [[nodiscard]] bool details_differ() const noexcept;
+  [[nodiscard]] int awaited_member() const noexcept {
+    if (levels_ && open_.awaited == Awaited::kAnnouncements) return levels_->awaited_member();
+    return std::min(open_.next_to_check, position_.size - 1);
+  }
+  void count_reads_of_lines() const;
 
   std::shared_ptr<NodeGroup> group_;
   Position position_;
   PriorityBlock* const* priority_blocks_;  ///< the group's for this priority, by local rank
   PriorityBlock& own_;
+  LineCounter* counter_;  ///< the group's; null: nobody counts
   OpenCall open_;
+  std::optional<LevelAnnouncements> levels_;
   CallPlanner planner_;
   FailureWatch failure_watch_;
   Peers* peers_ = nullptr;

@@ -7,6 +7,7 @@
 #include "cost_model.h"
 #include "direct.h"
 #include "probe.h"
+#include "shares.h"
 
 namespace cohort::node {
 namespace {
@@ -16,6 +17,10 @@ Task<> execute_small(Endpoint& endpoint, const CollectiveCall& call, const CallP
   co_await until([&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) {
     co_await endpoint.failure_watch().explain_disagreement(call);
+  }
+  if (small.in_shares()) {
+    small.reduce_own_share();
+    co_await until([&] { return endpoint.all_are_done(); });
   }
   small.finish();
 }
@@ -35,10 +40,11 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
                 const ProtocolChoice choice) {
   endpoint.open(plan);
   const BufferAddresses own = addresses_of(call, endpoint.position());
-  std::memcpy(endpoint.payload_of(endpoint.position().rank) + sizeof(CallDetails), &own, sizeof own);
+  std::memcpy(endpoint.own_payload() + sizeof(CallDetails), &own, sizeof own);
+  endpoint.set_contents({.payload_bytes = sizeof(CallDetails) + sizeof own});
   endpoint.announce();
   Task<> exchange;
-  if (goes_in_pieces(endpoint, call, own, choice, plan.bytes)) {
+  if (!endpoint.has_levels() && goes_in_pieces(endpoint, call, own, choice, plan.bytes)) {
     // The first pieces are on their way while the announcements are.
     exchange = exchange_in_pieces(endpoint, call, plan.kernel);
     exchange.resume();
@@ -53,8 +59,12 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   endpoint.set_algorithm(to_string(protocol));
   endpoint.set_reason(choice.reason(call.kind, access, in_place));
   if (!exchange.valid()) {
-    exchange = protocol == Protocol::kPieces ? exchange_in_pieces(endpoint, call, plan.kernel)
-                                             : exchange_directly(endpoint, call, plan.kernel, in_place);
+    if (protocol != Protocol::kPieces)
+      exchange = exchange_directly(endpoint, call, plan.kernel, in_place);
+    else if (endpoint.has_levels())
+      exchange = exchange_in_steps(endpoint, call, plan.kernel);
+    else
+      exchange = exchange_in_pieces(endpoint, call, plan.kernel);
   }
   co_await exchange;
 }
@@ -138,6 +148,10 @@ void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   SmallCall small(endpoint, call, plan);
   endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
+  if (small.in_shares()) {
+    small.reduce_own_share();
+    endpoint.wait_for(call, [&] { return endpoint.all_are_done(); });
+  }
   small.finish();
 }
 

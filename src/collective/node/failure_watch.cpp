@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "cell_rotation.h"
+#include "level_announcements.h"
 
 namespace cohort::node {
 namespace {
@@ -90,17 +91,21 @@ const PriorityBlock* FailureWatch::find_description(int member) const noexcept {
   return other.explained_number.load(std::memory_order_acquire) == open_.number + 1 ? &other : nullptr;
 }
 
-// Announcements are waited for one member after the other. Here a member that differs is found although an
-// earlier one is still missing.
+// Announcements are waited for one member after the other, or along a tree. Here a member that differs is found
+// although an earlier one is still missing, and wherever it is in the tree.
 void FailureWatch::notice_difference() noexcept {
   if (open_.awaited != Awaited::kAnnouncements) return;
+  const auto is_of_this_call = [this](const std::atomic<std::uint64_t>& number) {
+    return number.load(std::memory_order_acquire) == open_.number + 1;
+  };
   for (int member = open_.next_to_check; member < group_.size(); ++member) {
     const std::uint64_t word = announced_word(member);
-    if (word >> 32 == open_.word >> 32 && word != open_.word) open_.next_to_check = member;
-    if (other_priority(member).described_number.load(std::memory_order_acquire) == open_.number + 1) {
-      open_.disagreement = true;
-      open_.next_to_check = group_.size();
-    }
+    const bool differs = word >> 32 == open_.word >> 32 && word != open_.word;
+    if (!differs && !is_of_this_call(other_priority(member).described_number) &&
+        !is_of_this_call(priority_block(member).explained_number))
+      continue;
+    open_.disagreement = true;
+    open_.next_to_check = group_.size();
   }
 }
 
@@ -158,6 +163,9 @@ std::vector<int> FailureWatch::missing_members() const {
   for (int member = 0; member < group_.size(); ++member) {
     if (!has_done_what_is_awaited(member)) missing.push_back(member);
   }
+  // All are here, but one has stopped before it passed that on.
+  if (missing.empty() && open_.awaited == Awaited::kAnnouncements && !group_.tree().empty())
+    return LevelAnnouncements::find_idle(group_.tree(), priority_blocks_, open_.word);
   return missing;
 }
 

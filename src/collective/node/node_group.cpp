@@ -13,9 +13,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cohort/base/config.h>
+
 #include "base/host_name.h"
 #include "contribution.h"
 #include "device/node_heap.h"
+#include "member_groups.h"
 
 namespace cohort::node {
 namespace {
@@ -81,10 +84,22 @@ std::optional<std::uint64_t> offset_of(const ControlBlock& block) {
                          : heap->offset_of(reinterpret_cast<const std::byte*>(&block), sizeof block);
 }
 
-std::vector<std::uint64_t> parse_offsets(const std::string& blob) {
-  std::vector<std::uint64_t> offsets(blob.size() / sizeof(std::uint64_t));
-  std::memcpy(offsets.data(), blob.data(), offsets.size() * sizeof(std::uint64_t));
-  return offsets;
+bool is_neighbour_of(const NodeGroupOptions& options, const WorkerInfo& worker) {
+  return worker.node == options.workers[static_cast<std::size_t>(options.rank)].node;
+}
+
+/// Where this process's members are in the machine.
+std::vector<LevelGroups> groups_of_own_members(const NodeGroupOptions& options) {
+  if (options.workers.empty()) return groups_of_members({}, options.members);
+  if (config().topology().empty()) return groups_of_members(options.memory->core_sharers(), options.members);
+  // It may describe a machine with other cores than this one has: the workers of the node take them in turn.
+  CoreSharers neighbours{.count = 0};
+  for (const WorkerInfo& worker : options.workers) {
+    if (!is_neighbour_of(options, worker)) continue;
+    if (worker.rank < options.rank) ++neighbours.own_index;
+    ++neighbours.count;
+  }
+  return groups_of_members(neighbours, options.members);
 }
 
 /// Checked for all nodes, so that all workers come to the same result.
@@ -118,6 +133,18 @@ void write_text(std::array<char, kSize>& to, std::string_view text) {
 
 }  // namespace
 
+/// What a worker tells the others of each of its members, sent as raw bytes: the same program runs everywhere.
+struct NodeGroup::MemberPlace {
+  std::uint64_t offset = 0;  ///< of its control block in the worker's heap
+  LevelGroups groups{};
+
+  static std::vector<MemberPlace> parse(const std::string& blob) {
+    std::vector<MemberPlace> places(blob.size() / sizeof(MemberPlace));
+    if (!places.empty()) std::memcpy(places.data(), blob.data(), places.size() * sizeof(MemberPlace));
+    return places;
+  }
+};
+
 NewControlBlock::NewControlBlock(bool within_process)
     : block_(allocate(sizeof(ControlBlock) + alignof(ControlBlock), Device())),
       memory_(make_control_block(*block_)) {
@@ -137,6 +164,8 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
       memory_(checked(options).memory),
       selection_(Selection::agreed(options.workers, options.exchange)),
+      most_members_without_tree_(options.levels.most_members_without_tree),
+      counter_(options.levels.counter),
       timeout_(options.communication.timeout()),
       reproducible_(options.communication.reproducible),
       fault_(options.fault),
@@ -151,11 +180,14 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
   if (options.workers.empty()) {
     members_.assign(own_blocks.size(), MemberInfo{0, host_name()});
     add_blocks(own_blocks, memory_->worker(), 0);
+    if (size() > most_members_without_tree_)
+      groups_ = options.levels.groups.empty() ? groups_of_own_members(options) : options.levels.groups;
   } else {
     for (const WorkerInfo& worker : options.workers)
       members_.insert(members_.end(), own_blocks.size(), MemberInfo{worker.rank, worker.host});
     gather_blocks(options, own_blocks);
   }
+  make_tree();
   detect_oversubscription();
 }
 
@@ -164,6 +196,8 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split
     : process_(parent.process_),
       memory_(parent.memory_),
       selection_(parent.selection_),
+      most_members_without_tree_(parent.most_members_without_tree_),
+      counter_(parent.counter_),
       timeout_(parent.timeout_),
       reproducible_(parent.reproducible_),
       fault_(parent.fault_),
@@ -181,11 +215,20 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split
     if (member.rank == own_rank) first_own_ = size();
     ControlBlock* const memory = find_block(member, parent.worker_of(*local_rank));
     add_blocks({&memory, 1}, parent.worker_of(*local_rank), rank);
+    if (!parent.groups_.empty()) groups_.push_back(parent.groups_[static_cast<std::size_t>(*local_rank)]);
   }
   own_buffers_.push_back(own_block.take());
+  make_tree();
   detect_oversubscription();
   // The parent's other members need cores meanwhile.
   oversubscribed_ = oversubscribed_ || parent.oversubscribed_;
+}
+
+void NodeGroup::make_tree() {
+  const auto members = blocks_.size();
+  if (groups_.empty() || size() <= most_members_without_tree_ || members > kMostMembersInTree) return;
+  COHORT_CHECK(groups_.size() == members);
+  tree_ = make_level_tree(groups_);
 }
 
 void NodeGroup::detect_oversubscription() {
@@ -207,22 +250,29 @@ ControlBlock* NodeGroup::find_block(const SplitMember& member, int worker) const
 }
 
 void NodeGroup::gather_blocks(const NodeGroupOptions& options, std::span<ControlBlock* const> own_blocks) {
-  const int node = options.workers[static_cast<std::size_t>(options.rank)].node;
-  const auto is_neighbour = [&](const WorkerInfo& worker) { return worker.node == node; };
-  const bool alone = std::ranges::count_if(options.workers, is_neighbour) == 1;
-  const std::vector<std::string> blobs = exchange_offsets(options, own_blocks, alone);
+  const auto is_neighbour = [&](const WorkerInfo& worker) { return is_neighbour_of(options, worker); };
+  const auto neighbours = std::ranges::count_if(options.workers, is_neighbour);
+  const bool has_tree = neighbours * options.members > most_members_without_tree_;
+  const std::vector<LevelGroups> groups = has_tree ? groups_of_own_members(options)
+                                                   : std::vector<LevelGroups>(own_blocks.size());
+  std::vector<MemberPlace> own_places;
+  for (std::size_t i = 0; i < own_blocks.size(); ++i) {
+    const std::optional<std::uint64_t> offset = offset_of(*own_blocks[i]);
+    if (offset || neighbours == 1) own_places.push_back({offset.value_or(0), groups[i]});
+  }
+  const std::vector<std::string> blobs = exchange_places(options, own_places, own_blocks.size());
   for (const WorkerInfo& worker : options.workers) {
     if (!is_neighbour(worker)) continue;
-    const int first_rank = worker.rank * options.members;
-    if (worker.rank == options.rank) {
-      first_own_ = size();
-      add_blocks(own_blocks, memory_->worker(), first_rank);
-      continue;
+    const bool is_own = worker.rank == options.rank;
+    const std::vector<MemberPlace> places =
+        is_own ? own_places : MemberPlace::parse(blobs[static_cast<std::size_t>(worker.rank)]);
+    std::vector<ControlBlock*> blocks(own_blocks.begin(), own_blocks.end());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (!is_own) blocks[i] = reinterpret_cast<ControlBlock*>(memory_->address(worker.rank, places[i].offset));
+      if (has_tree) groups_.push_back(places[i].groups);
     }
-    std::vector<ControlBlock*> blocks;
-    for (const std::uint64_t offset : parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]))
-      blocks.push_back(reinterpret_cast<ControlBlock*>(memory_->address(worker.rank, offset)));
-    add_blocks(blocks, worker.rank, first_rank);
+    if (is_own) first_own_ = size();
+    add_blocks(blocks, worker.rank, worker.rank * options.members);
   }
 }
 
@@ -236,29 +286,25 @@ void NodeGroup::add_blocks(std::span<ControlBlock* const> blocks, int worker, in
   }
 }
 
-std::vector<std::string> NodeGroup::exchange_offsets(const NodeGroupOptions& options,
-                                                     std::span<ControlBlock* const> own_blocks, bool alone) {
-  std::vector<std::uint64_t> offsets;
-  for (const ControlBlock* block : own_blocks) {
-    const std::optional<std::uint64_t> offset = offset_of(*block);
-    if (offset || alone) offsets.push_back(offset.value_or(0));
-  }
+std::vector<std::string> NodeGroup::exchange_places(const NodeGroupOptions& options,
+                                                    std::span<const MemberPlace> own_places,
+                                                    std::size_t members) {
   if (options.workers.size() == 1 || !options.exchange) return {};
   // A worker without memory for it says so by an empty list: it must not give up alone, since the others
   // would wait for it.
-  if (offsets.size() < own_blocks.size()) offsets.clear();
-  std::vector<std::string> blobs = options.exchange(
-      {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(std::uint64_t)});
+  if (own_places.size() < members) own_places = {};
+  std::vector<std::string> blobs =
+      options.exchange({reinterpret_cast<const char*>(own_places.data()), own_places.size_bytes()});
   for (const WorkerInfo& worker : options.workers) {
-    const std::vector<std::uint64_t> theirs = parse_offsets(blobs[static_cast<std::size_t>(worker.rank)]);
-    if (theirs.empty()) {
+    const std::size_t theirs = MemberPlace::parse(blobs[static_cast<std::size_t>(worker.rank)]).size();
+    if (theirs == 0) {
       throw Unavailable("the node heap of {} has no room for a communicator's {} KiB per member",
                         describe(worker), sizeof(ControlBlock) / 1024);
     }
-    if (theirs.size() != own_blocks.size()) {
+    if (theirs != members) {
       throw InvalidArgument(
           "{} makes a communicator with {} members, this worker one with {}; the numbers must agree",
-          describe(worker), theirs.size(), own_blocks.size());
+          describe(worker), theirs, members);
     }
   }
   return blobs;

@@ -21,6 +21,7 @@
 #include "collective/node_communicators.h"
 #include "collective/operation_in_flight.h"
 #include "control_block.h"
+#include "level_tree.h"
 #include "device/node_memory.h"
 
 namespace cohort::node {
@@ -88,6 +89,11 @@ class NodeGroup {
     return priority_blocks_[static_cast<std::size_t>(priority)];
   }
 
+  /// Where each member is in the tree of levels, by local rank; empty where members look at each other's lines.
+  [[nodiscard]] const std::vector<TreePlace>& tree() const noexcept { return tree_; }
+  /// Null: nobody counts.
+  [[nodiscard]] LineCounter* counter() const noexcept { return counter_.get(); }
+
   /// The local rank of the first of this process's members.
   [[nodiscard]] int first_own_local_rank() const noexcept { return first_own_; }
 
@@ -143,10 +149,12 @@ class NodeGroup {
   void leave(int member, std::vector<std::shared_ptr<const void>> held);
 
  private:
+  struct MemberPlace;
   void gather_blocks(const NodeGroupOptions& options, std::span<ControlBlock* const> own_blocks);
   void add_blocks(std::span<ControlBlock* const> blocks, int worker, int first_rank);
-  std::vector<std::string> exchange_offsets(const NodeGroupOptions& options,
-                                            std::span<ControlBlock* const> own_blocks, bool alone);
+  std::vector<std::string> exchange_places(const NodeGroupOptions& options,
+                                           std::span<const MemberPlace> own_places, std::size_t members);
+  void make_tree();
   [[nodiscard]] ControlBlock* find_block(const SplitMember& member, int worker) const noexcept;
   void detect_oversubscription();
   [[nodiscard]] FailureRecord& record() const noexcept { return blocks_.front()->failure; }
@@ -161,6 +169,10 @@ class NodeGroup {
   std::vector<int> workers_;  ///< by local rank
   std::vector<int> ranks_;    ///< by local rank
   std::vector<MemberInfo> members_;
+  std::vector<LevelGroups> groups_;  ///< by local rank; empty where no tree is needed
+  std::vector<TreePlace> tree_;
+  int most_members_without_tree_;
+  std::shared_ptr<LineCounter> counter_;
   int first_own_ = 0;
   bool one_process_ = false;
   bool oversubscribed_ = false;

@@ -2,9 +2,11 @@
 // for. The Endpoint updates it; the FailureWatch reads from it what is missing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <cohort/collective/collective_call.h>
+#include <cohort/collective/reduction.h>
 
 namespace cohort::node {
 
@@ -15,6 +17,14 @@ enum class Awaited {
   kDone,           ///< of direct and registered collectives
 };
 
+/// What a member's announcement brings to the others beside its word.
+struct Contents {
+  std::size_t payload_bytes = 0;
+  /// Where there is one, all need no more than the payloads reduced by it.
+  ReductionKernel kernel = nullptr;
+  std::size_t elements = 0;  ///< of the payload, for the kernel
+};
+
 struct OpenCall {
   std::uint64_t number = 0;  ///< of the program's collective, among those of all priorities; parts share it
   /// The collective that this is a part of; null: it is whole itself. The whole in turn may be a barrier by
@@ -23,6 +33,7 @@ struct OpenCall {
   std::uint64_t sequence = 0;  ///< announcements so far: a collective in parts has several
   std::uint64_t word = 0;      ///< what is announced: {sequence, fingerprint}, 32 bits each
   bool payload_has_details = false;
+  Contents contents = {};
   bool disagreement = false;  ///< some member has called something else
 
   int next_to_check = 0;  ///< members before it have done what is awaited

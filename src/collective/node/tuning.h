@@ -16,6 +16,10 @@ inline constexpr std::size_t kSmallestDirectOutOfPlace = std::size_t{128} << 10;
 inline constexpr std::size_t kSmallestDirectMove = std::size_t{64} << 10;
 inline constexpr std::size_t kSmallestDirectBroadcast = std::size_t{128} << 10;
 
+/// Many members read no more than this of each other's slots and cells; beyond, they reduce in shares and meet once
+/// more, which takes about as long as to read so much.
+inline constexpr std::size_t kMostReadAtOnce = std::size_t{16} << 10;
+
 /// Two members share the work of a broadcast from here on; below, the root writes alone.
 inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;
 

@@ -1,0 +1,173 @@
+#include "level_announcements.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cell_rotation.h"
+#include "line_counter.h"
+
+namespace cohort::node {
+namespace {
+
+/// Payloads follow each other at this distance, so that elements of any dtype are aligned.
+std::size_t spacing(const OpenCall& open) { return (open.contents.payload_bytes + 7) / 8 * 8; }
+
+}  // namespace
+
+LevelAnnouncements::LevelAnnouncements(const std::vector<TreePlace>& places, PriorityBlock* const* blocks,
+                                       int local_rank, LineCounter* counter)
+    : places_(places),
+      place_(places[static_cast<std::size_t>(local_rank)]),
+      blocks_(blocks),
+      own_(*blocks[local_rank]),
+      rank_(local_rank),
+      counter_(counter),
+      pointers_(places.size()) {}
+
+bool LevelAnnouncements::advance(OpenCall& open) noexcept {
+  if (open.disagreement) return true;
+  if (sequence_ != open.sequence) begin(open);
+  if (phase_ == Phase::kGather) {
+    if (!gather(open)) return open.disagreement;
+    phase_ = Phase::kAwaitRelease;
+    if (place_.is_top()) {
+      if (open.contents.kernel != nullptr) reduce_payloads(open);
+    } else if (!place_.children.empty()) {
+      publish(own_.gathered[line_of(open.sequence)], open);
+    }
+  }
+  if (phase_ == Phase::kAwaitRelease) {
+    if (!place_.is_top()) {
+      const Line& release = block(place_.parent).released[line_of(open.sequence)];
+      if (release.word.load(std::memory_order_acquire) != open.word) return false;
+      take_release(open);
+    }
+    if (!place_.children.empty()) publish(own_.released[line_of(open.sequence)], open);
+    phase_ = Phase::kReleased;
+  }
+  return true;
+}
+
+void LevelAnnouncements::begin(const OpenCall& open) noexcept {
+  sequence_ = open.sequence;
+  phase_ = Phase::kGather;
+  next_child_ = 0;
+  if (place_.children.empty()) return;
+  const std::size_t line = line_of(open.sequence);
+  std::memcpy(own_.all_payloads[line].data() + static_cast<std::size_t>(rank_) * spacing(open),
+              own_.lines[line].payload.data(), open.contents.payload_bytes);
+}
+
+/// True when all below this member have announced the same call as this one.
+bool LevelAnnouncements::gather(OpenCall& open) noexcept {
+  for (; next_child_ < place_.children.size(); ++next_child_) {
+    const TreeChild& child = place_.children[next_child_];
+    const std::size_t line = line_of(open.sequence);
+    const Line& theirs =
+        child.has_children ? block(child.member).gathered[line] : block(child.member).lines[line];
+    const std::uint64_t word = theirs.word.load(std::memory_order_acquire);
+    if (word >> 32 != open.word >> 32) return false;
+    if (word != open.word || !take_payloads(child, open)) {
+      open.disagreement = true;
+      return false;
+    }
+    if (counter_ != nullptr) note_read(child.member, theirs, child.has_children ? 0 : open.contents.payload_bytes);
+  }
+  return true;
+}
+
+/// False when the child's details differ from this member's.
+bool LevelAnnouncements::take_payloads(const TreeChild& child, const OpenCall& open) noexcept {
+  if (open.contents.payload_bytes == 0) return true;
+  const std::size_t line = line_of(open.sequence);
+  std::byte* const to = own_.all_payloads[line].data();
+  const PriorityBlock& theirs = block(child.member);
+  const std::size_t distance = spacing(open);
+  const auto offset_of = [distance](int member) { return static_cast<std::size_t>(member) * distance; };
+  if (child.has_children) {
+    for (const MemberRange& range : child.subtree) {
+      const std::size_t bytes = offset_of(range.end) - offset_of(range.begin);
+      std::memcpy(to + offset_of(range.begin), theirs.all_payloads[line].data() + offset_of(range.begin),
+                  bytes);
+      if (counter_ != nullptr) counter_->moved(rank_, child.member, bytes);
+    }
+  } else {
+    std::memcpy(to + offset_of(child.member), theirs.lines[line].payload.data(), open.contents.payload_bytes);
+  }
+  return !open.payload_has_details ||
+         std::memcmp(to + offset_of(child.member), own_.lines[line].payload.data(), sizeof(CallDetails)) == 0;
+}
+
+/// By rank, as everywhere.
+void LevelAnnouncements::reduce_payloads(const OpenCall& open) noexcept {
+  const std::size_t line = line_of(open.sequence);
+  for (std::size_t member = 0; member < pointers_.size(); ++member)
+    pointers_[member] = own_.all_payloads[line].data() + member * spacing(open);
+  std::byte* const result = own_.released[line].payload.data();
+  open.contents.kernel(pointers_, {&result, 1}, open.contents.elements, {});
+}
+
+/// The parent's release brings the result or all payloads, which this member's children take from here.
+void LevelAnnouncements::take_release(const OpenCall& open) noexcept {
+  const std::size_t line = line_of(open.sequence);
+  const PriorityBlock& parent = block(place_.parent);
+  if (counter_ != nullptr) note_read(place_.parent, parent.released[line], 0);
+  if (place_.children.empty() || open.contents.payload_bytes == 0) return;
+  if (open.contents.kernel != nullptr) {
+    own_.released[line].payload = parent.released[line].payload;
+    return;
+  }
+  const std::size_t bytes = places_.size() * spacing(open);
+  std::memcpy(own_.all_payloads[line].data(), parent.all_payloads[line].data(), bytes);
+  if (counter_ != nullptr) counter_->moved(rank_, place_.parent, bytes);
+}
+
+void LevelAnnouncements::publish(Line& line, const OpenCall& open) noexcept {
+  if (counter_ != nullptr) counter_->published(rank_, &line);
+  line.word.store(open.word, std::memory_order_release);
+  own_.bell.ring();
+}
+
+void LevelAnnouncements::note_read(int member, const Line& line, std::size_t payload_bytes) noexcept {
+  counter_->read(rank_, &line);
+  if (payload_bytes > 0) counter_->moved(rank_, member, payload_bytes);
+}
+
+const std::byte* LevelAnnouncements::payload_of(int member, const OpenCall& open) const noexcept {
+  const PriorityBlock& holder = place_.children.empty() ? block(place_.parent) : own_;
+  return holder.all_payloads[line_of(open.sequence)].data() + static_cast<std::size_t>(member) * spacing(open);
+}
+
+const std::byte* LevelAnnouncements::result(const OpenCall& open) const noexcept {
+  const PriorityBlock& holder = place_.children.empty() ? block(place_.parent) : own_;
+  return holder.released[line_of(open.sequence)].payload.data();
+}
+
+int LevelAnnouncements::awaited_member() const noexcept {
+  if (phase_ == Phase::kGather && next_child_ < place_.children.size())
+    return place_.children[next_child_].member;
+  return place_.is_top() ? rank_ : place_.parent;
+}
+
+std::vector<int> LevelAnnouncements::find_idle(const std::vector<TreePlace>& places,
+                                               PriorityBlock* const* blocks, std::uint64_t word) {
+  const std::size_t line = line_of(word >> 32);
+  const auto has = [word](const Line& at) { return at.word.load(std::memory_order_acquire) == word; };
+  std::vector<int> idle;
+  for (std::size_t member = 0; member < places.size(); ++member) {
+    const TreePlace& place = places[member];
+    if (place.children.empty()) continue;
+    const auto announced = [&](const TreeChild& child) {
+      const PriorityBlock& block = *blocks[child.member];
+      return has(child.has_children ? block.gathered[line] : block.lines[line]);
+    };
+    const bool has_all = std::ranges::all_of(place.children, announced);
+    const bool may_release = place.is_top() ? has_all : has(blocks[place.parent]->released[line]);
+    const bool has_gathered = place.is_top() || has(blocks[member]->gathered[line]);
+    if ((has_all && !has_gathered) || (may_release && !has(blocks[member]->released[line])))
+      idle.push_back(static_cast<int>(member));
+  }
+  return idle;
+}
+
+}  // namespace cohort::node

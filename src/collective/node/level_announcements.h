@@ -1,0 +1,68 @@
+// How one member's announcements reach the others along the tree of levels: each member gathers those of its
+// children and passes them on to its parent; once the member at the top has all, the release goes the same
+// way down. Payloads go along: all of them, or what the member at the top makes of them by a reduction.
+//
+// A member passes nothing on that differs from its own call. Then all find the difference by looking at the
+// members' own lines, as they look for missing members after a while.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "control_block.h"
+#include "level_tree.h"
+#include "open_call.h"
+
+namespace cohort::node {
+
+class LineCounter;
+
+class LevelAnnouncements {
+ public:
+  /// `places` and `blocks` are the group's, by local rank, and outlive this object. `counter` may be null.
+  LevelAnnouncements(const std::vector<TreePlace>& places, PriorityBlock* const* blocks, int local_rank,
+                     LineCounter* counter);
+
+  /// After this member's own line has the open call: takes what has come and passes it on. True once all
+  /// members have announced the call, or when it is known that some member has called something else.
+  [[nodiscard]] bool advance(OpenCall& open) noexcept;
+
+  /// After `advance`: a member's payload, where it was not reduced.
+  [[nodiscard]] const std::byte* payload_of(int member, const OpenCall& open) const noexcept;
+  /// The payloads of all members, reduced.
+  [[nodiscard]] const std::byte* result(const OpenCall& open) const noexcept;
+
+  /// The member for whom this one waits.
+  [[nodiscard]] int awaited_member() const noexcept;
+
+  /// Members that have all that they need to pass the announcements of call `word` on, and have not done so.
+  [[nodiscard]] static std::vector<int> find_idle(const std::vector<TreePlace>& places,
+                                                  PriorityBlock* const* blocks, std::uint64_t word);
+
+ private:
+  enum class Phase { kGather, kAwaitRelease, kReleased };
+
+  [[nodiscard]] PriorityBlock& block(int member) const noexcept { return *blocks_[member]; }
+  void begin(const OpenCall& open) noexcept;
+  [[nodiscard]] bool gather(OpenCall& open) noexcept;
+  [[nodiscard]] bool take_payloads(const TreeChild& child, const OpenCall& open) noexcept;
+  void reduce_payloads(const OpenCall& open) noexcept;
+  void take_release(const OpenCall& open) noexcept;
+  void publish(Line& line, const OpenCall& open) noexcept;
+  void note_read(int member, const Line& line, std::size_t payload_bytes) noexcept;
+
+  const std::vector<TreePlace>& places_;
+  const TreePlace& place_;
+  PriorityBlock* const* blocks_;
+  PriorityBlock& own_;
+  int rank_;
+  LineCounter* counter_;
+  std::vector<const std::byte*> pointers_;  ///< a payload per member
+
+  std::uint64_t sequence_ = 0;  ///< of the announcement that is under way
+  Phase phase_ = Phase::kReleased;
+  std::size_t next_child_ = 0;
+};
+
+}  // namespace cohort::node
