@@ -110,16 +110,16 @@ std::vector<float> values_of(int member, std::size_t elements) {
   return values;
 }
 
-/// What member 1 gets from sums of several lengths.
-std::vector<float> sums(const Spread& spread, const LevelOptions& levels) {
+/// What member 1 gets from all-reduces of several lengths.
+std::vector<float> results_of(ReduceOp op, const Spread& spread, const LevelOptions& levels) {
   std::vector<float> results;
   for_each_member(
       spread,
       [&](Communicator& communicator) {
-        for (const std::size_t elements : std::initializer_list<std::size_t>{1, 14, 15, 200, 2048, 2049, 40'000}) {
+        for (const std::size_t elements : std::initializer_list<std::size_t>{1, 14, 15, 200, 2048, 2049, 40'000, 100'000}) {
           const std::vector<float> values = values_of(communicator.rank(), elements);
           const Tensor tensor = Tensor::from(std::span<const float>(values), {static_cast<std::int64_t>(elements)});
-          communicator.all_reduce(tensor, ReduceOp::kSum);
+          communicator.all_reduce(tensor, op);
           if (communicator.rank() == 1)
             results.insert(results.end(), tensor.span<float>().begin(), tensor.span<float>().end());
         }
@@ -128,13 +128,16 @@ std::vector<float> sums(const Spread& spread, const LevelOptions& levels) {
   return results;
 }
 
-TEST(LevelsOf64Members, SumToTheSameBitsAsWithout) {
-  for (const bool round_robin : {false, true}) {
-    const Spread spread{.members = 64, .round_robin = round_robin};
-    const std::vector<float> with = sums(spread, {.most_members_without_tree = 1});
-    const std::vector<float> without = sums(spread, {.most_members_without_tree = 4096});
-    ASSERT_EQ(with.size(), without.size());
-    EXPECT_EQ(std::memcmp(with.data(), without.data(), with.size() * sizeof(float)), 0);
+TEST(LevelsOfManyMembers, GiveTheSameBitsAsWithout) {
+  for (const Spread& spread : {Spread{.members = 64}, Spread{.members = 64, .round_robin = true},
+                               Spread{.members = 11, .machine = "pack:3 core:4 pu:1"}}) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean, ReduceOp::kProd}) {
+      const std::vector<float> with = results_of(op, spread, {.most_members_without_tree = 1});
+      const std::vector<float> without = results_of(op, spread, {.most_members_without_tree = 4096});
+      ASSERT_EQ(with.size(), without.size());
+      EXPECT_EQ(std::memcmp(with.data(), without.data(), with.size() * sizeof(float)), 0)
+          << spread.members << " " << spread.round_robin << " " << to_string(op);
+    }
   }
 }
 

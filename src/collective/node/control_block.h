@@ -139,6 +139,8 @@ struct PriorityBlock {
   /// Where announcements go along a tree (see level_announcements.h): of a member with children.
   std::array<Line, 2> gathered;  ///< all below this member have announced the call
   std::array<Line, 2> released;  ///< all members have; the payload is the result, if the call has one
+  /// Blocks that this member has finished in a reduction along the sockets: {sequence, count}, 32 bits each.
+  alignas(kFlagSpacing) std::atomic<std::uint64_t> blocks_done{0};
   alignas(4096) std::array<std::array<std::byte, kAllPayloadsBytes>, 2> all_payloads;
 };
 

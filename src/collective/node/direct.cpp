@@ -1,74 +1,18 @@
 #include "direct.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory_resource>
 
-#include <cohort/collective/copy_bytes.h>
 #include <cohort/collective/reduction.h>
 
 #include "device/node_heap.h"
+#include "remote_buffer.h"
 #include "share.h"
+#include "socket_chain.h"
 #include "tuning.h"
 
 namespace cohort::node {
 namespace {
-
-BufferAddresses addresses_in(const Endpoint& endpoint, int member) noexcept {
-  BufferAddresses addresses;
-  std::memcpy(&addresses, endpoint.payload_of(member) + sizeof(CallDetails), sizeof addresses);
-  return addresses;
-}
-
-/// One member's buffer. Ranges of it are read or written in place, or copied by the kernel.
-class RemoteBuffer {
- public:
-  RemoteBuffer(const Endpoint& endpoint, int member, std::uint64_t address, bool in_heap)
-      : memory_(endpoint.group().memory()), worker_(endpoint.group().worker_of(member)), private_(address) {
-    const bool own_process = memory_.is_this_process(worker_);
-    if (in_heap) {
-      data_ = memory_.address(worker_, address);
-    } else if (own_process) {
-      data_ =
-          reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): came from a pointer
-    }
-  }
-
-  [[nodiscard]] bool addressed() const noexcept { return data_ != nullptr; }
-
-  /// Members that get no result have no output, and so on.
-  [[nodiscard]] bool exists() const noexcept { return addressed() || private_ != 0; }
-
-  /// The range where it is, or a copy of it in `scratch`.
-  [[nodiscard]] const std::byte* see(std::size_t begin, std::size_t bytes, std::byte* scratch) const {
-    if (addressed()) return data_ + begin;
-    memory_.copy_from(worker_, remote() + begin, scratch, bytes);
-    return scratch;
-  }
-
-  /// Where to write the range: the place itself or `scratch`, which `put` then copies there.
-  [[nodiscard]] std::byte* target(std::size_t begin, std::byte* scratch) const noexcept {
-    return addressed() ? data_ + begin : scratch;
-  }
-
-  void put(std::size_t begin, const std::byte* from, std::size_t bytes,
-           CopyHint hint = CopyHint::kCached) const {
-    if (!addressed()) {
-      memory_.copy_to(worker_, remote() + begin, from, bytes);
-    } else if (data_ + begin != from) {
-      copy_bytes(data_ + begin, from, bytes, hint);
-    }
-  }
-
- private:
-  [[nodiscard]] std::byte* remote() const noexcept {
-    return reinterpret_cast<std::byte*>(private_);  // NOLINT(performance-no-int-to-ptr): of another process
-  }
-  const NodeMemory& memory_;
-  int worker_;
-  std::uint64_t private_;
-  std::byte* data_ = nullptr;
-};
 
 /// Larger than any buffer, and still far from overflowing.
 constexpr std::size_t kEverything = std::size_t{1} << 62;
@@ -188,8 +132,10 @@ class DirectExchange {
     const std::size_t end = share.begin + share.bytes;
     for (std::size_t begin = share.begin; begin < end; begin += block_bytes_) {
       const std::size_t bytes = std::min(block_bytes_, end - begin);
-      for (int member = 0; member < position_.size; ++member)
+      for (int member = 0; member < position_.size; ++member) {
         sources[static_cast<std::size_t>(member)] = input(member).see(offset + begin, bytes, scratch(member));
+        endpoint_.note_moved(member, bytes);
+      }
       // What cannot be written directly is written once, here, and copied from here.
       std::size_t addressed = 0;
       for_each(targets, [&](const RemoteBuffer& target) {
@@ -200,6 +146,7 @@ class DirectExchange {
       for_each(targets, [&](const RemoteBuffer& target) {
         if (!target.addressed()) target.put(begin, results.front(), bytes);
       });
+      note_written(targets, bytes);
     }
   }
 
@@ -207,6 +154,11 @@ class DirectExchange {
   void for_each(const Targets& targets, Function function) const {
     for (int step = 0; step < targets.count; ++step)
       function(output((targets.first + step) % position_.size));
+  }
+
+  void note_written(const Targets& targets, std::size_t bytes) const {
+    for (int step = 0; step < targets.count && endpoint_.is_counted(); ++step)
+      endpoint_.note_moved((targets.first + step) % position_.size, bytes);
   }
 
   /// In place, the hardware's own guesses are best at every size, unless converting the elements keeps
@@ -316,6 +268,7 @@ bool all_in_place(const Endpoint& endpoint) noexcept {
 
 Task<> exchange_directly(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel,
                          bool in_place) {
+  if (goes_along_sockets(endpoint, call)) co_return co_await reduce_along_sockets(endpoint, call);
   const DirectExchange exchange(endpoint, call, kernel, in_place);
   const Share whole = exchange.whole();
   for (std::size_t done = 0; done < whole.bytes; done += kBytesBetweenYields) {

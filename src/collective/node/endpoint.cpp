@@ -30,11 +30,17 @@ void Endpoint::count_reads_of_lines() const {
     counter_->read(position_.rank, &priority_block(member).lines[line_of(open_.sequence)]);
 }
 
+void Endpoint::count_reads_of(std::atomic<std::uint64_t> PriorityBlock::* flag) const {
+  for (int member = 0; counter_ != nullptr && member < position_.size; ++member)
+    counter_->read(position_.rank, &(priority_block(member).*flag));
+}
+
 bool Endpoint::all_have_pieces(std::uint64_t pieces) noexcept {
   await(Awaited::kPieces, pieces);
   for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
     if (priority_block(open_.next_to_check).pieces.load(std::memory_order_acquire) < pieces) return false;
   }
+  count_reads_of(&PriorityBlock::pieces);
   return true;
 }
 
@@ -50,6 +56,20 @@ void Endpoint::raise_done() noexcept {
   announce();
 }
 
+void Endpoint::raise_blocks_done(std::uint32_t count) noexcept {
+  if (counter_ != nullptr) counter_->published(position_.rank, &own_.blocks_done);
+  own_.blocks_done.store(open_.sequence << 32 | count, std::memory_order_release);
+  own_.bell.ring();
+}
+
+bool Endpoint::has_blocks_done(int member, std::uint32_t count) const noexcept {
+  const std::atomic<std::uint64_t>& theirs = priority_block(member).blocks_done;
+  const std::uint64_t done = theirs.load(std::memory_order_acquire);
+  if (done >> 32 != (open_.sequence & 0xffffffff) || static_cast<std::uint32_t>(done) < count) return false;
+  if (counter_ != nullptr) counter_->read(position_.rank, &theirs);
+  return true;
+}
+
 bool Endpoint::all_are_done() noexcept {
   if (levels_) return all_announced();
   await(Awaited::kDone, calls_done_);
@@ -57,6 +77,7 @@ bool Endpoint::all_are_done() noexcept {
     if (priority_block(open_.next_to_check).calls_done.load(std::memory_order_acquire) < calls_done_)
       return false;
   }
+  count_reads_of(&PriorityBlock::calls_done);
   return true;
 }
 

@@ -142,6 +142,7 @@ class Endpoint {
   // ---- within a collective: what has been done since the beginning, by count
 
   void raise_pieces(std::uint64_t pieces) noexcept {
+    if (counter_ != nullptr) counter_->published(position_.rank, &own_.pieces);
     own_.pieces.store(pieces, std::memory_order_release);
     own_.bell.ring();
   }
@@ -151,6 +152,10 @@ class Endpoint {
   [[nodiscard]] bool all_are_done() noexcept;
   /// From here on a check counts every member as missing, this one too, that is not done.
   void await_next_done() noexcept { await(Awaited::kDone, calls_done_ + 1); }
+
+  /// Blocks that this member has finished within a part of the open collective, for those that go on with them.
+  void raise_blocks_done(std::uint32_t count) noexcept;
+  [[nodiscard]] bool has_blocks_done(int member, std::uint32_t count) const noexcept;
 
   /// The cells of a slot (a call of one piece) and of a piece of a longer call, by number.
   [[nodiscard]] std::byte* slot(int member, std::uint64_t number) const noexcept {
@@ -240,6 +245,7 @@ class Endpoint {
     return std::min(open_.next_to_check, position_.size - 1);
   }
   void count_reads_of_lines() const;
+  void count_reads_of(std::atomic<std::uint64_t> PriorityBlock::* flag) const;
 
   std::shared_ptr<NodeGroup> group_;
   Position position_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace cohort::node {
 namespace {
@@ -70,6 +71,23 @@ std::vector<TreePlace> make_level_tree(std::span<const LevelGroups> groups) {
     std::ranges::sort(tops);
   }
   return places;
+}
+
+std::vector<MemberRange> members_by_socket(std::span<const LevelGroups> groups) {
+  const auto socket_of = [](const LevelGroups& group) {
+    return group[static_cast<std::size_t>(Level::kSocket)];
+  };
+  std::vector<MemberRange> ranges;
+  std::set<int> sockets;
+  for (std::size_t begin = 0; begin < groups.size();) {
+    const int socket = socket_of(groups[begin]);
+    if (!sockets.insert(socket).second) return {};
+    std::size_t end = begin;
+    while (end < groups.size() && socket_of(groups[end]) == socket) ++end;
+    ranges.push_back({static_cast<int>(begin), static_cast<int>(end)});
+    begin = end;
+  }
+  return ranges;
 }
 
 }  // namespace cohort::node

@@ -37,4 +37,7 @@ struct TreePlace {
 /// larger groups have levels of their own within.
 [[nodiscard]] std::vector<TreePlace> make_level_tree(std::span<const LevelGroups> groups);
 
+/// The members of each socket, in order, if those of each have consecutive ranks; otherwise nothing.
+[[nodiscard]] std::vector<MemberRange> members_by_socket(std::span<const LevelGroups> groups);
+
 }  // namespace cohort::node

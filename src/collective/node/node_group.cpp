@@ -229,6 +229,7 @@ void NodeGroup::make_tree() {
   if (groups_.empty() || size() <= most_members_without_tree_ || members > kMostMembersInTree) return;
   COHORT_CHECK(groups_.size() == members);
   tree_ = make_level_tree(groups_);
+  sockets_ = members_by_socket(groups_);
 }
 
 void NodeGroup::detect_oversubscription() {

@@ -91,6 +91,8 @@ class NodeGroup {
 
   /// Where each member is in the tree of levels, by local rank; empty where members look at each other's lines.
   [[nodiscard]] const std::vector<TreePlace>& tree() const noexcept { return tree_; }
+  /// The members of each socket, where there is a tree and their ranks are consecutive; otherwise empty.
+  [[nodiscard]] const std::vector<MemberRange>& sockets() const noexcept { return sockets_; }
   /// Null: nobody counts.
   [[nodiscard]] LineCounter* counter() const noexcept { return counter_.get(); }
 
@@ -171,6 +173,7 @@ class NodeGroup {
   std::vector<MemberInfo> members_;
   std::vector<LevelGroups> groups_;  ///< by local rank; empty where no tree is needed
   std::vector<TreePlace> tree_;
+  std::vector<MemberRange> sockets_;
   int most_members_without_tree_;
   std::shared_ptr<LineCounter> counter_;
   int first_own_ = 0;

@@ -20,6 +20,11 @@ inline constexpr std::size_t kSmallestDirectBroadcast = std::size_t{128} << 10;
 /// more, which takes about as long as to read so much.
 inline constexpr std::size_t kMostReadAtOnce = std::size_t{16} << 10;
 
+/// From here on an all-reduce among several sockets goes along them, in blocks so large that one is reduced on a
+/// socket while the one before it is on the next.
+inline constexpr std::size_t kSmallestSocketChain = std::size_t{256} << 10;
+inline constexpr std::size_t kChainBlock = std::size_t{64} << 10;
+
 /// Two members share the work of a broadcast from here on; below, the root writes alone.
 inline constexpr std::size_t kSmallestSharedBroadcast = std::size_t{2} << 20;
 
