@@ -180,6 +180,7 @@ TEST_P(RollCalls, AreFollowedByReportsThatNameTheOddOne) {
   const std::vector<int> node_of = nodes_of_members(nodes, 2);
   const auto leaders = leaders_of(node_of);
   std::vector<MemberInfo> members;
+  members.reserve(node_of.size());
   for (const int node : node_of) members.push_back({node, "n" + std::to_string(node)});
   for (int odd = 0; odd < nodes; ++odd) {
     std::vector<std::unique_ptr<CallReport>> reports;
@@ -194,6 +195,7 @@ TEST_P(RollCalls, AreFollowedByReportsThatNameTheOddOne) {
       }
       reports.push_back(std::make_unique<CallReport>(leader->lane(), leader->topology, calls));
     }
+    tasks.reserve(reports.size());
     for (const auto& report : reports) tasks.push_back(report->execute());
     drive(std::move(tasks));
     for (const auto& report : reports) {

@@ -9,6 +9,7 @@
 #include "call_report.h"
 #include "collective/choice/tuning_store.h"
 #include "collective/task/task_group.h"
+#include "few_rounds.h"
 #include "probe.h"
 #include "two_level_movement.h"
 #include "two_level_reduce.h"
@@ -276,6 +277,11 @@ Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
 }
 
 Task<> HierarchicalCollectives::execute_large(const CollectiveCall& call) {
+  // Blocks of different lengths go pairwise, and so do those that must be combined in the order of the ranks.
+  const bool may_take_few_rounds = call.counts.empty() && !context_.keeps_rank_order(call);
+  if (may_take_few_rounds && prefers_few_rounds(call.kind, call.elements * size_of(call.dtype),
+                                                topology_.members(), topology_.nodes(), constants_))
+    return execute_in_few_rounds(context_, call);
   switch (call.kind) {
     case CollectiveKind::kAllReduce: return two_level_all_reduce(context_, call);
     case CollectiveKind::kReduce: return two_level_reduce(context_, call);
