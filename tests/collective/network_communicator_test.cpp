@@ -285,6 +285,24 @@ TEST(Disagreement, SaysWhatTheOddOneOfManyMembersCalled) {
   });
 }
 
+TEST(Disagreement, NamesTheOddOneOfManyNodes) {
+  for (const int odd : {0, 6, 12}) {
+    for_each_member({13, 1}, [odd](Communicator& communicator) {
+      const Tensor tensor = Tensor::full({1}, DType::kFloat32, 1);
+      communicator.all_reduce(tensor, ReduceOp::kSum);
+      EXPECT_EQ(tensor.span<float>()[0], 13);
+      const std::string text = message_of(ErrorCode::kInvalidArgument, [&] {
+        if (communicator.rank() == odd) {
+          communicator.barrier();
+        } else {
+          communicator.all_reduce(tensor, ReduceOp::kSum);
+        }
+      });
+      EXPECT_THAT(text, HasSubstr(fmt::format("member {} (worker {}, host here)", odd, odd)));
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, NetworkCommunicator,
                          ::testing::Values(Layout{2, 1}, Layout{2, 2}, Layout{3, 1}, Layout{3, 2},
                                            Layout{2, 3}),

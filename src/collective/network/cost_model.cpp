@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -93,7 +94,69 @@ std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& 
   return figures;
 }
 
+namespace {
+
+/// What the algorithms of log2 p rounds cost, and the pairwise ones, for n bytes: of all members' blocks, or,
+/// in an all-to-all, of what one node's members have for all. With few rounds, the data of a node passes one
+/// of its members, which copies it twice.
+struct BlockCosts {
+  LaneCost few_rounds;
+  LaneCost pairwise;
+};
+
+std::optional<BlockCosts> block_costs(CollectiveKind kind, double bytes, const LaneShape& lane) {
+  const double rounds = lane.doublings + lane.folds;
+  const double sent = lane.ring_fraction * bytes;
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kSplit:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter: return BlockCosts{{rounds, sent, 2 * bytes}, {lane.members - 1, sent, 0}};
+    case CollectiveKind::kReduceScatter:
+      return BlockCosts{{rounds, sent, 2 * bytes + sent}, {lane.members - 1, sent, bytes}};
+    case CollectiveKind::kAllToAll:
+      return BlockCosts{{rounds, rounds * bytes / 2, 2 * bytes}, {lane.members - 1, sent, 0}};
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive: break;
+  }
+  return std::nullopt;
+}
+
+/// All bytes go at once, not in parts.
+double seconds_at_once(const LaneCost& cost, const CostConstants& constants) {
+  return seconds(cost, 1, 1, constants);
+}
+
+/// The seconds of a call in few rounds, where it prefers them.
+std::optional<double> few_rounds_seconds(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
+                                         const CostConstants& constants) {
+  const double of_all = static_cast<double>(block_bytes) * members;
+  const double bytes = kind == CollectiveKind::kAllToAll ? of_all * members / nodes : of_all;
+  const std::optional<BlockCosts> costs = block_costs(kind, bytes, LaneShape(nodes));
+  if (!costs) return std::nullopt;
+  const double expected = seconds_at_once(costs->few_rounds, constants);
+  if (expected >= seconds_at_once(costs->pairwise, constants)) return std::nullopt;
+  return expected;
+}
+
+}  // namespace
+
+bool prefers_few_rounds(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
+                        const CostConstants& constants) {
+  return few_rounds_seconds(kind, block_bytes, members, nodes, constants).has_value();
+}
+
 double built_in_seconds(const CallShape& call, const CostConstants& constants) {
+  const std::size_t block_bytes = call.elements * size_of(call.dtype);
+  if (!call.uneven) {
+    const std::optional<double> few_rounds =
+        few_rounds_seconds(call.kind, block_bytes, call.members, call.nodes, constants);
+    if (few_rounds) return *few_rounds;
+  }
   const LaneShape lane(call.nodes);
   const double bytes = static_cast<double>(call.bytes);
   const double rounds = lane.members - 1;

@@ -54,6 +54,11 @@ enum class Order { kAny, kRanks };
 [[nodiscard]] std::vector<TuningFigure> all_reduce_crossovers(int nodes, const CostConstants& constants,
                                                               TuningSource source);
 
+/// Whether a call of a kind that moves a block of `block_bytes` of each member is short: faster in log2 of
+/// the nodes' number of rounds, by way of one member of each node, than pairwise. False for other kinds.
+[[nodiscard]] bool prefers_few_rounds(CollectiveKind kind, std::size_t block_bytes, int members, int nodes,
+                                      const CostConstants& constants);
+
 /// How long Cohort's own algorithm takes for a call among members of several nodes.
 [[nodiscard]] double built_in_seconds(const CallShape& call, const CostConstants& constants);
 

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "../node/contribution.h"
+#include "call_report.h"
 #include "collective/choice/tuning_store.h"
 #include "collective/task/task_group.h"
+#include "few_rounds.h"
 #include "probe.h"
 #include "two_level_movement.h"
 #include "two_level_reduce.h"
@@ -257,24 +259,29 @@ Task<> HierarchicalCollectives::learn_disagreement(const CollectiveCall& call) {
 Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   NodeCalls own{.signature = signature(call, endpoint_.number())};
   if (endpoint_.disagreement()) own.by_member = co_await endpoint_.failure_watch().collect_calls(call);
-  const std::size_t neighbours = own.by_member.empty() ? topology_.local_members().size() : 0;
-  std::byte* const payload = roll_call_.answer(own, neighbours * piggyback_bytes_);
-  if (neighbours > 0) put_contributions(payload);
+  if (own.by_member.empty()) {
+    put_contributions(roll_call_.answer(own.signature, piggyback_bytes_));
+  } else {
+    roll_call_.answer(std::nullopt, 0);
+  }
   co_await roll_call_.execute();
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
   if (const std::optional<Error> error = failure_detector_.poll_failure(true))
     endpoint_.failure_watch().fail(*error);
   own.words = words_of(endpoint_.as_called(call));
-  RollCall words(Lane(context_.wire, leaders_, topology_.own_node()), topology_,
-                 static_cast<std::size_t>(topology_.nodes()) * RollCall::kWordsBytes);
-  words.answer_in_words(own);
-  co_await words.execute_in_words();
+  CallReport report(Lane(context_.wire, leaders_, topology_.own_node()), topology_, own);
+  co_await report.execute();
   endpoint_.failure_watch().fail(
-      roll_call_.disagreement(endpoint_.failure_watch().name_of(call), endpoint_.group().members(), words));
+      report.disagreement(endpoint_.failure_watch().name_of(call), endpoint_.group().members()));
 }
 
 Task<> HierarchicalCollectives::execute_large(const CollectiveCall& call) {
+  // Blocks of different lengths go pairwise, and so do those that must be combined in the order of the ranks.
+  const bool may_take_few_rounds = call.counts.empty() && !context_.keeps_rank_order(call);
+  if (may_take_few_rounds && prefers_few_rounds(call.kind, call.elements * size_of(call.dtype),
+                                                topology_.members(), topology_.nodes(), constants_))
+    return execute_in_few_rounds(context_, call);
   switch (call.kind) {
     case CollectiveKind::kAllReduce: return two_level_all_reduce(context_, call);
     case CollectiveKind::kReduce: return two_level_reduce(context_, call);

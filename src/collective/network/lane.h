@@ -39,6 +39,8 @@ class Lane {
   [[nodiscard]] Transfer receive(int from, int tag, std::byte* into, std::size_t bytes) const {
     return wire_->receive(ranks_[static_cast<std::size_t>(from)], tag, into, bytes, permitted_);
   }
+  /// The longest message that the transport wants.
+  [[nodiscard]] std::size_t message_bytes() const noexcept { return wire_->message_bytes(); }
   [[nodiscard]] Wire::Scratch scratch(std::size_t bytes) const { return wire_->scratch(bytes); }
 
  private:

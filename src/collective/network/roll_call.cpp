@@ -1,188 +1,92 @@
 #include "roll_call.h"
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
 #include <cstring>
-#include <string_view>
 
-#include <fmt/format.h>
+#include <cohort/base/error.h>
+#include <cohort/base/fingerprint.h>
 
 namespace cohort::network {
 
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr int kTag = 0;
-
-/// How long leaders that know of a difference wait for each other's words.
-/// All of them are in the call; on a busy machine one may not run for a while.
-constexpr auto kTimeForWords = 5s;
-
-/// Payload of any dtype is aligned.
-std::size_t aligned(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
 }  // namespace
 
-/// An entry: header, signatures, payload.
-struct RollCall::Header {
-  CallSignature signature;
-  std::uint32_t signatures = 0;
-  std::uint32_t payload_bytes = 0;
-};
-
-struct RollCall::Signed {
-  CallSignature signature;
-  std::int64_t rank = 0;
-};
-
 RollCall::RollCall(Lane leaders, const Topology& topology, std::size_t piggyback_bytes)
     : leaders_(leaders),
-      topology_(topology),
-      capacity_(static_cast<std::size_t>(topology.nodes()) * (sizeof(Header) + 8) +
-                static_cast<std::size_t>(topology.members()) * sizeof(Signed) + piggyback_bytes),
-      scratch_(leaders.scratch(capacity_)) {}
-
-std::byte* RollCall::answer(const NodeCalls& own, std::size_t payload_bytes) {
-  const Header header{own.signature, static_cast<std::uint32_t>(own.by_member.size()),
-                      static_cast<std::uint32_t>(payload_bytes)};
-  std::byte* to = scratch_.data();
-  std::memcpy(to, &header, sizeof header);
-  to += sizeof header;
-  for (const MemberCall& call : own.by_member) {
-    const Signed one{call.signature, call.member};
-    std::memcpy(to, &one, sizeof one);
-    to += sizeof one;
+      capacity_(2 * sizeof(Summary) + piggyback_bytes),
+      scratch_(leaders.scratch(capacity_)),
+      members_{0} {
+  for (int step = 0; step < leaders_.size(); ++step) {
+    const int on_node = topology.members_on(leaders_.neighbour(step));
+    members_.push_back(members_.back() + static_cast<std::size_t>(on_node));
   }
-  begins_ = {0};
-  end_ = static_cast<std::size_t>(to - scratch_.data()) + aligned(payload_bytes);
-  return to;
 }
 
-Task<> RollCall::execute() { return exchange(Deadline::never()); }
+RollCall::Summary RollCall::summary_of(const CallSignature& call) noexcept {
+  // Does not compile once there is a field that is not compared.
+  const auto& [sequence, elements, layout, kind, dtype, op, priority, root, device, captured] = call;
+  Fingerprint fingerprint;
+  fingerprint.add(sequence).add(elements).add(layout);
+  const std::uint64_t arguments = static_cast<std::uint64_t>(kind) | static_cast<std::uint64_t>(dtype) << 8 |
+                                  std::uint64_t{op} << 16 | static_cast<std::uint64_t>(priority) << 24 |
+                                  static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32;
+  fingerprint.add(arguments).add(static_cast<std::uint64_t>(device) << 1 | std::uint64_t{captured});
+  return std::max(fingerprint.value(), kSeveralCalls + 1);
+}
 
-Task<> RollCall::execute_in_words() { return exchange(Deadline::after(kTimeForWords)); }
+std::byte* RollCall::answer(const std::optional<CallSignature>& call, std::size_t contribution_bytes) {
+  summary_ = call ? summary_of(*call) : kSeveralCalls;
+  contribution_bytes_ = call ? contribution_bytes : 0;
+  nodes_before_gap_ = 1;
+  return scratch_.data() + sizeof(Summary);
+}
 
-Task<> RollCall::exchange(const Deadline deadline) {
+/// Where the contributions of the first `nodes` end, and those of the next node begin, without a gap.
+std::size_t RollCall::end_of(int nodes) const noexcept {
+  return sizeof(Summary) + members_[static_cast<std::size_t>(nodes)] * contribution_bytes_;
+}
+
+Task<> RollCall::execute() {
   for (int distance = 1; distance < leaders_.size(); distance *= 2) {
-    const auto leaving = static_cast<std::size_t>(std::min(distance, leaders_.size() - distance));
-    const std::size_t leaving_end = leaving < begins_.size() ? begins_[leaving] : end_;
+    close_gap(distance);
+    std::memcpy(scratch_.data(), &summary_, sizeof summary_);
+    // The nodes of what arrives are not among those that are known here, nor, in any call, are all
+    // contributions together longer than what there is room for.
+    const int leaving = std::min(distance, leaders_.size() - distance);
+    std::byte* const arriving = scratch_.data() + end_of(distance);
     Transfer receiving =
-        leaders_.receive(leaders_.neighbour(distance), kTag, scratch_.data() + end_, capacity_ - end_);
-    Transfer sending = leaders_.send(leaders_.neighbour(-distance), kTag, scratch_.data(), leaving_end);
-    co_await until([&] { return (receiving.done() && sending.done()) || deadline.expired(); });
-    if (!receiving.done() || !sending.done()) co_return;
-    begins_.push_back(end_);
-    end_ += receiving.bytes();
-    find_entries();
+        leaders_.receive(leaders_.neighbour(distance), kTag, arriving, capacity_ - end_of(distance));
+    Transfer sending = leaders_.send(leaders_.neighbour(-distance), kTag, scratch_.data(), end_of(leaving));
+    co_await until([&] { return receiving.done() && sending.done(); });
+    Summary arrived = kSeveralCalls;
+    std::memcpy(&arrived, arriving, sizeof arrived);
+    merge(arrived);
+    if (is_unanimous())
+      COHORT_CHECK(receiving.bytes() == sizeof arrived + end_of(distance + leaving) - end_of(distance));
   }
 }
 
-/// The last entry that is known is the first of those that have just arrived.
-void RollCall::find_entries() {
-  while (true) {
-    const Header header = header_of(begins_.size() - 1);
-    const std::size_t next =
-        begins_.back() + sizeof header + header.signatures * sizeof(Signed) + aligned(header.payload_bytes);
-    if (next >= end_) return;
-    begins_.push_back(next);
-  }
+void RollCall::merge(Summary arrived) noexcept {
+  if (arrived == summary_) return;
+  summary_ = kSeveralCalls;
+  contribution_bytes_ = 0;
 }
 
-RollCall::Header RollCall::header_of(std::size_t entry) const {
-  Header header;
-  std::memcpy(&header, scratch_.data() + begins_[entry], sizeof header);
-  return header;
+/// Moves the contributions of the last round to those before them, of which there were `nodes_before_gap_`,
+/// so that the first `nodes` can leave in one message.
+void RollCall::close_gap(int nodes) {
+  std::byte* const to = scratch_.data() + end_of(nodes_before_gap_);
+  std::memmove(to, to + sizeof(Summary), end_of(nodes) - end_of(nodes_before_gap_));
+  nodes_before_gap_ = nodes;
 }
 
 std::span<const std::byte> RollCall::payload_of(int node) const {
-  const int entry = (node - leaders_.index() + leaders_.size()) % leaders_.size();
-  const Header header = header_of(static_cast<std::size_t>(entry));
-  return {scratch_.data() + begins_[static_cast<std::size_t>(entry)] + sizeof header +
-              header.signatures * sizeof(Signed),
-          header.payload_bytes};
-}
-
-bool RollCall::is_unanimous() const {
-  const Header own = header_of(0);
-  for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
-    const Header header = header_of(entry);
-    if (header.signatures != 0 || header.signature != own.signature) return false;
-  }
-  return true;
-}
-
-void RollCall::answer_in_words(const NodeCalls& own) {
-  std::string text;
-  const auto add = [&text](int member, const CallWords& words) {
-    const std::string entry = fmt::format("{} {}\n", member, to_line(words));
-    if (text.size() + entry.size() <= kWordsBytes) text += entry;
-  };
-  if (own.by_member.empty()) add(topology_.rank(), own.words);
-  // There may not be room for all. One member of each call says what the others of it would.
-  std::vector<const MemberCall*> told;
-  std::vector<const MemberCall*> alike;
-  for (const MemberCall& call : own.by_member) {
-    const auto is_same = [&](const MemberCall* other) { return other->signature == call.signature; };
-    (std::ranges::any_of(told, is_same) ? alike : told).push_back(&call);
-  }
-  for (const auto& calls : {told, alike})
-    for (const MemberCall* call : calls) add(call->member, call->words);
-  std::memcpy(answer({.signature = own.signature}, text.size()), text.data(), text.size());
-}
-
-/// Where the members of a node agree, its leader speaks for them.
-std::vector<CallWords> RollCall::words_by_rank() const {
-  std::vector<CallWords> words(static_cast<std::size_t>(topology_.members()));
-  for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
-    const int node = leaders_.neighbour(static_cast<int>(entry));
-    const std::span<const std::byte> payload = payload_of(node);
-    std::string_view text(reinterpret_cast<const char*>(payload.data()), payload.size());
-    const bool leader_alone = std::ranges::count(text, '\n') == 1;
-    while (!text.empty()) {
-      const std::string_view line = text.substr(0, text.find('\n'));
-      text.remove_prefix(line.size() + 1);
-      const std::size_t end_of_rank = line.find(' ');
-      std::size_t rank = 0;
-      if (end_of_rank == std::string_view::npos) continue;
-      std::from_chars(line.data(), line.data() + end_of_rank, rank);
-      if (rank >= words.size()) continue;
-      const CallWords said = from_line(line.substr(end_of_rank + 1));
-      for (const int member : topology_.members_of(node))
-        if (leader_alone) words[static_cast<std::size_t>(member)] = {said.caller, "", said.purpose};
-      words[rank] = said;
-    }
-  }
-  return words;
-}
-
-Error RollCall::disagreement(const std::string& name, std::span<const MemberInfo> members,
-                             const RollCall& words) const {
-  std::vector<std::optional<CallSignature>> by_rank(members.size());
-  for (std::size_t entry = 0; entry < begins_.size(); ++entry) {
-    const Header header = header_of(entry);
-    const int node = leaders_.neighbour(static_cast<int>(entry));
-    if (header.signatures == 0) {
-      for (const int rank : topology_.members_of(node))
-        by_rank[static_cast<std::size_t>(rank)] = header.signature;
-    }
-    for (std::size_t i = 0; i < header.signatures; ++i) {
-      Signed one;
-      std::memcpy(&one, scratch_.data() + begins_[entry] + sizeof header + i * sizeof one, sizeof one);
-      by_rank[static_cast<std::size_t>(one.rank)] = one.signature;
-    }
-  }
-  const std::vector<CallWords> said = words.words_by_rank();
-  std::vector<MemberCall> calls;
-  for (std::size_t rank = 0; rank < by_rank.size(); ++rank)
-    if (by_rank[rank]) calls.push_back({static_cast<int>(rank), *by_rank[rank], said[rank]});
-  int odd = -1;
-  const std::optional<std::string> text = explain_mismatch(calls, members, odd);
-  return InvalidArgument(
-      ErrorOrigin{name, odd, text ? members[static_cast<std::size_t>(odd)].host : ""},
-      text.value_or(
-          fmt::format("{}: members disagree, and those that differ did not say what they called", name)));
+  const int step = (node - leaders_.index() + leaders_.size()) % leaders_.size();
+  const std::size_t gap = step < nodes_before_gap_ ? 0 : sizeof(Summary);
+  return {scratch_.data() + end_of(step) + gap, end_of(step + 1) - end_of(step)};
 }
 
 }  // namespace cohort::network

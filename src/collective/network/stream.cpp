@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "collective/task/task_group.h"
 #include "cost_model.h"
 
 namespace cohort::network {
@@ -38,6 +39,27 @@ Task<> stream_from(Wire& wire, int member, int tag, std::byte* into, std::size_t
                    [&wire, member, tag, into](std::size_t offset, std::size_t piece) {
                      return wire.receive(member, tag, into + offset, piece);
                    });
+}
+
+Task<> stream_to(Lane lane, int member, int tag, const std::byte* data, std::size_t bytes) {
+  return in_pieces(bytes, lane.message_bytes(),
+                   [lane, member, tag, data](std::size_t offset, std::size_t piece) {
+                     return lane.send(member, tag, data + offset, piece);
+                   });
+}
+
+Task<> stream_from(Lane lane, int member, int tag, std::byte* into, std::size_t bytes) {
+  return in_pieces(bytes, lane.message_bytes(),
+                   [lane, member, tag, into](std::size_t offset, std::size_t piece) {
+                     return lane.receive(member, tag, into + offset, piece);
+                   });
+}
+
+Task<> exchange(Lane lane, int tag, Leaving leaving, Arriving arriving) {
+  TaskGroup tasks;
+  tasks.add(stream_from(lane, arriving.from, tag, arriving.into, arriving.bytes));
+  tasks.add(stream_to(lane, leaving.to, tag, leaving.data, leaving.bytes));
+  co_await tasks.wait_for_all();
 }
 
 }  // namespace cohort::network
