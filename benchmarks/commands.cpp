@@ -7,8 +7,9 @@ namespace cohort::bench {
 
 std::span<const Command> commands() {
   static const std::array all{
-      dispatch_command(),   input_command(),   coordinator_command(), parameters_command(),
-      checkpoint_command(), trainer_command(), summary_command(),     sharded_optimizer_command()};
+      dispatch_command(),   lines_command(),      input_command(),   coordinator_command(),
+      parameters_command(), checkpoint_command(), trainer_command(), summary_command(),
+      sharded_optimizer_command()};
   return all;
 }
 

@@ -11,6 +11,7 @@
 #include "dispatch/dispatch.h"
 #include "given_options.h"
 #include "input/input.h"
+#include "lines/lines.h"
 #include "parameters/parameters.h"
 #include "profile/profile.h"
 #include "training/sharded_optimizer.h"
@@ -22,7 +23,8 @@ namespace cohort::bench {
 /// For each type there are `measure(options, context)` and, for its result, `write_report`.
 using CommandOptions =
     std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
-                 CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions, ShardedOptimizerOptions>;
+                 CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions, ShardedOptimizerOptions,
+                 LinesOptions>;
 
 enum class CommandRanks { kOne, kAny };
 
@@ -39,6 +41,7 @@ struct Command {
 // Each is in the folder of what it measures.
 Command dispatch_command();
 Command input_command();
+Command lines_command();
 Command coordinator_command();
 Command parameters_command();
 Command checkpoint_command();

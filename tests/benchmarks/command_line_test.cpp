@@ -137,6 +137,7 @@ TEST(CommandLine, DispatchTakesLoopsAndAReport) {
   EXPECT_EQ(command_options<DispatchOptions>(parse("dispatch")).loops, 5);
   EXPECT_EQ(command_options<TrainerBenchOptions>(parse("trainer")).loops, 15);
   EXPECT_EQ(command_options<SummaryBenchOptions>(parse("summary --folder logs")).folder, "logs");
+  EXPECT_EQ(command_options<LinesOptions>(parse("lines --members 64")).members, 64);
   const CommandLine line = parse("dispatch --loops 2 --format csv --output x.csv");
   EXPECT_EQ(command_options<DispatchOptions>(line).loops, 2);
   EXPECT_EQ(line.run.format, Format::kCsv);
@@ -217,6 +218,7 @@ TEST(CommandLine, HelpNamesTheCollectivesOrTheOptions) {
   EXPECT_THAT(help("coordinator --help"), AllOf(HasSubstr("--loops"), HasSubstr("cohort-run --roles")));
   EXPECT_THAT(help("parameters --help"), AllOf(HasSubstr("--table-mib"), Not(HasSubstr("--dtype"))));
   EXPECT_THAT(help("checkpoint --help"), AllOf(HasSubstr("--small-values"), Not(HasSubstr("--dtype"))));
+  EXPECT_THAT(help("lines --help"), AllOf(HasSubstr("--latencies"), Not(HasSubstr("--loops"))));
   EXPECT_THAT(help("dispatch --help"), AllOf(HasSubstr("--loops"), Not(HasSubstr("--dtype"))));
 }
 
@@ -224,8 +226,9 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
       {"all_reduce",
-       "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, input, coordinator, "
-       "parameters, checkpoint, trainer, summary, sharded-optimizer"},
+       "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, lines, input, "
+       "coordinator, parameters, checkpoint, trainer, summary, sharded-optimizer"},
+      {"lines --latencies power", "neither epyc nor xeon"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},
       {"all-reduce --sizes 64:4", "write 4:64"},
       {"all-reduce --sizes", "see cohort-bench all-reduce --help"},

@@ -29,11 +29,14 @@ SmallCall::SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallP
 /// Among many members.
 void SmallCall::choose_way() noexcept {
   if (in_line_) {
-    reduced_on_the_way_ = plan_.bytes > 0 && (call_.kind == CollectiveKind::kAllReduce ||
-                                              call_.kind == CollectiveKind::kReduce);
+    const bool has_data = plan_.bytes > 0;
+    reduced_on_the_way_ = has_data && (call_.kind == CollectiveKind::kAllReduce ||
+                                       call_.kind == CollectiveKind::kReduce);
+    from_root_ = has_data && traits_of(call_.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
     endpoint_.set_contents({.payload_bytes = plan_.bytes,
                             .kernel = reduced_on_the_way_ ? plan_.kernel : nullptr,
-                            .elements = plan_.elements});
+                            .elements = plan_.elements,
+                            .source = from_root_ ? call_.root : -1});
   } else {
     in_shares_ = goes_in_shares(endpoint_, call_.kind, plan_.bytes);
   }
@@ -44,6 +47,7 @@ std::byte* SmallCall::own_buffer() const noexcept {
 }
 
 const std::byte* SmallCall::buffer_of(int member) const noexcept {
+  if (from_root_) return endpoint_.result();
   return in_line_ ? endpoint_.payload_of(member) : endpoint_.slot(member, slot_);
 }
 
@@ -69,7 +73,7 @@ void SmallCall::finish() {
     return;
   }
   if (plan_.bytes > 0) {
-    note_collected(endpoint_, call_, {0, plan_.elements});
+    if (!in_line_ || !endpoint_.has_levels()) note_collected(endpoint_, call_, {0, plan_.elements});
     collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, find_buffers(), !in_line_);
   }
   endpoint_.prepare_next_line();

@@ -40,6 +40,7 @@ class SmallCall {
   bool in_line_;
   bool in_shares_ = false;
   bool reduced_on_the_way_ = false;  ///< at the top of the tree
+  bool from_root_ = false;           ///< along the tree, the root's contribution alone
   std::uint64_t slot_ = 0;
 };
 

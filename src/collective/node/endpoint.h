@@ -95,7 +95,7 @@ class Endpoint {
   [[nodiscard]] std::byte* own_payload() const noexcept {
     return own_.lines[line_of(open_.sequence)].payload.data();
   }
-  /// After `all_announced`: any member's, unless the contents have a kernel and there are levels.
+  /// After `all_announced`: any member's, unless there are levels and the contents go as one.
   [[nodiscard]] const std::byte* payload_of(int member) const noexcept {
     return levels_ ? levels_->payload_of(member, open_)
                    : priority_block(member).lines[line_of(open_.sequence)].payload.data();
@@ -111,7 +111,7 @@ class Endpoint {
 
   /// Whether announcements go along a tree: where the node has many members.
   [[nodiscard]] bool has_levels() const noexcept { return levels_.has_value(); }
-  /// After `all_announced`, where the contents have a kernel and there are levels: the payloads, reduced.
+  /// After `all_announced`, where there are levels and the contents go as one: what reaches all members.
   [[nodiscard]] const std::byte* result() const noexcept { return levels_->result(open_); }
 
   /// True when all members have announced the same call, or when one differs.

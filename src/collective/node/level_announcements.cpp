@@ -31,7 +31,7 @@ bool LevelAnnouncements::advance(OpenCall& open) noexcept {
     if (!gather(open)) return open.disagreement;
     phase_ = Phase::kAwaitRelease;
     if (place_.is_top()) {
-      if (open.contents.kernel != nullptr) reduce_payloads(open);
+      if (open.contents.goes_as_one()) make_one(open);
     } else if (!place_.children.empty()) {
       publish(own_.gathered[line_of(open.sequence)], open);
     }
@@ -85,7 +85,11 @@ bool LevelAnnouncements::take_payloads(const TreeChild& child, const OpenCall& o
   const std::size_t distance = spacing(open);
   const auto offset_of = [distance](int member) { return static_cast<std::size_t>(member) * distance; };
   if (child.has_children) {
-    for (const MemberRange& range : child.subtree) {
+    for (MemberRange range : child.subtree) {
+      if (const int source = open.contents.source; source >= 0) {
+        if (source < range.begin || source >= range.end) continue;
+        range = {source, source + 1};
+      }
       const std::size_t bytes = offset_of(range.end) - offset_of(range.begin);
       std::memcpy(to + offset_of(range.begin), theirs.all_payloads[line].data() + offset_of(range.begin),
                   bytes);
@@ -98,28 +102,30 @@ bool LevelAnnouncements::take_payloads(const TreeChild& child, const OpenCall& o
          std::memcmp(to + offset_of(child.member), own_.lines[line].payload.data(), sizeof(CallDetails)) == 0;
 }
 
-/// By rank, as everywhere.
-void LevelAnnouncements::reduce_payloads(const OpenCall& open) noexcept {
+/// Reduces by rank, as everywhere.
+void LevelAnnouncements::make_one(const OpenCall& open) noexcept {
   const std::size_t line = line_of(open.sequence);
   for (std::size_t member = 0; member < pointers_.size(); ++member)
     pointers_[member] = own_.all_payloads[line].data() + member * spacing(open);
-  std::byte* const result = own_.released[line].payload.data();
-  open.contents.kernel(pointers_, {&result, 1}, open.contents.elements, {});
+  std::byte* const one = own_.released[line].payload.data();
+  if (open.contents.kernel != nullptr)
+    open.contents.kernel(pointers_, {&one, 1}, open.contents.elements, {});
+  else
+    std::memcpy(one, pointers_[static_cast<std::size_t>(open.contents.source)], open.contents.payload_bytes);
 }
 
 /// The parent's release brings the result or all payloads, which this member's children take from here.
 void LevelAnnouncements::take_release(const OpenCall& open) noexcept {
   const std::size_t line = line_of(open.sequence);
   const PriorityBlock& parent = block(place_.parent);
-  if (counter_ != nullptr) note_read(place_.parent, parent.released[line], 0);
-  if (place_.children.empty() || open.contents.payload_bytes == 0) return;
-  if (open.contents.kernel != nullptr) {
+  const bool as_one = open.contents.goes_as_one();
+  const std::size_t bytes = as_one ? open.contents.payload_bytes : places_.size() * spacing(open);
+  if (counter_ != nullptr) note_read(place_.parent, parent.released[line], bytes);
+  if (place_.children.empty() || bytes == 0) return;
+  if (as_one)
     own_.released[line].payload = parent.released[line].payload;
-    return;
-  }
-  const std::size_t bytes = places_.size() * spacing(open);
-  std::memcpy(own_.all_payloads[line].data(), parent.all_payloads[line].data(), bytes);
-  if (counter_ != nullptr) counter_->moved(rank_, place_.parent, bytes);
+  else
+    std::memcpy(own_.all_payloads[line].data(), parent.all_payloads[line].data(), bytes);
 }
 
 void LevelAnnouncements::publish(Line& line, const OpenCall& open) noexcept {

@@ -1,6 +1,7 @@
 // How one member's announcements reach the others along the tree of levels: each member gathers those of its
 // children and passes them on to its parent; once the member at the top has all, the release goes the same
-// way down. Payloads go along: all of them, or what the member at the top makes of them by a reduction.
+// way down. Payloads go along: all of them, that of one member, or what the member at the top makes of them by a
+// reduction.
 //
 // A member passes nothing on that differs from its own call. Then all find the difference by looking at the
 // members' own lines, as they look for missing members after a while.
@@ -28,9 +29,9 @@ class LevelAnnouncements {
   /// members have announced the call, or when it is known that some member has called something else.
   [[nodiscard]] bool advance(OpenCall& open) noexcept;
 
-  /// After `advance`: a member's payload, where it was not reduced.
+  /// After `advance`: a member's payload, unless the contents go as one.
   [[nodiscard]] const std::byte* payload_of(int member, const OpenCall& open) const noexcept;
-  /// The payloads of all members, reduced.
+  /// What went as one.
   [[nodiscard]] const std::byte* result(const OpenCall& open) const noexcept;
 
   /// The member for whom this one waits.
@@ -47,7 +48,7 @@ class LevelAnnouncements {
   void begin(const OpenCall& open) noexcept;
   [[nodiscard]] bool gather(OpenCall& open) noexcept;
   [[nodiscard]] bool take_payloads(const TreeChild& child, const OpenCall& open) noexcept;
-  void reduce_payloads(const OpenCall& open) noexcept;
+  void make_one(const OpenCall& open) noexcept;
   void take_release(const OpenCall& open) noexcept;
   void publish(Line& line, const OpenCall& open) noexcept;
   void note_read(int member, const Line& line, std::size_t payload_bytes) noexcept;

@@ -273,7 +273,7 @@ void NodeGroup::gather_blocks(const NodeGroupOptions& options, std::span<Control
       if (has_tree) groups_.push_back(places[i].groups);
     }
     if (is_own) first_own_ = size();
-    add_blocks(blocks, worker.rank, worker.rank * options.members);
+    add_blocks(blocks, is_own ? memory_->worker() : worker.rank, worker.rank * options.members);
   }
 }
 

@@ -23,6 +23,11 @@ struct Contents {
   /// Where there is one, all need no more than the payloads reduced by it.
   ReductionKernel kernel = nullptr;
   std::size_t elements = 0;  ///< of the payload, for the kernel
+  /// Where it is a member, all need no more than its payload.
+  int source = -1;
+
+  /// Whether one payload goes to all members: a result, or that of the source.
+  [[nodiscard]] bool goes_as_one() const noexcept { return kernel != nullptr || source >= 0; }
 };
 
 struct OpenCall {

@@ -1,0 +1,49 @@
+#include "commands.h"
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::string_view kAbout =
+    R"(lines: counts the cache lines that calls of many members wait for, and the bytes that they read of others, on a
+machine that is only described; and predicts times from published latencies. In one process.
+
+  cohort-bench lines [options]
+)";
+
+constexpr int kMostMembers = 512;
+
+OptionsDescription options() {
+  OptionsDescription all = make_options("Options of lines");
+  add_option(all, "topology", "MACHINE",
+             "a file that 'lstopo FILE.xml' wrote, or a description; default 'pack:2 l3:8 core:8 pu:1'");
+  add_option(all, "members", "N", "members, spread over the cores; default one per core");
+  add_option(all, "latencies", "PROCESSOR", "whose latencies times are predicted by: epyc (default) or xeon");
+  return all;
+}
+
+LatencyTable parse_latencies(const std::string& text) {
+  if (text == "epyc") return LatencyTable::kEpyc;
+  if (text == "xeon") return LatencyTable::kXeon;
+  throw UsageError("--latencies: '{}' is neither epyc nor xeon", text);
+}
+
+CommandOptions parse(const GivenOptions& given) {
+  LinesOptions lines;
+  lines.topology = given.text("topology", lines.topology.c_str());
+  if (given.has("members")) lines.members = given.count("members", 1, kMostMembers);
+  lines.latencies = parse_latencies(given.text("latencies", "epyc"));
+  return lines;
+}
+
+}  // namespace
+
+Command lines_command() {
+  return {.name = "lines",
+          .group = "Collectives",
+          .text = "cache lines of calls on machines with many cores, counted",
+          .about = kAbout,
+          .options = options,
+          .parse = parse};
+}
+
+}  // namespace cohort::bench
