@@ -20,7 +20,8 @@ SmallCall::SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallP
   endpoint.open(plan);
   endpoint.set_reason(ChoiceReason::kSize);
   if (!in_line_) slot_ = endpoint.next_slot();
-  if (endpoint.has_levels()) choose_way();
+  if (endpoint.has_levels()) [[unlikely]]
+    choose_way();
   endpoint.set_algorithm(in_line_ ? "line" : in_shares_ ? "shares" : "slot");
   if (plan.bytes > 0) contribute(call, endpoint.position(), {0, plan.elements}, own_buffer());
   endpoint.announce();
@@ -53,8 +54,7 @@ const std::byte* SmallCall::buffer_of(int member) const noexcept {
 
 std::span<const std::byte*> SmallCall::find_buffers() const noexcept {
   const std::span<const std::byte*> cells = endpoint_.pointers();
-  for (int member = 0; member < endpoint_.position().size; ++member)
-    cells[static_cast<std::size_t>(member)] = buffer_of(member);
+  for (int member = 0; const std::byte*& cell : cells) cell = buffer_of(member++);
   return cells;
 }
 
@@ -64,23 +64,29 @@ void SmallCall::reduce_own_share() {
 }
 
 void SmallCall::finish() {
-  if (in_shares_ || reduced_on_the_way_) {
-    if (call_.kind == CollectiveKind::kReduce && call_.root != endpoint_.position().rank) return;
-    if (in_shares_)
-      collect_shares(endpoint_, plan_.bytes, find_buffers(), call_.output);
-    else
-      std::memcpy(call_.output, endpoint_.result(), plan_.bytes);
-    return;
-  }
-  if (plan_.bytes > 0) {
-    if (!in_line_ || !endpoint_.has_levels()) note_collected(endpoint_, call_, {0, plan_.elements});
+  if (!endpoint_.is_plain() && !needs_contributions()) return take_result();
+  if (plan_.bytes > 0)
     collect(call_, plan_.kernel, endpoint_.position(), {0, plan_.elements}, find_buffers(), !in_line_);
-  }
   endpoint_.prepare_next_line();
 }
 
+/// Among many members, what they contribute has come together already, except where each needs its own part of it.
+bool SmallCall::needs_contributions() const {
+  if (in_shares_ || reduced_on_the_way_) return false;
+  if (!in_line_ || !endpoint_.has_levels()) note_collected(endpoint_, call_, {0, plan_.elements});
+  return true;
+}
+
+void SmallCall::take_result() {
+  if (call_.kind == CollectiveKind::kReduce && call_.root != endpoint_.position().rank) return;
+  if (in_shares_)
+    collect_shares(endpoint_, plan_.bytes, find_buffers(), call_.output);
+  else
+    std::memcpy(call_.output, endpoint_.result(), plan_.bytes);
+}
+
 void note_collected(const Endpoint& endpoint, const CollectiveCall& call, const Range& range) {
-  if (!endpoint.is_counted()) return;
+  if (!endpoint.is_counted() || range.elements == 0) return;
   const Position& position = endpoint.position();
   const CollectiveTraits& traits = traits_of(call.kind);
   if (traits.pattern == CollectiveTraits::Pattern::kToRoot && position.rank != call.root) return;

@@ -30,6 +30,8 @@ class SmallCall {
 
  private:
   void choose_way() noexcept;
+  [[nodiscard]] bool needs_contributions() const;
+  void take_result();
   [[nodiscard]] const std::byte* buffer_of(int member) const noexcept;
   [[nodiscard]] std::byte* own_buffer() const noexcept;
   [[nodiscard]] std::span<const std::byte*> find_buffers() const noexcept;

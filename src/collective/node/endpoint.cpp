@@ -10,6 +10,7 @@ Endpoint::Endpoint(std::shared_ptr<NodeGroup> group, int local_rank, Priority pr
       priority_blocks_(group_->priority_blocks(priority).data()),
       own_(*priority_blocks_[local_rank]),
       counter_(group_->counter()),
+      is_plain_(counter_ == nullptr && group_->tree().empty()),
       planner_(position_.size, priority),
       failure_watch_(*group_, local_rank, priority, open_),
       pointers_(static_cast<std::size_t>(group_->size())),
@@ -26,7 +27,7 @@ bool Endpoint::details_differ() const noexcept {
 }
 
 void Endpoint::count_reads_of_lines() const {
-  for (int member = 0; member < position_.size; ++member)
+  for (int member = 0; counter_ != nullptr && member < position_.size; ++member)
     counter_->read(position_.rank, &priority_block(member).lines[line_of(open_.sequence)]);
 }
 

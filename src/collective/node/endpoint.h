@@ -80,7 +80,7 @@ class Endpoint {
     open_.word = open_.sequence << 32 | plan.fingerprint;
     open_.disagreement = false;
     open_.payload_has_details = plan.payload_has_details;
-    open_.contents = {.payload_bytes = plan.payload_has_details ? sizeof(CallDetails) : 0};
+    if (levels_) open_.contents = {.payload_bytes = plan.payload_has_details ? sizeof(CallDetails) : 0};
     if (plan.payload_has_details) write_details(plan.details);
   }
 
@@ -104,11 +104,14 @@ class Endpoint {
   /// Announces the open collective to the others; this member's payload is complete.
   void announce() noexcept {
     Line& line = own_.lines[line_of(open_.sequence)];
-    if (counter_ != nullptr) counter_->published(position_.rank, &line);
+    if (!is_plain_ && is_counted()) [[unlikely]]
+      counter_->published(position_.rank, &line);
     line.word.store(open_.word, std::memory_order_release);
     own_.bell.ring();
   }
 
+  /// Members look at each other's lines, and nobody counts these: what is fast has to know no more.
+  [[nodiscard]] bool is_plain() const noexcept { return is_plain_; }
   /// Whether announcements go along a tree: where the node has many members.
   [[nodiscard]] bool has_levels() const noexcept { return levels_.has_value(); }
   /// After `all_announced`, where there are levels and the contents go as one: what reaches all members.
@@ -117,7 +120,8 @@ class Endpoint {
   /// True when all members have announced the same call, or when one differs.
   [[nodiscard]] bool all_announced() noexcept {
     await(Awaited::kAnnouncements, open_.sequence);
-    if (levels_) return levels_->advance(open_);
+    if (levels_) [[unlikely]]
+      return levels_->advance(open_);
     const std::size_t line = line_of(open_.sequence);
     for (; open_.next_to_check < position_.size; ++open_.next_to_check) {
       const std::uint64_t word =
@@ -127,7 +131,8 @@ class Endpoint {
       open_.disagreement = true;
       return true;
     }
-    if (counter_ != nullptr) count_reads_of_lines();
+    if (!is_plain_) [[unlikely]]
+      count_reads_of_lines();
     return true;
   }
 
@@ -254,6 +259,7 @@ class Endpoint {
   LineCounter* counter_;  ///< the group's; null: nobody counts
   OpenCall open_;
   std::optional<LevelAnnouncements> levels_;
+  bool is_plain_;
   CallPlanner planner_;
   FailureWatch failure_watch_;
   Peers* peers_ = nullptr;
