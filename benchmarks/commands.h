@@ -21,10 +21,9 @@
 namespace cohort::bench {
 
 /// For each type there are `measure(options, context)` and, for its result, `write_report`.
-using CommandOptions =
-    std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
-                 CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions, ShardedOptimizerOptions,
-                 LinesOptions>;
+using CommandOptions = std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
+                                    CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions,
+                                    ShardedOptimizerOptions, LinesOptions>;
 
 enum class CommandRanks { kOne, kAny };
 

@@ -79,7 +79,9 @@ void call(Communicator& communicator, const Case& what, const std::function<void
   const bool gathers = what.kind == CollectiveKind::kAllGather;
   const bool scatters = what.kind == CollectiveKind::kReduceScatter;
   const Tensor own = Tensor::zeros({elements}, DType::kFloat32);
-  const Tensor other = Tensor::zeros({gathers ? elements * members : scatters ? elements / members : elements},
+  const Tensor other = Tensor::zeros({gathers    ? elements * members
+                                      : scatters ? elements / members
+                                                 : elements},
                                      DType::kFloat32);
   // The first calls set up what later ones use.
   constexpr int kCalls = 3;

@@ -1,7 +1,7 @@
-// Counts the cache lines and bytes that calls of many members move between the cores of a machine that is only
-// described, once with members that look at each other's lines, once with members that meet by its levels. The
-// members are threads of this process, and the code is the engine's own; the times are predictions from
-// published latencies.
+// Counts the cache lines and bytes that calls of many members move between the cores of a machine that is
+// only described, once with members that look at each other's lines, once with members that meet by its
+// levels. The members are threads of this process, and the code is the engine's own; the times are
+// predictions from published latencies.
 #pragma once
 
 #include <ostream>

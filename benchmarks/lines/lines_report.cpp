@@ -38,11 +38,12 @@ void write_json(std::ostream& stream, const Environment& environment, const Line
 }
 
 void write_table(std::ostream& stream, const Environment& environment, const LinesResult& result) {
-  fmt::print(stream,
-             "{}# counted for {} members on {}; times predicted, not measured, by latencies of {}\n"
-             "# n: bytes that one member contributes; chain: cache lines of the longest chain of waits, far: of "
-             "them, from another socket\n\n",
-             summarize(environment), result.members, result.topology, result.latencies);
+  fmt::print(
+      stream,
+      "{}# counted for {} members on {}; times predicted, not measured, by latencies of {}\n"
+      "# n: bytes that one member contributes; chain: cache lines of the longest chain of waits, far: of "
+      "them, from another socket\n\n",
+      summarize(environment), result.members, result.topology, result.latencies);
   constexpr auto kRow = "{:<16} {:<8} {:>9} {:>6} {:>5} {:>10} {:>18} {:>13}\n";
   fmt::print(stream, kRow, "collective", "engine", "n", "chain", "far", "read per n", "cross socket per n",
              "predicted us");

@@ -59,11 +59,13 @@ TEST(Settings, ReadTheEnvironmentByType) {
                               {"COHORT_COLLECTIVE_TIMEOUT_SECONDS", "0.25"},
                               {"COHORT_FAULT_GRACE_SECONDS", "60"},
                               {"COHORT_CPU_DEVICES", "7"},
+                              {"COHORT_TOPOLOGY", "pack:2 core:3 pu:1"},
                               {"COHORT_HUGE_PAGES", "false"}});
   EXPECT_EQ(config.log_level(), "debug");
   EXPECT_EQ(config.collective_timeout().count(), 0.25);
   EXPECT_EQ(config.fault_grace().count(), 60);
   EXPECT_EQ(config.cpu_devices(), 7);
+  EXPECT_EQ(config.topology(), "pack:2 core:3 pu:1");
   EXPECT_FALSE(config.huge_pages());
 }
 

@@ -140,7 +140,7 @@ if ((ranks == 1)); then
   succeeds "${program[@]}" lines --topology 'pack:2 l3:2 core:4 pu:1' --format csv
   same "heading" collective,engine,members,bytes,chain,chain_far,read_per_n,cross_socket_per_n,predicted_us \
     "$(head -1 "$scratch/out")"
-  same "a barrier of 16" "flat,15,8 levels,8,1" \
+  same "a barrier of 16" "flat,15,8 levels,8,2" \
     "$(awk -F, -v OFS=, '$1 == "barrier" { print $2, $5, $6 }' "$scratch/out" | paste -sd' ')"
   ! "${program[@]}" lines --topology nowhere.xml >"$scratch/out" 2>&1 || fail "lines takes a file that is not there"
 else

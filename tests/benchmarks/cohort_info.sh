@@ -127,6 +127,9 @@ complains() {
 complains "there is no algorithm 'rnig'.*choose one of auto, pieces.*or one that the program registers" COHORT_ALGORITHM=rnig
 complains "$scratch/missing cannot be written: No such file" "COHORT_TUNING_FILE=$scratch/missing/file.json"
 complains "this is a folder" "COHORT_TUNING_FILE=$scratch"
+complains "COHORT_TOPOLOGY=two sockets: hwloc does not understand" "COHORT_TOPOLOGY=two sockets"
+succeeds env COHORT_TOPOLOGY='pack:2 core:3 pu:1' "$info" --topology
+grep -q "socket 1: cores 3 to 5" "$scratch/out" || fail "not the topology of the setting: $(cat "$scratch/out")"
 capture env COHORT_ALGORITHM=rnig "$info" --tuning
 ((status != 0)) || fail "an algorithm that does not exist is accepted: $(cat "$scratch/out")"
 grep -q "choose one of auto, pieces" "$scratch/err" || fail "no legal names in: $(cat "$scratch/err")"

@@ -1,5 +1,5 @@
-// What every communicator must do, by members whose announcements go along a tree of levels; and the same bits
-// as without one.
+// What every communicator must do, by members whose announcements go along a tree of levels; and the same
+// bits as without one.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -21,7 +21,9 @@ using ::testing::SizeIs;
 
 // ---- the tree
 
-std::vector<node::TreePlace> tree_of(const Spread& spread) { return node::make_level_tree(groups_of(spread)); }
+std::vector<node::TreePlace> tree_of(const Spread& spread) {
+  return node::make_level_tree(groups_of(spread));
+}
 
 std::vector<int> children_of(const node::TreePlace& place) {
   std::vector<int> children;
@@ -32,8 +34,7 @@ std::vector<int> children_of(const node::TreePlace& place) {
 TEST(LevelTree, MeetsByCacheThenBySocketThenByMachine) {
   const std::vector<node::TreePlace> tree = tree_of({.members = 128});
   EXPECT_TRUE(tree[0].is_top());
-  EXPECT_THAT(children_of(tree[0]),
-              ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 32, 40, 48, 56, 64));
+  EXPECT_THAT(children_of(tree[0]), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 32, 40, 48, 56, 64));
   EXPECT_THAT(children_of(tree[8]), ElementsAre(9, 10, 11, 12, 13, 14, 15));
   EXPECT_THAT(children_of(tree[64]), SizeIs(14));
   EXPECT_THAT(children_of(tree[9]), IsEmpty());
@@ -44,8 +45,7 @@ TEST(LevelTree, MeetsByCacheThenBySocketThenByMachine) {
 TEST(LevelTree, HasAllMembersOnceWhereverTheyAre) {
   for (const bool round_robin : {false, true}) {
     for (const int members : {1, 2, 3, 5, 9, 63, 64, 65, 200}) {
-      const std::vector<node::TreePlace> tree =
-          tree_of({.members = members, .round_robin = round_robin});
+      const std::vector<node::TreePlace> tree = tree_of({.members = members, .round_robin = round_robin});
       std::vector<int> found{0};
       for (std::size_t member = 0; member < tree.size(); ++member) {
         EXPECT_EQ(tree[member].is_top(), member == 0);
@@ -64,7 +64,8 @@ TEST(LevelTree, HasAllMembersOnceWhereverTheyAre) {
 }
 
 TEST(LevelTree, SaysWhoIsBelowAChild) {
-  const std::vector<node::TreePlace> tree = tree_of({.members = 8, .machine = "pack:2 core:4 pu:1", .round_robin = true});
+  const std::vector<node::TreePlace> tree =
+      tree_of({.members = 8, .machine = "pack:2 core:4 pu:1", .round_robin = true});
   ASSERT_THAT(tree[0].children, SizeIs(4));
   const node::TreeChild& other_socket = tree[0].children.back();
   EXPECT_EQ(other_socket.member, 1);
@@ -116,9 +117,11 @@ std::vector<float> results_of(ReduceOp op, const Spread& spread, const LevelOpti
   for_each_member(
       spread,
       [&](Communicator& communicator) {
-        for (const std::size_t elements : std::initializer_list<std::size_t>{1, 14, 15, 200, 2048, 2049, 40'000, 100'000}) {
+        for (const std::size_t elements :
+             std::initializer_list<std::size_t>{1, 14, 15, 200, 2048, 2049, 40'000, 100'000}) {
           const std::vector<float> values = values_of(communicator.rank(), elements);
-          const Tensor tensor = Tensor::from(std::span<const float>(values), {static_cast<std::int64_t>(elements)});
+          const Tensor tensor =
+              Tensor::from(std::span<const float>(values), {static_cast<std::int64_t>(elements)});
           communicator.all_reduce(tensor, op);
           if (communicator.rank() == 1)
             results.insert(results.end(), tensor.span<float>().begin(), tensor.span<float>().end());

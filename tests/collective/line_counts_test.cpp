@@ -25,24 +25,23 @@ node::LineCounts counts_of(const Counted& counted) {
   const node::LineCosts costs{.line = {1, 1, 1, 1}, .in_row = {}};
   const auto counter = std::make_shared<node::LineCounter>(groups_of(counted.spread), costs);
   std::barrier all_between_calls(counted.spread.members, [&]() noexcept { counter->restart(); });
-  for_each_member(
-      counted.spread,
-      [&](Communicator& communicator) {
-        const Tensor tensor = Tensor::zeros({counted.bytes / 4}, DType::kInt32);
-        const bool gathers = counted.call == Call::kAllGather;
-        const Tensor all =
-            Tensor::zeros({gathers ? counted.bytes / 4 * communicator.size() : 0}, DType::kInt32);
-        for (int call = 0; call < 3; ++call) {
-          all_between_calls.arrive_and_wait();
-          switch (counted.call) {
-            case Call::kBarrier: communicator.barrier(); break;
-            case Call::kAllReduce: communicator.all_reduce(tensor, ReduceOp::kSum); break;
-            case Call::kAllGather: communicator.all_gather(tensor, all); break;
-            case Call::kBroadcast: communicator.broadcast(tensor, 1); break;
-          }
-        }
-      },
-      {}, {.most_members_without_tree = counted.most_members_without_tree, .counter = counter});
+  for_each_member(counted.spread,
+                  [&](Communicator& communicator) {
+                    const Tensor tensor = Tensor::zeros({counted.bytes / 4}, DType::kInt32);
+                    const bool gathers = counted.call == Call::kAllGather;
+                    const Tensor all =
+                        Tensor::zeros({gathers ? counted.bytes / 4 * communicator.size() : 0}, DType::kInt32);
+                    for (int call = 0; call < 3; ++call) {
+                      all_between_calls.arrive_and_wait();
+                      switch (counted.call) {
+                        case Call::kBarrier: communicator.barrier(); break;
+                        case Call::kAllReduce: communicator.all_reduce(tensor, ReduceOp::kSum); break;
+                        case Call::kAllGather: communicator.all_gather(tensor, all); break;
+                        case Call::kBroadcast: communicator.broadcast(tensor, 1); break;
+                      }
+                    }
+                  },
+                  {}, {.most_members_without_tree = counted.most_members_without_tree, .counter = counter});
   return counter->counts();
 }
 
@@ -63,8 +62,8 @@ class ShortCalls : public ::testing::TestWithParam<std::tuple<Call, bool>> {};
 TEST_P(ShortCalls, Of128MembersTakeAtMost24LinesOfWhich3AreFar) {
   const auto [call, round_robin] = GetParam();
   for (const std::int64_t bytes : {4, 56}) {
-    const node::LineCounts counts = counts_of(
-        {.spread = {.members = 128, .round_robin = round_robin}, .call = call, .bytes = bytes});
+    const node::LineCounts counts =
+        counts_of({.spread = {.members = 128, .round_robin = round_robin}, .call = call, .bytes = bytes});
     EXPECT_LE(counts.chain, 24) << bytes;
     EXPECT_GE(counts.chain, 14) << bytes;
     EXPECT_LE(counts.chain_far, 3) << bytes;

@@ -25,9 +25,11 @@ inline std::vector<LevelGroups> groups_of(const Spread& spread) {
   const auto sockets = static_cast<std::size_t>(machine.groups(Level::kSocket));
   std::vector<LevelGroups> groups;
   for (std::size_t member = 0; member < members; ++member) {
-    const std::size_t place =
-        spread.round_robin ? member % sockets * ((members + sockets - 1) / sockets) + member / sockets : member;
-    groups.push_back(machine.cores()[place * machine.cores().size() / members % machine.cores().size()].group);
+    const std::size_t place = spread.round_robin
+                                  ? member % sockets * ((members + sockets - 1) / sockets) + member / sockets
+                                  : member;
+    groups.push_back(
+        machine.cores()[place * machine.cores().size() / members % machine.cores().size()].group);
   }
   return groups;
 }

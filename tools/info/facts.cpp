@@ -15,6 +15,7 @@
 #include <cohort/device/device.h>
 
 #include "collective/choice/selection.h"
+#include "device/machine.h"
 #include "device/node_heap.h"
 #include "device/topology.h"
 
@@ -70,6 +71,13 @@ std::vector<std::string> wrong_settings() {
     static_cast<void>(Selection(config().algorithm(), {}));
   } catch (const InvalidArgument& error) {
     wrong.push_back(fmt::format("{}, or one that the program registers", error.what()));
+  }
+  try {
+    static_cast<void>(Machine::read(config().topology()));
+  } catch (const InvalidArgument& error) {
+    wrong.push_back(fmt::format("COHORT_TOPOLOGY={}: {}", config().topology(), error.what()));
+  } catch (const Unavailable&) {
+    // Without hwloc's help members count as near to each other; nothing about the setting is wrong.
   }
   const std::filesystem::path file = config().tuning_file();
   if (!file.empty()) {

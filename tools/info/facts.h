@@ -111,8 +111,8 @@ struct TopologyFacts {
   Machine machine;
 };
 
-/// @throws as Machine::read.
-[[nodiscard]] TopologyFacts gather_topology(const std::string& description);
+/// Of what is given, of COHORT_TOPOLOGY, or of this machine. @throws as Machine::read.
+[[nodiscard]] TopologyFacts gather_topology(const std::string& given);
 
 [[nodiscard]] std::string to_text(const TopologyFacts& facts);
 [[nodiscard]] std::string to_json(const TopologyFacts& facts);

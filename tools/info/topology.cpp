@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cohort/base/config.h>
+
 #include "device/machine.h"
 #include "facts.h"
 
@@ -16,7 +18,9 @@ const char* plural(std::size_t count) { return count == 1 ? "" : "s"; }
 /// The number of the first core, from `first` on, that is not in its group of this level.
 std::size_t end_of_group(const Machine& machine, Level level, std::size_t first) {
   std::size_t end = first;
-  while (end < machine.cores().size() && nearest_shared_level(machine.cores()[first].group, machine.cores()[end].group) <= level) ++end;
+  while (end < machine.cores().size() &&
+         nearest_shared_level(machine.cores()[first].group, machine.cores()[end].group) <= level)
+    ++end;
   return end;
 }
 
@@ -50,7 +54,8 @@ std::string levels_in_words(const Machine& machine) {
 
 }  // namespace
 
-TopologyFacts gather_topology(const std::string& description) {
+TopologyFacts gather_topology(const std::string& given) {
+  const std::string description = given.empty() ? config().topology() : given;
   return {.description = description, .machine = Machine::read(description)};
 }
 

@@ -104,8 +104,8 @@ struct BlockCosts {
   LaneCost pairwise;
 };
 
-/// The messages of a pairwise call are under way together, so that each further one costs a part of a latency:
-/// over four hosts two rounds took 1.0 to 1.17 times as long as three such messages.
+/// The messages of a pairwise call are under way together, so that each further one costs a part of a
+/// latency: over four hosts two rounds took 1.0 to 1.17 times as long as three such messages.
 double pairwise_latencies(const LaneShape& lane) {
   constexpr double kOfFurtherMessage = 0.25;
   return 1 + (lane.members - 2) * kOfFurtherMessage;
@@ -118,7 +118,8 @@ std::optional<BlockCosts> block_costs(CollectiveKind kind, double bytes, const L
     case CollectiveKind::kAllGather:
     case CollectiveKind::kSplit:
     case CollectiveKind::kGather:
-    case CollectiveKind::kScatter: return BlockCosts{{rounds, sent, 2 * bytes}, {pairwise_latencies(lane), sent, 0}};
+    case CollectiveKind::kScatter:
+      return BlockCosts{{rounds, sent, 2 * bytes}, {pairwise_latencies(lane), sent, 0}};
     case CollectiveKind::kReduceScatter:
       return BlockCosts{{rounds, sent, 2 * bytes + sent}, {pairwise_latencies(lane), sent, bytes}};
     case CollectiveKind::kAllToAll:

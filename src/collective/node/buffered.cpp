@@ -31,8 +31,8 @@ SmallCall::SmallCall(Endpoint& endpoint, const CollectiveCall& call, const CallP
 void SmallCall::choose_way() noexcept {
   if (in_line_) {
     const bool has_data = plan_.bytes > 0;
-    reduced_on_the_way_ = has_data && (call_.kind == CollectiveKind::kAllReduce ||
-                                       call_.kind == CollectiveKind::kReduce);
+    reduced_on_the_way_ =
+        has_data && (call_.kind == CollectiveKind::kAllReduce || call_.kind == CollectiveKind::kReduce);
     from_root_ = has_data && traits_of(call_.kind).pattern == CollectiveTraits::Pattern::kFromRoot;
     endpoint_.set_contents({.payload_bytes = plan_.bytes,
                             .kernel = reduced_on_the_way_ ? plan_.kernel : nullptr,
@@ -70,7 +70,8 @@ void SmallCall::finish() {
   endpoint_.prepare_next_line();
 }
 
-/// Among many members, what they contribute has come together already, except where each needs its own part of it.
+/// Among many members, what they contribute has come together already, except where each needs its own part
+/// of it.
 bool SmallCall::needs_contributions() const {
   if (in_shares_ || reduced_on_the_way_) return false;
   if (!in_line_ || !endpoint_.has_levels()) note_collected(endpoint_, call_, {0, plan_.elements});

@@ -22,7 +22,8 @@ class SmallCall {
 
   /// Whether many members reduce it in shares.
   [[nodiscard]] bool in_shares() const noexcept { return in_shares_; }
-  /// Then, after all have announced the same call: does this member's. All are done with theirs before `finish`.
+  /// Then, after all have announced the same call: does this member's. All are done with theirs before
+  /// `finish`.
   void reduce_own_share();
 
   /// Makes the result. After all have announced the same call.

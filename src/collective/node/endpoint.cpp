@@ -31,7 +31,7 @@ void Endpoint::count_reads_of_lines() const {
     counter_->read(position_.rank, &priority_block(member).lines[line_of(open_.sequence)]);
 }
 
-void Endpoint::count_reads_of(std::atomic<std::uint64_t> PriorityBlock::* flag) const {
+void Endpoint::count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag) const {
   for (int member = 0; counter_ != nullptr && member < position_.size; ++member)
     counter_->read(position_.rank, &(priority_block(member).*flag));
 }

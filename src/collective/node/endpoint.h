@@ -84,7 +84,8 @@ class Endpoint {
     if (plan.payload_has_details) write_details(plan.details);
   }
 
-  /// Of the open collective, before `announce`: what its payload has, if that is more than the call's details.
+  /// Of the open collective, before `announce`: what its payload has, if that is more than the call's
+  /// details.
   void set_contents(const Contents& contents) noexcept { open_.contents = contents; }
 
   /// How many collectives of this member, of all priorities, were called before the open one.
@@ -158,7 +159,8 @@ class Endpoint {
   /// From here on a check counts every member as missing, this one too, that is not done.
   void await_next_done() noexcept { await(Awaited::kDone, calls_done_ + 1); }
 
-  /// Blocks that this member has finished within a part of the open collective, for those that go on with them.
+  /// Blocks that this member has finished within a part of the open collective, for those that go on with
+  /// them.
   void raise_blocks_done(std::uint32_t count) noexcept;
   [[nodiscard]] bool has_blocks_done(int member, std::uint32_t count) const noexcept;
 
@@ -250,7 +252,7 @@ class Endpoint {
     return std::min(open_.next_to_check, position_.size - 1);
   }
   void count_reads_of_lines() const;
-  void count_reads_of(std::atomic<std::uint64_t> PriorityBlock::* flag) const;
+  void count_reads_of(std::atomic<std::uint64_t> PriorityBlock::*flag) const;
 
   std::shared_ptr<NodeGroup> group_;
   Position position_;

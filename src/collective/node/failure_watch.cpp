@@ -91,8 +91,8 @@ const PriorityBlock* FailureWatch::find_description(int member) const noexcept {
   return other.explained_number.load(std::memory_order_acquire) == open_.number + 1 ? &other : nullptr;
 }
 
-// Announcements are waited for one member after the other, or along a tree. Here a member that differs is found
-// although an earlier one is still missing, and wherever it is in the tree.
+// Announcements are waited for one member after the other, or along a tree. Here a member that differs is
+// found although an earlier one is still missing, and wherever it is in the tree.
 void FailureWatch::notice_difference() noexcept {
   if (open_.awaited != Awaited::kAnnouncements) return;
   const auto is_of_this_call = [this](const std::atomic<std::uint64_t>& number) {

@@ -71,7 +71,8 @@ bool LevelAnnouncements::gather(OpenCall& open) noexcept {
       open.disagreement = true;
       return false;
     }
-    if (counter_ != nullptr) note_read(child.member, theirs, child.has_children ? 0 : open.contents.payload_bytes);
+    if (counter_ != nullptr)
+      note_read(child.member, theirs, child.has_children ? 0 : open.contents.payload_bytes);
   }
   return true;
 }
@@ -141,7 +142,8 @@ void LevelAnnouncements::note_read(int member, const Line& line, std::size_t pay
 
 const std::byte* LevelAnnouncements::payload_of(int member, const OpenCall& open) const noexcept {
   const PriorityBlock& holder = place_.children.empty() ? block(place_.parent) : own_;
-  return holder.all_payloads[line_of(open.sequence)].data() + static_cast<std::size_t>(member) * spacing(open);
+  return holder.all_payloads[line_of(open.sequence)].data() +
+         static_cast<std::size_t>(member) * spacing(open);
 }
 
 const std::byte* LevelAnnouncements::result(const OpenCall& open) const noexcept {

@@ -1,7 +1,7 @@
 // How one member's announcements reach the others along the tree of levels: each member gathers those of its
 // children and passes them on to its parent; once the member at the top has all, the release goes the same
-// way down. Payloads go along: all of them, that of one member, or what the member at the top makes of them by a
-// reduction.
+// way down. Payloads go along: all of them, that of one member, or what the member at the top makes of them
+// by a reduction.
 //
 // A member passes nothing on that differs from its own call. Then all find the difference by looking at the
 // members' own lines, as they look for missing members after a while.

@@ -19,8 +19,8 @@ struct MemberRange {
 };
 
 struct TreeChild {
-  int member = 0;                     ///< local rank
-  bool has_children = false;          ///< of its own
+  int member = 0;                    ///< local rank
+  bool has_children = false;         ///< of its own
   std::vector<MemberRange> subtree;  ///< the members below it, and itself
 };
 

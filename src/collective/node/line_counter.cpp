@@ -57,7 +57,8 @@ LineCounts LineCounter::counts() const {
   const std::lock_guard lock(mutex_);
   Chain longest;
   for (const Chain& chain : chains_) longest.take_longer(chain);
-  return {longest.lines, longest.far, longest.nanoseconds, *std::ranges::max_element(read_), between_sockets_};
+  return {longest.lines, longest.far, longest.nanoseconds, *std::ranges::max_element(read_),
+          between_sockets_};
 }
 
 void LineCounter::restart() {

@@ -2,8 +2,9 @@
 // that are not at hand. Members report what they publish and what they read of others; the counts follow from
 // the protocol alone, and not from the time at which a member happens to look.
 //
-// A chain is a sequence of cache lines of which each is read by the member that writes the next. A member that
-// waits for several lines reads them one after the other. The longest chain bounds the time of a short call.
+// A chain is a sequence of cache lines of which each is read by the member that writes the next. A member
+// that waits for several lines reads them one after the other. The longest chain bounds the time of a short
+// call.
 #pragma once
 
 #include <array>
@@ -19,17 +20,18 @@ namespace cohort::node {
 
 /// What a line costs, in nanoseconds.
 struct LineCosts {
-  std::array<double, kLevels.size()> line{};    ///< to read one from a core, by the nearest level that is shared
+  std::array<double, kLevels.size()>
+      line{};  ///< to read one from a core, by the nearest level that is shared
   std::array<double, kLevels.size()> in_row{};  ///< each of many in a row, which the hardware fetches ahead
 };
 
 /// Of one call, or of several.
 struct LineCounts {
-  int chain = 0;                       ///< lines of the longest chain
-  int chain_far = 0;                   ///< lines from another socket in the chain that has most of them
-  double nanoseconds = 0;              ///< of the chain that takes longest, with the data that is read in it
-  std::size_t most_read = 0;           ///< bytes of others' data read by the member that reads most
-  std::size_t between_sockets = 0;     ///< bytes of data that cross between sockets, of all members together
+  int chain = 0;                    ///< lines of the longest chain
+  int chain_far = 0;                ///< lines from another socket in the chain that has most of them
+  double nanoseconds = 0;           ///< of the chain that takes longest, with the data that is read in it
+  std::size_t most_read = 0;        ///< bytes of others' data read by the member that reads most
+  std::size_t between_sockets = 0;  ///< bytes of data that cross between sockets, of all members together
 };
 
 class LineCounter {

@@ -8,9 +8,9 @@
 
 namespace cohort::node {
 
-/// The groups that each of this process's `members` belongs to. Processes that share their cores are spread over
-/// them in the order of their ranks, and so are the members of each. Where hwloc cannot read the machine, all are
-/// in one group.
+/// The groups that each of this process's `members` belongs to. Processes that share their cores are spread
+/// over them in the order of their ranks, and so are the members of each. Where hwloc cannot read the
+/// machine, all are in one group.
 /// @throws InvalidArgument for a COHORT_TOPOLOGY that cannot be read.
 [[nodiscard]] std::vector<LevelGroups> groups_of_members(const CoreSharers& sharers, int members);
 

@@ -133,10 +133,12 @@ void write_text(std::array<char, kSize>& to, std::string_view text) {
 
 }  // namespace
 
-/// What a worker tells the others of each of its members, sent as raw bytes: the same program runs everywhere.
+/// What a worker tells the others of each of its members, sent as raw bytes: the same program runs
+/// everywhere.
 struct NodeGroup::MemberPlace {
   std::uint64_t offset = 0;  ///< of its control block in the worker's heap
   LevelGroups groups{};
+  bool is_described = false;  ///< the machine, by COHORT_TOPOLOGY
 
   static std::vector<MemberPlace> parse(const std::string& blob) {
     std::vector<MemberPlace> places(blob.size() / sizeof(MemberPlace));
@@ -180,7 +182,8 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
   if (options.workers.empty()) {
     members_.assign(own_blocks.size(), MemberInfo{0, host_name()});
     add_blocks(own_blocks, memory_->worker(), 0);
-    if (size() > most_members_without_tree_)
+    const bool is_described = !options.levels.groups.empty() || !config().topology().empty();
+    if (needs_tree(size(), is_described))
       groups_ = options.levels.groups.empty() ? groups_of_own_members(options) : options.levels.groups;
   } else {
     for (const WorkerInfo& worker : options.workers)
@@ -253,15 +256,18 @@ ControlBlock* NodeGroup::find_block(const SplitMember& member, int worker) const
 void NodeGroup::gather_blocks(const NodeGroupOptions& options, std::span<ControlBlock* const> own_blocks) {
   const auto is_neighbour = [&](const WorkerInfo& worker) { return is_neighbour_of(options, worker); };
   const auto neighbours = std::ranges::count_if(options.workers, is_neighbour);
-  const bool has_tree = neighbours * options.members > most_members_without_tree_;
-  const std::vector<LevelGroups> groups = has_tree ? groups_of_own_members(options)
-                                                   : std::vector<LevelGroups>(own_blocks.size());
+  const auto members = static_cast<int>(neighbours) * options.members;
+  const bool is_described = !config().topology().empty();
+  const std::vector<LevelGroups> groups = needs_tree(members, is_described)
+                                              ? groups_of_own_members(options)
+                                              : std::vector<LevelGroups>(own_blocks.size());
   std::vector<MemberPlace> own_places;
   for (std::size_t i = 0; i < own_blocks.size(); ++i) {
     const std::optional<std::uint64_t> offset = offset_of(*own_blocks[i]);
-    if (offset || neighbours == 1) own_places.push_back({offset.value_or(0), groups[i]});
+    if (offset || neighbours == 1) own_places.push_back({offset.value_or(0), groups[i], is_described});
   }
   const std::vector<std::string> blobs = exchange_places(options, own_places, own_blocks.size());
+  bool all_described = true;
   for (const WorkerInfo& worker : options.workers) {
     if (!is_neighbour(worker)) continue;
     const bool is_own = worker.rank == options.rank;
@@ -269,12 +275,21 @@ void NodeGroup::gather_blocks(const NodeGroupOptions& options, std::span<Control
         is_own ? own_places : MemberPlace::parse(blobs[static_cast<std::size_t>(worker.rank)]);
     std::vector<ControlBlock*> blocks(own_blocks.begin(), own_blocks.end());
     for (std::size_t i = 0; i < places.size(); ++i) {
-      if (!is_own) blocks[i] = reinterpret_cast<ControlBlock*>(memory_->address(worker.rank, places[i].offset));
-      if (has_tree) groups_.push_back(places[i].groups);
+      if (!is_own)
+        blocks[i] = reinterpret_cast<ControlBlock*>(memory_->address(worker.rank, places[i].offset));
+      groups_.push_back(places[i].groups);
+      all_described = all_described && places[i].is_described;
     }
     if (is_own) first_own_ = size();
     add_blocks(blocks, is_own ? memory_->worker() : worker.rank, worker.rank * options.members);
   }
+  if (!needs_tree(members, all_described)) groups_.clear();
+}
+
+/// Members that share a core take turns on it: then a tree costs a turn per level, and saves no waiting for
+/// lines that are far away. A machine that is described is taken at its word.
+bool NodeGroup::needs_tree(int members, bool is_described) const noexcept {
+  return members > most_members_without_tree_ && (is_described || members <= memory_->cores());
 }
 
 void NodeGroup::add_blocks(std::span<ControlBlock* const> blocks, int worker, int first_rank) {

@@ -21,8 +21,8 @@
 #include "collective/node_communicators.h"
 #include "collective/operation_in_flight.h"
 #include "control_block.h"
-#include "level_tree.h"
 #include "device/node_memory.h"
+#include "level_tree.h"
 
 namespace cohort::node {
 
@@ -89,7 +89,8 @@ class NodeGroup {
     return priority_blocks_[static_cast<std::size_t>(priority)];
   }
 
-  /// Where each member is in the tree of levels, by local rank; empty where members look at each other's lines.
+  /// Where each member is in the tree of levels, by local rank; empty where members look at each other's
+  /// lines.
   [[nodiscard]] const std::vector<TreePlace>& tree() const noexcept { return tree_; }
   /// The members of each socket, where there is a tree and their ranks are consecutive; otherwise empty.
   [[nodiscard]] const std::vector<MemberRange>& sockets() const noexcept { return sockets_; }
@@ -156,6 +157,7 @@ class NodeGroup {
   void add_blocks(std::span<ControlBlock* const> blocks, int worker, int first_rank);
   std::vector<std::string> exchange_places(const NodeGroupOptions& options,
                                            std::span<const MemberPlace> own_places, std::size_t members);
+  [[nodiscard]] bool needs_tree(int members, bool is_described) const noexcept;
   void make_tree();
   [[nodiscard]] ControlBlock* find_block(const SplitMember& member, int worker) const noexcept;
   void detect_oversubscription();

@@ -13,7 +13,8 @@
 
 namespace cohort::node {
 
-/// Whether a member would otherwise read so much that meeting once more costs less: for contributions of `bytes`.
+/// Whether a member would otherwise read so much that meeting once more costs less: for contributions of
+/// `bytes`.
 [[nodiscard]] bool goes_in_shares(const Endpoint& endpoint, CollectiveKind kind, std::size_t bytes) noexcept;
 
 /// Reduces this member's share of the contributions of `bytes` in `cells`, by rank, into its place in this
@@ -25,8 +26,8 @@ void reduce_share(const Endpoint& endpoint, ReductionKernel kernel, std::size_t 
 void collect_shares(const Endpoint& endpoint, std::size_t bytes, std::span<const std::byte* const> cells,
                     std::byte* to);
 
-/// A long call in pieces where announcements go along a tree: all meet when a piece of each lies in the cells,
-/// and, where they reduce it in shares, once more.
+/// A long call in pieces where announcements go along a tree: all meet when a piece of each lies in the
+/// cells, and, where they reduce it in shares, once more.
 Task<> exchange_in_steps(Endpoint& endpoint, const CollectiveCall& call, ReductionKernel kernel);
 
 }  // namespace cohort::node

@@ -14,10 +14,12 @@ namespace {
 class SocketChain {
  public:
   SocketChain(Endpoint& endpoint, const CollectiveCall& call)
-      : endpoint_(endpoint), call_(call), sockets_(endpoint.group().sockets()), rank_(endpoint.position().rank) {
-    const auto own = std::ranges::find_if(sockets_, [this](const MemberRange& socket) {
-      return socket.begin <= rank_ && rank_ < socket.end;
-    });
+      : endpoint_(endpoint),
+        call_(call),
+        sockets_(endpoint.group().sockets()),
+        rank_(endpoint.position().rank) {
+    const auto own = std::ranges::find_if(
+        sockets_, [this](const MemberRange& socket) { return socket.begin <= rank_ && rank_ < socket.end; });
     socket_ = static_cast<std::size_t>(own - sockets_.begin());
     const int responsible = std::ranges::min(sockets_ | std::views::transform([](const MemberRange& socket) {
                                                return socket.end - socket.begin;

@@ -1,7 +1,7 @@
-// All-reduce of long buffers on a machine with several sockets, when these can be reached where they are. What
-// crosses between sockets is slow, so each block of a buffer crosses once on its way through the sockets and
-// once on its way back: 2 (s - 1) n bytes for s sockets, where members that read from all others move p n / 2
-// and more.
+// All-reduce of long buffers on a machine with several sockets, when these can be reached where they are.
+// What crosses between sockets is slow, so each block of a buffer crosses once on its way through the sockets
+// and once on its way back: 2 (s - 1) n bytes for s sockets, where members that read from all others move p n
+// / 2 and more.
 //
 // On each socket one member is responsible for a block. That of the first socket reduces what the members of
 // its socket have; each next one goes on with what the one before it has; the last one has the result, which

@@ -16,12 +16,12 @@ inline constexpr std::size_t kSmallestDirectOutOfPlace = std::size_t{128} << 10;
 inline constexpr std::size_t kSmallestDirectMove = std::size_t{64} << 10;
 inline constexpr std::size_t kSmallestDirectBroadcast = std::size_t{128} << 10;
 
-/// Many members read no more than this of each other's slots and cells; beyond, they reduce in shares and meet once
-/// more, which takes about as long as to read so much.
+/// Many members read no more than this of each other's slots and cells; beyond, they reduce in shares and
+/// meet once more, which takes about as long as to read so much.
 inline constexpr std::size_t kMostReadAtOnce = std::size_t{16} << 10;
 
-/// From here on an all-reduce among several sockets goes along them, in blocks so large that one is reduced on a
-/// socket while the one before it is on the next.
+/// From here on an all-reduce among several sockets goes along them, in blocks so large that one is reduced
+/// on a socket while the one before it is on the next.
 inline constexpr std::size_t kSmallestSocketChain = std::size_t{256} << 10;
 inline constexpr std::size_t kChainBlock = std::size_t{64} << 10;
 
