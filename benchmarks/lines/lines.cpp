@@ -107,6 +107,7 @@ node::LineCounts count(const Case& what, const std::vector<LevelGroups>& groups,
   const auto communicators = make_node_communicators(options);
   std::barrier all_between_calls(std::ssize(groups), [&]() noexcept { counter->restart(); });
   std::vector<std::thread> threads;
+  threads.reserve(communicators.size());
   for (const auto& communicator : communicators) {
     threads.emplace_back([&] { call(*communicator, what, [&] { all_between_calls.arrive_and_wait(); }); });
   }

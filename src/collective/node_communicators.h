@@ -25,8 +25,8 @@ class LineCounter;
 struct LevelOptions {
   /// So many members look at each other's lines; more of them meet by the levels of the machine.
   int most_members_without_tree = 8;
-  /// Where the members are, by local rank, if all are of this process; empty: as COHORT_TOPOLOGY and the cores
-  /// of their processes say.
+  /// Where the members are, by local rank, if all are of this process; empty: as COHORT_TOPOLOGY and the
+  /// cores of their processes say.
   std::vector<LevelGroups> groups = {};
   std::shared_ptr<node::LineCounter> counter = {};  ///< of all members; null: nobody counts
 };

@@ -167,6 +167,7 @@ TEST_P(NcclCommunicators, LeaveRoomInTheQueuesOfTheGpu) {
     std::atomic<bool> busy = true;
     keep_busy(communicator.device(), busy);
     std::vector<Work> works;
+    works.reserve(kMost + 20);
     for (int i = 0; i < kMost + 20; ++i) works.push_back(communicator.all_reduce_async(sum, ReduceOp::kMax));
     while (launches(communicator.rank()) < kMost) std::this_thread::yield();
     const Deadline deadline = Deadline::after(std::chrono::milliseconds(50));

@@ -308,8 +308,7 @@ void HierarchicalCollectives::contribute(const CollectiveCall& call, bool line_i
   if (piggyback_bytes_ == 0) return;
   const node::Position position{topology_.rank(), topology_.members()};
   if (in_line_) endpoint_.set_contents({.payload_bytes = piggyback_bytes_});
-  std::byte* const to =
-      in_line_ ? endpoint_.own_payload() : endpoint_.slot(endpoint_.position().rank, slot_);
+  std::byte* const to = in_line_ ? endpoint_.own_payload() : endpoint_.slot(endpoint_.position().rank, slot_);
   node::contribute(call, position, {0, node::block_elements(call)}, to);
 }
 

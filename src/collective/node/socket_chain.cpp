@@ -1,7 +1,6 @@
 #include "socket_chain.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include "direct.h"
 #include "remote_buffer.h"
@@ -21,9 +20,8 @@ class SocketChain {
     const auto own = std::ranges::find_if(
         sockets_, [this](const MemberRange& socket) { return socket.begin <= rank_ && rank_ < socket.end; });
     socket_ = static_cast<std::size_t>(own - sockets_.begin());
-    const int responsible = std::ranges::min(sockets_ | std::views::transform([](const MemberRange& socket) {
-                                               return socket.end - socket.begin;
-                                             }));
+    int responsible = endpoint.position().size;
+    for (const MemberRange& socket : sockets_) responsible = std::min(responsible, socket.end - socket.begin);
     const int index = rank_ - own->begin;
     if (index < responsible) share_ = share_of(index, responsible, call.elements * size_of(call.dtype));
     // A mean is a sum that the last socket divides.

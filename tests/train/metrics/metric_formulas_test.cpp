@@ -39,8 +39,7 @@ TEST(Metrics, TakeAnyDTypes) {
       const Tensor truths = kTruths.cast(labels);
       EXPECT_DOUBLE_EQ(result_of(metrics::binary_accuracy(), truths, scores), 4.0 / 6) << to_string(dtype);
       EXPECT_DOUBLE_EQ(result_of(metrics::precision(), truths, scores), 2.0 / 3) << to_string(dtype);
-      EXPECT_EQ(result_of(metrics::mean_of(losses::mean_squared_error()), truths, scores),
-                0.796875 / 6)
+      EXPECT_EQ(result_of(metrics::mean_of(losses::mean_squared_error()), truths, scores), 0.796875 / 6)
           << to_string(dtype);
     }
   }
