@@ -39,8 +39,8 @@ CommandOptions parse(const GivenOptions& given) {
 
 Command lines_command() {
   return {.name = "lines",
-          .group = "Collectives",
-          .text = "cache lines of calls on machines with many cores, counted",
+          .group = "Machines with many cores",
+          .text = "cache lines that collectives wait for, counted",
           .about = kAbout,
           .options = options,
           .parse = parse};

@@ -11,6 +11,30 @@ void apply_sum(Optimizer& optimizer, const std::vector<GradientAndVariable>& gra
   optimizer.apply_gradients(gradients, options);
 }
 
+std::optional<Tensor> scaled_weights(const StepOutcome& outcome, const Optimizer& optimizer) {
+  if (!optimizer.update_options().loss_scale) return outcome.weights;
+  const double scale = optimizer.loss_scale();
+  const Device device = outcome.losses->device();
+  const Tensor scaled =
+      outcome.weights
+          ? outcome.weights->on_host().cast(DType::kFloat32).clone()
+          : Tensor::full({static_cast<std::int64_t>(outcome.losses->elements())}, DType::kFloat32, 1);
+  for (float& weight : scaled.span<float>()) weight = static_cast<float>(weight * scale);
+  return is_cpu(device) ? scaled : scaled.to(device);
+}
+
+void require_losses_of_rows(const StepOutcome& outcome) {
+  if (!outcome.losses || !outcome.predictions || outcome.predictions->shape().rank() == 0) return;
+  const std::int64_t rows = outcome.predictions->shape()[0];
+  const auto losses = static_cast<std::int64_t>(outcome.losses->elements());
+  if (losses == rows || losses > 1) return;
+  throw InvalidArgument(
+      "the model's loss() returned {} losses for predictions of {} examples; it returns one for each "
+      "example, "
+      "and not their sum or mean: the Trainer divides by the examples of all replicas",
+      losses, rows);
+}
+
 Tensor weights_by_class(const std::map<std::int64_t, double>& class_weight, const StepOutcome& outcome) {
   if (outcome.weights)
     throw InvalidArgument(

@@ -29,6 +29,17 @@ void add_training(Checkpoint& checkpoint, const Training& training, const Callba
     training.strategy().extended().or_abort_workers([&] { callback.add_state(checkpoint, "fit/callbacks"); });
 }
 
+/// What is added up of a step is in no checkpoint.
+void require_whole_steps(const FitCheckpoint& plan, const Optimizer* optimizer) {
+  const std::int64_t calls = optimizer == nullptr ? 1 : optimizer->update_options().accumulation_steps;
+  if (calls <= 1 || plan.manager.save_every_steps % calls == 0) return;
+  throw InvalidArgument(
+      "fit: the optimizer adds up the gradients of {} steps, and checkpoints are saved after every {}; "
+      "gradients "
+      "that are added up are not saved, so make checkpoint.manager.save_every_steps a multiple",
+      calls, plan.manager.save_every_steps);
+}
+
 const std::string& usable_folder(const FitCheckpoint& plan) {
   if (!plan.resume && !list_checkpoints(plan.folder).empty())
     throw InvalidArgument(
@@ -44,7 +55,8 @@ TrainingCheckpoints::TrainingCheckpoints(const FitCheckpoint& plan, const Traini
                                          const CallbackList& callbacks, FitPosition& position,
                                          std::span<const MetricHandle> metrics)
     : checkpoint_(training.strategy()),
-      manager_((add_training(checkpoint_, training, callbacks, position, metrics), checkpoint_),
+      manager_((require_whole_steps(plan, training.optimizer()),
+                add_training(checkpoint_, training, callbacks, position, metrics), checkpoint_),
                usable_folder(plan), plan.manager),
       handler_(manager_, plan.termination) {
   if (const auto& status = handler_.restored().status) status->assert_consumed();

@@ -40,12 +40,7 @@ TrainingLoop::TrainingLoop(Strategy strategy, std::vector<Variable> parameters, 
 class TrainingLoop::Call {
  public:
   Call(TrainingLoop& loop, const char* function) : loop_(loop) {
-    if (loop.running_ != nullptr)
-      throw WrongContext(
-          "{} was called within {} of the same Trainer, whose callbacks and metrics are in use; make a "
-          "second "
-          "Trainer of the model for it",
-          function, loop.running_);
+    loop.require_idle(function);
     loop.running_ = function;
   }
   ~Call() { loop_.running_ = nullptr; }
@@ -55,6 +50,14 @@ class TrainingLoop::Call {
  private:
   TrainingLoop& loop_;
 };
+
+void TrainingLoop::require_idle(const char* function) const {
+  if (running_ == nullptr) return;
+  throw WrongContext(
+      "{} was called within {} of the same Trainer, whose callbacks and metrics are in use; make a second "
+      "Trainer of the model for it, with metrics of its own",
+      function, running_);
+}
 
 template <class Hook>
 void TrainingLoop::tell(Hook hook) {
@@ -86,11 +89,21 @@ History TrainingLoop::fit(AnyBatches& data, const FitPlan& plan) {
     history_ = History::from_text(at_.history);
     if (!params_.steps && at_.epoch_steps > 0) params_.steps = at_.epoch_steps;
   }
+  warn_if_stopped(plan, checkpoints && checkpoints->restored());
   run_epochs(data, plan, checkpoints ? &*checkpoints : nullptr);
   if (checkpoints && plan.max_steps) checkpoints->save_last();
   if (checkpoints) checkpoints->finish();
   tell([&](Callback& callback) { callback.on_train_end(logs_); });
   return history_;
+}
+
+void TrainingLoop::warn_if_stopped(const FitPlan& plan, bool restored) const {
+  if (!restored || !at_.stopped || at_.epoch >= plan.epochs || !reports()) return;
+  logging::warning(
+      "fit: a callback stopped the training that was restored, in epoch {} of {}; it is not trained on. To "
+      "train "
+      "further, name another checkpoint.folder, and restore the parameters from this one",
+      at_.epoch, plan.epochs);
 }
 
 /// As for a training that begins.
@@ -113,7 +126,6 @@ void TrainingLoop::run_epochs(AnyBatches& data, const FitPlan& plan, TrainingChe
     if (!at_.stopped && has_all_steps(plan) && at_.batch != params_.steps) return;  // in mid-epoch
     end_epoch(plan);
     if (at_.epoch == plan.epochs || at_.stopped) return;
-    if (!plan.steps_per_epoch) at_.dataset = {.pass = static_cast<std::uint64_t>(at_.epoch)};
     if (has_all_steps(plan)) return;
     if (!plan.steps_per_epoch) data.begin_at(at_.dataset);
   }
@@ -137,7 +149,7 @@ void TrainingLoop::run_steps(AnyBatches& data, const FitPlan& plan, TrainingChec
 
 /// Fetches the next batch of the epoch; false where the epoch ends.
 bool TrainingLoop::next(AnyBatches& data, const FitPlan& plan) {
-  if (has_all_steps(plan) || (plan.steps_per_epoch && at_.batch == *plan.steps_per_epoch)) return false;
+  if (has_all_steps(plan) || (plan.steps_per_epoch && at_.batch >= *plan.steps_per_epoch)) return false;
   if (data.next()) return true;
   if (at_.batch == 0 && plan.steps_per_epoch) {  // the pass ended with the epoch before
     data.begin_at({.pass = data.position().pass + 1});
@@ -172,6 +184,8 @@ void TrainingLoop::end_epoch(const FitPlan& plan) {
   at_.history = history_.to_text();
   ++at_.epoch;
   at_.batch = 0;
+  // Also after the last epoch: another fit may go on from a checkpoint of it with more of them.
+  if (!plan.steps_per_epoch) at_.dataset = {.pass = static_cast<std::uint64_t>(at_.epoch)};
   metrics_.reset();
 }
 
@@ -180,12 +194,14 @@ Logs TrainingLoop::test(AnyBatches& data, std::optional<std::int64_t> steps) {
   metrics_.reset();
   tell([](Callback& callback) { callback.on_test_begin({}); });
   data.begin_at({});
-  for (std::int64_t batch = 0; batch != steps && data.next(); ++batch) {
+  std::int64_t batch = 0;
+  for (; batch != steps && data.next(); ++batch) {
     tell([&](Callback& callback) { callback.on_test_batch_begin(batch, {}); });
     data.run(StepKind::kTest, metrics_);
     if (needs_batch_logs_) metrics_.set_logs(logs);
     tell([&](Callback& callback) { callback.on_test_batch_end(batch, logs); });
   }
+  if (batch == 0) throw InvalidArgument("{}: the dataset to evaluate has not one batch", running_);
   metrics_.set_logs(logs);
   tell([&](Callback& callback) { callback.on_test_end(logs); });
   return logs;

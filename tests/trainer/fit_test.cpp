@@ -56,6 +56,22 @@ MATCHER_P(NearlyAre, expected, "") {
 
 using Numbers = std::vector<double>;
 
+TEST_P(Fit, ScalesTheLossOfGradientsAlone) {
+  LinearModel plain;
+  Sgd unscaled({.learning_rate = 0.1});
+  Trainer<LinearModel::Batch> without(strategy_, plain, unscaled);
+  const History expected = without.fit(linear_batches(13, 4), {.epochs = 2});
+  optimizer_.set_update_options({.loss_scale = LossScaleOptions{}});
+  const History history = trainer_.fit(linear_batches(13, 4), {.epochs = 2});
+  EXPECT_EQ(history.to_text(), expected.to_text());
+  for (const std::size_t parameter : {0U, 1U})
+    EXPECT_EQ(numbers(model_.parameters()[parameter].read()), numbers(plain.parameters()[parameter].read()));
+}
+
+TEST_P(Fit, RefusesToEvaluateNothing) {
+  EXPECT_THAT([&] { static_cast<void>(trainer_.evaluate(linear_batches(0, 4))); }, refuses("not one batch"));
+}
+
 TEST_P(Fit, WeighsUnevenBatchesByExamples) {
   const History history = trainer_.fit(linear_batches(13, 4), {.epochs = 2});
   EXPECT_THAT(history.of("loss"), NearlyAre(Numbers{0.800285339, 0.405724674}));

@@ -13,6 +13,8 @@
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/train/metrics/accuracies.h>
 #include <cohort/train/optimizers/adam.h>
+#include <cohort/train/optimizers/sgd.h>
+#include <cohort/trainer/callbacks/function_callback.h>
 #include <cohort/trainer/callbacks/row_loggers.h>
 #include <cohort/trainer/trainer.h>
 
@@ -148,6 +150,38 @@ TEST_P(Resume, RepeatsTheStepsSinceTheCheckpoint) {
 }
 TEST_P(Resume, GoesOnInThePassOfEarlierEpochs) {
   check_resume(mirrored(GetParam()), folder_.path().string(), 3, 1);
+}
+
+/// The parameters after a fit of a program of its own, which goes on from what is in the folder.
+Numbers parameters_after(const Strategy& strategy, const FitOptions<LinearModel::Batch>& options) {
+  const StrategyScope scope = strategy.scope();
+  LinearModel model;
+  Sgd optimizer({.learning_rate = 0.1});
+  Trainer<LinearModel::Batch> trainer(strategy, model, optimizer);
+  static_cast<void>(trainer.fit(linear_batches(13, 4), options));
+  return numbers(model.parameters()[0].read());
+}
+
+TEST_P(Resume, GoesOnWithMoreEpochsAfterTheLast) {
+  const Strategy strategy = mirrored(GetParam());
+  const FitCheckpoint checkpoint{.folder = (folder_.path() / "ended").string(),
+                                 .manager = {.save_every_steps = 5}};
+  static_cast<void>(parameters_after(strategy, {.epochs = 2, .max_steps = 1000, .checkpoint = checkpoint}));
+  EXPECT_EQ(parameters_after(strategy, {.epochs = 4, .checkpoint = checkpoint}),
+            parameters_after(strategy, {.epochs = 4}));
+}
+
+TEST_P(Resume, EndsAnEpochThatHasMoreStepsThanItShallHave) {
+  const Strategy strategy = mirrored(GetParam());
+  const FitCheckpoint checkpoint{.folder = (folder_.path() / "shorter").string(),
+                                 .manager = {.save_every_steps = 1}};
+  static_cast<void>(parameters_after(
+      strategy, {.epochs = 2, .steps_per_epoch = 4, .max_steps = 3, .checkpoint = checkpoint}));
+  std::int64_t steps = 0;
+  FunctionCallback count({.on_train_batch_end = [&](std::int64_t, const Logs&) { ++steps; }});
+  static_cast<void>(parameters_after(
+      strategy, {.epochs = 2, .steps_per_epoch = 2, .callbacks = {count}, .checkpoint = checkpoint}));
+  EXPECT_EQ(steps, 1) << "what is left of the pass";
 }
 
 }  // namespace

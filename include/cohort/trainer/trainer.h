@@ -74,6 +74,7 @@ class Trainer {
   /// `steps_per_epoch` is set; WrongContext inside a replica, and where another strategy is active; what
   /// steps, datasets and callbacks throw, of which the other workers get an error that names this one.
   History fit(const TrainingData<Batch>& data, const FitOptions<Batch>& options = {}) {
+    loop_.require_idle("fit");
     auto batches = distributed(data, options_.distribute);
     std::optional<detail::DistributedBatches<Batch>> validation;
     if (options.validation_data)

@@ -73,7 +73,7 @@ bool Optimizer::accumulate(ReplicaState& state, const std::vector<GradientAndVar
 void Optimizer::clip_own(ReplicaState& state, const std::optional<double>& examples) const {
   const ClipOptions& clip = update_options_.clip;
   // The limits are those of what is applied, so they grow with what the sum is divided by.
-  const double divisor = state.scale * (examples ? std::max(*examples, 1.0)
+  const double divisor = state.scale * (examples ? (*examples > 0 ? *examples : 1.0)
                                                  : static_cast<double>(update_options_.accumulation_steps));
   double all = 0;
   for (const GradientAndVariable& pair : state.accumulated)
@@ -99,7 +99,7 @@ std::optional<StepArguments> Optimizer::begin_checked_step(ReplicaState& state,
                                                            const std::optional<double>& examples,
                                                            double squares) {
   if (update_options_.loss_scale && !std::isfinite(squares)) {
-    state.scale = std::max(state.scale / 2, 1.0);
+    state.scale = std::max(state.scale / 2, std::min(state.scale, 1.0));
     state.steady_steps = 0;
     return std::nullopt;
   }
@@ -108,7 +108,7 @@ std::optional<StepArguments> Optimizer::begin_checked_step(ReplicaState& state,
   if (clip.global_norm && !clip.each_replica)
     arguments.gradient_factor *= factor_to(clip.global_norm, arguments.gradient_factor * std::sqrt(squares));
   if (update_options_.loss_scale && ++state.steady_steps == update_options_.loss_scale->steps_to_double) {
-    state.scale *= 2;
+    if (std::isfinite(state.scale * 2)) state.scale *= 2;
     state.steady_steps = 0;
   }
   return arguments;

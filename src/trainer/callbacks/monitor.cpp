@@ -34,8 +34,9 @@ bool less_is_better_by_name(std::string_view name) {
 
 Monitor::Monitor(std::string name, MonitorMode mode)
     : name_(std::move(name)),
-      more_is_better_(mode == MonitorMode::kMax ||
-                      (mode == MonitorMode::kAuto && more_is_better_by_name(name_))),
+      more_is_better_(
+          mode == MonitorMode::kMax ||
+          (mode == MonitorMode::kAuto && more_is_better_by_name(name_) && !less_is_better_by_name(name_))),
       is_guessed_(mode == MonitorMode::kAuto && !more_is_better_ && !less_is_better_by_name(name_)) {
   if (name_.empty()) throw InvalidArgument("a callback monitors nothing: name a number of the logs");
 }

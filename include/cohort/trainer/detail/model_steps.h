@@ -29,6 +29,13 @@ void apply_sum(Optimizer& optimizer, const std::vector<GradientAndVariable>& gra
 [[nodiscard]] Tensor weights_by_class(const std::map<std::int64_t, double>& class_weight,
                                       const StepOutcome& outcome);
 
+/// What the losses of examples are multiplied with in gradients: their weights, and the optimizer's loss
+/// scale, by which it divides the gradients again.
+[[nodiscard]] std::optional<Tensor> scaled_weights(const StepOutcome& outcome, const Optimizer& optimizer);
+
+/// @throws InvalidArgument for losses that are not one of each example.
+void require_losses_of_rows(const StepOutcome& outcome);
+
 template <class Batch, class M, class Forward>
 [[nodiscard]] decltype(auto) gradients_of(M& model, const Batch& batch, const Forward& forward,
                                           const std::optional<Tensor>& weights) {
@@ -37,8 +44,8 @@ template <class Batch, class M, class Forward>
   } else {
     if (weights)
       throw InvalidArgument(
-          "the batch has weights, but the model's gradients() takes none; give it a third parameter, const "
-          "std::optional<Tensor>& weights");
+          "the losses of this step have weights, of the batch, of class_weight or of a loss scale, but the "
+          "model's gradients() takes none; give it a third parameter, const std::optional<Tensor>& weights");
     return model.gradients(batch, forward);
   }
 }
@@ -56,6 +63,7 @@ template <class Batch, class M, class Forward>
   StepOutcome outcome(model.loss(batch, forward), weights_of(batch));
   outcome.labels = labels_of(batch);
   outcome.predictions = predictions_of(forward);
+  require_losses_of_rows(outcome);
   return outcome;
 }
 
@@ -69,7 +77,7 @@ template <class Batch, class M>
             StepOutcome outcome = outcome_of(model, mine, forward);
             if (!settings.class_weight.empty())
               outcome.weights = weights_by_class(settings.class_weight, outcome);
-            const auto& gradients = gradients_of(model, mine, forward, outcome.weights);
+            const auto& gradients = gradients_of(model, mine, forward, scaled_weights(outcome, optimizer));
             apply_sum(optimizer, gradients, outcome, settings.reduction);
             return outcome;
           },

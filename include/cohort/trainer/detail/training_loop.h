@@ -39,6 +39,9 @@ class TrainingLoop final : public Training {
   TrainingLoop(Strategy strategy, std::vector<Variable> parameters, Optimizer* optimizer,
                const MetricPlan& metrics);
 
+  /// @throws WrongContext while `fit`, `evaluate` or `predict` runs, for a call of `function` within it.
+  void require_idle(const char* function) const;
+
   History fit(AnyBatches& data, const FitPlan& plan);
   Logs evaluate(AnyBatches& data, const EvaluateOptions& options);
   Tensor predict(AnyBatches& data, const PredictOptions& options);
@@ -67,6 +70,7 @@ class TrainingLoop final : public Training {
 
   /// One call of `fit`, `evaluate` or `predict`, within which there is no other.
   class Call;
+  void warn_if_stopped(const FitPlan& plan, bool restored) const;
 
   /// Calls the hook of each callback in turn. An error of one worker's ends what the others wait for.
   template <class Hook>
