@@ -16,6 +16,8 @@
 
 namespace cohort {
 
+struct JobReport;
+
 struct NodeGroupOptions {
   std::shared_ptr<const NodeMemory> memory = NodeMemory::of_this_process_alone();
   std::vector<WorkerInfo> workers = {};      ///< by rank; empty: this process alone
@@ -25,6 +27,9 @@ struct NodeGroupOptions {
   std::function<const Error*()> fault = {};  ///< returns the loss of a worker, or null; called while waiting
   std::function<void()> on_failure =
       {};  ///< called when the communicator has failed, on any thread; may be null
+  /// Takes the report of a failed communicator in place of standard error and COHORT_REPORT, by a member of
+  /// each node, on any thread; may be null.
+  std::function<void(const JobReport&)> on_report = {};
   CommunicationOptions communication = {};
 };
 

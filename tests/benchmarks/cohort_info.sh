@@ -127,6 +127,12 @@ complains() {
 complains "there is no algorithm 'rnig'.*choose one of auto, pieces.*or one that the program registers" COHORT_ALGORITHM=rnig
 complains "$scratch/missing cannot be written: No such file" "COHORT_TUNING_FILE=$scratch/missing/file.json"
 complains "this is a folder" "COHORT_TUNING_FILE=$scratch"
+complains "$scratch/missing cannot be written: No such file" "COHORT_REPORT=$scratch/missing/report.json"
+refuses "cannot be opened\|No such file" "$info" --report "$scratch/missing.json"
+echo '{"cohort_report": 2}' >"$scratch/newer.json"
+refuses "a report of format 2" "$info" --report "$scratch/newer.json"
+echo 'no report' >"$scratch/none.json"
+refuses "no report that COHORT_REPORT has named" "$info" --report "$scratch/none.json"
 capture env COHORT_ALGORITHM=rnig "$info" --tuning
 ((status != 0)) || fail "an algorithm that does not exist is accepted: $(cat "$scratch/out")"
 grep -q "choose one of auto, pieces" "$scratch/err" || fail "no legal names in: $(cat "$scratch/err")"

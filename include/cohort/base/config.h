@@ -64,6 +64,7 @@ class Config {
   [[nodiscard]] bool check_buffers() const;
   [[nodiscard]] std::string algorithm() const;
   [[nodiscard]] std::string tuning_file() const;
+  [[nodiscard]] std::string report() const;
   [[nodiscard]] std::string snapshot_folder() const;
   [[nodiscard]] std::string nccl_library() const;
   [[nodiscard]] int task_descriptor() const;

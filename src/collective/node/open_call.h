@@ -6,6 +6,8 @@
 
 #include <cohort/collective/collective_call.h>
 
+#include "collective/record/call_recorder.h"
+
 namespace cohort::node {
 
 /// What every other member must do before this one goes on.
@@ -24,6 +26,9 @@ struct OpenCall {
   std::uint64_t word = 0;      ///< what is announced: {sequence, fingerprint}, 32 bits each
   bool payload_has_details = false;
   bool disagreement = false;  ///< some member has called something else
+
+  CallRecorder* recorder = nullptr;  ///< set once
+  CallRecorder::Entry record;        ///< of the program's collective
 
   int next_to_check = 0;  ///< members before it have done what is awaited
   Awaited awaited = Awaited::kAnnouncements;
