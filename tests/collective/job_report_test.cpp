@@ -73,6 +73,13 @@ TEST(RanksOf, AreRangesWhereRanksFollowEachOther) {
   EXPECT_EQ(ranges_of(std::vector{0, 2, 3, 5, 127}), "0,2-3,5,127");
 }
 
+TEST(InSeconds, ChangesTheUnitBelowAMillisecond) {
+  EXPECT_EQ(in_seconds(0), "0 s");
+  EXPECT_EQ(in_seconds(0.00003), "30 us");
+  EXPECT_EQ(in_seconds(0.0015), "0.0015 s");
+  EXPECT_EQ(in_seconds(601.25), "601 s");
+}
+
 TEST(Lines, OfManyMembersGroupThoseInTheSameState) {
   const auto lines = lines_of(report_of_128());
   EXPECT_EQ(lines[0],

@@ -81,7 +81,7 @@ PYTHON
 
   here="(communicator|seen by)"
   expect 1 "^communicator $name of $ranks member.* failed: "
-  expect 2 "^finished by all.*: all_reduce #1 \(float32\[50000\], max\), [0-9.e-]+ s ago$"
+  expect 2 "^finished by all.*: all_reduce #1 \(float32\[50000\], max\), [0-9.]+ u?s ago$"
   if ((first < victim)); then
     if ((last == victim)); then others=$(ranks_of "$first" $((victim - 1))); else others=$(ranks_of "$first" "$last"); fi
     expect 3 "in a call: .*$others in all_reduce #$number \(float32\[7\], sum\) for "

@@ -17,8 +17,20 @@
 
 namespace cohort::info {
 
+namespace {
+
+int open_report(const std::string& file) {
+  try {
+    return open_regular_file(file, "report");
+  } catch (const Error& error) {
+    throw InvalidArgument("--report: {}", error.what());
+  }
+}
+
+}  // namespace
+
 ReportFacts read_report(const std::string& file) {
-  const watch::Fd descriptor(open_regular_file(file, "report"));
+  const watch::Fd descriptor(open_report(file));
   std::string json;
   std::array<char, 1 << 16> part{};
   while (true) {

@@ -109,6 +109,20 @@ ReportedMember to_member(const Json& value) {
   return member;
 }
 
+JobReport to_report(const Json& document) {
+  const Json& error = document.at("error");
+  JobReport report{.communicator = document.at("communicator"),
+                   .time = document.at("time"),
+                   .host = document.at("host"),
+                   .worker = document.at("worker"),
+                   .error_code = error.at("code"),
+                   .error = error.at("text"),
+                   .error_call = error.at("call"),
+                   .error_member = error.at("member")};
+  for (const Json& member : document.at("members")) report.members.push_back(to_member(member));
+  return report;
+}
+
 }  // namespace
 
 std::string to_json(const JobReport& report) {
@@ -130,25 +144,16 @@ std::string to_json(const JobReport& report) {
 }
 
 JobReport report_from_json(std::string_view text, std::string_view name) {
+  int format = 0;
   try {
     const Json document = Json::parse(text);
-    if (const int format = document.at("cohort_report"); format != kReportFormat)
-      throw InvalidArgument("{}: a report of format {}, and this cohort-info reads format {}", name, format,
-                            kReportFormat);
-    const Json& error = document.at("error");
-    JobReport report{.communicator = document.at("communicator"),
-                     .time = document.at("time"),
-                     .host = document.at("host"),
-                     .worker = document.at("worker"),
-                     .error_code = error.at("code"),
-                     .error = error.at("text"),
-                     .error_call = error.at("call"),
-                     .error_member = error.at("member")};
-    for (const Json& member : document.at("members")) report.members.push_back(to_member(member));
-    return report;
-  } catch (const Json::exception& error) {
+    format = document.at("cohort_report");
+    if (format == kReportFormat) return to_report(document);
+  } catch (const std::exception& error) {
     throw InvalidArgument("{} is no report that COHORT_REPORT has named: {}", name, error.what());
   }
+  throw InvalidArgument("{}: a report of format {}, and this cohort-info reads format {}", name, format,
+                        kReportFormat);
 }
 
 }  // namespace cohort

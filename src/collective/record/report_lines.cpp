@@ -222,7 +222,10 @@ std::string name_members(std::span<const ReportedMember* const> members) {
   return fmt::format("ranks {} ({})", ranges_of(ranks), where);
 }
 
-std::string in_seconds(double seconds) { return fmt::format("{:.3g} s", seconds); }
+std::string in_seconds(double seconds) {
+  return seconds > 0 && seconds < 1e-3 ? fmt::format("{:.0f} us", seconds * 1e6)
+                                       : fmt::format("{:.3g} s", seconds);
+}
 
 std::array<std::string, 5> lines_of(const JobReport& report) {
   const Members readable = members_that(report, [](const auto& member) { return member.is_readable; });

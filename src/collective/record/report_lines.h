@@ -17,7 +17,7 @@ namespace cohort {
 /// the number is given. In ascending order of ranks, and not none.
 [[nodiscard]] std::string name_members(std::span<const ReportedMember* const> members);
 
-/// A time in seconds with three digits: `0.31 s`.
+/// A time with three digits: `0.31 s`, or `31 us` below a millisecond.
 [[nodiscard]] std::string in_seconds(double seconds);
 
 /// What has failed; which call all members had finished last; who is in which call since when; who has not
