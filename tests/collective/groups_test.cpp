@@ -53,7 +53,9 @@ TEST(GroupsOfThreads, MayBeMadeWithoutTakingMemory) {
     const std::size_t before = NodeHeap::of_this_process()->statistics().growths;
     communicator.barrier();
     split_often(2000);
-    EXPECT_EQ(NodeHeap::of_this_process()->statistics().growths, before);
+    // Members that run ahead hold some more blocks at once; memory for each split would take a thousand
+    // growths.
+    EXPECT_LE(NodeHeap::of_this_process()->statistics().growths, before + 4);
   });
 }
 
