@@ -57,14 +57,14 @@ template <class Batch>
 class Trainer {
  public:
   template <ModelOf<Batch> M>
-  Trainer(const Strategy& strategy, M& model, Optimizer& optimizer, const TrainerOptions& options = {})
-      : options_(options),
-        settings_(std::make_unique<detail::ModelSettings>(detail::ModelSettings{options.reduction})),
+  Trainer(const Strategy& strategy, M& model, Optimizer& optimizer, TrainerOptions options = {})
+      : options_(std::move(options)),
+        settings_(std::make_unique<detail::ModelSettings>(detail::ModelSettings{options_.reduction})),
         steps_(detail::model_steps<Batch>(model, optimizer, *settings_)),
         loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
 
-  Trainer(const Strategy& strategy, StepFunctions<Batch> steps, const TrainerOptions& options = {})
-      : options_(options),
+  Trainer(const Strategy& strategy, StepFunctions<Batch> steps, TrainerOptions options = {})
+      : options_(std::move(options)),
         steps_(std::move(steps)),
         loop_(strategy, steps_.parameters, steps_.optimizer, metric_plan()) {}
 
