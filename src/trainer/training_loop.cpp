@@ -17,7 +17,7 @@ Tensor concatenated(const std::vector<Tensor>& parts) {
   if (parts.size() == 1) return parts.front();
   std::int64_t rows = 0;
   for (const Tensor& part : parts) rows += part.shape()[0];
-  const Tensor all = Tensor::uninitialized(parts.front().shape().with(0, rows), parts.front().dtype());
+  Tensor all = Tensor::uninitialized(parts.front().shape().with(0, rows), parts.front().dtype());
   std::int64_t row = 0;
   for (const Tensor& part : parts) {
     all.rows(row, row + part.shape()[0]).copy_from(part);

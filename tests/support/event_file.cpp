@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 /// The fields of a message, one after the other.
 class Fields {
  public:
-  explicit Fields(std::string_view bytes) : left_(bytes) {}
+  explicit Fields(std::string_view message) : left_(message) {}
 
   bool next() {
     if (left_.empty()) return false;

@@ -30,7 +30,7 @@ class LinearModel {
     const auto x = inputs.span<float>();
     const auto w = weights_.read().span<float>();
     const float b = bias_.read().span<float>()[0];
-    const Tensor outputs = Tensor::uninitialized({inputs.shape()[0], 1}, DType::kFloat32);
+    Tensor outputs = Tensor::uninitialized({inputs.shape()[0], 1}, DType::kFloat32);
     for (std::size_t i = 0; i < outputs.elements(); ++i)
       outputs.span<float>()[i] = x[2 * i] * w[0] + x[2 * i + 1] * w[1] + b;
     return outputs;
@@ -39,7 +39,7 @@ class LinearModel {
   template <class AnyBatch>
   [[nodiscard]] Tensor loss(const AnyBatch& batch, const Tensor& outputs) const {
     const auto labels = std::get<1>(batch).template span<float>();
-    const Tensor losses = Tensor::uninitialized({outputs.shape()[0]}, DType::kFloat32);
+    Tensor losses = Tensor::uninitialized({outputs.shape()[0]}, DType::kFloat32);
     for (std::size_t i = 0; i < losses.elements(); ++i) {
       const float error = outputs.span<float>()[i] - labels[i];
       losses.span<float>()[i] = error * error;

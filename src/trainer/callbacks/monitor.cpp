@@ -13,7 +13,8 @@ namespace cohort {
 namespace {
 
 bool has_any(std::string_view name, auto words) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return name.find(word) != name.npos; });
+  return std::ranges::any_of(
+      words, [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
 }
 
 bool more_is_better_by_name(std::string_view name) {
