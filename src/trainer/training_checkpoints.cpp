@@ -30,14 +30,18 @@ void add_training(Checkpoint& checkpoint, const Training& training, const Callba
 }
 
 /// What is added up of a step is in no checkpoint.
-void require_whole_steps(const FitCheckpoint& plan, const Optimizer* optimizer) {
+void require_whole_steps(const FitPlan& plan, const Optimizer* optimizer) {
   const std::int64_t calls = optimizer == nullptr ? 1 : optimizer->update_options().accumulation_steps;
-  if (calls <= 1 || plan.manager.save_every_steps % calls == 0) return;
-  throw InvalidArgument(
-      "fit: the optimizer adds up the gradients of {} steps, and checkpoints are saved after every {}; "
-      "gradients "
-      "that are added up are not saved, so make checkpoint.manager.save_every_steps a multiple",
-      calls, plan.manager.save_every_steps);
+  const auto require = [calls](std::string_view option, std::int64_t steps, std::string_view when) {
+    if (steps % calls == 0) return;
+    throw InvalidArgument(
+        "fit: the optimizer adds up the gradients of {} steps, and a checkpoint is saved after {} {}; "
+        "gradients that are added up are in no checkpoint, so make {} a multiple of {}",
+        calls, when, steps, option, calls);
+  };
+  require("checkpoint.manager.save_every_steps", plan.checkpoint.manager.save_every_steps, "every");
+  require("checkpoint.manager.memory_every", plan.checkpoint.manager.memory_every, "every");
+  require("max_steps", plan.max_steps.value_or(0), "step");
 }
 
 const std::string& usable_folder(const FitCheckpoint& plan) {
@@ -51,20 +55,29 @@ const std::string& usable_folder(const FitCheckpoint& plan) {
 
 }  // namespace
 
-TrainingCheckpoints::TrainingCheckpoints(const FitCheckpoint& plan, const Training& training,
+TrainingCheckpoints::TrainingCheckpoints(const FitPlan& plan, const Training& training,
                                          const CallbackList& callbacks, FitPosition& position,
                                          std::span<const MetricHandle> metrics)
-    : checkpoint_(training.strategy()),
+    : optimizer_(training.optimizer()),
+      checkpoint_(training.strategy()),
       manager_((require_whole_steps(plan, training.optimizer()),
                 add_training(checkpoint_, training, callbacks, position, metrics), checkpoint_),
-               usable_folder(plan), plan.manager),
-      handler_(manager_, plan.termination) {
-  if (const auto& status = handler_.restored().status) status->assert_consumed();
+               usable_folder(plan.checkpoint), plan.checkpoint.manager),
+      handler_(manager_, plan.checkpoint.termination) {
+  if (const auto& status = handler_.restored().status) {
+    status->assert_consumed();
+  } else if (is_mid_step()) {
+    throw InvalidArgument(
+        "fit: the optimizer has added up the gradients of {} calls for a step of {}, which are in no "
+        "checkpoint; end that step before a fit with checkpoints",
+        optimizer_->accumulated_calls(), optimizer_->update_options().accumulation_steps);
+  }
 }
 
 void TrainingCheckpoints::after_step() {
   const std::int64_t step = handler_.total_run_calls();
   logging::debug("step {} has ended", step);
+  if (is_mid_step()) return;
   manager_.snapshot_if_due(step);
   manager_.save_if_due(step);
 }

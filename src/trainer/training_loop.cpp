@@ -83,8 +83,7 @@ History TrainingLoop::fit(AnyBatches& data, const FitPlan& plan) {
   tell([](Callback& callback) { callback.on_train_begin({}); });
   // What callbacks have begun with is replaced by what they had.
   std::optional<TrainingCheckpoints> checkpoints;
-  if (!plan.checkpoint.folder.empty())
-    checkpoints.emplace(plan.checkpoint, *this, callbacks_, at_, metrics_.handles());
+  if (!plan.checkpoint.folder.empty()) checkpoints.emplace(plan, *this, callbacks_, at_, metrics_.handles());
   if (checkpoints && checkpoints->restored()) {
     history_ = History::from_text(at_.history);
     if (!params_.steps && at_.epoch_steps > 0) params_.steps = at_.epoch_steps;
@@ -110,7 +109,8 @@ void TrainingLoop::warn_if_stopped(const FitPlan& plan, bool restored) const {
 void TrainingLoop::begin_fit(const FitPlan& plan, const Cardinality& data) {
   params_ = {.epochs = plan.epochs, .steps = steps_of(plan, data)};
   const auto first_pass = plan.steps_per_epoch ? 0 : static_cast<std::uint64_t>(plan.initial_epoch);
-  at_ = {.epoch = plan.initial_epoch, .step = at_.step, .dataset = {.pass = first_pass}};
+  const bool goes_on = plan.initial_epoch > 0 && plan.checkpoint.folder.empty();
+  at_ = {.epoch = plan.initial_epoch, .step = goes_on ? at_.step : 0, .dataset = {.pass = first_pass}};
   history_ = {};
   logs_ = {};
   metrics_.reset();

@@ -1,5 +1,6 @@
 // A fit that ends at any batch goes on from its checkpoint as if nothing had happened: the same bits, the
 // same examples, the same history, the same log.
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -10,6 +11,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cohort/checkpoint/checkpoint_folder.h>
+#include <cohort/checkpoint/preemption_checkpoint_handler.h>
 #include <cohort/strategy/multi_worker_mirrored_strategy.h>
 #include <cohort/train/metrics/accuracies.h>
 #include <cohort/train/optimizers/adam.h>
@@ -25,6 +28,9 @@
 
 namespace cohort::testing {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 using Numbers = std::vector<double>;
 
@@ -153,10 +159,12 @@ TEST_P(Resume, GoesOnInThePassOfEarlierEpochs) {
 }
 
 /// The parameters after a fit of a program of its own, which goes on from what is in the folder.
-Numbers parameters_after(const Strategy& strategy, const FitOptions<LinearModel::Batch>& options) {
+Numbers parameters_after(const Strategy& strategy, const FitOptions<LinearModel::Batch>& options,
+                         const UpdateOptions& updates = {}) {
   const StrategyScope scope = strategy.scope();
   LinearModel model;
   Sgd optimizer({.learning_rate = 0.1});
+  optimizer.set_update_options(updates);
   Trainer<LinearModel::Batch> trainer(strategy, model, optimizer);
   static_cast<void>(trainer.fit(linear_batches(13, 4), options));
   return numbers(model.parameters()[0].read());
@@ -169,6 +177,72 @@ TEST_P(Resume, GoesOnWithMoreEpochsAfterTheLast) {
   static_cast<void>(parameters_after(strategy, {.epochs = 2, .max_steps = 1000, .checkpoint = checkpoint}));
   EXPECT_EQ(parameters_after(strategy, {.epochs = 4, .checkpoint = checkpoint}),
             parameters_after(strategy, {.epochs = 4}));
+}
+
+TEST_P(Resume, LosesNoGradientThatIsOnlyAddedUp) {
+  const Strategy strategy = mirrored(GetParam());
+  const UpdateOptions updates{.accumulation_steps = 3};
+  const Numbers whole = parameters_after(strategy, {.epochs = 3}, updates);
+  for (std::int64_t ended = 1; ended <= 6; ++ended) {
+    const FitCheckpoint checkpoint{.folder = (folder_.path() / std::to_string(ended)).string(),
+                                   .manager = {.save_every_steps = 300}};
+    std::int64_t steps = 0;
+    FunctionCallback end({.on_train_batch_end = [&](std::int64_t, const Logs&) {
+      if (++steps == ended) std::raise(SIGTERM);
+    }});
+    EXPECT_THROW(static_cast<void>(parameters_after(
+                     strategy, {.epochs = 3, .callbacks = {end}, .checkpoint = checkpoint}, updates)),
+                 Preempted);
+    EXPECT_EQ(list_checkpoints(checkpoint.folder).back().step % 3, 0);
+    EXPECT_EQ(parameters_after(strategy, {.epochs = 3, .checkpoint = checkpoint}, updates), whole)
+        << "asked to end after step " << ended;
+  }
+}
+
+TEST_P(Resume, RefusesCheckpointsThatWouldLoseGradients) {
+  const Strategy strategy = mirrored(GetParam());
+  const auto fit = [&](std::int64_t every, std::int64_t max_steps) {
+    static_cast<void>(parameters_after(strategy,
+                                       {.max_steps = max_steps,
+                                        .checkpoint = {.folder = (folder_.path() / "refused").string(),
+                                                       .manager = {.save_every_steps = every}}},
+                                       {.accumulation_steps = 3}));
+  };
+  EXPECT_THAT([&] { fit(4, 3); }, ThrowsMessage<InvalidArgument>(
+                                      HasSubstr("make checkpoint.manager.save_every_steps a multiple of 3")));
+  EXPECT_THAT([&] { fit(6, 2); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("make max_steps a multiple of 3")));
+}
+
+TEST_P(Resume, CountsTheStepsOfATraining) {
+  const Strategy strategy = mirrored(GetParam());
+  const StrategyScope scope = strategy.scope();
+  LinearModel model;
+  Sgd optimizer({.learning_rate = 0.1});
+  Trainer<LinearModel::Batch> trainer(strategy, model, optimizer);
+  std::int64_t step = 0;
+  class Count : public Callback {
+   public:
+    explicit Count(std::int64_t& number) : step_(number) {}
+    void on_train_batch_end(std::int64_t /*batch*/, const Logs& /*logs*/) override {
+      step_ = training().step();
+    }
+
+   private:
+    std::int64_t& step_;
+  };
+  Count count(step);
+  const auto data = linear_batches(13, 4);
+  static_cast<void>(trainer.fit(data, {.epochs = 2, .callbacks = {count}}));
+  EXPECT_EQ(step, 8);
+  static_cast<void>(trainer.fit(data, {.epochs = 3, .initial_epoch = 2, .callbacks = {count}}));
+  EXPECT_EQ(step, 12) << "goes on";
+  static_cast<void>(trainer.fit(data, {.max_steps = 3, .callbacks = {count}}));
+  EXPECT_EQ(step, 3) << "another training";
+  const FitCheckpoint checkpoint{.folder = (folder_.path() / "counted").string(),
+                                 .manager = {.save_every_steps = 2}};
+  static_cast<void>(trainer.fit(data, {.callbacks = {count}, .checkpoint = checkpoint}));
+  EXPECT_EQ(step, list_checkpoints(checkpoint.folder).back().step);
 }
 
 TEST_P(Resume, EndsAnEpochThatHasMoreStepsThanItShallHave) {

@@ -74,6 +74,13 @@ class PreemptionCheckpointHandler {
   template <class Step, class... Args>
   auto run(Step&& step, Args&&... args) {
     check();
+    return run_unchecked(std::forward<Step>(step), std::forward<Args>(args)...);
+  }
+
+  /// As `run`, without the check: for a step that goes on with what the one before has begun, so that a
+  /// checkpoint between the two would lose it. All workers leave out the same checks.
+  template <class Step, class... Args>
+  auto run_unchecked(Step&& step, Args&&... args) {
     const auto call = [&] { return std::invoke(std::forward<Step>(step), std::forward<Args>(args)...); };
     if constexpr (std::is_void_v<decltype(call())>) {
       watch_preemption_scope(call);

@@ -194,6 +194,11 @@ std::int64_t Optimizer::iterations() const {
   return any_state().steps;
 }
 
+std::int64_t Optimizer::accumulated_calls() const {
+  const std::lock_guard lock(mutex_);
+  return any_state().calls;
+}
+
 std::vector<Variable> Optimizer::slots(const Variable& variable) const {
   const std::lock_guard lock(mutex_);
   const auto& slots = any_state().slots;
@@ -232,7 +237,11 @@ void Optimizer::set_iterations(std::int64_t iterations) {
   if (iterations < 0) throw InvalidArgument("an optimizer cannot have applied {} steps", iterations);
   const std::lock_guard lock(mutex_);
   beginning_->steps = iterations;
-  for (const auto& [replica, state] : states_) state->steps = iterations;
+  for (const auto& [replica, state] : states_) {
+    state->steps = iterations;
+    state->calls = 0;
+    state->accumulated_examples = 0;
+  }
 }
 
 }  // namespace cohort

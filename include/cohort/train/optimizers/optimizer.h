@@ -113,6 +113,10 @@ class Optimizer {
   /// How often gradients were applied. Not to be called while replicas run.
   [[nodiscard]] std::int64_t iterations() const;
 
+  /// Calls of `apply_gradients` since the last step, of which the gradients are added up. Not to be called
+  /// while replicas run.
+  [[nodiscard]] std::int64_t accumulated_calls() const;
+
   /// The slots of a variable, in the order in which the optimizer documents them; none before its first
   /// update or `make_slots`. Not to be called while replicas run.
   [[nodiscard]] std::vector<Variable> slots(const Variable& variable) const;
@@ -138,7 +142,7 @@ class Optimizer {
   /// any is exchanged.
   void swap_averages(std::span<const Variable> variables);
 
-  /// The next step is number `iterations + 1`. @throws InvalidArgument for a negative number.
+  /// The next step is number `iterations + 1`, and what is added up for it is dropped. @throws InvalidArgument for a negative number.
   void set_iterations(std::int64_t iterations);
 
   /// The scale and the steps since it changed, as a checkpoint keeps them.
