@@ -5,11 +5,13 @@
 
 #include <chrono>
 
+#include <cohort/base/monotonic_clock.h>
+
 namespace cohort {
 
 class Deadline {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = MonotonicClock;
 
   [[nodiscard]] static Deadline never() noexcept { return Deadline(Clock::time_point::max()); }
 

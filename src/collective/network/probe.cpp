@@ -11,7 +11,7 @@
 namespace cohort::network {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = MonotonicClock;
 
 constexpr int kTag = 1;
 constexpr int kMostRounds = 100;

@@ -5,6 +5,8 @@
 
 #include <chrono>
 
+#include <cohort/base/monotonic_clock.h>
+
 namespace cohort::node {
 
 /// Spins for about one cache-line transfer between cores, before the first poll and between polls. A poll
@@ -14,7 +16,7 @@ void pause_for_a_crossing() noexcept;
 
 class Waiting {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = MonotonicClock;
 
   /// Where members outnumber cores, the one that is waited for may need this very core.
   explicit Waiting(bool oversubscribed) noexcept

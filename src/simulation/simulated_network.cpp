@@ -1,0 +1,244 @@
+#include "simulation/simulated_network.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cohort::simulation {
+namespace {
+
+/// What is measured from virtual time to the system's must not be negative.
+constexpr auto kBeforeTheSystems = std::chrono::hours(48);
+
+std::uint64_t line_of(const Transport::Address& from) {
+  return static_cast<std::uint64_t>(from.member) << 32 | static_cast<std::uint64_t>(from.channel) << 24 |
+         static_cast<std::uint64_t>(from.tag);
+}
+
+}  // namespace
+
+SimulatedNetwork::SimulatedNetwork(SimulatedNetworkOptions options)
+    : options_(std::move(options)),
+      clock_(std::in_place),
+      began_(clock_->now() - kBeforeTheSystems),
+      members_(options_.node_of.size()) {
+  set_time(0);
+  const auto nodes = static_cast<std::size_t>(std::ranges::max(options_.node_of) + 1);
+  for (FreeAt* links : {&out_, &in_, &group_out_, &group_in_}) links->resize(nodes);
+}
+
+bool SimulatedNetwork::is_dead(int member) const noexcept {
+  return std::ranges::any_of(options_.faults, [&](const Fault& fault) {
+    return fault.kind == Fault::Kind::kKill && fault.member == member && now_ >= fault.at_seconds;
+  });
+}
+
+bool SimulatedNetwork::is_cut(int from, int to) const noexcept {
+  return std::ranges::any_of(options_.faults, [&](const Fault& fault) {
+    if (now_ < fault.at_seconds) return false;
+    if (fault.kind == Fault::Kind::kCut)
+      return (from == fault.node && to == fault.other) || (to == fault.node && from == fault.other);
+    return fault.kind == Fault::Kind::kPartition && (from <= fault.node) != (to <= fault.node);
+  });
+}
+
+double SimulatedNetwork::delay_of(int node) const noexcept {
+  double seconds = 0;
+  for (const Fault& fault : options_.faults) {
+    if (fault.kind == Fault::Kind::kDelay && fault.node == node && now_ >= fault.at_seconds)
+      seconds += fault.seconds;
+  }
+  return seconds;
+}
+
+void SimulatedNetwork::set_time(double seconds) {
+  now_ = seconds;
+  clock_->set(began_ +
+              std::chrono::duration_cast<MonotonicClock::duration>(std::chrono::duration<double>(seconds)));
+}
+
+std::optional<int> SimulatedNetwork::go_on(double latest) {
+  if (events_.empty() || events_.top().at > latest) {
+    set_time(latest);
+    return std::nullopt;
+  }
+  const Event event = events_.top();
+  events_.pop();
+  set_time(event.at);
+  return handle(event);
+}
+
+/// The member that something is there for.
+int SimulatedNetwork::handle(const Event& event) {
+  Message& message = messages_[event.message];
+  if (!event.arrives) {
+    if (!message.is_eager && message.data.size() <= options_.copied_bytes) {
+      const Transfer& receive = member(message.to).transfers[*message.receive];
+      std::ranges::copy(message.data, receive.into.begin());
+    }
+    member(message.from).transfers[message.sender_ticket].is_done = true;
+    return message.from;
+  }
+  const int to = message.to;
+  if (!message.control.empty()) {
+    member(to).control_messages.push_back({message.from, std::move(message.control)});
+    forget(event.message);
+  } else {
+    message.has_arrived = true;
+    if (message.receive) complete_receive(event.message);
+  }
+  return to;
+}
+
+void SimulatedNetwork::complete_receive(MessageNumber number) {
+  const Message& message = messages_[number];
+  Transfer& receive = member(message.to).transfers[*message.receive];
+  if (message.is_eager) std::ranges::copy(message.copy, receive.into.begin());
+  receive.bytes = message.data.size();
+  receive.is_done = true;
+  forget(number);
+}
+
+SimulatedNetwork::Ticket SimulatedNetwork::new_transfer(int rank, const Transfer& transfer) {
+  Member& owner = member(rank);
+  if (owner.free.empty()) {
+    owner.transfers.push_back(transfer);
+    return static_cast<Ticket>(owner.transfers.size() - 1);
+  }
+  const Ticket ticket = owner.free.back();
+  owner.free.pop_back();
+  owner.transfers[ticket] = transfer;
+  return ticket;
+}
+
+SimulatedNetwork::MessageNumber SimulatedNetwork::new_message(int from, int to) {
+  if (free_messages_.empty()) {
+    free_messages_.push_back(static_cast<MessageNumber>(messages_.size()));
+    messages_.emplace_back();
+  }
+  const MessageNumber number = free_messages_.back();
+  free_messages_.pop_back();
+  messages_[number] = {.from = from, .to = to, .sent_at = now_};
+  return number;
+}
+
+void SimulatedNetwork::forget(MessageNumber number) { free_messages_.push_back(number); }
+
+SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, const Transport::Address& to,
+                                                std::span<const std::byte> data) {
+  const bool is_eager = data.size() <= options_.model.eager_bytes;
+  if (is_cut(node_of(rank), node_of(to.member)) || is_dead(rank))
+    return new_transfer(rank, {.is_done = is_eager, .bytes = data.size()});
+  const MessageNumber number = new_message(rank, to.member);
+  Message& message = messages_[number];
+  message.data = data;
+  message.is_eager = is_eager;
+  if (is_eager && data.size() <= options_.copied_bytes) message.copy.assign(data.begin(), data.end());
+  message.sender_ticket = new_transfer(rank, {.bytes = data.size()});
+  const Ticket ticket = message.sender_ticket;
+  if (is_eager) start(number, now_);
+  Line& line = member(to.member).lines[line_of({to.channel, rank, to.tag})];
+  if (line.receives.empty()) {
+    line.messages.push_back(number);
+  } else {
+    const Ticket receive = line.receives.front();
+    line.receives.pop_front();
+    meet(number, receive);
+  }
+  return ticket;
+}
+
+SimulatedNetwork::Ticket SimulatedNetwork::receive(int rank, const Transport::Address& from,
+                                                   std::span<std::byte> into) {
+  const std::uint64_t key = line_of(from);
+  const Ticket ticket = new_transfer(rank, {.into = into, .line = key});
+  Line& line = member(rank).lines[key];
+  if (line.messages.empty()) {
+    line.receives.push_back(ticket);
+  } else {
+    const MessageNumber number = line.messages.front();
+    line.messages.pop_front();
+    meet(number, ticket);
+  }
+  return ticket;
+}
+
+/// A message and its receive, of which the later one was started now.
+void SimulatedNetwork::meet(MessageNumber number, Ticket receive) {
+  Message& message = messages_[number];
+  // One that is longer than its memory never completes the receive.
+  if (message.data.size() > member(message.to).transfers[receive].into.size()) return;
+  message.receive = receive;
+  if (!message.is_eager)
+    start(number,
+          std::max(now_, message.sent_at + options_.model.latency_seconds) + options_.model.latency_seconds);
+  else if (message.has_arrived)
+    complete_receive(number);
+}
+
+void SimulatedNetwork::start(MessageNumber number, double at) {
+  const Message& message = messages_[number];
+  const NetworkModel& model = options_.model;
+  const auto from = static_cast<std::size_t>(node_of(message.from));
+  const auto to = static_cast<std::size_t>(node_of(message.to));
+  const double bytes = static_cast<double>(message.data.size()) * model.seconds_per_byte;
+  // When the first byte passes a link, which is busy until the last one has.
+  const auto pass = [](double& free_at, double first, double seconds) {
+    first = std::max(first, free_at);
+    free_at = first + seconds;
+    return first;
+  };
+  const double busy = std::max(bytes, model.gap_seconds);
+  double first = pass(out_[from], at, busy);
+  add_event(first + bytes, number, false);
+  double slowest = bytes;
+  if (model.nodes_of_group > 0) {
+    const auto group = static_cast<std::size_t>(model.nodes_of_group);
+    if (from / group != to / group) {
+      const double of_group = bytes * model.taper / static_cast<double>(group);
+      slowest = std::max(slowest, of_group);
+      first = pass(group_out_[from / group], first, of_group);
+      first = pass(group_in_[to / group], first, of_group);
+    }
+  }
+  first = pass(in_[to], first + model.latency_seconds + delay_of(static_cast<int>(from)), busy);
+  add_event(first + slowest, number, true);
+}
+
+void SimulatedNetwork::add_event(double at, MessageNumber number, bool arrives) {
+  events_.push({at, events_made_++, number, arrives});
+}
+
+std::optional<std::size_t> SimulatedNetwork::poll(int rank, Ticket ticket) {
+  Member& owner = member(rank);
+  const Transfer& transfer = owner.transfers[ticket];
+  if (!transfer.is_done) return std::nullopt;
+  owner.free.push_back(ticket);
+  return transfer.bytes;
+}
+
+bool SimulatedNetwork::cancel(int rank, Ticket ticket) {
+  Member& owner = member(rank);
+  std::deque<Ticket>& receives = owner.lines[owner.transfers[ticket].line].receives;
+  const auto found = std::ranges::find(receives, ticket);
+  if (found == receives.end()) return false;
+  receives.erase(found);
+  owner.free.push_back(ticket);
+  return true;
+}
+
+void SimulatedNetwork::send_control(int rank, int to, std::string_view text) {
+  if (is_cut(node_of(rank), node_of(to)) || is_dead(rank)) return;
+  const MessageNumber number = new_message(rank, to);
+  messages_[number].control = text;
+  add_event(now_ + options_.model.latency_seconds + delay_of(node_of(rank)), number, true);
+}
+
+std::optional<Transport::ControlMessage> SimulatedNetwork::receive_control(int rank) {
+  std::deque<Transport::ControlMessage>& messages = member(rank).control_messages;
+  if (messages.empty()) return std::nullopt;
+  Transport::ControlMessage message = std::move(messages.front());
+  messages.pop_front();
+  return message;
+}
+
+}  // namespace cohort::simulation

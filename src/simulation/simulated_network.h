@@ -1,0 +1,135 @@
+// A network between the members of a cluster that is only simulated: messages take their time by a model, on
+// a virtual clock, and arrive in one process. One thread.
+//
+// A short message is copied and sent at once (eager). A longer one waits until its receive is there and
+// both sides know it (rendezvous), and is copied from the sender's memory to the receiver's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <cohort/base/monotonic_clock.h>
+
+#include "collective/network/transport.h"
+#include "simulation/network_model.h"
+
+namespace cohort::simulation {
+
+struct SimulatedNetworkOptions {
+  NetworkModel model = {};
+  std::vector<int> node_of = {};  ///< of each member
+  std::vector<Fault> faults = {};
+  std::size_t copied_bytes = SIZE_MAX;  ///< longer messages are not copied, where only times matter
+};
+
+class SimulatedNetwork {
+ public:
+  using Ticket = Transport::Ticket;
+
+  explicit SimulatedNetwork(SimulatedNetworkOptions options);
+
+  [[nodiscard]] int node_of(int member) const noexcept {
+    return options_.node_of[static_cast<std::size_t>(member)];
+  }
+  [[nodiscard]] const NetworkModel& model() const noexcept { return options_.model; }
+
+  /// Since the beginning.
+  [[nodiscard]] double seconds() const noexcept { return now_; }
+  [[nodiscard]] bool is_dead(int member) const noexcept;
+
+  /// From then on this thread's time is the system's again, which is later.
+  void end_virtual_time() { clock_.reset(); }
+
+  /// Moves the clock on to the next event, but not beyond `latest`. The member that a transfer or a control
+  /// message is there for; nothing where nothing happens until `latest`, at which the clock is then.
+  [[nodiscard]] std::optional<int> go_on(double latest);
+
+  // What a SimulatedTransport does for its member.
+  [[nodiscard]] Ticket send(int member, const Transport::Address& to, std::span<const std::byte> data);
+  [[nodiscard]] Ticket receive(int member, const Transport::Address& from, std::span<std::byte> into);
+  [[nodiscard]] std::optional<std::size_t> poll(int member, Ticket ticket);
+  [[nodiscard]] bool cancel(int member, Ticket ticket);
+  void send_control(int member, int to, std::string_view text);
+  [[nodiscard]] std::optional<Transport::ControlMessage> receive_control(int member);
+
+ private:
+  using LineKey = std::uint64_t;  ///< of a receiver's messages: sender, channel and tag
+  using MessageNumber = std::uint32_t;
+
+  struct Message {
+    int from = 0;
+    int to = 0;
+    Ticket sender_ticket = 0;
+    std::span<const std::byte> data = {};
+    std::vector<std::byte> copy = {};  ///< of an eager message
+    std::string control = {};          ///< of a control message
+    bool is_eager = false;
+    bool has_arrived = false;
+    double sent_at = 0;
+    std::optional<Ticket> receive = {};  ///< once they have met
+  };
+  struct Transfer {
+    bool is_done = false;
+    std::size_t bytes = 0;
+    std::span<std::byte> into = {};
+    LineKey line = 0;
+  };
+  struct Line {
+    std::deque<MessageNumber> messages;  ///< without a receive, in the order in which they were sent
+    std::deque<Ticket> receives;         ///< without a message
+  };
+  struct Member {
+    std::vector<Transfer> transfers;
+    std::vector<Ticket> free;
+    std::unordered_map<LineKey, Line> lines;
+    std::deque<Transport::ControlMessage> control_messages;
+  };
+  struct Event {
+    double at = 0;
+    std::uint64_t number = 0;  ///< events of one time go in the order in which they were made
+    MessageNumber message = 0;
+    bool arrives = false;  ///< otherwise it has left
+    friend bool operator>(const Event& a, const Event& b) {
+      return a.at != b.at ? a.at > b.at : a.number > b.number;
+    }
+  };
+  using FreeAt = std::vector<double>;  ///< when one direction of each link is free again
+
+  [[nodiscard]] Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Ticket new_transfer(int rank, const Transfer& transfer);
+  [[nodiscard]] MessageNumber new_message(int from, int to);
+  void forget(MessageNumber number);
+  void meet(MessageNumber number, Ticket receive);
+  void start(MessageNumber number, double at);
+  void add_event(double at, MessageNumber number, bool arrives);
+  int handle(const Event& event);
+  void complete_receive(MessageNumber number);
+  [[nodiscard]] bool is_cut(int from, int to) const noexcept;
+  [[nodiscard]] double delay_of(int node) const noexcept;
+  void set_time(double seconds);
+
+  SimulatedNetworkOptions options_;
+  std::optional<VirtualClock> clock_;
+  MonotonicClock::time_point began_;
+  double now_ = 0;
+  std::vector<Member> members_;
+  std::vector<Message> messages_;
+  std::vector<MessageNumber> free_messages_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t events_made_ = 0;
+  FreeAt out_;  ///< by node
+  FreeAt in_;
+  FreeAt group_out_;  ///< by group of nodes
+  FreeAt group_in_;
+};
+
+}  // namespace cohort::simulation

@@ -1,0 +1,99 @@
+// The library's collectives over a network that is only simulated: results, times and errors.
+#include <map>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "simulation/simulated_cluster.h"
+
+namespace cohort::simulation {
+namespace {
+
+/// One tensor per member, kept alive by the test.
+class Tensors {
+ public:
+  Tensors(int members, Shape shape, double (*value)(int rank)) {
+    for (int rank = 0; rank < members; ++rank)
+      tensors_.push_back(Tensor::full(shape, DType::kFloat32, value(rank)));
+  }
+  [[nodiscard]] const Tensor& of(const Communicator& member) const {
+    return tensors_[static_cast<std::size_t>(member.rank())];
+  }
+  [[nodiscard]] const std::vector<Tensor>& all() const { return tensors_; }
+
+ private:
+  std::vector<Tensor> tensors_;
+};
+
+void expect_no_errors(const SimulatedCall& call) {
+  for (const std::optional<Error>& error : call.errors) EXPECT_FALSE(error) << error->what();
+}
+
+struct Layout {
+  int nodes;
+  int members;
+};
+
+class Simulation : public ::testing::TestWithParam<Layout> {};
+INSTANTIATE_TEST_SUITE_P(Layouts, Simulation,
+                         ::testing::Values(Layout{2, 1}, Layout{3, 1}, Layout{4, 1}, Layout{7, 1},
+                                           Layout{2, 3}, Layout{5, 4}),
+                         [](const auto& layout) {
+                           return fmt::format("{}x{}", layout.param.nodes, layout.param.members);
+                         });
+
+TEST_P(Simulation, SumsOverAllMembers) {
+  SimulatedCluster cluster({.nodes = GetParam().nodes, .members = GetParam().members});
+  const double sum = cluster.size() * (cluster.size() + 1) / 2.0;
+  for (const std::int64_t elements : {1, 1000, 300'000}) {
+    const Tensors tensors(cluster.size(), {elements}, [](int rank) { return rank + 1.0; });
+    const SimulatedCall call = cluster.run(
+        [&](Communicator& member) { return member.all_reduce_async(tensors.of(member), ReduceOp::kSum); });
+    expect_no_errors(call);
+    for (const Tensor& tensor : tensors.all()) {
+      EXPECT_EQ(tensor.span<float>().front(), sum);
+      EXPECT_EQ(tensor.span<float>().back(), sum);
+    }
+  }
+}
+
+TEST_P(Simulation, TakesTheTimeOfItsMessages) {
+  SimulatedCluster cluster({.nodes = GetParam().nodes,
+                            .members = GetParam().members,
+                            .network = {.latency_seconds = 1e-3, .gap_seconds = 0}});
+  const SimulatedCall call = cluster.run([](Communicator& member) { return member.barrier_async(); });
+  expect_no_errors(call);
+  int rounds = 0;
+  while (1 << rounds < GetParam().nodes) ++rounds;
+  EXPECT_NEAR(call.seconds, rounds * 1e-3, 0.01e-3) << "dissemination";
+}
+
+TEST_P(Simulation, TakesTheSameTimeAgain) {
+  const auto seconds = [] {
+    SimulatedCluster cluster({.nodes = GetParam().nodes, .members = GetParam().members});
+    const Tensors tensors(cluster.size(), {100'000}, [](int) { return 1.0; });
+    return cluster
+        .run(
+            [&](Communicator& member) { return member.all_reduce_async(tensors.of(member), ReduceOp::kSum); })
+        .seconds;
+  };
+  EXPECT_EQ(seconds(), seconds());
+}
+
+TEST_P(Simulation, NamesAMemberThatWasKilled) {
+  const int killed = GetParam().nodes * GetParam().members - 1;
+  SimulatedCluster cluster({.nodes = GetParam().nodes,
+                            .members = GetParam().members,
+                            .faults = {{.kind = Fault::Kind::kKill, .member = killed}},
+                            .communication = {.timeout_seconds = 2}});
+  const SimulatedCall call = cluster.run([](Communicator& member) { return member.barrier_async(); });
+  for (int rank = 0; rank < killed; ++rank) {
+    const std::optional<Error>& error = call.errors[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(error) << rank;
+    EXPECT_EQ(error->origin().member, killed) << error->what();
+  }
+  EXPECT_LT(call.seconds, 4);
+}
+
+}  // namespace
+}  // namespace cohort::simulation
