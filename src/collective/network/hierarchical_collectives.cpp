@@ -241,12 +241,13 @@ Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
   } else if (endpoint_.disagreement()) {
     co_await learn_disagreement(call);
   }
-  if (context_.alone_on_node()) co_return;
+  if (context_.alone_on_node()) co_return endpoint_.record_start();
   // The leader's second announcement says that all nodes agree, and where the contributions are.
   endpoint_.open(endpoint_.planner().plan(call));
   publish_contributions();
   endpoint_.announce();
   co_await until([&] { return endpoint_.all_announced(); });
+  endpoint_.record_start();
 }
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.

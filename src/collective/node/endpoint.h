@@ -73,6 +73,21 @@ class Endpoint {
     return open_.as_called(call);
   }
 
+  // ---- what the member's record says of it
+
+  /// Set once.
+  void set_recorder(CallRecorder& recorder) noexcept { open_.recorder = &recorder; }
+  /// The member has come to `call`. For small calls after the announcement, which it would delay.
+  void record_arrival(const CollectiveCall& call) noexcept {
+    open_.record = open_.recorder->begin(as_called(call), open_.number);
+  }
+  /// Its arrival has been recorded already.
+  void set_record(const CallRecorder::Entry& record) noexcept { open_.record = record; }
+  /// All members have announced it.
+  void record_start() const noexcept { open_.recorder->start(open_.record); }
+  void record_end() const noexcept { open_.recorder->end(open_.record); }
+  void record_end_at_once() const noexcept { open_.recorder->end_at_once(open_.record); }
+
   /// Opens the next collective. @throws the group's failure.
   void open(const CallPlan& plan) {
     failure_watch_.require_usable();
