@@ -1,7 +1,10 @@
 // The report of a communicator that has failed, over threads: each fault names the rank, the host and the
 // call that belong to it.
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -12,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cohort/base/deadline.h>
 #include <cohort/collective/call_purpose.h>
 #include <cohort/collective/communication_scope.h>
 
@@ -82,6 +86,31 @@ void run_members(int members, Reports& reports, const Body& body, double timeout
   options.on_report = reports.taker();
   options.communication.timeout_seconds = timeout_seconds;
   run(make_node_communicators(options), body);
+}
+
+using MakeTransport = std::function<std::unique_ptr<Transport>(std::shared_ptr<Switchboard>, int rank)>;
+
+/// The same over pretended nodes n0, n1, ... of as many members each.
+void run_nodes(
+    int nodes, int members, Reports& reports, const Body& body, double timeout_seconds = 20,
+    const MakeTransport& make = [](auto board, int rank) {
+      return std::make_unique<ThreadTransport>(std::move(board), rank);
+    }) {
+  const auto board = std::make_shared<Switchboard>(nodes * members);
+  NetworkGroupOptions options;
+  options.transport = [&](int rank) { return make(board, rank); };
+  options.node.members = members;
+  options.node.on_report = reports.taker();
+  options.node.communication.timeout_seconds = timeout_seconds;
+  for (int node = 0; node < nodes; ++node)
+    options.node.workers.push_back({.rank = node, .node = node, .host = fmt::format("n{}", node)});
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int node = 0; node < nodes; ++node) {
+    options.node.rank = node;
+    for (auto& communicator : make_network_communicators(options))
+      communicators.push_back(std::move(communicator));
+  }
+  run(std::move(communicators), body);
 }
 
 /// `rank 2 (worker 0, host HERE)`; of several, `ranks 0-1 (host HERE)`.
@@ -282,30 +311,17 @@ TEST(Report, HasThePurposeOfACallThatWaits) {
 
 // Each node makes its own, with the calls of its own members.
 TEST(Report, IsMadeByEachNodeOfACommunicatorOverSeveral) {
-  constexpr int kNodes = 2;
-  constexpr int kMembers = 2;
   Reports reports;
-  const auto board = std::make_shared<Switchboard>(kNodes * kMembers);
-  NetworkGroupOptions options;
-  options.transport = [&](int rank) { return std::make_unique<ThreadTransport>(board, rank); };
-  options.node.members = kMembers;
-  options.node.on_report = reports.taker();
-  options.node.communication.timeout_seconds = 0.5;
-  for (int node = 0; node < kNodes; ++node)
-    options.node.workers.push_back({.rank = node, .node = node, .host = fmt::format("n{}", node)});
-  std::vector<std::unique_ptr<Communicator>> communicators;
-  for (int node = 0; node < kNodes; ++node) {
-    options.node.rank = node;
-    for (auto& communicator : make_network_communicators(options))
-      communicators.push_back(std::move(communicator));
-  }
-  run(std::move(communicators), [](Communicator& communicator) {
-    communicator.all_reduce(floats(100'000), ReduceOp::kSum);
-    if (communicator.rank() != 3) communicator.all_reduce(floats(2), ReduceOp::kSum);
-    while (!communicator.failure()) std::this_thread::sleep_for(1ms);
-  });
+  run_nodes(
+      2, 2, reports,
+      [](Communicator& communicator) {
+        communicator.all_reduce(floats(100'000), ReduceOp::kSum);
+        if (communicator.rank() != 3) communicator.all_reduce(floats(2), ReduceOp::kSum);
+        while (!communicator.failure()) std::this_thread::sleep_for(1ms);
+      },
+      0.5);
   const std::vector<JobReport> all = reports.all();
-  ASSERT_THAT(all, SizeIs(kNodes));
+  ASSERT_THAT(all, SizeIs(2));
   for (const JobReport& report : all) {
     const auto lines = lines_of(report);
     const bool is_second = report.host == "n1";
@@ -316,6 +332,89 @@ TEST(Report, IsMadeByEachNodeOfACommunicatorOverSeveral) {
     EXPECT_THAT(lines[3], HasSubstr(is_second ? "rank 3 (worker 1, host n1), last in all_reduce #0"
                                               : "not arrived: nobody"));
     EXPECT_THAT(report.members, SizeIs(4));
+  }
+}
+
+TEST(Report, OfAMemberThatLeftByAnErrorIsMadeByAllNodesThatWaitForIt) {
+  Reports reports;
+  std::mutex mutex;
+  std::vector<std::string> errors;
+  run_nodes(2, 2, reports, [&](Communicator& communicator) {
+    communicator.barrier();
+    if (communicator.rank() == 3) throw std::runtime_error("the member's own mistake");
+    try {
+      communicator.all_reduce(floats(5), ReduceOp::kSum);
+    } catch (const Aborted& error) {
+      const std::lock_guard lock(mutex);
+      errors.emplace_back(error.what());
+    }
+  });
+  EXPECT_THAT(errors, ::testing::AllOf(SizeIs(3), ::testing::Each(HasSubstr("member 3"))));
+  const std::vector<JobReport> all = reports.all();
+  ASSERT_THAT(all, SizeIs(2));
+  for (const JobReport& report : all) {
+    const auto lines = lines_of(report);
+    EXPECT_THAT(lines[2], HasSubstr("in all_reduce #1 (float32[5], sum) for "));
+    if (report.host != "n1") continue;
+    EXPECT_THAT(lines[3], HasSubstr("rank 3 (worker 1, host n1), last in barrier #0"));
+    EXPECT_THAT(lines[4], HasSubstr("left: rank 3 (worker 1, host n1)"));
+  }
+}
+
+/// Learns late that its messages have come, but at once what other nodes tell of failures.
+class SlowTransport final : public ThreadTransport {
+ public:
+  using ThreadTransport::ThreadTransport;
+
+  [[nodiscard]] std::optional<std::size_t> poll(Ticket ticket) override {
+    auto arrival = arrivals_.find(ticket);
+    if (arrival == arrivals_.end()) {
+      const std::optional<std::size_t> bytes = ThreadTransport::poll(ticket);
+      if (!bytes) return std::nullopt;
+      arrival = arrivals_.emplace(ticket, Arrival{*bytes, Deadline::after(30ms)}).first;
+    }
+    if (!arrival->second.known.expired()) return std::nullopt;
+    const std::size_t bytes = arrival->second.bytes;
+    arrivals_.erase(arrival);
+    return bytes;
+  }
+
+ private:
+  struct Arrival {
+    std::size_t bytes;
+    Deadline known;
+  };
+  std::map<Ticket, Arrival> arrivals_;
+};
+
+// As the workers of a preempted job do. Those of the fast node have left when the others come to the end.
+TEST(NoReport, IsMadeWhereAllMembersLeaveByAnExceptionAfterTheSameCall) {
+  const auto make = [](std::shared_ptr<Switchboard> board, int rank) -> std::unique_ptr<Transport> {
+    if (rank < 2) return std::make_unique<SlowTransport>(std::move(board), rank);
+    return std::make_unique<ThreadTransport>(std::move(board), rank);
+  };
+  const Body calls[] = {
+      [](Communicator& communicator) { communicator.barrier(); },
+      [](Communicator& communicator) { communicator.all_reduce(floats(100'000), ReduceOp::kSum); },
+      [](Communicator& communicator) {
+        communicator.all_gather(floats(20'000), floats(20'000 * std::int64_t{communicator.size()}));
+      },
+  };
+  for (const int members : {1, 2}) {
+    for (const Body& call : calls) {
+      Reports reports;
+      std::atomic<int> finished{0};
+      run_nodes(
+          4 / members, members, reports,
+          [&](Communicator& communicator) {
+            call(communicator);
+            ++finished;
+            throw std::runtime_error("is to end");
+          },
+          20, make);
+      EXPECT_EQ(finished, 4);
+      EXPECT_EQ(reports.all().size(), 0u);
+    }
   }
 }
 
