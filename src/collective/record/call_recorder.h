@@ -59,9 +59,10 @@ class CallRecorder {
     if (is_kept(call)) call.entry->end.store(clock_.now(), std::memory_order_release);
   }
 
-  /// It has ended as soon as the last member had arrived, whose record tells when: a stamp is saved.
+  /// It has ended as soon as the last member had arrived, whose record tells when: a stamp is saved. Only for
+  /// a call during which this member begins no others.
   void end_at_once(const Entry& call) const noexcept {
-    if (is_kept(call)) call.entry->end.store(CallEntry::kEndedAtOnce, std::memory_order_release);
+    call.entry->end.store(CallEntry::kEndedAtOnce, std::memory_order_release);
   }
 
   /// It has ended by an error of its own.
