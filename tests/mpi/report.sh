@@ -39,8 +39,14 @@ case $how in stop | missing | late | message) export COHORT_COLLECTIVE_TIMEOUT_S
 launcher+=(--mca btl_vader_backing_directory "$work" --mca orte_tmpdir_base "$work")
 timeout --signal=KILL 40 "${launcher[@]}" "$program" "$how" "$victim" >"$output" 2>&1 </dev/null || true
 
-name=1 number=2
-if [[ $how == late ]]; then name='1\.0\.4'; fi
+# The communicator, the call that the others wait in, and what all have finished before it.
+name=1 waited='all_reduce #2 \(float32\[7\], sum\)'
+latest='all_reduce #1' finished="$latest \(float32\[50000\], max\), [0-9.]+ u?s ago"
+case $how in
+  late) name='1\.0\.4' ;;
+  start) waited='all_reduce #0 \(float64\[100\], sum\)' finished='no collective' ;;
+  split) waited='split #2' ;;
+esac
 
 # check FILE FIRST LAST: the report of the node of these ranks.
 check() {
@@ -51,6 +57,12 @@ import json, sys
 path, lines, first, last, how, victim, host = sys.argv[1:]
 first, last, victim = int(first), int(last), int(victim)
 report = json.load(open(path))
+
+def check_finished(calls):
+    assert calls[0]["call"] == "all_reduce" and calls[0]["dtype"] == "float64" and calls[0]["bytes"] == 800, calls[0]
+    assert calls[1]["op"] == "max" and calls[1]["elements"] == 50000 and calls[1]["state"] == "ended", calls[1]
+    assert calls[1]["arrived_seconds_ago"] >= calls[1]["started_seconds_ago"] >= calls[1]["ended_seconds_ago"], calls[1]
+
 assert report["cohort_report"] == 1 and report["host"] == host, report
 assert len(report["lines"]) == 5, report["lines"]
 open(lines, "w").write("\n".join(report["lines"]) + "\n")
@@ -61,10 +73,12 @@ for member in report["members"]:
     if not member["recorded"]:
         continue
     calls = {c["number"]: c for c in member["calls"] if "number" in c}
-    assert calls[0]["call"] == "all_reduce" and calls[0]["dtype"] == "float64" and calls[0]["bytes"] == 800, calls[0]
-    assert calls[1]["op"] == "max" and calls[1]["elements"] == 50000 and calls[1]["state"] == "ended", calls[1]
-    assert calls[1]["arrived_seconds_ago"] >= calls[1]["started_seconds_ago"] >= calls[1]["ended_seconds_ago"], calls[1]
-    states = {"kill": ["gone"], "stop": ["stopped"]}.get(how if rank == victim else "", ["running"])
+    if how == "start":
+        assert list(calls) == ([] if rank == victim else [0]), calls
+    else:
+        check_finished(calls)
+    states = {h: ["gone"] for h in ("kill", "start", "split", "close")} | {"stop": ["stopped"]}
+    states = states.get(how if rank == victim else "", ["running"])
     if rank == victim and how in ("throw", "leave"):
         states += ["gone"]
     assert member["process"] in states, member
@@ -81,15 +95,16 @@ PYTHON
 
   here="(communicator|seen by)"
   expect 1 "^communicator $name of $ranks member.* failed: "
-  expect 2 "^finished by all.*: all_reduce #1 \(float32\[50000\], max\), [0-9.]+ u?s ago$"
+  expect 2 "^finished by all.*: $finished$"
   if ((first < victim)); then
     if ((last == victim)); then others=$(ranks_of "$first" $((victim - 1))); else others=$(ranks_of "$first" "$last"); fi
-    expect 3 "in a call: .*$others in all_reduce #$number \(float32\[7\], sum\) for "
+    expect 3 "in a call: .*$others in $waited for "
   fi
   if ((last == victim)); then
     odd=$(ranks_of "$victim" "$victim")
     case $how in
-      kill) expect 4 "$odd, last in all_reduce #1" && expect 5 "^died: $odd, pid [0-9]+$" ;;
+      kill | split | close) expect 4 "$odd, last in $latest" && expect 5 "^died: $odd, pid [0-9]+$" ;;
+      start) expect 4 "$odd, has made no collective$" && expect 5 "^died: $odd, pid [0-9]+$" ;;
       stop) expect 4 "$odd, last in all_reduce #1" && expect 5 "^died: nobody; stopped: $odd, pid [0-9]+" ;;
       throw) expect 4 "$odd, last in all_reduce #1" ;;
       missing | late) expect 4 "$odd, last in all_reduce #1" && expect 5 "^died: nobody$" ;;

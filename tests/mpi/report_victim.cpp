@@ -4,7 +4,8 @@
 //
 // HOW: kill, stop, throw (an exception leaves main), other (it makes another call), missing (it makes none),
 //      late (the same, of a group of all workers), abort, leave (it destroys its communicator), message
-//      (a receive that nobody sends to)
+//      (a receive that nobody sends to); start, split and close (it is killed before its first call, and when
+//      the others make a group or destroy their communicator with a call in flight)
 #include <unistd.h>
 
 #include <chrono>
@@ -31,10 +32,23 @@ void wait_for_failure(cohort::Communicator& communicator) {
   while (!communicator.failure()) std::this_thread::sleep_for(5ms);
 }
 
+/// What the others do then.
+void make_last_call(const std::string& how, std::unique_ptr<cohort::Communicator>& communicator) {
+  const cohort::Tensor tensor = zeros(cohort::DType::kFloat32, 7);
+  if (how == "split") {
+    communicator = communicator->split(0);
+  } else if (how == "close") {
+    static_cast<void>(communicator->all_reduce_async(tensor, cohort::ReduceOp::kSum));
+    communicator.reset();
+  } else {
+    communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
+  }
+}
+
 /// What the odd worker does in place of all_reduce #2.
 void go_wrong(const std::string& how, std::unique_ptr<cohort::Communicator>& communicator) {
   std::this_thread::sleep_for(200ms);
-  if (how == "kill") ::raise(SIGKILL);
+  if (how == "kill" || how == "start" || how == "split" || how == "close") ::raise(SIGKILL);
   if (how == "stop") ::raise(SIGSTOP);
   if (how == "throw") throw std::runtime_error("the victim's own mistake");
   if (how == "other") communicator->broadcast(zeros(cohort::DType::kInt32, 30), 0);
@@ -48,10 +62,11 @@ void work(const std::string& how, int victim) {
   cohort::mpi::Session session;
   std::unique_ptr<cohort::Communicator> communicator = session.make_communicator({});
   if (how == "late") communicator = communicator->split(4);
+  if (how == "start" && session.rank() == victim) go_wrong(how, communicator);
   communicator->all_reduce(zeros(cohort::DType::kFloat64, 100), cohort::ReduceOp::kSum);
   communicator->all_reduce(zeros(cohort::DType::kFloat32, 50'000), cohort::ReduceOp::kMax);
   if (session.rank() == victim) go_wrong(how, communicator);
-  if (communicator) communicator->all_reduce(zeros(cohort::DType::kFloat32, 7), cohort::ReduceOp::kSum);
+  if (communicator) make_last_call(how, communicator);
   // It has to be there when the others look for it.
   if (!communicator) std::this_thread::sleep_for(2s);
 }
