@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs fault_victim over two virtual hosts with two ranks each and brings a fault about. Soon
 # every survivor has said which worker on which host is lost, and has ended; mpirun may take
-# longer and is ended then.
+# longer and is ended then. Where the survivors wait in a collective, each host reports the call and who is lost.
 #
 #   tests/cluster/faults_over_hosts.sh PROGRAM PHASE ACTION
 #
@@ -75,5 +75,23 @@ for rank in $(survivors); do
   fi
 done
 ((${#named[@]} > 0)) || fail "no worker names who is lost"
+
+# has_reported HOST RANK RANK: the five lines of a host, which either of its ranks may have printed.
+has_reported() {
+  local host=$1 lines lost
+  lines=$(grep -h "^cohort report: " "$work/rank.$2" "$work/rank.$3") || return 1
+  lost=$(lost_for "$2")
+  lost=${lost#worker } lost=${lost%%,*}  # `2 \(host n1`
+  (($(wc -l <<<"$lines") == 5)) &&
+    grep -Eq "communicator 1 of 4 members, seen by ranks $2-$3 \(host $host\) failed: all_reduce #[0-9]+: worker $lost," <<<"$lines" &&
+    grep -Eq "in a call: .*host $host\) in all_reduce #[0-9]+ \(float32\[1000000\], sum\)" <<<"$lines" &&
+    grep -Eq "died: .*rank ${lost%% *} \(worker ${lost%% *}, ${lost#* \\(}\)" <<<"$lines"
+}
+if [[ $phase == collective ]]; then
+  for place in "n0 0 1" "n1 2 3"; do
+    # shellcheck disable=SC2086
+    has_reported $place || mpi_gave_up || fail "host ${place%% *} does not report what it waited in, and for whom"
+  done
+fi
 echo "faults: $phase, $action: workers ${named[*]} have said who is lost, all have ended after" \
   "$(($(microseconds_since_fault) / 1000)) ms"
