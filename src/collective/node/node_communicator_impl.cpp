@@ -144,8 +144,8 @@ void NodeCommunicatorImpl::close() {
   if (idle() && (inter_node_ == nullptr || group().failed())) return;
   const MemberInfo& own = group().members()[static_cast<std::size_t>(rank())];
   if (const std::optional<Error> error = error_of_unwinding(rank(), own, !idle())) {
-    // Others may still be at the end of a call that this member has finished. Nothing has failed in it, and if
-    // all of them leave after it, as preempted jobs do, nothing ever does.
+    // Others may still be at the end of a call that this member has finished. Nothing has failed in it, and
+    // if all of them leave after it, as preempted jobs do, nothing ever does.
     return idle() ? inter_node_->tell_of_leaving(*error, calls_) : abort(*error);
   }
   while (const std::shared_ptr<Operation> unheld = find_unheld()) {
