@@ -19,7 +19,6 @@ namespace cohort {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 RecordedCall call_of(CollectiveKind kind, std::uint64_t number, double arrived_ago) {
   RecordedCall call;
