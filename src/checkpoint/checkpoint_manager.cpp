@@ -99,6 +99,10 @@ std::string CheckpointManager::save_async(std::int64_t step, const CheckpointMet
   return path;
 }
 
+void CheckpointManager::settle() noexcept {
+  if (clock_ != nullptr) clock_->settle();
+}
+
 void CheckpointManager::note_save(std::int64_t step, const CheckpointMetrics& stored) {
   latest_step_ = step;
   latest_save_ = std::chrono::steady_clock::now();

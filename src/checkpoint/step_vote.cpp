@@ -29,10 +29,17 @@ StepVote::StepVote(StrategyExtended& strategy, const std::string& purpose)
 StepVote::~StepVote() {
   if (!work_) return;
   try {
-    if (std::uncaught_exceptions() > exceptions_at_start_) {
+    if (std::uncaught_exceptions() > exceptions_at_start_)
       abort(Aborted("{} ended its steps by an exception", name_of(communicator_->rank())));
-    }
-    work_->wait();
+  } catch (const std::exception& error) {
+    logging::debug("the last vote before a step cannot be ended: {}", error.what());
+  }
+  settle();
+}
+
+void StepVote::settle() noexcept {
+  try {
+    static_cast<void>(result());
   } catch (const std::exception& error) {
     logging::debug("the last vote before a step: {}", error.what());
   }

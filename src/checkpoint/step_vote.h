@@ -33,6 +33,10 @@ class StepVote {
   /// The largest number that a worker passes in this call or passed in the one before.
   std::int64_t cast_and_wait(std::int64_t own);
 
+  /// Waits for the call that is under way, when all workers are known to have made it. If that fails, the
+  /// next call says so.
+  void settle() noexcept;
+
   /// This worker casts no vote any more: the votes of all workers end with this error.
   void abort(const Error& error);
 

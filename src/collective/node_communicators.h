@@ -30,6 +30,7 @@ struct LevelOptions {
   std::vector<LevelGroups> groups = {};
   std::shared_ptr<node::LineCounter> counter = {};  ///< of all members; null: nobody counts
 };
+struct JobReport;
 
 struct NodeGroupOptions {
   std::shared_ptr<const NodeMemory> memory = NodeMemory::of_this_process_alone();
@@ -40,6 +41,9 @@ struct NodeGroupOptions {
   std::function<const Error*()> fault = {};  ///< returns the loss of a worker, or null; called while waiting
   std::function<void()> on_failure =
       {};  ///< called when the communicator has failed, on any thread; may be null
+  /// Takes the report of a failed communicator in place of standard error and COHORT_REPORT, by a member of
+  /// each node, on any thread; may be null.
+  std::function<void(const JobReport&)> on_report = {};
   CommunicationOptions communication = {};
   LevelOptions levels = {};
 };

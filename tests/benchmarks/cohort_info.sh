@@ -130,6 +130,12 @@ complains "this is a folder" "COHORT_TUNING_FILE=$scratch"
 complains "COHORT_TOPOLOGY=two sockets: hwloc does not understand" "COHORT_TOPOLOGY=two sockets"
 succeeds env COHORT_TOPOLOGY='pack:2 core:3 pu:1' "$info" --topology
 grep -q "socket 1: cores 3 to 5" "$scratch/out" || fail "not the topology of the setting: $(cat "$scratch/out")"
+complains "$scratch/missing cannot be written: No such file" "COHORT_REPORT=$scratch/missing/report.json"
+refuses "cannot be opened\|No such file" "$info" --report "$scratch/missing.json"
+echo '{"cohort_report": 2}' >"$scratch/newer.json"
+refuses "a report of format 2" "$info" --report "$scratch/newer.json"
+echo 'no report' >"$scratch/none.json"
+refuses "no report that COHORT_REPORT has named" "$info" --report "$scratch/none.json"
 capture env COHORT_ALGORITHM=rnig "$info" --tuning
 ((status != 0)) || fail "an algorithm that does not exist is accepted: $(cat "$scratch/out")"
 grep -q "choose one of auto, pieces" "$scratch/err" || fail "no legal names in: $(cat "$scratch/err")"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs fault_victim over two virtual hosts with two ranks each and brings a fault about. Soon
 # every survivor has said which worker on which host is lost, and has ended; mpirun may take
-# longer and is ended then.
+# longer and is ended then. Where the survivors wait in a collective, each host reports the call and who is lost.
 #
 #   tests/cluster/faults_over_hosts.sh PROGRAM PHASE ACTION
 #
@@ -75,5 +75,31 @@ for rank in $(survivors); do
   fi
 done
 ((${#named[@]} > 0)) || fail "no worker names who is lost"
+
+# has_reported HOST RANK RANK: the five lines of a host, which either of its ranks may have printed.
+has_reported() {
+  local host=$1 lines lost
+  lines=$(grep -h "^cohort report: " "$work/rank.$2" "$work/rank.$3") || return 1
+  lost=$(lost_for "$2")
+  lost=${lost#worker } lost=${lost%%,*}  # `2 \(host n1`
+  (($(wc -l <<<"$lines") == 5)) &&
+    grep -Eq "communicator 1 of 4 members, seen by ranks $2-$3 \(host $host\) failed: all_reduce #[0-9]+: worker $lost," <<<"$lines" &&
+    grep -Eq "in a call: .*host $host\) in all_reduce #[0-9]+ \(float32\[1000000\], sum\)" <<<"$lines" &&
+    grep -Eq "died: .*rank ${lost%% *} \(worker ${lost%% *}, ${lost#* \\(}\)" <<<"$lines"
+}
+# As soon as one host has failed, mpirun ends the others, perhaps before they have come to report it.
+was_ended() { grep -Eqs "^cohort: worker ($2|$3) .* ends" "$work/rank.$2" "$work/rank.$3"; }
+if [[ $phase == collective ]]; then
+  reports=0
+  for place in "n0 0 1" "n1 2 3"; do
+    read -r host first last <<<"$place"
+    if has_reported "$host" "$first" "$last"; then
+      reports=$((reports + 1))
+    else
+      mpi_gave_up || was_ended "$host" "$first" "$last" || fail "host $host does not report what it waited in, and for whom"
+    fi
+  done
+  ((reports > 0)) || mpi_gave_up || fail "no host reports what it waited in, and for whom"
+fi
 echo "faults: $phase, $action: workers ${named[*]} have said who is lost, all have ended after" \
   "$(($(microseconds_since_fault) / 1000)) ms"

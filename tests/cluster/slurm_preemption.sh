@@ -57,6 +57,7 @@ grep -qE "^digits: worker .* the state after [0-9]+ steps is saved as 'checkpoin
 wait_for "run 2, on"
 grep -qE "is to end: its time is over in -?[0-9]+ s" job.0 || fail "the second run has not looked at its time"
 wait_for "^multi_worker_mirrored: 4 replicas"
+if grep -q "^cohort report:" job.0; then fail "a job that ends in good order is reported as failed"; fi
 
 # The resumed run has the epochs since its last start, with three figures each.
 figures_of() { grep -E '"(number|loss|accuracy)"' "$1"; }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -47,6 +48,18 @@ Component component(const char* name, const std::string& version) {
   return {.name = name, .enabled = !version.empty(), .version = version};
 }
 
+/// Why a setting's file cannot be written; empty where it can, or where there is none.
+std::string why_not_writable(const std::filesystem::path& file) {
+  if (file.empty()) return {};
+  if (std::filesystem::is_directory(file)) return "this is a folder; name a file";
+  // A file that is not there yet is made beside the others of its folder.
+  const bool exists = ::access(file.c_str(), F_OK) == 0;
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const std::filesystem::path& needed = exists ? file : folder;
+  if (::access(needed.c_str(), R_OK | W_OK) == 0) return {};
+  return fmt::format("{} cannot be written: {}", needed.string(), std::strerror(errno));
+}
+
 }  // namespace
 
 Facts gather() {
@@ -79,17 +92,10 @@ std::vector<std::string> wrong_settings() {
   } catch (const Unavailable&) {
     // Without hwloc's help members count as near to each other; nothing about the setting is wrong.
   }
-  const std::filesystem::path file = config().tuning_file();
-  if (!file.empty()) {
-    // A file that is not there yet is made beside the others of its folder.
-    const bool exists = ::access(file.c_str(), F_OK) == 0;
-    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-    const std::filesystem::path& needed = exists ? file : folder;
-    if (std::filesystem::is_directory(file))
-      wrong.push_back(fmt::format("COHORT_TUNING_FILE={}: this is a folder; name a file", file.string()));
-    else if (::access(needed.c_str(), R_OK | W_OK) != 0)
-      wrong.push_back(fmt::format("COHORT_TUNING_FILE={}: {} cannot be written: {}", file.string(),
-                                  needed.string(), std::strerror(errno)));
+  for (const auto& [name, file] : {std::pair("COHORT_TUNING_FILE", config().tuning_file()),
+                                   std::pair("COHORT_REPORT", config().report())}) {
+    if (const std::string why = why_not_writable(file); !why.empty())
+      wrong.push_back(fmt::format("{}={}: {}", name, file, why));
   }
   return wrong;
 }

@@ -9,6 +9,7 @@
 #include <cohort/base/config.h>
 #include <cohort/mpi/session.h>
 
+#include "collective/record/job_report.h"
 #include "device/machine.h"
 
 namespace cohort::info {
@@ -114,6 +115,17 @@ struct TopologyFacts {
 /// Of what is given, of COHORT_TOPOLOGY, or of this machine. @throws as Machine::read.
 [[nodiscard]] TopologyFacts gather_topology(const std::string& given);
 
+/// A report that COHORT_REPORT has named.
+struct ReportFacts {
+  std::string json;  ///< as the file has it
+  JobReport report;
+};
+
+/// @throws InvalidArgument when the file is none, Unavailable when it cannot be read.
+[[nodiscard]] ReportFacts read_report(const std::string& file);
+
+[[nodiscard]] std::string to_text(const ReportFacts& facts);
+[[nodiscard]] std::string to_json(const ReportFacts& facts);
 [[nodiscard]] std::string to_text(const TopologyFacts& facts);
 [[nodiscard]] std::string to_json(const TopologyFacts& facts);
 [[nodiscard]] std::string to_text(const std::vector<BindingFacts>& bindings);

@@ -46,8 +46,10 @@ Answer answer(int argc, char** argv) {
       "topology", po::value<std::string>()->implicit_value("")->value_name("MACHINE"),
       "instead: which cores share a cache, a NUMA node, a socket; of this machine, of one that 'lstopo "
       "FILE.xml' "
-      "wrote, or of a description, as --topology='pack:2 l3:8 core:8 pu:1'")("version", "print the version")(
-      "help,h", "print this text");
+      "wrote, or of a description, as --topology='pack:2 l3:8 core:8 pu:1'")(
+      "report", po::value<std::string>()->value_name("FILE"),
+      "instead: what the members of a communicator were doing when it failed, from a file that COHORT_REPORT "
+      "has named")("version", "print the version")("help,h", "print this text");
   po::variables_map values;
   try {
     po::store(po::command_line_parser(argc, argv)
@@ -77,6 +79,9 @@ Answer answer(int argc, char** argv) {
       return {.text = render(info::gather_bindings(argc, argv), format), .complaints = {}};
     if (values.count("topology") > 0)
       return {.text = render(info::gather_topology(values["topology"].as<std::string>()), format),
+              .complaints = {}};
+    if (values.count("report") > 0)
+      return {.text = render(info::read_report(values["report"].as<std::string>()), format),
               .complaints = {}};
     const std::vector<std::string> wrong = info::wrong_settings();
     return {.text = render(info::gather(), format),

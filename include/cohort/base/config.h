@@ -65,6 +65,7 @@ class Config {
   [[nodiscard]] std::string algorithm() const;
   [[nodiscard]] std::string tuning_file() const;
   [[nodiscard]] std::string topology() const;
+  [[nodiscard]] std::string report() const;
   [[nodiscard]] std::string snapshot_folder() const;
   [[nodiscard]] std::string nccl_library() const;
   [[nodiscard]] int task_descriptor() const;

@@ -118,6 +118,10 @@ class CheckpointManager {
   [[nodiscard]] Checkpoint& checkpoint() const noexcept { return checkpoint_; }
 
  private:
+  friend class PreemptionCheckpointHandler;
+
+  /// Waits for what the workers tell each other while a step runs, after a step that all have made.
+  void settle() noexcept;
   void remove_old(std::int64_t newest, int max_to_keep);
   void note_save(std::int64_t step, const CheckpointMetrics& stored);
   [[nodiscard]] std::optional<std::int64_t> best_of(const std::vector<FoundCheckpoint>& found);

@@ -205,6 +205,9 @@ class PreemptionCheckpointHandler::Impl {
 
   [[noreturn]] void end() {
     save();
+    // All workers are here. What is under way would count as a failure when the exception destroys it.
+    vote_.settle();
+    manager_.settle();
     signals_.ignore_from_now_on();
     if (config_.exit_fn) config_.exit_fn();
     throw Preempted(

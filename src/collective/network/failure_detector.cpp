@@ -23,9 +23,10 @@ constexpr std::string_view kAsk = "ask";
 constexpr std::string_view kHere = "here";
 constexpr char kUrgent = '^';  // first of a message that goes on with the signature of an urgent call
 constexpr char kFailed = '!';  // first of a message that goes on with the error's fields, each on a line
+constexpr char kLeft = '<';    // first of a message that goes on with the number of collectives, and an error
 
-std::string to_message(const Error& error) {
-  return fmt::format("{}{}\n{}\n{}\n{}\n{}", kFailed, static_cast<int>(error.code()), error.origin().member,
+std::string to_text(const Error& error) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}", static_cast<int>(error.code()), error.origin().member,
                      error.origin().host, error.origin().call, error.what());
 }
 
@@ -36,33 +37,41 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-int to_int(std::string_view text) {
-  int value = -1;
+template <class Integer>
+Integer to_number(std::string_view text) {
+  auto value = static_cast<Integer>(-1);
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
 
-Error from_message(std::string_view message) {
-  message.remove_prefix(1);
-  const auto code = static_cast<ErrorCode>(to_int(take_line(message)));
+Error to_error(std::string_view text) {
+  const auto code = static_cast<ErrorCode>(to_number<int>(take_line(text)));
   ErrorOrigin origin;
-  origin.member = to_int(take_line(message));
-  origin.host = take_line(message);
-  origin.call = take_line(message);
-  return {code, std::string(message), std::move(origin)};
+  origin.member = to_number<int>(take_line(text));
+  origin.host = take_line(text);
+  origin.call = take_line(text);
+  return {code, std::string(text), std::move(origin)};
 }
 
 }  // namespace
 
-std::optional<Error> FailureDetector::poll_failure(bool in_collective) {
+std::optional<Error> FailureDetector::poll_failure(bool in_collective, std::uint64_t number) {
   while (const std::optional<Transport::ControlMessage> message = transport_.receive_control())
     handle(*message, in_collective);
+  if (!reported_ && departure_ && departure_->collectives <= number) return departure_->reason;
   return reported_;
 }
 
 void FailureDetector::handle(const Transport::ControlMessage& message, bool in_collective) {
+  std::string_view rest = std::string_view(message.text).substr(1);
   if (message.text.front() == kFailed) {
-    if (!reported_) reported_ = from_message(message.text);
+    if (!reported_) reported_ = to_error(rest);
+    return;
+  }
+  if (message.text.front() == kLeft) {
+    const auto collectives = to_number<std::uint64_t>(take_line(rest));
+    if (!departure_ || collectives < departure_->collectives)
+      departure_.emplace(Departure{collectives, to_error(rest)});
     return;
   }
   if (message.text.front() == kUrgent) {
@@ -150,8 +159,13 @@ std::optional<Error> FailureDetector::compare_priorities(const CallSignature& ca
                          *text);
 }
 
-void FailureDetector::report(const Error& failure) {
-  const std::string message = to_message(failure);
+void FailureDetector::report(const Error& failure) { tell_other_nodes(kFailed + to_text(failure)); }
+
+void FailureDetector::report_leaving(const Error& reason, std::uint64_t collectives) {
+  tell_other_nodes(fmt::format("{}{}\n{}", kLeft, collectives, to_text(reason)));
+}
+
+void FailureDetector::tell_other_nodes(const std::string& message) {
   for (int member = 0; member < topology_.members(); ++member) {
     if (topology_.node_of(member) != topology_.own_node()) transport_.send_control(member, message);
   }

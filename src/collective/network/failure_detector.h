@@ -1,7 +1,7 @@
 // What members of different nodes tell each other when something goes wrong, or may have: that the
-// communicator has failed and why; when a deadline has passed, which members are still here; when an urgent
-// call has waited for 0.3 s, what it is. Members that wait read these control messages about once per
-// millisecond; before, they cost nothing.
+// communicator has failed and why; that a member has left it by an error, and after how many calls; when a
+// deadline has passed, which members are still here; when an urgent call has waited for 0.3 s, what it is.
+// Members that wait read these control messages about once per millisecond; before, they cost nothing.
 //
 // A member whose deadline passes asks all others; those that wait in a collective
 // answer. Members that do not answer within half a second are missing. When several ask at
@@ -12,6 +12,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,9 +32,11 @@ class FailureDetector {
   FailureDetector(Transport& transport, const Topology& topology, std::vector<MemberInfo> members)
       : transport_(transport), topology_(topology), members_(std::move(members)) {}
 
-  /// Reads what has arrived and answers questions, if this member waits in a collective. The failure
-  /// of the group, if another node has reported it.
-  [[nodiscard]] std::optional<Error> poll_failure(bool in_collective);
+  /// Reads what has arrived and answers questions, if this member waits in a collective. A reason not to go
+  /// on with the collective of this number: the failure of the group, if another node has reported it, or
+  /// that a member has left by an error before it made this call. With kNoCall, any that has left counts.
+  [[nodiscard]] std::optional<Error> poll_failure(bool in_collective, std::uint64_t number);
+  static constexpr std::uint64_t kNoCall = std::numeric_limits<std::uint64_t>::max();
 
   /// For a member that has waited in `call` for longer than allowed: the error, once it is clear which
   /// members are missing. `by_transport`: the transport's own collectives carry the call, and do not tell
@@ -54,13 +57,22 @@ class FailureDetector {
   /// Tells the members of other nodes that the group has failed. Any thread may call it.
   void report(const Error& failure);
 
+  /// Tells them that this member leaves because of an error, after that many collectives. Members that are
+  /// still in one of these finish it: this one has done its part.
+  void report_leaving(const Error& reason, std::uint64_t collectives);
+
  private:
+  struct Departure {
+    std::uint64_t collectives;  ///< that the member has made
+    Error reason;
+  };
   struct Query {
     Deadline end;
     int looks = 0;  ///< since then
     std::vector<bool> present;
   };
   void handle(const Transport::ControlMessage& message, bool in_collective);
+  void tell_other_nodes(const std::string& message);
   void ask_all(Priority priority);
   [[nodiscard]] std::optional<Query>& query(Priority priority) noexcept {
     return queries_[static_cast<std::size_t>(priority)];
@@ -72,6 +84,7 @@ class FailureDetector {
   std::array<std::optional<Query>, kPriorities> queries_;  ///< by the priority of the late call
   std::optional<Deadline> turn_of_lower_;  ///< until then a member of lower rank may decide first
   std::optional<Error> reported_;
+  std::optional<Departure> departure_;             ///< the one after the fewest calls
   std::optional<std::uint64_t> told_urgent_;       ///< the urgent call that other leaders know of
   std::map<int, CallSignature> urgent_elsewhere_;  ///< by leader, its latest
 };

@@ -71,7 +71,7 @@ Task<> HierarchicalCollectives::execute(const CollectiveCall& call) {
 /// of messages only within a tag.
 void HierarchicalCollectives::require_unfailed_so_far() {
   endpoint_.failure_watch().require_unfailed_so_far();
-  if (const std::optional<Error> error = failure_detector_.poll_failure(true))
+  if (const std::optional<Error> error = failure_detector_.poll_failure(true, number()))
     endpoint_.failure_watch().fail(*error);
 }
 
@@ -241,12 +241,13 @@ Task<> HierarchicalCollectives::agree(const CollectiveCall& call) {
   } else if (endpoint_.disagreement()) {
     co_await learn_disagreement(call);
   }
-  if (context_.alone_on_node()) co_return;
+  if (context_.alone_on_node()) co_return endpoint_.record_start();
   // The leader's second announcement says that all nodes agree, and where the contributions are.
   endpoint_.open(endpoint_.planner().plan(call));
   publish_contributions();
   endpoint_.announce();
   co_await until([&] { return endpoint_.all_announced(); });
+  endpoint_.record_start();
 }
 
 /// A member that differs from its neighbours, or they from it, hears from the leader what all have called.
@@ -267,7 +268,7 @@ Task<> HierarchicalCollectives::hold_roll_call(const CollectiveCall& call) {
   co_await roll_call_.execute();
   if (roll_call_.is_unanimous()) co_return;
   // What looks like a disagreement may be the answer to a call that the others have given up.
-  if (const std::optional<Error> error = failure_detector_.poll_failure(true))
+  if (const std::optional<Error> error = failure_detector_.poll_failure(true, number()))
     endpoint_.failure_watch().fail(*error);
   own.words = words_of(endpoint_.as_called(call));
   CallReport report(Lane(context_.wire, leaders_, topology_.own_node()), topology_, own);

@@ -29,6 +29,9 @@ class HierarchicalCollectives {
   /// A whole collective, with its parts on this node. `call` must outlive it.
   [[nodiscard]] Task<> execute(const CollectiveCall& call);
 
+  /// Of the collective that is open.
+  [[nodiscard]] std::uint64_t number() const noexcept { return endpoint_.number(); }
+
   /// For a member that waits in `call`: the error of the whole group, if there is a reason to give up.
   [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                        const node::Waiting& waiting);

@@ -19,7 +19,8 @@ InterNodeImpl::InterNodeImpl(node::NodeCommunicatorImpl& member, std::unique_ptr
 std::optional<Error> InterNodeImpl::check_for_failure(const CollectiveCall& call,
                                                       const node::Waiting& waiting) {
   const bool in_collective = !is_message(call.kind);
-  if (std::optional<Error> error = failure_detector_.poll_failure(in_collective)) return error;
+  const std::uint64_t number = in_collective ? collectives(call.priority).number() : FailureDetector::kNoCall;
+  if (std::optional<Error> error = failure_detector_.poll_failure(in_collective, number)) return error;
   if (!in_collective) return std::nullopt;
   return collectives(call.priority).check_for_failure(call, waiting);
 }

@@ -33,8 +33,13 @@ class InterNodeImpl final : public node::InterNode {
   }
   [[nodiscard]] std::optional<Error> check_for_failure(const CollectiveCall& call,
                                                        const node::Waiting& waiting) override;
-  [[nodiscard]] std::optional<Error> poll_failure() override { return failure_detector_.poll_failure(true); }
+  [[nodiscard]] std::optional<Error> poll_failure() override {
+    return failure_detector_.poll_failure(true, FailureDetector::kNoCall);
+  }
   void tell(const Error& failure) override { failure_detector_.report(failure); }
+  void tell_of_leaving(const Error& reason, std::uint64_t collectives) override {
+    failure_detector_.report_leaving(reason, collectives);
+  }
   [[nodiscard]] std::vector<TuningFigure> tuning() const override { return collectives_.front().tuning(); }
   [[nodiscard]] ContextIdSet free_context_ids() const override { return transport_->free_context_ids(); }
   [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks,

@@ -16,6 +16,8 @@
 
 #include <cohort/collective/collective_call.h>
 
+#include "collective/record/member_record.h"
+
 #include "bell.h"
 
 namespace cohort::node {
@@ -103,6 +105,8 @@ struct FailureRecord {
   std::array<char, 64> host{};
   std::array<char, 64> call{};
   std::array<char, 1600> text{};
+  /// The node's report has been made. Before, a member that throws would end the job, and whoever makes it.
+  std::atomic<bool> reported{false};
 };
 
 /// The flags and cells through which a member's calls of one priority go.
@@ -153,6 +157,8 @@ struct ControlBlock {
   alignas(kFlagSpacing) FailureRecord failure;
   alignas(kFlagSpacing) std::array<Envelope, kEnvelopes> envelopes;
   EnvelopeChain more_envelopes{0};
+
+  MemberRecord record;  ///< the member's latest calls, of all priorities
 
   std::array<PriorityBlock, kPriorities> priority_blocks;  ///< by priority
 };

@@ -53,6 +53,7 @@ Task<> exchange(Endpoint& endpoint, const CollectiveCall& call, const CallPlan p
   if (endpoint.disagreement()) {
     co_await endpoint.failure_watch().explain_disagreement(call);
   }
+  endpoint.record_start();
   const BufferAccess access = buffer_access(endpoint);
   const bool in_place = all_in_place(endpoint);
   const Protocol protocol = choice.protocol(call.kind, access, in_place, plan.bytes);
@@ -77,6 +78,7 @@ Task<> agree(Endpoint& endpoint, const CollectiveCall& call, const CallPlan plan
   if (endpoint.disagreement()) {
     co_await endpoint.failure_watch().explain_disagreement(call);
   }
+  endpoint.record_start();
 }
 
 /// Before the first call that is too large for a slot, the members agree on the table that decides about it.
@@ -144,15 +146,21 @@ Task<> execute(Endpoint& endpoint, const CollectiveCall& call) {
 
 void execute_now(Endpoint& endpoint, const CollectiveCall& call) {
   const CallPlan& plan = endpoint.planner().plan(call);
-  if (!fits_slot(plan.bytes)) return endpoint.drive(call, execute_large(endpoint, call, plan));
+  if (!fits_slot(plan.bytes)) {
+    endpoint.record_arrival(call);
+    endpoint.drive(call, execute_large(endpoint, call, plan));
+    return endpoint.record_end();
+  }
   SmallCall small(endpoint, call, plan);
-  endpoint.wait_for(call, [&] { return endpoint.all_announced(); });
+  const std::uint64_t arrival = endpoint.record_arrival(call);
+  endpoint.wait_since(arrival, call, [&] { return endpoint.all_announced(); });
   if (endpoint.disagreement()) endpoint.drive(call, endpoint.failure_watch().explain_disagreement(call));
   if (small.in_shares()) {
     small.reduce_own_share();
     endpoint.wait_for(call, [&] { return endpoint.all_are_done(); });
   }
   small.finish();
+  endpoint.record_end_at_once();
 }
 
 Task<> execute_by(Endpoint& endpoint, const CollectiveCall& call, Protocol protocol) {

@@ -73,6 +73,8 @@ void FailureWatch::describe_call(const CollectiveCall& call) {
   own_.signature = signature(open_.as_called(call), open_.number);
   own_.described.store(open_.sequence, std::memory_order_release);
   own_.described_number.store(open_.number + 1, std::memory_order_release);
+  if (const CollectiveCall& called = open_.as_called(call); called.purpose != nullptr)
+    open_.recorder->explain(open_.record, words_of(called).purpose.action);
 }
 
 void FailureWatch::put_in_words(const CollectiveCall& call) {
@@ -230,9 +232,11 @@ Error FailureWatch::cause_of(const CollectiveCall& call, const Error& error) con
 
 const Error& FailureWatch::set_failure(const Error& error) {
   if (failure_) return *failure_;
-  const bool first = group_.fail(error);
+  if (group_.fail(error)) {
+    if (inter_node_ != nullptr) inter_node_->tell(group_.first_error());
+    group_.report(error);
+  }
   failure_ = group_.failure();
-  if (first && inter_node_ != nullptr) inter_node_->tell(*failure_);
   return *failure_;
 }
 

@@ -5,6 +5,7 @@
 // The words are explained in docs/collectives.md.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,6 +57,10 @@ class InterNode {
 
   /// Tells the members of other nodes that the group has failed. Any thread may call it.
   virtual void tell(const Error& failure) = 0;
+
+  /// Tells them that this member leaves because of an error, after that many collectives. They fail once they
+  /// wait in another one.
+  virtual void tell_of_leaving(const Error& reason, std::uint64_t collectives) = 0;
 
   /// The figures by which algorithms between nodes are chosen, once a call has needed them.
   [[nodiscard]] virtual std::vector<TuningFigure> tuning() const = 0;

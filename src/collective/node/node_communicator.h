@@ -37,7 +37,8 @@ class NodeCommunicator final : public CommunicatorBase {
     }
     const std::vector<SplitMember> split_members = exchange_split(color, key, contribution);
     if (!block) return nullptr;
-    return std::make_unique<NodeCommunicator>(impl_->split(split_members, std::move(*block)), options());
+    return std::make_unique<NodeCommunicator>(impl_->split(*color, split_members, std::move(*block)),
+                                              options());
   }
   void abort(const Error& error) override { impl_->abort(error); }
   [[nodiscard]] std::optional<Error> failure() override { return impl_->failure(); }

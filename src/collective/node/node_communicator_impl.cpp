@@ -25,6 +25,13 @@ RegisteredBlocks registered_blocks(const CollectiveCall& call) {
   return {ranges.block_of(call.input), ranges.block_of(call.output)};
 }
 
+RecordOwner owner_of_record(const NodeGroup& group, int local_rank) {
+  const int rank = group.rank_of(local_rank);
+  return {.rank = rank,
+          .worker = group.members()[static_cast<std::size_t>(rank)].worker,
+          .communicator = group.name()};
+}
+
 }  // namespace
 
 struct NodeCommunicatorImpl::Operation : OperationInFlight {
@@ -38,17 +45,20 @@ struct NodeCommunicatorImpl::Operation : OperationInFlight {
   }
 
   RegisteredBlocks registered;
+  CallRecorder::Entry record;
   Task<> task;
   Waiting waiting;
   std::atomic<bool> finished{false};
 };
 
 NodeCommunicatorImpl::NodeCommunicatorImpl(const std::shared_ptr<NodeGroup>& group, int local_rank)
-    : endpoints_{Endpoint(group, local_rank, Priority::kNormal),
+    : recorder_(group->control_block(local_rank).record, owner_of_record(*group, local_rank)),
+      endpoints_{Endpoint(group, local_rank, Priority::kNormal),
                  Endpoint(group, local_rank, Priority::kUrgent)},
       mailbox_(endpoints_.front()),
       peers_(endpoints_.front(), mailbox_) {
   endpoints_.front().set_peers(peers_);
+  for (Endpoint& endpoint : endpoints_) endpoint.set_recorder(recorder_);
 }
 
 NodeCommunicatorImpl::~NodeCommunicatorImpl() {
@@ -75,9 +85,12 @@ ContextIdSet NodeCommunicatorImpl::free_context_ids() const {
   return inter_node_ == nullptr ? ContextIdSet() : inter_node_->free_context_ids();
 }
 
-std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(std::span<const SplitMember> split_members,
+std::shared_ptr<NodeCommunicatorImpl> NodeCommunicatorImpl::split(int color,
+                                                                  std::span<const SplitMember> split_members,
                                                                   NewControlBlock block) {
-  const auto group = std::make_shared<NodeGroup>(this->group(), split_members, rank(), std::move(block));
+  std::string name = fmt::format("{}.{}.{}", this->group().name(), calls_ - 1, color);
+  const auto group =
+      std::make_shared<NodeGroup>(this->group(), split_members, rank(), std::move(block), std::move(name));
   auto impl = std::make_shared<NodeCommunicatorImpl>(group, group->first_own_local_rank());
   if (inter_node_ == nullptr) return impl;
   std::vector<int> ranks;
@@ -110,7 +123,9 @@ void NodeCommunicatorImpl::abort(const Error& error) {
     origin.host = group().host_of(rank());
   }
   const Error told(error.code(), error.what(), std::move(origin));
-  if (group().fail(told) && inter_node_ != nullptr) inter_node_->tell(told);
+  if (!group().fail(told)) return;
+  if (inter_node_ != nullptr) inter_node_->tell(told);
+  group().report(told);
 }
 
 std::optional<Error> NodeCommunicatorImpl::failure() {
@@ -128,7 +143,11 @@ void NodeCommunicatorImpl::close() {
   // The members of its node see that a member has left; other nodes have to be told, if it left by an error.
   if (idle() && (inter_node_ == nullptr || group().failed())) return;
   const MemberInfo& own = group().members()[static_cast<std::size_t>(rank())];
-  if (const std::optional<Error> error = error_of_unwinding(rank(), own, !idle())) return abort(*error);
+  if (const std::optional<Error> error = error_of_unwinding(rank(), own, !idle())) {
+    // Others may still be at the end of a call that this member has finished. Nothing has failed in it, and
+    // if all of them leave after it, as preempted jobs do, nothing ever does.
+    return idle() ? inter_node_->tell_of_leaving(*error, calls_) : abort(*error);
+  }
   while (const std::shared_ptr<Operation> unheld = find_unheld()) {
     try {
       wait(*unheld);
@@ -154,10 +173,10 @@ void NodeCommunicatorImpl::run(const CollectiveCall& call) {
   const bool failed_before = endpoint.failure_watch().failure().has_value();
   endpoint.set_number(calls_++);
   try {
-    if (inter_node_ != nullptr)
-      endpoint.drive(call, inter_node_->execute(call));
-    else
-      execute_now(endpoint, call);
+    if (inter_node_ == nullptr) return execute_now(endpoint, call);
+    endpoint.record_arrival(call);
+    endpoint.drive(call, inter_node_->execute(call));
+    endpoint.record_end();
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (!failed_before) keep_memory_of(call);
@@ -196,6 +215,7 @@ Work NodeCommunicatorImpl::start(const CollectiveCall& call) {
       operation->number = calls_++;
       collectives_[static_cast<std::size_t>(call.priority)].push_back(operation);
     }
+    operation->record = recorder_.begin(call.as_called(), operation->number);
     first = in_flight_.fetch_add(1, std::memory_order_release) == 0;
     // A message that can be posted at once is off before its sender looks away.
     if (is_message(call.kind)) advance();
@@ -292,6 +312,7 @@ Task<> NodeCommunicatorImpl::task_of(const Operation& operation) {
   const CollectiveCall& call = operation.call.get();
   if (!is_message(call.kind)) {
     endpoint(call.priority).set_number(operation.number);
+    endpoint(call.priority).set_record(operation.record);
     return inter_node_ != nullptr ? inter_node_->execute(call) : execute(endpoint(call.priority), call);
   }
   const bool sends = call.kind == CollectiveKind::kSend;
@@ -329,6 +350,7 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
       operation.task.resume();
       moved = true;
       if (operation.task.done()) {
+        recorder_.end(operation.record);
         operation.finish();
         return true;
       }
@@ -346,6 +368,7 @@ bool NodeCommunicatorImpl::advance(Operation& operation) {
   } catch (const std::exception&) {
     const Error error = error_being_handled(who());
     if (is_message(call.kind) && !endpoint.failure_watch().failure()) {
+      recorder_.fail(operation.record);
       operation.error = error;
       operation.finish();
     } else {

@@ -52,8 +52,9 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   /// The context ids that are free on this member, for a group over several nodes.
   [[nodiscard]] ContextIdSet free_context_ids() const;
   /// The implementation for this member in a group of `split_members`, which it is one of. Each of them makes
-  /// its own.
-  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(std::span<const SplitMember> split_members,
+  /// its own, right after the call that exchanged them. `color` is what they have in common.
+  [[nodiscard]] std::shared_ptr<NodeCommunicatorImpl> split(int color,
+                                                            std::span<const SplitMember> split_members,
                                                             NewControlBlock block);
 
   /// Any thread may call it.
@@ -101,6 +102,7 @@ class NodeCommunicatorImpl : public std::enable_shared_from_this<NodeCommunicato
   void keep_memory_of(const std::shared_ptr<Operation>& message);
 
   std::mutex driving_;
+  CallRecorder recorder_;
   std::shared_ptr<InterNode> inter_node_;
   std::array<Endpoint, kPriorities> endpoints_;   ///< by priority
   const Endpoint* latest_ = &endpoints_.front();  ///< of the latest blocking collective

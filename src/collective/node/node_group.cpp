@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <list>
 #include <map>
@@ -124,6 +125,12 @@ const NodeGroupOptions& checked(const NodeGroupOptions& options) {
   return options;
 }
 
+/// The name of the next communicator that is not a group of another one.
+std::string next_name() {
+  static std::atomic<int> made{0};
+  return fmt::format("{}", ++made);
+}
+
 template <std::size_t kSize>
 void write_text(std::array<char, kSize>& to, std::string_view text) {
   const std::size_t length = std::min(text.size(), kSize - 1);
@@ -164,6 +171,7 @@ NewControlBlock::~NewControlBlock() {
 
 NodeGroup::NodeGroup(const NodeGroupOptions& options)
     : process_(::getpid()),
+      name_(next_name()),
       memory_(checked(options).memory),
       selection_(Selection::agreed(options.workers, options.exchange)),
       most_members_without_tree_(options.levels.most_members_without_tree),
@@ -178,6 +186,8 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
   for (int i = 0; i < options.members; ++i) {
     own_buffers_.push_back(allocate(sizeof(ControlBlock) + alignof(ControlBlock), Device()));
     own_blocks.push_back(make_control_block(*own_buffers_.back()));
+    const std::optional<std::uint64_t> latch = ReportLatch::of_this_process().offset();
+    own_blocks.back()->record.latch_offset = latch ? *latch + 1 : 0;
   }
   if (options.workers.empty()) {
     members_.assign(own_blocks.size(), MemberInfo{0, host_name()});
@@ -191,12 +201,26 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
     gather_blocks(options, own_blocks);
   }
   make_tree();
+  report_place_ = place_of_reports(options);
   detect_oversubscription();
 }
 
+/// All processes of a node use the latch of the one that has its first member.
+ReportPlace NodeGroup::place_of_reports(const NodeGroupOptions& options) const {
+  ReportPlace place{.latch = &ReportLatch::of_this_process(), .on_report = options.on_report};
+  const int first_worker = worker_of(0);
+  const std::uint64_t offset = control_block(0).record.latch_offset;
+  if (!memory_->is_this_process(first_worker) && offset != 0)
+    place.latch = reinterpret_cast<ReportLatch*>(memory_->address(first_worker, offset - 1));
+  if (!options.workers.empty() && std::ranges::max(options.workers, {}, &WorkerInfo::node).node > 0)
+    place.file_suffix = fmt::format(".worker-{}", first_worker);
+  return place;
+}
+
 NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split_members, int own_rank,
-                     NewControlBlock own_block)
+                     NewControlBlock own_block, std::string name)
     : process_(parent.process_),
+      name_(std::move(name)),
       memory_(parent.memory_),
       selection_(parent.selection_),
       most_members_without_tree_(parent.most_members_without_tree_),
@@ -204,7 +228,8 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split
       timeout_(parent.timeout_),
       reproducible_(parent.reproducible_),
       fault_(parent.fault_),
-      on_failure_(parent.on_failure_) {
+      on_failure_(parent.on_failure_),
+      report_place_(parent.report_place_) {
   for (const SplitMember& member : split_members) {
     const MemberInfo& info = parent.members_[static_cast<std::size_t>(member.rank)];
     if (member.contribution.control_block == std::array<std::uint64_t, 2>{}) {
@@ -365,7 +390,19 @@ bool NodeGroup::fail(const Error& error) {
   return true;
 }
 
+void NodeGroup::report(const Error& error) {
+  report_failure(*this, error);
+  record().reported.store(true, std::memory_order_release);
+}
+
 Error NodeGroup::failure() const {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(1));
+  Error error = first_error();
+  while (!record().reported.load(std::memory_order_acquire) && !deadline.expired()) std::this_thread::yield();
+  return error;
+}
+
+Error NodeGroup::first_error() const {
   const FailureRecord& record = this->record();
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   while (record.state.load(std::memory_order_acquire) != FailureRecord::State::kWritten) {

@@ -23,6 +23,7 @@
 #include "control_block.h"
 #include "device/node_memory.h"
 #include "level_tree.h"
+#include "node_report.h"
 
 namespace cohort::node {
 
@@ -54,16 +55,21 @@ class NodeGroup {
  public:
   /// Collective over the workers of `options.exchange`.
   explicit NodeGroup(const NodeGroupOptions& options);
-  /// A group of members of `parent`, as one of them sees it.
+  /// A group of members of `parent`, as one of them sees it, by this name.
   /// @throws Unavailable, on each of them, when the control block of one cannot be reached.
   NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split_members, int own_rank,
-            NewControlBlock own_block);
+            NewControlBlock own_block, std::string name);
   ~NodeGroup();
 
   NodeGroup(const NodeGroup&) = delete;
   NodeGroup& operator=(const NodeGroup&) = delete;
 
   [[nodiscard]] int size() const noexcept { return static_cast<int>(blocks_.size()); }
+
+  /// What reports call the communicator: the number of those that this process has made, `1`, or for a group
+  /// `1.14.2`, which call #14 of communicator 1 split off for color 2.
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const ReportPlace& report_place() const noexcept { return report_place_; }
 
   /// All members of the communicator, by rank.
   [[nodiscard]] const std::vector<MemberInfo>& members() const noexcept { return members_; }
@@ -135,11 +141,17 @@ class NodeGroup {
     return record().state.load(std::memory_order_acquire) != FailureRecord::State::kNone;
   }
 
-  /// Makes `error` the group's failure, unless there is one already; true if it now is.
+  /// Makes `error` the group's failure, unless there is one already; true if it now is. Then the caller is
+  /// the one to `report` it.
   bool fail(const Error& error);
 
-  /// The group's failure. Only after `failed()`.
+  /// Makes the node's report, once the members of other nodes have been told.
+  void report(const Error& error);
+
+  /// The group's failure, once it has been reported. Only after `failed()`.
   [[nodiscard]] Error failure() const;
+  /// The same at once, for who is to report it.
+  [[nodiscard]] Error first_error() const;
 
   /// False in a forked child, which has a copy of this object and no access to the control blocks.
   [[nodiscard]] bool is_of_this_process() const noexcept;
@@ -160,10 +172,12 @@ class NodeGroup {
   [[nodiscard]] bool needs_tree(int members, bool is_described) const noexcept;
   void make_tree();
   [[nodiscard]] ControlBlock* find_block(const SplitMember& member, int worker) const noexcept;
+  [[nodiscard]] ReportPlace place_of_reports(const NodeGroupOptions& options) const;
   void detect_oversubscription();
   [[nodiscard]] FailureRecord& record() const noexcept { return blocks_.front()->failure; }
 
   const std::int64_t process_;
+  const std::string name_;
   std::shared_ptr<const NodeMemory> memory_;
   Selection selection_;
   std::vector<std::shared_ptr<const Buffer>> own_buffers_;  ///< the control blocks of this process's members
@@ -185,6 +199,7 @@ class NodeGroup {
   bool reproducible_;
   std::function<const Error*()> fault_;
   std::function<void()> on_failure_;
+  ReportPlace report_place_;
 };
 
 }  // namespace cohort::node

@@ -8,6 +8,8 @@
 #include <cohort/collective/collective_call.h>
 #include <cohort/collective/reduction.h>
 
+#include "collective/record/call_recorder.h"
+
 namespace cohort::node {
 
 /// What every other member must do before this one goes on.
@@ -40,6 +42,9 @@ struct OpenCall {
   bool payload_has_details = false;
   Contents contents = {};
   bool disagreement = false;  ///< some member has called something else
+
+  CallRecorder* recorder = nullptr;  ///< set once
+  CallRecorder::Entry record;        ///< of the program's collective
 
   int next_to_check = 0;  ///< members before it have done what is awaited
   Awaited awaited = Awaited::kAnnouncements;

@@ -1,0 +1,77 @@
+// What is known when a communicator has failed: the latest calls of all members that can be read, and what
+// has become of their processes. A report is data; other headers of this folder say it in five lines, as a
+// table, and as JSON, from which it is read again.
+//
+// Times are in seconds before the report was made.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <cohort/collective/collective_call.h>
+
+#include "base/process_state.h"
+
+namespace cohort {
+
+struct RecordedCall {
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  DType dtype = DType::kUInt8;
+  ReduceOp op = ReduceOp::kSum;
+  Priority priority = Priority::kNormal;
+  std::uint64_t number = 0;  ///< of a collective, among those of its communicator
+  int tag = 0;               ///< of a message
+  int root = 0;              ///< the root, or the other member of a message
+  std::uint64_t elements = 0;
+  std::string words = {};  ///< what the call is for, if the member waited in it and its program has said so
+
+  double arrived_ago = 0;
+  std::optional<double> started_ago = {};  ///< all had announced it; of a small call on one node not recorded
+  std::optional<double> ended_ago = {};
+  bool ended = false;  ///< a small call on one node ends when its last member arrives: then it has no time
+  bool failed = false;
+
+  [[nodiscard]] bool is_open() const noexcept { return !ended && !failed; }
+};
+
+/// As messages name it, for example `all_reduce #12 (float32[1000], sum)`.
+[[nodiscard]] std::string to_string(const RecordedCall& call);
+
+struct ReportedMember {
+  int rank = 0;
+  int worker = 0;
+  std::string host = {};
+  std::int64_t pid = 0;
+  bool is_readable = false;  ///< false: of another node, whose own report has its calls
+  bool has_left = false;     ///< the communicator, in good order or by an exception
+  ProcessState process = ProcessState::kUnknown;
+  std::vector<RecordedCall> calls = {};  ///< the oldest first
+  std::uint64_t begun = 0;               ///< collectives
+  int torn = 0;                          ///< entries that cannot be used, for their writer was in the middle
+};
+
+struct JobReport {
+  std::string communicator = {};  ///< its name
+  std::string time = {};          ///< UTC, for example `2026-01-31T12:00:00.000Z`
+  std::string host = {};          ///< on which the report was made
+  int worker = 0;                 ///< that made it
+  std::string error_code = {};
+  std::string error = {};
+  std::string error_call = {};               ///< for example `all_reduce #12`; empty: unknown
+  int error_member = -1;                     ///< that caused it; -1: unknown
+  std::vector<ReportedMember> members = {};  ///< all of the communicator, by rank
+};
+
+/// The oldest collective that the member is in; null: none.
+[[nodiscard]] const RecordedCall* open_collective(const ReportedMember& member) noexcept;
+
+/// The message that the member has waited for longest; null: none.
+[[nodiscard]] const RecordedCall* open_message(const ReportedMember& member) noexcept;
+
+/// How many collectives the member has finished in sequence: all before the oldest that it is in.
+[[nodiscard]] std::uint64_t finished(const ReportedMember& member) noexcept;
+
+}  // namespace cohort

@@ -1,0 +1,80 @@
+// A program in which one worker goes wrong, in a way that the command line names, for report.sh:
+// report_victim HOW RANK. Every worker finishes all_reduce #0 of float64[100] and all_reduce #1 of
+// float32[50000]; then the others make all_reduce #2 of float32[7], or wait in it.
+//
+// HOW: kill, stop, throw (an exception leaves main), other (it makes another call), missing (it makes none),
+//      late (the same, of a group of all workers), abort, leave (it destroys its communicator), message
+//      (a receive that nobody sends to); start, split and close (it is killed before its first call, and when
+//      the others make a group or destroy their communicator with a call in flight)
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <cohort/collective/communicator.h>
+#include <cohort/mpi/session.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+cohort::Tensor zeros(cohort::DType dtype, std::int64_t elements) {
+  return cohort::Tensor::zeros({elements}, dtype);
+}
+
+void wait_for_failure(cohort::Communicator& communicator) {
+  while (!communicator.failure()) std::this_thread::sleep_for(5ms);
+}
+
+/// What the others do then.
+void make_last_call(const std::string& how, std::unique_ptr<cohort::Communicator>& communicator) {
+  const cohort::Tensor tensor = zeros(cohort::DType::kFloat32, 7);
+  if (how == "split") {
+    communicator = communicator->split(0);
+  } else if (how == "close") {
+    static_cast<void>(communicator->all_reduce_async(tensor, cohort::ReduceOp::kSum));
+    communicator.reset();
+  } else {
+    communicator->all_reduce(tensor, cohort::ReduceOp::kSum);
+  }
+}
+
+/// What the odd worker does in place of all_reduce #2.
+void go_wrong(const std::string& how, std::unique_ptr<cohort::Communicator>& communicator) {
+  std::this_thread::sleep_for(200ms);
+  if (how == "kill" || how == "start" || how == "split" || how == "close") ::raise(SIGKILL);
+  if (how == "stop") ::raise(SIGSTOP);
+  if (how == "throw") throw std::runtime_error("the victim's own mistake");
+  if (how == "other") communicator->broadcast(zeros(cohort::DType::kInt32, 30), 0);
+  if (how == "missing" || how == "late") wait_for_failure(*communicator);
+  if (how == "abort") communicator->abort(cohort::Aborted("the victim has had enough"));
+  if (how == "leave") communicator.reset();
+  if (how == "message") communicator->receive(zeros(cohort::DType::kFloat32, 9), 0, 33);
+}
+
+void work(const std::string& how, int victim) {
+  cohort::mpi::Session session;
+  std::unique_ptr<cohort::Communicator> communicator = session.make_communicator({});
+  if (how == "late") communicator = communicator->split(4);
+  if (how == "start" && session.rank() == victim) go_wrong(how, communicator);
+  communicator->all_reduce(zeros(cohort::DType::kFloat64, 100), cohort::ReduceOp::kSum);
+  communicator->all_reduce(zeros(cohort::DType::kFloat32, 50'000), cohort::ReduceOp::kMax);
+  if (session.rank() == victim) go_wrong(how, communicator);
+  if (communicator) make_last_call(how, communicator);
+  // It has to be there when the others look for it.
+  if (!communicator) std::this_thread::sleep_for(2s);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  work(argv[1], std::stoi(argv[2]));
+  return 0;
+}
