@@ -6,9 +6,11 @@
 namespace cohort::bench {
 
 std::span<const Command> commands() {
-  static const std::array all{dispatch_command(),    lines_command(),      input_command(),
-                              coordinator_command(), parameters_command(), checkpoint_command(),
-                              trainer_command(),     summary_command(),    sharded_optimizer_command()};
+  static const std::array all{dispatch_command(),    lines_command(),
+                              simulate_command(),    input_command(),
+                              coordinator_command(), parameters_command(),
+                              checkpoint_command(),  trainer_command(),
+                              summary_command(),     sharded_optimizer_command()};
   return all;
 }
 

@@ -14,6 +14,7 @@
 #include "lines/lines.h"
 #include "parameters/parameters.h"
 #include "profile/profile.h"
+#include "simulate/simulate.h"
 #include "training/sharded_optimizer.h"
 #include "training/summary.h"
 #include "training/trainer.h"
@@ -23,7 +24,7 @@ namespace cohort::bench {
 /// For each type there are `measure(options, context)` and, for its result, `write_report`.
 using CommandOptions = std::variant<DispatchOptions, InputBenchOptions, CoordinatorOptions, ParametersOptions,
                                     CheckpointBenchOptions, TrainerBenchOptions, SummaryBenchOptions,
-                                    ShardedOptimizerOptions, LinesOptions>;
+                                    ShardedOptimizerOptions, LinesOptions, SimulateOptions>;
 
 enum class CommandRanks { kOne, kAny };
 
@@ -41,6 +42,7 @@ struct Command {
 Command dispatch_command();
 Command input_command();
 Command lines_command();
+Command simulate_command();
 Command coordinator_command();
 Command parameters_command();
 Command checkpoint_command();

@@ -30,6 +30,7 @@ SimulatedCluster::SimulatedCluster(const SimulatedClusterOptions& options)
   NodeGroupOptions group;
   group.members = options.members;
   group.communication = options.communication;
+  group.on_report = [](const JobReport&) {};
   for (int node = 0; node < options.nodes; ++node)
     group.workers.push_back({.rank = node, .node = node, .host = fmt::format("node{}", node)});
   for (group.rank = 0; group.rank < options.nodes; ++group.rank) {
@@ -53,66 +54,79 @@ SimulatedCluster::~SimulatedCluster() {
   }
 }
 
-/// Moves the members of a node on as far as they go; whether one of them moved.
-bool SimulatedCluster::drive_node(int node) {
+/// How far the members have come.
+struct SimulatedCluster::Progress {
+  int calls;
+  const Start& start;
+  SimulatedRun& run;
+  std::vector<std::optional<Work>> works;  ///< of each member's call that is under way
+
+  [[nodiscard]] bool has_ended(std::size_t rank) const {
+    return run.errors[rank] || (!works[rank] && run.calls[rank] == calls);
+  }
+
+  /// Ends the member's call if it is over, and starts the next one. True if it has moved.
+  bool go_on(Communicator& member) {
+    const auto rank = static_cast<std::size_t>(member.rank());
+    if (has_ended(rank)) return false;
+    try {
+      if (!works[rank]) {
+        works[rank] = start(member, run.calls[rank]);
+        return true;
+      }
+      if (!works[rank]->done()) return false;
+      works[rank]->wait();
+      ++run.calls[rank];
+    } catch (const Error& error) {
+      run.errors[rank] = error;
+    }
+    works[rank].reset();
+    return true;
+  }
+};
+
+/// Moves the members of a node on as far as they go.
+void SimulatedCluster::drive_node(int node, Progress& progress) {
   const int first = node * options_.members;
-  bool has_moved = false;
   for (bool moves = true; moves;) {
     moves = false;
     for (int rank = first; rank < first + options_.members; ++rank) {
-      if (!is_dead(rank)) moves |= members_[static_cast<std::size_t>(rank)]->try_advance();
+      if (is_dead(rank)) continue;
+      const auto index = static_cast<std::size_t>(rank);
+      const bool has_moved = members_[index]->try_advance();
+      moves |= has_moved;
+      if (has_moved || !progress.works[index]) moves |= progress.go_on(communicator(rank));
     }
-    has_moved |= moves;
   }
-  return has_moved;
 }
 
-void SimulatedCluster::drive_all() {
-  for (int node = 0; node < options_.nodes; ++node) static_cast<void>(drive_node(node));
-}
-
-SimulatedCall SimulatedCluster::run(const std::function<Work(Communicator&)>& start, double longest_seconds) {
+SimulatedRun SimulatedCluster::run(int calls, const Start& start, double longest_seconds) {
   const double began = seconds();
-  SimulatedCall result{.errors = std::vector<std::optional<Error>>(communicators_.size())};
-  std::vector<std::optional<Work>> works(communicators_.size());
-  for (std::size_t rank = 0; rank < works.size(); ++rank) {
-    if (is_dead(static_cast<int>(rank))) continue;
-    try {
-      works[rank] = start(*communicators_[rank]);
-    } catch (const Error& error) {
-      result.errors[rank] = error;
-    }
-  }
-  drive_all();
-  std::size_t first_open = 0;
-  const auto has_ended = [&](std::size_t rank) {
-    return !works[rank] || is_dead(static_cast<int>(rank)) || works[rank]->done();
+  const std::size_t members = communicators_.size();
+  SimulatedRun run{.errors = std::vector<std::optional<Error>>(members), .calls = std::vector<int>(members)};
+  Progress progress{calls, start, run, std::vector<std::optional<Work>>(members)};
+  const auto drive_all = [&] {
+    for (int node = 0; node < options_.nodes; ++node) drive_node(node, progress);
   };
+  drive_all();
   double next_look = seconds() + kBetweenLooks;
-  while (true) {
-    while (first_open < works.size() && has_ended(first_open)) ++first_open;
-    if (first_open == works.size()) break;
+  for (std::size_t first_open = 0;;) {
+    while (first_open < members && (is_dead(static_cast<int>(first_open)) || progress.has_ended(first_open)))
+      ++first_open;
+    if (first_open == members) break;
     if (seconds() - began > longest_seconds)
       throw DeadlineExceeded(
           "member {} of the simulated cluster has neither a result nor an error after {} s", first_open,
           longest_seconds);
     if (const std::optional<int> member = network_.go_on(next_look)) {
-      static_cast<void>(drive_node(network_.node_of(*member)));
+      drive_node(network_.node_of(*member), progress);
     } else {
       drive_all();
       next_look += kBetweenLooks;
     }
   }
-  result.seconds = seconds() - began;
-  for (std::size_t rank = 0; rank < works.size(); ++rank) {
-    if (!works[rank] || is_dead(static_cast<int>(rank))) continue;
-    try {
-      works[rank]->wait();
-    } catch (const Error& error) {
-      result.errors[rank] = error;
-    }
-  }
-  return result;
+  run.seconds = seconds() - began;
+  return run;
 }
 
 }  // namespace cohort::simulation

@@ -3,10 +3,10 @@
 // their node takes no time; only the network does.
 //
 //     SimulatedCluster cluster({.nodes = 1024, .members = 4});
-//     const SimulatedCall call = cluster.run([&](Communicator& member) {
+//     const SimulatedRun run = cluster.run(1, [&](Communicator& member, int) {
 //       return member.all_reduce_async(tensor_of(member.rank()), ReduceOp::kSum);
 //     });
-//     call.seconds;  // until the last member had its result
+//     run.seconds;  // until the last member had its result
 //
 // Waits and deadlines of this thread go by the virtual clock while the cluster lives.
 #pragma once
@@ -34,13 +34,15 @@ struct SimulatedClusterOptions {
   int members = 1;  ///< of each node
   NetworkModel network = {};
   std::vector<Fault> faults = {};
-  std::size_t copied_bytes = SIZE_MAX;  ///< longer messages are not copied, where only times matter
+  std::size_t copied_bytes = SIZE_MAX;  ///< of each message, where only times matter and not results
   CommunicationOptions communication = {};
 };
 
-struct SimulatedCall {
-  double seconds = 0;                        ///< until the last member had its result or its error
+/// What a run has come to.
+struct SimulatedRun {
+  double seconds = 0;                        ///< until the last member had its last result, or its error
   std::vector<std::optional<Error>> errors;  ///< of each member; none for one that is dead
+  std::vector<int> calls;                    ///< that each member has ended without an error
 };
 
 class SimulatedCluster {
@@ -57,13 +59,18 @@ class SimulatedCluster {
   [[nodiscard]] double seconds() const noexcept { return network_.seconds(); }
   [[nodiscard]] bool is_dead(int rank) const noexcept { return network_.is_dead(rank); }
 
-  /// Every member that lives starts a call, and all are driven until each has its result or its error.
-  /// @throws DeadlineExceeded where one has neither after `longest_seconds` of the virtual clock, naming it.
-  SimulatedCall run(const std::function<Work(Communicator&)>& start, double longest_seconds = 3600);
+  /// Starts a member's call number `call`.
+  using Start = std::function<Work(Communicator& member, int call)>;
+
+  /// Every member that lives makes so many calls, each as soon as it has the result of the one before, until
+  /// the last one or an error.
+  /// @throws DeadlineExceeded where a member has come to neither after `longest_seconds` of the virtual
+  /// clock, naming it.
+  SimulatedRun run(int calls, const Start& start, double longest_seconds = 3600);
 
  private:
-  [[nodiscard]] bool drive_node(int node);
-  void drive_all();
+  struct Progress;
+  void drive_node(int node, Progress& progress);
 
   SimulatedClusterOptions options_;
   SimulatedNetwork network_;

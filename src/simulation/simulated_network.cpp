@@ -71,9 +71,9 @@ std::optional<int> SimulatedNetwork::go_on(double latest) {
 int SimulatedNetwork::handle(const Event& event) {
   Message& message = messages_[event.message];
   if (!event.arrives) {
-    if (!message.is_eager && message.data.size() <= options_.copied_bytes) {
+    if (!message.is_eager) {
       const Transfer& receive = member(message.to).transfers[*message.receive];
-      std::ranges::copy(message.data, receive.into.begin());
+      std::ranges::copy(copied_part(message.data), receive.into.begin());
     }
     member(message.from).transfers[message.sender_ticket].is_done = true;
     return message.from;
@@ -132,7 +132,7 @@ SimulatedNetwork::Ticket SimulatedNetwork::send(int rank, const Transport::Addre
   Message& message = messages_[number];
   message.data = data;
   message.is_eager = is_eager;
-  if (is_eager && data.size() <= options_.copied_bytes) message.copy.assign(data.begin(), data.end());
+  if (is_eager) message.copy.assign(copied_part(data).begin(), copied_part(data).end());
   message.sender_ticket = new_transfer(rank, {.bytes = data.size()});
   const Ticket ticket = message.sender_ticket;
   if (is_eager) start(number, now_);

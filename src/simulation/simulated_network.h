@@ -5,6 +5,7 @@
 // both sides know it (rendezvous), and is copied from the sender's memory to the receiver's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -28,7 +29,7 @@ struct SimulatedNetworkOptions {
   NetworkModel model = {};
   std::vector<int> node_of = {};  ///< of each member
   std::vector<Fault> faults = {};
-  std::size_t copied_bytes = SIZE_MAX;  ///< longer messages are not copied, where only times matter
+  std::size_t copied_bytes = SIZE_MAX;  ///< of each message, where only times matter and not results
 };
 
 class SimulatedNetwork {
@@ -113,6 +114,9 @@ class SimulatedNetwork {
   void add_event(double at, MessageNumber number, bool arrives);
   int handle(const Event& event);
   void complete_receive(MessageNumber number);
+  [[nodiscard]] std::span<const std::byte> copied_part(std::span<const std::byte> data) const noexcept {
+    return data.first(std::min(data.size(), options_.copied_bytes));
+  }
   [[nodiscard]] bool is_cut(int from, int to) const noexcept;
   [[nodiscard]] double delay_of(int node) const noexcept;
   void set_time(double seconds);

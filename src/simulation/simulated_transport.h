@@ -34,6 +34,8 @@ class SimulatedTransport final : public Transport {
                                                  const ContextId& /*id*/) override {
     throw Unimplemented("groups of members of a simulated cluster are not simulated");
   }
+  /// The network is not driven any more when members are destroyed.
+  [[nodiscard]] bool ends_transfers() const noexcept override { return true; }
   /// Only the thread that simulates: no progress thread drives its members.
   [[nodiscard]] bool any_thread() const noexcept override { return false; }
 

@@ -25,8 +25,8 @@ class Tensors {
   std::vector<Tensor> tensors_;
 };
 
-void expect_no_errors(const SimulatedCall& call) {
-  for (const std::optional<Error>& error : call.errors) EXPECT_FALSE(error) << error->what();
+void expect_no_errors(const SimulatedRun& run) {
+  for (const std::optional<Error>& error : run.errors) EXPECT_FALSE(error) << error->what();
 }
 
 struct Layout {
@@ -47,9 +47,10 @@ TEST_P(Simulation, SumsOverAllMembers) {
   const double sum = cluster.size() * (cluster.size() + 1) / 2.0;
   for (const std::int64_t elements : {1, 1000, 300'000}) {
     const Tensors tensors(cluster.size(), {elements}, [](int rank) { return rank + 1.0; });
-    const SimulatedCall call = cluster.run(
-        [&](Communicator& member) { return member.all_reduce_async(tensors.of(member), ReduceOp::kSum); });
-    expect_no_errors(call);
+    const SimulatedRun run = cluster.run(1, [&](Communicator& member, int) {
+      return member.all_reduce_async(tensors.of(member), ReduceOp::kSum);
+    });
+    expect_no_errors(run);
     for (const Tensor& tensor : tensors.all()) {
       EXPECT_EQ(tensor.span<float>().front(), sum);
       EXPECT_EQ(tensor.span<float>().back(), sum);
@@ -61,11 +62,11 @@ TEST_P(Simulation, TakesTheTimeOfItsMessages) {
   SimulatedCluster cluster({.nodes = GetParam().nodes,
                             .members = GetParam().members,
                             .network = {.latency_seconds = 1e-3, .gap_seconds = 0}});
-  const SimulatedCall call = cluster.run([](Communicator& member) { return member.barrier_async(); });
-  expect_no_errors(call);
+  const SimulatedRun run = cluster.run(1, [](Communicator& member, int) { return member.barrier_async(); });
+  expect_no_errors(run);
   int rounds = 0;
   while (1 << rounds < GetParam().nodes) ++rounds;
-  EXPECT_NEAR(call.seconds, rounds * 1e-3, 0.01e-3) << "dissemination";
+  EXPECT_NEAR(run.seconds, rounds * 1e-3, 0.01e-3) << "dissemination";
 }
 
 TEST_P(Simulation, TakesTheSameTimeAgain) {
@@ -73,8 +74,8 @@ TEST_P(Simulation, TakesTheSameTimeAgain) {
     SimulatedCluster cluster({.nodes = GetParam().nodes, .members = GetParam().members});
     const Tensors tensors(cluster.size(), {100'000}, [](int) { return 1.0; });
     return cluster
-        .run(
-            [&](Communicator& member) { return member.all_reduce_async(tensors.of(member), ReduceOp::kSum); })
+        .run(1, [&](Communicator& member,
+                    int) { return member.all_reduce_async(tensors.of(member), ReduceOp::kSum); })
         .seconds;
   };
   EXPECT_EQ(seconds(), seconds());
@@ -86,13 +87,13 @@ TEST_P(Simulation, NamesAMemberThatWasKilled) {
                             .members = GetParam().members,
                             .faults = {{.kind = Fault::Kind::kKill, .member = killed}},
                             .communication = {.timeout_seconds = 2}});
-  const SimulatedCall call = cluster.run([](Communicator& member) { return member.barrier_async(); });
+  const SimulatedRun run = cluster.run(1, [](Communicator& member, int) { return member.barrier_async(); });
   for (int rank = 0; rank < killed; ++rank) {
-    const std::optional<Error>& error = call.errors[static_cast<std::size_t>(rank)];
+    const std::optional<Error>& error = run.errors[static_cast<std::size_t>(rank)];
     ASSERT_TRUE(error) << rank;
     EXPECT_EQ(error->origin().member, killed) << error->what();
   }
-  EXPECT_LT(call.seconds, 4);
+  EXPECT_LT(run.seconds, 4);
 }
 
 }  // namespace

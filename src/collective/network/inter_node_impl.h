@@ -45,6 +45,7 @@ class InterNodeImpl final : public node::InterNode {
   [[nodiscard]] std::shared_ptr<node::InterNode> split(std::span<const int> ranks,
                                                        const ContextIdSet& free_ids,
                                                        node::NodeCommunicatorImpl& member) override;
+  [[nodiscard]] bool ends_transfers() const noexcept override { return transport_->ends_transfers(); }
   [[nodiscard]] bool any_thread_may_drive() const noexcept override { return any_thread_; }
 
  private:

@@ -105,6 +105,9 @@ class Transport {
   /// Collectives among the members of this transport; null where the library has none for them.
   [[nodiscard]] virtual TransportCollectives* collectives() noexcept { return nullptr; }
 
+  /// Whether nothing reads or writes the memory of unfinished transfers once it is destroyed.
+  [[nodiscard]] virtual bool ends_transfers() const noexcept { return false; }
+
   /// Whether any thread may use it, one at a time; otherwise only the one that made it.
   [[nodiscard]] virtual bool any_thread() const noexcept = 0;
 };

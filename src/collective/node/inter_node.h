@@ -75,6 +75,9 @@ class InterNode {
                                                          const ContextIdSet& free_ids,
                                                          NodeCommunicatorImpl& member) = 0;
 
+  /// Whether nothing reads or writes the memory of unfinished transfers once it is destroyed.
+  [[nodiscard]] virtual bool ends_transfers() const noexcept = 0;
+
   /// Whether threads other than the one that made the communicator may drive its calls.
   [[nodiscard]] virtual bool any_thread_may_drive() const noexcept = 0;
 };

@@ -67,8 +67,10 @@ NodeCommunicatorImpl::~NodeCommunicatorImpl() {
   std::vector<std::shared_ptr<const void>> held = mailbox_.take_contents();
   if (inter_node_ != nullptr && group().failed()) {
     // Transfers may still be on their way, also into the memory of failed calls.
-    for (std::shared_ptr<const void>& memory : failed_) NodeGroup::keep_for_ever(std::move(memory));
-    NodeGroup::keep_for_ever(std::move(inter_node_));
+    if (!inter_node_->ends_transfers()) {
+      for (std::shared_ptr<const void>& memory : failed_) NodeGroup::keep_for_ever(std::move(memory));
+      NodeGroup::keep_for_ever(std::move(inter_node_));
+    }
     failed_.clear();
   }
   std::ranges::move(failed_, std::back_inserter(held));

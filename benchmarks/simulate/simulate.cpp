@@ -1,0 +1,118 @@
+#include "simulate/simulate.h"
+
+#include <algorithm>
+#include <array>
+
+#include <cohort/base/error.h>
+
+#include "collective/network/cost_model.h"
+#include "simulation/fault_schedule.h"
+#include "simulation/simulated_cluster.h"
+
+namespace cohort::bench {
+namespace {
+
+using simulation::SimulatedCluster;
+using simulation::SimulatedRun;
+
+/// As much of each message is copied as the members need to agree on a call and on its tuning.
+constexpr std::size_t kCopiedBytes = 4096;
+
+struct Case {
+  CollectiveKind kind;
+  std::size_t bytes;
+};
+
+constexpr std::array kCases{Case{CollectiveKind::kBarrier, 0},
+                            Case{CollectiveKind::kAllReduce, 4},
+                            Case{CollectiveKind::kAllReduce, std::size_t{4} << 10},
+                            Case{CollectiveKind::kAllReduce, std::size_t{64} << 10},
+                            Case{CollectiveKind::kAllReduce, std::size_t{1} << 20},
+                            Case{CollectiveKind::kReduce, std::size_t{64} << 10},
+                            Case{CollectiveKind::kBroadcast, std::size_t{64} << 10},
+                            Case{CollectiveKind::kAllGather, 64},
+                            Case{CollectiveKind::kReduceScatter, 64},
+                            Case{CollectiveKind::kGather, 64},
+                            Case{CollectiveKind::kScatter, 64},
+                            Case{CollectiveKind::kAllToAll, 64}};
+
+/// The buffers of a call, which all members share: only times are of interest.
+struct Buffers {
+  Tensor block;
+  Tensor all;
+  Tensor all_received;
+};
+
+Work start(Communicator& member, CollectiveKind kind, const Buffers& buffers) {
+  constexpr int kRoot = 0;
+  switch (kind) {
+    case CollectiveKind::kAllReduce: return member.all_reduce_async(buffers.block, ReduceOp::kSum);
+    case CollectiveKind::kReduce:
+      return member.reduce_async(buffers.block, buffers.block, ReduceOp::kSum, kRoot);
+    case CollectiveKind::kBroadcast: return member.broadcast_async(buffers.block, kRoot);
+    case CollectiveKind::kAllGather: return member.all_gather_async(buffers.block, buffers.all);
+    case CollectiveKind::kReduceScatter:
+      return member.reduce_scatter_async(buffers.all, buffers.block, ReduceOp::kSum);
+    case CollectiveKind::kGather: return member.gather_async(buffers.block, buffers.all, kRoot);
+    case CollectiveKind::kScatter: return member.scatter_async(buffers.all, buffers.block, kRoot);
+    case CollectiveKind::kAllToAll: return member.all_to_all_async(buffers.all, buffers.all_received);
+    default: return member.barrier_async();
+  }
+}
+
+double formula_seconds(const Case& what, const SimulateOptions& options, int nodes) {
+  const simulation::NetworkModel& network = options.network;
+  const CostConstants constants{.latency_seconds = network.latency_seconds,
+                                .seconds_per_byte = network.seconds_per_byte,
+                                .reduce_seconds_per_byte = 0};
+  const int members = nodes * options.lanes;
+  const bool of_all = what.kind == CollectiveKind::kReduceScatter || what.kind == CollectiveKind::kAllToAll;
+  return network::built_in_seconds(
+      {.kind = what.kind,
+       .dtype = DType::kFloat32,
+       .op = ReduceOp::kSum,
+       .elements = what.bytes / sizeof(float),
+       .bytes = of_all ? what.bytes * static_cast<std::size_t>(members) : what.bytes,
+       .members = members,
+       .nodes = nodes},
+      constants);
+}
+
+void simulate(const SimulateOptions& options, int nodes, std::vector<SimulateRow>& rows) {
+  SimulatedCluster cluster(
+      {.nodes = nodes, .members = options.lanes, .network = options.network, .copied_bytes = kCopiedBytes});
+  for (const Case& what : kCases) {
+    const auto elements = static_cast<std::int64_t>(what.bytes / sizeof(float));
+    const Buffers buffers{Tensor::zeros({elements}, DType::kFloat32),
+                          Tensor::zeros({elements * cluster.size()}, DType::kFloat32),
+                          Tensor::zeros({elements * cluster.size()}, DType::kFloat32)};
+    const auto call = [&](Communicator& member, int) { return start(member, what.kind, buffers); };
+    // The first long call of a cluster also measures the network.
+    const SimulatedRun first = cluster.run(1, call);
+    const SimulatedRun run = cluster.run(1, call);
+    for (const std::optional<Error>& error : run.errors) {
+      if (error) throw_error(*error);
+    }
+    rows.push_back({to_string(what.kind), nodes, what.bytes, cluster.communicator(0).last_algorithm(),
+                    run.seconds * 1e6, formula_seconds(what, options, nodes) * 1e6});
+  }
+}
+
+}  // namespace
+
+SimulateResult measure(const SimulateOptions& options, const CommandContext&) {
+  SimulateResult result{options, {}};
+  if (options.faults) {
+    for (std::uint64_t seed = options.seed; seed < options.seed + *options.faults; ++seed) {
+      const simulation::FaultSchedule schedule = simulation::fault_schedule(seed);
+      const std::string problem = simulation::problem_of(schedule);
+      if (!problem.empty()) throw Internal("seed {} ({}): {}", seed, schedule.describe(), problem);
+    }
+    return result;
+  }
+  for (int nodes = 2; nodes < options.nodes; nodes *= 2) simulate(options, nodes, result.rows);
+  simulate(options, options.nodes, result.rows);
+  return result;
+}
+
+}  // namespace cohort::bench

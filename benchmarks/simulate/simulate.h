@@ -1,0 +1,47 @@
+// Predicts the times of collectives between many nodes: the library's own code, with all members in one
+// thread, on a virtual clock and over a network by a model. Also carries out jobs in which something goes
+// wrong.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string_view>
+#include <vector>
+
+#include "command_context.h"
+#include "environment.h"
+#include "run_options.h"
+#include "simulation/network_model.h"
+
+namespace cohort::bench {
+
+struct SimulateOptions {
+  int nodes = 1024;  ///< the most; also 2, 4, and so on up to them
+  int lanes = 4;     ///< members of each node
+  simulation::NetworkModel network = {};
+  std::optional<std::uint64_t> faults = {};  ///< so many jobs with a fault, and no times
+  std::uint64_t seed = 0;                    ///< of the first of them
+};
+
+struct SimulateRow {
+  std::string_view collective;
+  int nodes = 0;
+  std::size_t bytes = 0;  ///< of the block of one member, or of the whole data
+  std::string_view algorithm;
+  double simulated_us = 0;
+  double formula_us = 0;
+};
+
+struct SimulateResult {
+  SimulateOptions options;
+  std::vector<SimulateRow> rows;
+};
+
+/// @throws Internal where a job with a fault hangs, is wrong, or blames an innocent member, with its seed.
+[[nodiscard]] SimulateResult measure(const SimulateOptions& options, const CommandContext& context);
+
+void write_report(Format format, std::ostream& stream, const Environment& environment,
+                  const SimulateResult& result);
+
+}  // namespace cohort::bench

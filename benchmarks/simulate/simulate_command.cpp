@@ -1,0 +1,52 @@
+#include "commands.h"
+
+namespace cohort::bench {
+namespace {
+
+constexpr std::string_view kAbout =
+    R"(simulate: predicts the times of collectives between many nodes, by the library's own code on a virtual clock and
+over a network by a model; what members do on their node takes no time. Or carries out jobs in which members are killed
+and links are cut. In one process.
+
+  cohort-bench simulate [options]
+)";
+
+OptionsDescription options() {
+  OptionsDescription all = make_options("Options of simulate");
+  add_option(all, "nodes", "N", "up to N nodes, from 2 on in powers of two; default 1024");
+  add_option(all, "lanes", "N", "members of each node; default 4");
+  add_option(all, "latency-ns", "NS", "of a message between two nodes; default 2000");
+  add_option(all, "gbits", "N", "a node's link, in Gbit/s; default 100");
+  add_option(all, "group", "N", "nodes below one switch; default 0: all");
+  add_option(all, "taper", "N", "nodes' bandwidth over that of their switch's link; default 1");
+  add_option(all, "faults", "N", "carry out N jobs with a fault instead, and check them");
+  add_option(all, "seed", "N", "of the first such job; default 0");
+  return all;
+}
+
+CommandOptions parse(const GivenOptions& given) {
+  SimulateOptions simulate;
+  constexpr int kMany = 1 << 20;
+  if (given.has("nodes")) simulate.nodes = given.count("nodes", 2, 4096);
+  if (given.has("lanes")) simulate.lanes = given.count("lanes", 1, 64);
+  if (given.has("latency-ns")) simulate.network.latency_seconds = given.count("latency-ns", 0, kMany) * 1e-9;
+  if (given.has("gbits")) simulate.network.seconds_per_byte = 8e-9 / given.count("gbits", 1, kMany);
+  if (given.has("group")) simulate.network.nodes_of_group = given.count("group", 0, kMany);
+  if (given.has("taper")) simulate.network.taper = given.count("taper", 1, kMany);
+  if (given.has("faults")) simulate.faults = static_cast<std::uint64_t>(given.count("faults", 1, kMany));
+  if (given.has("seed")) simulate.seed = static_cast<std::uint64_t>(given.count("seed", 0, 1 << 30));
+  return simulate;
+}
+
+}  // namespace
+
+Command simulate_command() {
+  return {.name = "simulate",
+          .group = "Machines with many cores",
+          .text = "collectives between up to 4096 nodes, simulated",
+          .about = kAbout,
+          .options = options,
+          .parse = parse};
+}
+
+}  // namespace cohort::bench
