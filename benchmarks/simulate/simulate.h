@@ -17,8 +17,8 @@
 namespace cohort::bench {
 
 struct SimulateOptions {
-  int nodes = 1024;  ///< the most; also 2, 4, and so on up to them
-  int lanes = 4;     ///< members of each node
+  int nodes = 256;  ///< the most; also 2, 4, and so on up to them
+  int lanes = 4;    ///< members of each node
   simulation::NetworkModel network = {};
   std::optional<std::uint64_t> faults = {};  ///< so many jobs with a fault, and no times
   std::uint64_t seed = 0;                    ///< of the first of them

@@ -1,5 +1,7 @@
 #include <cohort/trainer/detail/model_steps.h>
 
+#include <cmath>
+
 #include <cohort/trainer/detail/epoch_metrics.h>
 
 namespace cohort::detail {
@@ -33,6 +35,14 @@ void require_losses_of_rows(const StepOutcome& outcome) {
       "example, "
       "and not their sum or mean: the Trainer divides by the examples of all replicas",
       losses, rows);
+}
+
+void require_usable(const std::map<std::int64_t, double>& class_weight) {
+  for (const auto& [label, weight] : class_weight) {
+    if (!std::isfinite(weight) || weight < 0)
+      throw InvalidArgument(
+          "fit: class_weight of class {} is {}; it must be a finite number, and not negative", label, weight);
+  }
 }
 
 Tensor weights_by_class(const std::map<std::int64_t, double>& class_weight, const StepOutcome& outcome) {

@@ -1,5 +1,10 @@
 #include "trainer/training_checkpoints.h"
 
+#include <map>
+#include <typeindex>
+
+#include <fmt/format.h>
+
 #include <cohort/base/log.h>
 #include <cohort/checkpoint/checkpoint_folder.h>
 
@@ -25,8 +30,12 @@ void add_training(Checkpoint& checkpoint, const Training& training, const Callba
     checkpoint.add("fit/metrics/" + metric.name(), ReplicaNumbers{[state = metric.state()](int local) {
                      return state->replica(static_cast<std::size_t>(local));
                    }});
-  for (Callback& callback : callbacks)
-    training.strategy().extended().or_abort_workers([&] { callback.add_state(checkpoint, "fit/callbacks"); });
+  std::map<std::type_index, int> of_kind;
+  for (Callback& callback : callbacks) {
+    const int number = ++of_kind[typeid(callback)];
+    const std::string prefix = number == 1 ? "fit/callbacks" : fmt::format("fit/callbacks/{}", number);
+    training.strategy().extended().or_abort_workers([&] { callback.add_state(checkpoint, prefix); });
+  }
 }
 
 /// What is added up of a step is in no checkpoint.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cohort/base/error.h>
+#include <cohort/checkpoint/checkpoint_folder.h>
 
 namespace cohort::detail {
 namespace {
@@ -30,7 +31,11 @@ bool has_training_ended(const std::string& folder, std::int64_t max_steps) {
   std::int64_t step = 0;
   std::string of;
   std::int64_t steps = 0;
-  return static_cast<bool>(stream >> step >> of >> steps) && steps == max_steps;
+  if (!(stream >> step >> of >> steps) || steps != max_steps) return false;
+  // Its last step is saved before the mark is made, so a mark without it is one of a training that was
+  // removed.
+  const std::vector<FoundCheckpoint> found = list_checkpoints(folder);
+  return !found.empty() && found.back().step >= step;
 }
 
 }  // namespace cohort::detail

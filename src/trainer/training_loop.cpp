@@ -81,6 +81,7 @@ History TrainingLoop::fit(AnyBatches& data, const FitPlan& plan) {
   begin_fit(plan, data.cardinality());
   attach(plan.callbacks);
   tell([](Callback& callback) { callback.on_train_begin({}); });
+  const bool is_stopped = at_.stopped;
   // What callbacks have begun with is replaced by what they had.
   std::optional<TrainingCheckpoints> checkpoints;
   if (!plan.checkpoint.folder.empty()) checkpoints.emplace(plan, *this, callbacks_, at_, metrics_.handles());
@@ -89,6 +90,7 @@ History TrainingLoop::fit(AnyBatches& data, const FitPlan& plan) {
     if (!params_.steps && at_.epoch_steps > 0) params_.steps = at_.epoch_steps;
   }
   warn_if_stopped(plan, checkpoints && checkpoints->restored());
+  at_.stopped = at_.stopped || is_stopped;
   run_epochs(data, plan, checkpoints ? &*checkpoints : nullptr);
   if (checkpoints && plan.max_steps) checkpoints->save_last();
   if (checkpoints) checkpoints->finish();
@@ -107,7 +109,7 @@ void TrainingLoop::warn_if_stopped(const FitPlan& plan, bool restored) const {
 
 /// As for a training that begins.
 void TrainingLoop::begin_fit(const FitPlan& plan, const Cardinality& data) {
-  params_ = {.epochs = plan.epochs, .steps = steps_of(plan, data)};
+  params_ = {.epochs = plan.epochs, .steps = steps_of(plan, data), .validates = plan.validation != nullptr};
   const auto first_pass = plan.steps_per_epoch ? 0 : static_cast<std::uint64_t>(plan.initial_epoch);
   const bool goes_on = plan.initial_epoch > 0 && plan.checkpoint.folder.empty();
   at_ = {.epoch = plan.initial_epoch, .step = goes_on ? at_.step : 0, .dataset = {.pass = first_pass}};

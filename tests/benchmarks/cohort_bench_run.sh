@@ -147,6 +147,17 @@ else
   ! "${program[@]}" lines >"$scratch/out" 2>&1 || fail "lines counts in several processes"
 fi
 
+echo "simulate: times between many nodes and jobs with faults, in one process"
+if ((ranks == 1)); then
+  succeeds "${program[@]}" simulate --nodes 4 --lanes 2 --latency-ns 1000 --format csv
+  same "heading" collective,nodes,lanes,bytes,algorithm,simulated_us,formula_us "$(head -1 "$scratch/out")"
+  same "rounds of a barrier" "2,1 4,2" \
+    "$(awk -F, -v OFS=, '$1 == "barrier" { print $2, $6 }' "$scratch/out" | paste -sd' ')"
+  succeeds "${program[@]}" simulate --faults 20
+else
+  ! "${program[@]}" simulate >"$scratch/out" 2>&1 || fail "simulate runs in several processes"
+fi
+
 echo "summary: what logs cost, in one process"
 if ((ranks == 1)); then
   mkdir "$scratch/logs"

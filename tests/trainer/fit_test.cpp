@@ -217,6 +217,12 @@ TEST_P(Fit, RefusesWhatCannotBe) {
   EXPECT_THAT([&] { trainer_.fit(data, {.steps_per_epoch = 0}); }, refuses("at least 1, or unset"));
   EXPECT_THAT([&] { trainer_.fit(data, {.validation_data = data, .validation_freq = 0}); },
               refuses("validation_freq"));
+  EXPECT_THAT([&] { trainer_.fit(data, {.validation_freq = 2}); }, refuses("no validation_data"));
+  EXPECT_THAT(
+      [&] {
+        trainer_.fit(data, {.class_weight = {{3, -1.0}}});
+      },
+      refuses("class_weight of class 3 is -1"));
   EXPECT_THAT([&] { trainer_.fit(data.repeat()); }, refuses("steps_per_epoch"));
   EXPECT_THAT([&] { trainer_.fit(data.take(0)); }, refuses("not one batch"));
   EXPECT_THAT([&] { trainer_.fit(data.filter([](const auto&) { return false; })); },

@@ -17,6 +17,7 @@
 #include <cohort/train/metrics/accuracies.h>
 #include <cohort/train/optimizers/adam.h>
 #include <cohort/train/optimizers/sgd.h>
+#include <cohort/trainer/callbacks/early_stopping.h>
 #include <cohort/trainer/callbacks/function_callback.h>
 #include <cohort/trainer/callbacks/row_loggers.h>
 #include <cohort/trainer/trainer.h>
@@ -212,6 +213,37 @@ TEST_P(Resume, RefusesCheckpointsThatWouldLoseGradients) {
                                       HasSubstr("make checkpoint.manager.save_every_steps a multiple of 3")));
   EXPECT_THAT([&] { fit(6, 2); },
               ThrowsMessage<InvalidArgument>(HasSubstr("make max_steps a multiple of 3")));
+}
+
+TEST_P(Resume, KeepsTwoCallbacksOfAKindApart) {
+  const Strategy strategy = mirrored(GetParam());
+  const FitCheckpoint checkpoint{.folder = (folder_.path() / "two").string(),
+                                 .manager = {.save_every_steps = 4}};
+  std::vector<int> waits;
+  for (const int epochs : {3, 4}) {
+    EarlyStopping patient({.monitor = "loss", .min_delta = 1e9, .patience = 100});
+    EarlyStopping eager({.monitor = "loss", .patience = 100});
+    static_cast<void>(parameters_after(
+        strategy, {.epochs = epochs, .callbacks = {patient, eager}, .checkpoint = checkpoint}));
+    waits = {patient.wait(), eager.wait()};
+  }
+  EXPECT_EQ(waits, (std::vector<int>{3, 0})) << "the loss falls, but by less than 1e9";
+}
+
+TEST_P(Resume, EndsWhereACallbackStopsItAtItsBeginning) {
+  const Strategy strategy = mirrored(GetParam());
+  const FitCheckpoint checkpoint{.folder = (folder_.path() / "stopped").string(),
+                                 .manager = {.save_every_steps = 4}};
+  static_cast<void>(parameters_after(strategy, {.epochs = 1, .checkpoint = checkpoint}));
+  class Stop : public Callback {
+   public:
+    void on_train_begin(const Logs& /*logs*/) override { training().stop(); }
+    void on_train_batch_end(std::int64_t /*batch*/, const Logs& /*logs*/) override { ++steps; }
+    int steps = 0;
+  };
+  Stop stop;
+  static_cast<void>(parameters_after(strategy, {.epochs = 3, .callbacks = {stop}, .checkpoint = checkpoint}));
+  EXPECT_EQ(stop.steps, 0);
 }
 
 TEST_P(Resume, CountsTheStepsOfATraining) {

@@ -146,6 +146,18 @@ TEST_P(TrainAndEvaluate, AnEvaluatorEndsWithATrainingThatIsStopped) {
   EXPECT_THAT(steps_in(run_.options.folder + "/export/final"), ElementsAre(5));
 }
 
+TEST_P(TrainAndEvaluate, AnEvaluatorIsNotEndedByATrainingThatWasRemoved) {
+  run_.epochs = 1;  // ends with a mark
+  static_cast<void>(train(strategy_, run_));
+  for (const FoundCheckpoint& found : list_checkpoints(run_.options.folder))
+    std::filesystem::remove_all(found.path);
+  run_.options.task = TrainingTask::kEvaluate;
+  run_.options.timeout_seconds = 0.01;
+  EXPECT_THAT(
+      message_of(ErrorCode::kDeadlineExceeded, [&] { train(OneDeviceStrategy(Device::cpu(0)), run_); }),
+      HasSubstr("the training has not ended"));
+}
+
 TEST_P(TrainAndEvaluate, AnEvaluatorDoesNotWaitForEver) {
   run_.options.task = TrainingTask::kEvaluate;
   run_.options.timeout_seconds = 0.01;

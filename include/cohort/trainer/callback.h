@@ -20,6 +20,7 @@ namespace cohort {
 struct TrainingParams {
   int epochs = 1;
   std::optional<std::int64_t> steps = {};  ///< of an epoch, where it is known
+  bool validates = false;                  ///< after some epochs there is a validation
 };
 
 /// What callbacks see of the training that they belong to.
@@ -32,8 +33,8 @@ class Training {
   /// Null where the training was made from a function of a step that names no optimizer.
   [[nodiscard]] virtual Optimizer* optimizer() const = 0;
   [[nodiscard]] virtual const TrainingParams& params() const = 0;
-  /// Steps of `fit` since the beginning of the training, through all its epochs. A fit begins a training unless
-  /// it goes on from a checkpoint or, without checkpoints, has an initial_epoch.
+  /// Steps of `fit` since the beginning of the training, through all its epochs. A fit begins a training
+  /// unless it goes on from a checkpoint or, without checkpoints, has an initial_epoch.
   [[nodiscard]] virtual std::int64_t step() const = 0;
   /// Whether this process prints and writes logs: the chief's.
   [[nodiscard]] virtual bool reports() const = 0;
@@ -71,8 +72,8 @@ class Callback {
   virtual void on_predict_batch_end(std::int64_t /*batch*/, const Logs& /*logs*/) {}
 
   /// Adds what it has to know after a restart to the checkpoints of `fit`, as `PREFIX/NAME/...` with a name
-  /// of its own, whatever other callbacks there are. Called after on_train_begin; then a checkpoint may be
-  /// restored, before the first epoch.
+  /// of its own kind; a second callback of a kind in the list has another prefix. Called after
+  /// on_train_begin; then a checkpoint may be restored, before the first epoch.
   virtual void add_state(Checkpoint& /*checkpoint*/, const std::string& /*prefix*/) {}
 
   /// Called before any hook; the training outlives the calls that follow.

@@ -18,12 +18,17 @@ class Logs {
   using Entry = std::pair<std::string, double>;
 
   /// Adds the number, or replaces the one of this name. Setting a name again allocates nothing.
+  /// @throws InvalidArgument for a name with control characters, which logs and histories could not be read
+  /// back with.
   void set(std::string_view name, double value) {
     const auto found = std::ranges::find(entries_, name, &Entry::first);
-    if (found != entries_.end())
+    if (found != entries_.end()) {
       found->second = value;
-    else
-      entries_.emplace_back(name, value);
+      return;
+    }
+    if (std::ranges::any_of(name, [](unsigned char c) { return c < ' ' || c == 127; }))
+      throw InvalidArgument("a number of the logs cannot be named '{}': there is a control character", name);
+    entries_.emplace_back(name, value);
   }
 
   /// Null where there is no number of this name.

@@ -122,6 +122,7 @@ class Trainer {
     return {options_.metrics, options_.weighted_metrics, options_.step_metrics, options_.reduction};
   }
   void set_class_weight(const std::map<std::int64_t, double>& class_weight) {
+    detail::require_usable(class_weight);
     if (settings_ != nullptr)
       settings_->class_weight = class_weight;
     else if (!class_weight.empty())

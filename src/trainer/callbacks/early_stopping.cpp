@@ -34,6 +34,11 @@ void EarlyStopping::on_epoch_end(int epoch, Logs& logs) {
   if (stopped_epoch_ || epoch + 1 == training().params().epochs) restore_best();
 }
 
+/// What another callback has ended, too; but not a fit that max_steps ends, after which the training goes on.
+void EarlyStopping::on_train_end(const Logs& /*logs*/) {
+  if (training().stopped()) restore_best();
+}
+
 void EarlyStopping::look(int epoch, double value) {
   ++wait_;
   const bool is_first = !has_best_ && !std::isnan(value);

@@ -53,11 +53,16 @@ void Monitor::begin(const Training& training, const char* callback) {
 
 std::optional<double> Monitor::read(const Logs& logs, const Training& training) {
   if (const double* value = logs.find(name_)) return *value;
-  if (std::exchange(has_warned_, true) || !training.reports()) return std::nullopt;
+  const auto is_of_validation = [](std::string_view name) { return name.starts_with("val_"); };
   std::vector<std::string_view> names;
   for (const auto& [name, value] : logs) names.push_back(name);
-  logging::warning("a callback monitors '{}', which is not in the logs of this epoch; there are: {}", name_,
-                   fmt::join(names, ", "));
+  const bool has_validated = std::ranges::any_of(names, is_of_validation);
+  const bool waits = is_of_validation(name_) && training.params().validates && !has_validated;
+  if (waits || std::exchange(has_warned_, true) || !training.reports()) return std::nullopt;
+  logging::warning(
+      "a callback monitors '{}', which is not in the logs of this epoch; name one of these: {}{}", name_,
+      fmt::join(names, ", "),
+      is_of_validation(name_) && !has_validated ? "; names with val_ need validation_data" : "");
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 #include <cohort/trainer/callbacks/row_loggers.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iterator>
 #include <utility>
@@ -15,6 +16,8 @@ namespace cohort {
 namespace {
 
 constexpr std::string_view kEpoch = "epoch";
+constexpr std::string_view kStep = "step";
+constexpr std::string_view kBatch = "batch";
 constexpr std::string_view kLearningRate = "learning_rate";
 constexpr std::string_view kMissing = "NA";
 
@@ -53,7 +56,7 @@ void RowLogger::open() {
 void RowLogger::on_train_batch_end(std::int64_t batch, const Logs& logs) {
   if (file_ == nullptr || every_steps_ == 0 || training().step() % every_steps_ != 0) return;
   batch_row_.set(kEpoch, epoch_);
-  batch_row_.set("batch", static_cast<double>(batch));
+  batch_row_.set(kBatch, static_cast<double>(batch));
   write(batch_row_, logs);
 }
 
@@ -65,10 +68,15 @@ void RowLogger::on_epoch_end(int epoch, Logs& logs) {
 }
 
 void RowLogger::write(Logs& row, const Logs& logs) {
-  row.set("step", static_cast<double>(training().step()));
+  row.set(kStep, static_cast<double>(training().step()));
   if (const Optimizer* optimizer = training().optimizer(); optimizer != nullptr)
     row.set(kLearningRate, optimizer->learning_rate());
-  for (const auto& [name, value] : logs) row.set(name, value);
+  for (const auto& [name, value] : logs) {
+    if (name == kEpoch || name == kStep || name == kBatch)
+      throw InvalidArgument("the log '{}' has a column '{}' of its own; give the metric another name", path_,
+                            name);
+    row.set(name, value);
+  }
   append(row);
   file_->flush();
   ++rows_;
@@ -86,7 +94,8 @@ void RowLogger::add_state(Checkpoint& checkpoint, const std::string& prefix) {
 
 CsvLogger::CsvLogger(std::string path, const CsvLoggerOptions& options)
     : RowLogger(std::move(path), options.every_steps, options.append), separator_(options.separator) {
-  if (std::string_view("0123456789+-.\"\r\n").find(separator_) != std::string_view::npos)
+  const bool is_word = std::isalnum(static_cast<unsigned char>(separator_)) != 0;
+  if (is_word || std::string_view("+-._\"\r\n").find(separator_) != std::string_view::npos)
     throw InvalidArgument("CsvLogger: columns cannot be separated by '{}'; ',', ';' or a tab can",
                           separator_);
 }

@@ -71,6 +71,18 @@ TEST(EarlyStopping, GivesThemBackAfterTheLastEpochToo) {
   EXPECT_EQ(training.weight(), 1);
 }
 
+TEST(EarlyStopping, GivesThemBackWhereAnotherCallbackEndsTheTraining) {
+  ScriptedTraining training({.epochs = 9});
+  EarlyStopping early({.patience = 9, .restore_best_weights = true});
+  EXPECT_EQ(ends_after(early, training, {1, 0.5, 0.7}), -1);
+  EXPECT_NE(training.weight(), 1);
+  early.on_train_end({});
+  EXPECT_NE(training.weight(), 1) << "max_steps ends a fit, and the training goes on";
+  training.stop();
+  early.on_train_end({});
+  EXPECT_EQ(training.weight(), 1);
+}
+
 TEST(EarlyStopping, GoesOnAfterARestart) {
   const TemporaryFolder folder;
   ScriptedTraining training;

@@ -184,7 +184,7 @@ TEST_F(RowLoggers, ErrorsNameTheFile) {
 TEST_F(RowLoggers, RefuseWhatCannotBe) {
   EXPECT_THROW(CsvLogger(csv_, {.every_steps = -1}), InvalidArgument);
   EXPECT_THROW(JsonLinesLogger(json_, {.every_steps = -1}), InvalidArgument);
-  for (const char separator : {'.', '3', '"', '\n'})
+  for (const char separator : {'.', '3', 'n', '"', '\n'})
     EXPECT_THROW(CsvLogger(csv_, {.separator = separator}), InvalidArgument);
 }
 

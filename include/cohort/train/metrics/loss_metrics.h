@@ -22,7 +22,9 @@ namespace cohort::metrics {
 [[nodiscard]] Metric cosine_similarity(const std::string& name = "cosine_similarity");
 
 /// The coefficient of determination, 1 - sum e^2 / sum (label - mean label)^2; NaN before the first example.
-/// Of rows with several columns, as many as `outputs`, the mean of the columns' coefficients.
+/// Of rows with several columns, as many as `outputs`, the mean of the columns' coefficients. The spread of
+/// the labels comes from their sums and their squares' in float64: of labels whose mean is 1e6 times their
+/// deviation, four digits are left, and none at 1e8; subtract the mean from such labels and predictions.
 /// @throws InvalidArgument for no outputs; in update_state for rows of another length.
 [[nodiscard]] Metric r2_score(int outputs = 1, const std::string& name = "r2_score");
 

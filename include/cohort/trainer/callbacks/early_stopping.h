@@ -23,8 +23,8 @@ struct EarlyStoppingOptions {
   /// Epochs count as without a better one until one is better than this.
   std::optional<double> baseline = {};
   int start_from_epoch = 0;  ///< epochs before are not looked at
-  /// Gives the parameters the values of the best epoch when the training ends, after the last of its epochs
-  /// too. Takes memory for one copy.
+  /// Gives the parameters the values of the best epoch when the training ends: after the last of its epochs,
+  /// and where any callback stops it. Takes memory for one copy.
   bool restore_best_weights = false;
 };
 
@@ -35,6 +35,7 @@ class EarlyStopping final : public Callback {
 
   void on_train_begin(const Logs& logs) override;
   void on_epoch_end(int epoch, Logs& logs) override;
+  void on_train_end(const Logs& logs) override;
   void add_state(Checkpoint& checkpoint, const std::string& prefix) override;
 
   /// Epochs since the latest better one.

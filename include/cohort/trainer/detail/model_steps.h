@@ -24,6 +24,9 @@ struct ModelSettings {
 void apply_sum(Optimizer& optimizer, const std::vector<GradientAndVariable>& gradients,
                const StepOutcome& outcome, LossReduction reduction);
 
+/// @throws InvalidArgument for a weight that is negative or not finite, naming its class.
+void require_usable(const std::map<std::int64_t, double>& class_weight);
+
 /// The weights of examples of these classes. @throws InvalidArgument for labels that are not one class for
 /// each example, and where the examples have weights already.
 [[nodiscard]] Tensor weights_by_class(const std::map<std::int64_t, double>& class_weight,
