@@ -25,9 +25,10 @@ int below(std::mt19937_64& random, std::uint64_t end) { return static_cast<int>(
 Fault random_fault(std::mt19937_64& random, int nodes, int members) {
   constexpr std::array kFaults{Fault::Kind::kDelay, Fault::Kind::kKill, Fault::Kind::kCut,
                                Fault::Kind::kPartition};
+  const auto members_in_all = static_cast<std::uint64_t>(nodes) * static_cast<std::uint64_t>(members);
   Fault fault{.kind = kFaults[random() % kFaults.size()],
               .at_seconds = 1e-6 * below(random, 2000) * (below(random, 4) == 0 ? 1 : 0.1),
-              .member = below(random, static_cast<std::uint64_t>(nodes * members)),
+              .member = below(random, members_in_all),
               .node = below(random, static_cast<std::uint64_t>(nodes))};
   fault.other = (fault.node + 1 + below(random, static_cast<std::uint64_t>(nodes - 1))) % nodes;
   fault.seconds = below(random, 2) == 0 ? kHarmlessDelay * 0.01 * below(random, 100) : 100;

@@ -22,7 +22,7 @@ SimulatedNetwork::SimulatedNetwork(SimulatedNetworkOptions options)
       began_(clock_->now() - kBeforeTheSystems),
       members_(options_.node_of.size()) {
   set_time(0);
-  const auto nodes = static_cast<std::size_t>(std::ranges::max(options_.node_of) + 1);
+  const auto nodes = static_cast<std::size_t>(std::ranges::max(options_.node_of)) + 1;
   for (FreeAt* links : {&out_, &in_, &group_out_, &group_in_}) links->resize(nodes);
 }
 

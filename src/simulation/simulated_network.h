@@ -55,12 +55,12 @@ class SimulatedNetwork {
   [[nodiscard]] std::optional<int> go_on(double latest);
 
   // What a SimulatedTransport does for its member.
-  [[nodiscard]] Ticket send(int member, const Transport::Address& to, std::span<const std::byte> data);
-  [[nodiscard]] Ticket receive(int member, const Transport::Address& from, std::span<std::byte> into);
-  [[nodiscard]] std::optional<std::size_t> poll(int member, Ticket ticket);
-  [[nodiscard]] bool cancel(int member, Ticket ticket);
-  void send_control(int member, int to, std::string_view text);
-  [[nodiscard]] std::optional<Transport::ControlMessage> receive_control(int member);
+  [[nodiscard]] Ticket send(int rank, const Transport::Address& to, std::span<const std::byte> data);
+  [[nodiscard]] Ticket receive(int rank, const Transport::Address& from, std::span<std::byte> into);
+  [[nodiscard]] std::optional<std::size_t> poll(int rank, Ticket ticket);
+  [[nodiscard]] bool cancel(int rank, Ticket ticket);
+  void send_control(int rank, int to, std::string_view text);
+  [[nodiscard]] std::optional<Transport::ControlMessage> receive_control(int rank);
 
  private:
   using LineKey = std::uint64_t;  ///< of a receiver's messages: sender, channel and tag

@@ -26,6 +26,7 @@ BEGIN {
   allowed["eigen"] = allowed["device"] "eigen "
   allowed["nccl"] = allowed["collective"] "cuda nccl "
   allowed["mpi"] = allowed["collective"] "mpi "
+  allowed["simulation"] = allowed["collective"] "simulation "
   allowed["resolvers"] = allowed["remote"] "mpi resolvers "
   allowed["torch"] = below "torch "
   # The header that programs include: the whole core, but nothing that needs MPI or a GPU.

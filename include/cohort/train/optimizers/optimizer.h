@@ -142,7 +142,7 @@ class Optimizer {
   /// any is exchanged.
   void swap_averages(std::span<const Variable> variables);
 
-  /// The next step is number `iterations + 1`, and what is added up for it is dropped. @throws InvalidArgument for a negative number.
+  /// The next step is number `iterations + 1`, of gradients from now on. @throws InvalidArgument below 0.
   void set_iterations(std::int64_t iterations);
 
   /// The scale and the steps since it changed, as a checkpoint keeps them.
