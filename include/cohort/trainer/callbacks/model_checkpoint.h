@@ -32,6 +32,8 @@ struct ModelCheckpointOptions {
 
 class ModelCheckpoint final : public Callback {
  public:
+  /// All models in the folder count for `max_to_keep`, those of an earlier training too, by their steps; so
+  /// give each training a folder of its own.
   /// @throws InvalidArgument for negative numbers, and for `save_best_only` with `save_every_steps`.
   explicit ModelCheckpoint(std::string folder, ModelCheckpointOptions options = {});
   ~ModelCheckpoint() override;
