@@ -373,6 +373,13 @@ Loss of_elements(const char* name, Element element) {
   return make_row_loss(name, MeanOfElements<Element>{element});
 }
 
+void require_usable(const FocalOptions& options, const char* name) {
+  require_smoothing(options.label_smoothing, name);
+  if (!std::isfinite(options.gamma) || options.gamma < 0)
+    throw InvalidArgument("{}: gamma is {}; it must be a finite number, and not negative", name,
+                          options.gamma);
+}
+
 }  // namespace
 
 Loss binary_crossentropy(const CrossentropyOptions& options) {
@@ -384,7 +391,7 @@ Loss binary_crossentropy(const CrossentropyOptions& options) {
 
 Loss binary_focal_crossentropy(const FocalOptions& options) {
   constexpr const char* kName = "binary_focal_crossentropy";
-  require_smoothing(options.label_smoothing, kName);
+  require_usable(options, kName);
   return of_elements(kName, BinaryFocal{options});
 }
 
@@ -401,7 +408,7 @@ Loss categorical_crossentropy(const CrossentropyOptions& options) {
 
 Loss categorical_focal_crossentropy(const FocalOptions& options) {
   constexpr const char* kName = "categorical_focal_crossentropy";
-  require_smoothing(options.label_smoothing, kName);
+  require_usable(options, kName);
   return make_row_loss(kName, CategoricalFocal{options});
 }
 

@@ -171,6 +171,8 @@ TEST(Losses, SayWhatDoesNotFit) {
   EXPECT_THAT([] { return losses::huber(0); }, ThrowsMessage<InvalidArgument>(HasSubstr("delta is 0")));
   EXPECT_THAT([] { return losses::binary_crossentropy({.label_smoothing = 2}); },
               ThrowsMessage<InvalidArgument>(HasSubstr("label_smoothing is 2")));
+  EXPECT_THAT([] { return losses::binary_focal_crossentropy({.gamma = -1}); },
+              ThrowsMessage<InvalidArgument>(HasSubstr("gamma is -1")));
 }
 
 }  // namespace

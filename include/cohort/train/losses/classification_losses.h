@@ -28,7 +28,7 @@ struct SparseCrossentropyOptions {
 struct FocalOptions {
   bool from_logits = false;
   double label_smoothing = 0;
-  double gamma = 2;
+  double gamma = 2;  ///< not negative
   /// Two-valued labels: the weight of label 1, and 1 - alpha that of label 0; unset: both count 1. Several
   /// classes: the weight of all; unset: 0.25.
   std::optional<double> alpha = {};
