@@ -1,5 +1,7 @@
 #include "peer_watch.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include <cohort/base/log.h>
@@ -9,6 +11,22 @@
 
 namespace cohort {
 namespace {
+
+/// Raises this process's limit of descriptors, as far as the system allows, where its links may not fit: to
+/// each worker one, and one to wait for the end of its process.
+void make_room_for_links(std::size_t workers) {
+  constexpr rlim_t kForTheProgram = 512;
+  const rlim_t needed = 2 * workers + kForTheProgram;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == needed) return;
+  logging::warning(
+      "the watch of {} workers needs up to {} descriptors in this process, and {} are allowed: some may not "
+      "be "
+      "watched; raise the limit (ulimit -n, or LimitNOFILE of the service that starts the job)",
+      workers, needed, limit.rlim_cur);
+}
 
 constexpr const char* kLinked = "linked";
 constexpr const char* kNotLinked = "";
@@ -24,6 +42,7 @@ class Setup {
 
   /// The workers that found no uplink.
   std::vector<int> run() {
+    if (options_.rank == hub_) make_room_for_links(options_.workers.size());
     if (has_company_on_node() && options_.rank == hub_) listen_locally();
     if (spans_nodes() && is_chief()) listen_on_network();
     std::vector<std::string> addresses = options_.exchange(watch::to_blob(address_));

@@ -35,13 +35,7 @@ void require_usable(const FitPlan& plan, const Cardinality& data) {
     throw InvalidArgument("fit: max_steps is {}; it must be at least 0, or unset", *plan.max_steps);
   require_end("fit", plan.steps_per_epoch || plan.max_steps, "steps_per_epoch", data);
   require_elements("fit", data);
-  if (plan.validation == nullptr) {
-    if (plan.validation_steps || plan.validation_freq != 1 || !plan.validation_epochs.empty())
-      throw InvalidArgument(
-          "fit: validation_steps, validation_freq and validation_epochs say how to validate, but there is no "
-          "validation_data");
-    return;
-  }
+  if (plan.validation == nullptr) return;
   require_end("fit: validation_data", plan.validation_steps.has_value(), "validation_steps",
               plan.validation->cardinality());
   require_elements("fit: validation_data", plan.validation->cardinality());

@@ -111,7 +111,7 @@ void TrainingLoop::warn_if_stopped(const FitPlan& plan, bool restored) const {
 void TrainingLoop::begin_fit(const FitPlan& plan, const Cardinality& data) {
   params_ = {.epochs = plan.epochs, .steps = steps_of(plan, data), .validates = plan.validation != nullptr};
   const auto first_pass = plan.steps_per_epoch ? 0 : static_cast<std::uint64_t>(plan.initial_epoch);
-  const bool goes_on = plan.initial_epoch > 0 && plan.checkpoint.folder.empty();
+  const bool goes_on = plan.checkpoint.folder.empty();
   at_ = {.epoch = plan.initial_epoch, .step = goes_on ? at_.step : 0, .dataset = {.pass = first_pass}};
   history_ = {};
   logs_ = {};

@@ -226,7 +226,7 @@ TEST(CommandLine, MistakesAreOneLineThatSaysWhatToDo) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {"", "for example: mpirun -n 2 cohort-bench all-reduce"},
       {"all_reduce",
-       "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, lines, input, "
+       "choose one of all-reduce, broadcast, all-to-all, barrier, profile, dispatch, lines, simulate, input, "
        "coordinator, parameters, checkpoint, trainer, summary, sharded-optimizer"},
       {"lines --latencies power", "neither epyc nor xeon"},
       {"all-reduce --sizes 4:abc", "write MIN:MAX"},

@@ -2,6 +2,9 @@
 // only processes can do (be killed, stopped, signalled) is tested in peer_watch_processes_test.cpp.
 #include "cluster/peer_watch.h"
 
+#include <sys/resource.h>
+
+#include <atomic>
 #include <future>
 #include <optional>
 #include <thread>
@@ -154,6 +157,21 @@ TEST_P(PeerWatchIn, NoticesADeathWhileTheOthersAreLeaving) {
     ASSERT_NE(watch->fault(), nullptr);
     EXPECT_EQ(watch->fault()->origin().member, victim);
   });
+}
+
+TEST(PeerWatch, MakesRoomForTheLinksOfManyWorkers) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 150, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  Cluster cluster({20, 20});  // of which the ends of all links are in this one process
+  std::atomic<int> left{0};
+  cluster.run([&](int, std::optional<PeerWatch>& watch) {
+    EXPECT_TRUE(watch->unwatched().empty());
+    left += watch->leave() ? 1 : 0;
+  });
+  EXPECT_EQ(left, cluster.size());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(PeerWatch, LeavesItsRecordToThoseWhoStillLook) {

@@ -33,8 +33,8 @@ class Training {
   /// Null where the training was made from a function of a step that names no optimizer.
   [[nodiscard]] virtual Optimizer* optimizer() const = 0;
   [[nodiscard]] virtual const TrainingParams& params() const = 0;
-  /// Steps of `fit` since the beginning of the training, through all its epochs. A fit begins a training
-  /// unless it goes on from a checkpoint or, without checkpoints, has an initial_epoch.
+  /// Steps since the Trainer was made, through all its fits; of a fit with checkpoints, since the beginning
+  /// of the training that these are of.
   [[nodiscard]] virtual std::int64_t step() const = 0;
   /// Whether this process prints and writes logs: the chief's.
   [[nodiscard]] virtual bool reports() const = 0;

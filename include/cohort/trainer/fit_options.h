@@ -43,8 +43,8 @@ struct FitOptions {
   /// or in a new one if that has ended. Unset: an epoch is a pass, and its number is the pass's.
   std::optional<std::int64_t> steps_per_epoch = {};
 
-  /// Ends, in mid-epoch if need be, when the training has had so many steps since its beginning. Where there
-  /// are checkpoints, the next fit goes on from there.
+  /// Ends, in mid-epoch if need be, when the training has had so many steps, as Training::step() counts them.
+  /// Where there are checkpoints, the next fit goes on from there.
   std::optional<std::int64_t> max_steps = {};
 
   /// Evaluated after each epoch, or each `validation_freq`-th, or those of `validation_epochs` (from 1); in

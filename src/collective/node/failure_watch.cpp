@@ -22,6 +22,9 @@ constexpr auto kTimeToDescribe = 500ms;
 /// The same for those that are in the call, and need no more than a moment of processor time.
 constexpr auto kTimeForThoseHere = 5s;
 
+/// From when on a member's record says what its call is for.
+constexpr auto kLongWait = 50ms;
+
 /// How long the end of another process may go unnoticed.
 constexpr auto kTimeToNotice = 500ms;
 
@@ -48,6 +51,7 @@ void FailureWatch::check(const CollectiveCall& call, const Waiting& waiting) {
       fail(*error);
   }
   describe_call(call);
+  if (waiting.waited() >= kLongWait) record_purpose(call);
   notice_difference();
   require_nobody_left(call);
   // A late member may wait for other nodes; then this node alone cannot tell which members are missing.
@@ -73,8 +77,14 @@ void FailureWatch::describe_call(const CollectiveCall& call) {
   own_.signature = signature(open_.as_called(call), open_.number);
   own_.described.store(open_.sequence, std::memory_order_release);
   own_.described_number.store(open_.number + 1, std::memory_order_release);
-  if (const CollectiveCall& called = open_.as_called(call); called.purpose != nullptr)
-    open_.recorder->explain(open_.record, words_of(called).purpose.action);
+}
+
+/// Words are made of memory, so only a wait that is long already pays for them.
+void FailureWatch::record_purpose(const CollectiveCall& call) {
+  const CollectiveCall& called = open_.as_called(call);
+  if (called.purpose == nullptr || recorded_purpose_of_ == open_.number + 1) return;
+  recorded_purpose_of_ = open_.number + 1;
+  open_.recorder->explain(open_.record, words_of(called).purpose.action);
 }
 
 void FailureWatch::put_in_words(const CollectiveCall& call) {
@@ -113,6 +123,7 @@ void FailureWatch::notice_difference() noexcept {
 
 Task<std::vector<MemberCall>> FailureWatch::collect_calls(const CollectiveCall& call) {
   describe_call(call);
+  record_purpose(call);
   put_in_words(call);
   own_.explained_number.store(open_.number + 1, std::memory_order_release);
   const Deadline end = Deadline::after(kTimeToDescribe);

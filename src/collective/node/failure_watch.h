@@ -82,6 +82,7 @@ class FailureWatch {
   [[nodiscard]] bool has_done_what_is_awaited(int member) const noexcept;
   [[nodiscard]] std::vector<int> missing_members() const;
   void describe_call(const CollectiveCall& call);
+  void record_purpose(const CollectiveCall& call);
   void put_in_words(const CollectiveCall& call);
   [[nodiscard]] const PriorityBlock* find_description(int member) const noexcept;
   void notice_difference() noexcept;
@@ -98,6 +99,7 @@ class FailureWatch {
   InterNode* inter_node_ = nullptr;
   std::optional<Error> failure_;
   std::optional<Waiting::Clock::time_point> departure_noticed_;
+  std::uint64_t recorded_purpose_of_ = 0;  ///< the number of a call, plus 1
 };
 
 }  // namespace cohort::node
