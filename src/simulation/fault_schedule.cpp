@@ -110,7 +110,9 @@ bool is_fair(const FaultSchedule& schedule, const Error& error, int member) {
   switch (fault.kind) {
     case Fault::Kind::kKill: return blamed == fault.member;
     case Fault::Kind::kDelay:
-      return fault.seconds > kHarmlessDelay && (blames_network || (blamed >= 0 && node == fault.node));
+      // Its own members ask the others in vain.
+      return fault.seconds > kHarmlessDelay &&
+             (own_node == fault.node || blames_network || (blamed >= 0 && node == fault.node));
     case Fault::Kind::kCut:
       return blames_network || (blamed >= 0 && (node == fault.node || node == fault.other));
     case Fault::Kind::kPartition: return blamed >= 0 && (node <= fault.node) != (own_node <= fault.node);

@@ -31,8 +31,8 @@ struct FaultSchedule {
 /// Carries the calls out, and a barrier after them. Empty if all is well: every member comes to its end
 /// within a few times its deadline; results are right; and errors name a member that the fault has touched:
 /// one that was killed, one of a node that is late or cut off, or, where the cluster is in two parts, one of
-/// the other part. Where all members still answer each other, the error may blame the network between them.
-/// Otherwise what is wrong.
+/// the other part. What a late node's own members say is not judged, for they ask in vain. Where all members
+/// still answer each other, the error may blame the network between them. Otherwise what is wrong.
 [[nodiscard]] std::string problem_of(const FaultSchedule& schedule);
 
 }  // namespace cohort::simulation

@@ -152,7 +152,7 @@ if ((ranks == 1)); then
   succeeds "${program[@]}" simulate --nodes 4 --lanes 2 --latency-ns 1000 --format csv
   same "heading" collective,nodes,lanes,bytes,algorithm,simulated_us,formula_us "$(head -1 "$scratch/out")"
   same "rounds of a barrier" "2,1 4,2" \
-    "$(awk -F, -v OFS=, '$1 == "barrier" { print $2, $6 }' "$scratch/out" | paste -sd' ')"
+    "$(awk -F, '$1 == "barrier" { printf "%d,%.0f\n", $2, $6 }' "$scratch/out" | paste -sd' ')"
   succeeds "${program[@]}" simulate --faults 20
 else
   ! "${program[@]}" simulate >"$scratch/out" 2>&1 || fail "simulate runs in several processes"
