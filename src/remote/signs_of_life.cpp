@@ -38,10 +38,12 @@ void SignsOfLife::remove(HearsSigns& listener) {
 
 void SignsOfLife::run() {
   std::unique_lock lock(mutex_);
-  do {
+  bell_->beat();
+  // Whoever has just connected needs no sign yet.
+  while (!stop_.wait_for(lock, interval_, [this] { return stopping_; })) {
     bell_->beat();
     for (HearsSigns* listener : listeners_) listener->give_sign();
-  } while (!stop_.wait_for(lock, interval_, [this] { return stopping_; }));
+  }
 }
 
 }  // namespace cohort::remote
