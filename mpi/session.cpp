@@ -20,6 +20,7 @@
 #include "calls.h"
 #include "cluster/launcher_place.h"
 #include "cluster/peer_watch.h"
+#include "collective/stragglers/straggler_watch.h"
 #include "core_binding.h"
 #include "discovery.h"
 #include "environment.h"
@@ -156,6 +157,7 @@ class Session::Impl {
     }
   }
   void watch_others();
+  void watch_for_stragglers();
 
   const pid_t process_ = ::getpid();
   // In the order of the start; undone in reverse when the constructor fails.
@@ -170,6 +172,7 @@ class Session::Impl {
   std::shared_ptr<MpiEnvironment> environment_;
   std::optional<WorkerGroup> everyone_;
   std::unique_ptr<PeerWatch> watch_;
+  std::shared_ptr<StragglerWatch> stragglers_;  ///< null: nobody is named
   const RegisteredWorker registered_;
 };
 
@@ -185,6 +188,7 @@ Session::Impl::Impl(int* argc, char*** argv)
   ProcessEnd::instance().set_worker(everyone_->self(), watch_.get());
   if (everyone_->size() > 1) bind_cores(*everyone_, settings_.bind_cores());
   everyone_->connect_memory();
+  if (watch_ && settings_.stragglers()) watch_for_stragglers();
   start_watchdog_.reset();
   const int nodes = everyone_->workers().back().node + 1;
   logging::debug("session of {} worker{} on {} node{}, MPI thread level {}", everyone_->size(),
@@ -210,7 +214,18 @@ void Session::Impl::watch_others() {
   environment_->set_faults(watch_->record());
 }
 
+void Session::Impl::watch_for_stragglers() {
+  StragglerWatchOptions options{.workers = everyone_->workers_by_memory(), .rank = everyone_->rank()};
+  options.tell_chief = [this](std::string note) { watch_->tell_chief(std::move(note)); };
+  options.say = [](const std::string& line) { logging::warning("{}", line); };
+  stragglers_ = std::make_shared<StragglerWatch>(std::move(options));
+  if (everyone_->rank() == 0)
+    watch_->hear_notes([stragglers = stragglers_](std::string_view note) { stragglers->hear(note); });
+  everyone_->set_observer(stragglers_);
+}
+
 void Session::Impl::close() {
+  if (stragglers_) stragglers_->stop();
   everyone_->close();
   // A worker that dies from here on is still noticed: the watch goes on until all have finalised.
   {
@@ -218,6 +233,7 @@ void Session::Impl::close() {
     if (library_.finalize()) environment_->lock().close();
   }
   if (watch_ && !watch_->leave()) throw_error(*fault());
+  if (stragglers_) stragglers_->conclude();
   ProcessEnd::instance().give_back();
 }
 

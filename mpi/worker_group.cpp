@@ -170,6 +170,7 @@ NodeGroupOptions WorkerGroup::node_options(const CommunicationOptions& options, 
   group.exchange = [this](std::string_view blob) { return exchange(blob); };
   group.fault = [environment = environment_] { return environment->fault(); };
   group.on_failure = [environment = environment_] { environment->note_failure(); };
+  group.observer = observer_;
   group.communication = options;
   return group;
 }

@@ -14,6 +14,7 @@
 #include "agreement.h"
 #include "calls.h"
 #include "collective/node_communicators.h"
+#include "collective/record/record_observer.h"
 #include "device/node_memory.h"
 #include "environment.h"
 #include "worker_exchange.h"
@@ -31,6 +32,12 @@ class WorkerGroup final : public Bootstrap {
 
   /// Finds out who can reach whose memory; before communicators are made. Collective.
   void connect_memory();
+
+  /// The workers with the nodes that communicators have.
+  [[nodiscard]] const std::vector<WorkerInfo>& workers_by_memory() const noexcept { return nodes_; }
+
+  /// Of the communicators that are made from now on.
+  void set_observer(std::shared_ptr<RecordObserver> observer) noexcept { observer_ = std::move(observer); }
 
   /// Returns when all workers have come here, and gives MPI's communicator back. Collective.
   void close();
@@ -59,6 +66,7 @@ class WorkerGroup final : public Bootstrap {
   std::shared_ptr<const NodeMemory> node_memory_;
   /// The workers with the nodes that communicators have: each of those that cannot share memory has its own.
   std::vector<WorkerInfo> nodes_;
+  std::shared_ptr<RecordObserver> observer_;
 };
 
 }  // namespace cohort::mpi

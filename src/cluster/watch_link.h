@@ -22,6 +22,7 @@ enum class FrameKind : std::uint8_t {
   kGone,         ///< a worker has died or is out of reach
   kFailed,       ///< a worker ends because of an error
   kInterrupted,  ///< a worker got a signal that ends it
+  kNote,         ///< towards the chief: what a worker tells it
 };
 
 struct Frame {

@@ -108,6 +108,14 @@ void Loop::mute() noexcept {
   if (signals_) signals_->set_last_words(nullptr);
 }
 
+void Loop::tell_chief(std::string note) {
+  post([this, frame = Frame{FrameKind::kNote, options_.rank, 0, std::move(note)}] { send_up(frame); });
+}
+
+void Loop::hear_notes(std::function<void(std::string_view)> hear) {
+  post([this, hear = std::move(hear)] { hear_note_ = hear; });
+}
+
 bool Loop::leave() {
   post([this] {
     leaving_ = true;
@@ -286,6 +294,12 @@ void Loop::handle(Link& link, const Frame& frame) {
     case FrameKind::kGone:
     case FrameKind::kFailed: raise(frame.kind, frame.subject, frame.text, &link); break;
     case FrameKind::kInterrupted: interrupted(frame, &link); break;
+    case FrameKind::kNote:
+      if (hear_note_)
+        hear_note_(frame.text);
+      else
+        send_up(frame);
+      break;
     case FrameKind::kHello:
     case FrameKind::kWelcome:
     case FrameKind::kBeat: break;
@@ -375,6 +389,10 @@ void Loop::forward(const Frame& frame, const Link* except) {
   for (const auto& link : links_) {
     if (link.get() != except && link->confirmed) link->send(frame);
   }
+}
+
+void Loop::send_up(const Frame& frame) {
+  if (uplink_ != nullptr && uplink_->confirmed) uplink_->send(frame);
 }
 
 void Loop::end_process(const std::string& line) {

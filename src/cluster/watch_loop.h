@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -40,6 +41,8 @@ class Loop {
   [[nodiscard]] const std::shared_ptr<FaultRecord>& record() const noexcept { return record_; }
   void announce_failure(const std::string& text);
   void mute() noexcept;
+  void tell_chief(std::string note);
+  void hear_notes(std::function<void(std::string_view)> hear);
   [[nodiscard]] bool leave();
 
  private:
@@ -71,6 +74,7 @@ class Loop {
   void leave_when_all_below_left();
   void all_have_left();
   void forward(const Frame& frame, const Link* except);
+  void send_up(const Frame& frame);
   void end_process(const std::string& line);
   [[nodiscard]] std::string describe_worker(int rank) const;
   [[nodiscard]] bool is_linked(int rank) const;
@@ -85,7 +89,8 @@ class Loop {
 
   std::vector<Listener> listeners_;
   std::vector<std::unique_ptr<Link>> links_;
-  const Link* uplink_ = nullptr;
+  Link* uplink_ = nullptr;
+  std::function<void(std::string_view)> hear_note_;
 
   std::unique_ptr<Error> fault_;
   Frame fault_frame_;       ///< tells the others of it

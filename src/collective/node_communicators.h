@@ -31,6 +31,7 @@ struct LevelOptions {
   std::shared_ptr<node::LineCounter> counter = {};  ///< of all members; null: nobody counts
 };
 struct JobReport;
+class RecordObserver;
 
 struct NodeGroupOptions {
   std::shared_ptr<const NodeMemory> memory = NodeMemory::of_this_process_alone();
@@ -44,6 +45,7 @@ struct NodeGroupOptions {
   /// Takes the report of a failed communicator in place of standard error and COHORT_REPORT, by a member of
   /// each node, on any thread; may be null.
   std::function<void(const JobReport&)> on_report = {};
+  std::shared_ptr<RecordObserver> observer = {};  ///< of the members' records; may be null
   CommunicationOptions communication = {};
   LevelOptions levels = {};
 };

@@ -66,6 +66,7 @@ class Config {
   [[nodiscard]] std::string tuning_file() const;
   [[nodiscard]] std::string topology() const;
   [[nodiscard]] std::string report() const;
+  [[nodiscard]] bool stragglers() const;
   [[nodiscard]] std::string snapshot_folder() const;
   [[nodiscard]] std::string nccl_library() const;
   [[nodiscard]] int task_descriptor() const;

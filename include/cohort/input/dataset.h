@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/base/input_wait.h>
 #include <cohort/input/detail/batch.h>
 #include <cohort/input/detail/cache_in_file.h>
 #include <cohort/input/detail/cache_in_memory.h>
@@ -213,7 +214,7 @@ class Dataset<Element>::Iterator {
   using difference_type = std::ptrdiff_t;
 
   Iterator(std::unique_ptr<ElementIterator<Element>> elements, const DatasetPosition& position)
-      : elements_(std::move(elements)), position_(position), current_(elements_->next()) {}
+      : elements_(std::move(elements)), position_(position), current_(wait_for_next()) {}
 
   const Element& operator*() const& { return *current_; }
   Element operator*() && { return std::move(*current_); }
@@ -221,7 +222,7 @@ class Dataset<Element>::Iterator {
   Iterator& operator++() {
     current_.reset();
     ++position_.elements;
-    current_ = elements_->next();
+    current_ = wait_for_next();
     return *this;
   }
   void operator++(int) { ++*this; }
@@ -231,6 +232,11 @@ class Dataset<Element>::Iterator {
   [[nodiscard]] DatasetPosition position() const { return position_; }
 
  private:
+  std::optional<Element> wait_for_next() {
+    const InputWait wait;
+    return elements_->next();
+  }
+
   std::unique_ptr<ElementIterator<Element>> elements_;
   DatasetPosition position_;
   std::optional<Element> current_;

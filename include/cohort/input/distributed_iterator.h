@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <cohort/base/input_wait.h>
 #include <cohort/input/detail/local_parts.h>
 #include <cohort/input/detail/part_form.h>
 #include <cohort/input/detail/step_agreement.h>
@@ -72,6 +73,7 @@ std::optional<PerReplica<Element>> DistributedIterator<Element>::get_next_as_opt
   strategy_.extended().require_cross_replica("iterating a distributed dataset");
   if (steps_ == nullptr) return std::nullopt;
   auto parts = strategy_.extended().or_abort_workers([&] {
+    const InputWait wait;
     try {
       return steps_->next();
     } catch (...) {

@@ -203,6 +203,7 @@ NodeGroup::NodeGroup(const NodeGroupOptions& options)
   make_tree();
   report_place_ = place_of_reports(options);
   detect_oversubscription();
+  show_records(options.observer);
 }
 
 /// All processes of a node use the latch of the one that has its first member.
@@ -250,6 +251,7 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split
   detect_oversubscription();
   // The parent's other members need cores meanwhile.
   oversubscribed_ = oversubscribed_ || parent.oversubscribed_;
+  show_records(parent.observer_);
 }
 
 void NodeGroup::make_tree() {
@@ -357,7 +359,22 @@ std::optional<int> NodeGroup::local_rank_of(int rank) const noexcept {
   return static_cast<int>(found - ranks_.begin());
 }
 
-NodeGroup::~NodeGroup() = default;
+NodeGroup::~NodeGroup() {
+  if (is_shown_ && is_of_this_process()) observer_->remove(this);
+}
+
+/// One process of the node does: that of the first member here.
+void NodeGroup::show_records(const std::shared_ptr<RecordObserver>& observer) {
+  observer_ = observer;
+  is_shown_ = observer_ != nullptr && first_own_ == 0;
+  if (!is_shown_) return;
+  ObservedGroup group{.id = this, .communicator = name_};
+  // Members that wait for other nodes give their cores away, but need not take turns on them.
+  group.oversubscribed = size() > memory_->cores();
+  for (const ControlBlock* block : blocks_) group.records.push_back(&block->record);
+  for (const MemberInfo& member : members_) group.workers.push_back(member.worker);
+  observer_->add(std::move(group));
+}
 
 bool NodeGroup::fixes_order_of(const CollectiveCall& call) const noexcept {
   return reproducible_ && reduces(call.kind) && depends_on_order(call.op, call.dtype);
@@ -417,6 +434,7 @@ Error NodeGroup::first_error() const {
 bool NodeGroup::is_of_this_process() const noexcept { return process_ == ::getpid(); }
 
 void NodeGroup::leave(int member, std::vector<std::shared_ptr<const void>> held) {
+  if (std::exchange(is_shown_, false)) observer_->remove(this);
   control_block(member).left.store(true, std::memory_order_release);
   for (int other = 0; other < size(); ++other) {
     if (other != member) control_block(other).departures.fetch_add(1, std::memory_order_acq_rel);

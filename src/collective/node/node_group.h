@@ -20,6 +20,7 @@
 #include "collective/communicator_base.h"
 #include "collective/node_communicators.h"
 #include "collective/operation_in_flight.h"
+#include "collective/record/record_observer.h"
 #include "control_block.h"
 #include "device/node_memory.h"
 #include "level_tree.h"
@@ -174,6 +175,7 @@ class NodeGroup {
   [[nodiscard]] ControlBlock* find_block(const SplitMember& member, int worker) const noexcept;
   [[nodiscard]] ReportPlace place_of_reports(const NodeGroupOptions& options) const;
   void detect_oversubscription();
+  void show_records(const std::shared_ptr<RecordObserver>& observer);
   [[nodiscard]] FailureRecord& record() const noexcept { return blocks_.front()->failure; }
 
   const std::int64_t process_;
@@ -200,6 +202,8 @@ class NodeGroup {
   std::function<const Error*()> fault_;
   std::function<void()> on_failure_;
   ReportPlace report_place_;
+  std::shared_ptr<RecordObserver> observer_;  ///< may be null
+  bool is_shown_ = false;                     ///< to the observer
 };
 
 }  // namespace cohort::node

@@ -1,11 +1,12 @@
 // Writes a member's record: each call when it begins, when all have announced it, and when it ends. A call
-// costs eight stores to memory of the member's own and up to three stamps; nothing is allocated or locked.
+// costs nine stores to memory of the member's own and up to three stamps; nothing is allocated or locked.
 // One thread at a time.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
+#include <cohort/base/input_wait.h>
 #include <cohort/collective/collective_call.h>
 
 #include "base/stamp_clock.h"
@@ -43,6 +44,7 @@ class CallRecorder {
     entry.start.store(0, std::memory_order_release);
     entry.what.store(packed.what, std::memory_order_release);
     entry.size.store(packed.size, std::memory_order_release);
+    entry.input.store(InputWait::total(), std::memory_order_release);
     entry.arrival.store(clock_.now(), std::memory_order_release);
     entry.version.store(version, std::memory_order_release);
     if (!is_message(call.kind)) record_.begun.store(number + 1, std::memory_order_release);

@@ -32,8 +32,9 @@ struct CallEntry {
   std::atomic<std::uint64_t> end{kNotEnded};
   std::atomic<std::uint64_t> what{0};  ///< see PackedCall
   std::atomic<std::uint64_t> size{0};
+  std::atomic<std::uint64_t> input{0};  ///< nanoseconds that the process had waited for input (see InputWait)
 };
-static_assert(sizeof(CallEntry) == 48);
+static_assert(sizeof(CallEntry) == 56);
 
 /// The words of the call that a member waits in, once it has waited for a millisecond.
 struct CallExplanation {

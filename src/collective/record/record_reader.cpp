@@ -7,35 +7,10 @@
 #include <utility>
 
 #include "base/stamp_clock.h"
-#include "packed_call.h"
+#include "entry_fields.h"
 
 namespace cohort {
 namespace {
-
-/// An entry whose fields belong together.
-struct Fields {
-  std::uint64_t version = 0;
-  std::uint64_t arrival = 0;
-  std::uint64_t start = 0;
-  std::uint64_t end = 0;
-  PackedCall call;
-};
-
-enum class Outcome { kEmpty, kTorn, kRead };
-
-Outcome read(const CallEntry& entry, Fields& fields) noexcept {
-  fields.version = entry.version.load(std::memory_order_acquire);
-  if (fields.version == 0) return Outcome::kEmpty;
-  // Each load comes before the next one, so the version is read last.
-  fields.arrival = entry.arrival.load(std::memory_order_acquire);
-  fields.start = entry.start.load(std::memory_order_acquire);
-  fields.end = entry.end.load(std::memory_order_acquire);
-  fields.call.what = entry.what.load(std::memory_order_acquire);
-  fields.call.size = entry.size.load(std::memory_order_acquire);
-  const bool is_whole =
-      fields.version % 2 == 0 && entry.version.load(std::memory_order_relaxed) == fields.version;
-  return is_whole ? Outcome::kRead : Outcome::kTorn;
-}
 
 /// The words, and the version of the entry that they are about.
 std::pair<std::uint64_t, std::string> read(const CallExplanation& explanation) {
@@ -51,7 +26,7 @@ std::pair<std::uint64_t, std::string> read(const CallExplanation& explanation) {
 }
 
 /// Nothing for what no call can be: a record whose memory was given back meanwhile.
-std::optional<RecordedCall> to_call(const Fields& fields, const StampScale& scale) {
+std::optional<RecordedCall> to_call(const EntryFields& fields, const StampScale& scale) {
   const std::uint64_t kind = KindField::unpack(fields.call.what);
   const std::uint64_t dtype = DTypeField::unpack(fields.call.what);
   const std::uint64_t op = OpField::unpack(fields.call.what);
@@ -97,10 +72,10 @@ bool read_record(const MemberRecord& record, const StampScale& scale, ReportedMe
   const auto [explained, words] = read(record.explanation);
   std::vector<std::pair<std::uint64_t, RecordedCall>> calls;
   for (const CallEntry& entry : record.entries) {
-    Fields fields;
-    const Outcome outcome = read(entry, fields);
-    if (outcome == Outcome::kEmpty) continue;
-    std::optional<RecordedCall> call = outcome == Outcome::kRead ? to_call(fields, scale) : std::nullopt;
+    EntryFields fields;
+    const EntryState state = read_entry(entry, fields);
+    if (state == EntryState::kEmpty) continue;
+    std::optional<RecordedCall> call = state == EntryState::kWhole ? to_call(fields, scale) : std::nullopt;
     if (!call) {
       ++member.torn;
       continue;

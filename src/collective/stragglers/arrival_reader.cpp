@@ -1,0 +1,103 @@
+#include "arrival_reader.h"
+
+#include <algorithm>
+
+#include "collective/record/packed_call.h"
+
+namespace cohort {
+namespace {
+
+/// How many entries are given up, beside those that were replaced, when their member is faster than the
+/// reader: it would replace the next ones, too, while they are read.
+constexpr std::uint64_t kHeadStart = kRecordedCalls / 4;
+
+}  // namespace
+
+ArrivalReader::ArrivalReader(const ObservedGroup& group) {
+  for (const MemberRecord* record : group.records) members_.push_back({.record = record});
+}
+
+std::vector<CallArrivals> ArrivalReader::read(const StampScale& scale, std::int64_t now) {
+  for (Member& member : members_) read_new(member);
+  std::vector<CallArrivals> calls;
+  while (align()) calls.push_back(take_first(scale, now));
+  return calls;
+}
+
+void ArrivalReader::read_new(Member& member) {
+  for (std::size_t i = 0; i < kRecordedCalls; ++i) {
+    EntryFields fields;
+    const EntryState state = read_entry(member.record->entries[member.entries_read % kRecordedCalls], fields);
+    const std::uint64_t expected = 2 * (member.entries_read + 1);
+    if (fields.version > expected) {
+      member.entries_read = (fields.version + 1) / 2 - 1 + kHeadStart;
+      continue;
+    }
+    if (state != EntryState::kWhole || fields.version != expected) return;
+    const auto kind = static_cast<CollectiveKind>(KindField::unpack(fields.call.what));
+    if (!is_message(kind)) {
+      if (fields.end == CallEntry::kNotEnded) return;
+      const std::uint64_t end = fields.end == CallEntry::kEndedAtOnce ? 0 : fields.end;
+      if (fields.end != CallEntry::kFailed)
+        member.finished.push_back({NumberField::unpack(fields.call.what), fields.arrival, end, fields.input});
+    }
+    ++member.entries_read;
+  }
+}
+
+/// Brings the first call that all members have finished to the front of each; false if there is none.
+bool ArrivalReader::align() {
+  std::uint64_t first = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Member& member : members_) {
+      while (!member.finished.empty() && member.finished.front().number < first) {
+        member.before = member.finished.front();
+        member.before->end = 0;
+        member.finished.pop_front();
+      }
+      if (member.finished.empty()) return false;
+      if (member.finished.front().number > first) {
+        first = member.finished.front().number;
+        changed = true;
+      }
+    }
+  }
+  return true;
+}
+
+CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now) {
+  const auto to_ns = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e9); };
+  const auto at = [&](std::uint64_t stamp) { return now - to_ns(scale.seconds_since(stamp)); };
+  const auto away_of = [&](const Member& member) -> std::optional<TimeAway> {
+    const Finished& call = member.finished.front();
+    const std::optional<Finished>& before = member.before;
+    if (!before || before->number + 1 != call.number || before->end == 0) return std::nullopt;
+    const std::uint64_t ticks = call.arrival > before->end ? call.arrival - before->end : 0;
+    return TimeAway{to_ns(static_cast<double>(ticks) * scale.seconds_per_tick),
+                    static_cast<std::int64_t>(call.input - before->input)};
+  };
+  const Member& last =
+      *std::ranges::max_element(members_, {}, [](const Member& member) { return member.finished.front().arrival; });
+  const std::uint64_t all_here = last.finished.front().arrival;
+  CallArrivals call{.number = last.finished.front().number,
+                    .last_at = at(all_here),
+                    .last = last.record->worker,
+                    .members = static_cast<std::int32_t>(members_.size()),
+                    .away = away_of(last).value_or(TimeAway())};
+  std::optional<TimeAway> others;
+  for (const Member& member : members_) {
+    if (&member == &last) continue;
+    call.second_at = std::max(call.second_at, at(member.finished.front().arrival));
+    if (const std::optional<TimeAway> away = away_of(member)) others = others ? others->least(*away) : *away;
+  }
+  call.others_away = others.value_or(TimeAway());
+  for (Member& member : members_) {
+    member.before = member.finished.front();
+    member.finished.pop_front();
+    if (member.before->end == 0) member.before->end = all_here;
+  }
+  return call;
+}
+
+}  // namespace cohort

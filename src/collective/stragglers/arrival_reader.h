@@ -1,0 +1,46 @@
+// Reads from the records of a node's members, again and again, when they came to the calls that all of them
+// have finished. Calls that were replaced in the meantime are left out. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "call_arrivals.h"
+#include "collective/record/entry_fields.h"
+#include "collective/record/record_observer.h"
+#include "collective/record/record_reader.h"
+
+namespace cohort {
+
+class ArrivalReader {
+ public:
+  explicit ArrivalReader(const ObservedGroup& group);
+
+  /// The calls that have ended since, in their order. `now`: of the steady clock, when `scale` was made.
+  [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now);
+
+ private:
+  /// A collective that its member has finished.
+  struct Finished {
+    std::uint64_t number = 0;
+    std::uint64_t arrival = 0;
+    std::uint64_t end = 0;  ///< 0: when the last member came
+    std::uint64_t input = 0;
+  };
+  struct Member {
+    const MemberRecord* record = nullptr;
+    std::uint64_t entries_read = 0;
+    std::deque<Finished> finished = {};
+    std::optional<Finished> before = {};  ///< the call before the first of `finished`, with its end
+  };
+
+  static void read_new(Member& member);
+  [[nodiscard]] bool align();
+  [[nodiscard]] CallArrivals take_first(const StampScale& scale, std::int64_t now);
+
+  std::vector<Member> members_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,125 @@
+#include "straggler_judge.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace cohort {
+namespace {
+
+/// A window is judged when it has so many calls and lasted so long, in nanoseconds.
+constexpr std::uint64_t kCallsOfWindow = 30;
+constexpr std::int64_t kTimeOfWindow = 200'000'000;
+
+/// Less is what members differ by without a reason.
+constexpr std::int64_t kLeastLateness = 100'000;
+/// Of calls in which somebody was late because of this worker.
+constexpr std::uint64_t kFewestLateCalls = 10;
+/// Of all calls in which somebody was late, and of the time that it cost.
+constexpr double kLeastShare = 0.7;
+
+/// What others must lose by it, of all time: much; or some, if it comes in pieces of milliseconds.
+constexpr double kMuchTime = 0.1;
+constexpr double kSomeTime = 0.03;
+constexpr double kLongLateness = 0.002;
+
+/// Where members share cores, each is late by what another one computes before it.
+constexpr double kTimesOthersWork = 2;
+
+/// Calls that a node is ahead of another one in what has been heard.
+constexpr std::size_t kMostCallsAhead = 4096;
+
+double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+}  // namespace
+
+std::string to_string(const Straggler& straggler) {
+  return fmt::format("was last in {:.0f} % of calls, by {:.1f} ms on average: {}",
+                     100 * straggler.share_of_calls, 1000 * straggler.mean_lateness,
+                     straggler.cause == LateFrom::kInput ? "reading input, not computing or communication"
+                                                         : "computing, not input or communication");
+}
+
+void StragglerJudge::add(const ArrivalSource& source, const CallArrivals& arrivals) {
+  std::optional<CallArrivals> call = arrivals;
+  if (source.nodes > 1) {
+    OfNodes& nodes = waiting_[source.communicator];
+    std::deque<CallArrivals>& own = nodes[source.node];
+    own.push_back(arrivals);
+    if (own.size() > kMostCallsAhead) own.pop_front();
+    if (static_cast<int>(nodes.size()) < source.nodes) return;
+    call = take_common(nodes);
+    if (!call) return;
+  }
+  count(window_, *call, source.oversubscribed);
+  count(all_, *call, source.oversubscribed);
+  if (window_.calls < kCallsOfWindow || window_.end - window_.begin < kTimeOfWindow) return;
+  std::optional<Straggler> found = judge(window_);
+  const bool is_again = found && before_ && found->worker == before_->worker;
+  present_ = is_again ? found : std::nullopt;
+  before_ = std::move(found);
+  window_ = {};
+}
+
+/// The first call that all nodes have told of. Those before it are dropped.
+std::optional<CallArrivals> StragglerJudge::take_common(OfNodes& nodes) {
+  std::uint64_t number = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto& [node, calls] : nodes) {
+      while (!calls.empty() && calls.front().number < number) calls.pop_front();
+      if (calls.empty()) return std::nullopt;
+      changed = changed || calls.front().number > number;
+      number = calls.front().number;
+    }
+  }
+  std::optional<CallArrivals> merged;
+  for (auto& [node, calls] : nodes) {
+    merged = merged ? merged->merged_with(calls.front()) : calls.front();
+    calls.pop_front();
+  }
+  return merged;
+}
+
+void StragglerJudge::count(Tally& tally, const CallArrivals& call, bool oversubscribed) {
+  if (tally.calls++ == 0) tally.begin = call.last_at;
+  tally.end = std::max(tally.end, call.last_at);
+  tally.others_away += call.others_away.all;
+  tally.oversubscribed = tally.oversubscribed || oversubscribed;
+  const std::int64_t lateness = call.lateness();
+  if (lateness < kLeastLateness) return;
+  Late& late = tally.by_worker[call.last];
+  ++late.calls;
+  late.lateness += lateness;
+  late.by_input += std::clamp<std::int64_t>(call.away.input - call.others_away.input, 0, lateness);
+}
+
+std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
+  Late sum;
+  const std::pair<const int, Late>* worst = nullptr;
+  for (const auto& entry : tally.by_worker) {
+    sum.calls += entry.second.calls;
+    sum.lateness += entry.second.lateness;
+    if (worst == nullptr || entry.second.lateness > worst->second.lateness) worst = &entry;
+  }
+  if (worst == nullptr || worst->second.calls < kFewestLateCalls) return std::nullopt;
+  const auto& [worker, late] = *worst;
+  const auto calls = static_cast<double>(late.calls);
+  const Straggler straggler{
+      .worker = worker,
+      .cause = 2 * late.by_input >= late.lateness ? LateFrom::kInput : LateFrom::kComputing,
+      .share_of_calls = calls / static_cast<double>(tally.calls),
+      .mean_lateness = seconds(late.lateness) / calls,
+      .share_of_time = seconds(late.lateness) / std::max(seconds(tally.end - tally.begin), 1e-9)};
+  const bool is_one = calls >= kLeastShare * static_cast<double>(sum.calls) &&
+                      seconds(late.lateness) >= kLeastShare * seconds(sum.lateness);
+  const bool costs_time = straggler.share_of_time >= kMuchTime ||
+                          (straggler.share_of_time >= kSomeTime && straggler.mean_lateness >= kLongLateness);
+  const double others_away = seconds(tally.others_away) / static_cast<double>(tally.calls);
+  const bool is_no_turn =
+      !tally.oversubscribed || straggler.mean_lateness >= kTimesOthersWork * others_away + kLongLateness;
+  if (!is_one || !costs_time || !is_no_turn) return std::nullopt;
+  return straggler;
+}
+
+}  // namespace cohort

@@ -1,0 +1,78 @@
+// Names the worker that makes the others wait. On each node one process reads the records of all members there,
+// from a thread of its own, so that calls pay nothing for it; it tells the chief of the arrivals that it saw, and
+// the chief decides. Any thread may call.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <cohort/cluster/worker.h>
+
+#include "arrival_reader.h"
+#include "collective/record/record_observer.h"
+#include "straggler_judge.h"
+
+namespace cohort {
+
+struct StragglerWatchOptions {
+  std::vector<WorkerInfo> workers = {};  ///< by rank
+  int rank = 0;
+  /// Brings the chief what another process tells it, for `hear`; not called by the chief.
+  std::function<void(std::string note)> tell_chief = {};
+  /// On the chief: says who is slow; called when that changes, and at the end.
+  std::function<void(const std::string& line)> say = {};
+};
+
+class StragglerWatch final : public RecordObserver {
+ public:
+  explicit StragglerWatch(StragglerWatchOptions options);
+  ~StragglerWatch() override;
+
+  void add(ObservedGroup group) override;
+  void remove(const void* id) noexcept override;
+
+  /// On the chief: what the process of another worker has told.
+  void hear(std::string_view note);
+
+  /// Tells the chief what has not been told yet; nothing is read from here on.
+  void stop() noexcept;
+
+  /// On the chief, once all have stopped: who was slow in the whole run.
+  void conclude();
+
+ private:
+  struct Watched {
+    ArrivalReader reader;
+    ArrivalSource source;
+  };
+
+  void run();
+  void read(Watched& watched);
+  void tell(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t now);
+  void judge(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t clock_offset);
+  [[nodiscard]] std::string name_of(const Straggler& straggler) const;
+
+  const StragglerWatchOptions options_;
+
+  std::mutex watching_;  ///< held while records are read
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::map<const void*, Watched> watched_;
+  std::thread thread_;  ///< from the first group on
+
+  std::mutex judging_;
+  StragglerJudge judge_;
+  std::map<int, std::deque<std::int64_t>> clock_offsets_;  ///< of nodes, as their latest notes show them
+  std::optional<Straggler> said_;
+};
+
+}  // namespace cohort

@@ -1,0 +1,52 @@
+// A training in which one worker may be slow, for stragglers.sh: straggler_victim HOW RANK STEPS [BYTES].
+// Each step takes a batch from a dataset, computes for a millisecond and sums BYTES bytes over all workers.
+//
+// HOW: clean, busy (RANK computes for 5 ms more in each step), input (it reads for 5 ms more), sometimes (it
+//      computes for 5 ms more in a third of the steps)
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include <cohort/collective/communicator.h>
+#include <cohort/input/dataset.h>
+#include <cohort/mpi/session.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+void compute(std::chrono::microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cohort::mpi::Session session(argc, argv);
+  const std::string how = argv[1];
+  const bool is_slow = session.rank() == std::atoi(argv[2]);
+  const int steps = std::atoi(argv[3]);
+  const std::int64_t bytes = argc > 4 ? std::atoi(argv[4]) : 4096;
+  const auto communicator = session.make_communicator();
+  const cohort::Tensor gradient = cohort::Tensor::zeros({bytes / 4}, cohort::DType::kFloat32);
+  std::mt19937 random(7);
+
+  const auto batches = cohort::Dataset<int>::from_generator([&] {
+    return [&, step = 0]() mutable -> std::optional<int> {
+      if (step == steps) return std::nullopt;
+      if (how == "input" && is_slow) compute(5ms);
+      return step++;
+    };
+  });
+  for ([[maybe_unused]] const int batch : batches) {
+    compute(1ms);
+    if (how == "busy" && is_slow) compute(5ms);
+    if (how == "sometimes" && random() % 3 == 0 && is_slow) compute(5ms);
+    communicator->all_reduce(gradient, cohort::ReduceOp::kSum);
+  }
+  return 0;
+}
