@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   const bool is_slow = session.rank() == std::atoi(argv[2]);
   const int steps = std::atoi(argv[3]);
   const std::int64_t bytes = argc > 4 ? std::atoi(argv[4]) : 4096;
-  const auto communicator = session.make_communicator();
+  const auto communicator = session.make_communicator({});
   const cohort::Tensor gradient = cohort::Tensor::zeros({bytes / 4}, cohort::DType::kFloat32);
   std::mt19937 random(7);
 

@@ -251,6 +251,7 @@ NodeGroup::NodeGroup(const NodeGroup& parent, std::span<const SplitMember> split
   detect_oversubscription();
   // The parent's other members need cores meanwhile.
   oversubscribed_ = oversubscribed_ || parent.oversubscribed_;
+  shares_cores_ = shares_cores_ || parent.shares_cores_;
   show_records(parent.observer_);
 }
 
@@ -270,7 +271,8 @@ void NodeGroup::detect_oversubscription() {
   // Members of one host may be on nodes of their own, where they cannot share memory.
   const std::string& host = members_[static_cast<std::size_t>(rank_of(first_own_))].host;
   const auto on_host = static_cast<int>(std::ranges::count(members_, host, &MemberInfo::host));
-  oversubscribed_ = waits_for_others || std::max(size(), on_host) > memory_->cores();
+  shares_cores_ = std::max(size(), on_host) > memory_->cores();
+  oversubscribed_ = waits_for_others || shares_cores_;
 }
 
 ControlBlock* NodeGroup::find_block(const SplitMember& member, int worker) const noexcept {
@@ -368,9 +370,7 @@ void NodeGroup::show_records(const std::shared_ptr<RecordObserver>& observer) {
   observer_ = observer;
   is_shown_ = observer_ != nullptr && first_own_ == 0;
   if (!is_shown_) return;
-  ObservedGroup group{.id = this, .communicator = name_};
-  // Members that wait for other nodes give their cores away, but need not take turns on them.
-  group.oversubscribed = size() > memory_->cores();
+  ObservedGroup group{.id = this, .communicator = name_, .shares_cores = shares_cores_};
   for (const ControlBlock* block : blocks_) group.records.push_back(&block->record);
   for (const MemberInfo& member : members_) group.workers.push_back(member.worker);
   observer_->add(std::move(group));

@@ -196,6 +196,7 @@ class NodeGroup {
   std::shared_ptr<LineCounter> counter_;
   int first_own_ = 0;
   bool one_process_ = false;
+  bool shares_cores_ = false;  ///< there are more members on this host than cores
   bool oversubscribed_ = false;
   std::chrono::duration<double> timeout_;
   bool reproducible_;

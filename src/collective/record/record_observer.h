@@ -16,8 +16,8 @@ struct ObservedGroup {
   std::string communicator = {};
   std::vector<const MemberRecord*> records = {};  ///< of this node's members
   std::vector<int> workers = {};                  ///< of the whole communicator, by rank
-  /// More members than cores: then the time at which a member comes says little of it.
-  bool oversubscribed = false;
+  /// More members than cores: the time at which a member comes says little of it.
+  bool shares_cores = false;
 };
 
 class RecordObserver {

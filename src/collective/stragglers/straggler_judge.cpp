@@ -23,8 +23,8 @@ constexpr double kMuchTime = 0.1;
 constexpr double kSomeTime = 0.03;
 constexpr double kLongLateness = 0.002;
 
-/// Where members share cores, each is late by what another one computes before it.
-constexpr double kTimesOthersWork = 2;
+/// Where members share cores, each is late by what another one computes before it, and by some of its own turn.
+constexpr double kTurn = 0.001;
 
 /// Calls that a node is ahead of another one in what has been heard.
 constexpr std::size_t kMostCallsAhead = 4096;
@@ -51,8 +51,8 @@ void StragglerJudge::add(const ArrivalSource& source, const CallArrivals& arriva
     call = take_common(nodes);
     if (!call) return;
   }
-  count(window_, *call, source.oversubscribed);
-  count(all_, *call, source.oversubscribed);
+  count(window_, *call, source.shares_cores);
+  count(all_, *call, source.shares_cores);
   if (window_.calls < kCallsOfWindow || window_.end - window_.begin < kTimeOfWindow) return;
   std::optional<Straggler> found = judge(window_);
   const bool is_again = found && before_ && found->worker == before_->worker;
@@ -81,11 +81,11 @@ std::optional<CallArrivals> StragglerJudge::take_common(OfNodes& nodes) {
   return merged;
 }
 
-void StragglerJudge::count(Tally& tally, const CallArrivals& call, bool oversubscribed) {
+void StragglerJudge::count(Tally& tally, const CallArrivals& call, bool shares_cores) {
   if (tally.calls++ == 0) tally.begin = call.last_at;
   tally.end = std::max(tally.end, call.last_at);
   tally.others_away += call.others_away.all;
-  tally.oversubscribed = tally.oversubscribed || oversubscribed;
+  tally.shares_cores = tally.shares_cores || shares_cores;
   const std::int64_t lateness = call.lateness();
   if (lateness < kLeastLateness) return;
   Late& late = tally.by_worker[call.last];
@@ -117,7 +117,7 @@ std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
                           (straggler.share_of_time >= kSomeTime && straggler.mean_lateness >= kLongLateness);
   const double others_away = seconds(tally.others_away) / static_cast<double>(tally.calls);
   const bool is_no_turn =
-      !tally.oversubscribed || straggler.mean_lateness >= kTimesOthersWork * others_away + kLongLateness;
+      !tally.shares_cores || straggler.mean_lateness >= others_away + kTurn;
   if (!is_one || !costs_time || !is_no_turn) return std::nullopt;
   return straggler;
 }

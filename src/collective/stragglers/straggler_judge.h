@@ -32,7 +32,7 @@ struct ArrivalSource {
   std::string communicator = {};
   int node = 0;
   int nodes = 1;  ///< of the communicator
-  bool oversubscribed = false;
+  bool shares_cores = false;
 };
 
 class StragglerJudge {
@@ -56,13 +56,13 @@ class StragglerJudge {
     std::int64_t begin = 0;
     std::int64_t end = 0;
     std::int64_t others_away = 0;
-    bool oversubscribed = false;
+    bool shares_cores = false;
     std::map<int, Late> by_worker = {};
   };
   using OfNodes = std::map<int, std::deque<CallArrivals>>;
 
   [[nodiscard]] static std::optional<CallArrivals> take_common(OfNodes& nodes);
-  static void count(Tally& tally, const CallArrivals& call, bool oversubscribed);
+  static void count(Tally& tally, const CallArrivals& call, bool shares_cores);
   [[nodiscard]] static std::optional<Straggler> judge(const Tally& tally);
 
   std::map<std::string, OfNodes, std::less<>> waiting_;  ///< for other nodes, by communicator

@@ -37,7 +37,7 @@ struct NoteHead {
   std::int64_t now = 0;  ///< of the node's steady clock
   std::int32_t node = 0;
   std::int32_t nodes = 1;
-  std::int32_t oversubscribed = 0;
+  std::int32_t shares_cores = 0;
   std::int32_t calls = 0;
   std::array<char, 48> communicator{};
 };
@@ -67,7 +67,7 @@ void StragglerWatch::add(ObservedGroup group) {
   const std::lock_guard lock(watching_);
   if (stopping_) return;
   const ArrivalSource source{group.communicator, options_.workers[static_cast<std::size_t>(options_.rank)].node,
-                             static_cast<int>(nodes.size()), group.oversubscribed};
+                             static_cast<int>(nodes.size()), group.shares_cores};
   watched_.insert_or_assign(group.id, Watched{ArrivalReader(group), source});
   if (thread_.joinable()) return;
   // Signals are for the program's own threads.
@@ -125,7 +125,7 @@ void StragglerWatch::tell(const ArrivalSource& source, std::span<const CallArriv
     NoteHead head{.now = now,
                   .node = source.node,
                   .nodes = source.nodes,
-                  .oversubscribed = source.oversubscribed ? 1 : 0,
+                  .shares_cores = source.shares_cores ? 1 : 0,
                   .calls = static_cast<std::int32_t>(some.size())};
     source.communicator.copy(head.communicator.data(), head.communicator.size() - 1);
     std::string note(sizeof head + some.size_bytes(), '\0');
@@ -152,7 +152,7 @@ void StragglerWatch::hear(std::string_view note) {
     if (offsets.size() > kNotesForClock) offsets.pop_front();
     offset = std::ranges::min(offsets);
   }
-  judge({head.communicator.data(), head.node, head.nodes, head.oversubscribed != 0}, calls, offset);
+  judge({head.communicator.data(), head.node, head.nodes, head.shares_cores != 0}, calls, offset);
 }
 
 void StragglerWatch::judge(const ArrivalSource& source, std::span<const CallArrivals> calls,
