@@ -217,7 +217,13 @@ void Session::Impl::watch_others() {
 void Session::Impl::watch_for_stragglers() {
   StragglerWatchOptions options{.workers = everyone_->workers_by_memory(), .rank = everyone_->rank()};
   options.tell_chief = [this](std::string note) { watch_->tell_chief(std::move(note)); };
-  options.say = [](const std::string& line) { logging::warning("{}", line); };
+  options.say = [](LateFrom cause, const std::string& line) {
+    // That is no fault of the program, and no news where there are more workers than cores.
+    if (cause == LateFrom::kWaitingForCore)
+      logging::info("{}", line);
+    else
+      logging::warning("{}", line);
+  };
   stragglers_ = std::make_shared<StragglerWatch>(std::move(options));
   if (everyone_->rank() == 0)
     watch_->hear_notes([stragglers = stragglers_](std::string_view note) { stragglers->hear(note); });

@@ -21,6 +21,7 @@ CallRecorder::CallRecorder(MemberRecord& record, const RecordOwner& owner)
   record_.worker = owner.worker;
   record_.reads_counter = clock_.reads_counter();
   record_.process = identity_of_this_process();
+  record_.thread = ::gettid();
   const std::size_t length = std::min(owner.communicator.size(), record_.communicator.size() - 1);
   std::copy_n(owner.communicator.begin(), length, record_.communicator.begin());
   record_.rank.store(owner.rank, std::memory_order_release);

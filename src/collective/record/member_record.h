@@ -48,6 +48,7 @@ struct alignas(64) MemberRecord {
   std::int32_t worker = -1;
   bool reads_counter = false;  ///< stamps are ticks of the processor's counter
   ProcessIdentity process;
+  std::int32_t thread = 0;  ///< that has made the communicator
   std::array<char, 48> communicator{};
 
   /// Where this process keeps what the reports of a node share (see ReportLatch), as an offset into its heap,

@@ -1,6 +1,15 @@
 #include "arrival_reader.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "collective/record/packed_call.h"
 
@@ -11,6 +20,19 @@ namespace {
 /// reader: it would replace the next ones, too, while they are read.
 constexpr std::uint64_t kHeadStart = kRecordedCalls / 4;
 
+/// For how long a thread could have run and did not, in nanoseconds; 0 where the system does not say.
+std::int64_t wait_for_cores(std::int64_t process, std::int32_t thread) {
+  const std::string path = fmt::format("/proc/{}/task/{}/schedstat", process, thread);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return 0;
+  std::array<char, 96> text{};
+  const ssize_t bytes = ::read(descriptor, text.data(), text.size() - 1);
+  ::close(descriptor);
+  std::int64_t ran = 0;
+  std::int64_t waited = 0;
+  return bytes > 0 && std::sscanf(text.data(), "%ld %ld", &ran, &waited) == 2 ? waited : 0;
+}
+
 }  // namespace
 
 ArrivalReader::ArrivalReader(const ObservedGroup& group) {
@@ -19,9 +41,20 @@ ArrivalReader::ArrivalReader(const ObservedGroup& group) {
 
 std::vector<CallArrivals> ArrivalReader::read(const StampScale& scale, std::int64_t now) {
   for (Member& member : members_) read_new(member);
+  read_waits_for_cores(now);
   std::vector<CallArrivals> calls;
   while (align()) calls.push_back(take_first(scale, now));
   return calls;
+}
+
+/// What is said of the time since the last reading goes for all calls in it.
+void ArrivalReader::read_waits_for_cores(std::int64_t now) {
+  const std::int64_t before = std::exchange(read_at_, now);
+  for (Member& member : members_) {
+    const std::int64_t waited = wait_for_cores(member.record->process.pid, member.record->thread);
+    const std::int64_t since = waited - std::exchange(member.waited_for_core, waited);
+    member.without_core = before == 0 ? 0 : static_cast<double>(since) / static_cast<double>(std::max<std::int64_t>(now - before, 1));
+  }
 }
 
 void ArrivalReader::read_new(Member& member) {
@@ -69,13 +102,15 @@ bool ArrivalReader::align() {
 CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now) {
   const auto to_ns = [](double seconds) { return static_cast<std::int64_t>(seconds * 1e9); };
   const auto at = [&](std::uint64_t stamp) { return now - to_ns(scale.seconds_since(stamp)); };
-  const auto away_of = [&](const Member& member) -> std::optional<TimeAway> {
+  const auto away_of = [&](const Member& member) -> TimeAway {
     const Finished& call = member.finished.front();
     const std::optional<Finished>& before = member.before;
-    if (!before || before->number + 1 != call.number || before->end == 0) return std::nullopt;
-    const std::uint64_t ticks = call.arrival > before->end ? call.arrival - before->end : 0;
-    return TimeAway{to_ns(static_cast<double>(ticks) * scale.seconds_per_tick),
-                    static_cast<std::int64_t>(call.input - before->input)};
+    if (!before || before->number + 1 != call.number || before->end == 0) return {};
+    // With calls in flight there is no end in between.
+    const std::uint64_t since = before->end <= call.arrival ? before->end : before->arrival;
+    const std::int64_t all = to_ns(static_cast<double>(call.arrival - since) * scale.seconds_per_tick);
+    return {all, static_cast<std::int64_t>(call.input - before->input),
+            static_cast<std::int64_t>(member.without_core * static_cast<double>(all))};
   };
   const Member& last =
       *std::ranges::max_element(members_, {}, [](const Member& member) { return member.finished.front().arrival; });
@@ -84,14 +119,12 @@ CallArrivals ArrivalReader::take_first(const StampScale& scale, std::int64_t now
                     .last_at = at(all_here),
                     .last = last.record->worker,
                     .members = static_cast<std::int32_t>(members_.size()),
-                    .away = away_of(last).value_or(TimeAway())};
-  std::optional<TimeAway> others;
+                    .away = away_of(last)};
   for (const Member& member : members_) {
     if (&member == &last) continue;
     call.second_at = std::max(call.second_at, at(member.finished.front().arrival));
-    if (const std::optional<TimeAway> away = away_of(member)) others = others ? others->least(*away) : *away;
+    call.others_away = call.others_away.least(away_of(member));
   }
-  call.others_away = others.value_or(TimeAway());
   for (Member& member : members_) {
     member.before = member.finished.front();
     member.finished.pop_front();

@@ -34,13 +34,17 @@ class ArrivalReader {
     std::uint64_t entries_read = 0;
     std::deque<Finished> finished = {};
     std::optional<Finished> before = {};  ///< the call before the first of `finished`, with its end
+    std::int64_t waited_for_core = 0;     ///< in all, in nanoseconds, at the last reading
+    double without_core = 0;              ///< the part of the time since the reading before
   };
 
   static void read_new(Member& member);
+  void read_waits_for_cores(std::int64_t now);
   [[nodiscard]] bool align();
   [[nodiscard]] CallArrivals take_first(const StampScale& scale, std::int64_t now);
 
   std::vector<Member> members_;
+  std::int64_t read_at_ = 0;
 };
 
 }  // namespace cohort

@@ -9,13 +9,17 @@ namespace cohort {
 
 /// What a member did between its call before and this one, in nanoseconds.
 struct TimeAway {
-  std::int64_t all = 0;
+  std::int64_t all = -1;   ///< negative: not known
   std::int64_t input = 0;  ///< of that, waiting for input
+  std::int64_t core = 0;   ///< of that, about, waiting for a core
 
   /// The less of both, field by field.
   [[nodiscard]] TimeAway least(const TimeAway& other) const noexcept {
-    return {std::min(all, other.all), std::min(input, other.input)};
+    if (!is_known()) return other;
+    if (!other.is_known()) return *this;
+    return {std::min(all, other.all), std::min(input, other.input), std::min(core, other.core)};
   }
+  [[nodiscard]] bool is_known() const noexcept { return all >= 0; }
 };
 
 struct CallArrivals {
@@ -25,22 +29,25 @@ struct CallArrivals {
   std::int32_t last = -1;      ///< the last member's worker
   std::int32_t members = 0;
   TimeAway away = {};         ///< of the last member
-  TimeAway others_away = {};  ///< the least of the others'; with a single member 0
+  TimeAway others_away = {};  ///< the least of the others'
 
   /// With those of another node, whose times are on the same clock.
   [[nodiscard]] CallArrivals merged_with(const CallArrivals& other) const noexcept {
     const bool is_later = last_at >= other.last_at;
     CallArrivals merged = is_later ? *this : other;
     const CallArrivals& earlier = is_later ? other : *this;
-    const TimeAway others = earlier.members == 1 ? earlier.away : earlier.away.least(earlier.others_away);
-    merged.others_away = merged.members == 1 ? others : merged.others_away.least(others);
+    merged.others_away = merged.others_away.least(earlier.away).least(earlier.others_away);
     merged.second_at = std::max(merged.second_at, earlier.last_at);
     merged.members = members + other.members;
     return merged;
   }
 
-  /// By how much the last member came after all others, in nanoseconds.
-  [[nodiscard]] std::int64_t lateness() const noexcept { return members < 2 ? 0 : last_at - second_at; }
+  /// By how much the last member came after all others because it was away for longer, in nanoseconds. A
+  /// member whose call before has ended later, for its data came later, is late without doing.
+  [[nodiscard]] std::int64_t lateness() const noexcept {
+    if (members < 2 || !away.is_known() || !others_away.is_known()) return 0;
+    return std::clamp<std::int64_t>(away.all - others_away.all, 0, std::max<std::int64_t>(last_at - second_at, 0));
+  }
 };
 
 }  // namespace cohort

@@ -23,21 +23,33 @@ constexpr double kMuchTime = 0.1;
 constexpr double kSomeTime = 0.03;
 constexpr double kLongLateness = 0.002;
 
-/// Where members share cores, each is late by what another one computes before it, and by some of its own turn.
-constexpr double kTurn = 0.001;
+/// Where members share cores, each is late by what another one computes before it, and by some of its turn.
+constexpr std::int64_t kTurn = 1'000'000;
 
 /// Calls that a node is ahead of another one in what has been heard.
 constexpr std::size_t kMostCallsAhead = 4096;
 
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
+std::string_view to_string(LateFrom cause) {
+  switch (cause) {
+    case LateFrom::kComputing: return "computing, not input or communication";
+    case LateFrom::kInput: return "reading input, not computing or communication";
+    case LateFrom::kWaitingForCore: return "waiting for a core, which other threads or programs use";
+  }
+  return "unknown";
+}
+
+LateFrom cause_of(std::int64_t lateness, std::int64_t by_input, std::int64_t by_core) {
+  if (2 * by_core >= lateness) return LateFrom::kWaitingForCore;
+  return 2 * by_input >= lateness ? LateFrom::kInput : LateFrom::kComputing;
+}
+
 }  // namespace
 
 std::string to_string(const Straggler& straggler) {
   return fmt::format("was last in {:.0f} % of calls, by {:.1f} ms on average: {}",
-                     100 * straggler.share_of_calls, 1000 * straggler.mean_lateness,
-                     straggler.cause == LateFrom::kInput ? "reading input, not computing or communication"
-                                                         : "computing, not input or communication");
+                     100 * straggler.share_of_calls, 1000 * straggler.mean_lateness, to_string(straggler.cause));
 }
 
 void StragglerJudge::add(const ArrivalSource& source, const CallArrivals& arrivals) {
@@ -84,14 +96,13 @@ std::optional<CallArrivals> StragglerJudge::take_common(OfNodes& nodes) {
 void StragglerJudge::count(Tally& tally, const CallArrivals& call, bool shares_cores) {
   if (tally.calls++ == 0) tally.begin = call.last_at;
   tally.end = std::max(tally.end, call.last_at);
-  tally.others_away += call.others_away.all;
-  tally.shares_cores = tally.shares_cores || shares_cores;
   const std::int64_t lateness = call.lateness();
-  if (lateness < kLeastLateness) return;
+  if (lateness < (shares_cores ? call.others_away.all + kTurn : kLeastLateness)) return;
   Late& late = tally.by_worker[call.last];
   ++late.calls;
   late.lateness += lateness;
   late.by_input += std::clamp<std::int64_t>(call.away.input - call.others_away.input, 0, lateness);
+  late.by_core += std::min(call.away.core, lateness);
 }
 
 std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
@@ -107,7 +118,7 @@ std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
   const auto calls = static_cast<double>(late.calls);
   const Straggler straggler{
       .worker = worker,
-      .cause = 2 * late.by_input >= late.lateness ? LateFrom::kInput : LateFrom::kComputing,
+      .cause = cause_of(late.lateness, late.by_input, late.by_core),
       .share_of_calls = calls / static_cast<double>(tally.calls),
       .mean_lateness = seconds(late.lateness) / calls,
       .share_of_time = seconds(late.lateness) / std::max(seconds(tally.end - tally.begin), 1e-9)};
@@ -115,10 +126,7 @@ std::optional<Straggler> StragglerJudge::judge(const Tally& tally) {
                       seconds(late.lateness) >= kLeastShare * seconds(sum.lateness);
   const bool costs_time = straggler.share_of_time >= kMuchTime ||
                           (straggler.share_of_time >= kSomeTime && straggler.mean_lateness >= kLongLateness);
-  const double others_away = seconds(tally.others_away) / static_cast<double>(tally.calls);
-  const bool is_no_turn =
-      !tally.shares_cores || straggler.mean_lateness >= others_away + kTurn;
-  if (!is_one || !costs_time || !is_no_turn) return std::nullopt;
+  if (!is_one || !costs_time) return std::nullopt;
   return straggler;
 }
 

@@ -14,7 +14,11 @@
 
 namespace cohort {
 
-enum class LateFrom { kComputing, kInput };
+enum class LateFrom {
+  kComputing,
+  kInput,
+  kWaitingForCore,  ///< which others use: more processes than cores
+};
 
 struct Straggler {
   int worker = -1;
@@ -50,13 +54,12 @@ class StragglerJudge {
     std::uint64_t calls = 0;
     std::int64_t lateness = 0;  ///< nanoseconds
     std::int64_t by_input = 0;  ///< of that
+    std::int64_t by_core = 0;   ///< of that
   };
   struct Tally {
     std::uint64_t calls = 0;
     std::int64_t begin = 0;
     std::int64_t end = 0;
-    std::int64_t others_away = 0;
-    bool shares_cores = false;
     std::map<int, Late> by_worker = {};
   };
   using OfNodes = std::map<int, std::deque<CallArrivals>>;

@@ -20,7 +20,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kBetweenReadings = 100ms;
+/// The first reading is a start from which the next one counts.
+constexpr auto kToFirstReading = 5ms;
+constexpr auto kBetweenReadings = 50ms;
 
 /// What one note may hold, and what all nodes together tell the chief of each communicator in one reading.
 constexpr std::size_t kCallsInNote = 40;
@@ -100,8 +102,10 @@ void StragglerWatch::stop() noexcept {
 
 void StragglerWatch::run() {
   std::unique_lock lock(watching_);
-  while (!stop_.wait_for(lock, kBetweenReadings, [this] { return stopping_; })) {
+  auto pause = kToFirstReading;
+  while (!stop_.wait_for(lock, pause, [this] { return stopping_; })) {
     for (auto& [id, watched] : watched_) read(watched);
+    pause = kBetweenReadings;
   }
 }
 
@@ -169,14 +173,15 @@ void StragglerWatch::judge(const ArrivalSource& source, std::span<const CallArri
                        present->mean_lateness > kMuchSlower * said_->mean_lateness;
   if (!is_news) return;
   said_ = present;
-  options_.say(fmt::format("{} {}", name_of(*present), to_string(*present)));
+  options_.say(present->cause, fmt::format("{} {}", name_of(*present), to_string(*present)));
 }
 
 void StragglerWatch::conclude() {
   const std::lock_guard lock(judging_);
   const std::optional<Straggler> straggler = judge_.of_all_calls();
   if (!straggler) return;
-  options_.say(fmt::format("in the whole run, {} {}; the others waited {:.0f} % of the time for it",
+  options_.say(straggler->cause,
+               fmt::format("in the whole run, {} {}; the others waited {:.0f} % of the time for it",
                            name_of(*straggler), to_string(*straggler), 100 * straggler->share_of_time));
 }
 

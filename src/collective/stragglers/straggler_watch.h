@@ -28,8 +28,8 @@ struct StragglerWatchOptions {
   int rank = 0;
   /// Brings the chief what another process tells it, for `hear`; not called by the chief.
   std::function<void(std::string note)> tell_chief = {};
-  /// On the chief: says who is slow; called when that changes, and at the end.
-  std::function<void(const std::string& line)> say = {};
+  /// On the chief: says who is slow, when that changes and at the end.
+  std::function<void(LateFrom cause, const std::string& line)> say = {};
 };
 
 class StragglerWatch final : public RecordObserver {
