@@ -8,6 +8,7 @@
 
 #include "collective/record/call_recorder.h"
 #include "collective/stragglers/arrival_reader.h"
+#include "collective/stragglers/link_judge.h"
 #include "collective/stragglers/straggler_judge.h"
 
 namespace cohort {
@@ -92,7 +93,7 @@ TEST(StragglerJudge, ForgetsOneThatHasBecomeFast) {
 
 TEST(StragglerJudge, WhereCoresAreSharedComparesWithWhatOthersCompute) {
   Calls calls({.communicator = "1", .shares_cores = true});
-  calls.add_many(100, 2, 3 * kMillisecond);
+  calls.add_many(100, 2, 2 * kMillisecond);
   EXPECT_FALSE(calls.judge.present());
   calls.add_many(100, 2, 8 * kMillisecond);
   EXPECT_TRUE(calls.judge.present());
@@ -136,6 +137,45 @@ TEST(CallArrivals, DoNotBlameAMemberWhoseCallBeforeEndedLate) {
   EXPECT_EQ(call.lateness(), 15);
   call.away = {};
   EXPECT_EQ(call.lateness(), 0);
+}
+
+TEST(LinkJudge, NamesTheNodeWhoseQueueIsFullerThanAllOthers) {
+  LinkJudge judge;
+  const QueueLooks full{.looks = 10, .full = 10, .bytes = 10 * 4 * kFullQueue};
+  const QueueLooks half{.looks = 10, .full = 5, .bytes = 10 * kFullQueue};
+  for (int i = 0; i < 2; ++i) {
+    for (const int worker : {0, 4, 8}) judge.add(worker, worker == 4 ? full : half);
+  }
+  EXPECT_FALSE(judge.present());
+  for (int i = 0; i < 2; ++i) {
+    for (const int worker : {0, 4, 8}) judge.add(worker, worker == 4 ? full : half);
+  }
+  ASSERT_TRUE(judge.present());
+  EXPECT_EQ(judge.present()->worker, 4);
+  EXPECT_EQ(to_string(*judge.of_all_looks()),
+            "has a slow link: 256 KiB on average wait there to be sent in long calls, 64 KiB on the next host: moving "
+            "data, not computing or input");
+}
+
+TEST(LinkJudge, NamesNobodyWhereAllQueuesAreFullOrNone) {
+  for (const std::uint64_t bytes : {std::uint64_t{1000}, 8 * kFullQueue}) {
+    LinkJudge judge;
+    const std::uint32_t full = bytes >= kFullQueue ? 50 : 0;
+    for (int i = 0; i < 4; ++i) {
+      judge.add(0, {.looks = 50, .full = full, .bytes = 50 * bytes});
+      judge.add(1, {.looks = 50, .full = full, .bytes = 75 * bytes});
+    }
+    EXPECT_FALSE(judge.present());
+    EXPECT_FALSE(judge.of_all_looks());
+  }
+}
+
+TEST(LinkJudge, NamesNobodyAfterFewLooks) {
+  LinkJudge judge;
+  judge.add(0, {.looks = 500, .full = 500, .bytes = 500 * 8 * kFullQueue});
+  EXPECT_FALSE(judge.of_all_looks());
+  judge.add(1, {.looks = 3});
+  EXPECT_FALSE(judge.of_all_looks());
 }
 
 CollectiveCall barrier() {

@@ -1,16 +1,13 @@
 #include "arrival_reader.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <charconv>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/system_file.h"
 #include "collective/record/packed_call.h"
 
 namespace cohort {
@@ -20,17 +17,17 @@ namespace {
 /// reader: it would replace the next ones, too, while they are read.
 constexpr std::uint64_t kHeadStart = kRecordedCalls / 4;
 
+/// From when on a call keeps the network busy for long enough to be seen.
+constexpr std::uint64_t kElementsOfLongCall = 16 << 10;
+
 /// For how long a thread could have run and did not, in nanoseconds; 0 where the system does not say.
 std::int64_t wait_for_cores(std::int64_t process, std::int32_t thread) {
-  const std::string path = fmt::format("/proc/{}/task/{}/schedstat", process, thread);
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return 0;
-  std::array<char, 96> text{};
-  const ssize_t bytes = ::read(descriptor, text.data(), text.size() - 1);
-  ::close(descriptor);
-  std::int64_t ran = 0;
+  // How long it has run, how long it has waited, and how often.
+  const std::string text = read_system_file(fmt::format("/proc/{}/task/{}/schedstat", process, thread));
+  const std::size_t second = text.find(' ');
   std::int64_t waited = 0;
-  return bytes > 0 && std::sscanf(text.data(), "%ld %ld", &ran, &waited) == 2 ? waited : 0;
+  if (second != std::string::npos) std::from_chars(text.data() + second + 1, text.data() + text.size(), waited);
+  return waited;
 }
 
 }  // namespace
@@ -55,6 +52,18 @@ void ArrivalReader::read_waits_for_cores(std::int64_t now) {
     const std::int64_t since = waited - std::exchange(member.waited_for_core, waited);
     member.without_core = before == 0 ? 0 : static_cast<double>(since) / static_cast<double>(std::max<std::int64_t>(now - before, 1));
   }
+}
+
+bool ArrivalReader::moves_data_alike() {
+  Member& member = members_.front();
+  read_new(member);
+  EntryFields fields;
+  const EntryState state = read_entry(member.record->entries[member.entries_read % kRecordedCalls], fields);
+  if (state != EntryState::kWhole || fields.version != 2 * (member.entries_read + 1)) return false;
+  if (fields.end != CallEntry::kNotEnded) return false;
+  const auto kind = static_cast<CollectiveKind>(KindField::unpack(fields.call.what));
+  return traits_of(kind).pattern == CollectiveTraits::Pattern::kSymmetric &&
+         ElementsField::unpack(fields.call.size) >= kElementsOfLongCall;
 }
 
 void ArrivalReader::read_new(Member& member) {

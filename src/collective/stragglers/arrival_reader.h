@@ -21,6 +21,9 @@ class ArrivalReader {
   /// The calls that have ended since, in their order. `now`: of the steady clock, when `scale` was made.
   [[nodiscard]] std::vector<CallArrivals> read(const StampScale& scale, std::int64_t now);
 
+  /// Whether the first member is in a long call in which all members send as much.
+  [[nodiscard]] bool moves_data_alike();
+
  private:
   /// A collective that its member has finished.
   struct Finished {

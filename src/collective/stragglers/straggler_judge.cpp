@@ -36,6 +36,7 @@ std::string_view to_string(LateFrom cause) {
     case LateFrom::kComputing: return "computing, not input or communication";
     case LateFrom::kInput: return "reading input, not computing or communication";
     case LateFrom::kWaitingForCore: return "waiting for a core, which other threads or programs use";
+    case LateFrom::kMovingData: return "moving data, not computing or input";
   }
   return "unknown";
 }

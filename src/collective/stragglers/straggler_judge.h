@@ -18,6 +18,7 @@ enum class LateFrom {
   kComputing,
   kInput,
   kWaitingForCore,  ///< which others use: more processes than cores
+  kMovingData,
 };
 
 struct Straggler {

@@ -15,6 +15,8 @@
 
 #include <cohort/base/fingerprint.h>
 
+
+
 namespace cohort {
 namespace {
 
@@ -23,6 +25,10 @@ using namespace std::chrono_literals;
 /// The first reading is a start from which the next one counts.
 constexpr auto kToFirstReading = 5ms;
 constexpr auto kBetweenReadings = 50ms;
+
+/// Between looks at send queues, which may take longer where there are many connections: this many times as long.
+constexpr auto kBetweenLooks = 10ms;
+constexpr int kTimesTheLook = 200;
 
 /// What one note may hold, and what all nodes together tell the chief of each communicator in one reading.
 constexpr std::size_t kCallsInNote = 40;
@@ -35,8 +41,11 @@ constexpr std::size_t kNotesForClock = 50;
 /// Somebody is named again when it has become this much slower.
 constexpr double kMuchSlower = 2;
 
+/// A note is about the calls that follow it, or about send queues.
 struct NoteHead {
   std::int64_t now = 0;  ///< of the node's steady clock
+  QueueLooks looks = {};
+  std::int32_t worker = 0;
   std::int32_t node = 0;
   std::int32_t nodes = 1;
   std::int32_t shares_cores = 0;
@@ -93,7 +102,7 @@ void StragglerWatch::stop() noexcept {
   {
     const std::lock_guard lock(watching_);
     if (std::exchange(stopping_, true)) return;
-    for (auto& [id, watched] : watched_) read(watched);
+    read_all();
     watched_.clear();
   }
   stop_.notify_one();
@@ -102,11 +111,43 @@ void StragglerWatch::stop() noexcept {
 
 void StragglerWatch::run() {
   std::unique_lock lock(watching_);
-  auto pause = kToFirstReading;
-  while (!stop_.wait_for(lock, pause, [this] { return stopping_; })) {
-    for (auto& [id, watched] : watched_) read(watched);
-    pause = kBetweenReadings;
+  auto next_reading = Clock::now() + kToFirstReading;
+  while (true) {
+    const bool over_network = std::ranges::any_of(watched_, [](const auto& entry) { return entry.second.source.nodes > 1; });
+    const auto next = over_network ? std::min(next_reading, next_look_) : next_reading;
+    if (stop_.wait_until(lock, next, [this] { return stopping_; })) return;
+    const auto now = Clock::now();
+    if (over_network && now >= next_look_) look_at_queues();
+    if (now < next_reading) continue;
+    next_reading = now + kBetweenReadings;
+    read_all();
   }
+}
+
+void StragglerWatch::read_all() {
+  for (auto& [id, watched] : watched_) read(watched);
+  tell_looks();
+}
+
+void StragglerWatch::look_at_queues() {
+  const auto begin = Clock::now();
+  const bool moves_data = std::ranges::any_of(watched_, [](auto& entry) {
+    return entry.second.source.nodes > 1 && entry.second.reader.moves_data_alike();
+  });
+  if (moves_data) {
+    const std::uint64_t bytes = queues_.bytes();
+    looks_.add({.looks = 1, .full = bytes >= kFullQueue ? 1u : 0u, .bytes = bytes});
+  }
+  const auto end = Clock::now();
+  next_look_ = end + std::max<Clock::duration>(kBetweenLooks, kTimesTheLook * (end - begin));
+}
+
+void StragglerWatch::tell_looks() {
+  if (looks_.looks == 0) return;
+  const QueueLooks looks = std::exchange(looks_, {});
+  if (options_.rank == 0) return judge(0, looks);
+  NoteHead head{.now = steady_now(), .looks = looks, .worker = options_.rank};
+  options_.tell_chief({reinterpret_cast<const char*>(&head), sizeof head});
 }
 
 void StragglerWatch::read(Watched& watched) {
@@ -127,6 +168,7 @@ void StragglerWatch::tell(const ArrivalSource& source, std::span<const CallArriv
     const auto some = calls.first(std::min(calls.size(), kCallsInNote));
     calls = calls.subspan(some.size());
     NoteHead head{.now = now,
+                  .worker = options_.rank,
                   .node = source.node,
                   .nodes = source.nodes,
                   .shares_cores = source.shares_cores ? 1 : 0,
@@ -156,6 +198,7 @@ void StragglerWatch::hear(std::string_view note) {
     if (offsets.size() > kNotesForClock) offsets.pop_front();
     offset = std::ranges::min(offsets);
   }
+  if (head.looks.looks > 0) judge(head.worker, head.looks);
   judge({head.communicator.data(), head.node, head.nodes, head.shares_cores != 0}, calls, offset);
 }
 
@@ -173,22 +216,32 @@ void StragglerWatch::judge(const ArrivalSource& source, std::span<const CallArri
                        present->mean_lateness > kMuchSlower * said_->mean_lateness;
   if (!is_news) return;
   said_ = present;
-  options_.say(present->cause, fmt::format("{} {}", name_of(*present), to_string(*present)));
+  options_.say(present->cause, fmt::format("{} {}", name_of(present->worker), to_string(*present)));
+}
+
+void StragglerWatch::judge(int worker, const QueueLooks& looks) {
+  const std::lock_guard lock(judging_);
+  link_judge_.add(worker, looks);
+  const std::optional<SlowLink>& link = link_judge_.present();
+  if (!link || std::exchange(said_link_of_, link->worker) == link->worker) return;
+  options_.say(LateFrom::kMovingData, fmt::format("{} {}", name_of(link->worker), to_string(*link)));
 }
 
 void StragglerWatch::conclude() {
   const std::lock_guard lock(judging_);
+  if (const std::optional<SlowLink> link = link_judge_.of_all_looks())
+    options_.say(LateFrom::kMovingData,
+                 fmt::format("in the whole run, {} {}", name_of(link->worker), to_string(*link)));
   const std::optional<Straggler> straggler = judge_.of_all_calls();
   if (!straggler) return;
   options_.say(straggler->cause,
                fmt::format("in the whole run, {} {}; the others waited {:.0f} % of the time for it",
-                           name_of(*straggler), to_string(*straggler), 100 * straggler->share_of_time));
+                           name_of(straggler->worker), to_string(*straggler), 100 * straggler->share_of_time));
 }
 
-std::string StragglerWatch::name_of(const Straggler& straggler) const {
-  const auto worker = static_cast<std::size_t>(straggler.worker);
-  return worker < options_.workers.size() ? describe(options_.workers[worker])
-                                          : fmt::format("worker {}", straggler.worker);
+std::string StragglerWatch::name_of(int worker) const {
+  const auto index = static_cast<std::size_t>(worker);
+  return index < options_.workers.size() ? describe(options_.workers[index]) : fmt::format("worker {}", worker);
 }
 
 }  // namespace cohort

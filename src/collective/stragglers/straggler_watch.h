@@ -3,6 +3,7 @@
 // the chief decides. Any thread may call.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -19,6 +21,8 @@
 
 #include "arrival_reader.h"
 #include "collective/record/record_observer.h"
+#include "link_judge.h"
+#include "send_queues.h"
 #include "straggler_judge.h"
 
 namespace cohort {
@@ -50,16 +54,21 @@ class StragglerWatch final : public RecordObserver {
   void conclude();
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Watched {
     ArrivalReader reader;
     ArrivalSource source;
   };
 
   void run();
+  void read_all();
   void read(Watched& watched);
+  void look_at_queues();
+  void tell_looks();
   void tell(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t now);
   void judge(const ArrivalSource& source, std::span<const CallArrivals> calls, std::int64_t clock_offset);
-  [[nodiscard]] std::string name_of(const Straggler& straggler) const;
+  void judge(int worker, const QueueLooks& looks);
+  [[nodiscard]] std::string name_of(int worker) const;
 
   const StragglerWatchOptions options_;
 
@@ -67,12 +76,17 @@ class StragglerWatch final : public RecordObserver {
   std::condition_variable stop_;
   bool stopping_ = false;
   std::map<const void*, Watched> watched_;
+  SendQueues queues_;
+  Clock::time_point next_look_;
+  QueueLooks looks_;             ///< since the chief was told
   std::thread thread_;  ///< from the first group on
 
   std::mutex judging_;
   StragglerJudge judge_;
   std::map<int, std::deque<std::int64_t>> clock_offsets_;  ///< of nodes, as their latest notes show them
   std::optional<Straggler> said_;
+  LinkJudge link_judge_;
+  int said_link_of_ = -1;
 };
 
 }  // namespace cohort
